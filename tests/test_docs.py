@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
 import subprocess
@@ -40,6 +41,26 @@ def test_the_readme_is_a_door() -> None:
     """The manual is in docs/, and the README leads to every page of it."""
     assert len(README.splitlines()) <= 170
     assert {page for page in DOCS if f"](docs/{page}.md)" not in README} == set()
+
+
+def _defined(module: Path) -> set[str]:
+    """The functions and methods of a file, methods with their class."""
+    names: set[str] = set()
+    for node in ast.parse(module.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.ClassDef):
+            methods = (child for child in node.body if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef))
+            names |= {f"{node.name}.{method.name}" for method in methods}
+    return names
+
+
+def test_the_walk_of_a_sample_is_short_and_exists() -> None:
+    """At most fifteen functions from the timer to the report, each where docs/architecture.md says it is."""
+    walk = re.findall(r"^\| (\d+) \| `([\w/.]+\.py)` \| `([\w.]+)` \|", DOCS["architecture"], re.MULTILINE)
+    assert [int(number) for number, _, _ in walk] == list(range(1, len(walk) + 1))
+    assert 10 <= len(walk) <= 15
+    assert [(file, name) for _, file, name in walk if name not in _defined(ROOT / file)] == []
 
 
 def test_the_plans_of_the_documentation_can_be_run() -> None:

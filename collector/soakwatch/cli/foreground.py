@@ -66,7 +66,7 @@ def run_to_the_end(
             record.seal(final=True)
             record.set_meta("ended_ns", str(end_ns))
             freeze(record, course.folder)
-            verdict = conclude(course.folder, record, end_ns, heard=partial(_run_end_hooks, soak))
+            verdict = conclude(course.folder, record, end_ns, on_verdict=partial(_run_end_hooks, soak))
             soak.notifying.conclude(verdict, course.folder / REPORT_FILES["html"], course.folder / REPORT_FILES["md"])
             with RecordView.open(course.folder) as view:
                 if verdict_shown:
@@ -154,10 +154,10 @@ async def _watch(
 
 
 async def _draw(soak: Soak, display: Lines | Panel, sinks: SinkProcesses, clock: Clock) -> None:
-    monitor = SelfStatus(soak.course.folder)
+    monitor = SelfStatus(soak.context.folder)
     while True:
         status = soak.status()
-        place, coming = course_words(soak.stretches, soak.course.plan, clock.now_ns())
+        place, coming = course_words(soak.stretches, soak.context.plan, clock.now_ns())
         if status.phase == "waiting":
             place = ""
         try:

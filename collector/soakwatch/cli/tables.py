@@ -10,7 +10,7 @@ from soakwatch.core.formatting import quantity
 from soakwatch.core.tables import harmless, show_table
 from soakwatch.core.text import without_target
 from soakwatch.core.units import show_seconds
-from soakwatch.engine.plan_check import SourceLook, by_metric, live_values
+from soakwatch.engine.plan_check import SourceCheck, by_metric, live_values
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Fault
 
@@ -19,7 +19,7 @@ _TIMES = {"system.boot.time", "process.start_time"}
 _MAX_SHARE_OF_INTERVAL = 0.5  # a poll that takes more leaves no time for a retry
 
 
-def show_source_check(check: SourceLook, duration_s: float | None = None, *, series: bool = False) -> None:
+def show_source_check(check: SourceCheck, duration_s: float | None = None, *, series: bool = False) -> None:
     """Print what the source is, what a poll takes and costs, each metric with live values, what is missing and why.
 
     ``duration_s`` is the length of the planned run, None where there is no plan; ``series`` shows every object.
@@ -71,7 +71,7 @@ def shown_value(value: float, unit: str) -> str:
     return f"{value:.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:.4g}"
 
 
-def _show_metrics(check: SourceLook, *, series: bool) -> None:
+def _show_metrics(check: SourceCheck, *, series: bool) -> None:
     rows = []
     values = live_values(check)
     for name, objects in by_metric(check).items():

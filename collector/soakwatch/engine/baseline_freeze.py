@@ -8,22 +8,22 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
 from soakwatch.core.errors import SoakwatchError
+from soakwatch.core.supervised_child import AsyncChild, python_module
 from soakwatch.engine.phases import PhaseTimeline
 from soakwatch.judge.baseline import META, PHASE, baseline_of, frozen_in, frozen_of
 from soakwatch.record import Record, RecordView
 
-_AFTER_NS = 5_000_000_000  # the last looks of the phase may still be under way when it ends
-_LONGEST_S = 600.0
+_AFTER_NS = 5_000_000_000  # the last polls of the phase may still be running when it ends
+_MAX_S = 600.0
 
 
 class Freezing:
-    """Freezes the baseline of a run that goes on: ``look`` is called now and then, ``keep`` puts it in the record.
+    """Freezes the baseline of a run that goes on: ``check`` is called now and then, ``keep`` puts it in the record.
 
     What goes wrong here is made up for at the end of the run (``freeze``).
     """
@@ -33,7 +33,7 @@ class Freezing:
         self._frozen_ns: int | None = None  # the end of the phase
         self._task: asyncio.Task[None] | None = None
 
-    def look(self, phasing: PhaseTimeline, now_ns: int) -> None:
+    def check(self, phasing: PhaseTimeline, now_ns: int) -> None:
         """Freeze it if a baseline phase is over."""
         now = phasing.now
         ends = [s.end_ns for s in phasing.stretches if now is not None and s.name == PHASE and s.end_ns <= now.begin_ns]
@@ -51,25 +51,10 @@ class Freezing:
 
     async def _freeze(self) -> None:
         with suppress(OSError, TimeoutError):
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                __name__,
-                str(self._folder),
-                stdin=DEVNULL,
-                stdout=PIPE,
-                stderr=DEVNULL,
-                start_new_session=True,
-            )
-            try:
-                async with asyncio.timeout(_LONGEST_S):
-                    told, _ = await process.communicate()
-            finally:
-                if process.returncode is None:
-                    process.kill()
-                    await process.wait()
-            if process.returncode == 0 and told.strip():
-                await self._keep(told.decode().strip())
+            child = await AsyncChild.start(python_module(__name__, str(self._folder)))
+            baseline = (await child.read_all(_MAX_S)).strip()
+            if child.exit_code == 0 and baseline:
+                await self._keep(baseline)
 
 
 def compute_baseline(folder: Path) -> str | None:
@@ -82,8 +67,8 @@ def compute_baseline(folder: Path) -> str | None:
         kept = frozen_in(view.meta(META))
         if own is None or (kept is not None and kept.window == own):
             return None
-        made = frozen_of(view, planned_rules(recorded_rules(view)))
-    return None if made is None else made.text()
+        snapshot = frozen_of(view, planned_rules(recorded_rules(view)))
+    return None if snapshot is None else snapshot.text()
 
 
 def freeze(record: Record, folder: Path) -> None:

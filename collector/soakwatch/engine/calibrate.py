@@ -15,7 +15,7 @@ from soakwatch.plan.phase import HIGHEST_LOAD, PhasePlan, phase_data
 from soakwatch.record import RecordView
 from soakwatch_rules.wording.words import quantity
 
-LEAST_S = HELD_S + 5.0
+MIN_LEVEL_S = HELD_S + 5.0
 """A shorter step has no ten seconds of an even rate."""
 _KEPT_KEYS = ("watch",)
 _KEPT_ROLES = frozenset({GENERATOR, "monitor"})
@@ -27,23 +27,23 @@ class Calibrated:
     """What one generator did: its ceilings, and why there are no others."""
 
     target: TargetPlan
-    found: tuple[Ceiling | NoCeiling, ...]
+    results: tuple[Ceiling | NoCeiling, ...]
 
     @property
     def ceilings(self) -> tuple[Ceiling, ...]:
         """The ceilings that were found."""
-        return best(self.found)
+        return best(self.results)
 
 
 def generators_of(plan: Plan) -> tuple[TargetPlan, ...]:
     """The generators of a plan. Raises PlanError if it names none."""
-    found = tuple(target for target in plan.targets if target.role == GENERATOR)
-    if not found:
+    generators = tuple(target for target in plan.targets if target.role == GENERATOR)
+    if not generators:
         raise PlanError(
             f"{plan.origin}: no target has the role generator: give what loads the device role: generator, then "
             "calibrate it"
         )
-    return found
+    return generators
 
 
 def levels_of(text: str) -> tuple[float, ...]:
@@ -52,11 +52,11 @@ def levels_of(text: str) -> tuple[float, ...]:
     >>> levels_of("50%, 100%")
     (0.5, 1.0)
     """
-    found = tuple(share(part) for part in text.split(","))
-    wrong = [level for level in found if not 0 < level <= HIGHEST_LOAD]
-    if wrong or list(found) != sorted(set(found)):
-        raise ValueError(f"{text!r} are no rising levels above 0: write 50%,100%")
-    return found
+    levels = tuple(share(part) for part in text.split(","))
+    wrong = [level for level in levels if not 0 < level <= HIGHEST_LOAD]
+    if wrong or list(levels) != sorted(set(levels)):
+        raise ValueError(f"{text!r} is not a rising list of levels above 0: write 50%,100%")
+    return levels
 
 
 def length_of(text: str) -> float:
@@ -66,9 +66,9 @@ def length_of(text: str) -> float:
     60.0
     """
     length_s = seconds(text)
-    if not LEAST_S <= length_s <= 86400:
+    if not MIN_LEVEL_S <= length_s <= 86400:
         raise ValueError(
-            f"{text!r} is no time for a level, since a rate is held for {HELD_S:g} s: write {LEAST_S:g}s to 24h"
+            f"{text!r} is no time for a level, since a rate is held for {HELD_S:g} s: write {MIN_LEVEL_S:g}s to 24h"
         )
     return length_s
 
@@ -76,13 +76,13 @@ def length_of(text: str) -> float:
 def calibration_of(plan: Plan, length_s: float, levels: Sequence[float]) -> Plan:
     """The plan of the calibration: its generators and monitors, driven through the levels where they can be.
 
-    Each level lasts ``length_s``; the last is a phase of stress, in which the generator has to send what it is told.
+    Each level lasts ``length_s``; the last is a phase of stress, in which the generator has to send what it is set to.
     Undriven generators send what they send, for ``length_s``. Raises PlanError.
     """
     generators = generators_of(plan)
-    told = parse(plan.text, plan.origin).data
-    assert isinstance(told, dict)
-    targets = told["targets"]
+    source_plan = parse(plan.text, plan.origin).data
+    assert isinstance(source_plan, dict)
+    targets = source_plan["targets"]
     assert isinstance(targets, dict)
     kept = {target.name for target in plan.targets if target.role in _KEPT_ROLES}
     driven = any(getattr(source.config, "drive", False) for target in generators for source in target.sources)
@@ -95,7 +95,7 @@ def calibration_of(plan: Plan, length_s: float, levels: Sequence[float]) -> Plan
         "name": f"{plan.name[:88]}-calibration",
         "phases": [phase_data(phase, f"{phase.seconds:.6f}".rstrip("0").rstrip(".") + "s") for phase in phases],
         "targets": {name: target for name, target in targets.items() if name in kept},
-        **{key: told[key] for key in _KEPT_KEYS if key in told},
+        **{key: source_plan[key] for key in _KEPT_KEYS if key in source_plan},
     }
     return plan_from_text(dump(data), plan.origin)
 
@@ -113,30 +113,30 @@ def calibrated(calibration: Plan, view: RecordView) -> tuple[Calibrated, ...]:
     )
 
 
-def sentences(one: Calibrated) -> tuple[str, ...]:
+def sentences(generator: Calibrated) -> tuple[str, ...]:
     """What was found of a generator, for people."""
-    if not one.found:
-        return (f"{one.target.name}: it told nothing that it sent: there is no ceiling",)
-    return tuple(f"{one.target.name}: {_told(found)}" for found in one.found)
+    if not generator.results:
+        return (f"{generator.target.name}: it reported nothing that it sent: no ceiling was found",)
+    return tuple(f"{generator.target.name}: {_ceiling_words(ceiling)}" for ceiling in generator.results)
 
 
-def _told(found: Ceiling | NoCeiling) -> str:
-    if isinstance(found, NoCeiling):
-        return found.reason
+def _ceiling_words(ceiling: Ceiling | NoCeiling) -> str:
+    if isinstance(ceiling, NoCeiling):
+        return ceiling.reason
     own: Mapping[str, str | None] = {
-        "lost": None if found.loss is None else quantity(found.loss, "1"),
-        "CPU": None if found.cpu is None else quantity(found.cpu, "1"),
-        "queue full": None if found.queue_full is None else f"{found.queue_full:.4g} times",
-        "at level": None if found.level is None else f"{found.level:.0%}",
+        "lost": None if ceiling.loss is None else quantity(ceiling.loss, "1"),
+        "CPU": None if ceiling.cpu is None else quantity(ceiling.cpu, "1"),
+        "queue full": None if ceiling.queue_full is None else f"{ceiling.queue_full:.4g} times",
+        "at level": None if ceiling.level is None else f"{ceiling.level:.0%}",
     }
-    about = ", ".join(f"{name} {'not told' if text is None else text}" for name, text in own.items())
-    held = show_seconds(round(found.window.seconds, 1))
-    return f"{found.kind.name}: {quantity(found.rate, found.kind.unit)}, held for {held} ({about})"
+    about = ", ".join(f"{name} {'not reported' if text is None else text}" for name, text in own.items())
+    held = show_seconds(round(ceiling.window.seconds, 1))
+    return f"{ceiling.kind.name}: {quantity(ceiling.rate, ceiling.kind.unit)}, held for {held} ({about})"
 
 
-def followed(one: Calibrated, highest: float) -> bool:
-    """Whether a generator sent all that it was told up to the highest level: it may be able to send more."""
+def followed(generator: Calibrated, highest: float) -> bool:
+    """Whether a generator sent all that it was set to, up to the highest level: it may be able to send more."""
     return any(
-        found.level is not None and found.level > highest * (1 - 1e-6) and not found.queue_full
-        for found in one.ceilings
+        ceiling.level is not None and ceiling.level > highest * (1 - 1e-6) and not ceiling.queue_full
+        for ceiling in generator.ceilings
     )

@@ -14,9 +14,10 @@ from soakwatch_rules.rule import Event
 class RunContext:
     """What a run sets out with: its plan, where it is kept, when it began, and what of it is already recorded.
 
-    ``begun_ns`` (the begins of the phases so far), ``told`` (the planned events so far) and ``said`` (the identities of
-    what live judging said last) are not empty, and ``last_due_ns`` is not None, only where a run goes on after its
-    monitor died. ``stop_on_fail`` ends it at the first live failure of any rule, ``stop_rules`` of one of these.
+    ``begun_ns`` (the begins of the phases so far), ``planned_events`` (those recorded so far) and ``live_findings``
+    (the identities of the newest live findings) are not empty, and ``last_due_ns`` is not None, only where a run goes
+    on after its monitor died. ``stop_on_fail`` ends it at the first live failure of any rule, ``stop_rules`` of one of
+    these.
     """
 
     plan: Plan
@@ -24,17 +25,17 @@ class RunContext:
     start_ns: int
     stop_on_fail: bool = False
     begun_ns: tuple[int, ...] = ()
-    told: tuple[Event, ...] = ()
-    said: frozenset[str] = frozenset()
+    planned_events: tuple[Event, ...] = ()
+    live_findings: frozenset[str] = frozenset()
     last_due_ns: dict[int, int] | None = None
     stop_rules: frozenset[str] = frozenset()
 
     @property
     def unwatched_ns(self) -> int | None:
-        """Of a resumed run, the time behind everything that its earlier life may have looked at closer."""
+        """Of a resumed run, the time after everything that its earlier monitor may have captured in detail."""
         return None if self.last_due_ns is None else max(self.last_due_ns.values(), default=0) + REACH_NS
 
     @property
     def resumed(self) -> bool:
-        """Whether an earlier life of the monitor began this run."""
+        """Whether an earlier monitor began this run."""
         return self.last_due_ns is not None

@@ -12,7 +12,7 @@ from soakwatch.plan.timeline import PhaseInterval
 from soakwatch_rules.rule import Event
 
 SKIPPED = "event.skipped"
-"""The kind of event that tells that a planned event was left out, and why."""
+"""The kind of event that says that a planned event was left out, and why."""
 LATE_NS = 3 * 10**9
 """A command is not run later than this after its time (the monitor was dead, the disk full): it would meet another
 moment of the run than the one that was planned for it."""
@@ -52,37 +52,39 @@ class Occurrence:
 
 
 class EventSchedule:
-    """Which planned events are due. ``told`` are those of an earlier life of the monitor: they are not begun again."""
+    """Which planned events are due. ``recorded`` are of a run that is resumed: they do not begin again."""
 
-    def __init__(self, events: Sequence[EventPlan], phasing: PhaseTimeline, told: Iterable[Event] = ()) -> None:
+    def __init__(self, events: Sequence[EventPlan], phasing: PhaseTimeline, recorded: Iterable[Event] = ()) -> None:
         self._events, self._phasing = tuple(events), phasing
         self._start_ns = phasing.stretches[0].begin_ns
         self._done: dict[tuple[int, int], int] = {}  # event and base -> how many of its times are over
-        for event in sorted(told, key=lambda one: one.begin_ns):
+        for event in sorted(recorded, key=lambda recalled: recalled.begin_ns):
             self._recall(event)
 
     def due_ns(self) -> tuple[int, ...]:
         """The next time of each, as it is known now."""
-        found = []
+        due = []
         for index, planned in enumerate(self._events):
             times = [begin_ns for _, begin_ns in self._next(index, planned)]
             if planned.phase is not None:  # of phases that are to come
                 ahead = self._phasing.stretches[len(self._begun()) :]
-                times += [one.begin_ns + round(planned.at_s * 1e9) for one in ahead if one.name == planned.phase]
-            found += times
-        return tuple(sorted(found))
+                times += [
+                    stretch.begin_ns + round(planned.at_s * 1e9) for stretch in ahead if stretch.name == planned.phase
+                ]
+            due += times
+        return tuple(sorted(due))
 
     def due(self, now_ns: int) -> Occurrence | None:
-        """The first that is due; the same again until ``begun`` was told."""
-        made = [
+        """The first that is due; the same again until ``begun`` is called."""
+        waiting = [
             (begin_ns, index, base_ns)
             for index, planned in enumerate(self._events)
             for base_ns, begin_ns in self._next(index, planned)
             if begin_ns <= now_ns
         ]
-        if not made:
+        if not waiting:
             return None
-        begin_ns, index, base_ns = min(made)
+        begin_ns, index, base_ns = min(waiting)
         planned = self._events[index]
         late_ns = now_ns - begin_ns - LATE_NS
         lapsed = 0

@@ -12,32 +12,32 @@ from soakwatch.report.files import write_reports
 from soakwatch_rules.rule import Finding
 
 
-def _that_stand(said: Iterable[Finding], verdict: Iterable[Finding]) -> list[Finding]:
+def _that_stand(live: Iterable[Finding], verdict: Iterable[Finding]) -> list[Finding]:
     """What was said while the run went on, without the alarms that the verdict does not share: they are withdrawn."""
     alarms = {(f.rule, f.target, f.metric, f.object) for f in verdict if f.outcome in ALARMS}
-    return [f for f in said if f.outcome not in ALARMS or (f.rule, f.target, f.metric, f.object) in alarms]
+    return [f for f in live if f.outcome not in ALARMS or (f.rule, f.target, f.metric, f.object) in alarms]
 
 
 def conclude(
     folder: Path,
     record: Record,
     end_ns: int,
-    told: Callable[[str], None] | None = None,
-    heard: Callable[[Verdict], None] | None = None,
+    on_progress: Callable[[str], None] | None = None,
+    on_verdict: Callable[[Verdict], None] | None = None,
 ) -> Verdict:
     """Judge a run that has ended, keep the findings in its record, close it, and write its reports beside it.
 
-    ``heard`` is told the verdict while the record can still take what that sets off.
+    ``on_verdict`` gets the verdict while the record can still take what that sets off.
     """
     try:
         with RecordView.open(folder) as view:
-            verdict, said = judge_record(view, told=told, ended=True), view.findings(live=True)
-        record.put_findings(_that_stand(said, verdict.findings), live=True, judged_ns=end_ns)
+            verdict, live = judge_record(view, told=on_progress, ended=True), view.findings(live=True)
+        record.put_findings(_that_stand(live, verdict.findings), live=True, judged_ns=end_ns)
         record.put_findings(verdict.findings, live=False, judged_ns=end_ns)
         record.set_meta("verdict", verdict.outcome.value)
         record.set_meta("reason", verdict.reason)
-        if heard is not None:
-            heard(verdict)
+        if on_verdict is not None:
+            on_verdict(verdict)
     finally:
         record.finish()
     with RecordView.open(folder) as view:

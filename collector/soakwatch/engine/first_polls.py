@@ -1,17 +1,17 @@
-"""The first looks of a new run: a plan that cannot be used ends it within seconds, and not in the morning.
+"""The first polls of a new run: a plan that cannot be used ends it within seconds, and not in the morning.
 
-What a look says of the plan counts (``PlanError``: an unset variable, an unknown profile), and a generator that cannot
-be reached: without its figures nobody will know what the device stood. A device that does not answer is a failing
+What a poll says of the plan counts (``PlanError``: an unset variable, an unknown profile), and a generator that cannot
+be reached: without its figures nobody will know what the device carried. A device that does not answer is a failing
 source, and so is a plan that went wrong later, such as a secret whose file is gone.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.text import prefixed
-from soakwatch.engine.polling import Looked
 from soakwatch.plan import SourcePlan
 from soakwatch.sources.abc import SourceUnreadyError
 
@@ -21,43 +21,47 @@ GRACE_S = 3.0
 """How long the other sources may take to say what is wrong with them, once one has."""
 
 
+FirstPollEnded = Callable[[Exception | None], bool]
+"""Takes how the first poll of a source ended (why it failed, or None); whether the run ends for it."""
+
+
 class PlanRefusedError(PlanError):
     """The sources could not be opened as the plan says: the run ended before it had begun."""
 
 
 class FirstPolls:
-    """Which sources have looked for the first time, and what they said of the plan, in its order."""
+    """Which sources were polled for the first time, and what they found wrong with the plan, in its order."""
 
     def __init__(self) -> None:
         self._expected = 0
-        self._looked = 0
-        self._said: dict[int, tuple[str, ...]] = {}
+        self._polled = 0
+        self._problems: dict[int, tuple[str, ...]] = {}
         self._wrong, self._complete = asyncio.Event(), asyncio.Event()
 
-    def expect(self, target: str, label: str, planned: SourcePlan, *, insist: bool = False) -> Looked:
-        """One more source; what is returned takes how its first look ended: why it failed, or None.
+    def expect(self, target: str, label: str, planned: SourcePlan, *, insist: bool = False) -> FirstPollEnded:
+        """One more source; what is returned takes how its first poll ended: why it failed, or None.
 
         It says whether the run ends for that: for a PlanError, and for any failure of a source that is ``insist``ed on,
         if it is not just getting ready.
         """
         number = self._expected
         self._expected += 1
-        place = f"{planned.place}: " if planned.place else ""
+        where = f"{planned.place}: " if planned.place else ""
 
-        def looked(failure: Exception | None) -> bool:
-            self._looked += 1
+        def ended(failure: Exception | None) -> bool:
+            self._polled += 1
             problems = _problems(failure, insist=insist)
             if problems:
-                self._said[number] = tuple(f"{place}{prefixed(target, label, problem)}" for problem in problems)
+                self._problems[number] = tuple(f"{where}{prefixed(target, label, problem)}" for problem in problems)
                 self._wrong.set()
-            if self._looked == self._expected:
+            if self._polled == self._expected:
                 self._complete.set()
             return bool(problems)
 
-        return looked
+        return ended
 
     async def refused(self) -> None:
-        """Returns once the plan is known to be wrong, and all sources have looked or ``GRACE_S`` have passed."""
+        """Returns once the plan is known to be wrong, and all sources were polled or ``GRACE_S`` have passed."""
         await self._wrong.wait()
         try:
             async with asyncio.timeout(GRACE_S):
@@ -67,8 +71,10 @@ class FirstPolls:
 
     def check(self) -> None:
         """Raises PlanRefusedError with every sentence if the plan is wrong."""
-        if self._said:
-            raise PlanRefusedError(*(sentence for _, said in sorted(self._said.items()) for sentence in said))
+        if self._problems:
+            raise PlanRefusedError(
+                *(sentence for _, problems in sorted(self._problems.items()) for sentence in problems)
+            )
 
 
 def _problems(failure: Exception | None, *, insist: bool) -> tuple[str, ...]:

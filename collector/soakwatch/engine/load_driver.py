@@ -1,4 +1,4 @@
-"""A load that the run drives: told its level at every change of phase, and again after every reconnection."""
+"""A load that the run drives: its level is set at every change of phase, and again after every reconnection."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ LEVEL = "load.level"
 
 
 class LoadController:
-    """The level that the plan wants of every driven load; None until a phase says one."""
+    """The level that the plan wants of every driven load; None until a phase names one."""
 
     def __init__(self) -> None:
         self.level: float | None = None
         self._loads: list[DrivenLoad] = []
 
     def attached(self, poller: Poller) -> Poller:
-        """The poller under this throttle; one that cannot be driven as it is."""
+        """The poller as one that follows this level; one that cannot be driven as it is."""
         if not isinstance(poller, Drivable):
             return poller
         load = DrivenLoad(poller, poller, self)
@@ -27,11 +27,11 @@ class LoadController:
         return load
 
     def detached(self, poller: Poller) -> None:
-        """The poller is closed: it is told nothing more."""
-        self._loads = [each for each in self._loads if each is not poller]
+        """The poller is closed: it is driven no more."""
+        self._loads = [load for load in self._loads if load is not poller]
 
-    async def turn(self, level: float, timeout_s: float) -> None:
-        """Tell every load at once. One that does not follow is told again at its next poll, which says why it fails."""
+    async def set_level(self, level: float, timeout_s: float) -> None:
+        """Set the level of all loads at once; one that does not follow is set again at its next poll, which says so."""
         self.level = level
         async with asyncio.TaskGroup() as group:
             for load in self._loads:
@@ -39,39 +39,39 @@ class LoadController:
 
 
 class DrivenLoad:
-    """A poller that follows the throttle before each look, and says with the look what it was told."""
+    """A poller that follows the level before each poll, and gives the level that it has with the samples."""
 
-    def __init__(self, poller: Poller, driven: Drivable, throttle: LoadController) -> None:
-        self._poller, self._driven, self._throttle = poller, driven, throttle
-        self._told: float | None = None
-        self._one_at_a_time = asyncio.Lock()
+    def __init__(self, poller: Poller, driven: Drivable, controller: LoadController) -> None:
+        self._poller, self._driven, self._controller = poller, driven, controller
+        self._level: float | None = None
+        self._lock = asyncio.Lock()
 
     async def poll(self, now_ns: int) -> Answer:
-        """One look. Raises SourceError, also where the load does not follow."""
-        async with self._one_at_a_time:
+        """One poll. Raises SourceError, also where the load does not follow."""
+        async with self._lock:
             await self._follow()
             answer = await self._poller.poll(now_ns)
-        if self._told is None:
+        if self._level is None:
             return answer
-        return Answer((*answer.samples, Sample(LEVEL, "", self._told, now_ns)), answer.events, answer.faults)
+        return Answer((*answer.samples, Sample(LEVEL, "", self._level, now_ns)), answer.events, answer.faults)
 
     def facts(self) -> Facts:
-        """See Telling."""
+        """What the poller says of itself."""
         return self._poller.facts() if isinstance(self._poller, Identifies) else Facts({})
 
     async def follow(self, timeout_s: float) -> None:
-        """Follow now, between two looks."""
-        with suppress(Exception):  # the next look meets the same trouble, and tells it
-            async with asyncio.timeout(timeout_s), self._one_at_a_time:
+        """Follow now, between two polls."""
+        with suppress(Exception):  # the next poll meets the same failure, and reports it
+            async with asyncio.timeout(timeout_s), self._lock:
                 await self._follow()
 
     async def _follow(self) -> None:
-        wanted = self._throttle.level
-        if wanted is None or wanted == self._told:
+        wanted = self._controller.level
+        if wanted is None or wanted == self._level:
             return
-        self._told = None  # half told is not told
+        self._level = None  # what was set in part is not set
         try:
             await self._driven.drive(wanted)
         except SourceError as failure:
-            raise SourceError(f"the generator does not take the level of {wanted:.0%}: {failure}") from None
-        self._told = wanted
+            raise SourceError(f"the generator did not accept the level of {wanted:.0%}: {failure}") from None
+        self._level = wanted

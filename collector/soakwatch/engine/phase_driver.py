@@ -1,4 +1,4 @@
-"""Phases and planned events, begun when their time or their condition has come; driven loads are told with them."""
+"""Begins phases and planned events when their time or their condition has come, and drives the loads with them."""
 
 from __future__ import annotations
 
@@ -6,99 +6,97 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
+from soakwatch.engine.context import RunContext
 from soakwatch.engine.event_schedule import EventSchedule
 from soakwatch.engine.load_driver import LoadController
 from soakwatch.engine.phases import PhaseTimeline
+from soakwatch.engine.run_record import RunRecord
 from soakwatch.engine.scripts import Scripts
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
-from soakwatch.plan import Plan
-from soakwatch.record import Record, RecordFullError
-from soakwatch.record.queue import Committer
+from soakwatch.record import RecordFullError
 from soakwatch_rules.rule import Event
 
 ORIGIN, OWN_ORIGIN = "plan", "monitor"
-"""Who told the events that the plan brings, and those that tell how the run went through it."""
+"""Who reports the events that the plan brings, and those that say how the run went through it."""
 _FOLLOW_S = 5.0  # how long a load may take to follow before the run goes on
 
 
 class PhaseDriver:
-    """The course of one run through its plan. ``turn`` is called at every due time, and now and then in between."""
+    """Takes one run through its plan. ``begin_due`` is called at every due time, and now and then in between.
 
-    def __init__(
-        self,
-        plan: Plan,
-        start_ns: int,
-        record: Record,
-        committer: Committer,
-        now_ns: Callable[[], int],
-        phasing: PhaseTimeline,
-        occurring: EventSchedule,
-        scripts: Scripts,
-    ) -> None:
-        self._plan, self._start_ns = plan, start_ns
-        self._record, self._committer, self._now_ns = record, committer, now_ns
-        self.phasing, self.throttle = phasing, LoadController()
-        self._untold: list[Event] = []
-        self._occurring, self._scripts = occurring, scripts
-        self._one_at_a_time = asyncio.Lock()
-        self._end_ns = phasing.end_ns
+    ``phases``, ``loads`` and ``scripts`` are those of the run.
+    """
+
+    def __init__(self, context: RunContext, out: RunRecord, now_ns: Callable[[], int], scripts: Scripts) -> None:
+        self._plan, self._start_ns = context.plan, context.start_ns
+        self._out, self._now_ns = out, now_ns
+        self.phases = PhaseTimeline(context.plan.phases, context.start_ns, context.begun_ns)
+        self.loads, self.scripts = LoadController(), scripts
+        self._schedule = EventSchedule(context.plan.events, self.phases, context.planned_events)
+        self._unrecorded: list[Event] = []
+        self._lock = asyncio.Lock()
+        self._end_ns = self.phases.end_ns
         self._level: float | None = None
 
     def due_ns(self) -> tuple[int, ...]:
         """The times at which something is planned to begin."""
-        return (*self.phasing.due_ns(), *self._occurring.due_ns())
+        return (*self.phases.due_ns(), *self._schedule.due_ns())
 
-    async def turn(self) -> None:
-        """Record the phases and planned events whose time has come, and tell the loads.
+    async def begin_due(self) -> None:
+        """Record the phases and planned events whose time has come, and set the loads.
 
-        On a full disk they stay due: the outbox complains of it, and the next batch that is written brings them.
+        On a full disk they stay due: the queue warns of it, and the next batch that is written brings them.
         """
-        async with self._one_at_a_time:
+        async with self._lock:
             with contextlib.suppress(RecordFullError):
-                await self._turn_phases()
+                await self._begin_phases()
                 await self._begin_events()
             await self._drive()
 
     async def end(self, end_ns: int) -> None:
-        """End the scripts; tell why the last phase ended, if the run went to its end and that was not its time alone,
+        """End the scripts; record why the last phase ended, if the run went to its end and that was not its time alone,
         and which planned events never happened."""
-        await self._scripts.end()
-        event = self.phasing.ended() if end_ns >= self.phasing.end_ns else None
+        await self.scripts.end()
+        event = self.phases.ended() if end_ns >= self.phases.end_ns else None
         with contextlib.suppress(RecordFullError):
             if event is not None:
-                await self._committer.call(self._record.add_event, "", event, OWN_ORIGIN)
-            for one in self._occurring.never():
-                if one.begin_ns <= end_ns:
-                    left = one.skipped("its time never came: what it was planned for was over before")
-                    await self._committer.call(self._record.add_event, left.target, left, ORIGIN)
+                await self._record_event(event, OWN_ORIGIN)
+            for occurrence in self._schedule.never():
+                if occurrence.begin_ns <= end_ns:
+                    reason = "its time never came: its phase or the run was over before"
+                    await self._record_event(occurrence.skipped(reason), ORIGIN)
 
-    async def _turn_phases(self) -> None:
-        while (turn := self.phasing.turn(self._now_ns())) is not None:
-            await self._committer.call(self._record.begin_phase, turn.stretch.name, turn.stretch.begin_ns)
-            self.phasing.begun()
-            self._untold += [] if turn.event is None else [turn.event]
-        while self._untold:
-            await self._committer.call(self._record.add_event, "", self._untold[0], OWN_ORIGIN)
-            del self._untold[0]
-        if self.phasing.end_ns != self._end_ns:
-            length_s = (self.phasing.end_ns - self._start_ns) * 1e-9
+    async def _begin_phases(self) -> None:
+        call, record = self._out.queue.call, self._out.record
+        while (change := self.phases.next_change(self._now_ns())) is not None:
+            await call(record.begin_phase, change.stretch.name, change.stretch.begin_ns)
+            self.phases.begun()
+            self._unrecorded += [] if change.event is None else [change.event]
+        while self._unrecorded:
+            await self._record_event(self._unrecorded[0], OWN_ORIGIN)
+            del self._unrecorded[0]
+        if self.phases.end_ns != self._end_ns:
+            length_s = (self.phases.end_ns - self._start_ns) * 1e-9
             planned = planned_text(length_s, [phase.name for phase in self._plan.phases])
-            await self._committer.call(self._record.set_meta, PLANNED_KEY, planned)
-            self._end_ns = self.phasing.end_ns
+            await call(record.set_meta, PLANNED_KEY, planned)
+            self._end_ns = self.phases.end_ns
 
     async def _begin_events(self) -> None:
-        while (due := self._occurring.due(self._now_ns())) is not None:
+        while (due := self._schedule.due(self._now_ns())) is not None:
             event, begins = due.event(), not due.lapsed
-            if begins and due.planned.run and self._scripts.runs(due.index):
-                event, begins = due.skipped("its command, begun before, still runs"), False
-            number = await self._committer.call(self._record.add_event, event.target, event, ORIGIN)
-            self._occurring.begun(due)
+            if begins and due.planned.run and self.scripts.runs(due.index):
+                event, begins = due.skipped("its previous command is still running"), False
+            number = await self._record_event(event, ORIGIN)
+            self._schedule.begun(due)
             if begins and due.planned.run:
-                self._scripts.start(due.index, due.planned, event, number)
+                self.scripts.start(due.index, due.planned, event, number)
+
+    async def _record_event(self, event: Event, origin: str) -> int:
+        return await self._out.queue.call(self._out.record.add_event, event.target, event, origin)
 
     async def _drive(self) -> None:
         """A phase that names no load leaves it as it is."""
-        wanted = self.phasing.load
+        wanted = self.phases.load
         if wanted is not None and wanted != self._level:
             self._level = wanted
-            await self.throttle.turn(wanted, _FOLLOW_S)
+            await self.loads.set_level(wanted, _FOLLOW_S)

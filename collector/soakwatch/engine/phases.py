@@ -15,7 +15,7 @@ from soakwatch_agent.sample import Sample
 from soakwatch_rules.rule import Event
 
 TURN = "phase.turn"
-"""The kind of event that tells why a phase ended when it did."""
+"""The kind of event that says why a phase ended when it did."""
 _SENDING = "load.sending"
 _RATES = frozenset({"load.request.rate", "load.tx.packet.rate", "load.tx.bit.rate"})
 _COUNTED = frozenset({"load.tx.packets", "load.requests", "load.tx.bytes"})
@@ -23,14 +23,14 @@ _COUNTED = frozenset({"load.tx.packets", "load.requests", "load.tx.bytes"})
 
 @dataclass(frozen=True, slots=True)
 class PhaseChange:
-    """A phase that begins, and the event that tells why it does now; None where only its time came."""
+    """A phase that begins, and the event that says why it does now; None where only its time came."""
 
     stretch: PhaseInterval
     event: Event | None = None
 
 
 class PhaseTimeline:
-    """Which phase a run is in. ``saw`` and ``heard`` are told what comes by; ``turns`` gives what begins now."""
+    """Which phase a run is in. ``saw`` and ``heard`` take what comes by; ``next_change`` gives what begins now."""
 
     def __init__(self, phases: Iterable[PhasePlan], start_ns: int, begun_ns: Sequence[int] = ()) -> None:
         self.stretches = shifted(stretches(phases, start_ns), begun_ns)
@@ -82,10 +82,10 @@ class PhaseTimeline:
         ):
             self._came_ns = event.begin_ns
 
-    def turn(self, now_ns: int) -> PhaseChange | None:
+    def next_change(self, now_ns: int) -> PhaseChange | None:
         """The next phase, if its time or the condition of the one before has come; to be asked until it gives None.
 
-        ``begun`` tells that it is in the record; until then the same one is given again. The last phase may end early
+        ``begun`` says that it is in the record; until then the same one is given again. The last phase may end early
         as well: then the end of the run moves, and nothing begins.
         """
         now = self.now
@@ -100,15 +100,19 @@ class PhaseTimeline:
         following = self.stretches[self._begun]
         if following.begin_ns > now_ns:
             return None
-        return PhaseChange(following, None if now is None or not now.until else self._told(now, following.name))
+        return PhaseChange(following, None if now is None or not now.until else self._change_event(now, following.name))
 
     def ended(self) -> Event | None:
         """Why the last phase ended when it did; None if it has no condition, or the run ended before it."""
         now = self.now
-        return None if now is None or not now.until or now is not self.stretches[-1] else self._told(now, "the end")
+        return (
+            None
+            if now is None or not now.until or now is not self.stretches[-1]
+            else self._change_event(now, "the end")
+        )
 
     def begun(self) -> None:
-        """The phase that ``turn`` gave is in the record."""
+        """The phase that ``next_change`` gave is in the record."""
         self._begun += 1
         self._came_ns = None
         self._settling = SteadyStateDetector()
@@ -118,25 +122,25 @@ class PhaseTimeline:
             self._came_ns = now_ns
 
     def _cut(self, end_ns: int) -> None:
-        at = self._begun - 1
-        saved_ns = self.stretches[at].end_ns - end_ns
-        cut = replace(self.stretches[at], end_ns=end_ns)
+        index = self._begun - 1
+        saved_ns = self.stretches[index].end_ns - end_ns
+        cut = replace(self.stretches[index], end_ns=end_ns)
         rest = tuple(
-            replace(s, begin_ns=s.begin_ns - saved_ns, end_ns=s.end_ns - saved_ns) for s in self.stretches[at + 1 :]
+            replace(s, begin_ns=s.begin_ns - saved_ns, end_ns=s.end_ns - saved_ns) for s in self.stretches[index + 1 :]
         )
-        self.stretches = (*self.stretches[:at], cut, *rest)
+        self.stretches = (*self.stretches[:index], cut, *rest)
 
-    def _told(self, now: PhaseInterval, to: str) -> Event:
+    def _change_event(self, now: PhaseInterval, to: str) -> Event:
         if self._came_ns is None:
             reason = f"{_AWAITED.get(now.until, f'no {now.until}')} within the longest time of {now.name}"
         else:
-            reason = _CAME.get(now.until, f"the {now.until} was told")
+            reason = _CAME.get(now.until, f"the {now.until} was reported")
         detail = {"from": now.name, "to": to, "until": now.until, "reason": reason}
         return Event(TURN, "", "", now.end_ns, now.end_ns, detail)
 
     def _sent_ns(self, source: int, samples: Sequence[Sample]) -> int | None:
-        found = [sample.time_ns for sample in samples if self._tells_load(source, sample)]
-        return min(found, default=None)
+        times_ns = [sample.time_ns for sample in samples if self._tells_load(source, sample)]
+        return min(times_ns, default=None)
 
     def _tells_load(self, source: int, sample: Sample) -> bool:
         if sample.metric == _SENDING or sample.metric in _RATES:
@@ -149,5 +153,5 @@ class PhaseTimeline:
         return before is not None and sample.value > before
 
 
-_CAME = {UNTIL_LOAD: "the generator began to send", UNTIL_SETTLED: "the levels of the device had settled"}
-_AWAITED = {UNTIL_LOAD: "no generator was seen to send", UNTIL_SETTLED: "the levels of the device had not settled"}
+_CAME = {UNTIL_LOAD: "the generator started sending", UNTIL_SETTLED: "the levels of the device had settled"}
+_AWAITED = {UNTIL_LOAD: "no generator was seen sending", UNTIL_SETTLED: "the levels of the device had not settled"}

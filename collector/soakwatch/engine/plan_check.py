@@ -1,4 +1,4 @@
-"""A look at everything that a plan names, before the run: what answers, what it brings, what that can show."""
+"""A check of everything that a plan names, before the run: what answers, what it brings, what that can show."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Answer, Fault, Sample, object_labels
 
 BYTES_PER_SAMPLE = 3.0  # what a sealed sample costs the record at most (tests/bench)
-BETWEEN_LOOKS_S = 1.0  # rates need two looks; the planned interval may be an hour
-_PRESENCE = {"process.up", "process.count", "process.restarts"}  # told of absent processes as well
+BETWEEN_POLLS_S = 1.0  # rates need two polls; the planned interval may be an hour
+_PRESENCE = {"process.up", "process.count", "process.restarts"}  # reported for absent processes as well
 DEVICE_CPU = "source.device.cpu.time"
 GETTING_READY_S = 150.0  # the first survey of a large and slow device
 BETWEEN_TRIES_S = 0.1
-PATIENCE_S = 2.0  # a source that has brought nothing yet gets one more look after this
-LONGEST_RENEWAL_S = 8.0  # increases of what a device renews more seldom are not waited for
+PATIENCE_S = 2.0  # a source that has brought nothing yet gets one more poll after this
+MAX_RENEWAL_S = 8.0  # increases of what a device renews more seldom are not waited for
 AFTER_RENEWAL_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class SourceLook:
-    """What two looks at one source brought. ``error`` is the sentence why it cannot be polled, or None;
-    ``per_poll`` is the number of samples of the last look, ``samples`` one for each series of all looks, ``facts`` what
-    the source says of its device, ``device_cpu_s`` the CPU time that the last look cost the device, where it tells."""
+class SourceCheck:
+    """What two polls of one source brought. ``error`` is the sentence why it cannot be polled, or None;
+    ``per_poll`` is the number of samples of the last poll, ``samples`` one for each series of all polls, ``facts`` what
+    the source says of its device, ``device_cpu_s`` the CPU time that the last poll cost the device, if known."""
 
     target: TargetPlan
     source: SourcePlan
@@ -58,28 +58,28 @@ class SourceLook:
 
     @property
     def slow(self) -> Mapping[str, float]:
-        """The metrics that this look was too short for, with the seconds after which the device renews them."""
-        told = {sample.metric for sample in self.samples} | {fault.metric for fault in self.faults}
-        return {name: s for name, s in (self.facts.cadences if self.facts else {}).items() if name not in told}
+        """The metrics that this check was too short for, with the seconds after which the device renews them."""
+        known = {sample.metric for sample in self.samples} | {fault.metric for fault in self.faults}
+        return {name: s for name, s in (self.facts.cadences if self.facts else {}).items() if name not in known}
 
     def polls(self, duration_s: float) -> int:
         """How many polls are due in a run."""
         return max(1, int(duration_s / self.interval_s))
 
 
-async def look_everywhere(plan: Plan, folder: Path, registry: Registry = INSTALLED) -> tuple[SourceLook, ...]:
-    """Two looks at every source, all at once, in the order of the plan, and a third where the device renews its
+async def check_sources(plan: Plan, folder: Path, registry: Registry = INSTALLED) -> tuple[SourceCheck, ...]:
+    """Two polls of every source, all at once, in the order of the plan, and a third where the device renews its
     counters some seconds later. ``folder`` is theirs for the moment."""
     async with asyncio.TaskGroup() as group:
         tasks = [
-            group.create_task(_look(target, source, folder, registry))
+            group.create_task(_poll_source(target, source, folder, registry))
             for target in plan.targets
             for source in target.sources
         ]
     return tuple(task.result() for task in tasks)
 
 
-async def _look(target: TargetPlan, source: SourcePlan, folder: Path, registry: Registry) -> SourceLook:
+async def _poll_source(target: TargetPlan, source: SourcePlan, folder: Path, registry: Registry) -> SourceCheck:
     clock = SteadyClock()
     interval = source.config.interval
     limit = timing(0, interval, source.config.timeout).timeout_s
@@ -92,7 +92,7 @@ async def _look(target: TargetPlan, source: SourcePlan, folder: Path, registry: 
         async with AsyncExitStack() as stack:
             async with asyncio.timeout(limit):
                 poller = await poller_module(source.poller, registry).start(source.config, site, stack)
-            for pause in (0.0, min(interval, BETWEEN_LOOKS_S), PATIENCE_S):
+            for pause in (0.0, min(interval, BETWEEN_POLLS_S), PATIENCE_S):
                 if len(answers) == 2 and any(answer.samples for answer in answers):
                     break
                 await asyncio.sleep(pause)
@@ -105,19 +105,19 @@ async def _look(target: TargetPlan, source: SourcePlan, folder: Path, registry: 
                 answers.append(answer)
             facts = poller.facts() if isinstance(poller, Identifies) else None
     except TimeoutError:
-        return SourceLook(target, source, f"no answer within {limit:g} s")
+        return SourceCheck(target, source, f"no answer within {limit:g} s")
     except (SourceError, SoakwatchError) as failure:
-        return SourceLook(target, source, str(failure))
+        return SourceCheck(target, source, str(failure))
     except Exception as defect:  # noqa: BLE001 - one broken source must not hide the others
         # The type and no text: an unforeseen exception may quote a secret.
-        return SourceLook(target, source, f"the {source.poller} poller raised {type(defect).__name__}")
+        return SourceCheck(target, source, f"the {source.poller} poller raised {type(defect).__name__}")
     series = {(sample.metric, sample.object): sample for answer in answers for sample in answer.samples}
-    # A source may tell a fault once, and not again with each answer: those of earlier looks hold until a value comes.
+    # A source may report a fault once, and not again with each answer: those of earlier polls hold until a value comes.
     well = {(sample.metric, sample.object) for sample in answers[-1].samples}
-    told = {(fault.metric, fault.object): fault for answer in answers[:-1] for fault in answer.faults}
-    faults = {key: fault for key, fault in told.items() if key not in well}
+    earlier = {(fault.metric, fault.object): fault for answer in answers[:-1] for fault in answer.faults}
+    faults = {key: fault for key, fault in earlier.items() if key not in well}
     faults |= {(fault.metric, fault.object): fault for fault in answers[-1].faults}
-    return SourceLook(
+    return SourceCheck(
         target,
         source,
         None,
@@ -131,7 +131,7 @@ async def _look(target: TargetPlan, source: SourcePlan, folder: Path, registry: 
 
 
 async def _answer(poller: Poller, clock: SteadyClock, limit_s: float) -> tuple[Answer, int]:
-    """One look and how long it took (ns); a source that must get ready first has its time for that, as in a run."""
+    """One poll and how long it took (ns); a source that must get ready first has its time for that, as in a run."""
     deadline_ns = clock.now_ns() + round(GETTING_READY_S * 1e9)
     while True:
         begin_ns = clock.now_ns()
@@ -145,65 +145,65 @@ async def _answer(poller: Poller, clock: SteadyClock, limit_s: float) -> tuple[A
 
 
 def _renewal_s(poller: Poller, answers: Sequence[Answer]) -> float:
-    """How long one more look should wait for increases of what the device renews seldom, 0 if for none."""
+    """How long one more poll should wait for increases of what the device renews seldom, 0 if for none."""
     if not isinstance(poller, Identifies):
         return 0.0
     brought = {sample.metric for answer in answers for sample in answer.samples}
-    waited = [s for name, s in poller.facts().cadences.items() if name not in brought and s <= LONGEST_RENEWAL_S]
+    waited = [s for name, s in poller.facts().cadences.items() if name not in brought and s <= MAX_RENEWAL_S]
     return max(waited, default=0.0)
 
 
 def _device_cpu_s(answers: Sequence[Answer]) -> float | None:
     spent = [[s.value for s in answer.samples if s.metric == DEVICE_CPU] for answer in answers]
-    told = [sum(values) for values in spent if values]
-    return told[-1] - told[-2] if len(told) > 1 and told[-1] >= told[-2] else None
+    totals = [sum(values) for values in spent if values]
+    return totals[-1] - totals[-2] if len(totals) > 1 and totals[-1] >= totals[-2] else None
 
 
-def live_values(look: SourceLook) -> Mapping[str, tuple[float, float]]:
+def live_values(check: SourceCheck) -> Mapping[str, tuple[float, float]]:
     """The smallest and the largest reading of each metric over its objects."""
-    found: dict[str, tuple[float, float]] = {}
-    for sample in look.samples:
-        low, high = found.get(sample.metric, (sample.value, sample.value))
-        found[sample.metric] = min(low, sample.value), max(high, sample.value)
-    return found
+    ranges: dict[str, tuple[float, float]] = {}
+    for sample in check.samples:
+        low, high = ranges.get(sample.metric, (sample.value, sample.value))
+        ranges[sample.metric] = min(low, sample.value), max(high, sample.value)
+    return ranges
 
 
-def by_metric(look: SourceLook) -> Mapping[str, int]:
+def by_metric(check: SourceCheck) -> Mapping[str, int]:
     """How many objects each metric has, in the order of the catalogue; metrics that it does not know come last."""
     counted: dict[str, int] = {}
-    for sample in look.samples:
+    for sample in check.samples:
         counted[sample.metric] = counted.get(sample.metric, 0) + 1
     return {name: counted[name] for name in [*BY_NAME, *sorted(counted.keys() - BY_NAME.keys())] if name in counted}
 
 
-def absent_processes(looks: tuple[SourceLook, ...]) -> tuple[tuple[TargetPlan, str], ...]:
+def absent_processes(checks: tuple[SourceCheck, ...]) -> tuple[tuple[TargetPlan, str], ...]:
     """The watched processes that no source of their target has seen running, where one could have."""
-    targets = {look.target.name: look.target for look in looks if look.error is None and _sees_hosts(look)}
+    targets = {check.target.name: check.target for check in checks if check.error is None and _sees_hosts(check)}
     absent = []
     for name, target in targets.items():
         seen = {
             object_labels(sample.object).get("process")
-            for look in looks
-            if look.target.name == name
-            for sample in look.samples
+            for check in checks
+            if check.target.name == name
+            for sample in check.samples
             if sample.metric not in _PRESENCE or sample.value > 0
         }
         absent += [(target, watch.name) for watch in target.processes if watch.name not in seen]
     return tuple(absent)
 
 
-def _sees_hosts(look: SourceLook) -> bool:
-    return any(sample.metric.startswith(("system.", "process.")) for sample in look.samples)
+def _sees_hosts(check: SourceCheck) -> bool:
+    return any(sample.metric.startswith(("system.", "process.")) for sample in check.samples)
 
 
-def disk_bytes(looks: tuple[SourceLook, ...], duration_s: float) -> float:
+def disk_bytes(checks: tuple[SourceCheck, ...], duration_s: float) -> float:
     """What the record will need: samples of the whole run times what a sealed sample costs."""
-    return sum(look.per_poll * look.polls(duration_s) for look in looks) * BYTES_PER_SAMPLE
+    return sum(check.per_poll * check.polls(duration_s) for check in checks) * BYTES_PER_SAMPLE
 
 
 def free_bytes(folder: Path) -> int:
     """Free space where ``folder`` is, or would be made."""
-    place = folder.absolute()
-    while not place.exists():
-        place = place.parent
-    return shutil.disk_usage(place).free
+    existing = folder.absolute()
+    while not existing.exists():
+        existing = existing.parent
+    return shutil.disk_usage(existing).free

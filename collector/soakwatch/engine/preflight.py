@@ -1,4 +1,4 @@
-"""One look at every source when a run is planned for later: who gives the command can still mend what is wrong.
+"""One poll of every source when a run is planned for later: who gives the command can still fix what is wrong.
 
 What belongs to a run stays untouched (``SourceContext.trial``), and a load that is a command is not started.
 """
@@ -20,53 +20,53 @@ from soakwatch.plan.sources import labelled
 from soakwatch.sources.abc import SourceContext, SourceError, SourceUnreadyError, timing
 from soakwatch.sources.registry import poller_module
 
-LEAST_AHEAD_S = 5.0
-"""A start that is nearer than this needs no look of its own: the first looks of the run are there as soon."""
+MIN_AHEAD_S = 5.0
+"""A start that is nearer than this needs no poll of its own: the first polls of the run are there as soon."""
 
-_LONGEST_S = 60.0
-_SPARE_S = 2.0  # between the last of these looks and the start
+_MAX_S = 60.0
+_SPARE_S = 2.0  # between the last of these polls and the start
 
 
 def preflight(plan: Plan, now_ns: int, registry: Registry = INSTALLED) -> tuple[str, ...]:
-    """Sentences about sources that cannot be looked at now; () for a run that begins at once.
+    """Sentences about sources that cannot be polled now; () for a run that begins at once.
 
-    Raises PlanRefusedError with every sentence about sources that the plan gets wrong: waiting mends none of them.
+    Raises PlanRefusedError with every sentence about sources that the plan gets wrong: waiting fixes none of them.
     """
     ahead_s = 0.0 if plan.start is None else plan.start.timestamp() - now_ns * 1e-9
-    if ahead_s < LEAST_AHEAD_S:
+    if ahead_s < MIN_AHEAD_S:
         return ()
     with tempfile.TemporaryDirectory(prefix="soakwatch-trial-") as folder:
-        return asyncio.run(_look_everywhere(plan, Path(folder), min(_LONGEST_S, ahead_s - _SPARE_S), registry))
+        return asyncio.run(_poll_all(plan, Path(folder), min(_MAX_S, ahead_s - _SPARE_S), registry))
 
 
-async def _look_everywhere(plan: Plan, folder: Path, longest_s: float, registry: Registry) -> tuple[str, ...]:
-    opening, troubles = FirstPolls(), []
+async def _poll_all(plan: Plan, folder: Path, max_s: float, registry: Registry) -> tuple[str, ...]:
+    first_polls, troubles = FirstPolls(), []
     async with asyncio.TaskGroup() as group:
         for target in plan.targets:
             for label, planned in labelled(target.sources):
                 if planned.poller in registry.loads.names():
                     continue
-                looked = opening.expect(target.name, label, planned)
-                task = group.create_task(_look(target, planned, folder, longest_s, registry))
-                troubles.append((target.name, label, planned, looked, task))
+                on_end = first_polls.expect(target.name, label, planned)
+                task = group.create_task(_poll_source(target, planned, folder, max_s, registry))
+                troubles.append((target.name, label, planned, on_end, task))
     sentences = []
-    for name, label, planned, looked, task in troubles:
+    for name, label, planned, on_end, task in troubles:
         failure = task.result()
-        looked(failure if isinstance(failure, PlanError) else None)
+        on_end(failure if isinstance(failure, PlanError) else None)
         if isinstance(failure, str):
-            place = f"{planned.place}: " if planned.place else ""
-            sentences.append(f"{place}{prefixed(name, label, failure)}")
-    opening.check()
+            where = f"{planned.place}: " if planned.place else ""
+            sentences.append(f"{where}{prefixed(name, label, failure)}")
+    first_polls.check()
     return tuple(sentences)
 
 
-async def _look(
-    target: TargetPlan, planned: SourcePlan, folder: Path, longest_s: float, registry: Registry
+async def _poll_source(
+    target: TargetPlan, planned: SourcePlan, folder: Path, max_s: float, registry: Registry
 ) -> PlanError | str | None:
     """What is wrong with the plan, or why the source brought nothing; None if it did, or is getting ready."""
     clock, config = SteadyClock(), planned.config
     opens_s = OPENS_S if target.role == "generator" and config.timeout is None else 0.0
-    limit_s = min(max(timing(0, config.interval, config.timeout).timeout_s, opens_s), longest_s)
+    limit_s = min(max(timing(0, config.interval, config.timeout).timeout_s, opens_s), max_s)
     site = SourceContext(
         target.name, target.role, target.processes, target.interfaces, folder, clock.now_ns, config.interval, trial=True
     )

@@ -1,4 +1,4 @@
-"""A closer look at what a run meets: each source of a target hears of its events and of live findings that begin."""
+"""What makes flight recorders capture detail: events of their target, and live findings that begin."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from soakwatch.record.findings import identity_of
 from soakwatch_rules.rule import Finding, Outcome
 
 ALARMS = frozenset({Outcome.FAIL, Outcome.WARN})
-RECENT_NS = 540_000_000_000  # a moment that a finding names is looked at if it is not longer ago
+RECENT_NS = 540_000_000_000  # a moment that a finding names is captured if it is not longer ago
 
 
 class Hearing(Protocol):
-    """A source that hears of moments."""
+    """A source that can capture what happened around a moment."""
 
     def look_closer(self, when_ns: int, why: str) -> None:
         """Something happened to its target."""
@@ -28,9 +28,9 @@ class Hearing(Protocol):
 
 
 class RecorderTriggers:
-    """Tells sources when something happened to their target; what happened to no target in particular, to all.
+    """Tells sources to capture when something happened to their target; without a target, all of them.
 
-    Nothing from before ``since_ns`` is told: an earlier life of the monitor has looked at that.
+    Nothing from before ``since_ns`` counts: that was captured before the monitor was restarted.
     """
 
     def __init__(self, since_ns: int | None = None) -> None:
@@ -43,15 +43,15 @@ class RecorderTriggers:
         self._sources.append((target, source))
 
     def hear_event(self, stored: StoredEvent) -> None:
-        """An event that was recorded, whoever told it. Book-keeping is none."""
+        """An event that was recorded; internal ones do not count."""
         event = stored.event
         if not is_internal(event.kind):
             self._tell(event.target, event.begin_ns, words_of(event.kind, event.object))
 
     def hear_findings(self, findings: Iterable[Finding], judged_ns: int) -> None:
-        """What is said of the run so far: what did not fail or warn before is worth a look, at its newest moment.
+        """The findings so far: what did not fail or warn before is captured, at its newest moment.
 
-        What a resumed run's first look says is what was said before.
+        The first findings of a resumed run are those from before.
         """
         alarms = {identity_of(finding): finding for finding in findings if finding.outcome in ALARMS}
         before, self._alarms = self._alarms, frozenset(alarms)
@@ -70,6 +70,6 @@ class RecorderTriggers:
     def _tell(self, target: str, when_ns: int, why: str) -> None:
         if self._since_ns is not None and when_ns < self._since_ns:
             return
-        for place, source in self._sources:
-            if target in {"", place}:
+        for target_name, source in self._sources:
+            if target in {"", target_name}:
                 source.look_closer(when_ns, why)

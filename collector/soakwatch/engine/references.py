@@ -21,25 +21,25 @@ class References:
     """What was chosen, and sentences about what is not used."""
 
     reference: Chosen = reference.NONE
-    lent: ImportedBaseline | None = None
+    baseline: ImportedBaseline | None = None
     warnings: tuple[str, ...] = ()
 
     def sentences(self, now_s: float) -> tuple[str, ...]:
         """What is used, for people."""
-        told = []
+        lines = []
         if self.reference.reference is not None:
             used = ", ".join(sorted(self.reference.ceilings))
             age = self.reference.reference.age(now_s)
-            told.append(f"reference: {self.reference.reference.file}, {age} old, for {used}")
-        if self.lent is not None:
-            told.append(f"baseline: {len(self.lent.series)} series of the run {self.lent.run}")
-        return tuple(told)
+            lines.append(f"reference: {self.reference.reference.file}, {age} old, for {used}")
+        if self.baseline is not None:
+            lines.append(f"baseline: {len(self.baseline.series)} series of the run {self.baseline.run}")
+        return tuple(lines)
 
     def keep(self, record: Record, plan: Plan, start_ns: int) -> None:
         """Freeze it in the record of a run that begins. Raises RecordError."""
         reference.keep(record, self.reference, plan, start_ns)
-        if self.lent is not None:
-            baseline_lent.keep(record, self.lent)
+        if self.baseline is not None:
+            baseline_lent.keep(record, self.baseline)
 
 
 NOTHING = References()
@@ -56,7 +56,7 @@ def against(plan: Plan, named: Path | None, baseline: str | None, runs: Path, no
         return References(choice, None, choice.warnings)
     folder = find_run(run, runs)
     if any(phase.name == PHASE for phase in plan.phases):
-        told = f"the plan has a baseline phase of its own: that of {folder.name} is not used"
-        return References(choice, None, (*choice.warnings, told))
-    lent = baseline_lent.import_baseline(folder, plan, planned_rules(plan.rules))
-    return References(choice, lent, (*choice.warnings, *lent.warnings))
+        warning = f"the plan has a baseline phase of its own: that of {folder.name} is not used"
+        return References(choice, None, (*choice.warnings, warning))
+    imported_baseline = baseline_lent.import_baseline(folder, plan, planned_rules(plan.rules))
+    return References(choice, imported_baseline, (*choice.warnings, *imported_baseline.warnings))

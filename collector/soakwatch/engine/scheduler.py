@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Self
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
@@ -17,7 +17,7 @@ from soakwatch.engine.polling import PolledSource
 # APScheduler reports every skipped run as a warning; the wrapper counts and records them, once.
 logging.getLogger("apscheduler").setLevel(logging.ERROR)
 
-GRACE_S = 2.0  # how long looks under way may go on when the run ends
+GRACE_S = 2.0  # how long polls that are running may go on when the run ends
 Job = Callable[[], Awaitable[None]]
 
 
@@ -25,17 +25,17 @@ class Timers:
     """The timers of one run; use as an asynchronous context: they start on entry and are gone on exit.
 
     ``coalesce``: after a stall the newest due time runs and the wrapper records the others. ``max_instances=1``: a
-    look is never stacked on the look before. ``misfire_grace_time=None``: APScheduler never drops a late run
+    poll is never stacked on the previous one. ``misfire_grace_time=None``: APScheduler never drops a late run
     by itself, since the wrapper must see it to record how late it was.
 
-    At the end a look under way is given up after ``GRACE_S``. Other jobs are waited for: half a batch that is written
-    again would be in the record twice.
+    At the end a poll that is running is given up after ``GRACE_S``. Other jobs are waited for: half a batch that is
+    written again would be in the record twice.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._running: set[asyncio.Task[object]] = set()
-        self._looking: set[asyncio.Task[object]] = set()  # those that may be given up
+        self._abandonable: set[asyncio.Task[object]] = set()  # those that may be given up
         self._zone = SteadyZone(clock)
         self._scheduler = AsyncIOScheduler(
             timezone=self._zone,
@@ -50,7 +50,7 @@ class Timers:
         self._scheduler.remove_all_jobs()
         if self._running:
             await asyncio.wait(self._running, timeout=GRACE_S)
-        for task in self._running & self._looking:
+        for task in self._running & self._abandonable:
             task.cancel()
         if self._running:
             await asyncio.wait(self._running)
@@ -58,32 +58,62 @@ class Timers:
 
     def poll(self, source: PolledSource) -> None:
         """Tick the source on its grid."""
-        self._add(source.tick, Grid(source.when.anchor_ns, source.when.interval_ns, self._zone), look=True)
+        when = source.spec.when
+        self._add(source.tick, Grid(when.anchor_ns, when.interval_ns, self._zone), abandonable=True)
 
-    def every(self, interval_s: float, job: Job, *, look: bool = False) -> None:
-        """Run a job on a grid that begins one interval from now; never two at a time. ``look``: it changes nothing, so
-        it may be given up at the end."""
+    def every(self, interval_s: float, job: Job, *, abandonable: bool = False) -> None:
+        """Run a job on a grid that begins one interval from now; never two at a time. ``abandonable``: it changes
+        nothing, so it may be given up at the end."""
         interval_ns = round(interval_s * 1e9)
-        self._add(job, Grid(self._clock.now_ns() + interval_ns, interval_ns, self._zone), look=look)
+        self._add(job, Grid(self._clock.now_ns() + interval_ns, interval_ns, self._zone), abandonable=abandonable)
 
     def once(self, time_ns: int, job: Job) -> None:
         """Run a job at a time, or at once if that has passed."""
         self._add(job, DateTrigger(at(time_ns, self._zone), timezone=self._zone))
 
-    def _add(self, job: Job, trigger: BaseTrigger, *, look: bool = False) -> None:
+    def _add(self, job: Job, trigger: BaseTrigger, *, abandonable: bool = False) -> None:
         async def run() -> None:
             task = asyncio.current_task()
             assert task is not None
             self._running.add(task)
-            if look:
-                self._looking.add(task)
+            if abandonable:
+                self._abandonable.add(task)
             try:
                 await job()
             except asyncio.CancelledError:
-                # Only __aexit__ cancels: a look that outlives the end of the run is abandoned, its due time open.
+                # Only __aexit__ cancels: a poll that outlives the end of the run is abandoned, its due time open.
                 return
             finally:
                 self._running.discard(task)
-                self._looking.discard(task)
+                self._abandonable.discard(task)
 
         self._scheduler.add_job(run, trigger)
+
+
+class PlannedTimers:
+    """A timer for each time at which something is planned: set once, as soon as the time is known."""
+
+    def __init__(self, clock: Clock, job: Job) -> None:
+        self._clock, self._job = clock, job
+        self._timers: Timers | None = None
+        self._armed: set[int] = set()
+
+    def start(self, timers: Timers, due_ns: Iterable[int]) -> None:
+        """Set timers from now on; first for these times."""
+        self._timers = timers
+        self.arm(due_ns)
+
+    def stop(self) -> None:
+        """Set no more."""
+        self._timers = None
+
+    def arm(self, due_ns: Iterable[int]) -> None:
+        """Set timers for these times, as far as they are to come and have none yet."""
+        if self._timers is None:
+            return
+        now_ns = self._clock.now_ns()
+        self._armed = {time_ns for time_ns in self._armed if time_ns > now_ns}
+        for time_ns in due_ns:
+            if time_ns > now_ns and time_ns not in self._armed:
+                self._armed.add(time_ns)
+                self._timers.once(time_ns, self._job)

@@ -15,7 +15,7 @@ from soakwatch.record.queue import Notes
 from soakwatch_rules.rule import Event
 
 FAILED: Final = "script.failed"
-"""The kind of event that tells that the command of a planned event went wrong."""
+"""The kind of event that says that the command of a planned event went wrong."""
 
 
 class Scripts:
@@ -46,26 +46,26 @@ class Scripts:
 
     async def _run(self, planned: EventPlan, event: Event, number: int) -> None:
         own = {"SOAKWATCH_EVENT": event.kind, "SOAKWATCH_TARGET": event.target}
-        said = await run_command(
+        result = await run_command(
             planned.run, {**self._environment, **own}, planned.timeout_s, self._over, self._redaction
         )
         end_ns = self._now_ns()
-        told = await self._kept(event, number, said)
-        failed = said.failure and not said.over
-        if said.failure:
-            told["failed" if failed else "cut"] = said.failure
-        await self._notes.ended(number, None if planned.lasts_s is not None else end_ns, told)
+        outcome = await self._kept(event, number, result)
+        failed = result.failure and not result.over
+        if result.failure:
+            outcome["failed" if failed else "cut"] = result.failure
+        await self._notes.ended(number, None if planned.lasts_s is not None else end_ns, outcome)
         if failed:
-            detail = {"event": event.kind, "reason": said.failure}
+            detail = {"event": event.kind, "reason": result.failure}
             await self._notes.event(Event(FAILED, event.target, "", end_ns, end_ns, detail))
 
-    async def _kept(self, event: Event, number: int, said: CommandResult) -> dict[str, str]:
-        """Its output as an artifact, if it said anything; what the event is told of that."""
-        if not said.output:
+    async def _kept(self, event: Event, number: int, result: CommandResult) -> dict[str, str]:
+        """Its output as an artifact, if there is any; what the event says of it."""
+        if not result.output:
             return {}
         name = artifact_name("scripts", f"{stamp(event.begin_ns)}-{number}-{event.kind}.txt")
         about = f"{event.kind} {event.target}".strip()
-        trouble = await self._notes.keep(Artifact(name, "text/plain", said.output, event.begin_ns, "script", about))
+        trouble = await self._notes.keep(Artifact(name, "text/plain", result.output, event.begin_ns, "script", about))
         return {"output": f"not kept: {trouble}" if trouble else name}
 
 

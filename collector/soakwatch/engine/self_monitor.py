@@ -52,7 +52,7 @@ class SelfWatch:
         self._offset_s: float | None = None
 
     async def poll(self, now_ns: int) -> Answer:
-        """One look at this process."""
+        """One poll of this process."""
         with ProcAt(self._here), self._process.oneshot():  # a source may have pointed psutil at another machine's files
             cpu = self._process.cpu_times()
             readings: list[tuple[str, str, float]] = [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from soakwatch.core.registry import INSTALLED, Registry
 from soakwatch.core.units import plan_seconds, show_seconds
-from soakwatch.engine.plan_check import SourceLook
+from soakwatch.engine.plan_check import SourceCheck
 from soakwatch.plan import Plan
 from soakwatch.plan.rules import planned_rules
 from soakwatch_rules.traits import GrowthMethod, traits_of
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CPU_RULE = "cpu_spike"
 SATURATION_RULE = "cpu_saturation"
-_NONE = "cpu_spike, memory_growth and growth do not find their metrics here: they will not apply"
+_NONE = "cpu_spike, memory_growth and growth find no metrics here: they do not apply"
 _POWER = 2.49  # one-sided 5 %, power 80 %: 1.645 + 0.842
 _NOISE = 0.01  # of the level: what the sentence assumes, and says
 _SLOW_S = 600.0
@@ -26,48 +26,48 @@ _SLOW_S = 600.0
 
 @runtime_checkable
 class Lasting(Protocol):
-    """A rule that can tell how long it must look at a cadence."""
+    """A rule that knows how long it needs at a cadence."""
 
     def needed_s(self, apart_s: float) -> float:
         """Seconds, at a reading every ``apart_s``."""
         ...
 
 
-def sensitivity(plan: Plan, looks: tuple[SourceLook, ...], registry: Registry = INSTALLED) -> tuple[str, ...]:
+def sensitivity(plan: Plan, checks: tuple[SourceCheck, ...], registry: Registry = INSTALLED) -> tuple[str, ...]:
     """One sentence for each source and each of three rules (below) that is on and finds its metrics there."""
     on = {rule.name: rule for rule in planned_rules(plan.rules, registry)}
     by_stages, by_shape = (_growth_rule(on.values(), method) for method in (GrowthMethod.STAGES, GrowthMethod.SHAPE))
     sentences: list[str] = []
-    for look in looks:
-        who = f"{look.target.name} {look.source.poller}"
-        metrics = {sample.metric for sample in look.samples}
+    for check in checks:
+        who = f"{check.target.name} {check.source.poller}"
+        metrics = {sample.metric for sample in check.samples}
         if CPU_RULE in on and metrics & set(on[CPU_RULE].metrics):
             rule = on[CPU_RULE]
-            told = spike_sentence(
-                renewed_s(look, metrics & set(rule.metrics)),
+            sentence = spike_sentence(
+                renewed_s(check, metrics & set(rule.metrics)),
                 plan.duration_s,
                 _number(rule, "seconds", 10.0),
                 _number(rule, "coarsest", math.inf),
             )
-            sentences.append(f"{who}: {told}")
+            sentences.append(f"{who}: {sentence}")
         if by_stages is not None and metrics & set(by_stages.metrics):
-            told = growth_sentence(
-                renewed_s(look, metrics & set(by_stages.metrics)),
+            sentence = growth_sentence(
+                renewed_s(check, metrics & set(by_stages.metrics)),
                 judged_s(plan, by_stages.phases),
                 _number(by_stages, "least", 8),
                 _number(by_stages, "tolerance", 0.05),
             )
-            sentences.append(f"{who}: {told}")
+            sentences.append(f"{who}: {sentence}")
         if by_shape is not None and metrics & set(by_shape.metrics):
-            told = trend_sentence(
-                renewed_s(look, metrics & set(by_shape.metrics)),
+            sentence = trend_sentence(
+                renewed_s(check, metrics & set(by_shape.metrics)),
                 judged_s(plan, by_shape.phases),
                 by_shape.manner.shortest_s,
                 _number(by_shape, "tolerance", 0.05),
             )
-            sentences.append(f"{who}: {told}")
-        if told := unseen_sentence(look, plan.duration_s, [rule for name, rule in on.items() if name != CPU_RULE]):
-            sentences.append(f"{who}: {told}")
+            sentences.append(f"{who}: {sentence}")
+        if sentence := unseen_sentence(check, plan.duration_s, [rule for name, rule in on.items() if name != CPU_RULE]):
+            sentences.append(f"{who}: {sentence}")
     return tuple(sentences) or (_NONE,)
 
 
@@ -75,29 +75,29 @@ def _growth_rule(rules: Iterable[Rule], method: GrowthMethod) -> Rule | None:
     return next((rule for rule in rules if traits_of(rule.name).growth is method), None)
 
 
-def unseen_sentence(look: SourceLook, duration_s: float, rules: Iterable[Rule]) -> str:
+def unseen_sentence(check: SourceCheck, duration_s: float, rules: Iterable[Rule]) -> str:
     """Which other rules decide nothing at this cadence, and what each would need; empty where all do."""
-    metrics = {sample.metric for sample in look.samples}
-    told = []
+    metrics = {sample.metric for sample in check.samples}
+    needs = []
     for rule in rules:
         own = metrics & set(rule.metrics)
-        every_s = renewed_s(look, own)
+        every_s = renewed_s(check, own)
         coarsest_s = _number(rule, "seconds" if rule.name == SATURATION_RULE else "coarsest", math.inf)
         if own and every_s > coarsest_s:
-            told.append(f"{rule.name} (needs a reading every {show_seconds(coarsest_s)})")
+            needs.append(f"{rule.name} (needs a reading every {show_seconds(coarsest_s)})")
         elif own and isinstance(rule, Lasting) and rule.needed_s(every_s) > max(duration_s, rule.manner.shortest_s):
-            told.append(f"{rule.name} (needs {show_seconds(rule.needed_s(every_s))})")
-    if not told:
+            needs.append(f"{rule.name} (needs {show_seconds(rule.needed_s(every_s))})")
+    if not needs:
         return ""
-    every = show_seconds(look.interval_s)
-    return f"not observable with readings every {every}, not required for a pass: {', '.join(told)}"
+    every = show_seconds(check.interval_s)
+    return f"not observable with readings every {every}, not required for a pass: {', '.join(needs)}"
 
 
-def renewed_s(look: SourceLook, metrics: Collection[str]) -> float:
+def renewed_s(check: SourceCheck, metrics: Collection[str]) -> float:
     """Seconds between values of the fastest of some metrics: at least the interval, more if the device takes longer."""
-    slow = (look.facts.cadences, look.facts.renewals) if look.facts is not None else ()
-    each = (max([look.interval_s, *(seconds.get(metric, 0.0) for seconds in slow)]) for metric in metrics)
-    return min(each, default=look.interval_s)
+    slow = (check.facts.cadences, check.facts.renewals) if check.facts is not None else ()
+    each = (max([check.interval_s, *(seconds.get(metric, 0.0) for seconds in slow)]) for metric in metrics)
+    return min(each, default=check.interval_s)
 
 
 def _number(rule: Rule, name: str, otherwise: float) -> float:
@@ -120,9 +120,9 @@ def spike_sentence(interval_s: float, duration_s: float, held_s: float, coarsest
     every = f"readings every {show_seconds(interval_s)}"
     sure = sure_spike_s(interval_s, held_s)
     if interval_s > coarsest_s:
-        return f"cpu_spike decides nothing: {every} are further apart than {show_seconds(coarsest_s)}; poll more often"
+        return f"cpu_spike is undecided: {every} are further apart than {show_seconds(coarsest_s)}; poll more often"
     if sure > duration_s:
-        return f"cpu_spike decides nothing: with {every} a spike must last {show_seconds(sure)}, longer than the run"
+        return f"cpu_spike is undecided: with {every} a spike must last {show_seconds(sure)}, longer than the run"
     return f"cpu_spike, {every}: spikes of {show_seconds(sure)} and longer are always seen, shorter ones perhaps not"
 
 
@@ -137,13 +137,11 @@ def judged_s(plan: Plan, phases: tuple[str, ...]) -> float:
 def growth_sentence(interval_s: float, window_s: float, least: float, tolerance: float) -> str:
     """What memory_growth can see in this window."""
     readings, needed = int(window_s / interval_s), math.ceil(3 * least)
-    told = f"memory_growth, {readings} readings in {show_seconds(window_s)}"
+    head = f"memory_growth, {readings} readings in {show_seconds(window_s)}"
     if readings < needed:
-        return (
-            f"{told}: decides nothing, it needs {needed}; run {plan_seconds(needed * interval_s)}, or poll more often"
-        )
+        return f"{head}: undecided, {needed} needed; run {plan_seconds(needed * interval_s)}, or poll more often"
     return (
-        f"{told}: growth of more than {tolerance * 100:g}% from the first to the last third shows, if it exceeds the"
+        f"{head}: growth of more than {tolerance * 100:g}% from the first to the last third shows, if it exceeds the"
         " spread; a slower leak passes"
     )
 
@@ -164,10 +162,7 @@ def smallest_slope(noise: float, correlation_s: float, window_s: float) -> float
 def trend_sentence(interval_s: float, window_s: float, shortest_s: float, tolerance: float) -> str:
     """What growth can see in this window."""
     if window_s < shortest_s:
-        return (
-            f"growth decides nothing: a soak of {show_seconds(window_s)} is too short to tell of growth a day; run "
-            f"{plan_seconds(shortest_s)} or more"
-        )
+        return f"growth needs a soak of {plan_seconds(shortest_s)} or more; this one lasts {show_seconds(window_s)}"
     fast, slow = (
         100 * 86400 * smallest_slope(_NOISE, tau_s, window_s) for tau_s in (interval_s / 2, max(_SLOW_S, interval_s))
     )

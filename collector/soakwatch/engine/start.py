@@ -108,7 +108,7 @@ def resume(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str] = ()
         due_ns = dict(view.last_due_ns())
         begun_ns = tuple(phase.window.begin_ns for phase in view.phases())
         planned = [stored for stored in view.events() if stored.origin == ORIGIN]
-        said = frozenset(identity_of(finding) for finding in view.findings(live=True))
+        live_findings = frozenset(identity_of(finding) for finding in view.findings(live=True))
         last_ns = view.window().end_ns
     clock = SteadyClock(not_before_ns=last_ns + 1)
     record = Record.open(folder)
@@ -118,9 +118,13 @@ def resume(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str] = ()
         if stored.event.end_ns is None and stored.event.kind in scripted:  # nobody knows when its command ended
             record.end_event(stored.id, max(last_ns, stored.event.begin_ns), {"cut": UNWATCHED})
     record.add_event("", Event("gap", "", "", last_ns, now_ns, {"cause": UNWATCHED}), "monitor")
-    told = tuple(stored.event for stored in planned)
+    planned_events = tuple(stored.event for stored in planned)
     stops = plan.stop_on_fail | set(stop_rules)
-    return RunContext(plan, folder, int(start), stop_on_fail, begun_ns, told, said, due_ns, stops), record, clock
+    return (
+        RunContext(plan, folder, int(start), stop_on_fail, begun_ns, planned_events, live_findings, due_ns, stops),
+        record,
+        clock,
+    )
 
 
 def discard(folder: Path) -> bool:
@@ -129,10 +133,10 @@ def discard(folder: Path) -> bool:
     Host keys that were trusted on first use go with it: they are trusted on first use again.
     """
     try:
-        made = list(folder.iterdir())
-        if any(path.name not in _OWN_FILES for path in made):
+        files = list(folder.iterdir())
+        if any(path.name not in _OWN_FILES for path in files):
             return False
-        for path in made:
+        for path in files:
             path.unlink()
         folder.rmdir()
     except OSError:

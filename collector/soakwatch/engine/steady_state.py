@@ -13,8 +13,8 @@ from soakwatch_rules.stats.settled import MIN_SAMPLES, settled
 STRETCH_NS = 60_000_000_000
 TOLERANCE = 0.02
 _FLOORS = {"system.cpu.utilization": 0.02, "system.memory.usage": 0.0, "system.memory.utilization": 0.01}
-"""The levels that are looked at, and the drift of each, in its unit, that is always allowed."""
-_MOST = 600  # readings of one level
+"""The levels that are watched, and the drift of each, in its unit, that is always allowed."""
+_MAX_READINGS = 600  # readings of one level
 
 
 class SteadyStateDetector:
@@ -31,7 +31,7 @@ class SteadyStateDetector:
         """Readings of one poll."""
         for sample in samples:
             if sample.metric in _FLOORS:
-                kept = self._kept.setdefault((source, sample.metric, sample.object), deque(maxlen=_MOST))
+                kept = self._kept.setdefault((source, sample.metric, sample.object), deque(maxlen=_MAX_READINGS))
                 kept.append((sample.time_ns, float(sample.value)))
 
     def since(self, begin_ns: int) -> bool:
@@ -42,11 +42,10 @@ class SteadyStateDetector:
 
 
 def _settled(floor: float, kept: Iterable[tuple[int, float]], begin_ns: int) -> bool:
-    readings = [one for one in kept if one[0] >= begin_ns]
+    readings = [reading for reading in kept if reading[0] >= begin_ns]
     if len(readings) < MIN_SAMPLES or readings[-1][0] - readings[0][0] < STRETCH_NS:
         return False
-    first = min(
-        len(readings) - MIN_SAMPLES, next(i for i, one in enumerate(readings) if one[0] >= readings[-1][0] - STRETCH_NS)
-    )
+    from_ns = readings[-1][0] - STRETCH_NS
+    first = min(len(readings) - MIN_SAMPLES, next(i for i, (when_ns, _) in enumerate(readings) if when_ns >= from_ns))
     time_ns, values = np.array(readings[first:]).T
     return settled((time_ns - time_ns[0]) * 1e-9, values, TOLERANCE, floor)

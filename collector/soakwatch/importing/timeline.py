@@ -18,7 +18,7 @@ from soakwatch.core.suggest import hint
 from soakwatch.core.units import seconds
 from soakwatch.core.yaml import Plain, parse
 from soakwatch.plan.phase import PHASES
-from soakwatch.runs.mark_event import MOST_EVENTS, EventRefusedError, EventRequest, check_ask
+from soakwatch.runs.mark_event import MAX_EVENTS, EventRefusedError, EventRequest, check_ask
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.options import Options
 from soakwatch.sources.tables.times import TimeOptions, time_reading
@@ -195,8 +195,8 @@ def _events(path: str, zone: str | None) -> Iterator[GivenEvent]:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise DataError(f"--events {path}: cannot be read: {why}") from None
     rows = list(_of_yaml(text, path) if Path(path).suffix.lower() in _YAML else _of_csv(text, path))
-    if len(rows) > MOST_EVENTS:
-        raise DataError(f"{path}: {len(rows)} events exceed the limit of {MOST_EVENTS} per run")
+    if len(rows) > MAX_EVENTS:
+        raise DataError(f"{path}: {len(rows)} events exceed the limit of {MAX_EVENTS} per run")
     for source, row in rows:
         try:
             yield _event(source, row, zone)

@@ -186,7 +186,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         if item.get_closest_marker("soak") is not None or "soak" in getattr(item, "fixturenames", ()):
             item.config.stash[_UNHEARD] = item.config.stash.get(_UNHEARD, 0) + 1
         return (yield)
-    told_before = len(session.run.told)
+    told_before = len(session.run.reported)
     try:
         marker = item.get_closest_marker("soak")
         if marker is None:
@@ -235,7 +235,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             )
         return
     terminalreporter.section("soakwatch")
-    number = len(mine.run.told)
+    number = len(mine.run.reported)
     terminalreporter.line(f"{mine.run.name}: {number} event{'' if number == 1 else 's'} recorded")
     terminalreporter.line(mine.ending or _standing(mine.run))
 
@@ -295,7 +295,7 @@ def _silent(kind: str) -> AbstractContextManager[OpenEvent]:
 
 def _say(item: pytest.Item, session: _Session, told_before: int) -> InterimVerdict | None:
     """The section of a test that told events, and what is said of the device meanwhile; None if it told none."""
-    told = session.run.told[told_before:]
+    told = session.run.reported[told_before:]
     if not told:
         return None
     from soakwatch.core.errors import SoakwatchError

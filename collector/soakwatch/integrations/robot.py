@@ -137,7 +137,7 @@ class SoakEvents:
 
     def _said(self, scope: str) -> InterimVerdict:
         run = self._run()
-        told: list[StoredEvent] = run.told
+        told: list[StoredEvent] = run.reported
         if scope == "run" or not told:
             return run.verdict()
         end_ns = max(one.event.end_ns or one.event.begin_ns for one in told)

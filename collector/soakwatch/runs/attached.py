@@ -1,4 +1,4 @@
-"""A run that a script is attached to: it tells events, and asks what is said of the device meanwhile."""
+"""A run that a script is attached to: it reports events, and asks for the findings so far."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from soakwatch_rules.traits import traits_of
 
 RUN_VARIABLE = "SOAKWATCH_RUN"
 PATIENCE_S = 10.0
-"""How long a look waits for the record to reach the moment that it asks for; a run commits each second."""
-_LOOK_EVERY_S = 0.25
+"""How long a reader waits for the record to reach the moment that it asks for; a run commits each second."""
+_CHECK_EVERY_S = 0.25
 _JUDGED = frozenset({Outcome.PASS, Outcome.WARN, Outcome.FAIL})
-_TOLD = 5
+_MAX_REASONS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,28 +42,32 @@ class InterimVerdict:
         """What of it concerns a stretch of time, as far as can be said now.
 
         A finding concerns it if one of its marks lies in it; one without marks (a leak, an announcement that was not
-        kept) if it looked at that time at all, for nobody can say that it was not then. Pass needs a rule that looked
+        kept) if its window has that time in it, since it may have been then. Pass needs a rule that looked
         at the whole stretch and judged the device; accounts of polls alone clear nobody.
         """
-        concerned = [one for one in self.findings if _concerns(one, begin_ns, end_ns)]
+        concerned = [finding for finding in self.findings if _concerns(finding, begin_ns, end_ns)]
         for outcome in (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN):
-            alarms = [one for one in concerned if one.outcome is outcome and (outcome is Outcome.FAIL or one.marks)]
+            alarms = [
+                finding
+                for finding in concerned
+                if finding.outcome is outcome and (outcome is Outcome.FAIL or finding.marks)
+            ]
             if alarms:
                 return InterimVerdict(outcome, _reasons(alarms), tuple(alarms), self.until_ns)
         cleared = [
-            one
-            for one in self.findings
-            if one.outcome in _JUDGED
-            and not traits_of(one.rule).availability_only
-            and _covers(one.window, begin_ns, end_ns)
+            finding
+            for finding in self.findings
+            if finding.outcome in _JUDGED
+            and not traits_of(finding.rule).availability_only
+            and _covers(finding.window, begin_ns, end_ns)
         ]
         if self.until_ns is None or self.until_ns < end_ns:
             return InterimVerdict(Outcome.INCONCLUSIVE, "the record does not reach its end yet", (), self.until_ns)
         if not cleared:
             return InterimVerdict(Outcome.INCONCLUSIVE, "no rule has enough data of it yet", (), self.until_ns)
-        rules = len({one.rule for one in cleared})
-        told = f"nothing failed in it, {rules} rule{'s' if rules > 1 else ''} looked at it"
-        return InterimVerdict(Outcome.PASS, told, tuple(cleared), self.until_ns)
+        rules = len({finding.rule for finding in cleared})
+        reason = f"nothing failed in it, {rules} rule{'s' if rules > 1 else ''} judged it"
+        return InterimVerdict(Outcome.PASS, reason, tuple(cleared), self.until_ns)
 
 
 class RunClient(Protocol):
@@ -78,7 +82,7 @@ class RunClient(Protocol):
         """Keep an event. Raises EventRefusedError, RecordError, SoakwatchError."""
         ...
 
-    def said(self, until_ns: int | None) -> InterimVerdict:
+    def verdict_so_far(self, until_ns: int | None) -> InterimVerdict:
         """What is said of the run so far, when its record has reached a time (with patience)."""
         ...
 
@@ -98,7 +102,7 @@ class LocalRun:
         """Keep an event in its record. Raises EventRefusedError and RecordError."""
         return record_event(self.path, ask, time.time_ns())
 
-    def said(self, until_ns: int | None) -> InterimVerdict:
+    def verdict_so_far(self, until_ns: int | None) -> InterimVerdict:
         """The verdict of what is recorded, judged now: seconds for a run of days. Raises RecordError."""
         from soakwatch.judge.recorded import judge_record
 
@@ -124,17 +128,17 @@ class OpenEvent:
 
 
 class SoakRun:
-    """A run to which events are told. Safe to keep: nothing is open between two calls."""
+    """A run to which events are reported. Safe to keep: nothing is open between two calls."""
 
-    def __init__(self, way: RunClient) -> None:
-        self._way = way
-        self.told: list[StoredEvent] = []
-        """What was told here, in order; an event that ended stands where it began."""
+    def __init__(self, client: RunClient) -> None:
+        self._client = client
+        self.reported: list[StoredEvent] = []
+        """What was reported here, in order; an event that ended stands where it began."""
 
     @property
     def name(self) -> str:
         """The run's name."""
-        return self._way.name
+        return self._client.name
 
     def event(
         self,
@@ -149,7 +153,7 @@ class SoakRun:
         """A block that is an event: it begins with it and ends with it, however it ends.
 
         ``expect`` is what it brings (``{"reboot": 1}``), ``within`` (``"5m"``, or seconds) how long after its begin all
-        must be over. If the block raises, the label ``error`` tells the exception's type. Raises EventRefusedError.
+        must be over. If the block raises, the label ``error`` has the exception's type. Raises EventRefusedError.
         """
         ask = EventRequest("begin", kind, None, None, target, object, expect or {}, _seconds(within), labels or {})
         return EventBlock(self, ask)
@@ -183,7 +187,7 @@ class SoakRun:
         within: str | float | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> StoredEvent:
-        """Begin an event that somebody ends later. Raises EventRefusedError."""
+        """Begin an event that is ended later. Raises EventRefusedError."""
         return self.tell(
             EventRequest("begin", kind, None, None, target, object, expect or {}, _seconds(within), labels or {})
         )
@@ -205,21 +209,21 @@ class SoakRun:
         ``during`` of the answer is what concerns a stretch of it. Rules that wait for something after an event (the
         device's return, a deadline) cannot have said it yet. Raises RecordError, SoakwatchError.
         """
-        return self._way.said(until_ns)
+        return self._client.verdict_so_far(until_ns)
 
     def tell(self, ask: EventRequest) -> StoredEvent:
-        """Keep what is told."""
-        stored = self._way.tell(ask)
-        places = [at for at, other in enumerate(self.told) if other.id == stored.id]
-        if places:
-            self.told[places[0]] = stored
+        """Record an event, and remember it in ``reported``."""
+        stored = self._client.tell(ask)
+        indexes = [index for index, other in enumerate(self.reported) if other.id == stored.id]
+        if indexes:
+            self.reported[indexes[0]] = stored
         else:
-            self.told.append(stored)
+            self.reported.append(stored)
         return stored
 
 
 class EventBlock:
-    """The block of ``SoakRun.event``; without a run nothing is told."""
+    """The block of ``SoakRun.event``; without a run nothing is recorded."""
 
     def __init__(self, run: SoakRun | None, ask: EventRequest) -> None:
         self._run, self._ask = run, ask
@@ -231,17 +235,17 @@ class EventBlock:
         return self._open
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> Literal[False]:
         if self._run is not None:
             labels = {**self._open.labels} if kind is None else {"error": kind.__name__, **self._open.labels}
-            ask = replace(self._ask, deed="end", expect={}, within_s=None, labels=labels)
+            ask = replace(self._ask, action="end", expect={}, within_s=None, labels=labels)
             try:
                 self._open.stored = self._run.tell(ask)
             except SoakwatchError as trouble:
                 if error is None:
                     raise
-                error.add_note(f"soakwatch: the end of {self._ask.kind} was not told: {trouble}")
+                error.add_note(f"soakwatch: the end of {self._ask.kind} was not recorded: {trouble}")
         return False
 
 
@@ -254,7 +258,7 @@ def wait_until_recorded(last_ns: Callable[[], int | None], until_ns: int | None)
     """Wait until a record has reached a time; no longer than ``PATIENCE_S``."""
     deadline = time.monotonic() + PATIENCE_S
     while until_ns is not None and (last_ns() or 0) < until_ns and time.monotonic() < deadline:
-        time.sleep(_LOOK_EVERY_S)
+        time.sleep(_CHECK_EVERY_S)
 
 
 def _concerns(finding: Finding, begin_ns: int, end_ns: int) -> bool:
@@ -272,9 +276,9 @@ def _covers(window: Window, begin_ns: int, end_ns: int) -> bool:
 
 
 def _reasons(findings: list[Finding]) -> str:
-    told = [f"{one.rule}: {one.reason.rstrip('.')}" for one in findings[:_TOLD]]
-    more = len(findings) - len(told)
-    return "; ".join(told) + (f"; and {more} more" if more else "")
+    reasons = [f"{finding.rule}: {finding.reason.rstrip('.')}" for finding in findings[:_MAX_REASONS]]
+    more = len(findings) - len(reasons)
+    return "; ".join(reasons) + (f"; and {more} more" if more else "")
 
 
 def _seconds(within: str | float | None) -> float | None:

@@ -48,10 +48,10 @@ def find_run(text: str, runs: Path = DEFAULT_RUNS) -> Path:
     Raises RecordError if there is no such run.
     """
     if text == LAST:
-        found = sorted(runs.glob(f"*/{RECORD}"), key=lambda file: file.parent.name)
-        if not found:
+        files = sorted(runs.glob(f"*/{RECORD}"), key=lambda file: file.parent.name)
+        if not files:
             raise RecordError(f"there is no run in {runs}/: start one, or name its folder with --runs")
-        return found[-1].parent
+        return files[-1].parent
     for path in (Path(text), runs / text):
         if path.is_file():
             return path

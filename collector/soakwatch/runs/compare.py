@@ -15,7 +15,7 @@ from soakwatch_rules.rule import Finding, Outcome
 
 ABSENT = "–"
 _OBJECTIONS = {Outcome.FAIL, Outcome.WARN}
-_LONGEST = 300
+_MAX_REASON = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,22 +53,22 @@ class OutcomeRow:
     def differs(self) -> bool:
         """Whether the outcomes are not all the same; where a rule was not asked only what speaks against another run
         differs from that."""
-        said = {cell.outcome for cell in self.cells}
-        return len(said - {None}) > 1 or (None in said and bool(said & _OBJECTIONS))
+        outcomes = {cell.outcome for cell in self.cells}
+        return len(outcomes - {None}) > 1 or (None in outcomes and bool(outcomes & _OBJECTIONS))
 
 
 def matrix(runs: Sequence[Sequence[Finding]]) -> tuple[OutcomeRow, ...]:
     """What each rule said of each target in each run; what differs first, then the worst first."""
-    found: list[dict[tuple[str, str], list[Finding]]] = []
+    by_run: list[dict[tuple[str, str], list[Finding]]] = []
     for findings in runs:
         by_rule: dict[tuple[str, str], list[Finding]] = {}
         for finding in findings:
             by_rule.setdefault((finding.rule, finding.target), []).append(finding)
-        found.append(by_rule)
-    keys = {key for by_rule in found for key in by_rule}
+        by_run.append(by_rule)
+    keys = {key for by_rule in by_run for key in by_rule}
     order = [*Outcome, None]
     rows = [
-        OutcomeRow(rule, target, tuple(_cell(by_rule.get((rule, target), ())) for by_rule in found))
+        OutcomeRow(rule, target, tuple(_cell(by_rule.get((rule, target), ())) for by_rule in by_run))
         for rule, target in keys
     ]
 
@@ -84,35 +84,35 @@ def _cell(findings: Sequence[Finding]) -> Cell:
         return Cell(None)
     worst = min(findings, key=lambda finding: list(Outcome).index(finding.outcome))
     count = sum(finding.outcome is worst.outcome for finding in findings)
-    return Cell(worst.outcome, count, len(findings), worst.reason[:_LONGEST])
+    return Cell(worst.outcome, count, len(findings), worst.reason[:_MAX_REASON])
 
 
 def setup_of(view: RecordView) -> Mapping[str, str]:
     """Everything of a run's set-up that can differ, by its way: machines, versions, the plan, the command."""
     metas = view.metas()
-    found: dict[str, str] = {}
+    setup: dict[str, str] = {}
     for what in ("fingerprint", "versions"):
-        found.update(flatten(parse_json(metas.get(what)), what.replace("fingerprint", "machine")))
+        setup.update(flatten(parse_json(metas.get(what)), what.replace("fingerprint", "machine")))
     try:
-        found.update(flatten(parse(metas.get("plan") or "{}", "plan").data, "plan"))
+        setup.update(flatten(parse(metas.get("plan") or "{}", "plan").data, "plan"))
     except SoakwatchError:
-        found["plan"] = "cannot be read"
+        setup["plan"] = "cannot be read"
     for stored in view.events():
         event = stored.event
         if event.kind == IDENTITY and "changed" not in event.detail:
-            way = f"device {event.object or event.target}"
-            found.update({f"{way} {key}": text for key, text in event.detail.items() if key != "notes"})
-    return found
+            device = f"device {event.object or event.target}"
+            setup.update({f"{device} {key}": text for key, text in event.detail.items() if key != "notes"})
+    return setup
 
 
 def differences(setups: Sequence[Mapping[str, str]]) -> tuple[Line, ...]:
     """The lines of the set-ups that are not the same in all runs; those that all runs have come first."""
-    keys = sorted({key for one in setups for key in one}, key=natural)
+    keys = sorted({key for setup in setups for key in setup}, key=natural)
     lines = []
     for key in keys:
-        cells = tuple(one.get(key, ABSENT) for one in setups)
+        cells = tuple(setup.get(key, ABSENT) for setup in setups)
         if len(set(cells)) > 1:
-            what, _, way = key.partition(" ")
-            shown = tuple([cell[:_LONGEST] for cell in cells])  # cut only where it is shown: the end may differ
-            lines.append(Line(way or what, what, shown, differs=ABSENT not in cells))
+            what, _, path = key.partition(" ")
+            shown = tuple([cell[:_MAX_REASON] for cell in cells])  # cut only where it is shown: the end may differ
+            lines.append(Line(path or what, what, shown, differs=ABSENT not in cells))
     return tuple(sorted(lines, key=lambda line: not line.differs))

@@ -112,16 +112,19 @@ def figures(views: Sequence[ReportSource], findings: Sequence[Sequence[Finding]]
     known = [frozenset(view.keys({figure.metric for figure in FIGURES})) for view in views]
     lines: list[Line] = []
     for figure in FIGURES:
-        keys = {key for one in known for key in one if _fits(figure, key, roles)}
-        for key in sorted(keys, key=lambda one: (natural(one.target), natural(one.object))):
+        keys = {key for available in known for key in available if _fits(figure, key, roles)}
+        for key in sorted(keys, key=lambda k: (natural(k.target), natural(k.object))):
             if len(lines) >= most:
                 return tuple(lines)
-            if sum(key in one for one in known) < 2:
+            if sum(key in available for available in known) < 2:
                 continue
-            told = [_told(figure, view, key) if key in one else ABSENT for view, one in zip(views, known, strict=True)]
-            if figure.take is _sum and set(told) <= {"0", ABSENT}:
+            cells = [
+                _figure_text(figure, view, key) if key in available else ABSENT
+                for view, available in zip(views, known, strict=True)
+            ]
+            if figure.take is _sum and set(cells) <= {"0", ABSENT}:
                 continue  # nobody asks for what was never dropped
-            lines.append(Line(figure.name, _of(key), tuple(told), len(set(told)) > 1))
+            lines.append(Line(figure.name, _of(key), tuple(cells), len(set(cells)) > 1))
     return (*lines, *_slopes(findings))
 
 
@@ -132,7 +135,7 @@ def _fits(figure: Figure, key: SeriesKey, roles: Mapping[str, str]) -> bool:
     return all(labels.get(name) == value for name, value in (figure.labels or {}).items())
 
 
-def _told(figure: Figure, view: ReportSource, key: SeriesKey) -> str:
+def _figure_text(figure: Figure, view: ReportSource, key: SeriesKey) -> str:
     series = view.series(key)
     with np.errstate(all="ignore"):
         value = figure.take(series)
@@ -147,16 +150,16 @@ def _slopes(findings: Iterable[Sequence[Finding]]) -> tuple[Line, ...]:
     """What the rule measured as growth, a line a series."""
     by_run: list[dict[tuple[str, str, str], str]] = []
     for run in findings:
-        told = {}
+        slopes = {}
         for finding in run:
             rise = finding.numbers.get(RISE_PER_HOUR)
             by_stages = traits_of(finding.rule).growth is GrowthMethod.STAGES
             if by_stages and rise is not None and finding.outcome is not Outcome.NOT_APPLICABLE:
-                told[finding.target, finding.metric, finding.object] = quantity(rise, f"{finding.unit}/h")
-        by_run.append(told)
-    keys = sorted({key for one in by_run for key in one if sum(key in other for other in by_run) > 1})
+                slopes[finding.target, finding.metric, finding.object] = quantity(rise, f"{finding.unit}/h")
+        by_run.append(slopes)
+    keys = sorted({key for each in by_run for key in each if sum(key in other for other in by_run) > 1})
     lines = []
-    for target, metric, thing in keys[:20]:
-        cells = tuple(one.get((target, metric, thing), ABSENT) for one in by_run)
-        lines.append(Line("memory slope", f"{target} {metric} {thing}".rstrip(), cells, len(set(cells)) > 1))
+    for target, metric, name in keys[:20]:
+        cells = tuple(each.get((target, metric, name), ABSENT) for each in by_run)
+        lines.append(Line("memory slope", f"{target} {metric} {name}".rstrip(), cells, len(set(cells)) > 1))
     return tuple(lines)

@@ -1,4 +1,4 @@
-"""Deleting a run: what would be lost is told first, and a run that is being written is never touched."""
+"""Deleting a run: what would be lost is shown first, and a run that is being written is never touched."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from soakwatch.record.writer_lock import is_written, release_lock, take_lock
 from soakwatch.runs.catalog import RECORD
 from soakwatch.runs.summary import RunSummary, summary_of
 
-_MOST_FILES = 10_000
+_MAX_FILES = 10_000
 _OWN = frozenset(
     {
         RECORD,
@@ -100,8 +100,8 @@ def delete(folder: Path) -> None:
         try:
             shutil.rmtree(gone)
         except OSError as error:
-            told = f"{folder.name} is no run any more, but some of its files are left in {gone.name}: {_why(error)}"
-            raise SoakwatchError(told) from None
+            message = f"{folder.name} is deleted, but some of its files are left in {gone.name}: {_why(error)}"
+            raise SoakwatchError(message) from None
     finally:
         release_lock(lock)
 
@@ -112,13 +112,13 @@ def _why(error: OSError) -> str:
 
 def _files(folder: Path) -> Mapping[str, int]:
     """The files of a folder by their way in it, with their sizes; links are not followed."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for path in folder.rglob("*"):
-        if len(found) >= _MOST_FILES:
+        if len(sizes) >= _MAX_FILES:
             break
         try:
             if path.is_symlink() or path.is_file():
-                found[path.relative_to(folder).as_posix()] = path.lstat().st_size
+                sizes[path.relative_to(folder).as_posix()] = path.lstat().st_size
         except OSError:
             continue
-    return found
+    return sizes

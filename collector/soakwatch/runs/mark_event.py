@@ -1,4 +1,4 @@
-"""Marking: telling a run of an event. The one place where what is told is checked, whoever tells it: command line, web,
+"""Marking: reporting an event to a run. The one place where it is checked, whoever reports it: command line, web,
 Python, pytest, Robot Framework."""
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from soakwatch.record.model import StoredEvent
 from soakwatch_rules.rule import Event
 
 SLACK_NS = 60_000_000_000
-"""So far the clocks of those who tell and of the run may be apart."""
-MOST = 32
+"""So far the clocks of who reports and of the run may be apart."""
+MAX_LABELS = 32
 """Labels, and expectations, of one event."""
-MOST_EVENTS = 10_000
-"""Events that one run is told: a script that has lost its way fills no record."""
-_LONGEST_KIND, _LONGEST_KEY, _LONGEST_TEXT = 64, 64, 1000
-_LARGEST_COUNT = 1_000_000
-_LONGEST_S = 366 * 86400.0
+MAX_EVENTS = 10_000
+"""External events of one run: a script that runs wild fills no record."""
+_MAX_KIND, _MAX_KEY, _MAX_TEXT = 64, 64, 1000
+_MAX_COUNT = 1_000_000
+_MAX_WITHIN_S = 366 * 86400.0
 _OWN = ("phase.",)  # how the run went through its plan
 
 
 class EventRefusedError(SoakwatchError):
-    """What was told of an event makes no sense, by itself or for this run."""
+    """What was reported of an event makes no sense, by itself or for this run."""
 
 
 class EventConflictError(EventRefusedError):
-    """It contradicts what was told before."""
+    """It contradicts what was reported before."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventRequest:
-    """What somebody tells of an event.
+    """What is reported of an event.
 
-    ``deed``: "mark" is a moment, or a stretch if ``until_ns`` is given; "begin" leaves it open; "end" ends the open
+    ``action``: "mark" is a moment, or a stretch if ``until_ns`` is given; "begin" leaves it open; "end" ends the open
     one of the same kind, target and object, or the only open one of the kind that fits what is given. ``at_ns`` and
     ``until_ns`` are UTC ns, None is now. ``expect`` and ``within_s`` (seconds from its begin) are the intent; with
     "end" there is none. ``labels`` are anything worth knowing; those of the end are added to those of the begin.
     """
 
-    deed: Literal["mark", "begin", "end"]
+    action: Literal["mark", "begin", "end"]
     kind: str
     at_ns: int | None = None
     until_ns: int | None = None
@@ -62,7 +62,7 @@ class EventRequest:
 
 
 def record_event(run: Path, ask: EventRequest, now_ns: int) -> StoredEvent:
-    """Keep what is told in the record of a run: its folder, or its file.
+    """Record an event in a run: its folder, or its file.
 
     ``now_ns`` is what the clock of the run says, or the wall clock. Raises EventRefusedError (EventConflictError for
     an event that overlaps with one of its kind, or an end without a begin), and RecordError.
@@ -71,25 +71,27 @@ def record_event(run: Path, ask: EventRequest, now_ns: int) -> StoredEvent:
     at_ns = now_ns if ask.at_ns is None else ask.at_ns
     last_ns = at_ns if ask.until_ns is None else ask.until_ns
     if last_ns < at_ns:
-        raise EventRefusedError(f"the {ask.kind} would end {_apart(last_ns, at_ns)} before its begin: mend one of both")
+        raise EventRefusedError(
+            f"the {ask.kind} would end {_apart(last_ns, at_ns)} before it begins: correct one of the two times"
+        )
     if last_ns > now_ns + SLACK_NS:
         raise EventRefusedError(
-            f"{moment_text(last_ns)} is {_apart(now_ns, last_ns)} in the future: tell of it when it happens, or write"
+            f"{moment_text(last_ns)} is {_apart(now_ns, last_ns)} in the future: report it when it happens, or write"
             " it into the plan's events"
         )
     with external_events(run) as kept:
         targets = kept.targets()
         if ask.target and ask.target not in targets:
             raise EventRefusedError(f"the run has no target {ask.target!r}{hint(ask.target, targets)}")
-        if ask.deed == "end":
+        if ask.action == "end":
             return _end(kept, ask, at_ns)
         _within_the_run(kept, ask, at_ns)
-        end_ns = None if ask.deed == "begin" else last_ns
+        end_ns = None if ask.action == "begin" else last_ns
         deadline_ns = None if ask.within_s is None else at_ns + round(ask.within_s * 1e9)
         event = Event(ask.kind, ask.target, ask.object, at_ns, end_ns, dict(ask.labels), dict(ask.expect), deadline_ns)
         _alone(kept.events(ask.kind, ask.target, ask.object), event)
-        if kept.number() >= MOST_EVENTS:
-            raise EventRefusedError(f"the run has {MOST_EVENTS} events already, the most that are kept")
+        if kept.number() >= MAX_EVENTS:
+            raise EventRefusedError(f"event limit ({MAX_EVENTS}) reached")
         return kept.add(event)
 
 
@@ -100,18 +102,18 @@ def moment(text: str) -> int:
     1500000000
     """
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(f"{text[:60]!r} is not ISO 8601, such as 2026-11-21T20:15:00Z") from None
-    if found.tzinfo is None:
+    if time.tzinfo is None:
         raise ValueError(f"{text[:60]!r} has no zone: write {text[:60]}Z for UTC")
     try:
-        since = found.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+        since = time.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
     except OverflowError:
         raise ValueError(f"{text[:60]!r} is outside the calendar") from None
     time_ns = ((since.days * 86400 + since.seconds) * 10**6 + since.microseconds) * 1000
     if not 0 <= time_ns < 2**63:
-        raise ValueError(f"{text[:60]!r} is no time of a run: it lies before 1970 or after 2262")
+        raise ValueError(f"{text[:60]!r} is not a valid time: it lies before 1970 or after 2262")
     return time_ns
 
 
@@ -127,44 +129,44 @@ def moment_text(time_ns: int) -> str:
 
 def check_ask(ask: EventRequest) -> None:
     """Refuse what makes no sense whatever the run is. Raises EventRefusedError."""
-    if len(ask.kind) > _LONGEST_KIND or EVENT_KIND.fullmatch(ask.kind) is None:
+    if len(ask.kind) > _MAX_KIND or EVENT_KIND.fullmatch(ask.kind) is None:
         raise EventRefusedError(f"{ask.kind[:60]!r} is not a kind of event: write a lower-case word such as failover")
     own = is_internal(ask.kind) and ask.kind not in {STOP, ACKNOWLEDGED}
     if own or ask.kind.startswith(_OWN):
-        raise EventRefusedError(f"{ask.kind} is a word for the run's own book-keeping: call the event something else")
-    if ask.deed == "end" and (ask.expect or ask.within_s is not None):
-        raise EventRefusedError("what is expected of an event is said at its begin: leave it out at the end")
+        raise EventRefusedError(f"{ask.kind} is reserved for the run itself: choose another kind")
+    if ask.action == "end" and (ask.expect or ask.within_s is not None):
+        raise EventRefusedError("expect and within belong to the begin of an event: leave them out at its end")
     _check_text("object", ask.object)
     for what, given in (("label", ask.labels), ("expectation", ask.expect)):
-        if len(given) > MOST:
-            raise EventRefusedError(f"{len(given)} {what}s are too many: {MOST} at most")
+        if len(given) > MAX_LABELS:
+            raise EventRefusedError(f"{len(given)} {what}s are too many: {MAX_LABELS} at most")
         for key in given:
-            if not 0 < len(key) <= _LONGEST_KEY or not key.isprintable():
-                raise EventRefusedError(f"{key[:60]!r} cannot name a {what}: 1 to {_LONGEST_KEY} printable characters")
+            if not 0 < len(key) <= _MAX_KEY or not key.isprintable():
+                raise EventRefusedError(f"{key[:60]!r} cannot name a {what}: 1 to {_MAX_KEY} printable characters")
     for key, value in ask.labels.items():
         _check_text(key, value)
     for key, count in ask.expect.items():
         if EVENT_KIND.fullmatch(key) is None:
             raise EventRefusedError(f"expect: {key!r} is not a kind of event: write a lower-case word such as reboot")
-        if told := slip(key):
-            raise EventRefusedError(told)
-        if not 0 <= count <= _LARGEST_COUNT:
-            raise EventRefusedError(f"expect: {key} is a number of times from 0 to {_LARGEST_COUNT}, such as {key}=1")
-    if ask.within_s is not None and not 0 < ask.within_s <= _LONGEST_S:
+        if problem := slip(key):
+            raise EventRefusedError(problem)
+        if not 0 <= count <= _MAX_COUNT:
+            raise EventRefusedError(f"expect: {key} is a number of times from 0 to {_MAX_COUNT}, such as {key}=1")
+    if ask.within_s is not None and not 0 < ask.within_s <= _MAX_WITHIN_S:
         raise EventRefusedError("within is the time from its begin in which all is over: more than 0 s, 366 d at most")
 
 
 def _check_text(name: str, text: str) -> None:
-    if len(text) > _LONGEST_TEXT or not text.isprintable():
-        raise EventRefusedError(f"{name} is one line of printable text, {_LONGEST_TEXT} characters at most")
+    if len(text) > _MAX_TEXT or not text.isprintable():
+        raise EventRefusedError(f"{name} is one line of printable text, {_MAX_TEXT} characters at most")
 
 
 def _within_the_run(kept: ExternalEvents, ask: EventRequest, at_ns: int) -> None:
     start, ended = kept.meta("start_ns"), kept.meta("ended_ns")
     if start is not None and at_ns < int(start) - SLACK_NS and ask.kind != STOP:  # a run that waits can be stopped
         raise EventRefusedError(
-            f"{moment_text(at_ns)} is {_apart(at_ns, int(start))} before the begin of the run,"
-            f" {moment_text(int(start))}: what was before is no part of it"
+            f"{moment_text(at_ns)} is {_apart(at_ns, int(start))} before the run began,"
+            f" {moment_text(int(start))}: it is not part of the run"
         )
     if ended is not None and at_ns > int(ended) + SLACK_NS:
         raise EventRefusedError(
@@ -174,7 +176,7 @@ def _within_the_run(kept: ExternalEvents, ask: EventRequest, at_ns: int) -> None
 
 
 def _alone(others: Iterable[StoredEvent], event: Event) -> None:
-    """Whether it overlaps with one that somebody told before, or with a planned one whose intent it would double."""
+    """Whether it overlaps with one that was reported before, or with a planned one whose intent it would double."""
     for other in others:
         before = other.event
         if other.origin == ORIGIN:
@@ -190,9 +192,9 @@ def _alone(others: Iterable[StoredEvent], event: Event) -> None:
         if other.origin == "plan":
             raise EventConflictError(f"it overlaps with the planned {began}, which expects the same: leave expect out")
         if ends_ns is None:
-            raise EventConflictError(f"it overlaps with the {began} and is still open: end that first")
+            raise EventConflictError(f"it overlaps with the {began} and is still open: end that one first")
         raise EventConflictError(
-            f"it overlaps with the {began} and ended at {moment_text(ends_ns)}: one of both is wrong"
+            f"it overlaps with the {began} and ended at {moment_text(ends_ns)}: one of the two is wrong"
         )
 
 
@@ -204,11 +206,13 @@ def _overlap(begin_ns: int, end_ns: int | None, begun_ns: int, ended_ns: int | N
 
 
 def _end(kept: ExternalEvents, ask: EventRequest, at_ns: int) -> StoredEvent:
-    found = _open_event(kept.opened(), ask)
-    begin_ns = found.event.begin_ns
+    opened = _open_event(kept.opened(), ask)
+    begin_ns = opened.event.begin_ns
     if at_ns < begin_ns and ask.at_ns is not None:
-        raise EventRefusedError(f"the {ask.kind} began at {moment_text(begin_ns)}: it cannot end before, mend its end")
-    return kept.end(found, max(at_ns, begin_ns), ask.labels)
+        raise EventRefusedError(
+            f"the {ask.kind} began at {moment_text(begin_ns)}: it cannot end before that: correct its end"
+        )
+    return kept.end(opened, max(at_ns, begin_ns), ask.labels)
 
 
 def _open_event(opened: Iterable[StoredEvent], ask: EventRequest) -> StoredEvent:
@@ -225,10 +229,10 @@ def _open_event(opened: Iterable[StoredEvent], ask: EventRequest) -> StoredEvent
     if exact or len(fit) == 1:
         return (exact or fit)[-1]
     if fit:
-        which = ", ".join(f"{_options(one.event)} (began at {moment_text(one.event.begin_ns)})" for one in fit[:MOST])
-        raise EventConflictError(f"{len(fit)} events {ask.kind!r} are open: {which}: say which")
+        which = ", ".join(f"{_options(s.event)} (began at {moment_text(s.event.begin_ns)})" for s in fit[:MAX_LABELS])
+        raise EventConflictError(f"{len(fit)} events {ask.kind!r} are open: {which}: name target and object")
     where = f" on {ask.target}" if ask.target else ""
-    others = [" ".join([one.event.kind, _options(one.event)]).rstrip() for one in every[:MOST]]
+    others = [" ".join([s.event.kind, _options(s.event)]).rstrip() for s in every[:MAX_LABELS]]
     remedy = f"; open: {', '.join(others)}" if others else ": begin one first"
     raise EventConflictError(f"there is no open event {ask.kind!r}{where}{remedy}")
 

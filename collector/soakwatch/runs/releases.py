@@ -9,32 +9,32 @@ from soakwatch.core.event_kinds import IDENTITY
 from soakwatch.record.model import StoredEvent
 
 _KEYS = ("version", "software")
-_LONGEST = 80
+_MAX_LENGTH = 80
 
 
 def release_of(events: Iterable[StoredEvent], roles: Mapping[str, str], fingerprint: str | None) -> str:
-    """The versions that the targets of role ``dut`` told, each once; ``A → B`` where one changed during the run.
+    """The versions that the targets of role ``dut`` reported, each once; ``A → B`` where one changed during the run.
 
-    A device that tells none is what its fingerprint says of its kernel (JSON by target). Empty where nothing is known.
+    A device that reports none has the kernel of its fingerprint (JSON by target). Empty where nothing is known.
     """
-    told: dict[str, list[str]] = {}
+    versions: dict[str, list[str]] = {}
     for stored in events:
         event = stored.event
         if event.kind != IDENTITY or roles.get(event.target) != "dut":
             continue
         version = next((event.detail[key] for key in _KEYS if event.detail.get(key)), "")
         if version:
-            told.setdefault(event.target, []).append(" ".join(version.split())[:_LONGEST])
+            versions.setdefault(event.target, []).append(" ".join(version.split())[:_MAX_LENGTH])
     kernels = _kernels(fingerprint)
-    found: list[str] = []
+    releases: list[str] = []
     for target in sorted(name for name, role in roles.items() if role == "dut"):
-        steps = distinct(told.get(target, ())) or distinct([kernels.get(target, "")])
-        found.append(" → ".join(steps))
-    return ", ".join(distinct(found))
+        steps = distinct(versions.get(target, ())) or distinct([kernels.get(target, "")])
+        releases.append(" → ".join(steps))
+    return ", ".join(distinct(releases))
 
 
 def distinct(words: Iterable[str]) -> list[str]:
-    """Each once, without those that another one holds: two sources tell the same version in more or fewer words.
+    """Each once, without those that another one holds: two sources report the same version in more or fewer words.
 
     >>> distinct(["6.18.44", "Linux 6.18.44", "7.2(1)"])
     ['Linux 6.18.44', '7.2(1)']
@@ -59,7 +59,7 @@ def _kernels(text: str | None) -> dict[str, str]:
         return {}
     hosts = {name: tree.get("host") for name, tree in machines if isinstance(tree, dict)}
     return {
-        name: " ".join(str(host["kernel"]).split())[:_LONGEST]
+        name: " ".join(str(host["kernel"]).split())[:_MAX_LENGTH]
         for name, host in hosts.items()
         if isinstance(host, dict) and host.get("kernel")
     }

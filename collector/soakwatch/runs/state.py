@@ -1,4 +1,4 @@
-"""How a run stands, told from its record alone: for the page, for another terminal, for whoever asks.
+"""The state of a run, from its record alone: for the page, for another terminal, for whoever asks.
 
 Nothing here talks to the run: a record that is still being written is all there is to read, and reading it costs the
 run nothing. What a run knows of itself and keeps nowhere is not known here.
@@ -43,8 +43,8 @@ LOAD_METRICS = frozenset(
     }
 )
 _FRESH_NS = 180 * 10**9  # what the monitor said of itself longer ago than this is not how it is
-_LOAD_NS = 30 * 10**9  # nor is a load of which nobody has heard for so long
-_MOST_LOAD, _EVENTS = 100, 64
+_LOAD_NS = 30 * 10**9  # nor is a load that nobody reported for so long
+_MAX_LOAD_SERIES, _MAX_EVENTS = 100, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class RunState:
     """One moment of a run. ``now_ns`` is the clock of who asks; ``last_ns`` is how far the record reaches, None if it
     is empty. ``own`` holds the newest figures of the monitor itself by metric and object, of the last minutes only, and
     ``own_cpu`` its seconds of CPU a second there; ``load`` those of the generators by target, metric and object.
-    ``judged_ns`` is when the rules looked last, ``rates`` how fast things grow so far; ``events`` are the newest, and
+    ``judged_ns`` is when the rules judged last, ``rates`` how fast things grow so far; ``events`` are the newest, and
     all that people said of the run itself, in order of their numbers.
     """
 
@@ -155,7 +155,7 @@ class _Count:
 
 
 class StateReader:
-    """Tells how one run stands, as often as it is asked. It remembers what it counted: ask one again, not a new one.
+    """Reads the state of one run, as often as it is asked. It remembers what it counted: ask one again, not a new one.
 
     Not for several threads at a time.
     """
@@ -169,7 +169,7 @@ class StateReader:
         self._events: dict[int, StoredEvent] = {}
 
     def read(self, now_ns: int) -> RunState:
-        """How it stands now. Raises RecordError for a record that cannot be read."""
+        """Its state now. Raises RecordError for a record that cannot be read."""
         with RecordView.open(self._folder) as view:
             return self._of(view, now_ns)
 
@@ -186,9 +186,9 @@ class StateReader:
         recounted = self._stalest(now_ns)
         own, own_cpu = _own(view, keys, last_ns)
         live = "verdict" not in metas
-        findings = self._found(view, live=live)
-        look = look_of(metas.get(SO_FAR)) if live else None
-        events = self._happened(view)
+        findings = self._findings(view, live=live)
+        newest = look_of(metas.get(SO_FAR)) if live else None
+        events = self._newest_events(view)
         return RunState(
             run=self._folder.name,
             name=metas.get("run", self._folder.name),
@@ -199,7 +199,7 @@ class StateReader:
             last_ns=last_ns,
             phases=phases,
             coming=what_comes(phases, plan, begin_ns, end_ns, now_ns) if standing in {"waiting", "running"} else None,
-            sources=tuple(self._source(view, one, sources, roles, now_ns, recounted) for one in sources),
+            sources=tuple(self._source(view, source, sources, roles, now_ns, recounted) for source in sources),
             own=own,
             verdict=metas.get("verdict"),
             reason=metas.get("reason"),
@@ -208,26 +208,26 @@ class StateReader:
             targets=tuple(roles),
             own_cpu=own_cpu,
             load=_load(view, keys, roles, last_ns),
-            # findings are written when they say something else: the look that found nothing new is later
-            judged_ns=self._judged[1] if look is None else max(look.judged_ns, self._judged[1] or 0),
-            rates=() if look is None or standing != "running" else look.rates,
+            # findings are written when they say something else: a judging that found nothing new is later
+            judged_ns=self._judged[1] if newest is None else max(newest.judged_ns, self._judged[1] or 0),
+            rates=() if newest is None or standing != "running" else newest.rates,
             events=events,
             series=len(keys),
         )
 
-    def _found(self, view: RecordView, *, live: bool) -> tuple[Finding, ...]:
+    def _findings(self, view: RecordView, *, live: bool) -> tuple[Finding, ...]:
         """The findings; they are read again when there was a judging since."""
         judged_ns = view.judged_ns(live)
         if (live, judged_ns) != self._judged[:2]:
             self._judged = live, judged_ns, view.findings(live=live)
         return self._judged[2]
 
-    def _happened(self, view: RecordView) -> tuple[StoredEvent, ...]:
+    def _newest_events(self, view: RecordView) -> tuple[StoredEvent, ...]:
         """The newest events: of those that are known, the last ones may have ended since."""
         known = self._events
-        for stored in view.events(max(known, default=0) - _EVENTS):
+        for stored in view.events(max(known, default=0) - _MAX_EVENTS):
             known[stored.id] = stored
-        for number in sorted(known)[:-_EVENTS]:
+        for number in sorted(known)[:-_MAX_EVENTS]:
             if known[number].event.kind not in {STOP, ACKNOWLEDGED}:
                 del known[number]
         return tuple(known[number] for number in sorted(known))
@@ -236,7 +236,7 @@ class StateReader:
         if self._plan is None and not self._planless:
             try:
                 self._plan = recorded_plan(view)
-            except SoakwatchError:  # somebody's series, or a plan for what is not installed here
+            except SoakwatchError:  # imported series, or a plan for what is not installed here
                 self._planless = True
         return self._plan
 
@@ -247,7 +247,7 @@ class StateReader:
 
     def _stalest(self, now_ns: int) -> int | None:
         """The source to be counted anew, one at a time: to count a long run takes a while."""
-        stale = min(self._counts, key=lambda one: self._counts[one].counted_ns, default=None)
+        stale = min(self._counts, key=lambda source: self._counts[source].counted_ns, default=None)
         return stale if stale is not None and now_ns - self._counts[stale].counted_ns > RECOUNT_NS else None
 
     def _source(
@@ -263,25 +263,25 @@ class StateReader:
         if count is None or source.id == recounted:
             count = self._counts[source.id] = _Count(counted_ns=now_ns)
         polls = view.poll_outcomes(source.id, count.until_ns)
-        told = _told(count, polls.due_ns, polls.outcome, polls.words)
+        total = _counted(count, polls.due_ns, polls.outcome, polls.words)
         if polls.due_ns.size > 1:  # the newest may still be joined by a late one
             settled = slice(0, -1)
-            kept = _told(count, polls.due_ns[settled], polls.outcome[settled], polls.words)
-            kept.until_ns = int(polls.due_ns[-1])
-            self._counts[source.id] = kept
+            settled_count = _counted(count, polls.due_ns[settled], polls.outcome[settled], polls.words)
+            settled_count.until_ns = int(polls.due_ns[-1])
+            self._counts[source.id] = settled_count
         return SourceState(
             target=source.target,
             source=source.name,
             label=source_label(source, sources),
             role=source.role or roles.get(source.target, ""),
             interval_s=source.interval_ns * 1e-9,
-            outcomes=dict(told.outcomes),
-            last_ok_ns=told.last_ok_ns,
-            failing_since_ns=told.lost_ns,
+            outcomes=dict(total.outcomes),
+            last_ok_ns=total.last_ok_ns,
+            failing_since_ns=total.lost_ns,
         )
 
 
-def _told(count: _Count, due_ns: NDArray[np.int64], outcome: NDArray[np.int64], words: Sequence[str]) -> _Count:
+def _counted(count: _Count, due_ns: NDArray[np.int64], outcome: NDArray[np.int64], words: Sequence[str]) -> _Count:
     numbers, times = np.unique(outcome, return_counts=True)
     outcomes = count.outcomes + Counter({words[int(n)]: int(t) for n, t in zip(numbers, times, strict=True)})
     well = np.flatnonzero(outcome == 0)
@@ -297,12 +297,12 @@ def _phases(
 ) -> tuple[PhaseState, ...]:
     """The phases as they were, then those to come."""
     been = view.phases()
-    made: list[PhaseState] = []
-    for at, phase in enumerate(been):
-        goes_on = at == len(been) - 1 and standing == "running"
-        stretch = planned[at] if at < len(planned) else None
+    states: list[PhaseState] = []
+    for index, phase in enumerate(been):
+        goes_on = index == len(been) - 1 and standing == "running"
+        stretch = planned[index] if index < len(planned) else None
         end_ns = stretch.end_ns if goes_on and stretch is not None else phase.window.end_ns
-        made.append(
+        states.append(
             PhaseState(
                 phase.name,
                 phase.window.begin_ns,
@@ -313,17 +313,17 @@ def _phases(
             )
         )
     if standing in {"waiting", "running"}:
-        made += [PhaseState(s.name, s.begin_ns, s.end_ns, "planned", s.load, s.until) for s in planned[len(been) :]]
-    return tuple(made)
+        states += [PhaseState(s.name, s.begin_ns, s.end_ns, "planned", s.load, s.until) for s in planned[len(been) :]]
+    return tuple(states)
 
 
 def what_comes(
     phases: Sequence[PhaseState], plan: Plan | None, begin_ns: int | None, end_ns: int | None, now_ns: int
 ) -> Coming | None:
     """What is planned next: a phase, an event of the plan, or the end; None where nothing is."""
-    found = [Coming("phase", phase.name, phase.begin_ns) for phase in phases if phase.state == "planned"][:1]
+    coming = [Coming("phase", phase.name, phase.begin_ns) for phase in phases if phase.state == "planned"][:1]
     if end_ns is not None:
-        found.append(Coming("end", "end of the run", end_ns))
+        coming.append(Coming("end", "end of the run", end_ns))
     if plan is not None and begin_ns is not None:
         for event in plan.events:
             bases = [begin_ns] if event.phase is None else [p.begin_ns for p in phases if p.name == event.phase]
@@ -333,16 +333,16 @@ def what_comes(
                     every_ns = round(event.every_s * 1e9)
                     at_ns += -(-(now_ns - at_ns) // every_ns) * every_ns
                 if at_ns >= now_ns and (end_ns is None or at_ns < end_ns):
-                    found.append(Coming("event", event.kind, at_ns))
-    later = [one for one in found if one.at_ns >= now_ns]
-    return min(later, key=lambda one: one.at_ns, default=None)
+                    coming.append(Coming("event", event.kind, at_ns))
+    later = [item for item in coming if item.at_ns >= now_ns]
+    return min(later, key=lambda item: item.at_ns, default=None)
 
 
 def _own(
     view: RecordView, keys: Sequence[SeriesKey], last_ns: int | None
 ) -> tuple[Mapping[tuple[str, str], float], float | None]:
     """What the monitor last said of itself, and its seconds of CPU a second."""
-    made: dict[tuple[str, str], float] = {}
+    newest: dict[tuple[str, str], float] = {}
     cpu: float | None = None
     for key in keys if last_ns is not None else ():
         if key.target != SELF:
@@ -350,23 +350,23 @@ def _own(
         assert last_ns is not None
         series = view.series(key, last_ns - _FRESH_NS)
         if series.value.size:
-            made[key.metric, key.object] = float(series.value[-1])
+            newest[key.metric, key.object] = float(series.value[-1])
         if key.metric == "monitor.cpu.time" and series.value.size > 1:
             grown, passed_s = float(series.value[-1] - series.value[0]), (series.time_ns[-1] - series.time_ns[0]) * 1e-9
             cpu = grown / passed_s if grown >= 0 and passed_s > 0 else None  # a resumed monitor counts anew
-    return made, cpu
+    return newest, cpu
 
 
 def _load(
     view: RecordView, keys: Sequence[SeriesKey], roles: Mapping[str, str], last_ns: int | None
 ) -> Mapping[tuple[str, str, str], float]:
     """What the generators last said of their load, those that fell silent excepted."""
-    made: dict[tuple[str, str, str], float] = {}
+    newest: dict[tuple[str, str, str], float] = {}
     if last_ns is None:
-        return made
-    told = [key for key in keys if key.metric in LOAD_METRICS and roles.get(key.target) == "generator"]
-    for key in told[:_MOST_LOAD]:
+        return newest
+    shown = [key for key in keys if key.metric in LOAD_METRICS and roles.get(key.target) == "generator"]
+    for key in shown[:_MAX_LOAD_SERIES]:
         series = view.series(key, last_ns - _LOAD_NS)
         if series.value.size:
-            made[key.target, key.metric, key.object] = float(series.value[-1])
-    return made
+            newest[key.target, key.metric, key.object] = float(series.value[-1])
+    return newest

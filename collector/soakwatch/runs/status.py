@@ -1,4 +1,4 @@
-"""What is known of a run while it goes on: the one thing that every display shows."""
+"""What is known of a run while it goes on: what every display shows."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Status:
     without those of a generator that has fallen silent; ``doing`` is what keeps it after its end, in words, and
     ``behind`` a sentence about each database that does not have what it should.
 
-    ``judged_at_s`` is when the live judge looked last, in seconds of the run, ``rates`` how fast things grow so far.
+    ``judged_at_s`` is when the live judge judged last, in seconds of the run, ``rates`` how fast things grow so far.
     ``standing`` is waiting, running, ended or broken off; ``place`` which phase of how many it is in ("2 of 4"),
     ``coming`` what is planned next and when, ``own`` how the monitor itself is, ``keys`` what the keys do; all in
     words, "" where it is not known.
@@ -80,7 +80,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class RunSnapshot:
-    """One look at a run. ``over`` says that nothing more will come of it; ``verdict`` is None where there is none."""
+    """One moment of a run. ``over`` says that nothing more will come of it; ``verdict`` is None where there is none."""
 
     status: Status
     over: bool

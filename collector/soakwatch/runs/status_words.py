@@ -32,7 +32,7 @@ def span(seconds: float) -> str:
 
 
 def alarms(status: Status) -> list[Finding]:
-    """The live findings that somebody should know of, in their order."""
+    """The live findings that a person should know of, in their order."""
     return [f for f in status.findings if f.outcome in {Outcome.FAIL, Outcome.WARN}]
 
 
@@ -43,8 +43,8 @@ def forecast_text(finding: Finding) -> str:
 
 def finding_words(finding: Finding) -> str:
     """A live finding in one line, with its early warning."""
-    told = f"{finding.reason}; if it goes on: {forecast_text(finding)}" if forecast_text(finding) else finding.reason
-    return harmless(f"{title(finding)}: {told}")
+    text = f"{finding.reason}; if it goes on: {forecast_text(finding)}" if forecast_text(finding) else finding.reason
+    return harmless(f"{title(finding)}: {text}")
 
 
 def title(finding: Finding) -> str:
@@ -78,32 +78,32 @@ def load_words(status: Status) -> str:
     """What the generators send now, "" if there is none that says it."""
     if not status.load:
         return ""
-    told = _sums(status, _RATES) or _sums(status, _BITS)
+    parts = _sums(status, _RATES) or _sums(status, _BITS)
     losses = [value for (name, _), value in status.load.items() if name == "load.loss"]
     if losses:
-        told.append(f"{max(losses):.2%} lost")
+        parts.append(f"{max(losses):.2%} lost")
     tails = [value for (name, obj), value in status.load.items() if name == "load.latency" and "p99" in obj]
     if tails:
-        told.append(f"p99 {quantity(max(tails), 's')}")
-    return ("load " if told else "") + ", ".join(told)
+        parts.append(f"p99 {quantity(max(tails), 's')}")
+    return ("load " if parts else "") + ", ".join(parts)
 
 
 def _sums(status: Status, rates: Sequence[tuple[str, str, str]]) -> list[str]:
-    """Each rate over all generators, as far as told."""
-    told = []
+    """Each rate over all generators, as far as reported."""
+    parts = []
     for metric, unit, word in rates:
         values = [value for (name, _), value in status.load.items() if name == metric]
         if values:
             total = sum(values)
             whole = total if total >= _LARGE else float(round(total))
-            told.append(quantity(whole, unit) + word)
-    return told
+            parts.append(quantity(whole, unit) + word)
+    return parts
 
 
 def own_words(memory: float | None, late_s: float | None, missed: int | None, free: float | None) -> str:
     """How the monitor itself is: its memory and the room on its disk in bytes, how late it ran in s, polls missed."""
-    told = [] if memory is None else [show_bytes(memory)]
-    told += [] if late_s is None else [f"at most {show_seconds(late_s)} late" if late_s >= 0.001 else "never late"]
-    told += [] if missed is None else [f"{missed:,} polls missed"]
-    told += [] if free is None else [f"{show_bytes(free)} free on the disk"]
-    return ", ".join(told)
+    parts = [] if memory is None else [show_bytes(memory)]
+    parts += [] if late_s is None else [f"at most {show_seconds(late_s)} late" if late_s >= 0.001 else "never late"]
+    parts += [] if missed is None else [f"{missed:,} polls missed"]
+    parts += [] if free is None else [f"{show_bytes(free)} free on the disk"]
+    return ", ".join(parts)

@@ -22,7 +22,7 @@ def stop_run(folder: Path, state: RunState, reason: str, by: str) -> StoredEvent
     if len(reason) > MAX_REASON_LENGTH:
         raise EventRefusedError(f"the reason has {len(reason)} characters; the limit is {MAX_REASON_LENGTH}")
     if state.standing == "broken off":
-        raise EventConflictError("no monitor is running this run: it broke off; judge what it has with soakwatch judge")
+        raise EventConflictError("the run broke off: no monitor runs it; judge what it has with soakwatch judge")
     if state.standing == "ended":
         raise EventConflictError("the run is over already: there is nothing to stop")
     requested_ns = max((stored.event.begin_ns for stored in state.events if stored.event.kind == STOP), default=0)

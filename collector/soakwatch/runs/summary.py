@@ -1,4 +1,4 @@
-"""What a list of runs tells of each: enough to find the one that is looked for, and to see which needs a look."""
+"""What a list of runs shows of each: enough to find the right one, and to see which needs attention."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _USUAL = (
     "process.cpu.utilization",
     "load.latency",
 )
-"""What is shown of a run of which nothing was said: what mostly tells most, first."""
-_LEAST, _MOST_TRIED = 10, 30
+"""What is shown of a run without findings: what is mostly most useful, first."""
+_MIN_SAMPLES, _MAX_TRIED = 10, 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def summary_in(view: RecordView, folder: Path, *, drawn: bool) -> RunSummary:
         line=line,
         reason=metas.get("reason", ""),
         planned_s=_planned(metas.get(PLANNED_KEY)),
-        targets=tuple(sorted(roles.items(), key=lambda one: (one[1] != DUT, one[0]))),
+        targets=tuple(sorted(roles.items(), key=lambda item: (item[1] != DUT, item[0]))),
         release=release_of(view.events(), roles, metas.get("fingerprint")),
         worst=worst_of(findings, passed=metas.get("verdict") == Outcome.PASS),
         counts=Counter(finding.outcome.value for finding in findings),
@@ -91,11 +91,11 @@ def summary_in(view: RecordView, folder: Path, *, drawn: bool) -> RunSummary:
 
 
 def worst_of(findings: Iterable[Finding], *, passed: bool) -> Finding | None:
-    """The first of the worst that speak against a run; None where none does. A doubt that did not hold up a run that
+    """The first of the worst findings of a run; None without fail, warning or undecided. An undecided one of a run that
     ``passed`` is less than a warning."""
-    told = list(findings)
+    ordered = list(findings)
     order = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE) if passed else _OBJECTIONS
-    return next((f for outcome in order for f in told if f.outcome is outcome), None)
+    return next((f for outcome in order for f in ordered if f.outcome is outcome), None)
 
 
 def _planned(text: str | None) -> float | None:
@@ -106,15 +106,15 @@ def _planned(text: str | None) -> float | None:
 
 
 def _coverage(view: RecordView) -> tuple[float | None, str]:
-    found: list[tuple[float, str]] = []
+    shares: list[tuple[float, str]] = []
     for source in view.sources():
         if not source.required:
             continue
         polls = view.poll_outcomes(source.id)
         if polls.due_ns.size:
             got = int((polls.outcome == polls.words.index(PollOutcome.OK.value)).sum())
-            found.append((got / polls.due_ns.size, source_label(source, view.sources())))
-    return min(found, default=(None, ""))
+            shares.append((got / polls.due_ns.size, source_label(source, view.sources())))
+    return min(shares, default=(None, ""))
 
 
 def _spark(view: RecordView, findings: Sequence[Finding], roles: Mapping[str, str]) -> Sparkline | None:
@@ -130,11 +130,11 @@ def _spark(view: RecordView, findings: Sequence[Finding], roles: Mapping[str, st
             continue
         tried.add(key)
         series = view.series(key)
-        made = sparkline(series)
-        if made is not None and made.moves and len(series) >= _LEAST:
-            return made
-        dull = dull or made
-        if len(tried) == _MOST_TRIED:
+        line = sparkline(series)
+        if line is not None and line.moves and len(series) >= _MIN_SAMPLES:
+            return line
+        dull = dull or line
+        if len(tried) == _MAX_TRIED:
             break
     return dull
 
@@ -142,15 +142,15 @@ def _spark(view: RecordView, findings: Sequence[Finding], roles: Mapping[str, st
 def _candidates(
     findings: Sequence[Finding], known: Sequence[SeriesKey], roles: Mapping[str, str]
 ) -> Iterable[SeriesKey]:
-    told = [f for f in findings if f.metric]
+    with_metric = [f for f in findings if f.metric]
     for outcome in (Outcome.FAIL, Outcome.WARN):
-        yield from (_key(finding) for finding in told if finding.outcome is outcome)
+        yield from (_key(finding) for finding in with_metric if finding.outcome is outcome)
     near = [
         (f.measured / f.limit, _key(f))
-        for f in told
+        for f in with_metric
         if f.outcome is Outcome.PASS and roles.get(f.target) == DUT and f.measured and f.limit
     ]
-    yield from (key for _, key in sorted(near, key=lambda one: (-one[0], one[1])))
+    yield from (key for _, key in sorted(near, key=lambda item: (-item[0], item[1])))
     for metric in _USUAL:
         yield from (key for key in known if key.metric == metric and roles.get(key.target) == DUT)
     yield from known[:1]

@@ -1,4 +1,4 @@
-"""A run as its displays see it: what its record tells, or its process, in the words of a ``Status``."""
+"""A run as its displays see it: what its record says, or its process, in the words of a ``Status``."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _BEHIND_S = 30.0
 
 
 def status_of(state: RunState, keys: str = LEAVES_IT) -> Status:
-    """What the record tells of a run, as every display shows it."""
+    """What the record says of a run, as every display shows it."""
     own = {metric: value for (metric, name), value in state.own.items() if not name}
     missed = [v for (metric, name), v in state.own.items() if metric == "monitor.polls" and name == "outcome=missed"]
-    newest = sorted(filter(worth_showing, state.events), key=lambda one: -one.event.begin_ns)
+    newest = sorted(filter(worth_showing, state.events), key=lambda stored: -stored.event.begin_ns)
     phase = state.phase
     goes_on = state.standing in {"running", "waiting"}
     return Status(
@@ -36,11 +36,13 @@ def status_of(state: RunState, keys: str = LEAVES_IT) -> Status:
         phase="" if phase is None else phase.name,
         elapsed_s=state.elapsed_s,
         left_s=state.left_s,
-        sources=tuple(_source(state, one) for one in state.sources),
-        load={(metric, f"{of},{thing}"): value for (of, metric, thing), value in state.load.items()} if goes_on else {},
+        sources=tuple(_source(state, stored) for stored in state.sources),
+        load={(metric, f"{target},{subject}"): value for (target, metric, subject), value in state.load.items()}
+        if goes_on
+        else {},
         findings=tuple(sorted(state.findings, key=lambda f: list(Outcome).index(f.outcome))),
         judged_at_s=_since_begin(state, state.judged_ns),
-        events=tuple(event_words(one) for one in newest[:_SHOWN_EVENTS]),
+        events=tuple(event_words(stored) for stored in newest[:_SHOWN_EVENTS]),
         trouble=None,
         behind=_behind(state),
         standing=state.standing,
@@ -87,8 +89,8 @@ def coming_words(coming: Coming | None, now_ns: int) -> str:
 
 def report_of(folder: Path) -> Path | None:
     """The page that a run has left, if it is there."""
-    found = folder / "report.html"
-    return found if found.is_file() else None
+    file = folder / "report.html"
+    return file if file.is_file() else None
 
 
 def _source(state: RunState, source: SourceState) -> SourceStatus:
@@ -106,7 +108,7 @@ def _since_begin(state: RunState, time_ns: int | None) -> float | None:
 
 
 def worth_showing(stored: StoredEvent) -> bool:
-    """Whether an event tells of something that happened to a device, or was said of the run."""
+    """Whether an event is something that happened to a device, or that was said of the run."""
     kind = stored.event.kind
     return kind in {STOP, ACKNOWLEDGED} or not (is_internal(kind) or kind.startswith("phase."))
 

@@ -7,8 +7,6 @@ as readings of the target ``monitor``. A process that dies is started again at i
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +15,7 @@ from pathlib import Path
 
 from soakwatch.core.errors import RecordError
 from soakwatch.core.roles import MONITOR
+from soakwatch.core.supervised_child import Child, RestartPauses, python_module
 from soakwatch.core.units import show_seconds
 from soakwatch.record import Record
 from soakwatch.record.backlog import backlog
@@ -43,7 +42,7 @@ class SinkProcess:
         self.name = name
         self.where = to.where
         self._number, self._folder, self._record, self._complain = number, folder, record, complain
-        self._process: subprocess.Popen[str] | None = None
+        self._child: Child | None = None
         self._guard = threading.Lock()
         self._over, self._ending, self._woken = threading.Event(), threading.Event(), threading.Event()
         self._defect = ""
@@ -98,20 +97,17 @@ class SinkProcess:
         self._over.set()
         self._woken.set()
         with self._guard:
-            process = self._process
-            if process is not None and process.poll() is None:
-                process.kill()
+            if self._child is not None:
+                self._child.kill()
         if self._thread.is_alive():
             self._thread.join()
 
     def _send(self, word: str) -> None:
-        if self._process is not None and self._process.stdin is not None:
-            with suppress(OSError, ValueError):
-                self._process.stdin.write(word)
-                self._process.stdin.flush()
+        if self._child is not None:
+            self._child.write(word)
 
     def _supervise(self) -> None:
-        pause_s = _PAUSE_S / 2
+        pauses = RestartPauses(_PAUSE_S, _MAX_PAUSE_S)
         while not (self._over.is_set() or self._settled()):
             begin = self.cursor
             try:
@@ -119,33 +115,25 @@ class SinkProcess:
             except OSError as error:  # no process, no memory
                 self._defect = f" ({type(error).__name__})"
             if not (self._settled() or self._over.is_set()):
-                pause_s = _PAUSE_S if self.cursor != begin else min(_MAX_PAUSE_S, pause_s * 2)
+                if self.cursor != begin:
+                    pauses.succeeded()
                 if not self.broken:
                     self._warn(f"the process writing to {self.where} ended unexpectedly{self._defect}; restarting it")
-                self._woken.wait(pause_s)
+                self._woken.wait(pauses.next_s())
                 self._woken.clear()
 
     def _feed(self) -> None:
         """One life of the process."""
-        command = [sys.executable, "-m", "soakwatch.sinks", str(self._folder), str(self._number)]
+        command = python_module("soakwatch.sinks", str(self._folder), str(self._number))
         with self._guard:
             if self._over.is_set():
                 return
-            self._process = process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-                start_new_session=True,
-            )
+            self._child = child = Child(command)
             self._send(f"{self.cursor}\n")
             if self._ending.is_set():
                 self._send("end\n")
-        with process:
-            assert process.stdout is not None
-            for line in process.stdout:
-                self._receive(line)
+        for line in child.lines():
+            self._receive(line)
         self._before, self._now = (self.written, self.refused), (0, 0)
 
     def _warn(self, error: str, after: str = "the run goes on, and nothing of it is lost") -> None:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from soakwatch.core.errors import SoakwatchError
+from soakwatch.core.supervised_child import Child, RestartPauses, python_module
 from soakwatch.plan.web import WebPlan
 
 if TYPE_CHECKING:
     from soakwatch.web.listener import Place
 
-_AGAIN_S = 1.0
-_MOST_AGAIN = 5
+_RESTART_PAUSE_S = 1.0  # the first; each is twice the one before
+_MAX_RESTARTS = 5
 _END_S = 15.0
 _LINK_S = 86400.0  # so long the link of a run is good, once
 
@@ -72,18 +71,16 @@ class _Process:
         ahead = now_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         given = {"token": plan.token, "cert": plan.cert, "key": plan.key}
         self._fd, self._complain = place.listener.fileno(), complain
-        self._command = [
-            sys.executable,
-            "-m",
+        self._command = python_module(
             "soakwatch.web",
             str(folder),
             "--fd",
             str(self._fd),
             f"--ahead={ahead}",
             *(f"--{name}={value}" for name, value in given.items() if value is not None),
-        ]
+        )
         self._over, self._lock = threading.Event(), threading.Lock()
-        self._process = self._start()
+        self._child = self._start()
         self._watching = threading.Thread(target=self._watch, name="web", daemon=True)
 
     def __enter__(self) -> None:
@@ -92,41 +89,24 @@ class _Process:
     def __exit__(self, *_: object) -> None:
         with self._lock:  # no other one is started from here on
             self._over.set()
-        self._close(self._process)
-        try:
-            self._process.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        self._child.stop(_END_S)
         self._watching.join(_END_S)
 
-    def _start(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            self._command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=(self._fd,),
-            start_new_session=True,
-        )
+    def _start(self) -> Child:
+        return Child(self._command, output=False, pass_fds=(self._fd,))
 
     def _watch(self) -> None:
-        for again in range(_MOST_AGAIN + 1):
-            code = self._process.wait()
+        pauses = RestartPauses(_RESTART_PAUSE_S, _RESTART_PAUSE_S * 2**_MAX_RESTARTS)
+        for restarts in range(_MAX_RESTARTS + 1):
+            code = self._child.wait()
             if self._over.is_set():
                 return
-            self._close(self._process)
-            if again == _MOST_AGAIN or self._over.wait(_AGAIN_S * 2**again):
+            self._child.close_input()
+            if restarts == _MAX_RESTARTS or self._over.wait(pauses.next_s()):
                 break
             self._complain(f"warning: the server of the page ended (exit code {code}) and is started again")
             with self._lock:
                 if not self._over.is_set():
-                    self._process = self._start()
+                    self._child = self._start()
         if not self._over.is_set():
             self._complain("warning: the server of the page ended for good; the run goes on without it")
-
-    @staticmethod
-    def _close(process: subprocess.Popen[bytes]) -> None:
-        if process.stdin is not None:
-            with suppress(OSError):
-                process.stdin.close()

@@ -50,7 +50,7 @@ class RemoteRun:
         """Keep an event there. Raises EventRefusedError as the server says it, SoakwatchError if it does not answer."""
         return _event(self.ask("POST", "events", request_to_json(ask)))
 
-    def said(self, until_ns: int | None) -> InterimVerdict:
+    def verdict_so_far(self, until_ns: int | None) -> InterimVerdict:
         """The run's final verdict, or the interim verdict of its last live evaluation.
 
         While it goes on, it contains nothing of rules that judge only at the end.

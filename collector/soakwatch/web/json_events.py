@@ -65,7 +65,7 @@ def request_from_json(body: bytes) -> EventRequest:
 
 def request_to_json(request: EventRequest) -> bytes:
     """The body of the request for an event, which ``request_from_json`` reads back."""
-    begin = {"mark": "at", "begin": "begin", "end": "end"}[request.deed]
+    begin = {"mark": "at", "begin": "begin", "end": "end"}[request.action]
     data: dict[str, object] = {
         "kind": request.kind,
         begin: NOW if request.at_ns is None else moment_text(request.at_ns),

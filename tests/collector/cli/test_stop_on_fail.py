@@ -83,9 +83,9 @@ def test_the_plans_rules_hold_for_a_resumed_run_as_well(tmp_path: Path) -> None:
     course, record, _ = resume(tmp_path / "run", stop_on_fail=False)
     record.close()
     assert course.stop_rules == {"hang"}
-    assert course.told == (cut, done)
+    assert course.planned_events == (cut, done)
     with RecordView.open(tmp_path / "run") as view:
         ends = {stored.event.kind: (stored.event.end_ns, dict(stored.event.detail)) for stored in view.events()}
     assert ends["switch"] == (course.start_ns + 2, {"cut": "the monitor was not running"})
     assert ends["a"] == ends["b"] == (None, {})
-    assert len(course.said) == 1
+    assert len(course.live_findings) == 1

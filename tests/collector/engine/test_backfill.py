@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from tests.collector.engine.poll_list import PollList
 
 from soakwatch.cli.display.progress import Lines, panel
 from soakwatch.core.clock import SteadyClock
-from soakwatch.engine.backfill import HURRIED_S, LONGEST_S, MOST_POLLS, SENTENCE, backfill
-from soakwatch.engine.polling import PolledSource
+from soakwatch.engine.backfill import HURRIED_S, MAX_POLLS, MAX_S, SENTENCE, backfill
+from soakwatch.engine.polling import PolledSource, SourceSpec
 from soakwatch.engine.scheduler import Timers
 from soakwatch.engine.soak import Soak
 from soakwatch.engine.start import begin
@@ -103,7 +104,8 @@ class Ended:
             return self.room
 
         async def main() -> None:
-            source = PolledSource(1, "dut/agent", timing(T0, 1.0, 5.0), connect, self.time, self.polls.append)
+            spec = SourceSpec(1, "dut/agent", timing(T0, 1.0, 5.0))
+            source = PolledSource(spec, connect, self.time, PollList(self.polls))
             async with source:
                 async with Timers(self.time) as timers:
                     timers.poll(source)
@@ -161,7 +163,7 @@ def test_a_resumed_run_that_never_reached_its_agent_tries_to_open_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stop_after_s", "took_s"), [(None, LONGEST_S), (0.0, HURRIED_S), (4.0, 4.0)], ids=["end", "ctrl-c", "meanwhile"]
+    ("stop_after_s", "took_s"), [(None, MAX_S), (0.0, HURRIED_S), (4.0, 4.0)], ids=["end", "ctrl-c", "meanwhile"]
 )
 def test_the_last_chance_is_bounded(stop_after_s: float | None, took_s: float) -> None:
     """A source that never comes to its end is left after 30 s, 10 s of an interrupted run, at once when told to."""
@@ -200,7 +202,8 @@ def test_whoever_gives_up_waits_for_nothing() -> None:
         return True
 
     async def main() -> float:
-        async with PolledSource(1, "dut/agent", timing(T0, 1.0, 20.0), connect, time, polls.append) as source:
+        spec = SourceSpec(1, "dut/agent", timing(T0, 1.0, 20.0))
+        async with PolledSource(spec, connect, time, PollList(polls)) as source:
             for _ in range(2):
                 await source.tick()
                 await asyncio.sleep(1)
@@ -226,7 +229,7 @@ def test_no_more_polls_than_sixty_and_none_without_room() -> None:
         def recovered(self) -> Iterable[BackfilledPoll]:
             return [BackfilledPoll(T0 + SECOND // 2, 5, look_at(0))]
 
-    for room, polls in ((True, MOST_POLLS), (False, 1)):
+    for room, polls in ((True, MAX_POLLS), (False, 1)):
         ended = Ended(VirtualTime(T0), room=room)
         poller = Endless(ended.time, lambda _: True)
         ended.watch(poller)

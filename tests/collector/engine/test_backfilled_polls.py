@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.collector.engine.poll_list import PollList
 
 from soakwatch.core.event_kinds import IDENTITY
-from soakwatch.engine.polling import PolledSource
+from soakwatch.engine.polling import PolledSource, SourceSpec
 from soakwatch.engine.recorded_polls import RecordedPolls
 from soakwatch.engine.scheduler import Timers
 from soakwatch.judge.live.changes import Changes
@@ -88,7 +89,8 @@ def soaked(
         return poller
 
     async def main() -> None:
-        source = PolledSource(1, "dut/agent", timing(anchor_ns, interval_s), connect, time, polls.append, known=known)
+        spec = SourceSpec(1, "dut/agent", timing(anchor_ns, interval_s))
+        source = PolledSource(spec, connect, time, PollList(polls), known)
         async with source:
             async with Timers(time) as timers:
                 timers.poll(source)

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from soakwatch.engine.polling import PolledSource
+from tests.collector.engine.poll_list import PollList
+
+from soakwatch.engine.polling import PolledSource, SourceSpec
 from soakwatch.engine.scheduler import Timers
 from soakwatch.record import Record, RecordView
 from soakwatch.record.model import SeriesKey
@@ -39,7 +41,7 @@ def test_what_comes_each_five_seconds_is_expected_each_five_seconds(tmp_path: Pa
     record is tried again."""
     time = VirtualTime()
     polls: list[Poll] = []
-    told: list[Mapping[str, float]] = []
+    reported: list[Mapping[str, float]] = []
     record = Record.create(tmp_path)
     record.target("dut", "dut")
     source = record.source("dut", "snmp", "snmp", 10**9, required=True)
@@ -47,15 +49,17 @@ def test_what_comes_each_five_seconds_is_expected_each_five_seconds(tmp_path: Pa
     async def connect(_: AsyncExitStack) -> Poller:
         return Slow()
 
-    async def tell(cadences: Mapping[str, float]) -> bool:
-        told.append(dict(cadences))
-        if len(told) == 1:
-            return False
-        record.cadences(source.id, cadences)
-        return True
+    class Sink(PollList):
+        async def cadences(self, cadences: Mapping[str, float]) -> bool:
+            reported.append(dict(cadences))
+            if len(reported) == 1:
+                return False
+            record.cadences(source.id, cadences)
+            return True
 
     async def main() -> None:
-        polled = PolledSource(source.id, "dut/snmp", timing(time.now_ns(), 1), connect, time, polls.append, tell)
+        spec = SourceSpec(source.id, "dut/snmp", timing(time.now_ns(), 1))
+        polled = PolledSource(spec, connect, time, Sink(polls))
         async with polled, Timers(time) as timers:
             timers.poll(polled)
             await asyncio.sleep(60)
@@ -63,7 +67,7 @@ def test_what_comes_each_five_seconds_is_expected_each_five_seconds(tmp_path: Pa
     time.run(main())
     record.put(polls)
     record.close()
-    assert told == [{"system.cpu.utilization": 5.0}] * 2, "once more after the failure, and then never again"
+    assert reported == [{"system.cpu.utilization": 5.0}] * 2, "once more after the failure, and then never again"
     with RecordView.open(tmp_path) as view:
         cadences = {
             metric: view.series(SeriesKey("dut", metric, "")).cadence_s

@@ -62,10 +62,10 @@ def soakwatch(folder: Path, *words: object) -> Done:
     )
 
 
-def both(one: Callable[[], T], other: Callable[[], T]) -> tuple[T, T]:
+def both(first_call: Callable[[], T], other: Callable[[], T]) -> tuple[T, T]:
     """Two things at once: most of each is waiting."""
     with ThreadPoolExecutor(2) as pool:
-        first, second = pool.submit(one), pool.submit(other)
+        first, second = pool.submit(first_call), pool.submit(other)
         return first.result(), second.result()
 
 
@@ -86,8 +86,8 @@ def run_of(folder: Path, plan: str, *words: object) -> tuple[Path, Done]:
 
 def findings(run: Path, rule: str) -> list[Mapping[str, object]]:
     """What the verdict says by one rule."""
-    told = json.loads((run / "verdict.json").read_text(encoding="utf-8"))
-    return [finding for finding in told["findings"] if finding["rule"] == rule]
+    output = json.loads((run / "verdict.json").read_text(encoding="utf-8"))
+    return [finding for finding in output["findings"] if finding["rule"] == rule]
 
 
 @pytest.fixture(scope="module")
@@ -98,11 +98,11 @@ def calibrated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done, Do
     undriven = PLAN.replace("drive: true, full: 1000, ", "").replace("{for: 3s, load: 20%}", "3s")
     undriven = undriven.replace("{for: 7s, load: LEVEL}", "7s")
     put(folder, "idle.yaml", undriven.replace('"{rate}"', '"0"').replace("name: fw", "name: idle"))
-    one, other = both(
+    entry, other = both(
         lambda: soakwatch(folder, "calibrate", "fw.yaml", "--for", "15s", "--levels", "125%"),
         lambda: soakwatch(folder, "calibrate", "idle.yaml", "--for", "15s"),
     )
-    return folder, one, other
+    return folder, entry, other
 
 
 def test_calibrate_keeps_the_ceiling_beside_the_plan(calibrated: tuple[Path, Done, Done]) -> None:
@@ -110,16 +110,16 @@ def test_calibrate_keeps_the_ceiling_beside_the_plan(calibrated: tuple[Path, Don
     folder, done, _ = calibrated
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("calibrating tg, driven through the levels, for 15 s: the ports must be connected")
-    told = yaml.safe_load((folder / "fw.reference.yaml").read_text(encoding="utf-8"))
-    ceilings = told["generators"]["tg"]
+    output = yaml.safe_load((folder / "fw.reference.yaml").read_text(encoding="utf-8"))
+    ceilings = output["generators"]["tg"]
     assert ceilings["packets"]["rate"] == pytest.approx(900, rel=0.05)
     assert ceilings["bits"]["rate"] == pytest.approx(900 * 512, rel=0.05)
     assert ceilings["packets"]["loss"] == 0
     assert ceilings["packets"]["cpu"] == pytest.approx(0.9)
     assert ceilings["packets"]["level"] == pytest.approx(1.25)
-    with RecordView.open(folder / "runs" / told["record"]) as view:
+    with RecordView.open(folder / "runs" / output["record"]) as view:
         assert view.roles() == {"tg": "generator", "monitor": "monitor"}
-    assert soakwatch(folder, "report", told["record"], "--html", "r.html").returncode == 0
+    assert soakwatch(folder, "report", output["record"], "--html", "r.html").returncode == 0
     checked = soakwatch(folder, "check", "fw.yaml", "--no-connect")
     assert "reference: fw.reference.yaml, " in checked.stdout
     assert " old, for tg" in checked.stdout
@@ -182,21 +182,21 @@ def test_a_generator_that_sends_nothing_has_no_ceiling(calibrated: tuple[Path, D
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "output"),
     [
         (["none.yaml"], "cannot be read"),
         (["dut.yaml"], "no target has the role generator"),
         (["fw.yaml", "--for", "5s"], "--for: '5s' is no time for a level"),
-        (["fw.yaml", "--levels", "100%,50%"], "--levels: '100%,50%' are no rising levels"),
+        (["fw.yaml", "--levels", "100%,50%"], "--levels: '100%,50%' is not a rising list"),
     ],
 )
-def test_what_cannot_be_calibrated_is_refused_in_one_sentence(tmp_path: Path, words: list[str], told: str) -> None:
+def test_what_cannot_be_calibrated_is_refused_in_one_sentence(tmp_path: Path, words: list[str], output: str) -> None:
     """Exit code 2 before anything is recorded."""
     put(tmp_path, "fw.yaml", PLAN.replace("LEVEL", "50%"))
     put(tmp_path, "dut.yaml", "{duration: 1m, targets: {dut: {sources: [local]}}}")
     done = soakwatch(tmp_path, "calibrate", *words)
     assert done.returncode == 2
-    assert told in done.stderr
+    assert output in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "runs").exists()
 
@@ -211,7 +211,7 @@ def test_a_lent_baseline_is_kept_in_the_record_and_judged_alike_without_the_othe
     assert (first / "verdict.json").exists(), done.stdout + done.stderr
     with RecordView.open(first) as view:
         own = json.loads(view.meta("baseline") or "{}")
-    assert [(one["metric"], one["count"] > 10) for one in own["series"]] == [("system.cpu.utilization", True)]
+    assert [(entry["metric"], entry["count"] > 10) for entry in own["series"]] == [("system.cpu.utilization", True)]
     second, done = run_of(tmp_path, "second.yaml", "--baseline", "first")
     assert done.stderr == ""
     (spike,) = findings(second, "cpu_spike")
@@ -219,8 +219,8 @@ def test_a_lent_baseline_is_kept_in_the_record_and_judged_alike_without_the_othe
     page = (second / "report.html").read_text(encoding="utf-8")
     assert "The baseline of an earlier run" in page
     assert "Changed since the earlier run" in page
-    told = soakwatch(tmp_path, "report", second, "--html", "against.html", "--against", first)
-    assert (told.returncode, told.stderr) == (0, "")
+    output = soakwatch(tmp_path, "report", second, "--html", "against.html", "--against", first)
+    assert (output.returncode, output.stderr) == (0, "")
     assert "Changed since the earlier run" in (tmp_path / "against.html").read_text(encoding="utf-8")
     mailed = tmp_path / "mailed"
     mailed.mkdir()

@@ -14,10 +14,10 @@ T0 = 1_700_000_000 * S
 def phasing(text: str, begun: int) -> tuple[PhaseTimeline, EventSchedule]:
     """A plan of phases and events of which some phases have begun in time."""
     plan = plan_from_text(f"targets: {{dut: {{sources: [local]}}}}\n{text}", "p.yaml")
-    made = PhaseTimeline(plan.phases, T0)
-    begins = [stretch.begin_ns for stretch in made.stretches[:begun]]
-    made = PhaseTimeline(plan.phases, T0, begins)
-    return made, EventSchedule(plan.events, made)
+    phases = PhaseTimeline(plan.phases, T0)
+    begins = [stretch.begin_ns for stretch in phases.stretches[:begun]]
+    phases = PhaseTimeline(plan.phases, T0, begins)
+    return phases, EventSchedule(plan.events, phases)
 
 
 def happened(occurring: EventSchedule, now_s: float) -> list[tuple[str, float]]:
@@ -50,7 +50,7 @@ def test_events_of_a_phase_count_from_its_begin() -> None:
     assert [(ns - T0) / S for ns in occurring.due_ns()] == [660.0, 1200.0, 1560.0]
     assert happened(occurring, 599) == []
     _, occurring = phasing(text, 4)
-    seen = [one for step in range(600, 2100, 5) for one in happened(occurring, step)]
+    seen = [occurrence for step in range(600, 2100, 5) for occurrence in happened(occurring, step)]
     assert seen == [
         ("flap", 660.0),
         ("flap", 900.0),
@@ -70,14 +70,14 @@ def test_events_of_a_phase_count_from_its_begin() -> None:
 def test_what_an_earlier_life_began_is_not_begun_again() -> None:
     """After a resume the events of the record are over; what was missed meanwhile is told in one, and goes on."""
     text = "duration: 1h\nevents: [{kind: a, at: 10s, every: 10s, run: 'true'}, {kind: b, at: 30s}, {kind: b, at: 30s}]"
-    made, _ = phasing(text, 1)
+    phases, _ = phasing(text, 1)
     plan = plan_from_text(f"targets: {{dut: {{sources: [local]}}}}\n{text}", "p.yaml")
-    told = [
+    recorded = [
         Event("a", "", "", T0 + 10 * S, None),
         Event("a", "", "", T0 + 20 * S, None),
         Event("b", "", "", T0 + 30 * S, None),
     ]
-    occurring = EventSchedule(plan.events, made, told)
+    occurring = EventSchedule(plan.events, phases, recorded)
     late = []
     while (due := occurring.due(T0 + 62 * S)) is not None:
         late.append(due.event())
@@ -87,7 +87,7 @@ def test_what_an_earlier_life_began_is_not_begun_again() -> None:
         ("b", 30 * S, None),
         ("a", 60 * S, None),
     ]
-    again = EventSchedule(plan.events, made, [*told, *late])
+    again = EventSchedule(plan.events, phases, [*recorded, *late])
     assert again.due(T0 + 62 * S) is None
     assert again.due_ns() == (T0 + 70 * S,)
 
@@ -99,8 +99,8 @@ def test_a_script_is_not_run_late_and_what_never_came_is_told() -> None:
         "events: [{kind: x, at: 5s, run: 'true'}, {kind: y, phase: ramp, at: 9m}]"
     )
     plan = plan_from_text(f"targets: {{dut: {{sources: [local]}}}}\n{text}", "p.yaml")
-    made = PhaseTimeline(plan.phases, T0, [T0, T0 + 120 * S])
-    occurring = EventSchedule(plan.events, made)
+    phases = PhaseTimeline(plan.phases, T0, [T0, T0 + 120 * S])
+    occurring = EventSchedule(plan.events, phases)
     due = occurring.due(T0 + 120 * S)
     assert due is not None
     event = due.event()
@@ -110,4 +110,4 @@ def test_a_script_is_not_run_late_and_what_never_came_is_told() -> None:
     )
     occurring.begun(due)
     assert occurring.due(T0 + 700 * S) is None
-    assert [one.planned.kind for one in occurring.never()] == ["y"]
+    assert [occurrence.planned.kind for occurrence in occurring.never()] == ["y"]

@@ -15,20 +15,20 @@ class Generator:
     """A load that writes down what it is told."""
 
     def __init__(self, *, deaf: bool = False) -> None:
-        self.told: list[float] = []
+        self.levels: list[float] = []
         self.deaf = deaf
-        self.looks = 0
+        self.polls = 0
 
     async def poll(self, now_ns: int) -> Answer:
         """One look."""
-        self.looks += 1
+        self.polls += 1
         return Answer((Sample("load.sending", "", 1, now_ns),), (), ())
 
     async def drive(self, level: float) -> None:
         """Follow, or fail."""
         if self.deaf:
             raise SourceError("port 0 is owned by somebody else")
-        self.told.append(level)
+        self.levels.append(level)
 
 
 class Watched:
@@ -46,11 +46,11 @@ def test_it_follows_at_once_and_says_so_with_every_look() -> None:
     async def main() -> list[Answer]:
         load = throttle.attached(generator)
         before = await load.poll(1)
-        await throttle.turn(0.5, 5)
+        await throttle.set_level(0.5, 5)
         return [before, await load.poll(2), await load.poll(3)]
 
     before, *after = asyncio.run(main())
-    assert generator.told == [0.5]
+    assert generator.levels == [0.5]
     assert [sample.metric for sample in before.samples] == ["load.sending"]
     assert [answer.samples[-1] for answer in after] == [Sample(LEVEL, "", 0.5, 2), Sample(LEVEL, "", 0.5, 3)]
 
@@ -61,15 +61,15 @@ def test_a_load_that_does_not_follow_is_a_failed_source_and_is_told_again() -> N
 
     async def main() -> Answer:
         load = throttle.attached(generator)
-        await throttle.turn(1.2, 5)
-        with pytest.raises(SourceError, match="does not take the level of 120%: port 0 is owned by somebody else"):
+        await throttle.set_level(1.2, 5)
+        with pytest.raises(SourceError, match="did not accept the level of 120%: port 0 is owned by somebody else"):
             await load.poll(1)
-        assert generator.looks == 0
+        assert generator.polls == 0
         generator.deaf = False
         return await load.poll(2)
 
     assert asyncio.run(main()).samples[-1] == Sample(LEVEL, "", 1.2, 2)
-    assert generator.told == [1.2]
+    assert generator.levels == [1.2]
 
 
 def test_a_load_that_comes_back_is_told_anew() -> None:
@@ -78,13 +78,13 @@ def test_a_load_that_comes_back_is_told_anew() -> None:
 
     async def main() -> None:
         lost = throttle.attached(first)
-        await throttle.turn(0.8, 5)
+        await throttle.set_level(0.8, 5)
         throttle.detached(lost)
         await throttle.attached(second).poll(1)
-        await throttle.turn(0.0, 5)
+        await throttle.set_level(0.0, 5)
 
     asyncio.run(main())
-    assert (first.told, second.told) == ([0.8], [0.8, 0.0])
+    assert (first.levels, second.levels) == ([0.8], [0.8, 0.0])
 
 
 def test_a_load_that_cannot_be_driven_is_left_as_it_is() -> None:

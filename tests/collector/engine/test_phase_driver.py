@@ -50,13 +50,13 @@ def test_a_phase_that_begins_on_a_full_disk_is_not_lost(tmp_path: Path) -> None:
     async def main() -> None:
         course = RunContext(plan_from_text(PLAN, "plan.yaml"), tmp_path, start_ns)
         soak = Soak(course, cast("Record", record), time, threaded=False)
-        await soak._turn()
+        await soak._begin_due()
         record.full = True
         await asyncio.sleep(90)
-        await soak._turn()
+        await soak._begin_due()
         assert [word for word, _ in record.kept] == ["baseline"]
         record.full = False
-        await asyncio.gather(soak._turn(), soak._turn())
+        await asyncio.gather(soak._begin_due(), soak._begin_due())
 
     time.run(main())
     minute = 60 * 10**9

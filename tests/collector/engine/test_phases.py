@@ -18,7 +18,7 @@ START = 1_700_000_000 * S
 
 def begin(phasing: PhaseTimeline, at_s: float) -> PhaseChange:
     """The phase that begins at this second."""
-    turn = phasing.turn(START + round(at_s * S))
+    turn = phasing.next_change(START + round(at_s * S))
     assert turn is not None
     phasing.begun()
     return turn
@@ -30,14 +30,14 @@ def test_the_soak_begins_when_the_generator_does() -> None:
     assert begin(phasing, 0).stretch.name == "baseline"
     for second, sent in ((1, 500), (2, 500), (3, 500)):
         phasing.saw("generator", 1, [Sample("load.tx.packets", "", sent, START + second * S)])
-        assert phasing.turn(START + second * S) is None
+        assert phasing.next_change(START + second * S) is None
     phasing.saw("dut", 2, [Sample("load.tx.packets", "", 9, START + 3 * S)])
-    assert phasing.turn(START + 3 * S) is None
+    assert phasing.next_change(START + 3 * S) is None
     phasing.saw("generator", 1, [Sample("load.tx.packets", "", 900, START + 40 * S)])
     turn = begin(phasing, 41)
     assert (turn.stretch.name, turn.stretch.begin_ns) == ("soak", START + 40 * S)
     assert turn.event is not None
-    assert turn.event.detail["reason"] == "the generator began to send"
+    assert turn.event.detail["reason"] == "the generator started sending"
     assert phasing.end_ns == START + 3640 * S  # the soak keeps its length; the run saves what the baseline did not need
 
 
@@ -46,20 +46,20 @@ def test_a_generator_that_never_sends_does_not_hold_the_run() -> None:
     phasing = PhaseTimeline([PhasePlan("baseline", 60, until="load"), PhasePlan("soak", 60)], START)
     begin(phasing, 0)
     phasing.saw("generator", 1, [Sample("load.sending", "", 0, START + S)])
-    assert phasing.turn(START + 59 * S) is None
+    assert phasing.next_change(START + 59 * S) is None
     turn = begin(phasing, 60)
     assert turn.stretch.begin_ns == START + 60 * S
     assert turn.event is not None
-    assert turn.event.detail["reason"] == "no generator was seen to send within the longest time of baseline"
+    assert turn.event.detail["reason"] == "no generator was seen sending within the longest time of baseline"
 
 
 def test_an_event_ends_a_phase_only_while_it_lasts() -> None:
     """An event of another kind, or from before the phase, ends nothing; one in the future does not end it now."""
     phasing = PhaseTimeline([PhasePlan("soak", 600, until="event failover"), PhasePlan("recovery", 60)], START)
     begin(phasing, 0)
-    for kind, at in (("upgrade", 5), ("failover", -5), ("failover", 700)):
-        phasing.heard(Event(kind, "", "", START + at * S, None))
-        assert phasing.turn(START + 6 * S) is None
+    for kind, begin_s in (("upgrade", 5), ("failover", -5), ("failover", 700)):
+        phasing.heard(Event(kind, "", "", START + begin_s * S, None))
+        assert phasing.next_change(START + 6 * S) is None
     phasing.heard(Event("failover", "", "", START + 100 * S, None))
     turn = begin(phasing, 101)
     assert (turn.stretch.name, turn.stretch.begin_ns) == ("recovery", START + 100 * S)
@@ -71,7 +71,7 @@ def test_the_last_phase_may_end_early_too() -> None:
     begin(phasing, 0)
     phasing.heard(Event("stop", "", "", START + 100 * S, None))
     for second in (101, 102):
-        assert phasing.turn(START + second * S) is None
+        assert phasing.next_change(START + second * S) is None
         assert phasing.end_ns == START + 101 * S
 
 
@@ -85,7 +85,7 @@ def test_a_ramp_ends_when_the_levels_have_settled(rise_per_s: float, *, settles:
     for second in range(300):
         level = 0.2 + (0.3 if second > 20 else second * 0.015) + rise_per_s * second + 0.01 * rng.standard_normal()
         phasing.saw("dut", 1, [Sample("system.cpu.utilization", "", level, START + second * S)])
-        turn = phasing.turn(START + second * S)
+        turn = phasing.next_change(START + second * S)
         if turn is not None:
             ended_s = second
             break
@@ -128,7 +128,7 @@ def plan(phases: str, drive: str = "") -> str:
 
 
 @pytest.mark.parametrize(
-    ("phases", "told"),
+    ("phases", "problem"),
     [
         ("[{soak: {for: 1h, lod: 80%}}]", "unknown key 'lod' of the phase soak; did you mean 'load'?"),
         ("[{soak: {load: 80%}}]", "the phase 'soak' has no duration: write soak: {for: 30m}"),
@@ -138,11 +138,11 @@ def plan(phases: str, drive: str = "") -> str:
         ("[{soak: {for: 1h, load: 80%}}]", "no generator is driven"),
     ],
 )
-def test_bad_phases_are_refused(phases: str, told: str) -> None:
+def test_bad_phases_are_refused(phases: str, problem: str) -> None:
     """With one sentence and its place."""
     with pytest.raises(PlanError, match=r"p\.yaml:1:") as refused:
         plan_from_text(plan(phases), "p.yaml")
-    assert told in str(refused.value)
+    assert problem in str(refused.value)
 
 
 def test_a_plan_without_a_generator_cannot_wait_for_load() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from soakwatch.core.registry import PluginFolder, Registry
-from soakwatch.engine.plan_check import absent_processes, by_metric, disk_bytes, free_bytes, look_everywhere
+from soakwatch.engine.plan_check import absent_processes, by_metric, check_sources, disk_bytes, free_bytes
 from soakwatch.engine.sensitivity import growth_sentence, judged_s, sensitivity, spike_sentence, trend_sentence
 from soakwatch.plan import plan_from_text
 
@@ -49,24 +49,24 @@ def test_every_source_is_looked_at_and_one_that_fails_hides_no_other(
     """Each source gives samples or its sentence; a missing secret is told by its reference."""
     monkeypatch.delenv("SOAK_TEST_SECRET", raising=False)
     plan = plan_from_text(TEXT, "p.yaml", TINY)
-    good, locked, sick, pump = asyncio.run(look_everywhere(plan, tmp_path, TINY))
+    good, locked, sick, pump = asyncio.run(check_sources(plan, tmp_path, TINY))
     assert by_metric(good) == {"system.cpu.utilization": 1, "process.memory.usage": 1}
     assert (good.error, good.per_poll, good.polls(3600.0)) == (None, 2, 18000)
     assert [fault.text for fault in good.faults] == ["there is no sensor"]
     assert locked.error == "the environment variable SOAK_TEST_SECRET is not set: export it before the run"
     assert sick.error == "the device does not answer"
     assert by_metric(pump) == {"load.request.rate": 1}
-    looks = (good, locked, sick, pump)
-    assert disk_bytes(looks, 3600.0) == 3 * 18000 * 3.0
-    assert [(target.name, name) for target, name in absent_processes(looks)] == [("dut", "ghost")]
+    checks = (good, locked, sick, pump)
+    assert disk_bytes(checks, 3600.0) == 3 * 18000 * 3.0
+    assert [(target.name, name) for target, name in absent_processes(checks)] == [("dut", "ghost")]
 
 
 def test_a_secret_is_in_no_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A source that complains with its secret in hand shows the reference only."""
     monkeypatch.setenv("SOAK_TEST_SECRET", "hunter2")
     plan = plan_from_text(TEXT, "p.yaml", TINY)
-    looks = asyncio.run(look_everywhere(plan, tmp_path, TINY))
-    assert looks[1].error == "device does not accept Secret(env:SOAK_TEST_SECRET)"
+    checks = asyncio.run(check_sources(plan, tmp_path, TINY))
+    assert checks[1].error == "device does not accept Secret(env:SOAK_TEST_SECRET)"
 
 
 def test_free_space_is_that_of_the_nearest_folder_that_exists(tmp_path: Path) -> None:
@@ -81,10 +81,10 @@ def test_what_a_cadence_can_show() -> None:
     )
     assert "spikes of 2 min and longer" in spike_sentence(60.0, 3600.0, 10.0, 60.0)
     coarse = spike_sentence(300.0, 3600.0, 10.0, 60.0)
-    assert "decides nothing: readings every 5 min are further apart than 1 min" in coarse
-    assert "decides nothing: with readings every 1 s a spike must last 11 s" in spike_sentence(1.0, 5.0, 10.0, 60.0)
+    assert "is undecided: readings every 5 min are further apart than 1 min" in coarse
+    assert "is undecided: with readings every 1 s a spike must last 11 s" in spike_sentence(1.0, 5.0, 10.0, 60.0)
     assert growth_sentence(60.0, 600.0, 8, 0.05) == (
-        "memory_growth, 10 readings in 10 min: decides nothing, it needs 24; run 24m, or poll more often"
+        "memory_growth, 10 readings in 10 min: undecided, 24 needed; run 24m, or poll more often"
     )
     assert "growth of more than 5% from the first to the last third shows" in growth_sentence(1.0, 600.0, 8, 0.05)
 
@@ -94,11 +94,11 @@ def test_a_window_runs_from_the_first_to_the_last_of_its_phases(tmp_path: Path) 
     plan = plan_from_text(TEXT, "p.yaml", TINY)
     assert judged_s(plan, ("soak",)) == 3000.0
     assert judged_s(plan, ("recovery",)) == judged_s(plan, ()) == 3600.0
-    looks = asyncio.run(look_everywhere(plan, tmp_path, TINY))
-    assert sensitivity(plan, looks, TINY) == (
-        "cpu_spike, memory_growth and growth do not find their metrics here: they will not apply",
+    checks = asyncio.run(check_sources(plan, tmp_path, TINY))
+    assert sensitivity(plan, checks, TINY) == (
+        "cpu_spike, memory_growth and growth find no metrics here: they do not apply",
     )
-    told = sensitivity(plan, looks)
-    assert [sentence.replace(",", "").split()[2] for sentence in told] == ["cpu_spike", "memory_growth", "growth"]
-    assert "too short to tell of growth a day; run 2h or more" in told[2]
+    sentences = sensitivity(plan, checks)
+    assert [sentence.replace(",", "").split()[2] for sentence in sentences] == ["cpu_spike", "memory_growth", "growth"]
+    assert "growth needs a soak of 2 h or more; this one lasts 50 min" in sentences[2]
     assert "leaks of 0.016% to 1% of the level a day show" in trend_sentence(0.3, 86400.0, 7200.0, 0.05)

@@ -10,9 +10,10 @@ from contextlib import AsyncExitStack
 from itertools import pairwise
 
 import pytest
+from tests.collector.engine.poll_list import PollList
 
 from soakwatch.core.errors import PlanError
-from soakwatch.engine.polling import PolledSource
+from soakwatch.engine.polling import PolledSource, SourceSpec
 from soakwatch.engine.scheduler import Timers
 from soakwatch.sources.abc import LoginRefusedError, Poller, SourceError, timing
 from soakwatch.testing.virtual import VirtualTime
@@ -61,10 +62,11 @@ def soak(
 
     async def main() -> None:
         start_ns = time.now_ns()
+        when = timing(start_ns, interval_s, timeout_s)
         async with AsyncExitStack() as stack:
             watched = [
                 await stack.enter_async_context(
-                    PolledSource(n, f"source {n}", timing(start_ns, interval_s, timeout_s), connect, time, polls.append)
+                    PolledSource(SourceSpec(n, f"source {n}", when), connect, time, PollList(polls))
                 )
                 for n in range(sources)
             ]
@@ -175,7 +177,7 @@ def test_a_device_that_is_gone_is_asked_each_15_seconds_or_at_its_interval(inter
         for poll in soak(VirtualTime(), gone, interval_s=interval_s, hours=1)
         if poll.outcome is PollOutcome.FAILED
     ]
-    assert max(later - one for one, later in pairwise(asked)) == pause_s * 10**9
+    assert max(later - earlier for earlier, later in pairwise(asked)) == pause_s * 10**9
 
 
 def test_a_refused_login_is_tried_so_rarely_that_no_account_is_locked() -> None:
@@ -191,7 +193,7 @@ def test_a_refused_login_is_tried_so_rarely_that_no_account_is_locked() -> None:
     polls = soak(time, refuses, interval_s=1, hours=3)
     assert_complete(polls, 1, 3)
     asked = [poll for poll in polls if poll.outcome is PollOutcome.FAILED]
-    pauses = [round((later.due_ns - one.due_ns) * 1e-9 / 60) for one, later in pairwise(asked)]
+    pauses = [round((later.due_ns - earlier.due_ns) * 1e-9 / 60) for earlier, later in pairwise(asked)]
     assert pauses == [1, 5, 15, 30, 30, 30]
     assert asked[0].error == "ops@dut:22 denied the login; tried again in 1 min, so that the account is not locked"
     assert asked[-1].error == "ops@dut:22 denied the login; tried again in 30 min, so that the account is not locked"
@@ -201,18 +203,18 @@ def test_a_refused_login_is_tried_so_rarely_that_no_account_is_locked() -> None:
 def test_a_cut_network_does_not_hurry_the_next_login_after_a_refused_one() -> None:
     """What was refused stays refused until a login works; a look that did not get there is asked again as ever."""
     time = VirtualTime()
-    looks = 0
+    count = 0
 
     async def refuses(_: int) -> Answer:
-        nonlocal looks
-        looks += 1
-        if looks == 2:
+        nonlocal count
+        count += 1
+        if count == 2:
             raise SourceError("no route to host")
         raise LoginRefusedError("ops@dut:22 denied the login")
 
     polls = soak(time, refuses, interval_s=1, hours=0.3)
     asked = [poll for poll in polls if poll.outcome is PollOutcome.FAILED]
-    pauses = [round((later.due_ns - one.due_ns) * 1e-9) for one, later in pairwise(asked)]
+    pauses = [round((later.due_ns - earlier.due_ns) * 1e-9) for earlier, later in pairwise(asked)]
     assert pauses[0] == 60
     assert pauses[1] <= 15
     assert pauses[2] == 300
@@ -221,12 +223,12 @@ def test_a_cut_network_does_not_hurry_the_next_login_after_a_refused_one() -> No
 def test_a_stalled_monitor_records_what_it_missed() -> None:
     """When the monitor itself stands still for 30 s, 29 polls are missed and the late one shows how late it was."""
     time = VirtualTime()
-    looks = 0
+    count = 0
 
     async def stalls_once(now_ns: int) -> Answer:
-        nonlocal looks
-        looks += 1
-        if looks == 100:
+        nonlocal count
+        count += 1
+        if count == 100:
             asyncio.get_running_loop().call_later(0.5, time.stall, 30.2)
         return one_sample(now_ns)
 
@@ -251,12 +253,12 @@ def test_a_monitor_that_is_late_with_its_first_look_looks_at_once(busy_s: float,
 def test_a_step_of_the_wall_clock_neither_stops_nor_hurries_the_polls(step_s: float) -> None:
     """With the wall clock set an hour back or forth, not one poll is lost or doubled."""
     time = VirtualTime()
-    looks = 0
+    count = 0
 
     async def steps_once(now_ns: int) -> Answer:
-        nonlocal looks
-        looks += 1
-        if looks == 50:
+        nonlocal count
+        count += 1
+        if count == 50:
             time.step_wall(step_s)
         return one_sample(now_ns)
 
@@ -292,7 +294,7 @@ def test_a_source_that_cannot_be_opened_is_tried_again() -> None:
 
     async def main() -> None:
         start_ns = time.now_ns()
-        source = PolledSource(1, "dut/snmp", timing(start_ns, 10), connect, time, polls.append)
+        source = PolledSource(SourceSpec(1, "dut/snmp", timing(start_ns, 10)), connect, time, PollList(polls))
         async with source, Timers(time) as timers:
             timers.poll(source)
             await asyncio.sleep(100)
@@ -310,20 +312,21 @@ def test_only_the_first_look_tells_why_it_failed(caplog: pytest.LogCaptureFixtur
         "wrong": [PlanError("dut: there is no os 'x'"), SourceError("no route to host")],
         "later": [SourceError("no route to host"), PlanError("dut: the secret's file is gone")],
     }
-    told: dict[str, list[str]] = {name: [] for name in errors}
+    failures: dict[str, list[str]] = {name: [] for name in errors}
     polls: list[Poll] = []
+
+    class Sink(PollList):
+        def first_poll(self, failure: Exception | None) -> bool:
+            failures[name].append(str(failure))
+            return isinstance(failure, PlanError)
 
     async def main(name: str, time: VirtualTime) -> None:
         async def connect(_: AsyncExitStack) -> Poller:
             raise errors[name][min(len(polls), 1)]
 
-        def looked(failure: Exception | None) -> bool:
-            told[name].append(str(failure))
-            return isinstance(failure, PlanError)
-
         start_ns = time.now_ns()
         when = timing(start_ns, 10)
-        source = PolledSource(1, "dut/ssh", when, connect, time, polls.append, looked=looked)
+        source = PolledSource(SourceSpec(1, "dut/ssh", when), connect, time, Sink(polls))
         async with source, Timers(time) as timers:
             timers.poll(source)
             await asyncio.sleep(15)
@@ -334,7 +337,7 @@ def test_only_the_first_look_tells_why_it_failed(caplog: pytest.LogCaptureFixtur
             time = VirtualTime()
             time.run(main(name, time))
             assert [poll.outcome for poll in polls] == [PollOutcome.FAILED] * 2
-    assert told == {"wrong": ["dut: there is no os 'x'"], "later": ["no route to host"]}
+    assert failures == {"wrong": ["dut: there is no os 'x'"], "later": ["no route to host"]}
     assert polls[1].error == "the secret's file is gone"  # the target is said by the record already
     assert [record.getMessage() for record in caplog.records] == ["dut/ssh: no route to host"] * 2
 
@@ -351,7 +354,7 @@ def test_timers_leave_nothing_behind() -> None:
         return Scripted(hangs)
 
     async def main() -> int:
-        source = PolledSource(1, "x", timing(time.now_ns(), 10, 1000), connect, time, lambda _: None)
+        source = PolledSource(SourceSpec(1, "x", timing(time.now_ns(), 10, 1000)), connect, time, PollList())
         async with source, Timers(time) as timers:
             timers.poll(source)
             await asyncio.sleep(5)
@@ -375,7 +378,7 @@ def test_how_long_the_device_took_is_a_sample_of_each_answered_look() -> None:
 
     async def main() -> None:
         when = timing(time.now_ns(), 10)
-        source = PolledSource(1, "dut/snmp-2", when, connect, time, polls.append, timed=True)
+        source = PolledSource(SourceSpec(1, "dut/snmp-2", when, timed=True), connect, time, PollList(polls))
         async with source, Timers(time) as timers:
             timers.poll(source)
             await asyncio.sleep(35)

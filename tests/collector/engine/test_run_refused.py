@@ -62,10 +62,10 @@ def test_a_wrong_plan_ends_a_new_run_at_once_with_every_sentence(
 ) -> None:
     """Exit 2, one line a source with its place, in the plan's order; no report, and the run's folder is gone."""
     assert cli.run(["run", "wrong.yaml"]) == 2
-    said = capsys.readouterr()
-    assert said.err.splitlines() == SENTENCES
-    assert "was removed" in said.out
-    assert "judging" not in said.out
+    printed = capsys.readouterr()
+    assert printed.err.splitlines() == SENTENCES
+    assert "was removed" in printed.out
+    assert "judging" not in printed.out
     assert list((here / "runs").iterdir()) == []
 
 
@@ -89,10 +89,10 @@ def test_a_device_that_is_off_is_a_failing_source_of_a_whole_run(
     """Its run goes on to the end, and a run of its full length has not ended early, whoever answered."""
     (here / "off.yaml").write_text(OFF.replace("PORT", str(free_port())))
     assert cli.run(["run", "off.yaml"]) == 3
-    said = capsys.readouterr().out
-    assert "finished after 4 s" in said
-    assert "the port is closed" in said
-    assert "ended early" not in said
+    printed = capsys.readouterr().out
+    assert "finished after 4 s" in printed
+    assert "the port is closed" in printed
+    assert "ended early" not in printed
 
 
 def test_a_wrong_plan_for_tonight_is_refused_when_the_command_is_given(
@@ -101,9 +101,9 @@ def test_a_wrong_plan_for_tonight_is_refused_when_the_command_is_given(
     """Who gives the command mends the plan, and does not find it refused in the morning; nothing is made."""
     (here / "wrong.yaml").write_text(WRONG + f"start: {in_seconds(36_000)}\n")
     assert cli.run(["run", "wrong.yaml"]) == 2
-    said = capsys.readouterr()
-    assert said.err.splitlines() == SENTENCES
-    assert "waiting" not in said.out
+    printed = capsys.readouterr()
+    assert printed.err.splitlines() == SENTENCES
+    assert "waiting" not in printed.out
     assert not (here / "runs").exists()
 
 
@@ -119,10 +119,10 @@ def test_a_device_that_is_off_before_the_start_is_a_warning(here: Path, capsys: 
     assert not (here / "started").exists()
     (here / "off.yaml").write_text(f"{off}start: {in_seconds(8)}\n")
     assert cli.run(["run", "off.yaml"]) == 3
-    said = capsys.readouterr()
-    assert [line for line in said.err.splitlines() if line.startswith("soakwatch: warning: off.yaml:4:")]
-    assert "waiting for the start at" in said.out
-    assert "finished after 1 s" in said.out
+    printed = capsys.readouterr()
+    assert [line for line in printed.err.splitlines() if line.startswith("soakwatch: warning: off.yaml:4:")]
+    assert "waiting for the start at" in printed.out
+    assert "finished after 1 s" in printed.out
 
 
 def test_only_the_record_is_removed(tmp_path: Path) -> None:
@@ -166,9 +166,9 @@ def test_a_source_that_hangs_does_not_keep_the_sentences_of_the_others(here: Pat
         ]
         late_s = (time.now_ns() - begin_ns) * 1e-9 - 5
         quick = FirstPolls()
-        told = [quick.expect(name, "ssh", ssh) for name in ("a", "b")]
-        told[0](PlanError("one"))
-        told[1](None)
+        ends = [quick.expect(name, "ssh", ssh) for name in ("a", "b")]
+        ends[0](PlanError("one"))
+        ends[1](None)
         begin_ns = time.now_ns()
         await quick.refused()
         hangs(None)
@@ -196,10 +196,10 @@ def test_a_generator_that_cannot_be_reached_ends_a_new_run(
     (here / "plan.yaml").write_text(plan)
     with pytest.raises(SystemExit) as ended:
         cli.main(["run", "plan.yaml", "--into", "run"])
-    told = capsys.readouterr()
+    ends = capsys.readouterr()
     assert ended.value.code == code
     if code == 2:
-        assert "plan.yaml:5:" in told.err
-        assert "tg prometheus" in told.err
-        assert "start the generator, or give this source required: false" in told.err
-        assert "Traceback" not in told.err
+        assert "plan.yaml:5:" in ends.err
+        assert "tg prometheus" in ends.err
+        assert "start the generator, or give this source required: false" in ends.err
+        assert "Traceback" not in ends.err

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 
-from soakwatch.engine.polling import PolledSource
+from tests.collector.engine.poll_list import PollList
+
+from soakwatch.engine.polling import PolledSource, SourceSpec
 from soakwatch.sources.abc import Poller, timing
 from soakwatch.testing.virtual import VirtualTime
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
@@ -35,7 +37,8 @@ def test_a_source_may_take_longer_to_open_than_to_answer() -> None:
 
     async def main() -> None:
         when = timing(time.now_ns(), 1.0)
-        async with PolledSource(1, "tg/command", when, connect, time, polls.append, opens_s=10.0) as source:
+        spec = SourceSpec(1, "tg/command", when, opens_s=10.0)
+        async with PolledSource(spec, connect, time, PollList(polls)) as source:
             for _ in range(12):
                 await source.tick()
                 await asyncio.sleep(1)

@@ -10,14 +10,15 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.collector.engine.poll_list import PollList
 
-from soakwatch.engine.polling import Connect, PolledSource
+from soakwatch.engine.polling import Connect, PolledSource, SourceSpec
 from soakwatch.engine.scheduler import Timers
 from soakwatch.record import Record, RecordView
 from soakwatch.record.queue import Committer
 from soakwatch.sources.abc import Poller, SourceError, timing
 from soakwatch.testing.virtual import VirtualTime
-from soakwatch_agent.sample import Answer, Sample, object_text
+from soakwatch_agent.sample import Answer, Poll, Sample, object_text
 
 HOUR_S = 3600
 SILENT = range(10 * HOUR_S, 11 * HOUR_S)  # seconds of the run in which one source does not answer
@@ -58,6 +59,18 @@ def attached(device: Device) -> Connect:
     return connect
 
 
+class Queue(PollList):
+    """Hands the polls over to the record's queue."""
+
+    def __init__(self, committer: Committer) -> None:
+        super().__init__()
+        self._committer = committer
+
+    def take(self, poll: Poll) -> None:
+        """Queue a poll."""
+        self._committer.take(poll)
+
+
 def soak(folder: Path, hours: int, interval_s: float, sources: int) -> list[float]:
     """Soak some devices for hours; the resident memory of this process, in MiB, at each eighth of the way."""
     time, resident = VirtualTime(), list[float]()
@@ -74,26 +87,24 @@ def soak(folder: Path, hours: int, interval_s: float, sources: int) -> list[floa
                         f"device-{number}", "virtual", "virtual", round(interval_s * 1e9), required=True
                     )
 
-                    one = PolledSource(
-                        source.id,
-                        source.label,
-                        timing(start_ns, interval_s),
+                    polled_source = PolledSource(
+                        SourceSpec(source.id, source.label, timing(start_ns, interval_s)),
                         attached(Device(number, start_ns)),
                         time,
-                        committer.take,
+                        Queue(committer),
                     )
-                    polled.append(await stack.enter_async_context(one))
+                    polled.append(await stack.enter_async_context(polled_source))
                 record.begin_phase("soak", start_ns)
                 async with Timers(time) as timers:
-                    for one in polled:
-                        timers.poll(one)
+                    for polled_source in polled:
+                        timers.poll(polled_source)
                     timers.every(60, committer.commit)
                     for _ in range(8):
                         await asyncio.sleep(hours * HOUR_S / 8)
                         resident.append(psutil.Process().memory_info().rss / 2**20)
                 end_ns = start_ns + hours * HOUR_S * 10**9
-                for one in polled:
-                    one.close_account(end_ns)
+                for polled_source in polled:
+                    polled_source.close_account(end_ns)
                 await committer.commit()
                 record.end_phase(end_ns)
             record.finish()

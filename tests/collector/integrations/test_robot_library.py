@@ -174,7 +174,7 @@ def test_refusals_are_one_sentence(robot: Robot, run: Path, tmp_path: Path) -> N
         done = robot(REFUSED % (served.url, f"file:{run / 'web.token'}"))
     assert done.returncode == 5, done.stdout + done.stderr
     said = {name: message for name, (_, message) in outcomes(tmp_path).items()}
-    assert "still open: end that first" in said["Overlap"]
+    assert "still open: end that one first" in said["Overlap"]
     assert "no open event 'reload'" in said["Never Begun"]
     assert "write a lower-case word" in said["Odd Kind"]
     assert "'reboot' is not WHAT=N, such as reboot=1" in said["Odd Expectation"]

@@ -109,18 +109,18 @@ def test_the_baseline_is_frozen_when_its_phase_is_over(tmp_path: Path) -> None:
 
     async def main() -> None:
         freezing = Freezing(folder, keep)
-        freezing.look(phasing, T0 + 700 * SECOND)
+        freezing.check(phasing, T0 + 700 * SECOND)
         assert freezing._task is None
-        phasing.turn(T0 + 600 * SECOND)
+        phasing.next_change(T0 + 600 * SECOND)
         phasing.begun()
-        freezing.look(phasing, T0 + 601 * SECOND)
+        freezing.check(phasing, T0 + 601 * SECOND)
         assert freezing._task is None
         for _ in range(3):
-            freezing.look(phasing, T0 + 606 * SECOND)
+            freezing.check(phasing, T0 + 606 * SECOND)
         assert freezing._task is not None
         async with asyncio.timeout(60):
             await freezing._task
-        freezing.look(phasing, T0 + 660 * SECOND)
+        freezing.check(phasing, T0 + 660 * SECOND)
         await freezing.close()
 
     asyncio.run(main())
@@ -178,7 +178,7 @@ def test_the_case_has_the_lent_baseline_where_the_run_has_none(tmp_path: Path) -
     (finding,) = rule.judge(case)
     assert "compared with the baseline of an earlier run" in finding.doubts
     own = against(having, None, str(earlier), tmp_path, 0.0)
-    assert own.lent is None
+    assert own.baseline is None
     assert own.warnings == ("the plan has a baseline phase of its own: that of earlier is not used",)
 
 

@@ -86,7 +86,7 @@ def test_a_judge_that_is_killed_is_followed_by_another(tmp_path: Path, caplog: p
         live.recorded()
         assert not live.unrecorded
         assert not await live.judge_when_due(), "it is not due yet"
-        process = live._process
+        process = live._child
         assert process is not None
         os.kill(process.pid, signal.SIGKILL)
         await process.wait()
@@ -94,7 +94,7 @@ def test_a_judge_that_is_killed_is_followed_by_another(tmp_path: Path, caplog: p
         clock.at = 1800
         assert await live.judge_when_due(), "a process that is found dead is followed by another at once"
         assert failed(live) == {"cpu_spike", "process_restart"}
-        again = live._process
+        again = live._child
         assert again is not None
         assert again.pid != process.pid
         os.kill(again.pid, signal.SIGSTOP)
@@ -109,11 +109,11 @@ def test_a_judge_that_is_killed_is_followed_by_another(tmp_path: Path, caplog: p
         assert failed(live) == {"cpu_spike", "process_restart"}
         with RecordView.open(tmp_path / "run") as view:
             assert view.withdrawn() == ()
-        last = live._process
+        last = live._child
         assert last is not None
         assert record.finish(), "it holds no snapshot, so the write-ahead log can go"
         await live.close()
-        assert last.returncode is not None
+        assert last.exit_code is not None
         record.close()
 
     async def _later(live: LiveJudge, clock: Clock) -> bool:

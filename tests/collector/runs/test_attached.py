@@ -49,7 +49,7 @@ def test_a_block_is_an_event(attached: SoakRun, run: Path, events_of: Events) ->
     assert over.end_ns is not None
     assert over.end_ns > over.begin_ns
     assert (over.detail, over.expect, over.target) == ({"ticket": "1", "winner": "unit-2"}, expect, "dut")
-    assert [told.id for told in attached.told] == [1]
+    assert [stored.id for stored in attached.reported] == [1]
     assert event.stored is not None
     assert event.stored.event.end_ns is not None
 
@@ -92,16 +92,16 @@ def test_two_blocks_of_one_kind_do_not_nest(attached: SoakRun, run: Path, events
 def test_what_is_said_of_a_stretch(recorded: Recorded) -> None:
     """A reboot within it fails it, wherever else it happened it does not; what nobody looked at is inconclusive."""
     run = attach(recorded("bad", reboot_s=300))
-    said = run.verdict()
-    until_ns = said.until_ns
+    interim = run.verdict()
+    until_ns = interim.until_ns
     assert until_ns is not None
-    assert said.outcome is Outcome.FAIL
+    assert interim.outcome is Outcome.FAIL
     reboot_ns = until_ns - 300 * SECOND
-    during = said.during(reboot_ns - 20 * SECOND, reboot_ns + 20 * SECOND)
+    during = interim.during(reboot_ns - 20 * SECOND, reboot_ns + 20 * SECOND)
     assert during.outcome is Outcome.FAIL
     assert "reboot" in during.reason
-    assert said.during(reboot_ns + 60 * SECOND, reboot_ns + 90 * SECOND).outcome is not Outcome.FAIL
-    later = said.during(until_ns - SECOND, until_ns + 60 * SECOND)
+    assert interim.during(reboot_ns + 60 * SECOND, reboot_ns + 90 * SECOND).outcome is not Outcome.FAIL
+    later = interim.during(until_ns - SECOND, until_ns + 60 * SECOND)
     assert (later.outcome, later.reason) == (Outcome.INCONCLUSIVE, "the record does not reach its end yet")
     well = attach(recorded("good")).verdict()
     assert well.until_ns is not None
@@ -134,28 +134,28 @@ def finding(
 )
 def test_what_concerns_a_stretch(findings: list[Finding], outcome: Outcome) -> None:
     """10 s to 20 s of a run of 100 s."""
-    said = InterimVerdict(Outcome.INCONCLUSIVE, "", tuple(findings), 100 * SECOND)
-    assert said.during(10 * SECOND, 20 * SECOND).outcome is outcome
+    interim = InterimVerdict(Outcome.INCONCLUSIVE, "", tuple(findings), 100 * SECOND)
+    assert interim.during(10 * SECOND, 20 * SECOND).outcome is outcome
 
 
 def test_findings_cross_the_wire(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server tells what its run said of itself: live while it goes on, and its verdict when it has one."""
     folder = recorded("judged", reboot_s=300)
-    said = attach(folder).verdict()
+    interim = attach(folder).verdict()
     with Record.open(folder) as record:
-        record.put_findings(said.findings, live=True, judged_ns=time.time_ns())
+        record.put_findings(interim.findings, live=True, judged_ns=time.time_ns())
     with serve_run(WebPlan("127.0.0.1:0"), folder, time.time_ns) as served:
         monkeypatch.setenv("SOAKWATCH_TOKEN", (folder / "web.token").read_text().strip())
         live = attach(f"{served.url}/api/runs/judged").verdict()
-        assert live.findings == said.findings
+        assert live.findings == interim.findings
         assert live.outcome is Outcome.FAIL
         assert live.reason.startswith("reboot: ")
         with Record.open(folder) as record:
-            record.put_findings(said.findings, live=False, judged_ns=time.time_ns())
+            record.put_findings(interim.findings, live=False, judged_ns=time.time_ns())
             record.set_meta("verdict", "fail")
             record.set_meta("reason", "it rebooted")
         final = attach(served.url).verdict()
-    assert (final.outcome, final.reason, final.findings) == (Outcome.FAIL, "it rebooted", said.findings)
+    assert (final.outcome, final.reason, final.findings) == (Outcome.FAIL, "it rebooted", interim.findings)
 
 
 def test_a_look_waits_for_the_record(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +168,7 @@ def test_a_look_waits_for_the_record(run: Path, monkeypatch: pytest.MonkeyPatch)
 
     from soakwatch.runs import attached as module
 
-    monkeypatch.setattr(module, "_LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(module, "_CHECK_EVERY_S", 0.0)
     module.wait_until_recorded(last_ns, 3)
     assert len(asked) == 3
     monkeypatch.setattr(module, "PATIENCE_S", 0.0)
@@ -283,6 +283,6 @@ def test_an_end_that_cannot_be_told_hides_no_error(run: Path, monkeypatch: pytes
 
     with pytest.raises(ValueError, match="mine") as raised:
         fail_and_die(ValueError("mine"))
-    assert any("the end of failover was not told" in note for note in raised.value.__notes__)
+    assert any("the end of failover was not recorded" in note for note in raised.value.__notes__)
     with pytest.raises(SoakwatchError, match="refuses"):
         fail_and_die(None)

@@ -17,7 +17,7 @@ from soakwatch.record import Record, RecordView
 from soakwatch.record._schema import STEPS, migrate
 from soakwatch.runs import mark_event as marking
 from soakwatch.runs.mark_event import (
-    MOST,
+    MAX_LABELS,
     EventConflictError,
     EventRefusedError,
     EventRequest,
@@ -61,21 +61,21 @@ def test_a_moment_a_stretch_and_an_open_event_are_kept(run: Path) -> None:
         (EventRequest("mark", ""), "is not a kind of event"),
         (EventRequest("mark", "Fail Over"), "write a lower-case word such as failover"),
         (EventRequest("mark", "x" * 65), "is not a kind of event"),
-        (EventRequest("mark", "gap"), "book-keeping"),
-        (EventRequest("begin", "phase.turn"), "book-keeping"),
+        (EventRequest("mark", "gap"), "reserved for the run"),
+        (EventRequest("begin", "phase.turn"), "reserved for the run"),
         (EventRequest("mark", "failover", target="dux"), "no target 'dux'; did you mean 'dut'?"),
         (EventRequest("mark", "failover", object="a\nb"), "object is one line"),
         (EventRequest("mark", "failover", object="x" * 1001), "1000 characters at most"),
         (EventRequest("mark", "failover", labels={"a": "\ud800"}), "a is one line of printable text"),
         (EventRequest("mark", "failover", labels={"": "b"}), "cannot name a label"),
-        (EventRequest("mark", "failover", labels={str(n): "" for n in range(MOST + 1)}), "too many"),
+        (EventRequest("mark", "failover", labels={str(n): "" for n in range(MAX_LABELS + 1)}), "too many"),
         (EventRequest("mark", "failover", expect={"Reboot": 1}), "expect: 'Reboot' is not a kind of event"),
         (EventRequest("mark", "failover", expect={"reboot": -1}), "a number of times from 0"),
         (EventRequest("mark", "failover", expect={"reboot": 10**9}), "a number of times from 0"),
         (EventRequest("mark", "failover", within_s=0), "within is the time from its begin"),
         (EventRequest("mark", "failover", within_s=float("nan")), "within is the time from its begin"),
         (EventRequest("mark", "failover", within_s=1e300), "within is the time from its begin"),
-        (EventRequest("end", "failover", expect={"reboot": 1}), "is said at its begin"),
+        (EventRequest("end", "failover", expect={"reboot": 1}), "belong to the begin"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_sentence(run: Path, ask: EventRequest, sentence: str) -> None:
@@ -107,7 +107,7 @@ def test_the_future_is_planned_not_told(run: Path) -> None:
 def test_what_was_before_the_run_or_after_it_is_no_part_of_it(recorded: Callable[..., Path]) -> None:
     """The sentence says when the run was."""
     over, at = recorded("over", ended=True), now()
-    with pytest.raises(EventRefusedError, match=r"1 h 50 min before the begin of the run, \d{4}-"):
+    with pytest.raises(EventRefusedError, match=r"1 h 50 min before the run began, \d{4}-"):
         record_event(over, EventRequest("mark", "failover", at - 7200 * SECOND), at)
     with pytest.raises(EventRefusedError, match=r"the run ended at .*, 1 h before: say when the failover happened"):
         record_event(over, EventRequest("mark", "failover"), at + 3600 * SECOND)
@@ -131,7 +131,7 @@ def test_two_events_of_one_kind_cannot_overlap(run: Path) -> None:
     with pytest.raises(EventRefusedError, match="it cannot end before"):
         record_event(run, EventRequest("end", "failover", at - 9 * SECOND, target="dut"), at + 9)
     record_event(run, EventRequest("end", "failover", at + 10, target="dut"), at + 10)
-    with pytest.raises(EventConflictError, match="one of both is wrong"):
+    with pytest.raises(EventConflictError, match="one of the two is wrong"):
         record_event(run, EventRequest("mark", "failover", at + 5, target="dut"), at + 20)
     with pytest.raises(EventConflictError, match="overlaps"):
         record_event(run, EventRequest("mark", "failover", at - 5, at + 20, target="dut"), at + 20)
@@ -152,7 +152,7 @@ def test_an_end_finds_the_one_open_event(run: Path) -> None:
         record_event(run, EventRequest("end", "upgrade"), at + 4 * SECOND)
     assert str(several.value) == (
         f"2 events 'upgrade' are open: --target dut (began at {moment_text(at + 2 * SECOND)}),"
-        f" --target dut --object slot=2 (began at {moment_text(at + 3 * SECOND)}): say which"
+        f" --target dut --object slot=2 (began at {moment_text(at + 3 * SECOND)}): name target and object"
     )
     # a target by itself means the event of the target as a whole, where there is one
     assert record_event(run, EventRequest("end", "upgrade", target="dut"), at + 5 * SECOND).event.object == ""
@@ -203,10 +203,10 @@ def test_of_many_who_begin_the_same_event_one_does(run: Path) -> None:
 
 def test_a_script_that_lost_its_way_fills_no_record(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is an end to what a run is told; what is open can still be ended."""
-    monkeypatch.setattr(marking, "MOST_EVENTS", 2)
+    monkeypatch.setattr(marking, "MAX_EVENTS", 2)
     record_event(run, EventRequest("begin", "upgrade"), now())
     record_event(run, EventRequest("mark", "config"), now())
-    with pytest.raises(EventRefusedError, match="has 2 events already"):
+    with pytest.raises(EventRefusedError, match=r"event limit \(2\) reached"):
         record_event(run, EventRequest("mark", "failover"), now())
     assert record_event(run, EventRequest("end", "upgrade"), now()).event.end_ns
 
@@ -289,7 +289,7 @@ def test_a_time_reads_back() -> None:
         (("nowhere", "failover"), "nowhere is not a run"),
         (("last", "Failover"), "is not a kind of event"),
         (("last", "failover", "--at", "2031-01-01T00:00:00Z"), "in the future"),
-        (("last", "failover", "--at", "2001-01-01T00:00:00Z"), "before the begin of the run"),
+        (("last", "failover", "--at", "2001-01-01T00:00:00Z"), "before the run began"),
         (("last", "failover", "--at", "yesterday"), "is not ISO 8601"),
         (("last", "failover", "--at", "2026-11-21T00:00:00"), "has no zone"),
         (("last", "failover", "--end"), "no open event 'failover'"),
@@ -320,7 +320,7 @@ def test_the_command_begins_ends_and_overlaps(soakwatch: Command, run: Path) -> 
     assert (began.returncode, began.stdout) == (0, "upgrade started on dut\n")
     again = soakwatch("event", "last", "upgrade", "--begin", "--target", "dut")
     assert again.returncode == 2
-    assert "still open: end that first" in again.stderr
+    assert "still open: end that one first" in again.stderr
     ended = soakwatch("event", "last", "upgrade", "--end", "--label", "result=done")  # the pair of the help's example
     assert (ended.returncode, ended.stdout) == (0, "upgrade ended on dut\n")
     at = now()

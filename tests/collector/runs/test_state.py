@@ -29,10 +29,10 @@ events: [{kind: failover, at: 5m}, {kind: flap, at: 1m, every: 3m}]
 """
 
 
-def poll(source: int, at: int, outcome: PollOutcome) -> Poll:
+def poll(source: int, index: int, outcome: PollOutcome) -> Poll:
     """A poll that was due so many seconds after the begin."""
-    due = BEGIN + at * SECOND
-    samples = (Sample("system.uptime", "", 1000.0 + at, due),) if outcome is PollOutcome.OK else ()
+    due = BEGIN + index * SECOND
+    samples = (Sample("system.uptime", "", 1000.0 + index, due),) if outcome is PollOutcome.OK else ()
     why = None if outcome is PollOutcome.OK else "no answer"
     return Poll(source, due, due, 1, outcome, why, Answer(samples, (), ()))
 
@@ -40,11 +40,11 @@ def poll(source: int, at: int, outcome: PollOutcome) -> Poll:
 @pytest.fixture
 def record(tmp_path: Path) -> Record:
     """An empty run of the plan that is being written."""
-    made = Record.create(tmp_path / "run")
+    record = Record.create(tmp_path / "run")
     for key, text in {"run": "night", "start_ns": str(BEGIN), "plan": PLAN}.items():
-        made.set_meta(key, text)
-    made.target("dut", "dut")
-    return made
+        record.set_meta(key, text)
+    record.target("dut", "dut")
+    return record
 
 
 def test_the_counts_are_those_of_the_ledger(record: Record, tmp_path: Path) -> None:
@@ -55,17 +55,17 @@ def test_the_counts_are_those_of_the_ledger(record: Record, tmp_path: Path) -> N
     reader = StateReader(tmp_path / "run")
     outcomes = [PollOutcome.OK] * 8 + [PollOutcome.TIMEOUT, PollOutcome.FAILED]
     with record:
-        for at in range(0, 400, 10):
-            record.put([poll(source.id, n, chooser.choice(outcomes)) for n in range(at, at + 10)])
-            if at % 100 == 90:
+        for index in range(0, 400, 10):
+            record.put([poll(source.id, n, chooser.choice(outcomes)) for n in range(index, index + 10)])
+            if index % 100 == 90:
                 record.seal(final=False)
-            (state,) = reader.read(BEGIN + at * SECOND).sources
+            (state,) = reader.read(BEGIN + index * SECOND).sources
             with RecordView.open(tmp_path / "run") as view:
-                told = view.poll_outcomes(source.id)
-            assert Counter(state.outcomes) == Counter(told.words[n] for n in told.outcome)
-            well = told.due_ns[told.outcome == 0]
+                outcomes_read = view.poll_outcomes(source.id)
+            assert Counter(state.outcomes) == Counter(outcomes_read.words[n] for n in outcomes_read.outcome)
+            well = outcomes_read.due_ns[outcomes_read.outcome == 0]
             assert state.last_ok_ns == (int(well[-1]) if well.size else None)
-            behind = told.due_ns[told.due_ns > (state.last_ok_ns or 0)]
+            behind = outcomes_read.due_ns[outcomes_read.due_ns > (state.last_ok_ns or 0)]
             assert state.failing_since_ns == (int(behind[0]) if behind.size else None)
         assert (state.due, state.interval_s, state.role) == (400, 1.0, "dut")
 
@@ -84,8 +84,8 @@ def test_phases_and_what_comes_next(record: Record, tmp_path: Path) -> None:
         assert now.phase is not None
         assert (now.phase.name, now.phase.end_ns) == ("baseline", BEGIN + 120 * SECOND)
         assert [(phase.name, phase.state) for phase in now.phases] == [("baseline", "now"), ("soak", "planned")]
-        coming = [reader.read(BEGIN + at * SECOND).coming for at in (30, 90, 200, 290, 400, 590)]
-        assert [(one.what, (one.at_ns - BEGIN) // SECOND) for one in coming if one is not None] == [
+        coming = [reader.read(BEGIN + index * SECOND).coming for index in (30, 90, 200, 290, 400, 590)]
+        assert [(item.what, (item.at_ns - BEGIN) // SECOND) for item in coming if item is not None] == [
             ("flap", 60),
             ("soak", 120),
             ("flap", 240),
@@ -101,9 +101,9 @@ def test_what_the_monitor_says_of_itself(record: Record, tmp_path: Path) -> None
     """The newest of each figure, and none that is older than some minutes."""
     source = record.source("monitor", "self", "self", SECOND, required=False)
     with record:
-        for at, metric in ((0, "monitor.loop.lag"), (300, "monitor.memory.usage"), (310, "monitor.memory.usage")):
-            due = BEGIN + at * SECOND
-            answer = Answer((Sample(metric, "", float(at), due),), (), ())
+        for index, metric in ((0, "monitor.loop.lag"), (300, "monitor.memory.usage"), (310, "monitor.memory.usage")):
+            due = BEGIN + index * SECOND
+            answer = Answer((Sample(metric, "", float(index), due),), (), ())
             record.put([Poll(source.id, due, due, 1, PollOutcome.OK, None, answer)])
         own = StateReader(tmp_path / "run").read(BEGIN + 311 * SECOND).own
     assert own == {("monitor.memory.usage", ""): 310.0}
@@ -114,7 +114,7 @@ def test_the_newest_look_is_told_though_nothing_new_was_found(record: Record, tm
     source = record.source("dut", "local", "local", SECOND, required=True).id
     record.begin_span(BEGIN)
     record.begin_phase("soak", BEGIN)
-    record.put([poll(source, at, PollOutcome.OK) for at in range(200)])
+    record.put([poll(source, index, PollOutcome.OK) for index in range(200)])
     record.put_findings([], live=True, judged_ns=BEGIN + 60 * SECOND)
     rate = Rate("dut", "process.memory.usage", "process=svc", "By", BEGIN, 5e7, 4e7, 6e7, 4e9, 7200.0, 6000.0, 9000.0)
     record.set_meta(SO_FAR, look_text(Look(BEGIN + 180 * SECOND, (rate,))))
@@ -141,7 +141,7 @@ def test_the_newest_look_is_told_though_nothing_new_was_found(record: Record, tm
         }
     ]
     lines = [line.plain for line in RunPicture(status_of(state)).lines(160, 40)]
-    assert any(line.startswith("findings  judged 10s ago") for line in lines)
+    assert any(line.startswith("findings  judged 10 s ago") for line in lines)
     assert f"growing   {rate.words}" in lines
     record.set_meta(SO_FAR, "of another version")
     assert reader.read(BEGIN + 190 * SECOND).rates == ()

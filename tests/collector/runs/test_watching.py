@@ -102,7 +102,7 @@ def test_the_record_tells_what_a_display_needs(tmp_path: Path) -> None:
 
 def test_a_run_is_shown_until_its_verdict_is_there(tmp_path: Path) -> None:
     """First it runs, then it is judged, then it is over; the exit codes are those of the verdict, or of none yet."""
-    looks: list[RunSnapshot] = []
+    snapshots: list[RunSnapshot] = []
     with record_of(tmp_path / "run") as record:
         way = RecordedRun(tmp_path / "run", lambda: BEGIN + 60 * SECOND)
         target = io.StringIO()
@@ -110,20 +110,20 @@ def test_a_run_is_shown_until_its_verdict_is_there(tmp_path: Path) -> None:
         assert (way.read().over, way.read().exit_code) == (False, 3)
 
         def pause(_seconds: float) -> None:
-            looks.append(way.read())
-            if len(looks) == 2:
+            snapshots.append(way.read())
+            if len(snapshots) == 2:
                 record.set_meta("ended_ns", str(BEGIN + 60 * SECOND))
-            if len(looks) == 4:
+            if len(snapshots) == 4:
                 record.set_meta("verdict", "fail")
                 record.set_meta("reason", "dut failed\x1b[2J growth")
 
         last = follow(way, console, pause=pause)
-    assert [look.status.doing != "" for look in looks] == [False, False, True, True]
+    assert [look.status.doing != "" for look in snapshots] == [False, False, True, True]
     assert (last.over, last.verdict, last.exit_code) == (True, "fail", 1)
     show_outcome(last, "run", console)
-    told = target.getvalue().splitlines()
-    assert any("being judged" in line for line in told)
-    assert told[-3:] == ["✗ FAIL  night", "dut failed[2J growth", "full report: soakwatch report run"]
+    lines = target.getvalue().splitlines()
+    assert any("being judged" in line for line in lines)
+    assert lines[-3:] == ["✗ FAIL  night", "dut failed[2J growth", "full report: soakwatch report run"]
 
 
 def test_a_run_that_was_left_while_it_was_judged_is_broken_off(tmp_path: Path) -> None:

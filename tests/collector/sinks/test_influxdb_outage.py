@@ -107,8 +107,8 @@ def test_a_killed_feed_goes_on_at_its_cursor(tmp_path: Path, own_influxd: Influx
         feeding.grow(100)
         until(feeding.caught_up, "the first polls are not written")
         sink = feeding.sinks.all[0]
-        assert sink._process is not None
-        sink._process.kill()
+        assert sink._child is not None
+        sink._child.kill()
         feeding.grow(50)
         until(feeding.caught_up, "nobody goes on")
         assert counted(own_influxd) == 150 * len(KEYS)

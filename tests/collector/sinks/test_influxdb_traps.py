@@ -99,7 +99,7 @@ def test_an_outage_needs_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         sinks.start()
         try:
             until(lambda: bool(messages), "nothing is reported")
-            process = sinks.all[0]._process
+            process = sinks.all[0]._child
             assert process is not None
             before = psutil.Process(process.pid).memory_info().rss
             for begin in range(100, 10_100, 500):

@@ -36,14 +36,14 @@ def command(plan: Path, runs_folder: Path, no_connect: bool) -> int:  # noqa: FB
 
     A load that is a command is started for some seconds.
     """
-    from soakwatch.engine.hooks.opening import check_outside
-    from soakwatch.engine.notify.opening import looked_at
+    from soakwatch.engine.hooks.setup import check_outside
+    from soakwatch.engine.notify.setup import check_notifications
     from soakwatch.plan import load_plan
     from soakwatch.plan.rules import planned_rules
 
     loaded = load_plan(plan)
     check_outside(loaded)
-    notified = looked_at(loaded)
+    notified = check_notifications(loaded)
     rules = planned_rules(loaded.rules)
     _show_plan(loaded, tuple(rule.name for rule in rules))
     for line in notified:
@@ -108,11 +108,11 @@ def _connect(plan: Plan, runs: Path) -> int:
     from soakwatch.cli.tables import show_source_check
     from soakwatch.core.text import prefixed
     from soakwatch.core.units import show_bytes, show_seconds
-    from soakwatch.engine.plan_check import absent_processes, disk_bytes, free_bytes, look_everywhere
+    from soakwatch.engine.plan_check import absent_processes, check_sources, disk_bytes, free_bytes
     from soakwatch.engine.sensitivity import sensitivity
 
     with tempfile.TemporaryDirectory(prefix="soakwatch-check-") as folder:
-        checks = asyncio.run(look_everywhere(plan, Path(folder)))
+        checks = asyncio.run(check_sources(plan, Path(folder)))
     for check in checks:
         show_source_check(check, plan.duration_s)
     problems = [

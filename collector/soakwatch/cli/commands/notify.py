@@ -10,7 +10,7 @@ import click
 from soakwatch.core.errors import EXIT_PASS, EXIT_USAGE
 
 if TYPE_CHECKING:
-    from soakwatch.engine.notify.letter import Message
+    from soakwatch.engine.notify.message import Message
     from soakwatch.engine.notify.sending import Sent
 
 
@@ -46,8 +46,8 @@ def command(plan: Path | None, to: str | None, *, test: bool) -> int:
     """Check the notifications of PLAN without sending anything; with --test, send a message to each."""
     from soakwatch.core.errors import PlanError
     from soakwatch.core.secrets import reference
-    from soakwatch.engine.notify.opening import looked_at
     from soakwatch.engine.notify.sending import Sender
+    from soakwatch.engine.notify.setup import check_notifications
     from soakwatch.plan import load_plan
 
     if (plan is None) == (to is None):
@@ -59,7 +59,7 @@ def command(plan: Path | None, to: str | None, *, test: bool) -> int:
             raise PlanError(f"--to: {error}") from None
         name, references, files = "", [to], [True]
         if not test:
-            answer = Sender(to).look()
+            answer = Sender(to).check()
             if answer.trouble:
                 raise PlanError(answer.trouble)
             click.echo(f"{to}: {answer.service}" + ("" if answer.files else " (accepts no files)"))
@@ -70,7 +70,7 @@ def command(plan: Path | None, to: str | None, *, test: bool) -> int:
         if not loaded.notify:
             raise PlanError(f"{plan}: the plan has no notify: section; add notify: [{{to: env:SOAK_NOTIFY_URL}}]")
         if not test:
-            for line in looked_at(loaded):
+            for line in check_notifications(loaded):
                 click.echo(line)
             return EXIT_PASS
         name, references = loaded.name, [receiver.to for receiver in loaded.notify]
@@ -83,13 +83,13 @@ def _send_test(name: str, references: list[str], files: list[bool]) -> int:
     import tempfile
     from concurrent.futures import ThreadPoolExecutor
 
+    from soakwatch.engine.notify.message_text import sample_message
     from soakwatch.engine.notify.sending import Sender
-    from soakwatch.engine.notify.words import sample_letter
 
     with tempfile.TemporaryDirectory(prefix="soakwatch-notify-") as folder, ThreadPoolExecutor(4) as crew:
         page = Path(folder) / "test.html"
         page.write_text("<!doctype html><title>Test</title><p>The report of a run would be here.</p>", "utf-8")
-        letters = [sample_letter(name, page if attached else None) for attached in files]
+        letters = [sample_message(name, page if attached else None) for attached in files]
 
         def sent(to: str, letter: Message) -> Sent:
             return Sender(to, pauses_s=()).send(letter)

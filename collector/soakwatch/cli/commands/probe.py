@@ -37,12 +37,12 @@ def command(address: str, interval: str, processes: tuple[str, ...], series: boo
 
     from soakwatch.cli.tables import show_source_check
     from soakwatch.core.text import prefixed
-    from soakwatch.engine.plan_check import absent_processes, look_everywhere
+    from soakwatch.engine.plan_check import absent_processes, check_sources
     from soakwatch.plan import quick_plan
 
     plan = quick_plan([address], processes, interval, "24h", "probe")
     with tempfile.TemporaryDirectory(prefix="soakwatch-probe-") as folder:
-        checks = asyncio.run(look_everywhere(plan, Path(folder)))
+        checks = asyncio.run(check_sources(plan, Path(folder)))
     for check in checks:
         show_source_check(check, series=series)
     problems = [prefixed(check.target.name, check.source.poller, check.error) for check in checks if check.error]

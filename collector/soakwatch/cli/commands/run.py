@@ -84,8 +84,8 @@ def command(
     from soakwatch.core.clock import SteadyClock
     from soakwatch.core.secrets import secret
     from soakwatch.engine.first_polls import PlanRefusedError
-    from soakwatch.engine.hooks.opening import check_outside
-    from soakwatch.engine.notify.opening import looked_at
+    from soakwatch.engine.hooks.setup import check_outside
+    from soakwatch.engine.notify.setup import check_notifications
     from soakwatch.engine.preflight import preflight
     from soakwatch.engine.references import against
     from soakwatch.engine.start import begin, discard
@@ -105,7 +105,7 @@ def command(
             loaded = loaded.lasting(duration)
     any_rule, stop_rules = chosen(stop_on_fail)
     check_outside(loaded)
-    looked_at(loaded)
+    check_notifications(loaded)
     for to in destinations(loaded.sinks).values():
         for needed in to.secrets:
             secret(needed)

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from soakwatch.core.redaction import Redaction
-from soakwatch.engine.hooks.evidence import Found, Opened, Piece, gather
-from soakwatch.engine.hooks.here import here
-from soakwatch.engine.hooks.occasion import HookFailedError, Occasion
-from soakwatch.engine.hooks.there import AUTO, there
+from soakwatch.engine.hooks.evidence import FoundFile, OpenSource, Piece, gather
+from soakwatch.engine.hooks.local_evidence import local_host
+from soakwatch.engine.hooks.ssh_evidence import AUTO, ssh_host
+from soakwatch.engine.hooks.trigger import HookFailedError, Trigger
 from soakwatch.plan import Plan, TargetPlan
 from soakwatch.plan.hook import CapturePlan
 from soakwatch.record import Artifact, artifact_name
@@ -24,55 +24,55 @@ class Capturing:
 
     def __init__(self, plan: Plan, folder: Path, notes: Notes, redaction: Redaction) -> None:
         self._plan, self._folder, self._notes, self._redaction = plan, folder, notes, redaction
-        self._taken: dict[str, set[Found]] = {}
+        self._taken: dict[str, set[FoundFile]] = {}
 
-    async def take(self, planned: CapturePlan, occasion: Occasion) -> list[str]:
+    async def take(self, planned: CapturePlan, trigger: Trigger) -> list[str]:
         """Keep the evidence; sentences on what of it could not be had."""
         if planned.ssh is not None:
-            name = occasion.target or planned.ssh.host
-            return await self._from(name, there(planned.ssh, self._folder), planned, occasion)
+            name = trigger.target or planned.ssh.host
+            return await self._from(name, ssh_host(planned.ssh, self._folder), planned, trigger)
         troubles = []
-        for target in self._targets(occasion):
+        for target in self._targets(trigger):
             try:
-                troubles += await self._from(target.name, self._place(target), planned, occasion)
+                troubles += await self._from(target.name, self._source(target), planned, trigger)
             except HookFailedError as failure:
                 troubles.append(str(failure))
         return troubles
 
-    def _targets(self, occasion: Occasion) -> Iterable[TargetPlan]:
+    def _targets(self, trigger: Trigger) -> Iterable[TargetPlan]:
         """That of the finding; all devices under test where it is of none."""
-        named = [target for target in self._plan.targets if target.name == occasion.target]
+        named = [target for target in self._plan.targets if target.name == trigger.target]
         return named or [target for target in self._plan.targets if target.role == "dut"]
 
-    def _place(self, target: TargetPlan) -> Opened:
+    def _source(self, target: TargetPlan) -> OpenSource:
         for source in target.sources:
             config = source.config
             if isinstance(config, Access):
-                return there(config, self._folder, getattr(config, "os", AUTO), getattr(config, "enable", None))
+                return ssh_host(config, self._folder, getattr(config, "os", AUTO), getattr(config, "enable", None))
         if any(source.poller == "local" for source in target.sources):
-            return here()
+            return local_host()
         raise HookFailedError(
             f"nothing can be captured of {target.name}: it has no source ssh; give capture the key ssh"
         )
 
-    async def _from(self, name: str, place: Opened, planned: CapturePlan, occasion: Occasion) -> list[str]:
+    async def _from(self, name: str, source: OpenSource, planned: CapturePlan, trigger: Trigger) -> list[str]:
         troubles = []
         try:
-            async with place as opened:
+            async with source as opened:
                 taken, number = self._taken.setdefault(opened.name, set()), 0
                 async for piece in gather(opened, planned.commands, planned.files, planned.timeout, taken):
                     number += 1
                     if piece.trouble:
                         troubles.append(piece.trouble if piece.file else f"{piece.of!r}: {piece.trouble}")
                     if piece.data or not piece.trouble:
-                        troubles += await self._keep(name, number, piece, occasion)
+                        troubles += await self._keep(name, number, piece, trigger)
         except HookFailedError as failure:
             troubles.append(str(failure))
         return troubles
 
-    async def _keep(self, target: str, number: int, piece: Piece, occasion: Occasion) -> list[str]:
-        rule = occasion.on if occasion.finding is None else occasion.finding.rule
-        folder = f"{occasion.stamp}-{rule}"
+    async def _keep(self, target: str, number: int, piece: Piece, trigger: Trigger) -> list[str]:
+        rule = trigger.on if trigger.finding is None else trigger.finding.rule
+        folder = f"{trigger.stamp}-{rule}"
         if piece.file:
             name = artifact_name("capture", target, folder, f"{number:02d}-{posixpath.basename(piece.of)}")
             data = await asyncio.to_thread(self._redaction.file, piece.data)
@@ -81,6 +81,6 @@ class Capturing:
             name = artifact_name("capture", target, folder, f"{number:02d}-{piece.of[:60]}.txt")
             data = await asyncio.to_thread(self._redaction.output, piece.data)
             media = "text/plain"
-        about = f"{piece.of[:200]} ({occasion.about})"
-        trouble = await self._notes.keep(Artifact(name, media, data, occasion.time_ns, "capture", about))
-        return [f"{name} is not kept: {trouble}"] if trouble else []
+        about = f"{piece.of[:200]} ({trigger.about})"
+        trouble = await self._notes.keep(Artifact(name, media, data, trigger.time_ns, "capture", about))
+        return [f"{name} was not kept: {trouble}"] if trouble else []

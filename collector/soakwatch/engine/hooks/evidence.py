@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from soakwatch.core.units import show_bytes
-from soakwatch.engine.hooks.occasion import HookFailedError
+from soakwatch.engine.hooks.trigger import HookFailedError
 
-MOST_OUTPUT = 1 << 20
-MOST_FILE = 16 << 20
-MOST_FILES = 8  # a capture
+MAX_OUTPUT = 1 << 20
+MAX_FILE_SIZE = 16 << 20
+MAX_FILES = 8  # a capture
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFile:
     """A file that is there: its path, size and time of its last change (s since 1970, the device's clock)."""
 
     path: str
@@ -27,7 +27,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One piece of evidence: ``of`` is the command or the path. ``trouble`` tells why it is not there or not whole."""
+    """One piece of evidence: ``of`` is the command or the path. ``trouble`` says why it is missing or cut."""
 
     of: str
     data: bytes
@@ -35,7 +35,7 @@ class Piece:
     trouble: str = ""
 
 
-class Place(Protocol):
+class EvidenceSource(Protocol):
     """Where evidence is taken. Every method raises HookFailedError."""
 
     @property
@@ -44,10 +44,10 @@ class Place(Protocol):
         ...
 
     async def run(self, command: str, timeout_s: float) -> tuple[bytes, str]:
-        """What a command said (``MOST_OUTPUT`` at most), and what went wrong with it."""
+        """What a command said (``MAX_OUTPUT`` at most), and what went wrong with it."""
         ...
 
-    async def find(self, pattern: str) -> Sequence[Found]:
+    async def find(self, pattern: str) -> Sequence[FoundFile]:
         """The files that a glob means."""
         ...
 
@@ -56,43 +56,47 @@ class Place(Protocol):
         ...
 
 
-Opened = AbstractAsyncContextManager[Place]
+OpenSource = AbstractAsyncContextManager[EvidenceSource]
 
 
 async def gather(
-    place: Place, commands: Sequence[str], patterns: Sequence[str], timeout_s: float, taken: set[Found]
+    source: EvidenceSource, commands: Sequence[str], patterns: Sequence[str], timeout_s: float, taken: set[FoundFile]
 ) -> AsyncIterator[Piece]:
     """The evidence of a place, piece by piece: commands in their order, then the newest files that were not ``taken``
     before (those that are now, are added). A piece that cannot be had is a piece with its trouble."""
     for command in commands:
         try:
-            said, trouble = await place.run(command, timeout_s)
+            output, trouble = await source.run(command, timeout_s)
         except HookFailedError as failure:
-            said, trouble = b"", str(failure)
-        yield Piece(command, said, trouble=trouble)
-    found: set[Found] = set()
+            output, trouble = b"", str(failure)
+        yield Piece(command, output, trouble=trouble)
+    matches: set[FoundFile] = set()
     for pattern in patterns:
         try:
-            found |= set(await place.find(pattern))
+            matches |= set(await source.find(pattern))
         except HookFailedError as failure:
             yield Piece(pattern, b"", file=True, trouble=str(failure))
-    fresh = sorted(found - taken, key=lambda one: (-one.changed_s, one.path))
-    for one in fresh[:MOST_FILES]:
-        taken.add(one)
-        yield await _fetched(place, one)
-    if len(fresh) > MOST_FILES:
-        left = f"{len(fresh) - MOST_FILES} older files are left on {place.name}: {MOST_FILES} are fetched at a time"
-        yield Piece(posixpath.dirname(fresh[MOST_FILES].path), b"", file=True, trouble=left)
+    fresh = sorted(matches - taken, key=lambda file: (-file.changed_s, file.path))
+    for file in fresh[:MAX_FILES]:
+        taken.add(file)
+        yield await _fetched(source, file)
+    if len(fresh) > MAX_FILES:
+        left = f"{len(fresh) - MAX_FILES} older files are left on {source.name}: {MAX_FILES} are fetched at a time"
+        yield Piece(posixpath.dirname(fresh[MAX_FILES].path), b"", file=True, trouble=left)
 
 
-async def _fetched(place: Place, one: Found) -> Piece:
-    if one.size > MOST_FILE:
-        trouble = f"{one.path} has {show_bytes(one.size)}, over {show_bytes(MOST_FILE)}: it is left on {place.name}"
-        return Piece(one.path, b"", file=True, trouble=trouble)
+async def _fetched(source: EvidenceSource, file: FoundFile) -> Piece:
+    if file.size > MAX_FILE_SIZE:
+        trouble = (
+            f"{file.path} has {show_bytes(file.size)}, over {show_bytes(MAX_FILE_SIZE)}: it is left on {source.name}"
+        )
+        return Piece(file.path, b"", file=True, trouble=trouble)
     try:
-        data = await place.read(one.path, MOST_FILE + 1)
+        data = await source.read(file.path, MAX_FILE_SIZE + 1)
     except HookFailedError as failure:
-        return Piece(one.path, b"", file=True, trouble=str(failure))
-    if len(data) > MOST_FILE:  # it grew meanwhile
-        return Piece(one.path, b"", file=True, trouble=f"{one.path} grew over {show_bytes(MOST_FILE)}: it is left")
-    return Piece(one.path, data, file=True)
+        return Piece(file.path, b"", file=True, trouble=str(failure))
+    if len(data) > MAX_FILE_SIZE:  # it grew meanwhile
+        return Piece(
+            file.path, b"", file=True, trouble=f"{file.path} grew over {show_bytes(MAX_FILE_SIZE)}: it is left"
+        )
+    return Piece(file.path, data, file=True)

@@ -1,4 +1,4 @@
-"""The hooks of a run: who hears of a finding, the storm limit, and what is done, one after the other for each hook."""
+"""The hooks of a run: which finding sets them off, the storm limit, and the actions, one at a time for each hook."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from soakwatch.core.redaction import Redaction
 from soakwatch.core.run_command import run_command
 from soakwatch.engine.hooks.limit import StormLimit
-from soakwatch.engine.hooks.occasion import HELD_BACK, HookFailedError, Occasion
+from soakwatch.engine.hooks.trigger import HELD_BACK, HookFailedError, Trigger
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan.hook import FINDINGS, CapturePlan, HookPlan
 from soakwatch.record import Artifact, artifact_name
@@ -21,24 +21,24 @@ from soakwatch.record.queue import Notes
 from soakwatch_rules.rule import Event, Finding
 
 FAILED: Final = "hook.failed"
-"""The kind of event that tells that a hook did not achieve something."""
-MOST_WAITING = 50
+"""The kind of event that says that a hook did not achieve something."""
+MAX_WAITING = 50
 FINISH_S = 60.0
 """How long the hooks may go on when the run is over: what a failure set off just now is to be there."""
-_TOLD_TROUBLES = 8
+_MAX_REPORTED = 8
 
 
-class Takes(Protocol):
+class TakesEvidence(Protocol):
     """What takes evidence."""
 
-    async def take(self, planned: CapturePlan, occasion: Occasion) -> list[str]:
+    async def take(self, planned: CapturePlan, trigger: Trigger) -> list[str]:
         """Keep the evidence; sentences on what of it could not be had."""
         ...
 
 
 class Hooks:
     """Hears findings and sets off what the plan wants. Nothing here raises, and nothing waits but ``finish`` and
-    ``conclude``. ``known`` are the identities of findings that were told before (by an earlier life of the monitor).
+    ``conclude``. ``known`` are the identities of findings that set hooks off before the monitor was restarted.
     """
 
     def __init__(
@@ -47,24 +47,24 @@ class Hooks:
         run: str,
         environment: Mapping[str, str],
         notes: Notes,
-        capturing: Takes,
+        capturing: TakesEvidence,
         redaction: Redaction,
         now_ns: Callable[[], int],
         known: Collection[str] = (),
     ) -> None:
         self._run, self._now_ns, self._serials = run, now_ns, count(1)
         self._known = frozenset(known)
-        self._told: set[str] = set(known)
+        self._heard: set[str] = set(known)
         self._hooks = [
-            _Hook(number, one, run, environment, notes, capturing, redaction, now_ns, self._serials)
-            for number, one in enumerate(planned, 1)
+            _Hook(number, hook, run, environment, notes, capturing, redaction, now_ns, self._serials)
+            for number, hook in enumerate(planned, 1)
         ]
 
     def start(self) -> None:
         """The run begins."""
         for hook in self._hooks:
             if "start" in hook.planned.on:
-                hook.set_off(Occasion("start", self._run, self._now_ns(), serial=next(self._serials)))
+                hook.set_off(Trigger("start", self._run, self._now_ns(), serial=next(self._serials)))
 
     def hear_findings(self, findings: Iterable[Finding]) -> None:
         """What is said of the run so far: what did not fail or warn before sets hooks off."""
@@ -72,7 +72,7 @@ class Hooks:
         for identity, finding in now.items():
             if identity not in self._known:
                 self._tell(finding)
-                self._told.add(identity)
+                self._heard.add(identity)
         self._known = frozenset(now)
 
     async def finish(self, longest_s: float = FINISH_S) -> None:
@@ -83,24 +83,24 @@ class Hooks:
             await asyncio.gather(*(hook.finish(longest_s) for hook in self._hooks))
 
     async def conclude(self, verdict: Verdict, longest_s: float = FINISH_S) -> None:
-        """The run is judged: tell what was not told while it went on, and the verdict; wait as ``finish`` does."""
+        """The run is judged: set off what was not set off before, and for the verdict; wait as ``finish`` does."""
         for finding in verdict.findings:
-            if finding.outcome.value in FINDINGS and identity_of(finding) not in self._told:
+            if finding.outcome.value in FINDINGS and identity_of(finding) not in self._heard:
                 self._tell(finding)
         for hook in self._hooks:
             if "end" in hook.planned.on:
-                hook.set_off(Occasion("end", self._run, self._now_ns(), verdict=verdict, serial=next(self._serials)))
+                hook.set_off(Trigger("end", self._run, self._now_ns(), verdict=verdict, serial=next(self._serials)))
         await self.finish(longest_s)
 
     def _tell(self, finding: Finding) -> None:
-        occasion = Occasion(finding.outcome.value, self._run, self._now_ns(), finding, serial=next(self._serials))
+        trigger = Trigger(finding.outcome.value, self._run, self._now_ns(), finding, serial=next(self._serials))
         for hook in self._hooks:
             if hook.hears(finding):
-                hook.hear(occasion, finding.rule)
+                hook.hear(trigger, finding.rule)
 
 
 class _Hook:
-    """One hook with its queue; it works in a task that lives while there is something to do."""
+    """One hook with its queue; it works in a task that exists while there is something to do."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class _Hook:
         run: str,
         environment: Mapping[str, str],
         notes: Notes,
-        capturing: Takes,
+        capturing: TakesEvidence,
         redaction: Redaction,
         now_ns: Callable[[], int],
         serials: Iterator[int],
@@ -118,9 +118,9 @@ class _Hook:
         self._environment, self._notes, self._capturing = dict(environment), notes, capturing
         self._redaction, self._now_ns = redaction, now_ns
         self._limit = StormLimit(*planned.limit)
-        self._waiting: deque[Occasion] = deque()
+        self._waiting: deque[Trigger] = deque()
         self._work: asyncio.Task[None] | None = None
-        self._opening: asyncio.TimerHandle | None = None
+        self._release_timer: asyncio.TimerHandle | None = None
         self._over = asyncio.Event()
 
     def hears(self, finding: Finding) -> bool:
@@ -131,26 +131,26 @@ class _Hook:
             and self.planned.target in {None, finding.target}
         )
 
-    def hear(self, occasion: Occasion, rule: str) -> None:
+    def hear(self, trigger: Trigger, rule: str) -> None:
         """A finding; it is counted where there are too many."""
         if self._limit.take(rule):
-            self.set_off(occasion)
-        elif self._opening is None:
-            self._opening = asyncio.get_running_loop().call_later(self._limit.opens_in(), self.release)
+            self.set_off(trigger)
+        elif self._release_timer is None:
+            self._release_timer = asyncio.get_running_loop().call_later(self._limit.opens_in(), self.release)
 
     def release(self) -> None:
         """Tell in one what was held back."""
-        if self._opening is not None:
-            self._opening.cancel()
-            self._opening = None
+        if self._release_timer is not None:
+            self._release_timer.cancel()
+            self._release_timer = None
         if self._limit.holds:
             held = self._limit.release()
-            self.set_off(Occasion(HELD_BACK, self._run, self._now_ns(), held=held, serial=next(self._serials)))
+            self.set_off(Trigger(HELD_BACK, self._run, self._now_ns(), held=held, serial=next(self._serials)))
 
-    def set_off(self, occasion: Occasion) -> None:
+    def set_off(self, trigger: Trigger) -> None:
         """Do it as soon as what it does now is done."""
-        if len(self._waiting) < MOST_WAITING:
-            self._waiting.append(occasion)
+        if len(self._waiting) < MAX_WAITING:
+            self._waiting.append(trigger)
         if self._work is None or self._work.done():
             self._over = asyncio.Event()
             self._work = asyncio.create_task(self._do_all())
@@ -167,31 +167,31 @@ class _Hook:
             await asyncio.wait([self._work], timeout=5.0)
             self._work.cancel()
             await asyncio.wait([self._work])
-            await self._failed("", f"the run was over: {given_up} of what was set off was given up")
+            await self._failed("", f"the run was over: {given_up} queued actions were given up")
         self._work = None  # what comes with the verdict has a loop of its own
 
     async def _do_all(self) -> None:
         while self._waiting:
             await self._do(self._waiting.popleft())
 
-    async def _do(self, occasion: Occasion) -> None:
-        # Evidence first: it fades. Then whoever is told may look at it.
+    async def _do(self, trigger: Trigger) -> None:
+        # Evidence first: it fades, and who is notified may want it.
         capture, run, webhook = self.planned.capture, self.planned.run, self.planned.webhook
-        if capture is not None and occasion.on != HELD_BACK:
-            troubles = await self._honest(self._captured(capture, occasion))
-            for trouble in troubles[:_TOLD_TROUBLES]:
-                await self._failed(occasion.target, f"capture: {trouble}")
-            if len(troubles) > _TOLD_TROUBLES:
-                more = f"capture: and {len(troubles) - _TOLD_TROUBLES} more that could not be had"
-                await self._failed(occasion.target, more)
+        if capture is not None and trigger.on != HELD_BACK:
+            troubles = await self._failures_of(self._captured(capture, trigger))
+            for trouble in troubles[:_MAX_REPORTED]:
+                await self._failed(trigger.target, f"capture: {trouble}")
+            if len(troubles) > _MAX_REPORTED:
+                more = f"capture: and {len(troubles) - _MAX_REPORTED} more that could not be captured"
+                await self._failed(trigger.target, more)
         if run is not None:
-            for trouble in await self._honest(self._commanded(run, occasion)):
-                await self._failed(occasion.target, f"{run[0]}: {trouble}")
+            for trouble in await self._failures_of(self._commanded(run, trigger)):
+                await self._failed(trigger.target, f"{run[0]}: {trouble}")
         if webhook is not None:
-            for trouble in await self._honest(self._posted(occasion)):
-                await self._failed(occasion.target, f"webhook: {trouble}")
+            for trouble in await self._failures_of(self._posted(trigger)):
+                await self._failed(trigger.target, f"webhook: {trouble}")
 
-    async def _honest(self, work: Coroutine[None, None, list[str]]) -> list[str]:
+    async def _failures_of(self, work: Coroutine[None, None, list[str]]) -> list[str]:
         try:
             return await work
         except HookFailedError as failure:
@@ -199,29 +199,29 @@ class _Hook:
         except Exception as defect:  # noqa: BLE001 - a hook must not end the run; its text may hold a secret
             return [f"it raised {type(defect).__name__}"]
 
-    async def _captured(self, planned: CapturePlan, occasion: Occasion) -> list[str]:
-        return await self._capturing.take(planned, occasion)
+    async def _captured(self, planned: CapturePlan, trigger: Trigger) -> list[str]:
+        return await self._capturing.take(planned, trigger)
 
-    async def _commanded(self, words: tuple[str, ...], occasion: Occasion) -> list[str]:
-        environment = {**self._environment, **occasion.environment()}
-        said = await run_command(words, environment, self.planned.timeout, self._over, self._redaction)
-        troubles = [said.failure] if said.failure else []
-        if said.output:
-            what = occasion.on if occasion.finding is None else f"{occasion.on}-{occasion.finding.rule}"
-            name = artifact_name("hooks", f"{occasion.stamp}-{what}-{self._number}.txt")
-            kept = Artifact(name, "text/plain", said.output, occasion.time_ns, "hook", occasion.about)
+    async def _commanded(self, words: tuple[str, ...], trigger: Trigger) -> list[str]:
+        environment = {**self._environment, **trigger.environment()}
+        result = await run_command(words, environment, self.planned.timeout, self._over, self._redaction)
+        troubles = [result.failure] if result.failure else []
+        if result.output:
+            what = trigger.on if trigger.finding is None else f"{trigger.on}-{trigger.finding.rule}"
+            name = artifact_name("hooks", f"{trigger.stamp}-{what}-{self._number}.txt")
+            kept = Artifact(name, "text/plain", result.output, trigger.time_ns, "hook", trigger.about)
             trouble = await self._notes.keep(kept)
-            troubles += [f"its output is not kept: {trouble}"] if trouble else []
+            troubles += [f"its output was not kept: {trouble}"] if trouble else []
         return troubles
 
-    async def _posted(self, occasion: Occasion) -> list[str]:
+    async def _posted(self, trigger: Trigger) -> list[str]:
         from soakwatch.engine.hooks.webhook import post  # httpx is not for a run that posts nothing
 
         assert self.planned.webhook is not None
-        await post(self.planned.webhook, occasion.document())
+        await post(self.planned.webhook, trigger.document())
         return []
 
     async def _failed(self, target: str, reason: str) -> None:
         now_ns = self._now_ns()
-        told = await asyncio.to_thread(self._redaction.text, reason)
-        await self._notes.event(Event(FAILED, target, "", now_ns, now_ns, {"hook": str(self._number), "reason": told}))
+        shown = await asyncio.to_thread(self._redaction.text, reason)
+        await self._notes.event(Event(FAILED, target, "", now_ns, now_ns, {"hook": str(self._number), "reason": shown}))

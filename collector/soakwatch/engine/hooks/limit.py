@@ -16,7 +16,7 @@ class StormLimit:
         self._held: Counter[str] = Counter()
 
     def take(self, rule: str) -> bool:
-        """Whether one more may be told now; if not, it is counted under its rule."""
+        """Whether one more may pass now; if not, it is counted under its rule."""
         if self.opens_in() > 0:
             self._held[rule] += 1
             return False
@@ -24,7 +24,7 @@ class StormLimit:
         return True
 
     def opens_in(self) -> float:
-        """Seconds until one more may be told; 0 if it may now."""
+        """Seconds until one more may pass; 0 if it may now."""
         now = self._clock()
         while self._taken and now - self._taken[0] >= self._seconds:
             self._taken.popleft()

@@ -1,4 +1,4 @@
-"""A finding posted as JSON: TLS verified, tried again when the other end has a bad moment, its address never told."""
+"""A finding posted as JSON: TLS verified, tried again when the other end fails briefly, its address never shown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import httpx
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import secret
-from soakwatch.engine.hooks.occasion import HookFailedError
+from soakwatch.engine.hooks.trigger import HookFailedError
 from soakwatch.plan.hook import WebhookPlan, is_web_address
 from soakwatch.report.json import Json
 from soakwatch.sources.transport.http_client import REQUEST_ERRORS, Cause, async_client, failure_of
@@ -30,7 +30,7 @@ def address_of(planned: WebhookPlan) -> str:
         return planned.url
     address = secret(planned.url).reveal()
     if not is_web_address(address):
-        raise PlanError(f"the secret {planned.url} is no address such as https://HOST/PATH: write one into it")
+        raise PlanError(f"the secret {planned.url} does not hold an address such as https://HOST/PATH")
     return address
 
 

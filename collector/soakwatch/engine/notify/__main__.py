@@ -7,7 +7,7 @@ import sys
 import warnings
 from contextlib import suppress
 
-from soakwatch.engine.notify.letter import Answer, order_of
+from soakwatch.engine.notify.message import Answer, order_of
 
 NO_APPRISE = "notifications need the package apprise: install 'soakwatch[notify]' or 'apprise>=2.2,<3'"
 

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from soakwatch.engine.notify.letter import Answer, Message, answer_of, order_line
+from soakwatch.core.supervised_child import Child, python_module
+from soakwatch.engine.notify.message import Answer, Message, answer_of, order_line
 
 DEADLINE_S = 20.0
 """How long one try may take."""
 PAUSES_S = (2.0, 8.0)
 """Between the tries: there is one more try than there are pauses."""
-GIVEN_UP = "it was given up: the run was over"
+GIVEN_UP = "given up: the run was over"
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What became of a letter. ``tries`` is 0 where it was given up before the first one."""
+    """What became of a message. ``tries`` is 0 where it was given up before the first one."""
 
-    letter: Message
+    message: Message
     answer: Answer
     tries: int
 
@@ -33,64 +32,50 @@ class Sent:
 
 
 class Sender:
-    """Sends to one reference, one letter after the other; ``give_up`` may come from another thread."""
+    """Sends to one reference, one message after the other; ``give_up`` may come from another thread."""
 
     def __init__(self, to: str, deadline_s: float = DEADLINE_S, pauses_s: Sequence[float] = PAUSES_S) -> None:
         self._to, self._deadline_s, self._pauses_s = to, deadline_s, tuple(pauses_s)
         self._over, self._guard = threading.Event(), threading.Lock()
-        self._process: subprocess.Popen[str] | None = None
+        self._child: Child | None = None
 
-    def look(self) -> Answer:
+    def check(self) -> Answer:
         """What the service is, or what is wrong with its address; nothing is sent."""
         return self._ask(None)
 
-    def send(self, letter: Message) -> Sent:
+    def send(self, message: Message) -> Sent:
         """Send it, at most ``len(pauses_s) + 1`` times."""
         answer, tries = Answer(trouble=GIVEN_UP), 0
         for pause_s in (*self._pauses_s, None):
             if self._over.is_set():
                 break
-            answer, tries = self._ask(letter), tries + 1
+            answer, tries = self._ask(message), tries + 1
             if not answer.trouble or not answer.again or pause_s is None:
                 break
             self._over.wait(pause_s)
-        return Sent(letter, answer, tries)
+        return Sent(message, answer, tries)
 
     def give_up(self) -> None:
         """Nothing more is sent; what is being sent is broken off."""
         self._over.set()
         with self._guard:
-            if self._process is not None and self._process.poll() is None:
-                self._process.kill()
+            if self._child is not None:
+                self._child.kill()
 
-    def _ask(self, letter: Message | None) -> Answer:
+    def _ask(self, message: Message | None) -> Answer:
         try:
             with self._guard:
                 if self._over.is_set():
                     return Answer(trouble=GIVEN_UP)
-                self._process = process = subprocess.Popen(
-                    [sys.executable, "-m", "soakwatch.engine.notify"],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
-                    text=True,
-                    encoding="utf-8",
-                    start_new_session=True,
-                )
+                self._child = child = Child(python_module("soakwatch.engine.notify"))
         except OSError as error:
             return Answer(trouble=f"no process can be started to send it: {error.strerror}", again=True)
-        with process:
-            try:
-                said, _ = process.communicate(order_line(self._to, letter) + "\n", timeout=self._deadline_s)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.communicate()
-                return Answer(trouble=f"it did not answer within {self._deadline_s:g} s", again=True)
-            except OSError:
-                process.kill()
-                said = ""
-        if self._over.is_set() and not said:
+        try:
+            printed = child.exchange(order_line(self._to, message) + "\n", self._deadline_s)
+        except TimeoutError:
+            return Answer(trouble=f"it did not answer within {self._deadline_s:g} s", again=True)
+        if self._over.is_set() and not printed:
             return Answer(trouble=GIVEN_UP)
         with suppress(ValueError):
-            return answer_of(said)
-        return Answer(trouble=f"what sends it ended with exit code {process.returncode}", again=True)
+            return answer_of(printed)
+        return Answer(trouble=f"the sending process ended with exit code {child.exit_code}", again=True)

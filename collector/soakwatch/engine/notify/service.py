@@ -1,4 +1,4 @@
-"""One look at, or one letter to, a service by Apprise. For a process of its own: Apprise brings 45 MB with it, writes
+"""One check of, or one message to, a service by Apprise. For a process of its own: Apprise brings 45 MB with it, writes
 addresses into its log, and may wait for long."""
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from apprise.manager_plugins import NotificationManager
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import secret
-from soakwatch.engine.notify.letter import MOST_ATTACHED, Answer, Message
+from soakwatch.engine.notify.message import MAX_ATTACHED_BYTES, Answer, Message
 from soakwatch.engine.notify.troubles import UNKNOWN, Trouble, trouble_of
 
-_SHORT = 100  # so much room is left, for what a service adds
+_RESERVE = 100  # so much room is left, for what a service adds
 _CUT = "… the rest is in the report."
 _TONES = {
     "info": NotifyType.INFO,
@@ -26,7 +26,7 @@ _TONES = {
 }
 
 
-class _Listening(logging.Handler):
+class _LogReader(logging.Handler):
     """Keeps what the lines say of a trouble, and none of the lines."""
 
     def __init__(self) -> None:
@@ -35,13 +35,13 @@ class _Listening(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Only a line that says more than those before counts."""
-        found = trouble_of(record.getMessage())
-        if found.rank > self.trouble.rank:
-            self.trouble = found
+        trouble = trouble_of(record.getMessage())
+        if trouble.rank > self.trouble.rank:
+            self.trouble = trouble
 
 
-def ask(to: str, letter: Message | None) -> Answer:
-    """Look at the address behind a reference; with a letter, send it there, once."""
+def ask(to: str, message: Message | None) -> Answer:
+    """Look at the address behind a reference; with a message, send it there, once."""
     log = logging.getLogger("apprise")
     log.handlers.clear()
     log.propagate = False
@@ -53,20 +53,20 @@ def ask(to: str, letter: Message | None) -> Answer:
     if service is None:
         return Answer(trouble=f"{to} {trouble}")
     name, files = _schema(service), _takes_files(service)
-    if letter is None:
+    if message is None:
         return Answer(name, files)
-    report = letter.report if files and letter.report is not None and _small(letter.report) else None
-    body, form = _body(letter, service, attached=report is not None)
-    hearing = _Listening()
-    log.addHandler(hearing)
+    report = message.report if files and message.report is not None and _small(message.report) else None
+    body, form = _body(message, service, attached=report is not None)
+    log_reader = _LogReader()
+    log.addHandler(log_reader)
     log.setLevel(logging.DEBUG)
     sending = Apprise(asset=service.asset)
     sending.add(service)
     try:
         sent = sending.notify(
             body=body,
-            title=letter.title,
-            notify_type=_TONES[letter.tone],
+            title=message.title,
+            notify_type=_TONES[message.tone],
             body_format=form,
             attach=None if report is None else AppriseAttachment(str(report)),
         )
@@ -74,15 +74,15 @@ def ask(to: str, letter: Message | None) -> Answer:
         return Answer(name, files, f"Apprise raised {type(defect).__name__}", again=True)
     finally:
         log.setLevel(logging.CRITICAL)
-        log.removeHandler(hearing)
+        log.removeHandler(log_reader)
     if not sent:
-        return Answer(name, files, hearing.trouble.sentence, hearing.trouble.again)
+        return Answer(name, files, log_reader.trouble.sentence, log_reader.trouble.again)
     return Answer(name, files, attached=report is not None)
 
 
 def _service(address: str) -> tuple[NotifyBase | None, str]:
     """The service of an address, or what is wrong with it, without a part of it."""
-    # No picture of somebody else's server is named in what is sent, and nothing is kept on the disk.
+    # No picture on a foreign server is named in what is sent, and nothing is kept on the disk.
     asset = AppriseAsset(
         app_id="Soakwatch",
         app_desc="Soakwatch",
@@ -119,11 +119,11 @@ def _schemas() -> frozenset[str]:
 
 def _schema(service: NotifyBase) -> str:
     named = service.secure_protocol if getattr(service, "secure", False) else service.protocol
-    for told in (named, service.protocol, service.secure_protocol):
-        if isinstance(told, str):
-            return told
-        if told:
-            return str(next(iter(told)))
+    for name in (named, service.protocol, service.secure_protocol):
+        if isinstance(name, str):
+            return name
+        if name:
+            return str(next(iter(name)))
     return ""
 
 
@@ -135,20 +135,20 @@ def _takes_files(service: NotifyBase) -> bool:
 
 def _small(report: Path) -> bool:
     try:
-        return 0 < report.stat().st_size < MOST_ATTACHED
+        return 0 < report.stat().st_size < MAX_ATTACHED_BYTES
     except OSError:
         return False
 
 
-def _body(letter: Message, service: NotifyBase, *, attached: bool) -> tuple[str, NotifyFormat]:
+def _body(message: Message, service: NotifyBase, *, attached: bool) -> tuple[str, NotifyFormat]:
     """The text that fits, and its format."""
     # What does not fit would be cut by Apprise in the middle of a sign of HTML, and refused by the service for that.
     cost = _COSTS.get(_format(service), _plain)
-    room = service.body_maxlen - cost(letter.title) - _SHORT
-    body = _fitting(letter.body, room, cost)
+    room = service.body_maxlen - cost(message.title) - _RESERVE
+    body = _fitting(message.body, room, cost)
     left = room - sum(map(cost, body.splitlines()))
     markdown = cost is _escaped  # the summary is Markdown already: there it is not escaped
-    summary = "" if attached else _fitting(letter.summary, left, _plain if markdown else cost)
+    summary = "" if attached else _fitting(message.summary, left, _plain if markdown else cost)
     if not summary:
         return body, NotifyFormat.TEXT
     if markdown:

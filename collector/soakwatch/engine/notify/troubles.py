@@ -1,4 +1,4 @@
-"""Why a service did not take a letter, in sentences of our own: what Apprise and libraries say may hold a password.
+"""Why a service did not take a message, in sentences of our own: what Apprise and libraries say may hold a password.
 
 Apprise says in its log what went wrong, and returns no more than that it did. Its lines are matched with what is known
 to stand in them, and nothing of a line goes on but the three digits of a status.
@@ -19,7 +19,7 @@ class Trouble:
     rank: int
 
 
-UNKNOWN = Trouble("it did not take the message", again=True, rank=0)
+UNKNOWN = Trouble("it did not accept the message", again=True, rank=0)
 _HTTP = re.compile(r"error=(\d{3})\b")
 _SMTP = re.compile(r"\((\d{3}), b?['\"]")
 _LOGIN = frozenset({"530", "534", "535", "538"})
@@ -32,7 +32,7 @@ _KNOWN = (
     ),
     (
         re.compile(r"auth extension not supported|no suitable authentication", re.IGNORECASE),
-        Trouble("it takes no login, and its address has one", again=False, rank=3),
+        Trouble("it offers no login, and its address has one", again=False, rank=3),
     ),
     (
         re.compile(r"certificate[ _]verify[ _]failed|certificateerror", re.IGNORECASE),
@@ -44,24 +44,24 @@ _KNOWN = (
     ),
     (
         re.compile(r"connection refused|errno 111", re.IGNORECASE),
-        Trouble("nobody listens there (connection refused)", again=True, rank=3),
+        Trouble("the connection was refused", again=True, rank=3),
     ),
     (
         re.compile(
             r"name or service not known|name resolution|no address associated|getaddrinfo|nameresolution", re.IGNORECASE
         ),
-        Trouble("its host has no address in the DNS", again=True, rank=3),
+        Trouble("its host name is not in the DNS", again=True, rank=3),
     ),
     (
         re.compile(r"no route to host|network is unreachable", re.IGNORECASE),
-        Trouble("there is no way to its host", again=True, rank=3),
+        Trouble("its host is unreachable", again=True, rank=3),
     ),
     (re.compile(r"timed out|timeout", re.IGNORECASE), Trouble("it did not answer in time", again=True, rank=2)),
     (
         re.compile(
             r"unexpectedly closed|connection reset|remotedisconnected|broken pipe|connection aborted", re.IGNORECASE
         ),
-        Trouble("it broke off", again=True, rank=2),
+        Trouble("the connection broke off", again=True, rank=2),
     ),
     (re.compile(r"connection error", re.IGNORECASE), Trouble("it cannot be reached", again=True, rank=1)),
 )
@@ -75,15 +75,15 @@ def trouble_of(line: str) -> Trouble:
     >>> trouble_of("Socket Exception: (535, b'5.7.8 bad login of soak:hunter2')").sentence
     'it refuses the login (SMTP 535)'
     """
-    if (found := _HTTP.search(line)) and found[1] != "000":
-        code = found[1]
+    if (match := _HTTP.search(line)) and match[1] != "000":
+        code = match[1]
         if code[0] == "2":
             return Trouble(f"it did not accept the message (status {code} with an error)", again=True, rank=4)
         if code in _HTTP_LOGIN:
             return Trouble(f"it refuses the token or login of its address (status {code})", again=False, rank=4)
         return Trouble(f"it answers with the status {code}", again=code[0] == "5" or code in _HTTP_AGAIN, rank=4)
-    if "Exception" in line and (found := _SMTP.search(line)):
-        code = found[1]
+    if "Exception" in line and (match := _SMTP.search(line)):
+        code = match[1]
         if code in _LOGIN:
             return Trouble(f"it refuses the login (SMTP {code})", again=False, rank=4)
         return Trouble(f"it refuses the message (SMTP {code})", again=code[0] == "4", rank=4)

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import time
-from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Callable, Collection
-from contextlib import suppress
 from pathlib import Path
 
 from soakwatch.core.log_throttle import ThrottledLog
+from soakwatch.core.supervised_child import AsyncChild, python_module
 from soakwatch.judge.rates import Look, Rate, rates_of
 from soakwatch.record import finding_from_json
 from soakwatch.record.findings import identity_of
@@ -31,7 +29,6 @@ REST_PER_WORK = 10.0  # a look that takes long is followed by a longer rest
 RECORD_EVERY_S = 600.0  # what is said is recorded when it says something else, and as often as this
 LONGEST_S = 600.0  # a look that takes longer is given up
 MOST_REST_S = 3600.0
-_LINE = 2**24
 
 
 class LiveJudge:
@@ -47,7 +44,7 @@ class LiveJudge:
         self._folder, self._now_ns, self._confirm, self._rules = folder, now_ns, confirm, rules
         self._due_ns = now_ns() + int(JUDGE_EVERY_S * 1e9)
         self._complaint = ThrottledLog("live judging")
-        self._process: Process | None = None
+        self._child: AsyncChild | None = None
         self._said: dict[str, tuple[Finding, ...]] = {}
         self._failing: dict[str, int] = {}  # when each failure was first seen
         self._failures = 0
@@ -129,40 +126,23 @@ class LiveJudge:
 
     async def close(self) -> None:
         """End the process, if there is one."""
-        process, self._process = self._process, None
-        if process is None or process.returncode is not None:
-            return
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
+        child, self._child = self._child, None
+        if child is not None:
+            await child.kill()
 
     async def _ask(self) -> list[str] | str:
         """The lines of an answer, or why there is none."""
-        fresh = self._process is None or self._process.returncode is not None
-        if fresh:
-            self._process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "soakwatch.judge.live",
-                str(self._folder),
-                stdin=PIPE,
-                stdout=PIPE,
-                stderr=DEVNULL,
-                start_new_session=True,
-                limit=_LINE,
-            )
-        process = self._process
-        assert process is not None
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(b"look\n")
-        await process.stdin.drain()
+        child = self._child
+        fresh = child is None or child.exit_code is not None
+        if child is None or fresh:
+            child = self._child = await AsyncChild.start(python_module("soakwatch.judge.live", str(self._folder)))
+        await child.write("look\n")
         lines: list[str] = ["new"] if fresh else []
-        while (line := (await process.stdout.readline()).decode().rstrip("\n")) != ".":
+        while (line := (await child.read_line()).rstrip("\n")) != ".":
             if line.startswith("! "):
                 return line[2:]
             if not line:
-                return f"the judge ended with exit code {await process.wait()}"
+                return f"the judge ended with exit code {await child.wait()}"
             lines.append(line)
         return lines
 

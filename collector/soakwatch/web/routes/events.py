@@ -55,7 +55,7 @@ def _events(question: Question) -> Response:
 def _record(question: Question) -> Response:
     request = request_from_json(question.body)
     stored = record_event(question.folder, request, question.runs.now_ns())
-    return JSONResponse(event_data(stored), 200 if request.deed == "end" else 201)
+    return JSONResponse(event_data(stored), 200 if request.action == "end" else 201)
 
 
 ENDPOINTS = (

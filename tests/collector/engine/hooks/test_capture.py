@@ -11,8 +11,8 @@ import pytest
 from tests.collector.engine.hooks.hooks_kit import FAIL, T0, finding, noting, plan
 from tests.needs import needs
 
-from soakwatch.engine.hooks.evidence import MOST_FILE, MOST_FILES, MOST_OUTPUT
-from soakwatch.engine.hooks.opening import hooks_of
+from soakwatch.engine.hooks.evidence import MAX_FILE_SIZE, MAX_FILES, MAX_OUTPUT
+from soakwatch.engine.hooks.setup import hooks_of
 from soakwatch.record import Artifact, RecordView
 from soakwatch.testing.cli_device import CliDevice, run_cli_device
 from soakwatch.testing.sshd import SSHD, Sshd, run_sshd
@@ -74,13 +74,13 @@ def test_commands_and_files_come_over_the_targets_own_ssh(
         "20231114T221320.000Z-002-hang/02-head_-c_3000000_dev_zero.txt",
     ]
     assert said[f"{first}/01-echo_up_echo_hunter2hunter2_2_exit_2.txt"].data == b"up\n***\n"
-    assert said[f"{first}/02-head_-c_3000000_dev_zero.txt"].data == bytes(MOST_OUTPUT)
+    assert said[f"{first}/02-head_-c_3000000_dev_zero.txt"].data == bytes(MAX_OUTPUT)
     core = said[f"{first}/04-core.1"]
     assert (core.data, core.media) == (b"\x7fELF ************** \0", "application/octet-stream")
     assert core.about == f"{cores}/core.1 (fail memory_growth dut process=bgpd)"
     assert len(reasons) == 6
     assert sum("exit code 2" in reason for reason in reasons) == 2
-    assert sum("it said more than 1 MiB: the rest is left out" in reason for reason in reasons) == 2
+    assert sum("output over 1 MiB: the rest is cut off" in reason for reason in reasons) == 2
     assert sum(f"127.0.0.1:{sshd.port} did not end 'sleep 60' within 2 s" in reason for reason in reasons) == 2
 
 
@@ -88,11 +88,11 @@ def test_only_so_many_files_and_none_that_is_too_large(sshd: Sshd, tmp_path: Pat
     """The newest files come first; the rest, and what is larger than the bound, stays on the device and is told."""
     cores = tmp_path / "cores"
     cores.mkdir()
-    for number in range(MOST_FILES + 2):
+    for number in range(MAX_FILES + 2):
         (cores / f"core.{number}").write_bytes(b"x" * number)
         os.utime(cores / f"core.{number}", (1_700_000_000 + number,) * 2)
     with (cores / "core.9").open("wb") as file:
-        file.truncate(MOST_FILE + 1)
+        file.truncate(MAX_FILE_SIZE + 1)
     os.utime(cores / "core.9", (1_800_000_000,) * 2)
     text = f"hooks: [{{capture: {{ssh: {{{keys(sshd)}}}, files: ['{cores}/core.*']}}}}]"
     kept, reasons = captured(tmp_path / "run", text, "{dut: {sources: [local]}}", [FAIL])

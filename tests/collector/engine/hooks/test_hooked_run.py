@@ -71,7 +71,7 @@ hooks:
     with RecordView.open(tmp_path / "run") as view:
         begin_ns = int(view.meta("start_ns") or 0)
         events = [stored.event for stored in view.events()]
-        kept = {one.name: one for one in view.artifacts()}
+        kept = {artifact.name: artifact for artifact in view.artifacts()}
     (crash,) = [event for event in events if event.kind == "crash"]
     assert crash.begin_ns == begin_ns + 5 * 10**9
     assert crash.end_ns is not None
@@ -85,7 +85,7 @@ hooks:
     assert [event.detail["reason"] for event in events if event.kind == "hook.failed"] == ["sh: exit code 9"]
     (body,) = server.bodies
     assert (body["rule"], body["outcome"], body["target"], body["run"]) == ("process_restart", "fail", "dut", "hooked")
-    (evidence,) = [one for one in kept.values() if one.kind == "capture"]
+    (evidence,) = [artifact for artifact in kept.values() if artifact.kind == "capture"]
     assert evidence.data == b"evidence\n"
     assert evidence.about.startswith("echo evidence (fail process_restart dut")
     page = (tmp_path / "run/report.html").read_text()
@@ -94,7 +94,7 @@ hooks:
     everything = b"".join(file.read_bytes() for file in (tmp_path / "run").iterdir()) + done.stdout.encode()
     assert b"s3cret-s3cret" not in everything
     assert b"T0K3N-IN-PATH" not in everything
-    assert not any(b"s3cret" in one.data for one in kept.values())
+    assert not any(b"s3cret" in artifact.data for artifact in kept.values())
     again = soakwatch(tmp_path, "judge", "run", "--json", "again.json")
     assert again.returncode == 1
     assert json.loads((tmp_path / "again.json").read_text()) == json.loads((tmp_path / "run/verdict.json").read_text())
@@ -109,7 +109,7 @@ def test_a_run_whose_scripts_cannot_run_does_not_begin(tmp_path: Path) -> None:
     done = soakwatch(tmp_path, "run", "plan.yaml")
     assert done.returncode == 2
     program, secret = done.stdout.splitlines()
-    assert "plan.yaml: events, number 1 (a): run: there is no program 'no-such-program'" in program
+    assert "plan.yaml: events, number 1 (a): run: program 'no-such-program' not found" in program
     assert "plan.yaml: hooks, number 1: webhook: the environment variable SURELY_NOT_SET is not set" in secret
     assert not (tmp_path / "runs").exists()
 
@@ -137,5 +137,5 @@ stop_on_fail: [process_restart]
         victim.wait()
     assert done.returncode == 1, done.stdout
     with RecordView.open(tmp_path / "run") as view:
-        assert [one.data for one in view.artifacts()] == [b"evidence\n"]
+        assert [artifact.data for artifact in view.artifacts()] == [b"evidence\n"]
         assert view.window().seconds < 180

@@ -17,8 +17,8 @@ from soakwatch.core.errors import PlanError
 from soakwatch.engine.hooks import webhook
 from soakwatch.engine.hooks.hooks import Hooks
 from soakwatch.engine.hooks.limit import StormLimit
-from soakwatch.engine.hooks.occasion import HookFailedError, Occasion
-from soakwatch.engine.hooks.opening import check_outside, hooks_of
+from soakwatch.engine.hooks.setup import check_outside, hooks_of
+from soakwatch.engine.hooks.trigger import HookFailedError, Trigger
 from soakwatch.engine.hooks.webhook import post
 from soakwatch.judge.verdict import fold
 from soakwatch.plan.hook import WebhookPlan
@@ -46,13 +46,13 @@ def hooked(folder: Path, text: str, deed: Deed, targets: str = "{dut: {sources: 
 def files(folder: Path) -> dict[str, Artifact]:
     """The files of a record by name."""
     with RecordView.open(folder) as view:
-        return {one.name: one for one in view.artifacts()}
+        return {artifact.name: artifact for artifact in view.artifacts()}
 
 
-async def heard(hooks: Hooks, *looks: Sequence[Finding]) -> None:
+async def heard(hooks: Hooks, *judgings: Sequence[Finding]) -> None:
     """The findings of successive looks."""
-    for look in looks:
-        hooks.hear_findings(look)
+    for judging in judgings:
+        hooks.hear_findings(judging)
 
 
 def test_a_command_finds_the_finding_in_its_environment_and_nowhere_else(tmp_path: Path) -> None:
@@ -65,8 +65,8 @@ def test_a_command_finds_the_finding_in_its_environment_and_nowhere_else(tmp_pat
     ((name, kept),) = files(tmp_path / "run").items()
     assert name == "hooks/20231114T221320.000Z-001-fail-memory_growth-1.txt"
     assert (kept.kind, kept.about, kept.time_ns) == ("hook", "fail memory_growth dut process=bgpd", T0)
-    told = dict(line.split(" = ", 1) for line in kept.data.decode().splitlines())
-    assert told == {
+    reported = dict(line.split(" = ", 1) for line in kept.data.decode().splitlines())
+    assert reported == {
         "SOAKWATCH_METRIC": "process.memory.usage",
         "SOAKWATCH_NAME": "p",
         "SOAKWATCH_OBJECT": "process=bgpd",
@@ -94,11 +94,11 @@ def test_a_finding_is_told_once_to_those_who_asked_for_it(tmp_path: Path) -> Non
         lambda h: heard(h, [FAIL, warn, other], [FAIL, warn], [FAIL, there], [there], [FAIL]),
         targets,
     )
-    said: dict[str, int] = {}
+    printed: dict[str, int] = {}
     for kept in files(tmp_path / "run").values():
         key = f"{kept.data.decode().strip()} {kept.about}"
-        said[key] = said.get(key, 0) + 1
-    assert said == {
+        printed[key] = printed.get(key, 0) + 1
+    assert printed == {
         "a fail memory_growth dut process=bgpd": 2,
         "a fail memory_growth tg process=x": 1,
         "b warn cpu_spike dut process=bgpd": 1,
@@ -113,8 +113,8 @@ def test_what_an_earlier_life_told_is_not_told_again(tmp_path: Path) -> None:
     with noting(tmp_path / "run") as (notes, _):
 
         async def main() -> Hooks:
-            told = {identity_of(FAIL)}
-            hooks = hooks_of(plan("hooks: [{run: 'echo a'}]"), tmp_path, notes, lambda: T0, told)
+            reported = {identity_of(FAIL)}
+            hooks = hooks_of(plan("hooks: [{run: 'echo a'}]"), tmp_path, notes, lambda: T0, reported)
             hooks.hear_findings([FAIL, finding("hang")])
             await hooks.finish()
             return hooks
@@ -165,7 +165,7 @@ def test_a_webhook_gets_the_finding_as_the_verdict_has_it(tmp_path: Path, monkey
         )
         posted = {key: value for key, value in server.bodies[0].items() if key not in {"event", "run"}}
         jsonschema.validate(posted, {**keys, "$defs": schema.get("$defs", {})})
-        assert {one["authorization"] for one in server.headers} == {"Bearer abc"}
+        assert {artifact["authorization"] for artifact in server.headers} == {"Bearer abc"}
         assert set(server.paths) == {"/T0K3N"}
         verdict = fold("p", Window(T0, T0 + 1), {"dut": "dut"}, [FAIL], (), ())
 
@@ -177,13 +177,13 @@ def test_a_webhook_gets_the_finding_as_the_verdict_has_it(tmp_path: Path, monkey
 
         server.bodies.clear()
         hooked(tmp_path / "next", text, whole)
-        start, found, end = (
+        start, finding_post, end = (
             server.bodies
             if server.bodies[0]["event"] == "start"
             else (server.bodies[1], server.bodies[0], server.bodies[2])
         )
         assert start == {"event": "start", "run": "p"}
-        assert found["rule"] == "memory_growth"
+        assert finding_post["rule"] == "memory_growth"
         assert (end["event"], end["verdict"], end["findings"]) == (
             "end",
             "fail",
@@ -213,8 +213,8 @@ def test_what_the_verdict_adds_is_told_at_the_end(tmp_path: Path) -> None:
     hooked(
         tmp_path / "run", "hooks: [{on: [fail, end], run: [sh, -c, 'echo $SOAKWATCH_RULE $SOAKWATCH_OUTCOME']}]", deed
     )
-    told = sorted(kept.data.decode().strip() for kept in files(tmp_path / "run").values())
-    assert told == ["fail", "growth fail", "memory_growth fail"]
+    reported = sorted(kept.data.decode().strip() for kept in files(tmp_path / "run").values())
+    assert reported == ["fail", "growth fail", "memory_growth fail"]
 
 
 def test_a_storm_is_counted_and_told_in_one(tmp_path: Path) -> None:
@@ -223,10 +223,10 @@ def test_a_storm_is_counted_and_told_in_one(tmp_path: Path) -> None:
     script = "echo $SOAKWATCH_ON $SOAKWATCH_RULE $SOAKWATCH_HELD_BACK $SOAKWATCH_REASON"
     text = f"hooks: [{{limit: 3 per 10m, run: [sh, -c, '{script}']}}]"
     hooked(tmp_path / "run", text, lambda h: heard(h, storm))
-    said = sorted(kept.data.decode().strip() for kept in files(tmp_path / "run").values())
-    assert said == [
+    printed = sorted(kept.data.decode().strip() for kept in files(tmp_path / "run").values())
+    assert printed == [
         *["fail drops bgpd grows by 3 MiB/h; $(touch x) `x`"] * 3,
-        "held-back 38 38 more findings came than are told one by one: drops (37), hang (1)",
+        "held-back 38 38 findings over the limit, not reported one by one: drops (37), hang (1)",
     ]
 
 
@@ -270,7 +270,7 @@ def test_the_end_of_the_run_waits_for_hooks_but_not_for_ever(tmp_path: Path) -> 
         reasons = [stored.event.detail["reason"] for stored in record.events_after(0)]
     assert reasons == [
         "sleep: it was killed: the run was over",
-        "the run was over: 2 of what was set off was given up",
+        "the run was over: 2 queued actions were given up",
     ]
 
 
@@ -287,31 +287,28 @@ def test_what_is_wrong_outside_of_the_plan_is_told_before_the_run(
     )
     with pytest.raises(PlanError) as caught:
         check_outside(plan(text))
-    missing = "run: there is no program {}: install it, or write its whole path"
+    missing = "run: program {} not found: install it, or write its full path"
     assert caught.value.problems == (
         f"p.yaml: events, number 1 (failover): {missing.format(repr('no-such-program'))}",
         f"p.yaml: hooks, number 1: {missing.format(repr('nothing-here'))}",
         "p.yaml: hooks, number 2: webhook: the environment variable NOT_THERE is not set: export it before the run",
-        (
-            "p.yaml: hooks, number 3: webhook: the secret env:NO_URL is no address such as https://HOST/PATH: "
-            "write one into it"
-        ),
+        "p.yaml: hooks, number 3: webhook: the secret env:NO_URL does not hold an address such as https://HOST/PATH",
         "p.yaml: hooks, number 4: webhook: the file of authorities /no/file cannot be used: No such file or directory",
     )
 
 
 @pytest.mark.parametrize(
-    ("address", "told"),
+    ("address", "reported"),
     [
         ("http://127.0.0.1:1/T0K3N", "http://127.0.0.1:1 refuses the connection: nothing listens on that port"),
         ("https://127.0.0.1:1/T0K3N", "https://127.0.0.1:1 refuses the connection: nothing listens on that port"),
     ],
 )
-def test_a_webhook_that_nobody_answers_is_told_without_its_path(address: str, told: str) -> None:
+def test_a_webhook_that_nobody_answers_is_told_without_its_path(address: str, reported: str) -> None:
     """The path of a webhook is its password: no sentence has it."""
     with pytest.raises(HookFailedError) as caught:
         asyncio.run(post(WebhookPlan.model_validate({"url": address}), {}, (0.0,)))
-    assert str(caught.value) == told
+    assert str(caught.value) == reported
 
 
 def test_a_webhook_posts_to_nobody_whose_certificate_is_not_trusted(tmp_path: Path) -> None:
@@ -355,9 +352,9 @@ def test_a_webhook_posts_to_nobody_whose_certificate_is_not_trusted(tmp_path: Pa
 def test_occasions_hold_what_a_shell_or_json_would_stumble_over() -> None:
     """Zero bytes, lone surrogates and numbers that are none pass through variables and JSON."""
     odd = Finding("r", 1, Outcome.FAIL, "d\0t", "m", "\udcff", Window(0, 1), "d", "x" * 9999, 1, measured=float("nan"))
-    told = Occasion("fail", "run", 1, odd)
-    environment = told.environment()
+    reported = Trigger("fail", "run", 1, odd)
+    environment = reported.environment()
     assert environment["SOAKWATCH_TARGET"] == "d t"
     assert environment["SOAKWATCH_OBJECT"] == "\\udcff"
     assert len(environment["SOAKWATCH_REASON"]) == 2000
-    assert told.document()["measured"] is None
+    assert reported.document()["measured"] is None

@@ -1,4 +1,4 @@
-"""What the tests of notifications share: receivers on the loopback that speak the real protocols, findings, letters."""
+"""What the tests of notifications share: receivers on the loopback that speak real protocols, findings, messages."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def posts() -> Iterator[Posts]:
     class Taking(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
-            with told.came:
-                told.bodies.append(body)
-                told.paths.append(self.path)
-                status = told.statuses.pop(0) if len(told.statuses) > 1 else told.statuses[0]
-                told.came.notify_all()
-            told.free.wait(100)
+            with server_double.came:
+                server_double.bodies.append(body)
+                server_double.paths.append(self.path)
+                status = server_double.statuses.pop(0) if len(server_double.statuses) > 1 else server_double.statuses[0]
+                server_double.came.notify_all()
+            server_double.free.wait(100)
             self.close_connection = True
             try:
                 self.send_response(status)
@@ -66,14 +66,14 @@ def posts() -> Iterator[Posts]:
             """Nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Taking) as server:
-        told = Posts(server.server_address[1])
-        told.free.set()
+        server_double = Posts(server.server_address[1])
+        server_double.free.set()
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:
-            yield told
+            yield server_double
         finally:
-            told.free.set()
+            server_double.free.set()
             server.shutdown()
             thread.join()
 
@@ -88,23 +88,23 @@ class Mails:
 
     def address(self, **more: str) -> str:
         """An Apprise URL of it, with a login."""
-        told = {"from": "soak@lab.example", "to": "team@lab.example", "mode": "insecure", **more}
-        query = "&".join(f"{key}={value}" for key, value in told.items())
+        server_double = {"from": "soak@lab.example", "to": "team@lab.example", "mode": "insecure", **more}
+        query = "&".join(f"{key}={value}" for key, value in server_double.items())
         return f"mailto://{USER}:{PASSWORD}@127.0.0.1:{self.port}?{query}"
 
 
 @contextmanager
 def mails(*, login: bool = True, refuses: str = "") -> Iterator[Mails]:
     """A real SMTP server without TLS; it may take no login, or refuse every message with a status."""
-    told = Mails()
+    server_double = Mails()
 
     class Taking:
         async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802
             if refuses:
                 return f"{refuses} not from {PASSWORD}"
             assert isinstance(envelope.content, bytes)
-            told.taken.append(message_from_bytes(envelope.content, policy=default))
-            told.recipients += envelope.rcpt_tos
+            server_double.taken.append(message_from_bytes(envelope.content, policy=default))
+            server_double.recipients += envelope.rcpt_tos
             return "250 OK"
 
     def known(_server: SMTP, _session: Session, _envelope: Envelope, _way: str, data: object) -> AuthResult:
@@ -114,7 +114,7 @@ def mails(*, login: bool = True, refuses: str = "") -> Iterator[Mails]:
     class OnAnyPort(Controller):
         def _trigger_server(self) -> None:
             assert isinstance(self.server, asyncio.Server)
-            self.port = told.port = self.server.sockets[0].getsockname()[1]
+            self.port = server_double.port = self.server.sockets[0].getsockname()[1]
             super()._trigger_server()  # type: ignore[no-untyped-call]
 
     more = (
@@ -123,7 +123,7 @@ def mails(*, login: bool = True, refuses: str = "") -> Iterator[Mails]:
     controller = OnAnyPort(Taking(), hostname="127.0.0.1", port=0, **more)
     controller.start()
     try:
-        yield told
+        yield server_double
     finally:
         controller.stop()
 

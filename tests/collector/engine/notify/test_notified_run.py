@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.collector.engine.notify.notify_kit import PASSWORD, Mails, mails, posts
 
-from soakwatch.engine.notify.telling import FAILED, SENT
+from soakwatch.engine.notify.policy import FAILED, SENT
 from soakwatch.record import RecordView
 from soakwatch.testing.ports import free_port
 from soakwatch_rules.rule import Outcome
@@ -80,7 +80,7 @@ notify:
     start, *live, end = (json.loads(body) for body in hook.bodies)
     # the crash wakes the live judge, which is done before the end or is not: what it tells is that failure, once
     assert [one["title"].partition(":")[0] for one in live] in ([], ["Failing told"])
-    assert (start["title"], start["type"]) == ("Started told: 12s on dut", "info")
+    assert (start["title"], start["type"]) == ("Started told: 12 s on dut", "info")
     assert "Page: http://127.0.0.1:" in start["message"]
     assert end["title"].startswith("FAIL told: dut failed ")
     assert end["type"] == "failure"
@@ -107,7 +107,7 @@ notify:
         ]
     )
     assert "waiting for notifications, 30 s at most" in done.stdout
-    complaint = "notify env:SOAK_DOWN: json did not get the message of the end: nobody listens there"
+    complaint = "notify env:SOAK_DOWN: json did not get the message of the end: the connection was refused"
     assert done.stdout.count(complaint) == 1
     kept = b"".join(file.read_bytes() for file in (tmp_path / "run").iterdir()) + done.stdout.encode()
     for word in (TOKEN, PASSWORD, f"127.0.0.1:{hook.port}", f"127.0.0.1:{down}"):

@@ -12,9 +12,9 @@ import pytest
 from tests.collector.engine.notify.notify_kit import T0, Posts, finding, plan, posts, verdict
 
 from soakwatch.engine.notify.notifying import SETTLED_NS, Notifying
-from soakwatch.engine.notify.opening import page_of
+from soakwatch.engine.notify.policy import FAILED, PAUSE_NS, SENT
 from soakwatch.engine.notify.sending import GIVEN_UP
-from soakwatch.engine.notify.telling import FAILED, PAUSE_NS, SENT
+from soakwatch.engine.notify.setup import page_of
 from soakwatch.testing.ports import free_port
 from soakwatch_rules.rule import Event, Outcome
 
@@ -30,9 +30,9 @@ class Clock:
         return self.now_ns
 
 
-def made(text: str, folder: Path, clock: Clock, told: Sequence[Event] = ()) -> Notifying:
+def made(text: str, folder: Path, clock: Clock, reported: Sequence[Event] = ()) -> Notifying:
     """The notifications of a plan with this section."""
-    return Notifying(plan(f"notify: {text}"), folder, T0, clock, lambda: "", told)
+    return Notifying(plan(f"notify: {text}"), folder, T0, clock, lambda: "", reported)
 
 
 def titles(server: Posts) -> list[str]:
@@ -69,7 +69,7 @@ def test_each_recipient_hears_what_it_asked_for(monkeypatch: pytest.MonkeyPatch,
         accounts = [(event.kind, event.detail["number"], event.detail["what"]) for event in notifying.account()]
         assert notifying.account() == []
     assert titles(everything) == [
-        "Started night: 1h on dut",
+        "Started night: 1 h on dut",
         "Failing night: dut memory_growth",
         "FAIL night: dut failed memory_growth",
     ]
@@ -107,10 +107,10 @@ def test_after_a_crash_nothing_is_told_twice(monkeypatch: pytest.MonkeyPatch, tm
         first.account()
         first.hear_findings([finding()])
         first.finish()
-        told = first.account()
-        assert [event.detail["what"] for event in told] == ["start", "failure"]
+        reported = first.account()
+        assert [event.detail["what"] for event in reported] == ["start", "failure"]
         clock.now_ns += 60 * 10**9
-        second = made(text, tmp_path, clock, told)
+        second = made(text, tmp_path, clock, reported)
         second.start(T0 + HOUR)
         clock.now_ns += SETTLED_NS
         second.hear_findings([finding()])
@@ -139,9 +139,9 @@ def test_one_recipient_that_is_down_is_one_complaint_and_holds_up_nobody(
     by_kind = {event.kind: event for event in events}
     assert set(by_kind) == {SENT, FAILED}
     assert by_kind[FAILED].detail["to"] == "env:DOWN"
-    told = by_kind[FAILED].detail["service"], by_kind[FAILED].detail["reason"]
+    reported = by_kind[FAILED].detail["service"], by_kind[FAILED].detail["reason"]
     # Which service it is only the process knows that sends; a slow machine gives it up before it could say so.
-    assert told in {("json", "nobody listens there (connection refused)"), ("json", GIVEN_UP), ("", GIVEN_UP)}
+    assert reported in {("json", "the connection was refused"), ("json", GIVEN_UP), ("", GIVEN_UP)}
     complaints = [record.getMessage() for record in caplog.records if record.name == "soakwatch"]
     assert len(complaints) == 1
     assert complaints[0].startswith("notify env:DOWN: ")

@@ -14,8 +14,8 @@ from tests.collector.engine.notify.notify_kit import plan
 from soakwatch.core.errors import PlanError
 from soakwatch.core.yaml import parse
 from soakwatch.engine.notify import service
-from soakwatch.engine.notify.letter import Message
-from soakwatch.engine.notify.opening import looked_at
+from soakwatch.engine.notify.message import Message
+from soakwatch.engine.notify.setup import check_notifications
 from soakwatch.plan.schema import plan_schema
 
 SLACK = "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/#general"
@@ -50,10 +50,10 @@ def test_what_is_wrong_is_one_sentence_without_the_secret(text: str, sentence: s
     """With its place."""
     with pytest.raises(PlanError) as refused:
         plan(f"notify: {text}")
-    said = "\n".join(refused.value.problems)
-    assert sentence in said
-    assert "p.yaml:4" in said
-    assert "TIiajkdnlazkcOXrIdevi7FQ" not in said
+    lines = "\n".join(refused.value.problems)
+    assert sentence in lines
+    assert "p.yaml:4" in lines
+    assert "TIiajkdnlazkcOXrIdevi7FQ" not in lines
 
 
 def test_well_formed_addresses_are_told_by_their_service(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,8 +71,8 @@ def test_well_formed_addresses_are_told_by_their_service(monkeypatch: pytest.Mon
     for name, address in addresses.items():
         monkeypatch.setenv(f"SOAK_{name}", address)
     listed = ", ".join(f"env:SOAK_{name}" for name in addresses)
-    said = looked_at(plan(f"notify: [{listed}, {{to: env:SOAK_XML, on: [start, failure]}}]"))
-    assert said == (
+    lines = check_notifications(plan(f"notify: [{listed}, {{to: env:SOAK_XML, on: [start, failure]}}]"))
+    assert lines == (
         "notify: env:SOAK_HOOK by slack on failure and end, with a summary: it takes no files",
         "notify: env:SOAK_NATIVE by slack on failure and end, with a summary: it takes no files",
         "notify: env:SOAK_BOT by slack on failure and end, report attached",
@@ -91,7 +91,7 @@ def test_addresses_that_cannot_work_are_refused_together(monkeypatch: pytest.Mon
     monkeypatch.setenv("HALF", "slack://hunter2hunter2")
     monkeypatch.delenv("NOT_THERE", raising=False)
     with pytest.raises(PlanError) as refused:
-        looked_at(plan("notify: [env:NO_URL, env:NOBODY, env:HALF, env:NOT_THERE]"))
+        check_notifications(plan("notify: [env:NO_URL, env:NOBODY, env:HALF, env:NOT_THERE]"))
     no_url, nobody, half, missing = refused.value.problems
     assert "p.yaml: notify, number 1: env:NO_URL holds no Apprise URL" in no_url
     assert "number 2: env:NOBODY holds an address of no service that Apprise knows" in nobody
@@ -131,8 +131,8 @@ def test_what_slack_telegram_and_teams_would_be_sent(
 
     monkeypatch.setattr(requests.Session, "request", request)
     monkeypatch.setenv("SOAK_TO", address)
-    letter = Message("end", "FAIL night: dut failed hang", "FAIL: process=<x> hangs", "failure", "## told\n" * 900)
-    assert not service.ask("env:SOAK_TO", letter).trouble
+    message = Message("end", "FAIL night: dut failed hang", "FAIL: process=<x> hangs", "failure", "## told\n" * 900)
+    assert not service.ask("env:SOAK_TO", message).trouble
     ((line, body),) = asked
     assert line.startswith((f"POST https://{host}/", f"POST https://{host}:443/"))
     text = json.dumps(json.loads(body), ensure_ascii=False)
@@ -147,7 +147,7 @@ def test_what_slack_telegram_and_teams_would_be_sent(
 def test_apprise_is_not_in_a_run() -> None:
     """It weighs more than the rest of the collector: only the process that sends loads it."""
     code = (
-        "import sys, soakwatch.cli.foreground, soakwatch.engine.notify.opening, soakwatch.cli.commands.notify\n"
+        "import sys, soakwatch.cli.foreground, soakwatch.engine.notify.setup, soakwatch.cli.commands.notify\n"
         "assert not {'apprise', 'requests'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.collector.engine.notify.notify_kit import PASSWORD, USER, Mails, mails, posts
 
-from soakwatch.engine.notify.letter import MOST_ATTACHED, Message
+from soakwatch.engine.notify.message import MAX_ATTACHED_BYTES, Message
 from soakwatch.engine.notify.sending import GIVEN_UP, Sender, Sent
 from soakwatch.testing.ports import free_port
 
@@ -25,10 +25,10 @@ LETTER = Message(
 )
 
 
-def send(address: str, monkeypatch: pytest.MonkeyPatch, letter: Message = LETTER, deadline_s: float = 20.0) -> Sent:
-    """Send one letter with short pauses."""
+def send(address: str, monkeypatch: pytest.MonkeyPatch, message: Message = LETTER, deadline_s: float = 20.0) -> Sent:
+    """Send one message with short pauses."""
     monkeypatch.setenv("SOAK_TO", address)
-    sent = Sender("env:SOAK_TO", deadline_s, FAST).send(letter)
+    sent = Sender("env:SOAK_TO", deadline_s, FAST).send(message)
     assert PASSWORD not in sent.answer.trouble
     assert "T0K3N" not in sent.answer.trouble
     return sent
@@ -45,12 +45,12 @@ def test_a_webhook_gets_title_text_and_report(monkeypatch: pytest.MonkeyPatch, t
     """JSON with the file in it; the summary is only for who takes no file."""
     file = report(tmp_path)
     with posts() as server:
-        letter = Message(LETTER.kind, LETTER.title, LETTER.body, LETTER.tone, LETTER.summary, file)
-        sent = send(f"json://{USER}:{PASSWORD}@127.0.0.1:{server.port}/T0K3N", monkeypatch, letter)
+        message = Message(LETTER.kind, LETTER.title, LETTER.body, LETTER.tone, LETTER.summary, file)
+        sent = send(f"json://{USER}:{PASSWORD}@127.0.0.1:{server.port}/T0K3N", monkeypatch, message)
     assert (sent.well, sent.tries, sent.answer.service, sent.answer.attached) == (True, 1, "json", True)
-    told = json.loads(server.bodies[0])
-    assert (told["title"], told["message"], told["type"]) == (LETTER.title, LETTER.body, "failure")
-    (attached,) = told["attachments"]
+    body = json.loads(server.bodies[0])
+    assert (body["title"], body["message"], body["type"]) == (LETTER.title, LETTER.body, "failure")
+    (attached,) = body["attachments"]
     assert (attached["filename"], attached["mimetype"]) == ("report.html", "text/html")
     assert base64.b64decode(attached["base64"]) == file.read_bytes()
 
@@ -59,11 +59,11 @@ def test_a_report_that_is_too_large_or_not_there_is_a_summary(monkeypatch: pytes
     """Ten megabytes are the limit."""
     large = tmp_path / "large.html"
     with large.open("wb") as out:
-        out.truncate(MOST_ATTACHED)
+        out.truncate(MAX_ATTACHED_BYTES)
     with posts() as server:
         for file in (large, tmp_path / "nowhere.html"):
-            letter = Message("end", "t", "b", "failure", "## summary", file)
-            sent = send(f"json://127.0.0.1:{server.port}", monkeypatch, letter)
+            message = Message("end", "t", "b", "failure", "## summary", file)
+            sent = send(f"json://127.0.0.1:{server.port}", monkeypatch, message)
             assert (sent.well, sent.answer.attached) == (True, False)
     for body in server.bodies:
         told = json.loads(body)
@@ -86,10 +86,10 @@ def test_a_summary_that_does_not_fit_is_cut_at_a_line(monkeypatch: pytest.Monkey
     with posts() as server:
         sent = send(f"json://127.0.0.1:{server.port}", monkeypatch, Message("end", "t", "b", "info", summary))
     assert sent.well
-    told = json.loads(server.bodies[0])["message"].splitlines()
-    assert 250 < len(told) < 340
-    assert told[-1] == "… the rest is in the report."
-    assert told[-2].endswith("x" * 90)
+    body = json.loads(server.bodies[0])["message"].splitlines()
+    assert 250 < len(body) < 340
+    assert body[-1] == "… the rest is in the report."
+    assert body[-2].endswith("x" * 90)
 
 
 def test_a_receiver_that_has_a_bad_moment_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +112,7 @@ def test_a_receiver_that_has_a_bad_moment_is_tried_again(monkeypatch: pytest.Mon
 def test_a_receiver_that_is_down_or_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody listens; and one that takes the message and never answers, longer than Apprise and we wait."""
     sent = send(f"json://127.0.0.1:{free_port()}/T0K3N", monkeypatch)
-    assert (sent.answer.trouble, sent.tries) == ("nobody listens there (connection refused)", 2)
+    assert (sent.answer.trouble, sent.tries) == ("the connection was refused", 2)
     with posts() as server:
         server.free.clear()
         sent = send(f"json://127.0.0.1:{server.port}/T0K3N?rto=90", monkeypatch, deadline_s=2.0)
@@ -132,7 +132,7 @@ def test_what_is_being_sent_can_be_given_up(monkeypatch: pytest.MonkeyPatch) -> 
         server.wait_for(1)
         sender.give_up()
         thread.join()
-    assert [(one.answer.trouble, one.tries) for one in outcome] == [(GIVEN_UP, 1)]
+    assert [(sent_one.answer.trouble, sent_one.tries) for sent_one in outcome] == [(GIVEN_UP, 1)]
     again = sender.send(LETTER)
     assert (again.answer.trouble, again.tries) == (GIVEN_UP, 0)
 
@@ -140,19 +140,19 @@ def test_what_is_being_sent_can_be_given_up(monkeypatch: pytest.MonkeyPatch) -> 
 def test_an_email_with_the_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """From a server that wants a login, to two people; hostile text is text in HTML, too."""
     file = report(tmp_path)
-    letter = Message("end", "FAIL night: dut", "FAIL: <script>alert(1)</script>", "failure", "## s", file)
+    message = Message("end", "FAIL night: dut", "FAIL: <script>alert(1)</script>", "failure", "## s", file)
     with mails() as server:
-        sent = send(server.address(to="team@lab.example,lead@lab.example"), monkeypatch, letter)
+        sent = send(server.address(to="team@lab.example,lead@lab.example"), monkeypatch, message)
     assert (sent.well, sent.answer.service, sent.answer.attached) == (True, "mailto", True)
     assert sorted(server.recipients) == ["lead@lab.example", "team@lab.example"]
-    message = server.taken[0]
-    assert message["subject"] == "FAIL night: dut"
-    parts = {part.get_content_type(): part for part in message.walk() if not part.is_multipart()}
-    names = [part.get_filename() for part in message.walk() if part.get_filename()]
+    mail = server.taken[0]
+    assert mail["subject"] == "FAIL night: dut"
+    parts = {part.get_content_type(): part for part in mail.walk() if not part.is_multipart()}
+    names = [part.get_filename() for part in mail.walk() if part.get_filename()]
     assert names == ["report.html"]
     pages = [
         part.get_payload(decode=True)
-        for part in message.walk()
+        for part in mail.walk()
         if part.get_content_type() == "text/html" and not part.get_filename()
     ]
     assert parts
@@ -164,7 +164,7 @@ def test_an_email_with_the_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     [
         (mails, lambda s: s.address().replace(PASSWORD, f"not-{PASSWORD}"), "it refuses the login (SMTP 535)", 1),
         (mails, lambda s: s.address(mode="starttls"), "it offers no STARTTLS, and its address asks for it", 1),
-        (lambda: mails(login=False), lambda s: s.address(), "it takes no login, and its address has one", 1),
+        (lambda: mails(login=False), lambda s: s.address(), "it offers no login, and its address has one", 1),
         (
             mails,
             lambda s: s.address(mode="ssl").replace("mailto:", "mailtos:"),
@@ -184,11 +184,11 @@ def test_what_a_mail_server_refuses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A sentence of our own: what the server says may repeat the password."""
-    made = server()
-    with made as told:  # type: ignore[attr-defined]
-        sent = send(address(told), monkeypatch)
+    context = server()
+    with context as body:  # type: ignore[attr-defined]
+        sent = send(address(body), monkeypatch)
     assert (sent.answer.trouble, sent.tries) == (trouble, tries)
-    assert not told.taken
+    assert not body.taken
 
 
 def test_a_secret_that_is_gone_is_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from tests.collector.engine.poll_list import PollList
 
 from soakwatch.core.clock import SteadyClock, aligned
-from soakwatch.engine.polling import PolledSource
+from soakwatch.engine.polling import PolledSource, SourceSpec
 from soakwatch.engine.scheduler import Timers
 from soakwatch.record import Record, RecordView
 from soakwatch.sources.abc import Poller, SourceContext, SourceError, timing
@@ -286,7 +287,8 @@ def test_the_record_holds_every_due_time_of_a_run_whose_network_was_cut(tmp_path
                 return (await follow(config(socket=str(relay.here)), tmp_path, inner, clock)).poller
 
             polls: list[Poll] = []
-            source = PolledSource(number.id, "dut/agent", timing(begin_ns, 0.2, 5.0), connect, clock, polls.append)
+            spec = SourceSpec(number.id, "dut/agent", timing(begin_ns, 0.2, 5.0))
+            source = PolledSource(spec, connect, clock, PollList(polls))
             await stack.enter_async_context(source)
             timers = await stack.enter_async_context(Timers(clock))
             timers.poll(source)

@@ -189,11 +189,11 @@ def test_the_throttle_of_a_run_drives_it() -> None:
     async def use(poller: DrivenTrex) -> None:
         throttle = LoadController()
         load = throttle.attached(poller)
-        await throttle.turn(0.5, 5.0)
+        await throttle.set_level(0.5, 5.0)
         assert [port.factor for port in model.ports] == [0.5, 0.5]
         assert value(await load.poll(BEGIN_NS), "load.level") == 0.5
         model.refused = {"update_traffic": (-32000, "not now")}
-        await throttle.turn(1.0, 5.0)
+        await throttle.set_level(1.0, 5.0)
         with pytest.raises(SourceError, match=r"does not take the level of 100%: port 0 .*: not now"):
             await load.poll(BEGIN_NS + 1)
         model.refused = {}

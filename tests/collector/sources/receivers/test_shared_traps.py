@@ -26,7 +26,7 @@ from tests.collector.sources.receivers.shared import (
 )
 
 from soakwatch.core.errors import PlanError
-from soakwatch.engine.plan_check import look_everywhere
+from soakwatch.engine.plan_check import check_sources
 from soakwatch.plan import plan_from_text
 from soakwatch.record import RecordView
 from soakwatch.sources.pollers.traps import Config, TrapPoller, start
@@ -397,7 +397,7 @@ def test_a_plan_of_two_devices_with_one_port_is_checked_and_run(tmp_path: Path, 
     """Both sources answer in the look before the run, and each device's trap is in the record under its target."""
     port = free_port()
     text = PLAN.format(port=port)
-    looks = asyncio.run(look_everywhere(plan_from_text(text, "plan.yaml"), tmp_path))
+    looks = asyncio.run(check_sources(plan_from_text(text, "plan.yaml"), tmp_path))
     assert [look.error for look in looks] == [None, None]
     (tmp_path / "plan.yaml").write_text(text)
 

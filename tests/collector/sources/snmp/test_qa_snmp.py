@@ -11,7 +11,7 @@ import pytest
 from tests.collector.sources.snmp.test_snmp_poller import config, site
 
 from soakwatch.core.errors import PlanError
-from soakwatch.engine.plan_check import SourceLook, look_everywhere
+from soakwatch.engine.plan_check import SourceCheck, check_sources
 from soakwatch.engine.sensitivity import sensitivity
 from soakwatch.plan import plan_from_text, quick_plan
 from soakwatch.sources.abc import SourceError
@@ -37,10 +37,10 @@ targets:
 IN_OCTETS = "1.3.6.1.2.1.31.1.1.1.6"
 
 
-def looked_at(device: Responder, keys: str = "version=2c", interval: str = "10s") -> SourceLook:
+def looked_at(device: Responder, keys: str = "version=2c", interval: str = "10s") -> SourceCheck:
     """What ``soakwatch probe`` finds."""
     plan = quick_plan([f"snmp://127.0.0.1:{device.address[1]}?{keys}"], (), interval, "24h", "probe")
-    (look,) = asyncio.run(look_everywhere(plan, Path()))
+    (look,) = asyncio.run(check_sources(plan, Path()))
     return look
 
 
@@ -146,7 +146,7 @@ def test_what_the_plan_leaves_out_is_not_called_missing() -> None:
     assert "system.network.io" in load_profiles()["linux"].promised
     with responder(system() | {name_of(PROCESSOR_LOAD): Cell(2, 7)}) as device:
         plan = plan_from_text(PLAN.format(port=device.address[1], keys="groups: [host_processors]"), "p.yaml")
-        (look,) = asyncio.run(look_everywhere(plan, Path()))
+        (look,) = asyncio.run(check_sources(plan, Path()))
     assert look.error is None
     assert "system.cpu.utilization" in {sample.metric for sample in look.samples}
     assert look.lacking == ()
@@ -156,7 +156,7 @@ def test_a_cpu_that_the_device_averages_over_a_minute_shows_no_short_spikes() ->
     """hrProcessorLoad changes once a minute: asked every second, it is the same reading sixty times."""
     with responder(system() | {name_of(PROCESSOR_LOAD): Cell(2, 7)}) as device:
         plan = plan_from_text(PLAN.format(port=device.address[1], keys="profile: linux"), "p.yaml")
-        looks = asyncio.run(look_everywhere(plan, Path()))
+        looks = asyncio.run(check_sources(plan, Path()))
     (told,) = (sentence for sentence in sensitivity(plan, looks) if "cpu_spike" in sentence)
     assert "every 1 min" in told
     assert "11s" not in told

@@ -10,7 +10,7 @@ import pytest
 from tests.collector.sources.snmp.snmpd import Snmpd
 
 from soakwatch.cli.tables import show_source_check
-from soakwatch.engine.plan_check import SourceLook, look_everywhere
+from soakwatch.engine.plan_check import SourceCheck, check_sources
 from soakwatch.plan import plan_from_text
 from soakwatch.testing.snmp_cells import Cell, name_of
 from soakwatch.testing.snmp_mib import system
@@ -36,10 +36,10 @@ snmp:
 """
 
 
-def looked_at(port: int, keys: str, interval: str) -> SourceLook:
+def looked_at(port: int, keys: str, interval: str) -> SourceCheck:
     """What ``soakwatch check`` finds."""
     plan = plan_from_text(PLAN.format(port=port, keys=keys, interval=interval), "plan.yaml")
-    (look,) = asyncio.run(look_everywhere(plan, Path()))
+    (look,) = asyncio.run(check_sources(plan, Path()))
     return look
 
 

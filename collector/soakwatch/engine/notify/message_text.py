@@ -8,8 +8,8 @@ from pathlib import Path
 
 from soakwatch.core.formatting import printable, quantity, share_text, utc
 from soakwatch.core.units import show_seconds
-from soakwatch.engine.notify.letter import Kind, Message, Tone
-from soakwatch.engine.notify.telling import News, began_ns, words_of
+from soakwatch.engine.notify.message import Kind, Message, Tone
+from soakwatch.engine.notify.policy import News, began_ns, words_of
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan
 from soakwatch.record.findings import identity_of
@@ -19,9 +19,9 @@ from soakwatch_rules.wording.forecast import forecast_words
 from soakwatch_rules.wording.words import counted, some
 
 _LISTED, _CAUSES, _TARGETS, _DOUBTS = 10, 3, 8, 3
-_LONG, _TITLE = 400, 150
+_MAX_LINE, _MAX_TITLE = 400, 150
 _TONES: dict[Outcome, Tone] = {Outcome.PASS: "success", Outcome.FAIL: "failure"}
-LIVE = "This was said while the run goes on and is no verdict: the whole run is judged at its end."
+LIVE = "The run goes on: this finding is provisional, and only the final verdict counts."
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Where:
         return [*page, f"Record: {self.host}:{self.folder}"]
 
 
-def safe(text: str, most: int = _LONG) -> str:
+def safe(text: str, most: int = _MAX_LINE) -> str:
     r"""Text of devices and plans on one line: it calls nobody, links nowhere and turns no direction.
 
     >>> safe("cpu of @everyone at http://x")
@@ -49,7 +49,7 @@ def safe(text: str, most: int = _LONG) -> str:
     return line.replace("@", "@\u200b").replace("://", ":\u200b//")
 
 
-def start_letter(plan: Plan, start_ns: int, end_ns: int, where: Where) -> Message:
+def start_message(plan: Plan, start_ns: int, end_ns: int, where: Where) -> Message:
     """The run has begun."""
     phases = ", ".join(f"{phase.name} {show_seconds(phase.seconds)}" for phase in plan.phases)
     targets = [f"{target.name} ({target.role})" for target in plan.targets]
@@ -59,10 +59,10 @@ def start_letter(plan: Plan, start_ns: int, end_ns: int, where: Where) -> Messag
         f"Targets: {safe(some(targets, _TARGETS))}.",
         *where.lines(),
     ]
-    return _letter("start", f"Started {plan.name}: {length} on {some([t.name for t in plan.targets], 3)}", body)
+    return _message("start", f"Started {plan.name}: {length} on {some([t.name for t in plan.targets], 3)}", body)
 
 
-def failure_letter(run: str, news: News, start_ns: int, where: Where, *, final: bool) -> Message:
+def failure_message(run: str, news: News, start_ns: int, where: Where, *, final: bool) -> Message:
     """The first failure, and what else fails besides it."""
     first, *others = news.findings
     at_ns = max(began_ns(first), start_ns)
@@ -72,31 +72,31 @@ def failure_letter(run: str, news: News, start_ns: int, where: Where, *, final: 
         f"At {utc(at_ns)} UTC, {after} after the start.",
         "The run is over, and this is its judgment." if final else LIVE,
         f"Definition: {safe(first.definition)}",
-        *_sure(first),
+        *_figures(first),
     ]
     if others:
         body.append(f"{counted(len(others), 'other finding')} fail{_s(len(others))} too:")
         body += _listed([words_of(finding) for finding in others])
     head = "FAIL" if final else "Failing"
-    letter = _letter("failure", f"{head} {run}: {first.target} {first.rule}", [*body, *where.lines()], "failure")
-    return replace(letter, finding=identity_of(first), about=words_of(first))
+    message = _message("failure", f"{head} {run}: {first.target} {first.rule}", [*body, *where.lines()], "failure")
+    return replace(message, finding=identity_of(first), about=words_of(first))
 
 
-def withdrawn_letter(run: str, news: News, where: Where) -> Message:
+def withdrawn_message(run: str, news: News, where: Where) -> Message:
     """The first failure did not last."""
     about = safe(news.gone[0])
     left = f"{counted(news.standing, 'other finding')} still fail{_s(news.standing)}."
     body = [
-        f"{about} does not fail any more: a later look did not find it again, and the failure is withdrawn.",
+        f"{about} does not fail any more: a later judging did not find it again, and the failure is withdrawn.",
         left if news.standing else "Nothing fails at the moment.",
         LIVE,
         *where.lines(),
     ]
-    letter = _letter("withdrawn", f"Withdrawn {run}: {news.gone[0]}", body)
-    return replace(letter, about=news.gone[0])
+    message = _message("withdrawn", f"Withdrawn {run}: {news.gone[0]}", body)
+    return replace(message, about=news.gone[0])
 
 
-def more_letter(run: str, news: News, where: Where, *, final: bool) -> Message:
+def more_message(run: str, news: News, where: Where, *, final: bool) -> Message:
     """What changed since the last message."""
     body = []
     if news.findings:
@@ -109,10 +109,10 @@ def more_letter(run: str, news: News, where: Where, *, final: bool) -> Message:
     if news.last:
         body.append("This is the last message about failures before the end of the run.")
     title = f"{run}: {counted(news.standing, 'finding')} fail{_s(news.standing)}"
-    return _letter("more", title if final else f"{title} so far", [*body, *where.lines()], "warning")
+    return _message("more", title if final else f"{title} so far", [*body, *where.lines()], "warning")
 
 
-def end_letter(verdict: Verdict, start_ns: int, where: Where, attach: str, report: Path, summary: str) -> Message:
+def end_message(verdict: Verdict, start_ns: int, where: Where, attach: str, report: Path, summary: str) -> Message:
     """The verdict; ``attach`` is what goes with it (see the plan), ``summary`` Markdown."""
     word = verdict.outcome.value.upper()
     window = verdict.window
@@ -121,58 +121,58 @@ def end_letter(verdict: Verdict, start_ns: int, where: Where, attach: str, repor
         f"{utc(window.begin_ns)} to {utc(window.end_ns)} UTC, {show_seconds(window.seconds)}",
     ]
     if first := first_failure(verdict):
-        at_ns, told = first
+        at_ns, cause_text = first
         after = show_seconds(max(0, at_ns - start_ns) // 10**9)
-        body.append(f"First failure: {utc(at_ns)} UTC, {after} after the start: {safe(told)}")
+        body.append(f"First failure: {utc(at_ns)} UTC, {after} after the start: {safe(cause_text)}")
     causes = [f"{cause.outcome.value}: {cause.target} {cause.headline}" for cause in verdict.causes]
     body += _listed(causes, _CAUSES)
-    letter = _letter(
+    message = _message(
         "end",
         f"{word} {verdict.run}: {verdict.reason}",
         [*body, *where.lines()],
         _TONES.get(verdict.outcome, "warning"),
     )
-    return replace(letter, summary="" if attach == "none" else summary, report=report if attach == "report" else None)
+    return replace(message, summary="" if attach == "none" else summary, report=report if attach == "report" else None)
 
 
-def broken_letter(run: str, why: str, where: Where) -> Message:
+def broken_message(run: str, why: str, where: Where) -> Message:
     """The monitor itself broke: there is no verdict."""
     body = [f"The monitor broke, and there is no verdict: {safe(why)}", *where.lines()]
-    return _letter("end", f"BROKEN {run}: the monitor itself broke", body, "failure")
+    return _message("end", f"BROKEN {run}: the monitor itself broke", body, "failure")
 
 
-def sample_letter(run: str, report: Path | None) -> Message:
+def sample_message(run: str, report: Path | None) -> Message:
     """The message of the test command."""
     body = ["This is a test of the notifications of Soakwatch. Nothing has happened."]
-    return replace(_letter("test", f"Test {run}".strip(), body), report=report)
+    return replace(_message("test", f"Test {run}".strip(), body), report=report)
 
 
 def first_failure(verdict: Verdict) -> tuple[int, str] | None:
     """When the first of what fails was to be seen, and its cause in words; None if nothing fails."""
-    moments, told = [], outcomes_by_moment(verdict)
+    moments, by_moment = [], outcomes_by_moment(verdict)
     for cause in verdict.causes:
         if cause.outcome is Outcome.FAIL:
-            at_ns = failed_ns(cause, told)
+            at_ns = failed_ns(cause, by_moment)
             begun_ns = began_ns(verdict.findings[cause.leading]) if at_ns is None else at_ns
             moments.append((begun_ns, f"{cause.target} {cause.headline}".strip()))
     return min(moments, default=None)
 
 
-def _sure(finding: Finding) -> list[str]:
+def _figures(finding: Finding) -> list[str]:
     """Figures, and how sure they are."""
-    told = []
+    figures = []
     if finding.measured is not None:
         limit = "" if finding.limit is None else f", limit {quantity(finding.limit, finding.unit)}"
-        told.append(f"Measured {quantity(finding.measured, finding.unit)}{limit}")
+        figures.append(f"Measured {quantity(finding.measured, finding.unit)}{limit}")
     if finding.interval is not None:
         low, high = (quantity(bound, finding.unit) for bound in finding.interval)
-        told.append(f"interval {low} to {high}")
+        figures.append(f"interval {low} to {high}")
     of = "" if finding.expected is None else f" of {finding.expected}, {share_text(finding.coverage)}"
-    told.append(f"{counted(finding.samples, 'sample')}{of}")
-    lines = [f"{'; '.join(told)}."]
+    figures.append(f"{counted(finding.samples, 'sample')}{of}")
+    lines = [f"{'; '.join(figures)}."]
     if finding.forecast is not None and (words := forecast_words(finding.forecast)):
         lines.append(f"If it goes on: {safe(words)}.")
-    lines += [f"Doubt: {safe(doubt)}" for doubt in finding.doubts[:_DOUBTS]]
+    lines += [f"Note: {safe(reason)}" for reason in finding.doubts[:_DOUBTS]]
     return lines
 
 
@@ -186,5 +186,5 @@ def _listed(texts: Sequence[str], most: int = _LISTED) -> list[str]:
     return [*lines, f"- and {len(texts) - most} more"] if len(texts) > most else lines
 
 
-def _letter(kind: Kind, title: str, body: Sequence[str], tone: Tone = "info") -> Message:
-    return Message(kind, safe(title, _TITLE), "\n".join(body), tone)
+def _message(kind: Kind, title: str, body: Sequence[str], tone: Tone = "info") -> Message:
+    return Message(kind, safe(title, _MAX_TITLE), "\n".join(body), tone)

@@ -1,5 +1,5 @@
-"""What one recipient is told of failures while a run goes on: the first at once, the others summed up, and what does
-not last taken back. No more than that: whoever is called fifty times in a night stops listening."""
+"""Which failures one recipient is sent while a run goes on: the first at once, the others summed up, and what does
+not last withdrawn. No more than that: who is called fifty times in a night stops listening."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from soakwatch.record.findings import identity_of
 from soakwatch_rules.rule import Event, Finding, Outcome
 
 SENT, FAILED = "notify.sent", "notify.failed"
-"""The kinds of events that tell what became of a notification."""
+"""The kinds of events that say what became of a notification."""
 PAUSE_NS = 30 * 60 * 10**9
 """Later failures are summed up at most so often; what could not be sent is tried again after so long."""
-MOST_SUMMARIES = 20
+MAX_SUMMARIES = 20
 """The last one says that it is the last before the end of the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What there is to tell.
+    """What there is to report.
 
     ``kind``: "failure" is the first one (``findings`` begins with it), "withdrawn" that it does not stand any more,
     "more" what else changed since the last message: ``findings`` fail that did not, ``gone`` (in words) fail no more.
-    ``standing`` counts all that fail now; ``last`` says that nothing more is told before the end.
+    ``standing`` counts all that fail now; ``last`` says that nothing more is sent before the end.
     """
 
     kind: str
@@ -34,14 +34,14 @@ class News:
     last: bool = False
 
 
-class Telling:
+class FailurePolicy:
     """What the recipient believes, and what is so: ``hear`` gives the difference when it is worth a message.
 
-    A message counts as told only when ``sent`` says so; until then nothing else is told.
+    A message counts only when ``sent`` says that it arrived; until then nothing else is sent.
     """
 
-    def __init__(self, told: Iterable[Event] = ()) -> None:
-        self._first = ""  # the identity of the first failure that was told, and what it is about
+    def __init__(self, recorded: Iterable[Event] = ()) -> None:
+        self._first = ""  # the identity of the first failure that was sent, and what it is about
         self._about = ""
         self._believed: dict[str, str] = {}  # what fails, as far as the recipient knows: identities, and words
         self._withdrawn = False
@@ -49,7 +49,7 @@ class Telling:
         self._quiet_until_ns = 0
         self._missed = False  # whether the last message could not be sent
         self._under_way: tuple[News, dict[str, str]] | None = None
-        for event in told:
+        for event in recorded:
             self._remember(event)
 
     def hear(self, findings: Iterable[Finding], now_ns: int, *, final: bool = False) -> News | None:
@@ -86,16 +86,16 @@ class Telling:
             order = sorted(failing.values(), key=began_ns)
             return News("failure", tuple(order), (), len(order)) if order and not quiet else None
         if self._first in self._believed and self._first not in failing and not self._withdrawn:
-            # Told at once: somebody may be on the way to the device. After a try that failed it waits like the rest.
+            # Sent at once: a person may be on the way to the device. After a try that failed it waits like the rest.
             return None if quiet and self._missed else News("withdrawn", (), (self._about,), len(failing))
         anew = tuple(f for identity, f in failing.items() if identity not in self._believed)
         gone = tuple(words for identity, words in self._believed.items() if identity not in failing)
-        if quiet or not (anew or gone) or (self._summaries >= MOST_SUMMARIES and not final):
+        if quiet or not (anew or gone) or (self._summaries >= MAX_SUMMARIES and not final):
             return None
-        return News("more", anew, gone, len(failing), last=self._summaries == MOST_SUMMARIES - 1 and not final)
+        return News("more", anew, gone, len(failing), last=self._summaries == MAX_SUMMARIES - 1 and not final)
 
     def _remember(self, event: Event) -> None:
-        """What an earlier life of the monitor told."""
+        """Take an event of what was sent before the monitor was restarted."""
         kind = event.detail.get("what", "")
         if event.kind != SENT or kind not in {"failure", "more", "withdrawn"}:
             return

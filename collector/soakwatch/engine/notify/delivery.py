@@ -1,4 +1,4 @@
-"""Letters on their way to one recipient: a thread takes one after the other, and nobody else waits for it."""
+"""Messages on their way to one recipient: a thread takes one after the other, and nobody else waits for it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import threading
 import time
 from collections import deque
 
-from soakwatch.engine.notify.letter import Answer, Message
+from soakwatch.engine.notify.message import Answer, Message
 from soakwatch.engine.notify.sending import GIVEN_UP, Sender, Sent
 
-MOST_WAITING = 8
+MAX_WAITING = 8
 
 
 class DeliveryQueue:
-    """The way to one recipient. ``post`` never waits; ``taken`` tells what became of what was posted."""
+    """The way to one recipient. ``post`` never waits; ``taken`` says what became of it."""
 
     def __init__(self, sender: Sender) -> None:
         self._sender = sender
@@ -23,13 +23,13 @@ class DeliveryQueue:
         self._under_way = self._over = False
         self._thread: threading.Thread | None = None
 
-    def post(self, letter: Message) -> None:
+    def post(self, message: Message) -> None:
         """Send it as soon as those before it are sent, or given up."""
         with self._changed:
-            if self._over or len(self._waiting) >= MOST_WAITING:
-                self._done.append(Sent(letter, Answer(trouble="too many messages wait before it"), 0))
+            if self._over or len(self._waiting) >= MAX_WAITING:
+                self._done.append(Sent(message, Answer(trouble="too many messages are queued before it"), 0))
                 return
-            self._waiting.append(letter)
+            self._waiting.append(message)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="notify", daemon=True)
                 self._thread.start()
@@ -56,10 +56,10 @@ class DeliveryQueue:
             )
 
     def close(self) -> None:
-        """Give up what is on its way; it is told as such by ``taken``."""
+        """Give up what is on its way; ``taken`` reports it as given up."""
         with self._changed:
             self._over = True
-            self._done.extend(Sent(letter, Answer(trouble=GIVEN_UP), 0) for letter in self._waiting)
+            self._done.extend(Sent(message, Answer(trouble=GIVEN_UP), 0) for message in self._waiting)
             self._waiting.clear()
             self._changed.notify_all()
         self._sender.give_up()
@@ -72,9 +72,9 @@ class DeliveryQueue:
                 self._changed.wait_for(lambda: self._over or bool(self._waiting))
                 if self._over:
                     return
-                letter = self._waiting.popleft()
+                message = self._waiting.popleft()
                 self._under_way = True
-            sent = self._sender.send(letter)
+            sent = self._sender.send(message)
             with self._changed:
                 self._done.append(sent)
                 self._under_way = False

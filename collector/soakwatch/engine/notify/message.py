@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-MOST_ATTACHED = 10_000_000
+MAX_ATTACHED_BYTES = 10_000_000
 """Bytes: a larger report is not attached, a mail server would refuse it."""
 Kind = Literal["start", "failure", "more", "withdrawn", "end", "test"]
 Tone = Literal["info", "success", "warning", "failure"]
@@ -36,7 +36,7 @@ class Answer:
     """What a service is, and whether it took what was sent.
 
     ``service`` is the schema of its address ("" where nobody knows it), ``files`` whether it takes attachments,
-    ``trouble`` why it did not take the letter ("" if it did), ``again`` whether it may do so a moment later.
+    ``trouble`` why it did not accept the message ("" if it did), ``again`` whether it may do so a moment later.
     """
 
     service: str = ""
@@ -47,62 +47,62 @@ class Answer:
 
     def line(self) -> str:
         """One line of JSON."""
-        told = {
+        values = {
             "service": self.service,
             "files": self.files,
             "trouble": self.trouble,
             "again": self.again,
             "attached": self.attached,
         }
-        return json.dumps(told)
+        return json.dumps(values)
 
 
 def answer_of(line: str) -> Answer:
     """The inverse of ``Answer.line``. Raises ValueError for anything else."""
-    told = json.loads(line)
-    if not isinstance(told, dict):
+    values = json.loads(line)
+    if not isinstance(values, dict):
         raise ValueError("no answer")
     return Answer(
-        str(told.get("service", "")),
-        told.get("files") is True,
-        str(told.get("trouble", "")),
-        told.get("again") is True,
-        told.get("attached") is True,
+        str(values.get("service", "")),
+        values.get("files") is True,
+        str(values.get("trouble", "")),
+        values.get("again") is True,
+        values.get("attached") is True,
     )
 
 
-def order_line(to: str, letter: Message | None) -> str:
-    """What the process that sends is asked: to look at the address behind a reference, or to send a letter there."""
-    told: dict[str, str | None] = {"to": to}
-    if letter is not None:
-        told |= {
-            "title": letter.title,
-            "body": letter.body,
-            "tone": letter.tone,
-            "summary": letter.summary,
-            "report": None if letter.report is None else str(letter.report),
+def order_line(to: str, message: Message | None) -> str:
+    """What the process that sends is asked: to check the address behind a reference, or to send a message there."""
+    values: dict[str, str | None] = {"to": to}
+    if message is not None:
+        values |= {
+            "title": message.title,
+            "body": message.body,
+            "tone": message.tone,
+            "summary": message.summary,
+            "report": None if message.report is None else str(message.report),
         }
-    return json.dumps(told)
+    return json.dumps(values)
 
 
 def order_of(line: str) -> tuple[str, Message | None]:
-    """The inverse of ``order_line``, as far as what sends has to know a letter. Raises ValueError."""
-    told = json.loads(line)
-    if not isinstance(told, dict):
+    """The inverse of ``order_line``, as far as what sends has to know a message. Raises ValueError."""
+    values = json.loads(line)
+    if not isinstance(values, dict):
         raise ValueError("no order")
-    if "title" not in told:
-        return str(told["to"]), None
-    report = told["report"]
-    return str(told["to"]), Message(
+    if "title" not in values:
+        return str(values["to"]), None
+    report = values["report"]
+    return str(values["to"]), Message(
         "test",
-        str(told["title"]),
-        str(told["body"]),
-        _tone(told),
-        str(told["summary"]),
+        str(values["title"]),
+        str(values["body"]),
+        _tone(values),
+        str(values["summary"]),
         None if report is None else Path(str(report)),
     )
 
 
-def _tone(told: Mapping[str, object]) -> Tone:
+def _tone(values: Mapping[str, object]) -> Tone:
     tones: tuple[Tone, ...] = ("success", "warning", "failure")
-    return next((tone for tone in tones if tone == told["tone"]), "info")
+    return next((tone for tone in tones if tone == values["tone"]), "info")

@@ -6,7 +6,7 @@ import random
 
 from tests.collector.engine.notify.notify_kit import T0, finding
 
-from soakwatch.engine.notify.telling import MOST_SUMMARIES, PAUSE_NS, SENT, Telling
+from soakwatch.engine.notify.policy import MAX_SUMMARIES, PAUSE_NS, SENT, FailurePolicy
 from soakwatch.record.findings import identity_of
 from soakwatch_rules.rule import Event, Finding, Outcome
 
@@ -21,92 +21,92 @@ def told(what: str, at_ns: int, of: Finding | None = None) -> Event:
 
 def test_the_first_failure_is_told_at_once_and_once() -> None:
     """Warnings and passes are no failures; of several the earliest is the first."""
-    telling = Telling()
-    assert telling.hear([finding(outcome=Outcome.WARN), finding(outcome=Outcome.PASS)], T0) is None
+    policy = FailurePolicy()
+    assert policy.hear([finding(outcome=Outcome.WARN), finding(outcome=Outcome.PASS)], T0) is None
     late, early = finding(at_s=90), finding("hang", "", at_s=30)
-    news = telling.hear([late, early], T0)
+    news = policy.hear([late, early], T0)
     assert news is not None
     assert (news.kind, news.findings, news.standing) == ("failure", (early, late), 2)
-    assert telling.hear([late, early], T0 + 2 * PAUSE_NS) is None, "until it is sent nothing else is told"
-    telling.sent(T0, well=True)
-    assert telling.hear([late, early], T0 + 2 * PAUSE_NS) is None
+    assert policy.hear([late, early], T0 + 2 * PAUSE_NS) is None, "until it is sent nothing else is told"
+    policy.sent(T0, well=True)
+    assert policy.hear([late, early], T0 + 2 * PAUSE_NS) is None
 
 
 def test_later_failures_are_summed_up_after_a_pause() -> None:
     """One that came and went within the pause is no news."""
-    telling, first = Telling(), finding()
-    telling.hear([first], T0)
-    telling.sent(T0, well=True)
+    policy, first = FailurePolicy(), finding()
+    policy.hear([first], T0)
+    policy.sent(T0, well=True)
     others = [finding("hang", f"core={n}") for n in range(3)]
-    assert telling.hear([first, *others], T0 + MINUTE) is None
-    assert telling.hear([first, finding("gap", "x")], T0 + 2 * MINUTE) is None
-    news = telling.hear([first, *others], T0 + PAUSE_NS)
+    assert policy.hear([first, *others], T0 + MINUTE) is None
+    assert policy.hear([first, finding("gap", "x")], T0 + 2 * MINUTE) is None
+    news = policy.hear([first, *others], T0 + PAUSE_NS)
     assert news is not None
     assert (news.kind, len(news.findings), news.gone, news.standing) == ("more", 3, (), 4)
-    telling.sent(T0 + PAUSE_NS, well=True)
-    assert telling.hear([first, others[0]], T0 + PAUSE_NS + MINUTE) is None
-    news = telling.hear([first, others[0]], T0 + 2 * PAUSE_NS)
+    policy.sent(T0 + PAUSE_NS, well=True)
+    assert policy.hear([first, others[0]], T0 + PAUSE_NS + MINUTE) is None
+    news = policy.hear([first, others[0]], T0 + 2 * PAUSE_NS)
     assert news is not None
     assert (len(news.findings), len(news.gone)) == (0, 2)
 
 
 def test_a_first_failure_that_does_not_last_is_withdrawn_once() -> None:
     """At once; when it comes and goes again that is summed up."""
-    telling, first = Telling(), finding()
-    telling.hear([first], T0)
-    telling.sent(T0, well=True)
-    news = telling.hear([], T0 + MINUTE)
+    policy, first = FailurePolicy(), finding()
+    policy.hear([first], T0)
+    policy.sent(T0, well=True)
+    news = policy.hear([], T0 + MINUTE)
     assert news is not None
     assert (news.kind, news.standing) == ("withdrawn", 0)
     assert "process=bgpd" in news.gone[0]
-    telling.sent(T0 + MINUTE, well=True)
+    policy.sent(T0 + MINUTE, well=True)
     for minute in range(2, 30):
-        assert telling.hear([first] if minute % 2 else [], T0 + minute * MINUTE) is None
-    news = telling.hear([first], T0 + MINUTE + PAUSE_NS)
+        assert policy.hear([first] if minute % 2 else [], T0 + minute * MINUTE) is None
+    news = policy.hear([first], T0 + MINUTE + PAUSE_NS)
     assert news is not None
     assert (news.kind, news.findings) == ("more", (first,))
 
 
 def test_what_could_not_be_sent_is_told_again_later() -> None:
     """After a pause, as the first failure that it still is."""
-    telling, first = Telling(), finding()
-    assert telling.hear([first], T0) is not None
-    telling.sent(T0, well=False)
-    assert telling.hear([first], T0 + MINUTE) is None
-    news = telling.hear([first], T0 + PAUSE_NS)
+    policy, first = FailurePolicy(), finding()
+    assert policy.hear([first], T0) is not None
+    policy.sent(T0, well=False)
+    assert policy.hear([first], T0 + MINUTE) is None
+    news = policy.hear([first], T0 + PAUSE_NS)
     assert news is not None
     assert news.kind == "failure"
 
 
 def test_a_storm_of_days_is_a_bounded_number_of_messages() -> None:
     """Seventy-two hours of findings that come and go, looked at every minute."""
-    telling, chance = Telling(), random.Random(7)
+    policy, chance = FailurePolicy(), random.Random(7)
     kinds = []
     for minute in range(72 * 60):
         failing = [finding("hang", f"core={n}") for n in range(20) if chance.random() < 0.5]
-        news = telling.hear(failing, T0 + minute * MINUTE)
+        news = policy.hear(failing, T0 + minute * MINUTE)
         if news is not None:
             kinds.append((news.kind, news.last))
-            telling.sent(T0 + minute * MINUTE, well=True)
+            policy.sent(T0 + minute * MINUTE, well=True)
     assert kinds[0] == ("failure", False)
-    assert len(kinds) <= MOST_SUMMARIES + 2
+    assert len(kinds) <= MAX_SUMMARIES + 2
     assert kinds[-1] == ("more", True)
     assert [last for _, last in kinds].count(True) == 1
-    final = telling.hear([], T0 + 72 * 60 * MINUTE, final=True)
+    final = policy.hear([], T0 + 72 * 60 * MINUTE, final=True)
     assert final is not None, "the last word is told all the same"
 
 
 def test_an_earlier_life_of_the_monitor_is_remembered() -> None:
     """After a crash the first failure is not told twice; what came later is, after the pause."""
     first, other = finding(), finding("hang", "")
-    resumed = Telling([told("start", T0), told("failure", T0, first)])
+    resumed = FailurePolicy([told("start", T0), told("failure", T0, first)])
     assert resumed.hear([first], T0 + MINUTE) is None
     assert resumed.hear([first, other], T0 + MINUTE) is None
     news = resumed.hear([first, other], T0 + PAUSE_NS)
     assert news is not None
     assert (news.kind, news.findings) == ("more", (other,))
-    withdrawn = Telling([told("failure", T0, first), told("withdrawn", T0 + MINUTE)])
+    withdrawn = FailurePolicy([told("failure", T0, first), told("withdrawn", T0 + MINUTE)])
     assert withdrawn.hear([], T0 + 2 * MINUTE) is None
-    gone = Telling([told("failure", T0, first)]).hear([], T0 + MINUTE)
+    gone = FailurePolicy([told("failure", T0, first)]).hear([], T0 + MINUTE)
     assert gone is not None
     assert (gone.kind, gone.gone) == ("withdrawn", ("bgpd",))

@@ -9,50 +9,50 @@ from pathlib import Path
 from soakwatch.core.errors import PlanError
 from soakwatch.core.redaction import redaction_of
 from soakwatch.core.secrets import secret
-from soakwatch.engine.hooks.hooks import Hooks, Takes
-from soakwatch.engine.hooks.occasion import HookFailedError, Occasion
+from soakwatch.engine.hooks.hooks import Hooks, TakesEvidence
+from soakwatch.engine.hooks.trigger import HookFailedError, Trigger
 from soakwatch.plan import Plan
 from soakwatch.plan.hook import CapturePlan, WebhookPlan
 from soakwatch.record.queue import Notes
 
 
-def surroundings(plan: Plan, folder: Path) -> dict[str, str]:
+def base_environment(plan: Plan, folder: Path) -> dict[str, str]:
     """The variables that every script and hook finds: SOAKWATCH_NAME, the plan's, and SOAKWATCH_RUN, which every
     command, test and library takes for the run: its folder."""
     return {"SOAKWATCH_NAME": plan.name, "SOAKWATCH_RUN": str(folder.absolute())}
 
 
 def hooks_of(plan: Plan, folder: Path, notes: Notes, now_ns: Callable[[], int], known: Collection[str] = ()) -> Hooks:
-    """The hooks of a plan; ``known`` are the identities of findings that were told before."""
+    """The hooks of a plan; ``known`` are the identities of findings that set hooks off before."""
     redaction = redaction_of(plan.text)
-    capturing: Takes = _Nothing()
+    capturing: TakesEvidence = _NoCapture()
     if any(hook.capture is not None for hook in plan.hooks):
         from soakwatch.engine.hooks.capturing import Capturing  # SSH is not for a run that asks no device over it
 
         capturing = Capturing(plan, folder, notes, redaction)
-    around = surroundings(plan, folder)
+    around = base_environment(plan, folder)
     return Hooks(plan.hooks, plan.name, around, notes, capturing, redaction, now_ns, known)
 
 
 def check_outside(plan: Plan) -> None:
     """Raises PlanError with every program of scripts and hooks that is not there, and every secret of a webhook: what
-    is wrong is told now, and not in the night."""
+    is wrong is reported now, and not in the night."""
     problems = []
     for number, event in enumerate(plan.events, 1):
         if event.run:
-            problems += [f"events, number {number} ({event.kind}): {one}" for one in _missing(event.run)]
+            problems += [f"events, number {number} ({event.kind}): {wrong}" for wrong in _missing(event.run)]
     for number, hook in enumerate(plan.hooks, 1):
-        found = [] if hook.run is None else list(_missing(hook.run))
+        problems_of_hook = [] if hook.run is None else list(_missing(hook.run))
         if hook.webhook is not None:
-            found += _unusable(hook.webhook)
-        problems += [f"hooks, number {number}: {one}" for one in found]
+            problems_of_hook += _unusable(hook.webhook)
+        problems += [f"hooks, number {number}: {wrong}" for wrong in problems_of_hook]
     if problems:
         raise PlanError(*(f"{plan.origin}: {problem}" if plan.origin else problem for problem in problems))
 
 
 def _missing(words: tuple[str, ...]) -> Iterator[str]:
     if shutil.which(words[0]) is None:
-        yield f"run: there is no program {words[0]!r}: install it, or write its whole path"
+        yield f"run: program {words[0]!r} not found: install it, or write its full path"
 
 
 def _unusable(planned: WebhookPlan) -> Iterator[str]:
@@ -61,15 +61,15 @@ def _unusable(planned: WebhookPlan) -> Iterator[str]:
 
     try:
         address_of(planned)
-        for told in planned.headers.values():
-            secret(told)
+        for reference in planned.headers.values():
+            secret(reference)
         if planned.ca is not None:
             verifying(planned.ca)
     except PlanError as error:
         yield f"webhook: {error}"
 
 
-class _Nothing:
-    async def take(self, planned: CapturePlan, occasion: Occasion) -> list[str]:
+class _NoCapture:
+    async def take(self, planned: CapturePlan, trigger: Trigger) -> list[str]:
         """Not asked."""
-        raise HookFailedError(f"{occasion.about}: nothing is captured in this run ({len(planned.commands)} commands)")
+        raise HookFailedError(f"{trigger.about}: nothing is captured in this run ({len(planned.commands)} commands)")

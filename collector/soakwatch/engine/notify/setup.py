@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from soakwatch.core.errors import PlanError, RecordError
 from soakwatch.engine.notify.notifying import Notifying
+from soakwatch.engine.notify.policy import FAILED, SENT
 from soakwatch.engine.notify.sending import Sender
-from soakwatch.engine.notify.telling import FAILED, SENT
 from soakwatch.plan import Plan
 from soakwatch.plan.notify import NotifyPlan
 from soakwatch.record import RecordView
@@ -19,23 +19,23 @@ from soakwatch_rules.rule import Event
 
 
 def notifying_of(plan: Plan, folder: Path, start_ns: int, now_ns: Callable[[], int], *, resumed: bool) -> Notifying:
-    """The notifications of a plan; where the run goes on after a crash, what was told before is not told again."""
-    told = _told(folder) if resumed and plan.notify else ()
-    return Notifying(plan, folder, start_ns, now_ns, lambda: page_of(folder), told)
+    """The notifications of a plan; where the run goes on after a crash, what was sent before is not sent again."""
+    recorded = _recorded(folder) if resumed and plan.notify else ()
+    return Notifying(plan, folder, start_ns, now_ns, lambda: page_of(folder), recorded)
 
 
 def page_of(folder: Path) -> str:
-    """The address of a run's page, by itself or among all runs, without a word that lets anybody in; "" if none."""
+    """The address of a run's page, by itself or among all runs, without a token; "" if none."""
     from soakwatch.runs.catalog import ADDRESS_FILE
 
-    for place in (folder, folder.parent):
+    for location in (folder, folder.parent):
         with suppress(OSError, ValueError):
-            url = (place / ADDRESS_FILE).read_text(encoding="ascii").strip()
+            url = (location / ADDRESS_FILE).read_text(encoding="ascii").strip()
             return f"{url}/runs/{quote(folder.absolute().name)}/"
     return ""
 
 
-def looked_at(plan: Plan) -> tuple[str, ...]:
+def check_notifications(plan: Plan) -> tuple[str, ...]:
     """A line for each notification of a plan: what kind of service it goes to, on what. Nothing is sent.
 
     Raises PlanError with every one that cannot work: no secret, no address, a service that Apprise does not know.
@@ -43,15 +43,15 @@ def looked_at(plan: Plan) -> tuple[str, ...]:
     if not plan.notify:
         return ()
     with ThreadPoolExecutor(4) as crew:
-        answers = list(crew.map(lambda one: Sender(one.to).look(), plan.notify))
+        answers = list(crew.map(lambda planned: Sender(planned.to).check(), plan.notify))
     problems = [
         f"notify, number {number}: {answer.trouble}" for number, answer in enumerate(answers, 1) if answer.trouble
     ]
     if problems:
         raise PlanError(*(f"{plan.origin}: {problem}" if plan.origin else problem for problem in problems))
     return tuple(
-        f"notify: {one.to} by {answer.service} on {_listed(one.on)}{_attached(one, files=answer.files)}"
-        for one, answer in zip(plan.notify, answers, strict=True)
+        f"notify: {planned.to} by {answer.service} on {_listed(planned.on)}{_attached(planned, files=answer.files)}"
+        for planned, answer in zip(plan.notify, answers, strict=True)
     )
 
 
@@ -67,7 +67,7 @@ def _listed(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def _told(folder: Path) -> tuple[Event, ...]:
+def _recorded(folder: Path) -> tuple[Event, ...]:
     try:
         with RecordView.open(folder) as view:
             return tuple(stored.event for stored in view.events() if stored.event.kind in {SENT, FAILED})

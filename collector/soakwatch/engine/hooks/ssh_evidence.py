@@ -1,4 +1,4 @@
-"""Evidence of a device over SSH, on a connection of its own: the looks at the device do not wait for it."""
+"""Evidence of a device over SSH, on a connection of its own: polls of the device do not wait for it."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ import asyncssh
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.units import show_seconds
-from soakwatch.engine.hooks.evidence import MOST_OUTPUT, Found
-from soakwatch.engine.hooks.occasion import HookFailedError
+from soakwatch.engine.hooks.evidence import MAX_OUTPUT, FoundFile
+from soakwatch.engine.hooks.trigger import HookFailedError
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.transport.ssh.access import Access
 from soakwatch.sources.transport.ssh.connection import SshLine
 from soakwatch.sources.transport.ssh.errors import printable
 
 FILES_S = 60.0
-"""How long a file may take, and a look at which there are."""
+"""How long a file may take, and the list of files."""
 AUTO, LINUX = "auto", "linux"
 _CHUNK = 1 << 16
-_SAID = 4096
-_MOST_FOUND = 1000
+_MAX_RECOGNISED = 4096
+_MAX_FOUND = 1000
 
 
-class There:
-    """See Place. ``system`` is linux, the driver of a network CLI, or auto where the device has to say it; ``enable``
-    refers to the password that a CLI may ask for."""
+class SshHost:
+    """A device over SSH. ``system`` is linux, the driver of a network CLI, or auto where the device has to say it;
+    ``enable`` refers to the password that a CLI may ask for."""
 
     def __init__(self, line: SshLine, system: str = AUTO, enable: str | None = None) -> None:
         self._line, self._enable = line, enable
@@ -44,32 +44,32 @@ class There:
             if self._driver:
                 return await self._at_the_prompt(command, timeout_s)
             async with asyncio.timeout(timeout_s):
-                said, trouble = await self._executed(command)
+                output, trouble = await self._executed(command)
             if self._unknown:
                 self._unknown = False
-                self._driver = await asyncio.to_thread(_recognised, self._line, said)
-            return await self._at_the_prompt(command, timeout_s) if self._driver else (said, trouble)
+                self._driver = await asyncio.to_thread(_recognised, self._line, output)
+            return await self._at_the_prompt(command, timeout_s) if self._driver else (output, trouble)
         except TimeoutError:
             self._line.drop()
             raise HookFailedError(f"{self.name} did not end {command!r} within {show_seconds(timeout_s)}") from None
         except (OSError, asyncssh.Error, SourceError, PlanError) as error:
             raise self._failed(error) from None
 
-    async def find(self, pattern: str) -> Sequence[Found]:
+    async def find(self, pattern: str) -> Sequence[FoundFile]:
         """Plain files only."""
         try:
             async with asyncio.timeout(FILES_S), (await self._line.connection()).start_sftp_client() as sftp:
-                found = []
-                for name in (await sftp.glob_sftpname(pattern))[:_MOST_FOUND]:
+                files = []
+                for name in (await sftp.glob_sftpname(pattern))[:_MAX_FOUND]:
                     path = (
                         name.filename.decode("utf-8", "surrogateescape")
                         if isinstance(name.filename, bytes)
                         else (name.filename or "")
                     )
-                    told = name.attrs if name.attrs.permissions is not None else await sftp.stat(path)
-                    if told.permissions is not None and stat.S_ISREG(told.permissions):
-                        found.append(Found(path, told.size or 0, float(told.mtime or 0)))
-                return found
+                    attributes = name.attrs if name.attrs.permissions is not None else await sftp.stat(path)
+                    if attributes.permissions is not None and stat.S_ISREG(attributes.permissions):
+                        files.append(FoundFile(path, attributes.size or 0, float(attributes.mtime or 0)))
+                return files
         except asyncssh.SFTPNoSuchFile:
             return []
         except TimeoutError:
@@ -100,8 +100,8 @@ class There:
         try:
             while chunk := await process.stdout.read(_CHUNK):
                 gathered += chunk
-                if len(gathered) > MOST_OUTPUT:
-                    trouble = f"it said more than {MOST_OUTPUT >> 20} MiB: the rest is left out"
+                if len(gathered) > MAX_OUTPUT:
+                    trouble = f"output over {MAX_OUTPUT >> 20} MiB: the rest is cut off"
                     break
             else:
                 await process.wait()
@@ -109,7 +109,7 @@ class There:
                     trouble = f"exit code {process.exit_status}"
         finally:
             process.close()
-        return bytes(gathered[:MOST_OUTPUT]), trouble
+        return bytes(gathered[:MAX_OUTPUT]), trouble
 
     async def _at_the_prompt(self, command: str, timeout_s: float) -> tuple[bytes, str]:
         from soakwatch.sources.transport.network_cli.exec_session import ExecSession
@@ -119,9 +119,9 @@ class There:
         dialect = ANY if self._driver == AUTO else platform(self._driver).dialect
         session: Session
         if dialect.way == "exec":
-            session = ExecSession(self._line, dialect, MOST_OUTPUT)
+            session = ExecSession(self._line, dialect, MAX_OUTPUT)
         else:
-            session = PromptSession(self._line, dialect, self._enable, MOST_OUTPUT)
+            session = PromptSession(self._line, dialect, self._enable, MAX_OUTPUT)
         deadline = asyncio.get_running_loop().time() + timeout_s
         try:
             await session.open(deadline)
@@ -141,22 +141,24 @@ class There:
         return HookFailedError(f"{what}{self._line.failed(error)}")
 
 
-def _recognised(line: SshLine, said: bytes) -> str:
+def _recognised(line: SshLine, output: bytes) -> str:
     """The driver of a network system that was asked as if it were a shell, ``auto`` for one that nobody knows; "" for a
     shell."""
     from soakwatch.sources.transport.network_cli.source import recognised  # its parsers are many
 
-    if len(said) > _SAID:
+    if len(output) > _MAX_RECOGNISED:
         return ""
-    return recognised(line.server_version, line.banner, said.decode("utf-8", "replace")) or ""
+    return recognised(line.server_version, line.banner, output.decode("utf-8", "replace")) or ""
 
 
 @asynccontextmanager
-async def there(access: Access, folder: Path, system: str = AUTO, enable: str | None = None) -> AsyncIterator[There]:
+async def ssh_host(
+    access: Access, folder: Path, system: str = AUTO, enable: str | None = None
+) -> AsyncIterator[SshHost]:
     """A device, connected. Raises HookFailedError."""
     async with SshLine(access, folder) as line:
         try:
             await line.connection()
         except (SourceError, PlanError) as error:
             raise HookFailedError(str(error)) from None
-        yield There(line, system, enable)
+        yield SshHost(line, system, enable)

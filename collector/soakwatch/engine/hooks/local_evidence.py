@@ -13,23 +13,23 @@ from pathlib import Path
 
 from soakwatch.core.redaction import Redaction
 from soakwatch.core.run_command import run_command
-from soakwatch.engine.hooks.evidence import MOST_OUTPUT, Found
-from soakwatch.engine.hooks.occasion import HookFailedError
+from soakwatch.engine.hooks.evidence import MAX_OUTPUT, FoundFile
+from soakwatch.engine.hooks.trigger import HookFailedError
 
-_MOST_FOUND = 1000
+_MAX_FOUND = 1000
 
 
-class Here:
-    """See Place."""
+class LocalHost:
+    """See EvidenceSource."""
 
     name = "this machine"
 
     async def run(self, command: str, timeout_s: float) -> tuple[bytes, str]:
         """By ``sh``, as a device would."""
-        said = await run_command(["sh", "-c", command], {}, timeout_s, asyncio.Event(), Redaction(), MOST_OUTPUT)
-        return said.output, said.failure
+        result = await run_command(["sh", "-c", command], {}, timeout_s, asyncio.Event(), Redaction(), MAX_OUTPUT)
+        return result.output, result.failure
 
-    async def find(self, pattern: str) -> Sequence[Found]:
+    async def find(self, pattern: str) -> Sequence[FoundFile]:
         """Plain files only."""
         return await asyncio.to_thread(_find, pattern)
 
@@ -43,16 +43,16 @@ class Here:
             ) from None
 
 
-def _find(pattern: str) -> list[Found]:
-    found = []
-    for path in islice(glob.iglob(pattern), _MOST_FOUND):
+def _find(pattern: str) -> list[FoundFile]:
+    files = []
+    for path in islice(glob.iglob(pattern), _MAX_FOUND):
         try:
-            told = Path(path).stat()
+            status = Path(path).stat()
         except OSError:
             continue  # gone meanwhile
-        if stat.S_ISREG(told.st_mode):
-            found.append(Found(path, told.st_size, told.st_mtime))
-    return found
+        if stat.S_ISREG(status.st_mode):
+            files.append(FoundFile(path, status.st_size, status.st_mtime))
+    return files
 
 
 def _read(path: str, most: int) -> bytes:
@@ -62,6 +62,6 @@ def _read(path: str, most: int) -> bytes:
 
 
 @asynccontextmanager
-async def here() -> AsyncIterator[Here]:
+async def local_host() -> AsyncIterator[LocalHost]:
     """This machine."""
-    yield Here()
+    yield LocalHost()

@@ -1,4 +1,4 @@
-"""What sets a hook off, and what is told of it: as variables for a command, as JSON for a webhook."""
+"""What sets a hook off, and how it is described: as variables for a command, as JSON for a webhook."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from soakwatch.report.json import Json, finding_document
 from soakwatch_rules.rule import Finding, Outcome
 
 HELD_BACK = "held-back"
-_LONGEST = 2000  # of a value in the environment
+_MAX_VALUE_LENGTH = 2000  # of a value in the environment
 
 
 class HookFailedError(Exception):
@@ -19,10 +19,10 @@ class HookFailedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Occasion:
+class Trigger:
     """Why a hook is set off: ``on`` is fail, warn, start, end, or held-back for those that came too often.
 
-    ``held`` tells then how many findings of each rule were not told one by one. ``serial`` numbers those of a run.
+    ``held`` counts then the findings of each rule that were not reported one by one. ``serial`` numbers those of a run.
     """
 
     on: str
@@ -53,9 +53,9 @@ class Occasion:
 
     def environment(self) -> dict[str, str]:
         """The variables in which a command finds it; nothing is ever put into its words."""
-        told = {"SOAKWATCH_ON": self.on, "SOAKWATCH_NAME": self.run}
+        variables = {"SOAKWATCH_ON": self.on, "SOAKWATCH_NAME": self.run}
         if self.finding is not None:
-            told |= {
+            variables |= {
                 "SOAKWATCH_RULE": self.finding.rule,
                 "SOAKWATCH_TARGET": self.finding.target,
                 "SOAKWATCH_METRIC": self.finding.metric,
@@ -64,32 +64,36 @@ class Occasion:
                 "SOAKWATCH_REASON": self.finding.reason,
             }
         if self.verdict is not None:
-            told |= {"SOAKWATCH_OUTCOME": self.verdict.outcome.value, "SOAKWATCH_REASON": self.verdict.reason}
+            variables |= {"SOAKWATCH_OUTCOME": self.verdict.outcome.value, "SOAKWATCH_REASON": self.verdict.reason}
         if self.held:
-            told |= {"SOAKWATCH_HELD_BACK": str(sum(self.held.values())), "SOAKWATCH_REASON": _held(self.held)}
-        return {name: _variable(text) for name, text in told.items()}
+            variables |= {"SOAKWATCH_HELD_BACK": str(sum(self.held.values())), "SOAKWATCH_REASON": _held(self.held)}
+        return {name: _variable(text) for name, text in variables.items()}
 
     def document(self) -> dict[str, Json]:
         """What is posted: ``event`` and ``run``, and beside them a finding's keys, as in verdict.json."""
-        told: dict[str, Json] = {"event": "finding" if self.finding is not None else self.on, "run": self.run}
+        document: dict[str, Json] = {"event": "finding" if self.finding is not None else self.on, "run": self.run}
         if self.finding is not None:
-            told |= finding_document(self.finding)
+            document |= finding_document(self.finding)
         if self.verdict is not None:
             counts = {outcome.value: sum(f.outcome is outcome for f in self.verdict.findings) for outcome in Outcome}
-            told |= {
+            document |= {
                 "verdict": self.verdict.outcome.value,
                 "reason": self.verdict.reason,
                 "findings": dict[str, Json](counts),
             }
         if self.held:
-            told |= {"count": sum(self.held.values()), "rules": dict[str, Json](self.held), "reason": _held(self.held)}
-        return told
+            document |= {
+                "count": sum(self.held.values()),
+                "rules": dict[str, Json](self.held),
+                "reason": _held(self.held),
+            }
+        return document
 
 
 def _held(held: Mapping[str, int]) -> str:
     rules = ", ".join(f"{rule} ({count})" for rule, count in sorted(held.items()))
-    return f"{sum(held.values())} more findings came than are told one by one: {rules}"
+    return f"{sum(held.values())} findings over the limit, not reported one by one: {rules}"
 
 
 def _variable(text: str) -> str:
-    return text.replace("\0", " ").encode("utf-8", "backslashreplace").decode()[:_LONGEST]
+    return text.replace("\0", " ").encode("utf-8", "backslashreplace").decode()[:_MAX_VALUE_LENGTH]

@@ -1,0 +1,44 @@
+"""The events of a run as its record gets them, from whoever reports them: pollers, people, hooks, other programs."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from soakwatch.engine.run_record import RunRecord
+from soakwatch.record import StoredEvent
+from soakwatch.runs.watching import event_words, worth_showing
+
+MAX_SHOWN = 5
+
+
+class EventFeed:
+    """Reads every event of a record once; those from before ``start`` are old: an earlier monitor acted on them."""
+
+    def __init__(self, out: RunRecord) -> None:
+        self._out = out
+        self._newest_old = self._newest = 0  # numbers of events
+        self._shown: deque[str] = deque(maxlen=MAX_SHOWN)  # of a storm of days only the newest are shown
+
+    async def start(self) -> None:
+        """What is in the record now is old. Raises RecordError."""
+        old = await self._out.queue.call(self._out.record.events_after, 0)
+        self._newest_old = max((stored.id for stored in old), default=0)
+
+    def is_new(self, stored: StoredEvent) -> bool:
+        """Whether it came after ``start``."""
+        return stored.id > self._newest_old
+
+    async def read(self) -> Sequence[StoredEvent]:
+        """The events since the last call, old ones included. Raises RecordError."""
+        events = await self._out.queue.call(self._out.record.events_after, self._newest)
+        for stored in events:
+            self._newest = stored.id
+            if worth_showing(stored):
+                self._shown.appendleft(event_words(stored))
+        return events
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The newest events in words, newest first."""
+        return tuple(self._shown)

@@ -1,0 +1,75 @@
+"""Live judging of a run: when it is asked, what the record gets of it, and whether a failure ends the run."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+from soakwatch.engine.context import RunContext
+from soakwatch.engine.run_record import RunRecord
+from soakwatch.judge.live.client import LiveJudge
+from soakwatch.judge.live.waking import Waking
+from soakwatch.judge.rates import META, Rate, look_text
+from soakwatch.record import RecordFullError
+from soakwatch_agent.sample import Poll
+from soakwatch_rules.rule import Finding
+
+
+class LiveJudging:
+    """The live judge of one run; it is woken by polls and events that matter, and asked once a minute otherwise."""
+
+    def __init__(self, context: RunContext, out: RunRecord, now_ns: Callable[[], int]) -> None:
+        self._out = out
+        self._stops = context.stop_on_fail or bool(context.stop_rules)
+        rules = None if context.stop_on_fail else context.stop_rules
+        self._judge = LiveJudge(context.folder, now_ns, confirm=self._stops, rules=rules)
+        self._waking = Waking()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The findings so far, worst first."""
+        return self._judge.findings
+
+    @property
+    def rates(self) -> tuple[Rate, ...]:
+        """How fast things grow so far."""
+        return self._judge.rates
+
+    @property
+    def judged_ns(self) -> int | None:
+        """When the run was judged last; None before the first time."""
+        return self._judge.judged_ns
+
+    @property
+    def ends_the_run(self) -> bool:
+        """Whether a failure on which the run is to stop is confirmed."""
+        return self._stops and self._judge.confirmed
+
+    def saw(self, poll: Poll) -> None:
+        """A poll of any source; where it shows something that matters, ``wake`` is due."""
+        self._waking.saw(poll)
+
+    def wake(self, *, only_for_polls: bool = False) -> None:
+        """Judge soon; ``only_for_polls`` if a poll since the last call showed something that matters."""
+        if not only_for_polls or self._waking.taken():
+            self._judge.wake()
+
+    async def judge_when_due(self) -> int | None:
+        """Judge if it is time; the time of the judging if there are new findings."""
+        return self._judge.judged_ns if await self._judge.judge_when_due() else None
+
+    async def record(self, judged_ns: int) -> None:
+        """Write the findings where they changed, and the rates; a full disk leaves that to the next judging."""
+        call, record = self._out.queue.call, self._out.record
+        if self._judge.unrecorded:
+            with contextlib.suppress(RecordFullError):  # the queue warns of it
+                await call(record.put_findings, self._judge.findings, live=True, judged_ns=judged_ns)
+                self._judge.recorded()
+        newest = self._judge.look
+        if newest is not None:
+            with contextlib.suppress(RecordFullError):
+                await call(record.set_meta, META, look_text(newest))
+
+    async def close(self) -> None:
+        """End its process."""
+        await self._judge.close()

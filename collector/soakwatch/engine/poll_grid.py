@@ -1,0 +1,57 @@
+"""The due times of one source, and the account of those that nobody could keep."""
+
+from __future__ import annotations
+
+from soakwatch.sources.abc import Timing
+from soakwatch_agent.sample import NOTHING, Poll, PollOutcome
+
+
+class PollGrid:
+    """Due times ``anchor_ns + k * interval_ns`` of a source, each of which is polled or lost exactly once.
+
+    ``busy_until_ns`` is when the last poll ended: due times before it were overrun, not missed by a late monitor.
+    """
+
+    def __init__(self, source: int, when: Timing) -> None:
+        self._source, self._when = source, when
+        self._last = -1  # the newest due time that is accounted for, as a number
+        self.busy_until_ns = when.anchor_ns
+
+    def due_ns(self, time_ns: int) -> int:
+        """The due time that a moment belongs to: the last one that is not after it."""
+        return self._due_ns(self._number(time_ns))
+
+    def next_ns(self, time_ns: int) -> int:
+        """The first due time after a moment."""
+        return self._due_ns(self._number(time_ns) + 1)
+
+    def advance(self, now_ns: int) -> tuple[int | None, list[Poll]]:
+        """The due time that is to be polled at ``now_ns`` (None if that was done), and the lost ones before it."""
+        number = self._number(now_ns)
+        if number <= self._last:
+            return None, []
+        lost = self._lost_before(number)
+        self._last = number
+        return self._due_ns(number), lost
+
+    def close(self, end_ns: int) -> list[Poll]:
+        """The due times before ``end_ns`` that were never polled, at the end of a run."""
+        after = self._number(end_ns - 1) + 1
+        lost = self._lost_before(after)
+        self._last = max(self._last, after - 1)
+        return lost
+
+    def _number(self, time_ns: int) -> int:
+        return (time_ns - self._when.anchor_ns) // self._when.interval_ns
+
+    def _due_ns(self, number: int) -> int:
+        return self._when.anchor_ns + number * self._when.interval_ns
+
+    def _lost_before(self, number: int) -> list[Poll]:
+        return [self._lost(self._due_ns(between)) for between in range(self._last + 1, number)]
+
+    def _lost(self, due_ns: int) -> Poll:
+        overrun = due_ns < self.busy_until_ns
+        outcome = PollOutcome.OVERRUN if overrun else PollOutcome.MISSED
+        reason = "previous poll still running" if overrun else "the monitor was late"
+        return Poll(self._source, due_ns, due_ns, 0, outcome, reason, NOTHING)

@@ -1,0 +1,50 @@
+"""The record of a run that goes on, with the queue of its polls and the notes that scripts and hooks write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from soakwatch.record import Record
+from soakwatch.record.queue import Committer, Notes
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """One record and what writes into it; everything is done in the record's thread, by ``queue.call``."""
+
+    record: Record
+    queue: Committer
+    notes: Notes
+
+
+def run_record(record: Record, now_ns: Callable[[], int], *, threaded: bool) -> RunRecord:
+    """A record that is open for writing, with its queue and notes."""
+    queue = Committer(record, now_ns, threaded=threaded)
+    return RunRecord(record, queue, Notes(record, queue))
+
+
+class Heartbeat:
+    """Keeps in the record how long the monitor has run since it was (re)started: a sign of life costs a commit."""
+
+    EVERY_NS = 10_000_000_000
+
+    def __init__(self, out: RunRecord, now_ns: Callable[[], int]) -> None:
+        self._out, self._now_ns = out, now_ns
+        self._last_ns = 0
+
+    async def start(self) -> None:
+        """The monitor starts now. Raises RecordError."""
+        self._last_ns = self._now_ns()
+        await self._out.queue.call(self._out.record.begin_span, self._last_ns)
+
+    @property
+    def due(self) -> bool:
+        """Whether the last sign of life is too old."""
+        return self._now_ns() - self._last_ns >= self.EVERY_NS
+
+    async def beat(self, now_ns: int) -> None:
+        """The monitor runs at this time; a start after the planned end has no length. Raises RecordError."""
+        if now_ns > self._last_ns:
+            self._last_ns = now_ns
+            await self._out.queue.call(self._out.record.heartbeat, now_ns)
