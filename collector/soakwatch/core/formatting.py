@@ -101,7 +101,7 @@ def quantity(value: float | None, unit: str) -> str:
     >>> quantity(20 * 2**20, "By"), quantity(0.053, "1"), quantity(0.25, "s"), quantity(3, "{restart}")
     ('20 MiB', '5.3 %', '250 ms', '3 restarts')
     >>> quantity(0, "{restart}"), quantity(7000, "s"), quantity(0.4, "s/s"), quantity(None, "By")
-    ('0 restarts', '1 h 56 min', '40 % of a core', 'not known')
+    ('0 restarts', '1 h 57 min', '40 % of a core', 'not known')
     """
     if value is None or not math.isfinite(value):
         return UNKNOWN

@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import Self
 
 from soakwatch.plan.web import WebPlan
-from soakwatch.web.place import place_of
-from soakwatch.web.serving import OneRun, serve
+from soakwatch.web.listener import place_of
+from soakwatch.web.server import OneRun, serve
 
 
 class ServedRun:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.core.last_words import last_words
+from soakwatch.core.stderr_tail import last_line
 from soakwatch.record import RecordView
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.loads.command.tick import parse_tick
@@ -192,7 +192,7 @@ def test_lines_of_any_kind_are_harmless() -> None:
     assert parse_tick('{"load.requests": ' + "[" * 60_000, 1)[1]
     assert parse_tick('{"load.requests": ' + "9" * 400 + "}", 1)[1]
     for _ in range(300):
-        last_words(dice.randbytes(200), {})
+        last_line(dice.randbytes(200), {})
 
 
 def test_a_run_has_the_figures_of_its_command(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
-from soakwatch.core.last_words import KEPT_BYTES, last_words
+from soakwatch.core.stderr_tail import MAX_BYTES, last_line
 from soakwatch.sources.abc import SourceError
 
 LINE_BYTES = 65_536
@@ -39,7 +39,7 @@ class Child:
         if not silent and time.monotonic() < self._ended_at + _LEFT_OPEN_S:
             return None
         how = f"was stopped by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        output = last_words(self._errors)
+        output = last_line(self._errors)
         return f"the command {how}" + (f": {output}" if output else "")
 
     async def end(self, how: signal.Signals) -> None:
@@ -87,7 +87,7 @@ class Child:
         errors = self._process.stderr
         assert errors is not None
         while data := await errors.read(LINE_BYTES):
-            self._errors = (self._errors + data)[-KEPT_BYTES:]
+            self._errors = (self._errors + data)[-MAX_BYTES:]
 
 
 async def begin(words: Sequence[str], environment: Mapping[str, str], heard: Callable[[bytes | None], None]) -> Child:
