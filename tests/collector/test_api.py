@@ -146,7 +146,7 @@ def test_bad_input_is_one_value_error(times: list[object] | None, values: list[o
         ({"rule": "reboot"}, "say which with metric="),
         ({"rule": "reboot", "metric": "process.threads"}, "reboot does not read process.threads"),
         ({"metric": "process.thread"}, "did you mean 'process.threads'?"),
-        ({"metric": "process.threads", "unit": "MB"}, "the unit MB is none of {thread}"),
+        ({"metric": "process.threads", "unit": "MB"}, "the unit MB does not fit {thread}"),
         ({"growth": "sideways"}, "is no direction"),
         ({"parameters": {"tolerence": 1}}, "unknown parameter 'tolerence' of memory_growth; did you mean 'tolerance'?"),
         ({"parameters": {"tolerance": "much"}}, "write 5%"),

@@ -60,16 +60,16 @@ def test_columns_are_mapped(soakwatch: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["data.csv"], "no rule knows heap (MB): name one, such as --rule growth, or map them with --map"),
+        (["data.csv"], "no rule judges heap (MB): name one, such as --rule growth, or map them with --map"),
         (["data.csv", "--rule", "reboot"], "data.csv: reboot judges system.boot.id"),
         (["data.csv", "--rule", "memory_grow"], "unknown rule 'memory_grow'; did you mean 'memory_growth'?"),
         (["data.csv", "--time", "tome"], "data.csv: --time: there is no column 'tome'; did you mean 'time'?"),
         (["data.csv", "--unit", "heap"], "--unit heap: write COLUMN=…"),
-        (["data.csv", "--start", "noon"], "--start noon is no time"),
+        (["data.csv", "--start", "noon"], "--start noon is not a time"),
         (["data.csv", "--delimiter", "ab"], "--delimiter 'ab' is not one character"),
         (["none.csv"], "none.csv: no such file"),
         (["none"], "none is not a run"),
-        (["bad.csv"], "bad.csv: column heap: more than half of its cells are no numbers (line 3: 'x', line 4: 'y')"),
+        (["bad.csv"], "bad.csv: column heap: more than half of its cells are not numbers (line 3: 'x', line 4: 'y')"),
     ],
 )
 def test_errors_are_one_sentence(soakwatch: Command, tmp_path: Path, words: list[str], sentence: str) -> None:

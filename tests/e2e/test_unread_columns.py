@@ -117,7 +117,7 @@ def test_a_named_rule_judges_a_column_that_has_its_unit(tmp_path: Path) -> None:
 
 def test_what_the_named_rule_says_is_the_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert judged(tmp_path, {"cpu": lambda _: 100.0}, "--rule", "cpu_spike")[0] == 3
-    assert "no rule knows" not in capsys.readouterr().out
+    assert "no rule judges" not in capsys.readouterr().out
 
 
 def test_readings_that_cannot_be_are_named_in_the_verdict(tmp_path: Path, cpu: Column) -> None:
@@ -131,5 +131,5 @@ def test_readings_that_cannot_be_are_named_in_the_verdict(tmp_path: Path, cpu: C
     code, told = judged(tmp_path, {"cpu": cpu, "memory_percent": many})
     assert (code, told["verdict"]) == (3, "inconclusive")
     (named,) = [f for f in told["findings"] if f["object"] == "column memory_percent"]
-    assert "120 readings that cannot be" in named["reason"]
+    assert "120 readings out of range: dropped" in named["reason"]
     assert "--skip 'memory_percent'" in named["settle"]
