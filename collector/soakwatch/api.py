@@ -36,7 +36,7 @@ from soakwatch.core.registry import rule_class, rules
 from soakwatch.core.suggest import hint
 from soakwatch.importing.command_line import options_of
 from soakwatch.importing.files import import_files, stem_of
-from soakwatch.importing.judged import growth_of, told_of_rules
+from soakwatch.importing.judged import growth_of, notes_on_rules
 from soakwatch.importing.possible import possible
 from soakwatch.integrations.attach import attach
 from soakwatch.judge.baseline import baseline_of
@@ -207,7 +207,7 @@ def judge_csv(
     with tempfile.TemporaryDirectory(prefix="soakwatch-judge-") as folder:
         run = Path(folder) / "run"
         made = import_files([str(path)], run, stem_of(str(path)), options_of(given, growth_of(names)))
-        for note in (*made.notes, *told_of_rules(str(path), made.series, names)):
+        for note in (*made.notes, *notes_on_rules(str(path), made.series, names)):
             if told is None:
                 warnings.warn(note, stacklevel=2)
             else:

@@ -31,8 +31,7 @@ from tests.browser.tab import open_tab
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import RecordView
 from soakwatch.testing.served import serve_run
-from soakwatch.web.access import Token
-from soakwatch.web.passes import one_time_code
+from soakwatch.web.access import Token, one_time_code
 
 CHROMIUM = "/usr/bin/chromium"
 TARGET_PAINT_MS, TARGET_ZOOM_MS = 2000.0, 300.0

@@ -16,8 +16,7 @@ from soakwatch.engine.finish import conclude
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record, RecordView
 from soakwatch.testing.served import ServedRun, serve_run
-from soakwatch.web.access import Token
-from soakwatch.web.passes import derived, one_time_code
+from soakwatch.web.access import Token, derived, one_time_code
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample, object_text
 from soakwatch_rules.rule import Event, Finding, Forecast, Outcome, Window
 

@@ -14,10 +14,9 @@ from tests.browser.tab import Tab, luminance
 
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record
-from soakwatch.web.access import Token
-from soakwatch.web.folder import Folder
-from soakwatch.web.passes import derived, one_time_code
-from soakwatch.web.serving import serve
+from soakwatch.web.access import Token, derived, one_time_code
+from soakwatch.web.run_folder import RunFolder
+from soakwatch.web.server import serve
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.rule import Finding, Outcome, Window
 
@@ -70,7 +69,7 @@ def runs(tmp_path: Path) -> Path:
 @pytest.fixture
 def links(runs: Path) -> Iterator[Links]:
     """Links into the page of that folder: one that acts, one that looks."""
-    with serve(WebPlan("127.0.0.1:0"), TOKEN, Folder(runs)) as served:
+    with serve(WebPlan("127.0.0.1:0"), TOKEN, RunFolder(runs)) as served:
         yield (
             f"{served.url}/enter/{one_time_code(TOKEN, time.time() + 600)}",
             f"{served.url}/view/{derived(TOKEN, 'view')}",
@@ -166,7 +165,7 @@ def test_deleting_asks_for_the_name(page: Tab, runs: Path) -> None:
     page.page.locator("#rows tr", has_text="b-fail").get_by_role("button").last.click()
     page.page.locator("#delete-name").fill("b-fail")
     page.page.keyboard.press("Enter")
-    page.page.locator("#count", has_text="b-fail is deleted").wait_for()
+    page.page.locator("#count", has_text="b-fail was deleted").wait_for()
     assert sorted(one.name for one in runs.iterdir() if one.is_dir()) == ["a-pass", "c-pass", "d-hostile"]
     assert sorted(order(page)) == ["a-pass", "c-pass", "d-hostile"]
 

@@ -217,7 +217,7 @@ def test_a_table_is_judged(tmp_path: Path) -> None:
 
 def test_a_bad_table_is_a_value_error(tmp_path: Path) -> None:
     """Files, options and rules that are wrong."""
-    with pytest.raises(ValueError, match="there is no such file"):
+    with pytest.raises(ValueError, match="no such file"):
         judge_csv(tmp_path / "none.csv")
     with pytest.raises(ValueError, match="did you mean"):
         judge_csv(table(tmp_path), "memory_grow")
@@ -228,7 +228,7 @@ def test_a_bad_table_is_a_value_error(tmp_path: Path) -> None:
 def test_a_record_is_opened(tmp_path: Path) -> None:
     """By folder; its series are arrays."""
     from soakwatch.importing.files import import_files
-    from soakwatch.importing.options import ImportOptions
+    from soakwatch.importing.timeline import ImportOptions
 
     import_files([str(table(tmp_path))], tmp_path / "runs" / "a", "a", ImportOptions())
     for name in (str(tmp_path / "runs" / "a"), "a", "last"):

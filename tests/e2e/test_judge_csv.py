@@ -29,7 +29,7 @@ def test_a_table_is_judged_in_one_command(soakwatch: Command, tmp_path: Path) ->
     assert done.returncode == 1, done.stdout + done.stderr
     assert "FAIL  data" in done.stdout
     assert "imported.heap" in done.stdout
-    assert "note: left out, for it is text: note" in done.stderr
+    assert "not imported because it is text: note" in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data.csv"]
     (tmp_path / "flat.csv").write_text(leak(0.0), encoding="utf-8")
     assert soakwatch("judge", "flat.csv", "--rule", "memory_growth").returncode == 0
@@ -66,8 +66,8 @@ def test_columns_are_mapped(soakwatch: Command, tmp_path: Path) -> None:
         (["data.csv", "--time", "tome"], "data.csv: --time: there is no column 'tome'; did you mean 'time'?"),
         (["data.csv", "--unit", "heap"], "--unit heap: write COLUMN=…"),
         (["data.csv", "--start", "noon"], "--start noon is no time"),
-        (["data.csv", "--delimiter", "ab"], "--delimiter 'ab' is not one sign"),
-        (["none.csv"], "none.csv: there is no such file"),
+        (["data.csv", "--delimiter", "ab"], "--delimiter 'ab' is not one character"),
+        (["none.csv"], "none.csv: no such file"),
         (["none"], "none is not a run"),
         (["bad.csv"], "bad.csv: column heap: more than half of its cells are no numbers (line 3: 'x', line 4: 'y')"),
     ],

@@ -119,7 +119,7 @@ def test_the_figures_of_the_load_come_first(runs: dict[str, Path], tmp_path: Pat
     named = [word for n in range(5) for word in ("--against", str(runs[f"old{n}"]))]
     code, text = command("judge", str(runs["slower"]), *named)
     assert code == 1
-    rows = text[text.index("Beside earlier runs") :].splitlines()[2:]
+    rows = text[text.index("Compared with earlier runs") :].splitlines()[2:]
     assert rows[0].startswith("fw load.rx.packets")
     assert "M packets/s" in rows[0]
     assert "✗ fail (p = " in rows[0]

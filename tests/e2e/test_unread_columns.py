@@ -73,7 +73,7 @@ def test_a_share_of_memory_is_understood(tmp_path: Path, cpu: Column, capsys: py
     code, told = judged(tmp_path, {"cpu": cpu, "memory": rising})
     assert code == 1
     assert {f["metric"] for f in told["findings"] if f["outcome"] == "fail"} == {"system.memory.utilization"}
-    assert "read as system.memory.utilization in %, for it lies between 0 and 100" in capsys.readouterr().err
+    assert "read as system.memory.utilization in %, because it lies between 0 and 100" in capsys.readouterr().err
     assert judged(tmp_path, {"cpu": cpu, "memory_usage": rising}, "--unit", "memory_usage=%")[0] == 1
     bytes_of = {"cpu": cpu, "used_memory": rising}
     assert judged(tmp_path, bytes_of)[0] == 3
@@ -127,7 +127,7 @@ def test_readings_that_cannot_be_are_named_in_the_verdict(tmp_path: Path, cpu: C
     assert (code, told["verdict"]) == (0, "pass")
     (named,) = [f for f in told["findings"] if f["object"] == "column memory_percent"]
     assert named["outcome"] == "not applicable"
-    assert "4 readings that cannot be: left out" in named["reason"]
+    assert "4 readings out of range: dropped" in named["reason"]
     code, told = judged(tmp_path, {"cpu": cpu, "memory_percent": many})
     assert (code, told["verdict"]) == (3, "inconclusive")
     (named,) = [f for f in told["findings"] if f["object"] == "column memory_percent"]

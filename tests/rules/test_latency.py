@@ -107,7 +107,10 @@ def test_a_generator_that_waits_explains_nothing() -> None:
 def test_the_round_trip_on_a_network_of_ones_own() -> None:
     """0.3 ms that become 0.7 ms are nothing, 6 ms are."""
     object_name = "peer=gw,protocol=icmp"
-    assert judge(times(calm(1, 0.0003), 2.3, 0.5), metric="reach.round_trip", object_name=object_name).outcome is Outcome.PASS
+    assert (
+        judge(times(calm(1, 0.0003), 2.3, 0.5), metric="reach.round_trip", object_name=object_name).outcome
+        is Outcome.PASS
+    )
     finding = judge(times(calm(1, 0.0003), 20.0, 0.5), metric="reach.round_trip", object_name=object_name)
     assert finding.outcome is Outcome.FAIL
     assert finding.reason.startswith("round trip to gw (icmp) was 20 times the usual value")

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import click
 
 from soakwatch.core.formatting import quantity
-from soakwatch.core.prefix import without
 from soakwatch.core.tables import harmless, show_table
+from soakwatch.core.text import without_target
 from soakwatch.core.units import show_seconds
 from soakwatch.engine.plan_check import SourceLook, by_metric, live_values
 from soakwatch_agent.metric import BY_NAME
@@ -27,7 +27,7 @@ def show_source_check(check: SourceLook, duration_s: float | None = None, *, ser
     cadence = show_seconds(check.interval_s)
     click.echo(f"\n{check.target.name} ({check.target.role}): {check.source.poller}, every {cadence}")
     if check.error:
-        click.echo(f"  cannot be polled: {harmless(without(check.target.name, check.error))}")
+        click.echo(f"  cannot be polled: {harmless(without_target(check.target.name, check.error))}")
         return
     for key, value in (check.facts.identity if check.facts else {}).items():
         click.echo(f"  {harmless(key)}: {harmless(value)}")

@@ -61,11 +61,11 @@ class SteadyZone(tzinfo):
         return at(self._clock.now_ns() // _MICROSECOND_NS * _MICROSECOND_NS, self)
 
     def utcoffset(self, _: datetime | None) -> timedelta:
-        """Zero."""
+        """No offset: the zone is UTC."""
         return timedelta(0)
 
     def dst(self, _: datetime | None) -> timedelta:
-        """Zero."""
+        """No daylight saving time."""
         return timedelta(0)
 
     def tzname(self, _: datetime | None) -> str:

@@ -5,7 +5,7 @@ EXIT_PASS, EXIT_FAIL, EXIT_USAGE, EXIT_INCONCLUSIVE, EXIT_BROKEN = 0, 1, 2, 3, 4
 
 
 class SoakwatchError(Exception):
-    """Something that the user can mend; ``str()`` is the sentence, ``exit_code`` what the command returns."""
+    """Something that the user can correct; ``str()`` is the sentence, ``exit_code`` what the command returns."""
 
     exit_code = EXIT_USAGE
 

@@ -101,13 +101,13 @@ def quantity(value: float | None, unit: str) -> str:
     >>> quantity(20 * 2**20, "By"), quantity(0.053, "1"), quantity(0.25, "s"), quantity(3, "{restart}")
     ('20 MiB', '5.3 %', '250 ms', '3 restarts')
     >>> quantity(0, "{restart}"), quantity(7000, "s"), quantity(0.4, "s/s"), quantity(None, "By")
-    ('0 restarts', '1 h 56 min', '40 % of a core', 'not known')
+    ('0 restarts', '1 h 57 min', '40 % of a core', 'not known')
     """
     if value is None or not math.isfinite(value):
         return UNKNOWN
     if unit == "s/s":
         return f"{three_digits(100 * value)} % of a core"
-    return words.quantity(value, unit)
+    return words.quantity(value, unit).rstrip()  # a bare number has no unit
 
 
 def extent(low: float | None, high: float | None, unit: str) -> str:

@@ -29,11 +29,11 @@ class FormerNames(MetaPathFinder):
     ) -> ModuleSpec | None:
         """The same file under the name that was asked for."""
         now = MOVED.get(fullname)
-        found = find_spec(now) if now is not None else None
-        if found is None or found.origin is None:
+        spec = find_spec(now) if now is not None else None
+        if spec is None or spec.origin is None:
             return None
-        folders = found.submodule_search_locations
-        return spec_from_file_location(fullname, found.origin, submodule_search_locations=folders)
+        folders = spec.submodule_search_locations
+        return spec_from_file_location(fullname, spec.origin, submodule_search_locations=folders)
 
 
 def install() -> None:

@@ -1,4 +1,4 @@
-"""Complain once: a source that keeps failing says so once, then ever more rarely, then that it is well again."""
+"""Throttled logging: a source that keeps failing is logged once, then ever more rarely, then when it has recovered."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class ThrottledLog:
     def __init__(self, who: str) -> None:
         self._who = who
         self._count = 0
-        self._told = 0
+        self._logged = 0
         self._next_ns = 0
 
     def failed(self, now_ns: int, sentence: str) -> None:
@@ -23,11 +23,11 @@ class ThrottledLog:
         if self._count == 1 or now_ns >= self._next_ns:
             again = f" ({self._count} failures in a row)" if self._count > 1 else ""
             _log.warning("%s: %s%s", self._who, sentence, again)
-            self._told = min(self._told + 1, len(_PAUSES_S) - 1)
-            self._next_ns = now_ns + int(_PAUSES_S[self._told] * 1e9)
+            self._logged = min(self._logged + 1, len(_PAUSES_S) - 1)
+            self._next_ns = now_ns + int(_PAUSES_S[self._logged] * 1e9)
 
     def well(self) -> None:
         """A success; logged once if there was a failure before."""
         if self._count:
             _log.warning("%s: recovered after %d failed polls", self._who, self._count)
-        self._count = self._told = self._next_ns = 0
+        self._count = self._logged = self._next_ns = 0

@@ -1,4 +1,4 @@
-"""What the secrets of a plan stand for is taken out of everything that is kept of what others said."""
+"""Removal of the plan's secrets from everything that is stored of the output of others."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ class Redaction:
         return data
 
     def _forms(self) -> list[bytes]:
-        found: set[str] = set()
+        forms: set[str] = set()
         named = [(value, LIKELY) for name, value in os.environ.items() if _SECRET_NAME.search(name)]
         for value, shortest in [*self._values(), *named]:
             for text in (value, value.strip()):
                 if shortest <= len(text) <= _LONGEST:
-                    found |= {text, quote(text, safe=""), json.dumps(text)[1:-1]}
-        return sorted((form.encode("utf-8", "replace") for form in found), key=len, reverse=True)
+                    forms |= {text, quote(text, safe=""), json.dumps(text)[1:-1]}
+        return sorted((form.encode("utf-8", "replace") for form in forms), key=len, reverse=True)
 
     def _values(self) -> Iterator[tuple[str, int]]:
-        for told in self._references:
+        for reference_ in self._references:
             try:
-                yield secret(told).reveal(), SHORTEST
+                yield secret(reference_).reveal(), SHORTEST
             except PlanError:
                 continue  # what is not there cannot be said
 

@@ -1,4 +1,4 @@
-"""A command of somebody's own that is run beside the run: no shell, bounded output, an end in any case."""
+"""User-supplied commands that run during a soak: no shell, bounded output, a guaranteed end."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 
-from soakwatch.core.last_words import KEPT_BYTES, last_words
 from soakwatch.core.redaction import Redaction
+from soakwatch.core.stderr_tail import MAX_BYTES, last_line
 from soakwatch.core.units import show_seconds
 
-MOST_OUTPUT = 256 << 10
+MAX_OUTPUT = 256 << 10
 _GRACE_S = 1.0  # between the polite signal and the other one
 _LEFT_OPEN_S = 1.0  # how long what it left behind may keep its output open
 
@@ -37,33 +37,31 @@ async def run_command(
     timeout_s: float,
     over: asyncio.Event,
     redaction: Redaction,
-    most: int = MOST_OUTPUT,
+    max_output: int = MAX_OUTPUT,
 ) -> CommandResult:
     """Run it to its end, or for ``timeout_s``, or until ``over`` is set; what it started in its process group ends
     with it. Never raises but for cancellation, after which nothing of it is left either."""
     loop = asyncio.get_running_loop()
-    begun, heard = loop.time(), BoundedOutput(most)
-    async with AsyncExitStack() as ears:
+    started_s, captured = loop.time(), BoundedOutput(max_output)
+    async with AsyncExitStack() as pipes:
         # Pipes of our own: asyncio's keep a process that has ended waiting for whoever still holds its output open.
-        said, complaints = await _ear(ears, heard.take), await _ear(ears, heard.take_error)
+        stdout_pipe, stderr_pipe = await _ear(pipes, captured.take), await _ear(pipes, captured.take_error)
         try:
             process = await asyncio.create_subprocess_exec(
                 *words,
                 stdin=DEVNULL,
-                stdout=said.mouth,
-                stderr=complaints.mouth,
+                stdout=stdout_pipe.mouth,
+                stderr=stderr_pipe.mouth,
                 start_new_session=True,
                 env={**os.environ, **environment},
             )
         except OSError as error:
             return CommandResult(f"cannot start {words[0]}: {error.strerror}", b"", 0.0)
         except ValueError:
-            return CommandResult(
-                f"cannot start {words[0]}: its words hold a character that no command can have", b"", 0.0
-            )
+            return CommandResult(f"cannot start {words[0]}: its arguments contain an invalid character", b"", 0.0)
         finally:
-            said.shut()
-            complaints.shut()
+            stdout_pipe.shut()
+            stderr_pipe.shut()
         try:
             in_time = await _ended(process, timeout_s, over)
             if not in_time:
@@ -71,9 +69,9 @@ async def run_command(
         finally:
             _signal(process, signal.SIGKILL)
             await process.wait()
-        await asyncio.wait([said.quiet, complaints.quiet], timeout=_LEFT_OPEN_S)
-    output = await asyncio.to_thread(redaction.output, heard.bytes())
-    took_s = loop.time() - begun
+        await asyncio.wait([stdout_pipe.quiet, stderr_pipe.quiet], timeout=_LEFT_OPEN_S)
+    output = await asyncio.to_thread(redaction.output, captured.bytes())
+    took_s = loop.time() - started_s
     if not in_time:
         why = "the run was over" if over.is_set() else f"it did not end within {show_seconds(timeout_s)}"
         return CommandResult(f"it was killed: {why}", output, took_s, over.is_set())
@@ -81,21 +79,21 @@ async def run_command(
     if code == 0:
         return CommandResult("", output, took_s)
     how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-    words_left = redaction.text(last_words(redaction.output(heard.errors)))
-    return CommandResult(f"{how}: {words_left}" if words_left else how, output, took_s)
+    last_words = redaction.text(last_line(redaction.output(captured.errors)))
+    return CommandResult(f"{how}: {last_words}" if last_words else how, output, took_s)
 
 
 class BoundedOutput:
-    """The begin and the end of what is said; what lies between is counted."""
+    """The beginning and the end of some output; what is left out in between is counted."""
 
-    def __init__(self, most: int) -> None:
-        self._half = most // 2
+    def __init__(self, max_bytes: int) -> None:
+        self._half = max_bytes // 2
         self._head, self._tail = bytearray(), bytearray()
         self._left_out = 0
         self.errors = b""
 
     def take(self, data: bytes) -> None:
-        """Some more of it."""
+        """Add output."""
         room = self._half - len(self._head)
         if room > 0:
             self._head += data[:room]
@@ -107,18 +105,18 @@ class BoundedOutput:
             del self._tail[:spare]
 
     def take_error(self, data: bytes) -> None:
-        """Some more of what it complains of."""
-        self.errors = (self.errors + data)[-KEPT_BYTES:]
+        """Add output of standard error."""
+        self.errors = (self.errors + data)[-MAX_BYTES:]
         self.take(data)
 
     def bytes(self) -> bytes:
-        """All of it; where something is left out whole lines stand before and after the gap."""
+        """The output; if something was left out, whole lines surround the gap."""
         if not self._left_out:
             return bytes(self._head + self._tail)
         head = bytes(self._head).rpartition(b"\n")[0] or bytes(self._head)
         tail = bytes(self._tail).partition(b"\n")[2] or bytes(self._tail)
         left = self._left_out + len(self._head) + len(self._tail) - len(head) - len(tail)
-        return head + f"\n… {left} bytes are left out here …\n".encode() + tail
+        return head + f"\n… {left} bytes omitted …\n".encode() + tail
 
 
 async def _ended(process: Process, timeout_s: float, over: asyncio.Event) -> bool:
@@ -151,11 +149,11 @@ class _PipeReader(asyncio.Protocol):
         self.mouth, self.quiet, self._heard = mouth, quiet, heard
 
     def data_received(self, data: bytes) -> None:
-        """Some more."""
+        """Pass on what was read."""
         self._heard(data)
 
     def connection_lost(self, _: Exception | None) -> None:
-        """All of it."""
+        """Note that the pipe was closed."""
         if not self.quiet.done():
             self.quiet.set_result(None)
 

@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, WithJsonSchema
 from soakwatch.core.errors import PlanError
 
 _REFERENCE = re.compile(r"(env:[A-Za-z_][A-Za-z0-9_]*|file:.+)", re.DOTALL)
-_REMEDY = "a secret is never written into a plan: write env:NAME or file:PATH"
+_REMEDY = "a secret must not be written in clear text: write env:NAME or file:PATH"
 
 
 class Secret:
@@ -59,21 +59,21 @@ def secret(ref: str) -> Secret:
     """
     kind, _, where = reference(ref).partition(":")
     if kind == "env":
-        found = os.environ.get(where)
-        if found is None:
+        value = os.environ.get(where)
+        if value is None:
             raise PlanError(f"the environment variable {where} is not set: export it before the run")
-        if not found:
+        if not value:
             raise PlanError(f"the environment variable {where} is empty: export the secret before the run")
-        return Secret(ref, found)
+        return Secret(ref, value)
     try:
         text = Path(where).expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError, RuntimeError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else "it is not readable text"
-        raise PlanError(f"the secret's file {where} cannot be read: {why}") from None
-    found = text.removesuffix("\n").removesuffix("\r")
-    if not found:
-        raise PlanError(f"the secret's file {where} is empty: write the secret into its first line")
-    return Secret(ref, found)
+        raise PlanError(f"the secret file {where} cannot be read: {why}") from None
+    value = text.removesuffix("\n").removesuffix("\r")
+    if not value:
+        raise PlanError(f"the secret file {where} is empty: write the secret into its first line")
+    return Secret(ref, value)
 
 
 SecretRef = Annotated[

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.core.drawn import shown
 from soakwatch.core.formatting import extent
+from soakwatch.core.plotted import as_plotted
 from soakwatch_rules.series import Series
 
 WIDTH, HEIGHT = 120, 28
@@ -35,21 +35,21 @@ def sparkline(series: Series) -> Sparkline | None:
 
     A silence of more than three times the usual distance, and of three stretches, is a hole in the line.
     """
-    drawn, _ = shown(series)
+    drawn, _ = as_plotted(series)
     good = drawn.finite()
     if not len(good):
         return None
     values = good.values
     low, high = float(values.min()), float(values.max())
     span_ns = max(int(good.time_ns[-1] - good.time_ns[0]), 1)
-    place = ((good.time_ns - good.time_ns[0]) / span_ns * (_BINS - 1e-9)).astype(np.int64)
-    starts = np.flatnonzero(np.diff(place, prepend=-1))
-    path = _path(place[starts], np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts), low, high)
+    bins = ((good.time_ns - good.time_ns[0]) / span_ns * (_BINS - 1e-9)).astype(np.int64)
+    starts = np.flatnonzero(np.diff(bins, prepend=-1))
+    path = _path(bins[starts], np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts), low, high)
     return Sparkline(series.target, series.metric, series.object, path, extent(low, high, drawn.trait.unit), low < high)
 
 
 def _path(
-    place: NDArray[np.int64], lows: NDArray[np.float64], highs: NDArray[np.float64], low: float, high: float
+    bins: NDArray[np.int64], lows: NDArray[np.float64], highs: NDArray[np.float64], low: float, high: float
 ) -> str:
     # halves first: the difference of two floats may be none
     reach = high / 2 - low / 2
@@ -59,12 +59,12 @@ def _path(
         return f"{HEIGHT - _MARGIN - share * (HEIGHT - 2 * _MARGIN):.1f}"
 
     parts: list[str] = []
-    usual = float(np.median(np.diff(place))) if place.size > 1 else 1.0
+    usual = float(np.median(np.diff(bins))) if bins.size > 1 else 1.0
     before = -_BINS * 10
-    for at, bottom, top in zip(place.tolist(), lows.tolist(), highs.tolist(), strict=True):
-        x = f"{(at + 0.5) / _BINS * WIDTH:.0f}"
+    for bin_index, bottom, top in zip(bins.tolist(), lows.tolist(), highs.tolist(), strict=True):
+        x = f"{(bin_index + 0.5) / _BINS * WIDTH:.0f}"
         # A point that stands alone would have no length, and not be seen.
-        pen, dot = ("L", "") if at - before <= max(_HOLE, _HOLE * usual) else ("M", "h1")
+        pen, dot = ("L", "") if bin_index - before <= max(_HOLE, _HOLE * usual) else ("M", "h1")
         parts.append(f"{pen}{x} {y(bottom)}{dot}" + ("" if bottom == top else f"L{x} {y(top)}"))
-        before = at
+        before = bin_index
     return "".join(parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-_MANY = 12
+_MAX_SUGGESTIONS = 12
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
@@ -15,8 +15,8 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     ('interval', None)
     """
     by_lower = {name.lower(): name for name in known}
-    found = get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0.6)
-    return by_lower[found[0]] if found else None
+    matches = get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0.6)
+    return by_lower[matches[0]] if matches else None
 
 
 def hint(word: str, known: Iterable[str]) -> str:
@@ -31,4 +31,4 @@ def hint(word: str, known: Iterable[str]) -> str:
         return f"; did you mean {near!r}?"
     if not names:
         return "; nothing is known here"
-    return f"; known here: {', '.join(names[:_MANY])}" + (" …" if len(names) > _MANY else "")
+    return f"; known here: {', '.join(names[:_MAX_SUGGESTIONS])}" + (" …" if len(names) > _MAX_SUGGESTIONS else "")

@@ -1,4 +1,4 @@
-"""Letters that a terminal can show: where its encoding has no such sign, a plainer one stands for it."""
+"""Text that a terminal can show: characters that its encoding lacks are replaced by plainer ones."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def encodable(text: str, encoding: str) -> str:
 
 
 def _likeness(char: str, encoding: str) -> str:
-    told = _PLAIN.get(char)
-    if told is None:
-        told = "".join(part for part in unicodedata.normalize("NFKD", char) if not unicodedata.combining(part))
-    return told if told and spells(encoding, told) else "?"
+    plain = _PLAIN.get(char)
+    if plain is None:
+        plain = "".join(part for part in unicodedata.normalize("NFKD", char) if not unicodedata.combining(part))
+    return plain if plain and spells(encoding, plain) else "?"

@@ -38,16 +38,16 @@ def seconds(text: object) -> float:
         raise ValueError("a duration is a number with a unit: 200ms, 10s, 30m, 24h")
     if not isinstance(text, str):
         raise ValueError(f"the duration {text} has no unit: write {text}s, {text}m or {text}h")
-    total, at = 0.0, 0
+    total, position = 0.0, 0
     stripped = text.strip()
-    while at < len(stripped):
-        match = _DURATION.match(stripped, at)
+    while position < len(stripped):
+        match = _DURATION.match(stripped, position)
         if match is None:
             raise ValueError(f"{text!r} is not a duration: write a number with a unit, such as 200ms, 10s, 30m, 24h")
         if match[2] not in _SECONDS:
             raise ValueError(f"{match[2]!r} in {text!r} is not a unit of time: use {', '.join(_SECONDS)}")
         total += float(match[1]) * _SECONDS[match[2]]
-        at = match.end()
+        position = match.end()
     if not stripped:
         raise ValueError("an empty text is not a duration: write 10s, 30m, 24h")
     return total

@@ -1,4 +1,4 @@
-"""What a model refused, in the words of a person: the key, what was found, what is meant, and where."""
+"""Validation errors in plain sentences: position, key, what was given, and what is expected."""
 
 from __future__ import annotations
 
@@ -42,62 +42,62 @@ _BOUNDS = {
 }
 
 
-def problems(document: Document, at: Path, model: type[BaseModel], error: ValidationError) -> list[Problem]:
+def problems(document: Document, path: Path, model: type[BaseModel], error: ValidationError) -> list[Problem]:
     """Every error of ``model``, which read what stands at ``at``, with its place in the document.
 
     No sentence holds the value of a secret: a field of that type refuses with a sentence of its own.
     """
-    return [_problem(document, at, model, detail) for detail in error.errors(include_url=False)]
+    return [_problem(document, path, model, detail) for detail in error.errors(include_url=False)]
 
 
-def _problem(document: Document, at: Path, model: type[BaseModel], detail: ErrorDetails) -> Problem:
+def _problem(document: Document, base: Path, model: type[BaseModel], detail: ErrorDetails) -> Problem:
     kind = detail["type"]
-    loc = _real(document, at, detail["loc"], whole=kind == "missing")
-    path = (*at, *loc)
+    loc = _real(document, base, detail["loc"], whole=kind == "missing")
+    path = (*base, *loc)
     name = next((str(part) for part in reversed(path) if isinstance(part, str)), "plan")
     if kind == "extra_forbidden":
         word = str(detail["loc"][-1])
-        return document.problem((*at, *loc), f"unknown key {word!r}{hint(word, keys_at(model, loc[:-1]))}", key=True)
+        return document.problem((*base, *loc), f"unknown key {word!r}{hint(word, keys_at(model, loc[:-1]))}", key=True)
     if kind == "missing":
         return document.problem(path[:-1], f"the key {str(detail['loc'][-1])!r} is missing", key=True)
     return document.problem(path, f"{name}: {_sentence(kind, detail, model)}")
 
 
-def _real(document: Document, at: Path, loc: tuple[int | str, ...], *, whole: bool) -> Path:
+def _real(document: Document, base: Path, loc: tuple[int | str, ...], *, whole: bool) -> Path:
     """``loc`` less what pydantic adds for unions, keys and validators; ``whole`` keeps its last part, a missing key."""
     real: Path = ()
     for index, part in enumerate(loc):
-        if (*at, *real, part) in document.values or (whole and index == len(loc) - 1):
+        if (*base, *real, part) in document.values or (whole and index == len(loc) - 1):
             real = (*real, part)
     return real
 
 
 def _sentence(kind: str, detail: ErrorDetails, model: type[BaseModel]) -> str:
     context: Mapping[str, object] = detail.get("ctx", {})
-    found = shown(detail["input"])
+    given = shown(detail["input"])
     if kind in {"value_error", "assertion_error"}:
         return str(context.get("error", detail["msg"]))
     if kind in _EXPECTED:
         if _of_secrets(model, detail["loc"]):
             return f"expected {_EXPECTED[kind]} of secrets, each as env:NAME or file:PATH"
         quotes = "; put it in quotes" if kind == "string_type" and isinstance(detail["input"], int | float) else ""
-        return f"expected {_EXPECTED[kind]}, found {found}{quotes}"
+        return f"expected {_EXPECTED[kind]}, found {given}{quotes}"
     if kind in _BOUNDS:
         key, word = _BOUNDS[kind]
-        return f"{found} is out of bounds: {word} {_bound(context.get(key), detail['input'])}"
+        return f"{given} is out of bounds: {word} {_bound(context.get(key), detail['input'])}"
     if kind in {"literal_error", "enum"}:
         expected = str(context.get("expected", ""))
         words = [word.strip(" '") for word in expected.replace(" or ", ",").split(",")]
         near = nearest(str(detail["input"]), words)
-        return f"expected {expected}, found {found}" + (f"; did you mean {near!r}?" if near else "")
+        return f"expected {expected}, found {given}" + (f"; did you mean {near!r}?" if near else "")
     if kind in {"too_short", "string_too_short"}:
         return "is empty: at least one is needed" if context.get("min_length") == 1 else _short(context)
     if kind in {"too_long", "string_too_long"}:
         return f"is too long: at most {context.get('max_length')}"
     if kind == "string_pattern_mismatch":
-        return f"{found} does not have the form {context.get('pattern')}"
+        return f"{given} does not have the form {context.get('pattern')}"
     message = detail["msg"]
-    return f"{found} cannot be used: {message[:1].lower()}{message[1:]}"
+    return f"{given} cannot be used: {message[:1].lower()}{message[1:]}"
 
 
 def _short(context: Mapping[str, object]) -> str:
@@ -115,10 +115,10 @@ def keys_at(model: type[BaseModel], loc: Path) -> tuple[str, ...]:
     here: object = model
     for part in loc:
         here = _within(here, part)
-    found = _model(here)
-    if found is None:
+    nested = _model(here)
+    if nested is None:
         return ()
-    return tuple(field.alias or name for name, field in found.model_fields.items())
+    return tuple(field.alias or name for name, field in nested.model_fields.items())
 
 
 def _of_secrets(model: object, loc: Path) -> bool:

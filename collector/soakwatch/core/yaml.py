@@ -20,11 +20,11 @@ from soakwatch.core.errors import PlanError
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
 """What a plan is made of."""
 Path = tuple[str | int, ...]
-"""The way to a value: keys and list positions from the top."""
+"""The path of a value: keys and list positions from the top."""
 
-MOST_BYTES = 1_000_000
-MOST_NODES = 20_000
-MOST_DEPTH = 40
+MAX_BYTES = 1_000_000
+MAX_NODES = 20_000
+MAX_DEPTH = 40
 
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _NULLS = {"", "~", "null", "Null", "NULL"}
@@ -39,7 +39,7 @@ _DICT = "tag:yaml.org,2002:map"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """What is wrong at one place; ``line`` and ``column`` count from 1, 0 where there is no place."""
+    """An error at one position; ``line`` and ``column`` count from 1, and are 0 if there is no position."""
 
     line: int
     column: int
@@ -84,7 +84,7 @@ class Document:
 
 
 def placeless(data: Plain, origin: str) -> Document:
-    """Data that stands in no file: problems name the origin only."""
+    """Data that comes from no file: problems name the origin only."""
     values: dict[Path, tuple[int, int]] = {}
     left: list[tuple[Path, Plain]] = [((), data)]
     while left:
@@ -101,13 +101,13 @@ def read_text(file: FilePath) -> str:
     """The text of a plan's file. Raises PlanError in one sentence if there is none."""
     try:
         if file.is_dir():
-            raise PlanError(f"{file}: is a folder, not a plan: name the file")
+            raise PlanError(f"{file} is a folder: name the plan file")
         with file.open("rb") as stream:
-            raw = stream.read(MOST_BYTES + 1)
+            raw = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise PlanError(f"{file}: cannot be read: {error.strerror or type(error).__name__}") from None
-    if len(raw) > MOST_BYTES:
-        raise PlanError(f"{file}: has more than {MOST_BYTES} bytes: that is not a plan")
+    if len(raw) > MAX_BYTES:
+        raise PlanError(f"{file}: has more than {MAX_BYTES} bytes: that is not a plan")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -126,13 +126,13 @@ def parse(text: str, origin: str) -> Document:
     except yaml.reader.ReaderError as error:
         good = text[: error.position]
         line, column = good.count("\n") + 1, len(good) - (good.rfind("\n") + 1) + 1
-        told = f"the character U+{ord(text[error.position]):04X} cannot stand in a plan: remove it"
-        raise plan_error(origin, [Problem(line, column, told)]) from None
+        message = f"the character U+{ord(text[error.position]):04X} is not allowed in a plan: remove it"
+        raise plan_error(origin, [Problem(line, column, message)]) from None
     try:
         root = loader.get_single_node()
     except _TooDeepError as error:
-        told = f"is nested more than {MOST_DEPTH} deep: that is not a plan"
-        raise plan_error(origin, [Problem(error.line, error.column, told)]) from None
+        message = f"is nested more than {MAX_DEPTH} deep: that is not a plan"
+        raise plan_error(origin, [Problem(error.line, error.column, message)]) from None
     except yaml.MarkedYAMLError as error:
         raise plan_error(origin, [_syntax(error)]) from None
     finally:
@@ -166,7 +166,7 @@ class _Nodes(yaml.SafeLoader):
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         self._depth += 1
-        if self._depth > MOST_DEPTH:
+        if self._depth > MAX_DEPTH:
             raise _TooDeepError(self.peek_event().start_mark)  # type: ignore[no-untyped-call]
         node: yaml.Node | None = super().compose_node(parent, index)
         self._depth -= 1
@@ -176,17 +176,17 @@ class _Nodes(yaml.SafeLoader):
 def _syntax(error: yaml.MarkedYAMLError) -> Problem:
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
-    told = error.problem or error.context or ""
-    if "'\\t'" in told:
+    message = error.problem or error.context or ""
+    if "'\\t'" in message:
         return Problem(line, column, "a tab cannot indent or separate here: use spaces")
-    if "undefined alias" in told:
+    if "undefined alias" in message:
         return Problem(line, column, "an alias (*) has no anchor (&) before it: quote text that begins with *")
-    if "but found another document" in told or "single document" in (error.context or ""):
+    if "but found another document" in message or "single document" in (error.context or ""):
         return Problem(line, column, "a second document begins here: a plan is one document")
     for sign, sentence in _SYNTAX.items():
-        if sign in told:
+        if sign in message:
             return Problem(line, column, sentence)
-    return Problem(line, column, "this is not YAML: " + told.replace("\n", " "))
+    return Problem(line, column, "this is not YAML: " + message.replace("\n", " "))
 
 
 _SYNTAX = {
@@ -212,53 +212,53 @@ class _Walk:
 
     def value(self, node: yaml.Node, path: Path, above: tuple[int, ...]) -> Plain:
         self.count += 1
-        if self.count > MOST_NODES:
-            if self.count == MOST_NODES + 1:
-                self._tell(node, f"the plan unfolds to more than {MOST_NODES} values: use fewer aliases")
+        if self.count > MAX_NODES:
+            if self.count == MAX_NODES + 1:
+                self._report(node, f"the plan unfolds to more than {MAX_NODES} values: use fewer aliases")
             return None
         if id(node) in above:
-            self._tell(node, "an anchor contains itself: that has no end")
+            self._report(node, "an anchor contains itself: remove the alias")
             return None
         self.values[path] = _mark(node)
         if isinstance(node, yaml.MappingNode):
             if node.tag != _DICT:
-                self._tell(node, "a tag (!) has no meaning in a plan: remove it")
+                self._report(node, "a tag (!) has no meaning in a plan: remove it")
             return self._mapping(node, path, (*above, id(node)))
         if isinstance(node, yaml.SequenceNode):
             if node.tag != _LIST:
-                self._tell(node, "a tag (!) has no meaning in a plan: remove it")
+                self._report(node, "a tag (!) has no meaning in a plan: remove it")
             return [self.value(item, (*path, i), (*above, id(node))) for i, item in enumerate(node.value)]
         if node.tag not in {_PLAIN, _STR}:
-            self._tell(node, "a tag (!) has no meaning in a plan: remove it, or quote text that begins with !")
+            self._report(node, "a tag (!) has no meaning in a plan: remove it, or quote text that begins with !")
             return None
         odd = _ODD.search(node.value)
         if odd is not None:
-            self._tell(node, f"the character U+{ord(odd[0]):04X} cannot stand in a plan: remove it")
+            self._report(node, f"the character U+{ord(odd[0]):04X} is not allowed in a plan: remove it")
             return None
         return scalar(node.value) if node.tag == _PLAIN else str(node.value)
 
     def _mapping(self, node: yaml.MappingNode, path: Path, above: tuple[int, ...]) -> Plain:
-        found: dict[str, Plain] = {}
+        mapping: dict[str, Plain] = {}
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
-                self._tell(key_node, "a key must be a word, not a list or keys and values")
+                self._report(key_node, "a key must be a word, not a list or keys and values")
                 continue
             key = str(key_node.value)
             if _ODD.search(key) is not None:
-                self._tell(key_node, "a control character cannot stand in a key: remove it")
+                self._report(key_node, "control characters are not allowed in keys: remove them")
                 continue
             if key == "<<" and key_node.tag == _PLAIN:
-                self._tell(key_node, "merge keys (<<) are not known here: write the keys out")
+                self._report(key_node, "merge keys (<<) are not supported: write the keys out")
                 continue
-            if key in found:
+            if key in mapping:
                 line = self.keys[(*path, key)][0]
-                self._tell(key_node, f"the key {key!r} is given twice (first in line {line}): remove one")
+                self._report(key_node, f"the key {key!r} is given twice (first in line {line}): remove one")
                 continue
             self.keys[(*path, key)] = _mark(key_node)
-            found[key] = self.value(value_node, (*path, key), above)
-        return found
+            mapping[key] = self.value(value_node, (*path, key), above)
+        return mapping
 
-    def _tell(self, node: yaml.Node, text: str) -> None:
+    def _report(self, node: yaml.Node, text: str) -> None:
         self.problems.append(Problem(*_mark(node), text))
 
 

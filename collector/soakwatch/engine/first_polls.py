@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from soakwatch.core.errors import PlanError
-from soakwatch.core.prefix import prefixed
+from soakwatch.core.text import prefixed
 from soakwatch.engine.polling import Looked
 from soakwatch.plan import SourcePlan
 from soakwatch.sources.abc import SourceUnreadyError

@@ -20,7 +20,7 @@ from soakwatch.core.clock import Clock
 from soakwatch.core.errors import PlanError, SoakwatchError
 from soakwatch.core.event_kinds import IDENTITY
 from soakwatch.core.log_throttle import ThrottledLog
-from soakwatch.core.prefix import without
+from soakwatch.core.text import without_target
 from soakwatch.core.units import show_seconds
 from soakwatch.engine.recorded_polls import RecordedPolls
 from soakwatch.sources.abc import (
@@ -272,7 +272,7 @@ class PolledSource:
         if isinstance(failure, TimeoutError):
             return f"no answer within {self.when.timeout_s:g} s"
         if isinstance(failure, SourceError | SoakwatchError):
-            return without(self.label.partition("/")[0], str(failure))
+            return without_target(self.label.partition("/")[0], str(failure))
         # The type and no text: an unforeseen exception may quote a secret.
         return f"the {self.label} poller raised {type(failure).__name__}"
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from soakwatch.core.clock import SteadyClock
 from soakwatch.core.errors import PlanError, SoakwatchError
-from soakwatch.core.prefix import prefixed
 from soakwatch.core.registry import INSTALLED, Registry
+from soakwatch.core.text import prefixed
 from soakwatch.engine.first_polls import OPENS_S, FirstPolls
 from soakwatch.plan import Plan, SourcePlan, TargetPlan
 from soakwatch.plan.sources import labelled

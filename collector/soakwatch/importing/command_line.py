@@ -1,4 +1,4 @@
-"""The options that say how a table is read: the same for every command that reads one."""
+"""The options for reading a table: the same for every command that reads one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TypeVar
 
 import click
 
-from soakwatch.importing.options import ImportOptions
-from soakwatch.importing.timeline import timeline
+from soakwatch.importing.timeline import ImportOptions, timeline
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.options import Meaning, checked, growths, kinds, meaning, pairs, roles
 
@@ -22,7 +21,7 @@ _OPTIONS = (
         "meanings",
         multiple=True,
         metavar="COLUMN=METRIC[,LABEL=VALUE][:UNIT]",
-        help="What a column is ('soakwatch metrics' lists them); of a database "
+        help="Metric of a column ('soakwatch metrics' lists them); for a database "
         "MEASUREMENT.FIELD=METRIC, or FILE.yaml. May be repeated.",
     ),
     click.option(
@@ -37,26 +36,26 @@ _OPTIONS = (
         "kinds",
         multiple=True,
         metavar="COLUMN=KIND",
-        help="gauge (default) or counter, of a column outside of the catalogue.",
+        help="Kind of a column outside of the catalogue: gauge or counter.  [gauge]",
     ),
     click.option(
         "--growth",
         "growths",
         multiple=True,
         metavar="[COLUMN=]up|down",
-        help="The lasting direction that is bad, of columns outside of the catalogue.  [up]",
+        help="Bad direction of a lasting change in columns outside of the catalogue.  [up]",
     ),
-    click.option("--by", "by", multiple=True, metavar="COLUMN", help="A column that tells objects apart (host, pod)."),
+    click.option("--by", "by", multiple=True, metavar="COLUMN", help="Column that distinguishes objects (host, pod)."),
     click.option("--skip", "skip", multiple=True, metavar="COLUMN", help="Leave a column out."),
     click.option("--time", "time", metavar="COLUMN", help="The column of times, by name or number."),
     click.option(
         "--time-format",
         "time_format",
         metavar="FORMAT",
-        help="s, ms, us, ns, elapsed, iso, or a strptime format, where it is not told right.",
+        help="s, ms, us, ns, elapsed, iso, or a strptime format, where it is not detected.",
     ),
-    click.option("--tz", "zone", metavar="ZONE", help="Zone of times that tell none, such as Europe/Berlin.  [UTC]"),
-    click.option("--start", "start", metavar="TIME", help="When a table began whose times count from its start."),
+    click.option("--tz", "zone", metavar="ZONE", help="Time zone of times without one, such as Europe/Berlin.  [UTC]"),
+    click.option("--start", "start", metavar="TIME", help="Start of a table whose times count from its start."),
     click.option("--target", "target", metavar="NAME", help="Name of the target.  [name of the file]"),
     click.option(
         "--role",
@@ -77,11 +76,11 @@ _OPTIONS = (
         "--events",
         "events",
         metavar="FILE",
-        help="What happened: CSV or YAML with kind, begin and, if need be, end, target, object, expect "
+        help="File of events: CSV or YAML with kind and begin, optionally end, target, object, expect "
         "(reboot=1), within.",
     ),
-    click.option("--delimiter", "delimiter", metavar="SIGN", help="Sign between cells, where it is not told right."),
-    click.option("--decimal", "decimal", metavar="SIGN", help="Decimal sign, where it is not told right."),
+    click.option("--delimiter", "delimiter", metavar="SIGN", help="Separator of cells, where it is not detected."),
+    click.option("--decimal", "decimal", metavar="SIGN", help="Decimal sign, where it is not detected."),
 )
 NAMES = (
     "meanings",
@@ -110,8 +109,8 @@ def table_options(command: F) -> F:
     return command
 
 
-def table_told(given: Mapping[str, object]) -> tuple[str, ...]:
-    """Which of the options were given, as a person writes them."""
+def given_options(given: Mapping[str, object]) -> tuple[str, ...]:
+    """The options that were given, as on the command line."""
     written = {
         "meanings": "--map",
         "units": "--unit",
@@ -125,7 +124,7 @@ def table_told(given: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def options_of(given: Mapping[str, object], growth: str | None) -> ImportOptions:
-    """The options as the reading wants them; ``growth`` is the direction where none is told. Raises DataError."""
+    """The parsed options; ``growth`` is the direction where none is given. Raises DataError."""
     every, single = growths(_texts(given, "growths"))
     role, of_targets = roles(_texts(given, "role"))
     zone = _text(given, "zone")
@@ -153,7 +152,7 @@ def options_of(given: Mapping[str, object], growth: str | None) -> ImportOptions
 
 
 def is_table(text: str) -> bool:
-    """Whether this names a table rather than a run: standard input, or a file that is no record."""
+    """Whether this names a table rather than a run: standard input, or a file that is not a record."""
     if text == "-":
         return True
     path = Path(text)
@@ -175,9 +174,9 @@ def _start_ns(text: str | None) -> int | None:
     try:
         moments = time_reading([text], TimeOptions(), "--start").read([text])
     except DataError:
-        raise DataError(f"--start {text} is no time: write one such as 2026-11-21T20:00:00Z") from None
+        raise DataError(f"--start {text} is not a time: write one such as 2026-11-21T20:00:00Z") from None
     if bool(moments.bad[0]):
-        raise DataError(f"--start {text} is no time: write one such as 2026-11-21T20:00:00Z")
+        raise DataError(f"--start {text} is not a time: write one such as 2026-11-21T20:00:00Z")
     return int(moments.time_ns[0])
 
 

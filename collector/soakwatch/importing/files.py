@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from soakwatch.core.suggest import hint
-from soakwatch.importing.options import ImportOptions
 from soakwatch.importing.settle import Imported, ImportedSeries, read_table
+from soakwatch.importing.timeline import ImportOptions
 from soakwatch.importing.write import write_record
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.table import STDIN
@@ -20,14 +20,14 @@ _SUFFIXES = (".gz", ".csv", ".tsv", ".txt", ".dat", ".log")
 
 @dataclass(frozen=True, slots=True)
 class ImportedRun:
-    """What was imported: the series, and every sentence that a person must be told."""
+    """What was imported: the series, and notes for people."""
 
     series: tuple[ImportedSeries, ...]
     notes: tuple[str, ...]
 
 
 def stem_of(path: str) -> str:
-    """The name of a run or target that a file gives.
+    """The name of a run or target that follows from a file's name.
 
     >>> stem_of("/tmp/rss of fw.csv.gz"), stem_of("-")
     ('rss of fw', 'stdin')
@@ -44,7 +44,7 @@ def import_files(
     paths: Sequence[str],
     folder: Path,
     name: str,
-    told: ImportOptions,
+    options: ImportOptions,
     command: Sequence[str] = (),
     progress: Callable[[str], None] | None = None,
     rules: Sequence[str] = (),
@@ -57,14 +57,16 @@ def import_files(
     for path in paths:
         if progress is not None:
             progress(f"reading {path}")
-        parts.append(read_table(path, told.target or stem_of(path), told))
+        parts.append(read_table(path, options.target or stem_of(path), options))
     parts = _merged(parts)
-    targets = {one.target for part in parts for one in part.series}
-    for target in told.roles.keys() - targets:
-        raise DataError(f"--role {target}={told.roles[target]}: there is no target {target!r}{hint(target, targets)}")
-    notes = write_record(folder, name, parts, command, progress, rules, timeline=told.timeline)
+    targets = {series.target for part in parts for series in part.series}
+    for target in options.roles.keys() - targets:
+        raise DataError(
+            f"--role {target}={options.roles[target]}: there is no target {target!r}{hint(target, targets)}"
+        )
+    notes = write_record(folder, name, parts, command, progress, rules, timeline=options.timeline)
     return ImportedRun(
-        tuple(one for part in parts for one in part.series),
+        tuple(series for part in parts for series in part.series),
         tuple(dict.fromkeys([*(note for part in parts for note in part.notes), *notes])),
     )
 
@@ -74,22 +76,22 @@ def _merged(parts: list[Imported]) -> list[Imported]:
     if len(parts) < 2:
         return parts
     known: dict[tuple[str, str, str], tuple[int, ImportedSeries]] = {}
-    for at, part in enumerate(parts):
-        for one in part.series:
-            key = one.target, one.metric, one.object
+    for index, part in enumerate(parts):
+        for series in part.series:
+            key = series.target, series.metric, series.object
             if key not in known:
-                known[key] = at, one
+                known[key] = index, series
                 continue
             first, before = known[key]
-            if before.unit != one.unit or before.kind != one.kind:
+            if before.unit != series.unit or before.kind != series.kind:
                 raise DataError(
-                    f"{part.file}: {one.column} is in {one.unit} here and in {before.unit} in "
-                    f"{parts[first].file}: say its unit with --unit '{one.column}=…'"
+                    f"{part.file}: {series.column} is in {series.unit} here and in {before.unit} in "
+                    f"{parts[first].file}: give its unit with --unit '{series.column}=…'"
                 )
-            known[key] = first, _joined(before, one)
+            known[key] = first, _joined(before, series)
     merged = [
-        replace(part, series=tuple(one for first, one in known.values() if first == at))
-        for at, part in enumerate(parts)
+        replace(part, series=tuple(series for first, series in known.values() if first == index))
+        for index, part in enumerate(parts)
     ]
     return [part for part in merged if part.series or part.notes]
 

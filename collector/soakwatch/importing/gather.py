@@ -22,7 +22,7 @@ from soakwatch.sources.tables.times import Moments, TimeOptions, TimeReading, ti
 Ints = NDArray[np.int64]
 Labels = tuple[tuple[str, str], ...]
 
-MOST_SERIES = 20_000
+MAX_SERIES = 20_000
 _SHOWN = 3
 _LONG = ("metric", "value")
 _OF_LONG: tuple[str, ...] = ("time", "target", "metric", "object", "value", "unit")
@@ -30,7 +30,7 @@ _OF_LONG: tuple[str, ...] = ("time", "target", "metric", "object", "value", "uni
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One series of a table before it has a name in the record: ``given`` is the unit that its lines tell."""
+    """One series of a table before it has a name in the record: ``given`` is the unit in its lines."""
 
     name: str
     target: str
@@ -40,8 +40,8 @@ class Column:
 
 
 @dataclass(slots=True)
-class Trouble:
-    """Cells that are no numbers: how many, the first of them, and how many were."""
+class BadCells:
+    """Cells that are not numbers: their count and the first of them, and the count of the good ones."""
 
     bad: int = 0
     good: int = 0
@@ -52,10 +52,10 @@ class Trouble:
         self.good += good
         wrong = np.flatnonzero(bad)
         self.bad += wrong.size
-        for at in wrong[: _SHOWN - len(self.first)].tolist():
-            self.first.append(f"line {lines[at]}: {cells[at][:40]!r}")
+        for index in wrong[: _SHOWN - len(self.first)].tolist():
+            self.first.append(f"line {lines[index]}: {cells[index][:40]!r}")
 
-    def told(self) -> str:
+    def text(self) -> str:
         """The count and the first few."""
         more = f" and {self.bad - len(self.first)} more" if self.bad > len(self.first) else ""
         return ", ".join(self.first) + more
@@ -70,7 +70,7 @@ class Stack:
     value: list[Values] = field(default_factory=list)
 
     def add(self, time_ns: Ints, line: Ints, value: Values) -> None:
-        """One more piece."""
+        """Adds a piece."""
         self.time_ns.append(time_ns)
         self.line.append(line)
         self.value.append(value)
@@ -89,36 +89,36 @@ class Sorted:
 
 @dataclass(slots=True)
 class Gathered:
-    """All that a table holds: the readings of its columns, and what was wrong with its cells."""
+    """The content of a table: the readings of its columns, and its bad cells."""
 
     stacks: dict[Column, Stack] = field(default_factory=dict)
-    troubles: dict[str, Trouble] = field(default_factory=dict)
+    troubles: dict[str, BadCells] = field(default_factory=dict)
     texts: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
-def gather(table: Table, told: Options, target: str) -> Gathered:
+def gather(table: Table, options: Options, target: str) -> Gathered:
     """Read a table to its end. Raises DataError."""
-    names = _Names(table, told)
-    at_time, reading = names.time()
-    where = f"{table.name}: column {table.columns[at_time]}"
-    found = Gathered(notes=[*table.notes, *(f"{table.name}: {note}" for note in reading.notes)])
+    names = _Names(table, options)
+    time_index, reading = names.time()
+    where = f"{table.name}: column {table.columns[time_index]}"
+    gathered = Gathered(notes=[*table.notes, *(f"{table.name}: {note}" for note in reading.notes)])
     long = names.long()
-    bad_times = Trouble()
-    take = _Long(table, found, long, target) if long else _Wide(table, found, names, at_time, target)
+    bad_times = BadCells()
+    take = _Long(table, gathered, long, target) if long else _Wide(table, gathered, names, time_index, target)
     for chunk in table.chunks:
-        moments = reading.read(chunk.cells[at_time])
-        bad_times.add(chunk.line, chunk.cells[at_time], moments.bad, int((~moments.bad).sum()))
+        moments = reading.read(chunk.cells[time_index])
+        bad_times.add(chunk.line, chunk.cells[time_index], moments.bad, int((~moments.bad).sum()))
         take.take(chunk, moments)
     if bad_times.bad:
         if bad_times.bad > bad_times.good:
             raise DataError(
-                f"{where}: more than half of its cells are no times ({bad_times.told()}): "
-                "say how they are written with --time-format, or name another column with --time"
+                f"{where}: more than half of its cells are not times ({bad_times.text()}): "
+                "give their format with --time-format, or name another column with --time"
             )
         lines = "1 line has" if bad_times.bad == 1 else f"{bad_times.bad} lines have"
-        found.notes.append(f"{table.name}: {lines} no time and were left out ({bad_times.told()})")
-    return found
+        gathered.notes.append(f"{table.name}: {lines} no time and were left out ({bad_times.text()})")
+    return gathered
 
 
 def in_order(stack: Stack) -> Sorted:
@@ -143,8 +143,8 @@ def in_order(stack: Stack) -> Sorted:
     return Sorted(time_ns, line, value, disordered, repeated)
 
 
-def _held_against_time(table: Table, reading: Callable[[int], TimeReading]) -> None:
-    """A first column of another name is a time only if it reads like one and grows; else it is somebody's readings."""
+def _check_first_column(table: Table, reading: Callable[[int], TimeReading]) -> None:
+    """The first column is a time without the name of one only if it reads like times that grow. Raises DataError."""
     sample = table.sample[0]
     try:
         moments = reading(0).read(sample)
@@ -154,7 +154,7 @@ def _held_against_time(table: Table, reading: Callable[[int], TimeReading]) -> N
         steps = np.diff(moments.time_ns[~moments.bad])
         grows = 10 * int((steps > 0).sum()) >= 9 * steps.size and 2 * int(moments.bad.sum()) <= len(sample)
     if not grows:
-        raise DataError(f"{table.name}: no column looks like a time: name it with --time; {_listed(table.columns)}")
+        raise DataError(f"{table.name}: no column looks like times: name it with --time; {_listed(table.columns)}")
 
 
 def _listed(columns: Sequence[str]) -> str:
@@ -165,15 +165,15 @@ def _listed(columns: Sequence[str]) -> str:
 class _Names:
     """Columns of a table by name or number, as the options name them."""
 
-    def __init__(self, table: Table, told: Options) -> None:
-        self._table, self._told = table, told
+    def __init__(self, table: Table, options: Options) -> None:
+        self._table, self._options = table, options
         self._plain = ["".join(c for c in name.lower() if c.isalnum()) for name in table.columns]
         if not self.long():
-            for column, option in told.named().items():
-                self.place(column, option)
+            for column, option in options.named().items():
+                self.index(column, option)
 
-    def place(self, column: str, option: str) -> int:
-        """Where a column is. Raises DataError, with the nearest name."""
+    def index(self, column: str, option: str) -> int:
+        """The index of a column. Raises DataError, with the nearest name."""
         from soakwatch.core.suggest import hint
 
         columns = self._table.columns
@@ -184,62 +184,62 @@ class _Names:
         raise DataError(f"{self._table.name}: {option}: there is no column {column!r}{hint(column, columns)}")
 
     def time(self) -> tuple[int, TimeReading]:
-        """Where the times are, and how they read: the column that is named, else the first called so that reads like
-        times, else the first column of all, if it reads like times and grows."""
-        if self._told.time is not None:
-            at = self.place(self._told.time, "--time")
-            return at, self._reading(at)
+        """The index of the times, and how they are read: the column that is named, else the first with such a name that
+        reads like times, else the first column of all, if it reads like times and grows."""
+        if self._options.time is not None:
+            index = self.index(self._options.time, "--time")
+            return index, self._reading(index)
         called = [self._plain.index(word) for word in TIME_NAMES if word in self._plain]
-        for at in called:
+        for index in called:
             with suppress(DataError):
-                return at, self._reading(at)
+                return index, self._reading(index)
         if called:
             return called[0], self._reading(called[0])  # raises
-        _held_against_time(self._table, self._reading)
+        _check_first_column(self._table, self._reading)
         return 0, self._reading(0)
 
-    def _reading(self, at: int) -> TimeReading:
-        told, table = self._told, self._table
-        timing = TimeOptions(told.time_format, told.zone, told.start_ns, table.decimal)
-        return time_reading(table.sample[at], timing, f"{table.name}: column {table.columns[at]}")
+    def _reading(self, index: int) -> TimeReading:
+        options, table = self._options, self._table
+        timing = TimeOptions(options.time_format, options.zone, options.start_ns, table.decimal)
+        return time_reading(table.sample[index], timing, f"{table.name}: column {table.columns[index]}")
 
     def long(self) -> Mapping[str, int]:
-        """Where the columns of a long table are; empty for a wide one."""
-        places = {word: self._plain.index(word) for word in _OF_LONG if word in self._plain}
-        return places if all(word in places for word in _LONG) else {}
+        """The indexes of the columns of a long table; empty for a wide one."""
+        indexes = {word: self._plain.index(word) for word in _OF_LONG if word in self._plain}
+        return indexes if all(word in indexes for word in _LONG) else {}
 
     def skipped(self) -> set[int]:
-        """Columns that hold no readings."""
-        return {self.place(column, "--skip") for column in self._told.skip}
+        """Columns without readings."""
+        return {self.index(column, "--skip") for column in self._options.skip}
 
     def by(self) -> list[int]:
-        """Columns whose cells tell objects apart."""
-        return [self.place(column, "--by") for column in self._told.by]
+        """Columns whose cells distinguish objects."""
+        return [self.index(column, "--by") for column in self._options.by]
 
     def exact(self) -> set[int]:
-        """Columns that count, and may count beyond what a float holds."""
-        counted = {column for column, kind in self._told.kinds.items() if kind == "counter"}
-        return {self.place(column, "--kind") for column in counted}
+        """Counters, whose values may exceed the precision of a float."""
+        counted = {column for column, kind in self._options.kinds.items() if kind == "counter"}
+        return {self.index(column, "--kind") for column in counted}
 
 
 class _Wide:
     """A line a time, a column a series; with --by a series for each value of that column."""
 
-    def __init__(self, table: Table, found: Gathered, names: _Names, at_time: int, target: str) -> None:
-        self._table, self._found, self._target = table, found, target
+    def __init__(self, table: Table, gathered: Gathered, names: _Names, time_index: int, target: str) -> None:
+        self._table, self._gathered, self._target = table, gathered, target
         self._by, self._exact = names.by(), names.exact()
-        left = {at_time, *self._by, *names.skipped()}
+        left = {time_index, *self._by, *names.skipped()}
         self._read = []
-        for at, column in enumerate(table.columns):
-            if at in left:
+        for index, column in enumerate(table.columns):
+            if index in left:
                 continue
-            counted = numbers(table.sample[at], table.decimal)
+            counted = numbers(table.sample[index], table.decimal)
             if bool(counted.bad.any()) and bool(np.isnan(counted.value).all()):
-                found.texts.append(column)
+                gathered.texts.append(column)
             else:
-                self._read.append(at)
+                self._read.append(index)
         if not self._read:
-            raise DataError(f"{table.name}: no column holds numbers beside the times; {_listed(table.columns)}")
+            raise DataError(f"{table.name}: no column but the times has numbers; {_listed(table.columns)}")
 
     def take(self, chunk: Chunk, moments: Moments) -> None:
         """The readings of a chunk."""
@@ -249,15 +249,15 @@ class _Wide:
             (labels, mask, *self._timed(chunk, moments, mask, whole_chunk and mask is None))
             for labels, mask in self._objects(chunk, timed)
         ]
-        for at in self._read:
-            name, cells = self._table.columns[at], chunk.cells[at]
+        for index in self._read:
+            name, cells = self._table.columns[index], chunk.cells[index]
             value, bad = numbers(cells, self._table.decimal)
-            trouble = self._found.troubles.setdefault(name, Trouble())
+            trouble = self._gathered.troubles.setdefault(name, BadCells())
             trouble.add(chunk.line, cells, bad, int((~np.isnan(value)).sum()))
-            exact = whole(cells) if at in self._exact else None
+            exact = whole(cells) if index in self._exact else None
             kept: Values = value if exact is None else exact
             for labels, mask, time_ns, line in pieces:
-                stack = _stack(self._found, Column(name, self._target, labels), self._table.name)
+                stack = _stack(self._gathered, Column(name, self._target, labels), self._table.name)
                 stack.add(time_ns, line, kept if time_ns.size == kept.size else kept[timed if mask is None else mask])
 
     def _timed(
@@ -276,10 +276,10 @@ class _Wide:
         if not self._by:
             yield (), None
             return
-        keys = list(zip(*(chunk.cells[at] for at in self._by), strict=True))
+        keys = list(zip(*(chunk.cells[index] for index in self._by), strict=True))
         codes: dict[tuple[str, ...], int] = {}
         coded = np.fromiter((codes.setdefault(key, len(codes)) for key in keys), np.int64, len(keys))
-        names = [re.sub(r"[^A-Za-z0-9_.]+", "_", self._table.columns[at]) for at in self._by]
+        names = [re.sub(r"[^A-Za-z0-9_.]+", "_", self._table.columns[index]) for index in self._by]
         for key, code in codes.items():
             mask = (coded == code) & timed
             if bool(mask.any()):
@@ -289,31 +289,33 @@ class _Wide:
 class _Long:
     """A line a reading: time, metric, value, and perhaps target, object and unit."""
 
-    def __init__(self, table: Table, found: Gathered, places: Mapping[str, int], target: str) -> None:
-        self._table, self._found, self._target, self._places = table, found, target, places
+    def __init__(self, table: Table, gathered: Gathered, indexes: Mapping[str, int], target: str) -> None:
+        self._table, self._gathered, self._target, self._indexes = table, gathered, target, indexes
         self._columns: dict[tuple[str, ...], Column] = {}
         self._units: dict[tuple[str, ...], tuple[str, int]] = {}
 
     def take(self, chunk: Chunk, moments: Moments) -> None:
         """The readings of a chunk."""
-        cells = chunk.cells[self._places["value"]]
+        cells = chunk.cells[self._indexes["value"]]
         value, bad = numbers(cells, self._table.decimal)
-        self._found.troubles.setdefault("value", Trouble()).add(chunk.line, cells, bad, int((~np.isnan(value)).sum()))
+        self._gathered.troubles.setdefault("value", BadCells()).add(
+            chunk.line, cells, bad, int((~np.isnan(value)).sum())
+        )
         exact = whole(cells)
         blank = ("",) * len(cells)
         words = ("target", "metric", "object", "unit")
-        keyed = zip(*(chunk.cells[self._places[w]] if w in self._places else blank for w in words), strict=True)
+        keyed = zip(*(chunk.cells[self._indexes[w]] if w in self._indexes else blank for w in words), strict=True)
         codes: dict[tuple[str, ...], int] = {}
         coded = np.fromiter((codes.setdefault(key, len(codes)) for key in keyed), np.int64, len(cells))
         order = np.argsort(coded, kind="stable")
         edges = np.searchsorted(coded[order], np.arange(len(codes) + 1))
         for key, code in codes.items():
-            places = order[edges[code] : edges[code + 1]]
-            places = places[~moments.bad[places]]
-            if places.size:
-                column = self._column(key, int(chunk.line[places[0]]))
-                kept: Values = value[places] if exact is None else exact[places]
-                _stack(self._found, column, self._table.name).add(moments.time_ns[places], chunk.line[places], kept)
+            rows = order[edges[code] : edges[code + 1]]
+            rows = rows[~moments.bad[rows]]
+            if rows.size:
+                column = self._column(key, int(chunk.line[rows[0]]))
+                kept: Values = value[rows] if exact is None else exact[rows]
+                _stack(self._gathered, column, self._table.name).add(moments.time_ns[rows], chunk.line[rows], kept)
 
     def _column(self, key: tuple[str, ...], line: int) -> Column:
         known = self._columns.get(key)
@@ -321,23 +323,23 @@ class _Long:
             return known
         target, metric, name, unit = (cell.strip() for cell in key)
         if not metric:
-            raise DataError(f"{self._table.name}:{line}: there is no metric in this line")
+            raise DataError(f"{self._table.name}:{line}: no metric in this line")
         target = target or self._target
-        told, first = self._units.setdefault((target, metric, name), (unit, line))
-        if told != unit:
+        known_unit, first = self._units.setdefault((target, metric, name), (unit, line))
+        if known_unit != unit:
             raise DataError(
                 f"{self._table.name}:{line}: {metric} is in {unit or 'no unit'} here and in "
-                f"{told or 'no unit'} in line {first}: write all of a series in one unit"
+                f"{known_unit or 'no unit'} in line {first}: use one unit for all of a series"
             )
         column = Column(metric, target, (), name, unit or None)
         self._columns[key] = column
         return column
 
 
-def _stack(found: Gathered, column: Column, name: str) -> Stack:
-    stack = found.stacks.get(column)
+def _stack(gathered: Gathered, column: Column, name: str) -> Stack:
+    stack = gathered.stacks.get(column)
     if stack is None:
-        if len(found.stacks) >= MOST_SERIES:
-            raise DataError(f"{name} holds more than {MOST_SERIES} series: is its object (or --by) a running number?")
-        stack = found.stacks[column] = Stack()
+        if len(gathered.stacks) >= MAX_SERIES:
+            raise DataError(f"{name} has more than {MAX_SERIES} series: is its object (or --by) a running number?")
+        stack = gathered.stacks[column] = Stack()
     return stack

@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
-_NEAR = 0.5  # of a distance: what is nearer belongs to the same poll, what is farther than 1.5 lacks one
+_NEAR = 0.5  # of a distance: nearer readings belong to the same poll, beyond 1.5 a poll is missing
 _REGULAR = 0.8
 _UNKNOWN_NS = 10**9
-_MOST_LOST = 20  # times the polls that were answered: a year's hole in a file of seconds is no reason to count it out
-_LEAST_LOST = 100_000
+_MAX_LOST_RATIO = 20  # times the answered polls: a gap of a year in a file of seconds is not filled poll by poll
+_MIN_LOST_BOUND = 100_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Polls:
     """The polls that readings stand for: times and whether each was answered, shape (n,), and their distance.
 
-    ``regular`` says whether the readings have a pace at all; without one nobody knows what is missing.
+    ``regular`` says whether the readings have a pace at all; without one it is not known what is missing.
     """
 
     time_ns: Ints
@@ -60,7 +60,7 @@ def polls_of(axes: Sequence[Ints], begin_ns: int | None = None, end_ns: int | No
         return Polls(time_ns, answered, interval_ns, regular=False)
     steps = np.diff(time_ns)
     lacking = np.where(steps > (1 + _NEAR) * interval_ns, np.round(steps / interval_ns).astype(np.int64) - 1, 0)
-    most = max(_LEAST_LOST, _MOST_LOST * time_ns.size)
+    most = max(_MIN_LOST_BOUND, _MAX_LOST_RATIO * time_ns.size)
     if lacking.sum() > most:
         lacking = np.maximum(lacking > 0, (lacking * (most / lacking.sum())).astype(np.int64))
     before, behind = _outside(time_ns, interval_ns, begin_ns, end_ns, int(most))
@@ -92,10 +92,10 @@ def _outside(time_ns: Ints, interval_ns: int, begin_ns: int | None, end_ns: int 
 
 
 def _thinned(time_ns: Ints, near_ns: int) -> Ints:
-    """Times that lie at least so far behind the last one that was kept."""
+    """Times that are at least ``near_ns`` after the last one that was kept."""
     if time_ns.size < 2 or bool((np.diff(time_ns) >= near_ns).all()):
         return time_ns
-    kept, at = [0], 0
-    while (at := int(np.searchsorted(time_ns, time_ns[at] + near_ns))) < time_ns.size:
-        kept.append(at)
+    kept, index = [0], 0
+    while (index := int(np.searchsorted(time_ns, time_ns[index] + near_ns))) < time_ns.size:
+        kept.append(index)
     return time_ns[kept]

@@ -1,4 +1,4 @@
-"""What readings can be: those that their metric cannot have, and shares a little outside of 0 to 100 %."""
+"""Impossible readings of a metric, and shares slightly outside 0 to 100 %, which are clipped."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from soakwatch_agent.metric import BY_NAME, slack_of
 
 
 def possible(metric: str, value: Values) -> tuple[Values, NDArray[np.bool_], int]:
-    """The readings, clipped where they are a share a little outside of its range; which of them can be; how many were
-    clipped.
+    """The readings, clipped where they are a share slightly outside of its range; which of them are possible; how many
+    were clipped.
 
     >>> value, good, clipped = possible("system.cpu.utilization", np.array([0.5, 1.012, 1.2, -0.1]))
     >>> value.tolist(), good.tolist(), clipped

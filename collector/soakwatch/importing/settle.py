@@ -1,4 +1,4 @@
-"""From gathered readings to series under their names and in their units, with everything a person must be told."""
+"""From gathered readings to series under their names and in their units, with notes for people."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class ImportedSeries:
     column: str
     time_ns: Ints
     value: Values
-    refused: str = ""  # why readings were left out, if some were
+    refused: str = ""  # why readings were dropped, if any were
     refused_share: float = 0.0
-    wanted: str = ""  # the metric whose name the column bears, where its unit is not known
+    wanted: str = ""  # the metric that the column is called, where its unit is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,42 +52,42 @@ class Imported:
     notes: tuple[str, ...]
 
 
-def read_table(path: str, target: str, told: Options) -> Imported:
-    """All series of one file. Raises DataError, in one sentence with the place and the remedy."""
-    told = checked(told)
-    with opened(path, told.delimiter, told.decimal) as table:
+def read_table(path: str, target: str, options: Options) -> Imported:
+    """All series of one file. Raises DataError, in one sentence with line and remedy."""
+    options = checked(options)
+    with opened(path, options.delimiter, options.decimal) as table:
         file = table.name
-        gathered = gather(table, told, target)
-    _hold_options(file, gathered, told)
-    notes = [*gathered.notes, *_of_cells(file, gathered, told)]
-    made: dict[Key, ImportedSeries] = {}
+        gathered = gather(table, options, target)
+    _check_options(file, gathered, options)
+    notes = [*gathered.notes, *_of_cells(file, gathered, options)]
+    done: dict[Key, ImportedSeries] = {}
     disordered = repeated = 0
     guesses: dict[str, list[str]] = {}
     axes: dict[bytes, Ints] = {}
-    for column in sorted(gathered.stacks, key=lambda column: column.name not in told.meanings):  # then the guesses
+    for column in sorted(gathered.stacks, key=lambda column: column.name not in options.meanings):  # then the guesses
         ordered = in_order(gathered.stacks.pop(column))
         if not ordered.time_ns.size:
             continue
         disordered, repeated = max(disordered, ordered.disordered), max(repeated, ordered.repeated)
-        series, said, guess = _settled(file, column, ordered, told, made)
-        notes.extend(note for note in said if note not in notes)
+        series, column_notes, guess = _settled(file, column, ordered, options, done)
+        notes.extend(note for note in column_notes if note not in notes)
         if guess and column.name not in guesses.setdefault(guess, []):
             guesses[guess].append(column.name)
         if series is not None:
             same = hashlib.blake2b(series.time_ns.tobytes(), digest_size=16).digest()
             shared = axes.setdefault(same, series.time_ns)  # columns of one table mostly have the same times
-            made[series.target, series.metric, series.object] = replace(series, time_ns=shared)
+            done[series.target, series.metric, series.object] = replace(series, time_ns=shared)
     notes.extend(f"{file}: {guess}: {', '.join(columns)}" for guess, columns in guesses.items())
     if disordered:
-        notes.append(f"{file}: {disordered} {_lines(disordered)} earlier than the one before: sorted by time")
+        notes.append(f"{file}: {disordered} {_lines(disordered)} out of order: sorted by time")
     if repeated:
         notes.append(
-            f"{file}: {repeated} {_lines(repeated)} at a time that was there already: the last one counts"
-            " (--by COLUMN tells objects apart)"
+            f"{file}: {repeated} {_lines(repeated)} at a time that exists already: the last one counts"
+            " (--by COLUMN distinguishes objects)"
         )
-    if not made:
-        raise DataError(f"{file} holds no reading: nothing can be judged")
-    series_all = tuple(_load_apart(made.values(), target))
+    if not done:
+        raise DataError(f"{file} has no readings")
+    series_all = tuple(_load_apart(done.values(), target))
     return Imported(file, target, series_all, tuple(notes))
 
 
@@ -95,54 +95,54 @@ def _lines(number: int) -> str:
     return "line is" if number == 1 else "lines are"
 
 
-def _hold_options(file: str, gathered: Gathered, told: Options) -> None:
-    """In a long table options name metrics; one that is not there is a mistake."""
+def _check_options(file: str, gathered: Gathered, options: Options) -> None:
+    """Checks that the metrics of options exist in a long table. Raises DataError."""
     known = {column.name for column in gathered.stacks} | set(gathered.troubles) | set(gathered.texts)
     if "value" in gathered.troubles:
-        for name, option in told.named().items():
+        for name, option in options.named().items():
             if option in {"--map", "--unit", "--kind", "--growth"} and name not in known:
                 raise DataError(f"{file}: {option}: no line has the metric {name!r}{hint(name, known - {'value'})}")
 
 
-def _of_cells(file: str, gathered: Gathered, told: Options) -> Iterator[str]:
-    """What is to be told of cells that are no numbers. Raises DataError where most are not."""
-    named = {**told.meanings, **told.units, **told.kinds}
+def _of_cells(file: str, gathered: Gathered, options: Options) -> Iterator[str]:
+    """Notes on cells that are not numbers. Raises DataError where most are not."""
+    named = {**options.meanings, **options.units, **options.kinds}
     for column in gathered.texts:
         if column in named:
             raise DataError(f"{file}: column {column} is text, not numbers: map another column")
     if gathered.texts:
-        yield f"{file}: left out, for it is text: {', '.join(gathered.texts)}"
-    for column, trouble in gathered.troubles.items():
-        if not trouble.bad:
+        yield f"{file}: not imported because it is text: {', '.join(gathered.texts)}"
+    for column, bad_cells in gathered.troubles.items():
+        if not bad_cells.bad:
             continue
-        if trouble.bad > trouble.good:
+        if bad_cells.bad > bad_cells.good:
             raise DataError(
-                f"{file}: column {column}: more than half of its cells are no numbers ({trouble.told()}): "
-                f"mend them, or leave the column out with --skip '{column}'"
+                f"{file}: column {column}: more than half of its cells are not numbers ({bad_cells.text()}): "
+                f"fix them, or leave the column out with --skip '{column}'"
             )
-        cells = "1 cell is no number" if trouble.bad == 1 else f"{trouble.bad} cells are no numbers"
-        yield f"{file}: column {column}: {cells} and counted as missing ({trouble.told()})"
+        cells = "1 cell is not a number" if bad_cells.bad == 1 else f"{bad_cells.bad} cells are not numbers"
+        yield f"{file}: column {column}: {cells} and counted as missing ({bad_cells.text()})"
 
 
 def _settled(
-    file: str, column: Column, ordered: Sorted, told: Options, made: Mapping[Key, ImportedSeries]
+    file: str, column: Column, ordered: Sorted, options: Options, done: Mapping[Key, ImportedSeries]
 ) -> tuple[ImportedSeries | None, list[str], str]:
-    """The series of one column, None if nothing of it can be; what is to be told; and how its unit was guessed."""
+    """The series of one column, None if no reading is possible; notes; and how its unit was guessed."""
     labels = dict(column.labels)
     try:
-        named = _with_object(naming(column.name, column.target, told, labels, column.given), column)
+        named = _with_object(naming(column.name, column.target, options, labels, column.given), column)
     except DataError as error:
         raise DataError(f"{file}: {error}") from None
     sizes = np.abs(ordered.value.astype(np.float64))
     scale, guess = scale_of(column.name, named, float(sizes.max()), middle(sizes))
-    if scale is None and named.metric == MEMORY and (share := _as_share(column, ordered, told)) is not None:
+    if scale is None and named.metric == MEMORY and (share := _as_share(column, ordered, options)) is not None:
         named = _with_object(share, column)
-        scale, guess = named.scale, f"read as {MEMORY_SHARE} in %, for it lies between 0 and 100{OTHERWISE}"
+        scale, guess = named.scale, f"read as {MEMORY_SHARE} in %, because it lies between 0 and 100{OTHERWISE}"
     notes: list[str] = []
     bears = ""
-    twin = made.get((column.target, named.metric, named.object))
+    twin = done.get((column.target, named.metric, named.object))
     if scale is None or (twin is not None and not named.imported):
-        if twin is not None and column.name in told.meanings:
+        if twin is not None and column.name in options.meanings:
             raise DataError(
                 f"{file}: columns {twin.column} and {column.name} would both be {named.metric} of the same "
                 "object: give them labels, such as --map COLUMN=METRIC,process=NAME"
@@ -150,13 +150,11 @@ def _settled(
         bears = named.metric if scale is None else ""
         if scale is not None and twin is not None:
             guess = ""
-            notes = [
-                f"{file}: {twin.column} is {named.metric}, so {column.name} stays on its own (--map says otherwise)"
-            ]
-        named = _with_object(outside(column.name, told, labels), column)
+            notes = [f"{file}: {twin.column} is {named.metric}, so {column.name} stays separate (override with --map)"]
+        named = _with_object(outside(column.name, options, labels), column)
         scale = named.scale or 1.0
     plain, number = named.metric, 1
-    while (column.target, named.metric, named.object) in made:
+    while (column.target, named.metric, named.object) in done:
         number += 1
         named = replace(named, metric=f"{plain}_{number}")
     value: Values = ordered.value
@@ -164,7 +162,7 @@ def _settled(
         with np.errstate(all="ignore"):
             value = ordered.value.astype(np.float64) * scale
     series = ImportedSeries(
-        *(column.target, told.role_of(column.target), named.metric, named.object, named.unit, named.kind),
+        *(column.target, options.role_of(column.target), named.metric, named.object, named.unit, named.kind),
         *(named.growth, column.name),
         *(ordered.time_ns, value),
         wanted=bears,
@@ -172,40 +170,40 @@ def _settled(
     return _within(file, series, ordered.line, notes), notes, guess
 
 
-def _as_share(column: Column, ordered: Sorted, told: Options) -> Naming | None:
+def _as_share(column: Column, ordered: Sorted, options: Options) -> Naming | None:
     """The naming of a column called memory, without a unit, whose readings can only be a percentage."""
     low, high = float(ordered.value.min()), float(ordered.value.max())
     if "used" in column.name.lower() or not (low >= 0 and 1 < high <= 100):
         return None
-    said = replace(told, units={**told.units, column.name: "%"})
-    return naming(column.name, column.target, said, dict(column.labels), column.given)
+    as_percent = replace(options, units={**options.units, column.name: "%"})
+    return naming(column.name, column.target, as_percent, dict(column.labels), column.given)
 
 
 def _with_object(named: Naming, column: Column) -> Naming:
-    """An object that a line tells is kept as it is."""
+    """The naming with the object of the line, where it has one."""
     return replace(named, object=column.object) if column.object else named
 
 
 def _within(file: str, series: ImportedSeries, line: Ints, notes: list[str]) -> ImportedSeries | None:
-    """The series without what its metric cannot be; every such reading is told of, and so is what was clipped."""
+    """The series without impossible readings; adds notes on these and on clipped readings."""
     value, good, over = possible(series.metric, series.value)
     if over:
         notes.append(
-            f"{file}: column {series.column}: {over} {'reading' if over == 1 else 'readings'} a little outside of 0 to "
-            f"100 % (up to {float(series.value[good].max()):.2%}), taken as the nearest of both"
+            f"{file}: column {series.column}: {over} {'reading' if over == 1 else 'readings'} slightly outside 0 to "
+            f"100 % (up to {float(series.value[good].max()):.2%}), clipped"
         )
         series = replace(series, value=value)
     refused = int((~good).sum())
     if not refused:
         return series
     first = np.flatnonzero(~good)[:_SHOWN].tolist()
-    shown = ", ".join(f"line {line[at]}: {value[at]:g}" for at in first)
+    shown = ", ".join(f"line {line[index]}: {value[index]:g}" for index in first)
     if 2 * refused > good.size:
         raise DataError(
-            f"{file}: column {series.column}: more than half of its readings cannot be {series.metric} in "
-            f"{series.unit} ({shown}): say its unit with --unit '{series.column}=…', or map it elsewhere"
+            f"{file}: column {series.column}: more than half of its readings are impossible for {series.metric} in "
+            f"{series.unit} ({shown}): give its unit with --unit '{series.column}=…', or map it to another metric"
         )
-    why = f"{refused} {'reading' if refused == 1 else 'readings'} that cannot be: left out ({shown})"
+    why = f"{refused} {'reading' if refused == 1 else 'readings'} out of range: dropped ({shown})"
     notes.append(f"{file}: column {series.column}: {why}")
     return replace(
         series, time_ns=series.time_ns[good], value=value[good], refused=why, refused_share=refused / good.size
@@ -214,12 +212,12 @@ def _within(file: str, series: ImportedSeries, line: Ints, notes: list[str]) -> 
 
 def _load_apart(series: Iterable[ImportedSeries], target: str) -> Iterator[ImportedSeries]:
     """What a generator measured belongs to a target of its own, so that rules take it for the load."""
-    told = list(series)
-    others = {one.target for one in told if not one.metric.startswith("load.")}
-    for one in told:
-        if one.role != DUT or not one.metric.startswith("load."):
-            yield one
-        elif one.target == target or one.target in others:
-            yield replace(one, target=f"{one.target}-load", role=GENERATOR)
+    imported = list(series)
+    others = {item.target for item in imported if not item.metric.startswith("load.")}
+    for item in imported:
+        if item.role != DUT or not item.metric.startswith("load."):
+            yield item
+        elif item.target == target or item.target in others:
+            yield replace(item, target=f"{item.target}-load", role=GENERATOR)
         else:
-            yield replace(one, role=GENERATOR)
+            yield replace(item, role=GENERATOR)

@@ -1,4 +1,4 @@
-"""What a user says of the course of an imported run: its phases, and the events that happened in it.
+"""The phases and events of an imported run, as a user gives them.
 
 Times are ISO 8601 (without a zone in that of ``--tz``), epoch seconds to nanoseconds as tables have them, or a duration
 such as ``2h`` (or a small number of seconds) from the first reading of the run.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from soakwatch.core.yaml import Plain, parse
 from soakwatch.plan.phase import PHASES
 from soakwatch.runs.mark_event import MOST_EVENTS, EventRefusedError, EventRequest, check_ask
 from soakwatch.sources.tables.errors import DataError
+from soakwatch.sources.tables.options import Options
 from soakwatch.sources.tables.times import TimeOptions, time_reading
 from soakwatch_rules.rule import Event, Phase, Window
 
@@ -44,7 +45,7 @@ class Moment(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class PhaseSaid:
+class GivenPhase:
     """A phase; None is the begin, or the end, of the run."""
 
     name: str
@@ -53,11 +54,11 @@ class PhaseSaid:
 
 
 @dataclass(frozen=True, slots=True)
-class EventSaid:
-    """An event, with the place that tells of it."""
+class GivenEvent:
+    """An event, with its place in the user's file."""
 
-    place: str
-    ask: EventRequest
+    source: str
+    request: EventRequest
     begin: Moment
     end: Moment | None
 
@@ -66,62 +67,80 @@ class EventSaid:
 class Timeline:
     """The phases and events of a run whose times are not yet resolved."""
 
-    phases: tuple[PhaseSaid, ...] = ()
-    events: tuple[EventSaid, ...] = ()
+    phases: tuple[GivenPhase, ...] = ()
+    events: tuple[GivenEvent, ...] = ()
 
     def phases_in(self, start_ns: int, end_ns: int) -> tuple[Phase, ...]:
-        """The phases of a run with readings from ``start_ns`` to ``end_ns``, in order. A phase without any reading is
-        one that a dead device did not live to see; where all are, the times are wrong. Raises DataError."""
-        made = sorted(
+        """The phases of a run with readings from ``start_ns`` to ``end_ns``, in order. A phase may
+        have no reading (of a device that died before); if all have none, the times are wrong. Raises DataError."""
+        phases = sorted(
             (
                 Phase(
-                    said.name,
+                    given.name,
                     Window(
-                        start_ns if said.begin is None else said.begin.absolute(start_ns),
-                        end_ns if said.end is None else said.end.absolute(start_ns),
+                        start_ns if given.begin is None else given.begin.absolute(start_ns),
+                        end_ns if given.end is None else given.end.absolute(start_ns),
                     ),
                 )
-                for said in self.phases
+                for given in self.phases
             ),
             key=lambda phase: phase.window.begin_ns,
         )
-        for phase in made:
+        for phase in phases:
             if phase.window.end_ns <= phase.window.begin_ns:
-                raise DataError(f"--phase {phase.name}: it ends before it begins, or with its begin: mend its times")
-        if made and not any(p.window.begin_ns < end_ns and p.window.end_ns > start_ns for p in made):
-            raise DataError(f"--phase {made[0].name}: no reading lies in it, or in any: is its zone right (--tz)?")
-        for before, after in pairwise(made):
+                raise DataError(f"--phase {phase.name}: its end is not after its begin: correct its times")
+        if phases and not any(p.window.begin_ns < end_ns and p.window.end_ns > start_ns for p in phases):
+            raise DataError(f"--phase {phases[0].name}: no phase has any reading: is the time zone right (--tz)?")
+        for before, after in pairwise(phases):
             if after.window.begin_ns < before.window.end_ns:
                 raise DataError(f"--phase {after.name} begins before {before.name} ends: phases follow each other")
-        return tuple(made)
+        return tuple(phases)
 
     def events_in(self, start_ns: int, end_ns: int, targets: Iterable[str]) -> tuple[Event, ...]:
         """The events of a run with these targets. Raises DataError."""
         known = sorted(targets)
-        made = []
-        for said in self.events:
-            ask = said.ask
-            begin_ns = said.begin.absolute(start_ns)
-            last_ns = begin_ns if said.end is None else said.end.absolute(start_ns)
+        events = []
+        for given in self.events:
+            request = given.request
+            begin_ns = given.begin.absolute(start_ns)
+            last_ns = begin_ns if given.end is None else given.end.absolute(start_ns)
             if last_ns < begin_ns:
-                raise DataError(f"{said.place}: the {ask.kind} ends before it begins: mend one of both")
-            if ask.target and ask.target not in known:
-                raise DataError(f"{said.place}: the run has no target {ask.target!r}{hint(ask.target, known)}")
+                raise DataError(f"{given.source}: the {request.kind} ends before it begins: correct one of both")
+            if request.target and request.target not in known:
+                raise DataError(
+                    f"{given.source}: the run has no target {request.target!r}{hint(request.target, known)}"
+                )
             if last_ns < start_ns or begin_ns > end_ns:
-                raise DataError(f"{said.place}: the {ask.kind} lies outside of the readings: is its zone right (--tz)?")
-            deadline_ns = None if ask.within_s is None else begin_ns + round(ask.within_s * NS)
-            made.append(
+                raise DataError(
+                    f"{given.source}: the {request.kind} is outside the readings: is the time zone right (--tz)?"
+                )
+            deadline_ns = None if request.within_s is None else begin_ns + round(request.within_s * NS)
+            events.append(
                 Event(
-                    ask.kind, ask.target, ask.object, begin_ns, last_ns, dict(ask.labels), dict(ask.expect), deadline_ns
+                    request.kind,
+                    request.target,
+                    request.object,
+                    begin_ns,
+                    last_ns,
+                    dict(request.labels),
+                    dict(request.expect),
+                    deadline_ns,
                 )
             )
-        return tuple(sorted(made, key=lambda event: event.begin_ns))
+        return tuple(sorted(events, key=lambda event: event.begin_ns))
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions(Options):
+    """How to read the tables, and the phases and events of the run."""
+
+    timeline: Timeline = field(default_factory=Timeline)
 
 
 def timeline(phases: Iterable[str], events: str | None, zone: str | None) -> Timeline:
-    """What ``--phase`` texts and the file of ``--events`` say. Raises DataError."""
-    said = tuple(_phase(text, zone) for text in phases)
-    return Timeline(said, () if events is None else tuple(_events(events, zone)))
+    """The timeline of ``--phase`` texts and the file of ``--events``. Raises DataError."""
+    given_phases = tuple(_phase(text, zone) for text in phases)
+    return Timeline(given_phases, () if events is None else tuple(_events(events, zone)))
 
 
 def moment_of(text: str, zone: str | None = None) -> Moment:
@@ -143,7 +162,7 @@ Moment(time_ns=1000000000, relative=False))
         return Moment(round(seconds(bare) * NS), relative=True)
     except ValueError:
         pass
-    wrong = f"{text!r} is no time: write 2026-11-21T20:00:00Z, epoch seconds, or 2h from the first reading"
+    wrong = f"{text!r} is not a time: write 2026-11-21T20:00:00Z, epoch seconds, or 2h from the first reading"
     try:
         read = time_reading([bare], TimeOptions(zone=zone), "").read([bare])
     except DataError as error:
@@ -153,7 +172,7 @@ Moment(time_ns=1000000000, relative=False))
     return Moment(int(read.time_ns[0]), relative=False)
 
 
-def _phase(text: str, zone: str | None) -> PhaseSaid:
+def _phase(text: str, zone: str | None) -> GivenPhase:
     name, equal, times = text.partition("=")
     name = name.strip()
     begin, dots, end = times.partition(_RANGE)
@@ -165,29 +184,29 @@ def _phase(text: str, zone: str | None) -> PhaseSaid:
         edges = [moment_of(part, zone) if part.strip() else None for part in (begin, end)]
     except ValueError as error:
         raise DataError(f"--phase {text}: {error}") from None
-    return PhaseSaid(name, edges[0], edges[1])
+    return GivenPhase(name, edges[0], edges[1])
 
 
-def _events(path: str, zone: str | None) -> Iterator[EventSaid]:
+def _events(path: str, zone: str | None) -> Iterator[GivenEvent]:
     """The events of a file: CSV with a header, or YAML (JSON) with a list."""
     try:
         text = Path(path).read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise DataError(f"--events {path}: it cannot be read: {why}") from None
+        raise DataError(f"--events {path}: cannot be read: {why}") from None
     rows = list(_of_yaml(text, path) if Path(path).suffix.lower() in _YAML else _of_csv(text, path))
     if len(rows) > MOST_EVENTS:
-        raise DataError(f"{path}: {len(rows)} events are more than the {MOST_EVENTS} that a run is told")
-    for place, row in rows:
+        raise DataError(f"{path}: {len(rows)} events exceed the limit of {MOST_EVENTS} per run")
+    for source, row in rows:
         try:
-            yield _event(place, row, zone)
+            yield _event(source, row, zone)
         except (ValueError, EventRefusedError) as error:
-            raise DataError(f"{place}: {error}") from None
+            raise DataError(f"{source}: {error}") from None
 
 
 def _of_csv(text: str, path: str) -> Iterator[tuple[str, Mapping[str, Plain]]]:
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    numbers = [at for at, line in enumerate(text.splitlines(), 1) if line.strip() and not line.startswith("#")]
+    numbers = [number for number, line in enumerate(text.splitlines(), 1) if line.strip() and not line.startswith("#")]
     if not lines:
         raise DataError(f"{path} is empty: write a header such as {','.join(_KEYS)}, and a line an event")
     sign = next((sign for sign in "\t;," if sign in lines[0]), ",")
@@ -195,10 +214,10 @@ def _of_csv(text: str, path: str) -> Iterator[tuple[str, Mapping[str, Plain]]]:
     header = [cell.strip() for cell in rows[0]]
     if "kind" not in header or not any(word in header for word in _BEGIN):
         raise DataError(f"{path}:{numbers[0]}: the header needs the columns kind and begin; it has {', '.join(header)}")
-    for at, row in zip(numbers[1:], rows[1:], strict=False):
+    for number, row in zip(numbers[1:], rows[1:], strict=False):
         if len(row) > len(header):
-            raise DataError(f"{path}:{at}: more cells than the header has: quote a cell that holds the sign {sign!r}")
-        yield f"{path}:{at}", {name: cell.strip() for name, cell in zip(header, row, strict=False) if cell.strip()}
+            raise DataError(f"{path}:{number}: more cells than the header has: quote cells that contain {sign!r}")
+        yield f"{path}:{number}", {name: cell.strip() for name, cell in zip(header, row, strict=False) if cell.strip()}
 
 
 def _of_yaml(text: str, path: str) -> Iterator[tuple[str, Mapping[str, Plain]]]:
@@ -214,22 +233,22 @@ def _of_yaml(text: str, path: str) -> Iterator[tuple[str, Mapping[str, Plain]]]:
         raise DataError(
             f"{path}: write a list of events, such as - {{kind: upgrade, begin: 2h, expect: {{reboot: 1}}}}"
         )
-    for at, row in enumerate(data):
-        place = document.where((*root, at)) or path
+    for index, row in enumerate(data):
+        source = document.where((*root, index)) or path
         if not isinstance(row, dict):
-            raise DataError(f"{place}: an event is kind and begin, such as {{kind: upgrade, begin: 2h}}")
-        yield place, {key: value for key, value in row.items() if value is not None}
+            raise DataError(f"{source}: an event is kind and begin, such as {{kind: upgrade, begin: 2h}}")
+        yield source, {key: value for key, value in row.items() if value is not None}
 
 
-def _event(place: str, row: Mapping[str, Plain], zone: str | None) -> EventSaid:
+def _event(source: str, row: Mapping[str, Plain], zone: str | None) -> GivenEvent:
     if "kind" not in row:
-        raise ValueError("there is no kind: write one such as failover")
+        raise ValueError("kind is missing: write one such as failover")
     begin = next((row[word] for word in _BEGIN if word in row), None)
     if begin is None:
-        raise ValueError(f"the {row['kind']} has no begin: write a time, or 2h from the first reading")
+        raise ValueError(f"the {row['kind']} has no begin: give a time, or 2h from the first reading")
     within_s = None if "within" not in row else seconds(row["within"])
     labels = {key: str(value) for key, value in row.items() if key not in _KEYS and key not in _BEGIN}
-    ask = EventRequest(
+    request = EventRequest(
         "mark",
         str(row["kind"]),
         target=str(row.get("target", "")),
@@ -238,20 +257,20 @@ def _event(place: str, row: Mapping[str, Plain], zone: str | None) -> EventSaid:
         within_s=within_s,
         labels=labels,
     )
-    check_ask(ask)
-    return EventSaid(
-        place, ask, moment_of(str(begin), zone), moment_of(str(row["end"]), zone) if "end" in row else None
+    check_ask(request)
+    return GivenEvent(
+        source, request, moment_of(str(begin), zone), moment_of(str(row["end"]), zone) if "end" in row else None
     )
 
 
-def _expected(told: Plain) -> dict[str, int]:
-    """What is expected, from ``reboot=1 process.restart=2`` or a mapping."""
-    if told is None:
+def _expected(given: Plain) -> dict[str, int]:
+    """The expected events, from ``reboot=1 process.restart=2`` or a mapping. Raises ValueError."""
+    if given is None:
         return {}
-    if isinstance(told, dict):
-        pairs = [(key, str(value)) for key, value in told.items()]
+    if isinstance(given, dict):
+        pairs = [(key, str(value)) for key, value in given.items()]
     else:
-        parts = str(told).replace(";", " ").replace(",", " ").split()
+        parts = str(given).replace(";", " ").replace(",", " ").split()
         pairs = [(key, count) for key, _, count in (part.partition("=") for part in parts)]
     for key, count in pairs:
         if not (count.isdecimal() and count.isascii() and len(count) < 10):

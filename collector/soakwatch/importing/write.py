@@ -24,15 +24,15 @@ from soakwatch.record.model import USER_ORIGIN as EVENTS
 from soakwatch_agent.metric import BY_NAME
 
 SOURCE = "import"
-WHY_LOST = "the file holds no line for this time"
+WHY_LOST = "the file has no line for this time"
 _STRETCH_POLLS = 50_000
 _STRETCH_SAMPLES = 400_000
-_ALIKE = 1.25  # series whose distances differ by less are read together
+_ALIKE = 1.25  # series whose intervals differ by less share a source
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """From when to when readings were due (None: from the first, to the last), and why they are not there."""
+    """From when to when readings were due (None: from the first, to the last), and why they are missing."""
 
     begin_ns: int | None = None
     end_ns: int | None = None
@@ -44,23 +44,23 @@ def write_record(
     name: str,
     imported: Sequence[Imported],
     command: Sequence[str] = (),
-    told: Callable[[str], None] | None = None,
+    progress: Callable[[str], None] | None = None,
     rules: Sequence[str] = (),
     due: Due | None = None,
     timeline: Timeline | None = None,
 ) -> tuple[str, ...]:
     """A new record of imported series in ``folder``, to be judged by ``rules`` (by all that know its metrics, where
-    none is named); returns what else is to be told. ``due`` says how long readings were due: through all phases of the
-    ``timeline``, where nothing else is said. Raises DataError and RecordError."""
-    series = [one for part in imported for one in part.series]
-    begin_ns = min(int(one.time_ns[0]) for one in series)
-    end_ns = max(int(one.time_ns[-1]) for one in series)
+    none is named); returns notes. ``due`` says how long readings were due; default: through all phases of the
+    ``timeline``. Raises DataError and RecordError."""
+    series = [item for part in imported for item in part.series]
+    begin_ns = min(int(item.time_ns[0]) for item in series)
+    end_ns = max(int(item.time_ns[-1]) for item in series)
     phases = () if timeline is None else timeline.phases_in(begin_ns, end_ns)
     if due is None:
         due = Due(phases[0].window.begin_ns, phases[-1].window.end_ns) if phases else Due()
-    roles = {one.target: one.role for one in series}
+    roles = {item.target: item.role for item in series}
     if DUT not in roles.values() and "generator" in roles.values():
-        roles = {imported[0].target: DUT, **roles}  # the load alone still tells of the device behind it
+        roles = {imported[0].target: DUT, **roles}  # the load alone still measures the device behind it
     events = () if timeline is None else timeline.events_in(begin_ns, end_ns, roles)
     notes: list[str] = []
     with Record.create(folder) as record:
@@ -68,12 +68,12 @@ def write_record(
             record.target(target, role)
         last_ns = 0
         for target, file, part in _together(imported):
-            polls = polls_of([one.time_ns for one in part], due.begin_ns, due.end_ns)
+            polls = polls_of([item.time_ns for item in part], due.begin_ns, due.end_ns)
             label = f"{Path(file).name} every {plan_seconds(polls.interval_ns * 1e-9)}"
-            if told is not None:
-                told(f"{target}: {label}")
+            if progress is not None:
+                progress(f"{target}: {label}")
             if not polls.regular and polls.time_ns.size > 1:
-                notes.append(f"{file}: the lines of {_names(part)} come irregularly: none counts as missing")
+                notes.append(f"{file}: the lines of {_names(part)} come at irregular times: none counts as missing")
             last_ns = max(last_ns, int(polls.time_ns[-1]))
             name_of = SOURCE if polls.regular else UNPOLLED
             source = record.source(target, name_of, label, polls.interval_ns, required=True)
@@ -89,26 +89,31 @@ def write_record(
             "command": " ".join(command),
             "start_ns": str(begin_ns),
             "ended_ns": str(last_ns),
-            GROWTH_KEY: json.dumps({one.metric: one.growth for one in series if one.growth and _outside(one)}),
+            GROWTH_KEY: json.dumps({item.metric: item.growth for item in series if item.growth and _outside(item)}),
             RULES_KEY: json.dumps(list(rules)),
             IMPORTED_KEY: json.dumps(
                 [
                     {
                         "file": part.file,
                         "notes": list(part.notes),
-                        "readings": Counter(one.target for one in part.series if measures(one.value)),
+                        "readings": Counter(item.target for item in part.series if measures(item.value)),
                         UNREAD: account(
-                            (one.column, one.target, one.metric, one.wanted, one.value)
-                            for one in part.series
-                            if _outside(one)
+                            (item.column, item.target, item.metric, item.wanted, item.value)
+                            for item in part.series
+                            if _outside(item)
                         ),
                         LEFT_OUT: [
-                            {"column": one.column, "target": one.target, "why": one.refused, "share": one.refused_share}
-                            for one in part.series
-                            if one.refused
+                            {
+                                "column": item.column,
+                                "target": item.target,
+                                "why": item.refused,
+                                "share": item.refused_share,
+                            }
+                            for item in part.series
+                            if item.refused
                         ],
                         "columns": {
-                            one.column: f"{one.target} {one.metric} {one.object}".strip() for one in part.series
+                            item.column: f"{item.target} {item.metric} {item.object}".strip() for item in part.series
                         },
                     }
                     for part in imported
@@ -126,30 +131,30 @@ def _outside(series: ImportedSeries) -> bool:
 
 
 def _names(part: Sequence[ImportedSeries]) -> str:
-    names = list(dict.fromkeys(one.column for one in part))
+    names = list(dict.fromkeys(item.column for item in part))
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _together(imported: Iterable[Imported]) -> Iterator[tuple[str, str, list[ImportedSeries]]]:
     """Series of one target that have about the same pace: a source each, with the file that they come from."""
     for part in imported:
-        ordered = sorted(part.series, key=lambda one: one.target)
-        for target, group in groupby(ordered, key=lambda one: one.target):
-            paced = sorted(((interval_of(one.time_ns)[0], at, one) for at, one in enumerate(group)))
+        ordered = sorted(part.series, key=lambda item: item.target)
+        for target, group in groupby(ordered, key=lambda item: item.target):
+            paced = sorted(((interval_of(item.time_ns)[0], index, item) for index, item in enumerate(group)))
             some: list[ImportedSeries] = []
             slowest = 0.0
-            for interval_ns, _, one in paced:
+            for interval_ns, _, item in paced:
                 if some and interval_ns > slowest:
                     yield target, part.file, some
                     some = []
                 if not some:
                     slowest = _ALIKE * interval_ns
-                some.append(one)
+                some.append(item)
             yield target, part.file, some
 
 
 def _stretches(polls: Polls, series: Sequence[ImportedSeries], why: str) -> Iterator[Stretch]:
-    """The polls in pieces of bounded size, each with the readings that it brought."""
+    """The polls in pieces of bounded size, each with its readings."""
     size = max(1, min(_STRETCH_POLLS, _STRETCH_SAMPLES // len(series)))
     due_ns = polls.time_ns[polls.answered]
     where = np.flatnonzero(polls.answered)
@@ -160,12 +165,14 @@ def _stretches(polls: Polls, series: Sequence[ImportedSeries], why: str) -> Iter
         # A reading belongs to the last answered poll before it; there is one, for polls are made of readings.
         first_ns = times[0] if times.size else 0
         last_ns = due_ns[high] if high < due_ns.size else np.iinfo(np.int64).max
-        found = []
-        for one in series if times.size else ():
-            first, last = np.searchsorted(one.time_ns, [first_ns, last_ns])
+        readings = []
+        for item in series if times.size else ():
+            first, last = np.searchsorted(item.time_ns, [first_ns, last_ns])
             if first == last:
                 continue
-            time_ns = one.time_ns[first:last]
+            time_ns = item.time_ns[first:last]
             position = where[low:high][np.searchsorted(times, time_ns, side="right") - 1] - begin
-            found.append(Readings(one.metric, one.object, one.unit, one.kind, position, time_ns, one.value[first:last]))
-        yield Stretch(polls.time_ns[begin:end], polls.answered[begin:end], why, found)
+            readings.append(
+                Readings(item.metric, item.object, item.unit, item.kind, position, time_ns, item.value[first:last])
+            )
+        yield Stretch(polls.time_ns[begin:end], polls.answered[begin:end], why, readings)

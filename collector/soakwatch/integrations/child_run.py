@@ -32,8 +32,8 @@ class Companion:
 
         Raises PlanError for a plan that cannot be used, SoakwatchError with the run's last word if it does not begin.
         """
-        made = load_plan(plan)
-        folder = new_folder(Path(runs), made.name, time.time_ns())
+        loaded = load_plan(plan)
+        folder = new_folder(Path(runs), loaded.name, time.time_ns())
         Path(runs).mkdir(parents=True, exist_ok=True)
         log = folder.with_name(f"{folder.name}.log")
         command = [sys.executable, "-m", "soakwatch.cli", "run", str(plan), "--into", str(folder)]
@@ -62,10 +62,10 @@ class Companion:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 code = self._process.wait()
-            self._ended = self._told(code), _WORDS.get(code)
+            self._ended = self._outcome_text(code), _WORDS.get(code)
         return self._ended
 
-    def _told(self, code: int) -> str:
+    def _outcome_text(self, code: int) -> str:
         word = _WORDS.get(code)
         if word is None:
             return f"the run was not judged (exit code {code}): {self._last_word()}"
@@ -78,18 +78,18 @@ class Companion:
         deadline = time.monotonic() + _START_S
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
-                raise SoakwatchError(f"the run did not begin: {self._last_word()}")
+                raise SoakwatchError(f"the run did not start: {self._last_word()}")
             if (self.folder / RECORD_NAME).is_file():
                 with suppress(RecordError), RecordView.open(self.folder) as view:
                     if view.counts().polls:
                         return
             time.sleep(0.2)
-        raise SoakwatchError(f"the run recorded nothing within {_START_S:g} s: {self._log} tells more")
+        raise SoakwatchError(f"the run recorded nothing within {_START_S:g} s: see {self._log}")
 
     def _last_word(self) -> str:
         with suppress(OSError):
             lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
-            said = [line for line in lines if line.startswith("soakwatch: ")] or lines
-            if said:
-                return said[-1].removeprefix("soakwatch: ")[:500]
-        return f"{self._log} tells more"
+            messages = [line for line in lines if line.startswith("soakwatch: ")] or lines
+            if messages:
+                return messages[-1].removeprefix("soakwatch: ")[:500]
+        return f"see {self._log}"

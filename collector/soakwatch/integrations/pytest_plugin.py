@@ -119,15 +119,19 @@ _UNHEARD: Final = pytest.StashKey[int]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The options of the plugin."""
-    group = parser.getgroup("soakwatch", "a soak beside the tests")
+    group = parser.getgroup("soakwatch", "a soak run during the tests")
     options = {
-        "--soak-run": ("RUN", None, "tell events to this run: a folder, a name, 'last', or a URL ($SOAKWATCH_RUN)"),
+        "--soak-run": (
+            "RUN",
+            None,
+            "record events in this run: a folder, a name, 'last', or a URL (default: $SOAKWATCH_RUN)",
+        ),
         "--soak-runs": ("DIR", "runs", "folder of all runs (default: runs)"),
         "--soak-token": ("REF", None, "token of a URL: env:NAME or file:PATH (default: env:SOAKWATCH_TOKEN)"),
         "--soak-plan": ("PLAN", None, "start a run of this plan, and end it with the session"),
     }
-    for name, (metavar, default, told) in options.items():
-        group.addoption(name, metavar=metavar, default=default, help=told)
+    for name, (metavar, default, help_text) in options.items():
+        group.addoption(name, metavar=metavar, default=default, help=help_text)
     group.addoption("--soak-fail", action="store_true", help="fail a test if the device failed during its events")
     group.addoption("--soak-fail-run", action="store_true", help="fail the session if the run fails")
 
@@ -171,7 +175,7 @@ def pytest_report_header(config: pytest.Config) -> str | list[str]:
     session = config.stash.get(_SESSION, None)
     if session is None:
         return []
-    return f"soakwatch: events are told to {session.run.name}"
+    return f"soakwatch: recording events in {session.run.name}"
 
 
 @pytest.hookimpl(wrapper=True)
@@ -244,7 +248,7 @@ def _event(run: SoakRun, marker: pytest.Mark, nodeid: str) -> AbstractContextMan
     if len(marker.args) == 1 and "kind" not in given:
         given["kind"] = marker.args[0]
     elif marker.args:
-        pytest.fail("soak: the marker takes one kind, and the rest by name", pytrace=False)
+        pytest.fail("soak: the marker takes one positional argument, the kind; give the others by name", pytrace=False)
     wrong = sorted(set(given) - set(_KEYS))
     if wrong:
         pytest.fail(f"soak: the marker has no {wrong[0]!r}: it takes {', '.join(_KEYS)}", pytrace=False)
@@ -279,7 +283,7 @@ class _Told:
         try:
             self._block.__exit__(*what)  # type: ignore[arg-type] # handed on as it came
         except SoakwatchError as error:
-            warnings.warn(pytest.PytestWarning(f"the end of the event was not told: {error}"), stacklevel=1)
+            warnings.warn(pytest.PytestWarning(f"the end of the event was not recorded: {error}"), stacklevel=1)
 
 
 def _silent(kind: str) -> AbstractContextManager[OpenEvent]:
@@ -307,7 +311,7 @@ def _say(item: pytest.Item, session: _Session, told_before: int) -> InterimVerdi
     try:
         whole = session.run.verdict(end_ns)
     except SoakwatchError as error:
-        item.add_report_section("call", "soak", "\n".join([*lines, f"nothing can be said: {error}"]))
+        item.add_report_section("call", "soak", "\n".join([*lines, f"no verdict: {error}"]))
         return None
     said = whole.during(begin_ns, end_ns)
     lines += [f"{said.outcome.value.upper()}: {said.reason}", f"run so far: {whole.outcome.value}: {whole.reason}"]
@@ -322,7 +326,7 @@ def _standing(run: SoakRun) -> str:
     try:
         said = run.verdict()
     except SoakwatchError as error:
-        return f"nothing can be said of it: {error}"
+        return f"no verdict: {error}"
     return f"{said.outcome.value.upper()} so far: {said.reason}"
 
 

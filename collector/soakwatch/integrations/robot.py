@@ -126,7 +126,7 @@ class SoakEvents:
         wrong = [outcome for outcome in wanted if outcome not in _WORDS]
         if wrong or not wanted:
             raise EventRefusedError(
-                f"{wrong[0] if wrong else 'nothing'} is no verdict: name some of {', '.join(_WORDS)}"
+                f"invalid verdict {wrong[0] if wrong else ''!r}: expected one or more of {', '.join(_WORDS)}"
             )
         if scope not in {"test", "run"}:
             raise EventRefusedError(f"invalid scope {scope!r}: expected 'test' or 'run'")
@@ -147,7 +147,7 @@ class SoakEvents:
         if self._known is None:
             run, token, runs, ca = self._where
             if not run:
-                raise SoakwatchError(f"no run is named: give it to the library, or export {RUN_VARIABLE}")
+                raise SoakwatchError(f"no run given: pass it to the library, or export {RUN_VARIABLE}")
             self._known = attach(run, token=token, ca=ca, runs=runs)
         return self._known
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from soakwatch.core.formatting import quantity
-from soakwatch.core.subjects import subject_words
+from soakwatch.core.plain_names import plain_name
 from soakwatch_rules.rule import Forecast
 from soakwatch_rules.wording.forecast import forecast_words
 
@@ -58,7 +58,7 @@ class Rate:
         """
         sign = "+" if self.per_hour > 0 else "−"
         rate = f"{sign}{quantity(abs(self.per_hour), f'{self.unit}/h')}"
-        text = f"{self.target}: {subject_words(self.metric, self.object)} {rate} so far"
+        text = f"{self.target}: {plain_name(self.metric, self.object)} {rate} so far"
         if self.forecast is not None and (when := forecast_words(self.forecast)):
             limit, _, at = when.rpartition(" (")[0].partition(" exhausted ")
             text += f", would reach its limit of {limit} {at}" if self.limit else f", would be used up {at}"

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.core.drawn import shown
 from soakwatch.core.formatting import natural
+from soakwatch.core.plotted import as_plotted
 from soakwatch.record.source import ReportSource, SeriesKey
 from soakwatch.report.heat import How, binned, bins_of
 from soakwatch_rules.rule import Window
@@ -50,7 +50,7 @@ def summaries_of(
     """Each series that has a number in the window, with its readings as drawn; rows of a heat map with ``how``."""
     bins = 0
     for key in keys:
-        drawn, _ = shown(source.series(key, window.begin_ns, window.end_ns))
+        drawn, _ = as_plotted(source.series(key, window.begin_ns, window.end_ns))
         good = drawn.finite()
         if not len(good):
             continue

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.core.drawn import BIRTHS, shown
 from soakwatch.core.formatting import Scale, quantity, scale_of, utc
+from soakwatch.core.plotted import START_TIMES, as_plotted
 from soakwatch.record.source import SeriesKey
 from soakwatch_rules.series import Series
 
@@ -48,7 +48,7 @@ def curve_of(series: Series, points: int, scale: Scale | None = None) -> Curve:
     A restart of a counter and a silence of more than 3.5 times the usual distance break the line. ``scale`` is that
     of the lines it stands beside; without one it gets its own.
     """
-    drawn, note = shown(series)
+    drawn, note = as_plotted(series)
     good = drawn.finite()
     low, high = (float(good.value.min()), float(good.value.max())) if len(good) else (None, None)
     peak = max(abs(low or 0.0), abs(high or 0.0))
@@ -77,7 +77,7 @@ def _constant(series: Series) -> str:
     values = series.finite().value
     if not len(values) or values.min() != values.max():
         return ""
-    if series.trait.kind == "state" and series.metric.endswith(BIRTHS):
+    if series.trait.kind == "state" and series.metric.endswith(START_TIMES):
         return f"{utc(int(values[0] * 10**9))} UTC"
     unit = "" if series.trait.kind == "state" and series.trait.unit == "1" else series.trait.unit
     return quantity(float(values[0]), unit)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from soakwatch.core.formatting import quantity
+from soakwatch.core.plain_names import plain_name
 from soakwatch.core.roles import DUT
-from soakwatch.core.subjects import subject_words
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.verdict import NOT_REQUIRED, Verdict
 from soakwatch.report.load import Generator, figure_of
@@ -100,7 +100,7 @@ def _failure(finding: Finding) -> str:
     change = finding.numbers.get("change")
     allowed = allowed or ("" if change is None else f" ({change:+.0%})")
     verb = "grows" if rate > 0 else "falls"
-    return f"{subject_words(finding.metric, finding.object)} {verb} by {quantity(abs(rate), unit)}{allowed}"
+    return f"{plain_name(finding.metric, finding.object)} {verb} by {quantity(abs(rate), unit)}{allowed}"
 
 
 def _names(names: Sequence[str]) -> str:

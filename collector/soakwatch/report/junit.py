@@ -107,7 +107,7 @@ def _story(finding: Finding) -> str:
         lines.append(
             f"measured: {quantity(finding.measured, finding.unit)}; limit: {quantity(finding.limit, finding.unit)}"
         )
-    lines.append(f"samples: {finding.samples}" + ("" if finding.expected is None else f" of {finding.expected}"))
+    lines.append(f"samples: {finding.samples:,}" + ("" if finding.expected is None else f" of {finding.expected:,}"))
     if finding.settle:
         lines.append(f"to resolve: {finding.settle}")
     return "\n".join(line for line in lines if line)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from soakwatch.core.drawn import shown
 from soakwatch.core.formatting import natural
+from soakwatch.core.plotted import as_plotted
 from soakwatch.record.source import ReportSource, SeriesKey
 from soakwatch_agent.metric_load import WHOLE_LOAD
 from soakwatch_agent.sample import object_labels, object_text
@@ -210,7 +210,9 @@ def _generator(source: ReportSource, target: str, name: str, keys: list[SeriesKe
     ]
     loss = taken("load.loss", lambda entry: entry)
     others = [
-        Trace(_word(key), shown(source.series(key))[0]) for metric, rest in sorted(by_metric.items()) for key in rest
+        Trace(_word(key), as_plotted(source.series(key))[0])
+        for metric, rest in sorted(by_metric.items())
+        for key in rest
     ]
     return Generator(
         target,

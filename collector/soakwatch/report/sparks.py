@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.core.drawn import shown
 from soakwatch.core.formatting import extent
+from soakwatch.core.plotted import as_plotted
 from soakwatch_rules.rule import Mark, Window
 from soakwatch_rules.series import Series
 
@@ -23,7 +23,7 @@ def sparkline(series: Series, width: int = WIDTH, signs: str = BLOCKS, window: W
 
     The stretches divide ``window``, or the time from the first reading to the last. Empty where there is no reading.
     """
-    drawn = shown(series)[0].finite()
+    drawn = as_plotted(series)[0].finite()
     if window is not None:
         drawn = drawn.between(window.begin_ns, window.end_ns)
     if not len(drawn):
@@ -42,7 +42,7 @@ def sparkline(series: Series, width: int = WIDTH, signs: str = BLOCKS, window: W
 
 def spark_words(series: Series, window: Window | None = None) -> str:
     """Between which values the line runs, with its unit."""
-    drawn, note = shown(series)
+    drawn, note = as_plotted(series)
     part = drawn.finite() if window is None else drawn.finite().between(window.begin_ns, window.end_ns)
     if not len(part):
         return ""

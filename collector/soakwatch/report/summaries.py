@@ -17,7 +17,6 @@ _KINDS = {
     CauseKind.LOAD: "with a change of load",
     CauseKind.GROWTH: "one growth",
     CauseKind.GENERATOR: "generator at fault",
-    CauseKind.UNSETTLED: "one reason",
     CauseKind.FINDING: "single finding",
 }
 Withdrawn = Sequence[tuple[int, Finding]]
@@ -68,6 +67,8 @@ def members(verdict: Verdict, cause: Cause) -> tuple[Finding, ...]:
 
 def kind_words(cause: Cause) -> str:
     """What kind of cause it is, and how many findings have it."""
+    if cause.kind is CauseKind.UNSETTLED:
+        return f"{counted(len(cause.findings), 'check')} undecided for one reason"
     return f"{_KINDS[cause.kind]}, {counted(len(cause.findings), 'finding')}"
 
 
@@ -103,8 +104,8 @@ def figures(finding: Finding) -> list[str]:
         texts.append(f"measured {quantity(finding.measured, finding.unit)}")
     if finding.limit is not None:
         texts.append(f"limit {quantity(finding.limit, finding.unit)}")
-    expected = "" if finding.expected is None else f" of {finding.expected}"
-    texts.append(f"{finding.samples}{expected} samples")
+    expected = "" if finding.expected is None else f" of {finding.expected:,}"
+    texts.append(f"{finding.samples:,}{expected} samples")
     if finding.smallest_detectable is not None:
         texts.append(f"smallest detectable {quantity(finding.smallest_detectable, finding.detectable_unit)}")
     return texts

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.event_kinds import IDENTITY
+from soakwatch.core.flatten import flatten, parse_json
 from soakwatch.core.formatting import natural
-from soakwatch.core.leaves import leaves, tree_of
 from soakwatch.core.yaml import parse
 from soakwatch.record import RecordView
 from soakwatch_rules.rule import Finding, Outcome
@@ -92,9 +92,9 @@ def setup_of(view: RecordView) -> Mapping[str, str]:
     metas = view.metas()
     found: dict[str, str] = {}
     for what in ("fingerprint", "versions"):
-        found.update(leaves(tree_of(metas.get(what)), what.replace("fingerprint", "machine")))
+        found.update(flatten(parse_json(metas.get(what)), what.replace("fingerprint", "machine")))
     try:
-        found.update(leaves(parse(metas.get("plan") or "{}", "plan").data, "plan"))
+        found.update(flatten(parse(metas.get("plan") or "{}", "plan").data, "plan"))
     except SoakwatchError:
         found["plan"] = "cannot be read"
     for stored in view.events():

@@ -38,11 +38,11 @@ HostName = Annotated[str, BeforeValidator(_host), WithJsonSchema({"type": "strin
 
 
 class SourceError(Exception):
-    """A look that brought nothing, in one sentence that may be shown to anybody: no secrets."""
+    """A poll that failed, in one sentence without secrets."""
 
 
 class SourceUnreadyError(SourceError):
-    """A look that brought nothing yet: what it needs goes on beside it, and a later look will have it."""
+    """A poll without data yet: what it needs is being fetched in the background, for a later poll."""
 
 
 class LoginRefusedError(SourceError):
@@ -53,7 +53,7 @@ class Poller(Protocol):
     """One source, connected."""
 
     async def poll(self, now_ns: int) -> Answer:
-        """One look; ``now_ns`` is the steady time of its begin, for samples that carry no time of their own."""
+        """One poll; ``now_ns`` is the steady time of its start, for samples that carry no time of their own."""
         ...
 
 
@@ -77,7 +77,7 @@ class Facts:
 
 @runtime_checkable
 class Identifies(Protocol):
-    """A poller that can say what it talks to. The record keeps it as an event, again whenever the identity changes."""
+    """A poller that can identify its peer. The record keeps it as an event, again whenever the identity changes."""
 
     def facts(self) -> Facts:
         """What is known now."""
@@ -86,7 +86,7 @@ class Identifies(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BackfilledPoll:
-    """One look that the source made by itself while nobody could fetch it; times are steady times of the run."""
+    """One poll that the source made by itself while it could not be fetched; times are steady times of the run."""
 
     start_ns: int
     duration_ns: int
@@ -95,7 +95,7 @@ class BackfilledPoll:
 
 @runtime_checkable
 class Backfills(Protocol):
-    """A poller whose source looks by itself and keeps what could not be fetched (the agent's spool)."""
+    """A poller whose source polls by itself and stores what could not be fetched (the agent's spool)."""
 
     def recovered(self) -> Iterable[BackfilledPoll]:
         """Looks that were made up for since the last call, oldest first, a bounded number at a time.
@@ -107,14 +107,14 @@ class Backfills(Protocol):
 
 @runtime_checkable
 class CapturesDetail(Protocol):
-    """A poller that can look closer at a moment afterwards (the agent's flight recorder)."""
+    """A poller that can capture the details of a moment afterwards (the agent's flight recorder)."""
 
     def look_closer(self, when_ns: int, why: str) -> None:
-        """Something happened to this source's target at that steady time: worth a closer look, if there is room."""
+        """Something happened to this source's target at that steady time: capture its details, if there is room."""
         ...
 
     async def last_look(self, end_ns: int) -> Sequence[Answer]:
-        """The run ends: what a closer look has brought or can bring now, as far as it goes; nothing is waited for."""
+        """The run ends: the captures that are complete or can be fetched now; nothing is waited for."""
         ...
 
 
@@ -147,7 +147,7 @@ class SourceContext:
     folder: Path
     now_ns: Callable[[], int]
     interval_s: float
-    trial: bool = False  # a look before the run: nothing that belongs to a run may be touched
+    trial: bool = False  # a poll before the run: nothing that belongs to a run may be changed
 
 
 class SourceConfig(BaseModel):
@@ -155,7 +155,7 @@ class SourceConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     asks_management: ClassVar[bool] = False
-    """Whether a look is a question to the device's management, whose time to answer is worth a sample of its own."""
+    """Whether a poll is a request to the device's management, whose response time is worth a sample of its own."""
 
     interval: Annotated[Seconds, Field(default=1.0, ge=0.2, le=86400, description="time between polls")]
     timeout: Annotated[

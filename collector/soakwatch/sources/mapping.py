@@ -1,4 +1,4 @@
-"""What a plan or a map says of a metric that it fills from a number of somebody else's."""
+"""Checks of a mapping from a foreign value to a metric of the catalogue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reachability source says of its peer: whether it answered, how fast, and how many requests were lost."""
+"""The samples of a reachability source: whether the peer answered, how fast, and how many requests were lost."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Reach:
         self._sent = self._lost = 0
 
     def samples(self, now_ns: int, sent: int, round_trips_s: list[float]) -> tuple[Sample, ...]:
-        """The readings of one look: ``sent`` requests, of which those with a time were answered.
+        """The samples of one poll: ``sent`` requests, of which those with a time were answered.
 
-        The round trip is the median of the look's; without an answer there is none, never 0.
+        The round trip is the median of the poll's; without an answer there is none, never 0.
         """
         self._sent += sent
         self._lost += sent - len(round_trips_s)

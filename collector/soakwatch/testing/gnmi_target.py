@@ -19,7 +19,7 @@ from pygnmi.spec.v080 import gnmi_pb2, gnmi_pb2_grpc
 
 from soakwatch.sources.pollers.gnmi.paths import Element, Plain, parse_path
 
-_LONGEST_S = 600.0
+_MAX_SECONDS = 600.0
 
 
 @dataclass
@@ -71,7 +71,7 @@ class _Servicer(gnmi_pb2_grpc.gNMIServicer):  # type: ignore[misc] # generated c
         step_s = min(intervals, default=10**9) * 1e-9
         yield gnmi_pb2.SubscribeResponse(sync_response=True)
         due = time.monotonic()
-        end = due + _LONGEST_S
+        end = due + _MAX_SECONDS
         while context.is_active() and not target.ending and target.subscriptions == mine and time.monotonic() < end:
             sampled = time.monotonic() >= due
             if sampled:

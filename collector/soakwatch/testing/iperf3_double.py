@@ -103,8 +103,8 @@ def share(
 ) -> dict[str, object]:
     """What one stream (or all, ``whole``) moved; ``lost`` is the receiver's."""
     moved = (packets - lost) * length
-    told: dict[str, object] = {} if whole else {"socket": 5 + 2 * number}
-    told |= {
+    fields: dict[str, object] = {} if whole else {"socket": 5 + 2 * number}
+    fields |= {
         "start": begin,
         "end": end,
         "seconds": end - begin,
@@ -112,18 +112,18 @@ def share(
         "bits_per_second": moved * 8 / (end - begin) if end > begin else 0,
     }
     if udp and not sender:
-        told |= {
+        fields |= {
             "jitter_ms": 0.04,
             "lost_packets": lost,
             "packets": packets,
             "lost_percent": 100 * lost / packets if packets else 0,
         }
     elif udp:
-        told["packets"] = packets
+        fields["packets"] = packets
     elif sender:
-        told["retransmits"] = 1
-        told |= {} if whole else {"snd_cwnd": 1178694, "snd_wnd": 328704, "rtt": rtt, "rttvar": 9, "pmtu": 1500}
-    return told | {"omitted": False, "sender": sender}
+        fields["retransmits"] = 1
+        fields |= {} if whole else {"snd_cwnd": 1178694, "snd_wnd": 328704, "rtt": rtt, "rttvar": 9, "pmtu": 1500}
+    return fields | {"omitted": False, "sender": sender}
 
 
 def interval(
@@ -185,34 +185,43 @@ def _interrupt(number: int, _frame: object) -> None:
     raise _InterruptedError(signal.Signals(number).name)
 
 
-def _send(told: argparse.Namespace, control: socket.socket, *, server: bool) -> int:
+def _send(options: argparse.Namespace, control: socket.socket, *, server: bool) -> int:
     """Until a signal comes or the other side goes away."""
-    begin, last, count, mood = time.monotonic(), 0.0, 0, told.mood
-    per_second = told.rate / 8 / told.length
-    _say([event("start", start(server=server, udp=told.udp, streams=told.streams, length=told.length, rate=told.rate))])
+    begin, last, count, mood = time.monotonic(), 0.0, 0, options.mood
+    per_second = options.rate / 8 / options.length
+    _say(
+        [
+            event(
+                "start",
+                start(
+                    server=server, udp=options.udp, streams=options.streams, length=options.length, rate=options.rate
+                ),
+            )
+        ]
+    )
     why = ""
     try:
         while not why:
-            ready, _, _ = select.select([control], [], [], max(0.0, begin + last + told.every - time.monotonic()))
+            ready, _, _ = select.select([control], [], [], max(0.0, begin + last + options.every - time.monotonic()))
             if ready:
                 why = "error - control socket has closed unexpectedly" if not server else "the client has terminated"
                 break
             if mood == "silence":
-                last += told.every
+                last += options.every
                 continue
-            count += _one(told, last, last + told.every, per_second, server=server)
-            last += told.every
+            count += _interval_out(options, last, last + options.every, per_second, server=server)
+            last += options.every
     except _InterruptedError as signalled:
-        count += _one(told, last, max(last + 0.001, time.monotonic() - begin), per_second, server=server)
+        count += _interval_out(options, last, max(last + 0.001, time.monotonic() - begin), per_second, server=server)
         why = f"interrupt - the {'server' if server else 'client'} has terminated by signal {signalled}"
-    heard = end(max(last, told.every), packets=count, length=told.length, udp=told.udp, heard=False)
+    heard = end(max(last, options.every), packets=count, length=options.length, udp=options.udp, heard=False)
     _say([event("error", why), event("end", heard)])
     return 1
 
 
-def _one(told: argparse.Namespace, begin: float, until: float, per_second: float, *, server: bool) -> int:
+def _interval_out(options: argparse.Namespace, begin: float, until: float, per_second: float, *, server: bool) -> int:
     packets: int = round(until * per_second) - round(begin * per_second)
-    lost = _LOST if server and told.mood == "lossy" and packets > _LOST else 0
+    lost = _LOST if server and options.mood == "lossy" and packets > _LOST else 0
     line = event(
         "interval",
         interval(
@@ -220,20 +229,20 @@ def _one(told: argparse.Namespace, begin: float, until: float, per_second: float
             until,
             sender=not server,
             packets=packets,
-            streams=told.streams,
-            length=told.length,
-            udp=told.udp,
+            streams=options.streams,
+            length=options.length,
+            udp=options.udp,
             lost=lost,
         ),
     )
-    if told.mood == "garbage":
+    if options.mood == "garbage":
         _say(["\x00\x1b[31m{not json", '{"event":', "[1,2", '{"event":"interval","data":[]}', "x" * 5000])
-    if told.mood == "half":
+    if options.mood == "half":
         sys.stdout.write(line[: len(line) // 2])
         sys.stdout.flush()
         sys.exit(1)
     _say([line])
-    return packets * int(told.streams)
+    return packets * int(options.streams)
 
 
 def _once_more(mood: str, name: str) -> bool:
@@ -246,27 +255,27 @@ def _once_more(mood: str, name: str) -> bool:
     return left > 0
 
 
-def _client(told: argparse.Namespace) -> int:
-    if _once_more(told.mood, "stuck"):
+def _client(options: argparse.Namespace) -> int:
+    if _once_more(options.mood, "stuck"):
         while True:
             signal.pause()
-    if _once_more(told.mood, "busy"):
+    if _once_more(options.mood, "busy"):
         _say([event("error", "error - the server is busy running a test. try again later"), event("end", {})])
         return 1
     try:
-        control = socket.create_connection((told.client, told.port), 5)
+        control = socket.create_connection((options.client, options.port), 5)
     except OSError as error:
         _say([event("error", f"error - unable to connect to server: {error.strerror}"), event("end", {})])
         return 1
     with control:
-        wish = {"udp": told.udp, "streams": told.streams, "rate": told.rate, "length": told.length}
+        wish = {"udp": options.udp, "streams": options.streams, "rate": options.rate, "length": options.length}
         control.sendall(json.dumps(wish).encode() + b"\n")
-        return _send(told, control, server=False)
+        return _send(options, control, server=False)
 
 
-def _server(told: argparse.Namespace) -> int:
+def _server(options: argparse.Namespace) -> int:
     try:
-        listener = socket.create_server((told.bind or "127.0.0.1", told.port))
+        listener = socket.create_server((options.bind or "127.0.0.1", options.port))
     except OSError:
         print("iperf3: error - unable to start listener for connections: Address already in use", file=sys.stderr)
         return 1
@@ -275,7 +284,7 @@ def _server(told: argparse.Namespace) -> int:
             control, _ = listener.accept()
             with control, control.makefile("rb", buffering=0) as lines:
                 wish = json.loads(lines.readline(4096) or "{}")
-                _send(argparse.Namespace(**{**vars(told), **wish}), control, server=True)
+                _send(argparse.Namespace(**{**vars(options), **wish}), control, server=True)
 
 
 def main() -> int:
@@ -293,14 +302,14 @@ def main() -> int:
     parser.add_argument("-i", dest="every", type=float, default=1.0)
     parser.add_argument("-B", dest="bind")
     parser.add_argument("--extra-data", dest="mood", default="")
-    told, _ = parser.parse_known_args()
-    if told.version:
+    options, _ = parser.parse_known_args()
+    if options.version:
         print(f"iperf {VERSION} (cJSON 1.7.15)\nLinux stand-in")
         return 0
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     try:
-        return _server(told) if told.server else _client(told)
+        return _server(options) if options.server else _client(options)
     except _InterruptedError:
         return 1
 

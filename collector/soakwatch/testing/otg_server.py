@@ -85,14 +85,14 @@ class OtgServer:
                 if flow.sending:
                     flow.tx += flow.step
                     flow.rx += flow.step - flow.lost
-            return 200, self._told(
+            return 200, self._encoded(
                 {"choice": "port_metrics", "port_metrics": [self._port(name) for name in self.ports]}
             )
         if self.flow_errors is not None:
             return _error(500, self.flow_errors)
         wanted = body.get("flow", {}).get("flow_names")
         rows = [row for flow in self.flows if not wanted or flow.name in wanted for row in self._flow(flow)]
-        return 200, self._told({"choice": "flow_metrics", "flow_metrics": rows})
+        return 200, self._encoded({"choice": "flow_metrics", "flow_metrics": rows})
 
     def _port(self, name: str) -> dict[str, Any]:
         out = [flow for flow in self.flows if flow.tx_port == name]
@@ -143,17 +143,17 @@ class OtgServer:
         half = {key: value // 2 for key, value in row.items() if key in _WIDE}
         return [{**row, **half}, {**row, **{key: row[key] - value for key, value in half.items()}, "port_rx": "p3"}]
 
-    def _told(self, tree: Any) -> Any:
+    def _encoded(self, tree: Any) -> Any:
         if isinstance(tree, list):
-            return [self._told(part) for part in tree]
+            return [self._encoded(part) for part in tree]
         if not isinstance(tree, dict):
             return tree
-        told = {}
+        encoded = {}
         for key, value in tree.items():
             quote = self.quoted and key in _WIDE and isinstance(value, int)
-            name = re.sub(r"_([a-z])", lambda found: found[1].upper(), key) if self.camel else key
-            told[name] = str(value) if quote else self._told(value)
-        return told
+            name = re.sub(r"_([a-z])", lambda match: match[1].upper(), key) if self.camel else key
+            encoded[name] = str(value) if quote else self._encoded(value)
+        return encoded
 
     def _state(self, body: Any) -> tuple[int, Any]:
         try:
@@ -229,27 +229,27 @@ def otg_server(state: OtgServer, context: ssl.SSLContext | None = None) -> Itera
                 status, tree = state.answer(self.command, self.path, body)
             else:
                 status, tree = _error(401, "who are you")
-            told, kind = json.dumps(tree).encode(), "application/json"
+            payload, kind = json.dumps(tree).encode(), "application/json"
             if state.mood == "silent":
                 state.released.wait(20)
             elif state.mood == "reset":
                 self.close_connection = True
                 return
             elif state.mood == "error":
-                status, told = 500, b'{"code": 500, "errors": ["the engine is gone\\nand how"]}'
+                status, payload = 500, b'{"code": 500, "errors": ["the engine is gone\\nand how"]}'
             elif state.mood == "html":
-                told, kind = b"<html>welcome</html>", "text/html"
+                payload, kind = b"<html>welcome</html>", "text/html"
             elif state.mood == "garbage":
-                told = told.replace(b'"name"', b'"nome').replace(b":", b":[")
+                payload = payload.replace(b'"name"', b'"nome').replace(b":", b":[")
             elif state.mood == "flood":
-                told = b'{"x": "' + b"x" * (9 * 2**20) + b'"}'
+                payload = b'{"x": "' + b"x" * (9 * 2**20) + b'"}'
             self.send_response(status)
             self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(told)))
+            self.send_header("Content-Length", str(len(payload)))
             self.end_headers()
             if state.mood == "half":
-                told, self.close_connection = told[: len(told) // 2], True
-            self.wfile.write(told)
+                payload, self.close_connection = payload[: len(payload) // 2], True
+            self.wfile.write(payload)
             self.wfile.flush()
 
         def log_message(self, *_: object) -> None:

@@ -61,10 +61,10 @@ class PktgenServer:
         writes = _WRITES.match(line)
         if writes is not None:
             return f"\n{writes[1]}\n"
-        told = _TELLS.match(line)
-        if told is not None:
-            value = self._value(told[1])
-            return "" if value is None else f"\n{told[2]} = {_compact(value)}\n"
+        match = _TELLS.match(line)
+        if match is not None:
+            value = self._value(match[1])
+            return "" if value is None else f"\n{match[2]} = {_compact(value)}\n"
         prints = _PRINTS.match(line)
         if prints is not None:
             value = self._value(prints[2])
@@ -260,8 +260,8 @@ def _entries(table: Tree, indent: int) -> str:
         if isinstance(value, dict):
             text += f"{' ' * indent}[{shown}] = {{\n{_entries(value, indent + 2)}{' ' * indent}}},\n"
         else:
-            told = _quoted(value) if isinstance(value, str) else str(value)
-            text += f"{' ' * indent}[{shown}] = {told},\n"
+            literal = _quoted(value) if isinstance(value, str) else str(value)
+            text += f"{' ' * indent}[{shown}] = {literal},\n"
     return text
 
 
@@ -314,29 +314,29 @@ def _shell(client: socket.socket, state: PktgenServer, ended: threading.Event) -
             return
         heard += part
         while b"\n" in heard or len(heard) >= _CUT:
-            at = heard.find(b"\n", 0, _CUT)
-            line, heard = (heard[:at], heard[at + 1 :]) if at >= 0 else (heard[:_CUT], heard[_CUT:])
-            told = state.answer(line.decode("utf-8", "replace"))
-            if not _tell(client, state.mood, told):
+            index = heard.find(b"\n", 0, _CUT)
+            line, heard = (heard[:index], heard[index + 1 :]) if index >= 0 else (heard[:_CUT], heard[_CUT:])
+            reply = state.answer(line.decode("utf-8", "replace"))
+            if not _send_reply(client, state.mood, reply):
                 return
 
 
-def _tell(client: socket.socket, mood: Mood, told: str) -> bool:
+def _send_reply(client: socket.socket, mood: Mood, reply: str) -> bool:
     """Send what was printed, in the mood; whether the connection stays."""
     client.settimeout(5)
     if mood == "garbage":
-        told = told.replace("[", "{{").replace("=", "\x00\xff")
-    elif mood == "half" and told:
-        client.sendall(told[: len(told) // 2].encode())
+        reply = reply.replace("[", "{{").replace("=", "\x00\xff")
+    elif mood == "half" and reply:
+        client.sendall(reply[: len(reply) // 2].encode())
         client.shutdown(socket.SHUT_WR)
         while client.recv(4096):  # what is unread at the end would be a reset
             pass
         return False
     elif mood == "flood":
-        told = "x = 1,\n" * 50_000
+        reply = "x = 1,\n" * 50_000
     elif mood == "foreign":
-        told = "500 unknown command\r\n"
+        reply = "500 unknown command\r\n"
     if mood != "silent":
-        client.sendall(told.encode())
+        client.sendall(reply.encode())
     client.settimeout(0.05)
     return True

@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import Self
 
 from soakwatch.plan.web import WebPlan
-from soakwatch.web.place import place_of
-from soakwatch.web.serving import OneRun, serve
+from soakwatch.web.listener import place_of
+from soakwatch.web.server import OneRun, serve
 
 
 class ServedRun:
@@ -33,7 +33,7 @@ class ServedRun:
 def serve_run(plan: WebPlan, folder: Path, now_ns: Callable[[], int]) -> ServedRun:
     """Serve one run until it is closed. Raises SoakwatchError in one sentence."""
     with ExitStack() as stack:
-        place = stack.enter_context(place_of(plan, folder))
+        address = stack.enter_context(place_of(plan, folder))
         # A server closes its socket; the place keeps its own.
-        stack.enter_context(serve(plan, place.token, OneRun(folder, now_ns), place.listener.dup()))
-        return ServedRun(place.url, place.token.file, stack.pop_all())
+        stack.enter_context(serve(plan, address.token, OneRun(folder, now_ns), address.listener.dup()))
+        return ServedRun(address.url, address.token.file, stack.pop_all())

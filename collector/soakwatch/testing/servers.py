@@ -10,8 +10,8 @@ from pathlib import Path
 
 import httpx
 
-_LONGEST_START_S = 60.0
-_LONGEST_STOP_S = 30.0
+_MAX_START_S = 60.0
+_MAX_STOP_S = 30.0
 
 
 def started(
@@ -23,7 +23,7 @@ def started(
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, cwd=log.parent, start_new_session=True, env=env
         )
-    deadline = time.monotonic() + _LONGEST_START_S
+    deadline = time.monotonic() + _MAX_START_S
     while time.monotonic() < deadline and process.poll() is None:
         try:
             if answers():
@@ -41,7 +41,7 @@ def ended(process: subprocess.Popen[bytes] | None, how: signal.Signals) -> None:
         return
     process.send_signal(how)
     try:
-        process.wait(_LONGEST_STOP_S)
+        process.wait(_MAX_STOP_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -10,9 +10,9 @@ from soakwatch.testing.snmp_faults import NO_FAULTS, Mischief, lies_below
 from soakwatch.testing.snmp_mib import Mib
 
 TOO_BIG, NO_SUCH_NAME, GEN_ERR = 1, 2, 5
-_MOST_BINDINGS = 2000
+_MAX_BINDINGS = 2000
 _ENVELOPE = 80  # octets beside the bindings: headers of v3 at most, community at most
-LARGEST = 65_000  # octets of an answer, a UDP datagram's limit
+MAX_ANSWER_BYTES = 65_000  # octets of an answer, a UDP datagram's limit
 _CALM = Mischief(NO_FAULTS)
 
 
@@ -28,7 +28,7 @@ class Said:
 
 
 def answer(
-    mib: Mib, ask: Ask, version: int, seconds: float, mischief: Mischief | None = None, largest: int = LARGEST
+    mib: Mib, ask: Ask, version: int, seconds: float, mischief: Mischief | None = None, largest: int = MAX_ANSWER_BYTES
 ) -> Said:
     """The answer to a request so many seconds after boot; ``largest`` is what the other side takes, in octets."""
     faults = mischief or _CALM
@@ -113,7 +113,7 @@ class _Room:
     """What still fits into an answer."""
 
     def __init__(self, faults: Mischief, largest: int) -> None:
-        self._bindings = min(_MOST_BINDINGS, faults.faults.most_bindings or _MOST_BINDINGS)
+        self._bindings = min(_MAX_BINDINGS, faults.faults.most_bindings or _MAX_BINDINGS)
         self._octets = min(largest, faults.faults.most_octets or largest) - _ENVELOPE
 
     def takes(self, octets: bytes) -> bool:

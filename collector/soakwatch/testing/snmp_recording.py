@@ -14,7 +14,7 @@ from pathlib import Path
 
 from soakwatch.testing.snmp_cells import IP_ADDRESS, NULL, NUMBERS, OID, TEXTS, Cell, Name, name_of
 
-LONGEST_BYTES = 256 * 2**20
+MAX_BYTES = 256 * 2**20
 _SKIPPED_KEPT = 20
 
 
@@ -41,9 +41,9 @@ def load_recording(path: Path, *, strict: bool = False) -> Recording:
         data = path.read_bytes()
         if path.suffix == ".gz":
             unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
-            data = unpacker.decompress(data, LONGEST_BYTES)
+            data = unpacker.decompress(data, MAX_BYTES)
             if not unpacker.eof:
-                raise BadRecordingError(f"{path}: cut off, or longer than {LONGEST_BYTES} bytes")
+                raise BadRecordingError(f"{path}: cut off, or longer than {MAX_BYTES} bytes")
     except (OSError, zlib.error, gzip.BadGzipFile) as error:
         raise BadRecordingError(f"{path}: cannot be read ({type(error).__name__})") from None
     made = parse_recording(data.decode("utf-8", "surrogateescape").split("\n"), str(path), strict=strict)

@@ -30,7 +30,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TypeVar
 
-from soakwatch.testing.snmp_answer import LARGEST, Said, answer, reply_of
+from soakwatch.testing.snmp_answer import MAX_ANSWER_BYTES, Said, answer, reply_of
 from soakwatch.testing.snmp_ber import V3, Ask, UndecodableError, read_message, version_of, write_response
 from soakwatch.testing.snmp_cells import Cell, Name, dotted, name_of
 from soakwatch.testing.snmp_faults import NO_FAULTS, Faults, Mischief
@@ -194,7 +194,7 @@ class Responder:
         number = (message.ask.number + said.shift + 2**31) % 2**32 - 2**31
         return [write_response(version, message.community, number, reply_of(said), said.bindings)]
 
-    def _say(self, key: str, ask: Ask, version: int, largest: int = LARGEST) -> Said | None:
+    def _say(self, key: str, ask: Ask, version: int, largest: int = MAX_ANSWER_BYTES) -> Said | None:
         mib = self._mibs.get(key)
         if mib is None:
             return None
@@ -209,7 +209,7 @@ class Responder:
         return said
 
     def _say_v3(self, context: str, ask: Ask, largest: int) -> Said | None:
-        return self._say(context or next(iter(self._mibs)), ask, V3, min(largest, LARGEST))
+        return self._say(context or next(iter(self._mibs)), ask, V3, min(largest, MAX_ANSWER_BYTES))
 
     def _send(self, octets: bytes, receiver: tuple[str, int], astray: bool) -> None:  # noqa: FBT001
         if astray and self._aside is not None:

@@ -18,7 +18,7 @@ import psutil
 from soakwatch.testing.ports import free_port
 
 SSHD = "/usr/sbin/sshd"
-_LONGEST_START_S = 15.0
+_MAX_START_S = 15.0
 
 
 def make_key(path: Path, kind: str = "ed25519", passphrase: str = "", *more: str) -> Path:
@@ -100,7 +100,7 @@ class Sshd:
             self.process = subprocess.Popen(
                 [SSHD, "-D", "-e", "-f", str(config)], stdin=subprocess.DEVNULL, stderr=said
             )
-        deadline = time.monotonic() + _LONGEST_START_S
+        deadline = time.monotonic() + _MAX_START_S
         while time.monotonic() < deadline:
             with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
                 return

@@ -46,7 +46,7 @@ class TrexServer:
             self.barriers += [mapping(ask["params"]) for ask in asks if ask["method"] == "publish_now"]
             if self.speed and any(ask["method"] == "get_global_stats" for ask in asks):
                 self.model.advance(self.speed)
-            answers = [self._one(ask) for ask in asks]
+            answers = [self._reply_to(ask) for ask in asks]
         text = json.dumps(answers if isinstance(value, list) else answers[0]).encode()
         match self.manners:
             case "silent":
@@ -78,7 +78,7 @@ class TrexServer:
             extra, self.extra, self.barriers = self.extra, [], []
         return [*extra, *(pack(text) if len(text) >= _COMPRESSED_FROM else text for text in texts)]
 
-    def _one(self, ask: dict[str, object]) -> dict[str, object]:
+    def _reply_to(self, ask: dict[str, object]) -> dict[str, object]:
         method, params = str(ask["method"]), ask["params"]
         assert isinstance(params, dict)
         begin: dict[str, object] = {"jsonrpc": "2.0", "id": ask["id"]}

@@ -1,7 +1,10 @@
-"""Who may ask: a token in a file that only its owner reads, and an address that is loopback or speaks TLS."""
+"""The secrets and the socket of a server: the token in a file that only its owner reads, what is derived from it for
+links and cookies (and never stored), and an address that is loopback or protected by TLS."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import hmac
 import os
 import secrets
@@ -16,12 +19,12 @@ from soakwatch.core.secrets import Secret, secret
 from soakwatch.plan.web import WebPlan, address
 from soakwatch.runs.catalog import ADDRESS_FILE, TOKEN_FILE
 
-_SHORTEST, _LONGEST = 16, 1024
+_MIN_TOKEN_LENGTH, _MAX_TOKEN_LENGTH = 16, 1024
 _BACKLOG = 64
 
 
 class Token:
-    """What a client has to show; it never shows itself."""
+    """The secret that a client must present; its representation does not contain it."""
 
     __slots__ = ("_bytes", "file")
 
@@ -30,31 +33,56 @@ class Token:
         self.file = file
 
     def fits(self, header: str) -> bool:
-        """Whether an Authorization header holds it; takes as long for a wrong one as for the right one."""
+        """Whether an Authorization header contains it, compared in constant time."""
         return hmac.compare_digest(header.encode("utf-8", "replace"), b"Bearer " + self._bytes)
 
     def key(self) -> bytes:
-        """The key of what is derived from it."""
+        """The key for words derived from it."""
         return self._bytes
 
     def __repr__(self) -> str:
         return "Token()"
 
 
-def bound(plan: WebPlan) -> socket.socket:
+def derived(token: Token, purpose: str) -> str:
+    """A word that only the holder of the token can compute, different for each purpose (HMAC-SHA256, RFC 2104)."""
+    digest = hmac.new(token.key(), f"soakwatch {purpose}".encode(), hashlib.sha256).digest()
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+def one_time_code(token: Token, until_s: float) -> str:
+    """A code that lets a browser in once, until a time (seconds since 1970)."""
+    head = f"{int(until_s):x}.{secrets.token_urlsafe(9)}"
+    return f"{head}.{derived(token, f'enter {head}')}"
+
+
+def is_valid_code(token: Token, code: str, now_s: float) -> bool:
+    """Whether a code was made with this token and is not too old. That it works once is up to the server."""
+    head, _, signed = code.rpartition(".")
+    if not equal_in_constant_time(signed, derived(token, f"enter {head}")):
+        return False
+    return now_s <= int(head.partition(".")[0], 16)
+
+
+def equal_in_constant_time(word: str, other: str) -> bool:
+    """Whether two words are equal, compared in constant time."""
+    return hmac.compare_digest(word.encode("utf-8", "replace"), other.encode("utf-8", "replace"))
+
+
+def open_listener(plan: WebPlan) -> socket.socket:
     """A socket that listens where the plan says. Raises PlanError as ``address``, SoakwatchError if it is taken."""
     host, port = address(plan)
     try:
-        return _listening(host, port)
+        return _open_socket(host, port)
     except OSError as error:
         if not plan.listen:
             with suppress(OSError):
-                return _listening(host, 0)
+                return _open_socket(host, 0)
         why = (error.strerror or "no reason given").lower()
-        raise SoakwatchError(f"nothing can be served on {host}:{port}: {why}") from None
+        raise SoakwatchError(f"cannot listen on {host}:{port}: {why}") from None
 
 
-def certified(plan: WebPlan) -> ssl.SSLContext | None:
+def tls_context(plan: WebPlan) -> ssl.SSLContext | None:
     """The server's side of TLS; None where the plan names no certificate. Raises PlanError."""
     if not plan.cert or not plan.key:
         return None
@@ -76,17 +104,17 @@ def token_for(plan: WebPlan, folder: Path) -> Token:
     Raises PlanError for a secret that is missing or short, SoakwatchError if the file cannot be written.
     """
     if plan.token is not None:
-        found = secret(plan.token)
-        return Token(_long_enough(found))
+        given = secret(plan.token)
+        return Token(_checked(given))
     file = folder / TOKEN_FILE
-    kept = _kept(file)
-    if kept is None:
-        kept = secrets.token_urlsafe(32)
+    stored = _stored_token(file)
+    if stored is None:
+        stored = secrets.token_urlsafe(32)
         try:
-            _write(file, kept)
+            _write(file, stored)
         except OSError as error:
-            raise SoakwatchError(f"the token's file {file} cannot be written: {error.strerror}") from None
-    return Token(kept, file)
+            raise SoakwatchError(f"the token file {file} cannot be written: {error.strerror}") from None
+    return Token(stored, file)
 
 
 def served_at(folder: Path) -> tuple[str, Token] | None:
@@ -98,28 +126,36 @@ def served_at(folder: Path) -> tuple[str, Token] | None:
         url = (folder / ADDRESS_FILE).read_text(encoding="ascii").strip()
     except (OSError, ValueError):
         return None
-    kept = _kept(folder / TOKEN_FILE)
-    if kept is None:
-        raise SoakwatchError(f"{folder} is served at {url} with a token of its own: enter it on that page")
-    return url, Token(kept, folder / TOKEN_FILE)
+    stored = _stored_token(folder / TOKEN_FILE)
+    if stored is None:
+        raise SoakwatchError(f"{folder} is served at {url} with a token of its own: open that page and enter the token")
+    return url, Token(stored, folder / TOKEN_FILE)
 
 
 def write_address(folder: Path, url: str) -> Path:
-    """Tell in a file of the folder where it is served. Raises OSError."""
+    """Write the address at which a folder is served to a file in it. Raises OSError."""
     file = folder / ADDRESS_FILE
     _write(file, url)
     return file
 
 
-def _long_enough(found: Secret) -> str:
-    text = found.reveal()
-    if not _SHORTEST <= len(text) <= _LONGEST or not text.isascii() or not text.isprintable() or " " in text:
-        raise PlanError(f"the token of {found.reference} is not {_SHORTEST} to {_LONGEST} letters, digits and signs")
+def _checked(given: Secret) -> str:
+    text = given.reveal()
+    if (
+        not _MIN_TOKEN_LENGTH <= len(text) <= _MAX_TOKEN_LENGTH
+        or not text.isascii()
+        or not text.isprintable()
+        or " " in text
+    ):
+        raise PlanError(
+            f"the token of {given.reference} must have {_MIN_TOKEN_LENGTH} to {_MAX_TOKEN_LENGTH} printable"
+            " ASCII characters without blanks"
+        )
     return text
 
 
-def _kept(file: Path) -> str | None:
-    """A token of an earlier life, if nobody else could have read or written it."""
+def _stored_token(file: Path) -> str | None:
+    """A token that was stored earlier, if nobody else could have read or written it."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -127,16 +163,16 @@ def _kept(file: Path) -> str | None:
     try:
         status = os.fstat(descriptor)
         own = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
-        text = os.read(descriptor, _LONGEST + 2).decode("ascii", "replace").strip() if own else ""
+        text = os.read(descriptor, _MAX_TOKEN_LENGTH + 2).decode("ascii", "replace").strip() if own else ""
     except OSError:
         return None
     finally:
         os.close(descriptor)
-    return text if len(text) >= 2 * _SHORTEST and text.isprintable() else None
+    return text if len(text) >= 2 * _MIN_TOKEN_LENGTH and text.isprintable() else None
 
 
 def _write(file: Path, text: str) -> None:
-    """A file that was never readable for others, not even for a moment, and is never half a file."""
+    """Write a file atomically that is at no time readable by others."""
     new = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
@@ -149,14 +185,14 @@ def _write(file: Path, text: str) -> None:
         raise
 
 
-def _listening(host: str, port: int) -> socket.socket:
-    made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+def _open_socket(host: str, port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind((host, port))
-        made.listen(_BACKLOG)
-        made.settimeout(0)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(_BACKLOG)
+        listener.settimeout(0)
     except OSError:
-        made.close()
+        listener.close()
         raise
-    return made
+    return listener

@@ -1,4 +1,4 @@
-"""The server's side of HTTP: who asks, how much, what for; every error is one sentence."""
+"""The HTTP side of the server: authentication, limits, routing; every error is one sentence."""
 
 from __future__ import annotations
 
@@ -20,35 +20,34 @@ from starlette.routing import Route
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.record import RecordFullError
 from soakwatch.runs.mark_event import EventConflictError, EventRefusedError
-from soakwatch.web.door import Authenticator
-from soakwatch.web.endpoint import JSON, Endpoint, May, Question, Shown
-from soakwatch.web.entrance import ENTRANCE, GUARDS
+from soakwatch.web.auth import GUARDS, LOGIN_PAGE, Authenticator
+from soakwatch.web.endpoint import JSON, Endpoint, May, Question, ServedRuns
 
-LARGEST = 64 * 1024
-"""Bytes of a body that are read at most."""
+MAX_BODY_BYTES = 64 * 1024
+"""Maximum bytes of a request body."""
 _BODY_S = 10.0
 _GUARDS: Mapping[str, str] = {**GUARDS, "cache-control": "no-store"}
 _NO_TOKEN = "send the header 'Authorization: Bearer TOKEN' with the token of this server"  # noqa: S105 - its name
 
 
 class Answers:
-    """What a server says for some runs, to those whom the door lets in.
+    """Answers requests about some runs, for clients that may ask.
 
     Records are read and written in threads of ``pool``: however long a disk takes, the loop goes on.
     """
 
-    def __init__(self, runs: Shown, door: Authenticator, pool: Executor) -> None:
-        self._runs, self._door, self._pool = runs, door, pool
+    def __init__(self, runs: ServedRuns, auth: Authenticator, pool: Executor) -> None:
+        self._runs, self._auth, self._pool = runs, auth, pool
 
     def application(self, endpoints: Iterable[Endpoint]) -> Starlette:
-        """What a server runs."""
+        """The ASGI application of these endpoints."""
         by_path: dict[str, dict[str, Endpoint]] = {}
-        for one in endpoints:
-            by_path.setdefault(one.path, {})[one.method] = one
+        for endpoint in endpoints:
+            by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
         routes = [
             Route("/enter/{code}", self._enter_once, methods=["GET"]),
             Route("/enter", self._enter, methods=["POST"]),
-            Route("/view/{word}", self._look, methods=["GET"]),
+            Route("/view/{word}", self._enter_to_view, methods=["GET"]),
         ]
         for path, methods in by_path.items():
             routes.append(Route(path, functools.partial(self._answer, methods), methods=[*methods]))
@@ -62,7 +61,7 @@ class Answers:
         may = self._may(request)
         if may < endpoint.may:
             await _drain(request)
-            return _closed(request, may)
+            return _forbidden(request, may)
         body = await _body(request, JSON) if request.method == "POST" else b""
         run = await self._folder(request) if "run" in request.path_params else None
         known = {param.name for param in endpoint.params}
@@ -87,43 +86,43 @@ class Answers:
         return answer
 
     def _may(self, request: Request) -> May:
-        may = self._door.may(request.headers.get("authorization", ""), request.cookies)
-        return min(may, May.VIEW) if _foreign(request) else may
+        may = self._auth.may(request.headers.get("authorization", ""), request.cookies)
+        return min(may, May.VIEW) if _is_cross_site(request) else may
 
     async def _enter_once(self, request: Request) -> Response:
-        if request.method == "HEAD":  # what looks at links before people do uses none up
+        if request.method == "HEAD":  # link previews must not use the code up
             return Response(status_code=204, headers=_GUARDS)
-        if self._door.enter(str(request.path_params["code"])):
-            return self._door.let_in(May.ACT, secure=request.url.scheme == "https")
-        if self._may(request) >= May.ACT:  # the link of somebody who is in already
+        if self._auth.enter(str(request.path_params["code"])):
+            return self._auth.let_in(May.ACT, secure=request.url.scheme == "https")
+        if self._may(request) >= May.ACT:  # somebody who is logged in already
             return RedirectResponse("/", 303)
-        return _entrance("This link has been used, or is too old.", 401)
+        return _login_page("This link was used already or has expired.", 401)
 
     async def _enter(self, request: Request) -> Response:
-        if _foreign(request):
-            raise HTTPException(403, "another site's page cannot enter here")
+        if _is_cross_site(request):
+            raise HTTPException(403, "logging in from another site's page is not allowed")
         fields = parse_qs((await _body(request, "application/x-www-form-urlencoded")).decode("ascii", "replace"))
         token = fields.get("token", [""])[0].strip()
-        if self._door.may(f"Bearer {token}", {}) >= May.ACT:
-            return self._door.let_in(May.ACT, secure=request.url.scheme == "https")
-        return _entrance("That is not the token of this server.", 401)
+        if self._auth.may(f"Bearer {token}", {}) >= May.ACT:
+            return self._auth.let_in(May.ACT, secure=request.url.scheme == "https")
+        return _login_page("Wrong token.", 401)
 
-    async def _look(self, request: Request) -> Response:
-        if self._door.looks(str(request.path_params["word"])):
-            return self._door.let_in(May.VIEW, secure=request.url.scheme == "https")
-        return _entrance("This link is not of this server.", 401)
+    async def _enter_to_view(self, request: Request) -> Response:
+        if self._auth.is_view_word(str(request.path_params["word"])):
+            return self._auth.let_in(May.VIEW, secure=request.url.scheme == "https")
+        return _login_page("This link does not belong to this server.", 401)
 
     async def _folder(self, request: Request) -> Path:
         name = str(request.path_params["run"])
         folder = await asyncio.get_running_loop().run_in_executor(self._pool, self._runs.folder, name)
         if folder is None:
             shown = name if len(name) <= 100 and name.isprintable() else "this"
-            raise HTTPException(404, f"{shown} is no run here: GET /api/runs lists them")
+            raise HTTPException(404, f"no run {shown} on this server; GET /api/runs lists them")
         return folder
 
 
-def _foreign(request: Request) -> bool:
-    """Whether a page of another site makes the browser ask: what it asks for is not what the person wants."""
+def _is_cross_site(request: Request) -> bool:
+    """Whether a page of another site makes the browser ask, perhaps against the user's will."""
     origin = request.headers.get("origin")
     return origin is not None and origin != f"{request.url.scheme}://{request.headers.get('host', '')}"
 
@@ -132,58 +131,63 @@ def _for_people(request: Request) -> bool:
     return not request.url.path.startswith("/api/") and "text/html" in request.headers.get("accept", "")
 
 
-def _closed(request: Request, may: May) -> Response:
+def _forbidden(request: Request, may: May) -> Response:
     if may >= May.VIEW:
-        return _error(403, "this is a link for looking only: acting needs the token")
+        return _error(403, "view-only access: this action needs the token")
     if _for_people(request):
-        return _entrance("", 401)
+        return _login_page("", 401)
     return _error(401, _NO_TOKEN, {"www-authenticate": "Bearer"})
 
 
-def _entrance(sentence: str, status: int) -> Response:
-    return HTMLResponse(ENTRANCE.replace("{sentence}", sentence), status, _GUARDS)
+def _login_page(sentence: str, status: int) -> Response:
+    return HTMLResponse(LOGIN_PAGE.replace("{sentence}", sentence), status, _GUARDS)
 
 
 async def _body(request: Request, kind: str) -> bytes:
-    """The body, or a refusal as soon as it is clear that it is too large or does not come."""
+    """The body. Raises HTTPException as soon as it is clear that it is too large or does not arrive."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != kind:
         await _drain(request)
-        raise HTTPException(415, f"send it as {kind}")
+        raise HTTPException(415, f"send the body as {kind}")
     return await _read(request)
 
 
 async def _drain(request: Request) -> None:
-    """Read a body that nobody wants: whoever still sends would lose the refusal with the connection."""
+    """Read and discard a body: a client that is still sending would lose the error with the connection."""
     with suppress(HTTPException, ClientDisconnect):
         await _read(request)
 
 
 async def _read(request: Request) -> bytes:
-    told = request.headers.get("content-length", "0")
-    too_large = HTTPException(413, f"a body has {LARGEST // 1024} KiB at most")
-    if not (told.isascii() and told.isdecimal() and len(told) < 19) or int(told) > LARGEST:
+    declared = request.headers.get("content-length", "0")
+    too_large = HTTPException(413, f"the body is too large: {MAX_BODY_BYTES // 1024} KiB at most")
+    if not (declared.isascii() and declared.isdecimal() and len(declared) < 19) or int(declared) > MAX_BODY_BYTES:
         raise too_large
     parts, size = [], 0
     try:
         async with asyncio.timeout(_BODY_S):
             async for part in request.stream():
                 size += len(part)
-                if size > LARGEST:
+                if size > MAX_BODY_BYTES:
                     raise too_large
                 parts.append(part)
     except TimeoutError:
-        raise HTTPException(408, f"the body did not come within {_BODY_S:g} s") from None
+        raise HTTPException(408, f"the body did not arrive within {_BODY_S:g} s") from None
     return b"".join(parts)
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """Whatever went wrong as one sentence. What nobody foresaw may hold anything: only its kind is told."""
+    """Any error as one sentence. An unforeseen exception may contain anything: only its type is shown."""
     if isinstance(error, HTTPException):
-        if error.detail in _PHRASES:  # nobody was asked yet, and nothing read
+        if error.detail in _PHRASES:  # no endpoint was called yet, and nothing read
             await _drain(request)
-        words = {404: "nothing is here: GET /api/openapi.json tells what there is", 405: "this is not done here"}
-        own = error.detail if error.detail not in _PHRASES else words.get(error.status_code, error.detail)
-        return _error(error.status_code, own, error.headers)
+        methods = (error.headers or {}).get("Allow", "").split(", ")
+        allowed = ", ".join(sorted(method for method in methods if method != "HEAD"))
+        words = {
+            404: "not found: GET /api/openapi.json lists the endpoints",
+            405: f"method not allowed; allowed here: {allowed}",
+        }
+        sentence = error.detail if error.detail not in _PHRASES else words.get(error.status_code, error.detail)
+        return _error(error.status_code, sentence, error.headers)
     if isinstance(error, EventConflictError):
         return _error(409, str(error))
     if isinstance(error, EventRefusedError):
@@ -193,7 +197,7 @@ async def _refused(request: Request, error: Exception) -> Response:
     if isinstance(error, SoakwatchError):
         return _error(503, str(error))
     if not isinstance(error, ClientDisconnect):
-        logging.getLogger(__name__).warning("the web server met a defect: %s", type(error).__name__)
+        logging.getLogger(__name__).warning("internal error of the web server: %s", type(error).__name__)
     return _error(500, f"internal error: {type(error).__name__}")
 
 
@@ -201,5 +205,5 @@ _PHRASES = frozenset({"Not Found", "Method Not Allowed"})
 
 
 def _error(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> Response:
-    # What is refused is not read to its end: the connection is of no further use.
+    # The body of a rejected request is not read to its end: the connection is of no further use.
     return JSONResponse({"error": sentence}, status, {**_GUARDS, **(headers or {}), "connection": "close"})

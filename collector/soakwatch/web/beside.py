@@ -16,7 +16,7 @@ from soakwatch.core.errors import SoakwatchError
 from soakwatch.plan.web import WebPlan
 
 if TYPE_CHECKING:
-    from soakwatch.web.place import Place
+    from soakwatch.web.listener import Place
 
 _AGAIN_S = 1.0
 _MOST_AGAIN = 5
@@ -44,8 +44,8 @@ def web_beside(
         yield Told()
         return
     # What speaks HTTP is not for runs without it.
-    from soakwatch.web.passes import one_time_code
-    from soakwatch.web.place import place_of
+    from soakwatch.web.access import one_time_code
+    from soakwatch.web.listener import place_of
 
     opening = place_of(plan, folder)
     try:

@@ -1,4 +1,4 @@
-"""A run that is reached over HTTP: the other end of the event API, for scripts."""
+"""A run that is reached over HTTP: the client side of the event API, for scripts."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from soakwatch.sources.transport.http_client import (
     sync_client,
     tls_context,
 )
-from soakwatch.web.wire import body_of
+from soakwatch.web.json_events import request_to_json
 from soakwatch_rules.rule import Event, Outcome
 
 TOKEN_VARIABLE = "SOAKWATCH_TOKEN"  # noqa: S105 - a name
 _WAIT_S = 15.0
-_LARGEST = 32 * 2**20
+_MAX_ANSWER_BYTES = 32 * 2**20
 _PATH = re.compile(r"(?:/api(?:/runs(?:/([^/]+)(?:/events)?)?)?)?/*")
 _REMEDIES = {
-    Cause.TIMEOUT: "is the run still running?",
-    Cause.REFUSED: "is the run still running, and is this its address?",
+    Cause.TIMEOUT: "check that the run is still running",
+    Cause.REFUSED: "check that the run is still running, and its address",
     Cause.CERTIFICATE: "name its CA bundle",
 }
 
@@ -48,25 +48,25 @@ class RemoteRun:
 
     def tell(self, ask: EventRequest) -> StoredEvent:
         """Keep an event there. Raises EventRefusedError as the server says it, SoakwatchError if it does not answer."""
-        return _event(self.ask("POST", "events", body_of(ask)))
+        return _event(self.ask("POST", "events", request_to_json(ask)))
 
     def said(self, until_ns: int | None) -> InterimVerdict:
-        """What the server's run has said of itself last: its final verdict, or its live judging of each minute.
+        """The run's final verdict, or the interim verdict of its last live evaluation.
 
-        While it goes on, rules that judge only at the end have said nothing.
+        While it goes on, it contains nothing of rules that judge only at the end.
         """
-        found: dict[str, object] = {}
+        answer: dict[str, object] = {}
 
-        def look() -> int | None:
-            found.update(self.ask("GET", "findings"))
-            last = found.get("until")
-            return until_ns if found.get("state") != "running" else None if last is None else moment(str(last))
+        def recorded_until() -> int | None:
+            answer.update(self.ask("GET", "findings"))
+            last = answer.get("until")
+            return until_ns if answer.get("state") != "running" else None if last is None else moment(str(last))
 
         if until_ns is None:
-            look()
+            recorded_until()
         else:
-            wait_until_recorded(look, until_ns)
-        return _said(found)
+            wait_until_recorded(recorded_until, until_ns)
+        return _interim_verdict(answer)
 
     def ask(self, method: str, what: str, body: bytes | None = None) -> dict[str, object]:
         """What the server answers below this run. Raises SoakwatchError, EventRefusedError, EventConflictError."""
@@ -78,28 +78,30 @@ def remote_run(url: str, token: str | None, ca: str | None) -> RemoteRun:
     """The run that a URL means, if its server knows it and the token. Raises PlanError and SoakwatchError."""
     parts = urlsplit(url)
     try:
-        found = _PATH.fullmatch(parts.path)
-        good = bool(parts.hostname) and found is not None and not parts.query and parts.username is None
+        path = _PATH.fullmatch(parts.path)
+        good = bool(parts.hostname) and path is not None and not parts.query and parts.username is None
         parts.port  # noqa: B018 - a port that cannot be raises
     except ValueError:
         good = False
-    if not good or found is None:
-        raise PlanError("this is no address of a run: write http://HOST:PORT, or http://HOST:PORT/api/runs/NAME")
+    if not good or path is None:
+        raise PlanError("invalid address of a run: write http://HOST:PORT or http://HOST:PORT/api/runs/NAME")
     if parts.scheme != "https" and parts.hostname not in LOOPBACK:
-        raise PlanError(f"the token would cross the network in the clear: use https, or run beside {parts.hostname}")
+        raise PlanError(
+            f"the token would cross the network in clear text: use https, or run this command on {parts.hostname}"
+        )
     if token is None and TOKEN_VARIABLE not in os.environ:
-        raise PlanError(f"{parts.netloc} wants a token: export {TOKEN_VARIABLE}, or name env:NAME or file:PATH")
+        raise PlanError(f"{parts.netloc} requires a token: export {TOKEN_VARIABLE}, or give env:NAME or file:PATH")
     try:
         shown = secret(token or f"env:{TOKEN_VARIABLE}")
     except ValueError:
-        raise PlanError("a token is never given in the clear: write env:NAME or file:PATH") from None
-    made = RemoteRun(f"{parts.scheme}://{parts.netloc}", found[1] or "last", shown, ca)
-    told = _answer("GET", f"{made.base}/api/runs/{quote(made.name, safe='')}/events", shown, ca, None)
-    return RemoteRun(made.base, str(told.get("run", made.name)), shown, ca)
+        raise PlanError("a token must not be given in clear text: write env:NAME or file:PATH") from None
+    run = RemoteRun(f"{parts.scheme}://{parts.netloc}", path[1] or "last", shown, ca)
+    answer = _answer("GET", f"{run.base}/api/runs/{quote(run.name, safe='')}/events", shown, ca, None)
+    return RemoteRun(run.base, str(answer.get("run", run.name)), shown, ca)
 
 
 def _answer(method: str, url: str, token: Secret, ca: str | None, body: bytes | None) -> dict[str, object]:
-    place = urlsplit(url).netloc
+    server = urlsplit(url).netloc
     headers = {"authorization": f"Bearer {token.reveal()}", "content-type": "application/json"}
     client = sync_client(headers, _WAIT_S, owner=f"the token of {token.reference}", context=tls_context(url, ca))
     try:
@@ -107,32 +109,34 @@ def _answer(method: str, url: str, token: Secret, ca: str | None, body: bytes | 
             parts, size = [], 0
             for part in response.iter_bytes():
                 size += len(part)
-                if size > _LARGEST:
-                    raise SoakwatchError(f"{place} answers with more than {_LARGEST >> 20} MiB: not read")
+                if size > _MAX_ANSWER_BYTES:
+                    raise SoakwatchError(
+                        f"{server} answers with more than {_MAX_ANSWER_BYTES >> 20} MiB, which is too much"
+                    )
                 parts.append(part)
             status = response.status_code
     except REQUEST_ERRORS as error:
-        raise SoakwatchError(failure_of(error, place, _WAIT_S, _REMEDIES).text) from None
-    return _understood(place, status, b"".join(parts))
+        raise SoakwatchError(failure_of(error, server, _WAIT_S, _REMEDIES).text) from None
+    return _parsed(server, status, b"".join(parts))
 
 
-def _understood(place: str, status: int, body: bytes) -> dict[str, object]:
+def _parsed(server: str, status: int, body: bytes) -> dict[str, object]:
     try:
-        found: object = json.loads(body)
+        data: object = json.loads(body)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise SoakwatchError(f"{place} answers with {status} and no JSON: it is no server of Soakwatch")
+        data = None
+    if not isinstance(data, dict):
+        raise SoakwatchError(f"{server} answers with {status} and no JSON: it is not a Soakwatch server")
     if status < 300:
-        return cast("dict[str, object]", found)
-    sentence = str(found.get("error", f"the answer is {status}"))[:500]
+        return cast("dict[str, object]", data)
+    sentence = str(data.get("error", f"the answer is {status}"))[:500]
     if status == 409:
         raise EventConflictError(sentence)
     if status == 400:
         raise EventRefusedError(sentence)
     if status == 401:
-        raise SoakwatchError(f"{place} does not know this token: take the one that it shows, or wrote into web.token")
-    raise SoakwatchError(f"{place}: {sentence}")
+        raise SoakwatchError(f"{server} rejects this token: use the one in its web.token file")
+    raise SoakwatchError(f"{server}: {sentence}")
 
 
 def _event(data: Mapping[str, object]) -> StoredEvent:
@@ -156,21 +160,27 @@ def _event(data: Mapping[str, object]) -> StoredEvent:
         )
         return StoredEvent(int(str(data["id"])), str(data["origin"]), event)
     except (AssertionError, AttributeError, KeyError, TypeError, ValueError):
-        raise SoakwatchError("the event was told, but the answer is not understood: another version?") from None
+        raise SoakwatchError(
+            "the event was recorded, but the answer is not understood: check that the server has the same version"
+        ) from None
 
 
-def _said(found: Mapping[str, object]) -> InterimVerdict:
+def _interim_verdict(answer: Mapping[str, object]) -> InterimVerdict:
     try:
-        listed = cast("list[object]", found["findings"])
-        findings = tuple(finding_from_json(json.dumps(one)) for one in listed)
-        until = found.get("until")
+        listed = cast("list[object]", answer["findings"])
+        findings = tuple(finding_from_json(json.dumps(listed_finding)) for listed_finding in listed)
+        until = answer.get("until")
         until_ns = None if until is None else moment(str(until))
-        verdict = found.get("verdict")
+        verdict = answer.get("verdict")
         if verdict is not None:
-            return InterimVerdict(Outcome(str(verdict)), str(found.get("reason")), findings, until_ns)
+            return InterimVerdict(Outcome(str(verdict)), str(answer.get("reason")), findings, until_ns)
     except (KeyError, TypeError, ValueError, LookupError):
-        raise SoakwatchError("what is said of the run is not understood: another version?") from None
-    failed = [one for one in findings if one.outcome is Outcome.FAIL]
+        raise SoakwatchError(
+            "the server's answer is not understood: check that it has the same version of Soakwatch"
+        ) from None
+    failed = [listed_finding for listed_finding in findings if listed_finding.outcome is Outcome.FAIL]
     if failed:
         return InterimVerdict(Outcome.FAIL, f"{failed[0].rule}: {failed[0].reason}", findings, until_ns)
-    return InterimVerdict(Outcome.INCONCLUSIVE, "the run goes on, and nothing has failed so far", findings, until_ns)
+    return InterimVerdict(
+        Outcome.INCONCLUSIVE, "the run is still going on, and nothing has failed so far", findings, until_ns
+    )

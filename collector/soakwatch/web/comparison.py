@@ -1,4 +1,4 @@
-"""What the comparison of some runs shows: read from their records at one moment, in the order that was asked for."""
+"""The comparison of some runs: read from their records at one time, in the requested order."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from soakwatch.web.overlay import Overlaid, Overlay, overlays
 from soakwatch.web.summaries import Stamp, stamp_of
 from soakwatch_rules.rule import Finding, Outcome
 
-MOST = 6
-_KEPT, _LINES = 4, 200
-_TOLD = (Outcome.FAIL, Outcome.WARN)
+MAX_RUNS = 6
+_MAX_CACHED, _MAX_LINES = 4, 200
+_SHOWN_OUTCOMES = (Outcome.FAIL, Outcome.WARN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +40,22 @@ class Comparison:
 
 
 def comparison(folders: Sequence[Path]) -> Comparison:
-    """Compare runs. Raises RecordError for one that cannot be read, or holds nothing."""
+    """Compare runs. Raises RecordError for a record that cannot be read or is empty."""
     with ExitStack() as stack:
         views = [stack.enter_context(RecordView.open(folder)) for folder in folders]
         summaries = tuple(summary_in(view, folder, drawn=False) for folder, view in zip(folders, views, strict=True))
         findings = [view.findings(live=view.meta("verdict") is None) for view in views]
         overlaid = [_overlaid(folder, view) for folder, view in zip(folders, views, strict=True)]
         lines = differences([setup_of(view) for view in views])
-        setup, partly = [one for one in lines if one.differs], [one for one in lines if not one.differs]
-        unlisted = max(0, len(setup) - _LINES) + max(0, len(partly) - _LINES)
+        setup, partly = [line for line in lines if line.differs], [line for line in lines if not line.differs]
+        unlisted = max(0, len(setup) - _MAX_LINES) + max(0, len(partly) - _MAX_LINES)
         pieces, plots = overlays(overlaid, chosen(views, findings))
         return Comparison(
             summaries,
             matrix(findings),
             figures(views, findings),
-            tuple(setup[:_LINES]),
-            tuple(partly[:_LINES]),
+            tuple(setup[:_MAX_LINES]),
+            tuple(partly[:_MAX_LINES]),
             unlisted,
             plots,
             pieces,
@@ -63,7 +63,7 @@ def comparison(folders: Sequence[Path]) -> Comparison:
 
 
 class Comparisons:
-    """The last few comparisons, each as long as no record of it changed. Used from any thread."""
+    """A cache of the last few comparisons, valid until one of their records changes. Used from any thread."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[tuple[Path, Stamp], ...], Comparison] = {}
@@ -72,13 +72,13 @@ class Comparisons:
     def of(self, folders: Sequence[Path]) -> Comparison:
         """The comparison of these runs as they are now. Raises RecordError as ``comparison``."""
         key = tuple((folder, stamp_of(folder)) for folder in folders)
-        with self._lock:  # a reload while one is being made waits for it, and makes no second
-            found = self._kept.get(key) or comparison(folders)
+        with self._lock:  # a reload meanwhile waits for the result instead of computing it again
+            result = self._kept.get(key) or comparison(folders)
             self._kept.pop(key, None)
-            self._kept[key] = found
-            while len(self._kept) > _KEPT:
+            self._kept[key] = result
+            while len(self._kept) > _MAX_CACHED:
                 del self._kept[next(iter(self._kept))]
-        return found
+        return result
 
 
 COMPARISONS = Comparisons()
@@ -86,26 +86,26 @@ COMPARISONS = Comparisons()
 
 
 def chosen(views: Sequence[RecordView], findings: Sequence[Sequence[Finding]]) -> tuple[SeriesKey, ...]:
-    """The series that are worth a plot and that at least two runs have: those that failed or were warned of, then those
-    of the key figures; devices first."""
-    held = [frozenset(view.keys()) for view in views]
+    """The series to plot that at least two runs have: those that failed or warned, then those of the key figures;
+    devices first."""
+    available = [frozenset(view.keys()) for view in views]
     roles: dict[str, str] = {}
     for view in views:
         roles.update(view.roles())
-    objected = {
-        SeriesKey(f.target, f.metric, f.object): _TOLD.index(f.outcome)
+    raised = {
+        SeriesKey(f.target, f.metric, f.object): _SHOWN_OUTCOMES.index(f.outcome)
         for run in reversed(findings)
         for f in run
-        if f.metric and f.outcome in _TOLD
+        if f.metric and f.outcome in _SHOWN_OUTCOMES
     }
     metrics = list(dict.fromkeys(figure.metric for figure in FIGURES))
-    usual = {key for one in held for key in one if key.metric in metrics}
+    usual = {key for series_keys in available for key in series_keys if key.metric in metrics}
 
     def rank(key: SeriesKey) -> tuple[object, ...]:
-        place = metrics.index(key.metric) if key.metric in metrics else len(metrics)
-        return (objected.get(key, 9), place, roles.get(key.target) != DUT, natural(key.target), natural(key.object))
+        position = metrics.index(key.metric) if key.metric in metrics else len(metrics)
+        return (raised.get(key, 9), position, roles.get(key.target) != DUT, natural(key.target), natural(key.object))
 
-    shared = (key for key in {*objected, *usual} if sum(key in one for one in held) > 1)
+    shared = (key for key in {*raised, *usual} if sum(key in series_keys for series_keys in available) > 1)
     return tuple(sorted(shared, key=rank))
 
 

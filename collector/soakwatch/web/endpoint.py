@@ -1,4 +1,4 @@
-"""What the server answers: an endpoint is one entry of a file in ``routes``, with what its OpenAPI text needs."""
+"""The endpoints of the server: each is one entry of a file in ``routes``, with its part of the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ JSON = "application/json"
 
 
 class May(IntEnum):
-    """What somebody may do; each one may also do what stands above it."""
+    """What a client may do; each level includes the lower ones."""
 
     NOTHING = 0
     VIEW = 1
     ACT = 2
 
 
-class Shown(Protocol):
-    """The runs that a server tells of."""
+class ServedRuns(Protocol):
+    """The runs that a server serves."""
 
     def folder(self, name: str) -> Path | None:
         """The folder of a run by its name, or by ``last``; None for a run that is not shown."""
         ...
 
     def listed(self) -> list[Mapping[str, object]]:
-        """Every run: its name and how it stands, oldest first."""
+        """Every run: its name and state, oldest first."""
         ...
 
     def now_ns(self) -> int:
-        """The clock by which events are kept, UTC ns."""
+        """The time of the clock for events, UTC ns."""
         ...
 
     @property
     def single(self) -> bool:
-        """Whether it is the server of one run, beside it."""
+        """Whether this is the server of one running run."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """A word behind the ``?``: its name, what it says, and what it may be. ``many`` may stand there several times."""
+    """A query parameter: its name, description and type. One with ``many`` may be repeated."""
 
     name: str
     says: str
@@ -58,12 +58,12 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What was asked of an endpoint. ``run`` is the folder of the run that the path names, if it names one.
+    """A request to an endpoint. ``run`` is the folder of the run that the path names, if it names one.
 
-    ``words`` holds the words behind the ``?``, only those that the endpoint knows; ``body`` is as it came.
+    ``words`` are the query parameters that the endpoint knows; ``body`` is as received.
     """
 
-    runs: Shown
+    runs: ServedRuns
     may: May
     run: Path | None = None
     path: Mapping[str, str] = field(default_factory=dict)
@@ -79,28 +79,28 @@ class Question:
         return self.run
 
     def text(self, name: str, default: str = "") -> str:
-        """A word as text."""
+        """A query parameter as text."""
         return self.words.get(name, (default,))[0]
 
     def whole(self, name: str, default: int, low: int = 0, high: int = 2**63 - 1) -> int:
-        """A word as a whole number. Raises HTTPException 400 outside of ``low`` to ``high``."""
+        """A query parameter as an integer. Raises HTTPException 400 outside of ``low`` to ``high``."""
         text = self.text(name)
         if not text:
             return default
         digits = text.removeprefix("-")
         if not (digits.isascii() and digits.isdecimal() and len(digits) < 20 and low <= int(text) <= high):
-            raise HTTPException(400, f"{name} is a whole number from {low} to {high}")
+            raise HTTPException(400, f"{name} must be an integer from {low} to {high}")
         return int(text)
 
     def json(self) -> Mapping[str, object]:
         """The body as a JSON object. Raises HTTPException 400."""
         try:
-            found: object = json.loads(self.body.decode("utf-8"))
+            data: object = json.loads(self.body.decode("utf-8"))
         except (ValueError, RecursionError):
-            raise HTTPException(400, "this is no JSON: send one object") from None
-        if not isinstance(found, dict):
+            raise HTTPException(400, "invalid JSON: send one object") from None
+        if not isinstance(data, dict):
             raise HTTPException(400, "send one JSON object")
-        return found
+        return data
 
 
 @dataclass(frozen=True, slots=True)

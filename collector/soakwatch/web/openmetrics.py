@@ -1,8 +1,8 @@
-"""Runs as OpenMetrics text: how they stand, what the monitor says of itself, and the newest readings of one of them.
+"""Runs as OpenMetrics text: their state, the monitor's own health, and the newest samples of one of them.
 
-A metric of ours keeps its name, with underscores and the prefix ``soakwatch_``; its unit stands at the end
+A metric of ours keeps its name, with underscores and the prefix ``soakwatch_``; its unit is appended
 (``system.memory.usage`` in By is ``soakwatch_system_memory_usage_bytes``). Labels are the run, the target and those of
-the object. Only what is fresh is told, without times: what a device does not say any more is not there.
+the object. Only fresh samples are exported, without times: a series that a device no longer reports is left out.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _UNITS = {
 }
 _STATES = ("waiting", "running", "ended", "broken off")
 _OUTCOMES = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE, Outcome.PASS)
-_LONGEST = 300  # characters of a label's value
+_MAX_LABEL_VALUE = 300  # characters of a label's value
 Kind = Literal["gauge", "counter"]
 
 
@@ -55,41 +55,41 @@ class Reading:
 
 @dataclass(slots=True)
 class Families:
-    """Metrics by their name, as they come together. ``left`` counts what could not be told beside the rest."""
+    """Metrics by name. ``left`` counts samples that were left out because their name was taken."""
 
     left: int = 0
-    _found: dict[str, Metric] = field(default_factory=dict)
+    _metrics: dict[str, Metric] = field(default_factory=dict)
     _origin: dict[str, tuple[str, str]] = field(default_factory=dict)
-    _told: set[tuple[str, tuple[tuple[str, str], ...]]] = field(default_factory=set)
+    _exported: set[tuple[str, tuple[tuple[str, str], ...]]] = field(default_factory=set)
 
     def add(
         self, name: str, about: str, kind: Kind, value: float, labels: dict[str, str], unit: str = "", origin: str = ""
     ) -> None:
-        """One value. A name belongs to the first metric (``origin``) that has it."""
+        """Add one value. A name belongs to the first metric (``origin``) that uses it."""
         family = name if not unit or name.endswith(f"_{unit}") else f"{name}_{unit}"
-        labels = {key: printable(text)[:_LONGEST] for key, text in labels.items()}
+        labels = {key: printable(text)[:_MAX_LABEL_VALUE] for key, text in labels.items()}
         sample = family, tuple(sorted(labels.items()))
         owner = self._origin.setdefault(family, (kind, origin))
-        if owner != (kind, origin) or sample in self._told or self._clashes(family, kind):
+        if owner != (kind, origin) or sample in self._exported or self._clashes(family, kind):
             self.left += 1
             return
-        self._told.add(sample)
-        metric = self._found.setdefault(family, Metric(family, about, kind, unit))
+        self._exported.add(sample)
+        metric = self._metrics.setdefault(family, Metric(family, about, kind, unit))
         metric.add_sample(f"{family}_total" if kind == "counter" else family, labels, value)
 
     def text(self) -> bytes:
-        """All of them, by name."""
+        """All metrics as OpenMetrics text, sorted by name."""
         registry = CollectorRegistry(auto_describe=False)
-        registry.register(_Fixed([self._found[name] for name in sorted(self._found)]))
+        registry.register(_Fixed([self._metrics[name] for name in sorted(self._metrics)]))
         text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]  # prometheus_client has no type there
         return text
 
     def _clashes(self, family: str, kind: Kind) -> bool:
         """Whether what a counter is called (``x_total``) is another metric's name already."""
         if kind == "counter":
-            return any(f"{family}{suffix}" in self._found for suffix in ("_total", "_created"))
+            return any(f"{family}{suffix}" in self._metrics for suffix in ("_total", "_created"))
         base = re.sub(r"_(total|created)$", "", family)
-        return base != family and base in self._found
+        return base != family and base in self._metrics
 
 
 class _Fixed:
@@ -101,24 +101,22 @@ class _Fixed:
 
 
 def add_state(families: Families, state: RunState) -> None:
-    """How a run stands, its polls, findings, and the monitor."""
+    """Add the state of a run, its polls, its findings, and the monitor's health."""
     run = {"run": state.run}
     for word in _STATES:
         families.add(
             "soakwatch_run_state",
-            "1 for the state in which the run is",
+            "1 for the current state of the run",
             "gauge",
             float(word == state.standing),
             {**run, "state": word},
         )
-    families.add("soakwatch_run_elapsed", "how long the run has lasted", "gauge", state.elapsed_s, run, "seconds")
-    families.add(
-        "soakwatch_run_left", "how long the run has still to go, as planned", "gauge", state.left_s, run, "seconds"
-    )
+    families.add("soakwatch_run_elapsed", "elapsed time of the run", "gauge", state.elapsed_s, run, "seconds")
+    families.add("soakwatch_run_left", "planned time left", "gauge", state.left_s, run, "seconds")
     if state.last_ns is not None:
         families.add(
             "soakwatch_run_recorded_until",
-            "the time up to which the record reaches, since 1970",
+            "time of the last recorded sample, since 1970",
             "gauge",
             state.last_ns * 1e-9,
             run,
@@ -128,7 +126,7 @@ def add_state(families: Families, state: RunState) -> None:
         count = sum(finding.outcome is outcome for finding in state.findings)
         families.add(
             "soakwatch_findings",
-            "findings of the latest judging by outcome",
+            "findings of the latest evaluation by outcome",
             "gauge",
             float(count),
             {**run, "outcome": outcome.value},
@@ -136,19 +134,17 @@ def add_state(families: Families, state: RunState) -> None:
     for source in state.sources:
         named = {**run, "target": source.target, "source": source.label}
         for word, count in sorted(source.outcomes.items()):
-            families.add(
-                "soakwatch_polls", "polls by how they ended", "counter", float(count), {**named, "outcome": word}
-            )
+            families.add("soakwatch_polls", "polls by outcome", "counter", float(count), {**named, "outcome": word})
     own = [
-        Reading(SeriesKey(SELF, metric, thing), entry.unit, entry.kind, value)
-        for (metric, thing), value in sorted(state.own.items())
+        Reading(SeriesKey(SELF, metric, object_), entry.unit, entry.kind, value)
+        for (metric, object_), value in sorted(state.own.items())
         if (entry := BY_NAME.get(metric)) is not None
     ]
     add_readings(families, state.run, own)
 
 
 def add_readings(families: Families, run: str, readings: Sequence[Reading]) -> None:
-    """The newest readings of series, counters raw."""
+    """Add the newest samples of series, counters raw."""
     for reading in readings:
         key = reading.key
         labels = {"run": run} if key.target == SELF else {"run": run, "target": key.target}
@@ -172,15 +168,15 @@ def unit_of(unit: str) -> str:
     return "_".join(part for part in (word, "per_second" if slash and per == "s" else "") if part)
 
 
-def _labels(thing: str) -> dict[str, str]:
-    if not thing:
+def _labels(object_: str) -> dict[str, str]:
+    if not object_:
         return {}
-    if "=" not in thing:
-        return {"object": thing}
-    made: dict[str, str] = {}
-    for key, text in object_labels(thing).items():
+    if "=" not in object_:
+        return {"object": object_}
+    labels: dict[str, str] = {}
+    for key, text in object_labels(object_).items():
         name = re.sub(r"\W", "_", key, flags=re.ASCII) or "_"
         if name in {"run", "target"} or name[0].isdecimal() or name.startswith("__"):
             name = f"object_{name}"
-        made[name] = text
-    return made
+        labels[name] = text
+    return labels

@@ -1,4 +1,4 @@
-"""The same series of several runs in one plot, each on the time since its run began."""
+"""The same series of several runs in one plot, over the time since the start of each run."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from bokeh.models import BasicTicker, ColumnDataSource, HoverTool, Line, PrintfTickFormatter, Range1d, Scatter, VStrip
 from bokeh.models.annotations import Legend, LegendItem
 
-from soakwatch.core.drawn import shown
 from soakwatch.core.formatting import scale_of
+from soakwatch.core.plotted import as_plotted
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.report.bokeh_embed import Pieces, apart
 from soakwatch.report.curves import Curve, curve_of
@@ -22,15 +22,15 @@ from soakwatch.report.plot_style import blank, plain, put, reach, shortened, tip
 from soakwatch_rules.rule import Phase
 from soakwatch_rules.series import Series
 
-MOST = 16
-"""Plots of one page."""
-POINTS, HEIGHT, _FEW = 1200, 260, 15
+MAX_PLOTS = 16
+"""Maximum number of plots on one page."""
+POINTS, HEIGHT, _MIN_POINTS_FOR_LINE = 1200, 260, 15
 _STEPS = ((3 * 3600.0, 3600.0, "h"), (180.0, 60.0, "min"), (0.0, 1.0, "s"))
 
 
 @dataclass(frozen=True, slots=True)
 class Overlaid:
-    """A run as it is drawn: its name in legends, its record, when it began (UTC ns) and how long it lasted."""
+    """A run to draw: its name in legends, its record, its start (UTC ns) and its length in seconds."""
 
     name: str
     view: RecordView
@@ -41,7 +41,7 @@ class Overlaid:
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """Where the plot of one series goes, and which runs have no reading of it."""
+    """Where the plot of one series goes, and which runs have no sample of it."""
 
     element: str
     key: SeriesKey
@@ -49,38 +49,40 @@ class Overlay:
 
 
 def overlays(runs: Sequence[Overlaid], keys: Sequence[SeriesKey]) -> tuple[Pieces, tuple[Overlay, ...]]:
-    """Plots of series that at least two of the runs have readings of, in the order of the keys; at most ``MOST``.
+    """Plots of series that at least two of the runs have samples of, in the order of the keys; at most ``MAX_PLOTS``.
 
-    Time is counted from the first poll of each run, in hours, minutes or seconds after the longest. The phases are
-    those of the first run in the plot.
+    Time is counted from the first poll of each run, in hours, minutes or seconds depending on the longest run. The
+    phases are those of the first run in the plot.
     """
     longest_s = max((run.seconds for run in runs), default=0.0)
     _, step_s, unit = next(row for row in _STEPS if longest_s >= row[0])
     x_range = Range1d(start=0, end=max(longest_s, 1.0) / step_s, name="time")
-    placed: list[tuple[Any, str]] = []
-    told: list[Overlay] = []
+    plots: list[tuple[Any, str]] = []
+    shown_plots: list[Overlay] = []
     for key in keys:
-        if len(placed) == MOST:
+        if len(plots) == MAX_PLOTS:
             break
         series = [run.view.series(key) for run in runs]
         curves = _curves(series)
         if sum(curve is not None for curve in curves) < 2:
             continue
-        element = f"plot-{len(placed) + 1}"
-        placed.append((_plot(runs, curves, x_range, step_s, unit, longest_s), element))
+        element = f"plot-{len(plots) + 1}"
+        plots.append((_plot(runs, curves, x_range, step_s, unit, longest_s), element))
         absent = tuple(run.name for run, curve in zip(runs, curves, strict=True) if curve is None)
-        told.append(Overlay(element, key, absent))
-    return apart(placed), tuple(told)
+        shown_plots.append(Overlay(element, key, absent))
+    return apart(plots), tuple(shown_plots)
 
 
 def _curves(series: Sequence[Series]) -> list[Curve | None]:
-    """All in one scale; None for a run without a reading, and for all where nothing ever moved from zero."""
-    drawn = [shown(one)[0].finite() for one in series]
-    peaks = [float(np.abs(one.values).max()) if len(one) else 0.0 for one in drawn]
+    """All in one scale; None for a run without samples, and for all runs if the series is always zero."""
+    drawn = [as_plotted(unscaled)[0].finite() for unscaled in series]
+    peaks = [float(np.abs(unscaled.values).max()) if len(unscaled) else 0.0 for unscaled in drawn]
     if not max(peaks, default=0.0) > 0:
         return [None] * len(series)
     scale = scale_of(drawn[peaks.index(max(peaks))].trait.unit, max(peaks))
-    return [curve_of(one, POINTS, scale) if len(good) else None for one, good in zip(series, drawn, strict=True)]
+    return [
+        curve_of(unscaled, POINTS, scale) if len(good) else None for unscaled, good in zip(series, drawn, strict=True)
+    ]
 
 
 def _plot(
@@ -97,31 +99,31 @@ def _plot(
     plot.xaxis[0].ticker = BasicTicker(desired_num_ticks=8)
     _shade(plot, next(run for run, curve in zip(runs, curves, strict=True) if curve is not None), step_s)
     items, lines, ends = [], [], []
-    for place, (run, curve) in enumerate(zip(runs, curves, strict=True)):
+    for index, (run, curve) in enumerate(zip(runs, curves, strict=True)):
         if curve is None:
             continue
-        name = plain(f"{place + 1} {shortened(run.name, 60)}")
+        name = plain(f"{index + 1} {shortened(run.name, 60)}")
         x = (curve.time_ms - run.begin_ns / 1e6) / 1e3 / step_s
         source = ColumnDataSource({"time": x, "value": curve.value}, name=_name(run, curve))
-        colour, dash = LINES[place % len(LINES)], DASHES[place % len(DASHES)]
-        if x.size < _FEW:
+        colour, dash = LINES[index % len(LINES)], DASHES[index % len(DASHES)]
+        if x.size < _MIN_POINTS_FOR_LINE:
             put(plot, source, Scatter(x="time", y="value", size=4, fill_color=colour, line_color=colour))
-        look = Line(x="time", y="value", line_color=colour, line_width=1.5, line_dash=dash)
-        lines.append(put(plot, source, look, name=name))
+        style = Line(x="time", y="value", line_color=colour, line_width=1.5, line_dash=dash)
+        lines.append(put(plot, source, style, name=name))
         items.append(LegendItem(label=literal(name), renderers=[lines[-1]]))
         good = np.flatnonzero(np.isfinite(curve.value))
-        at = good[int((place + 0.5) / len(curves) * good.size)]
-        ends.append((float(x[at]), float(curve.value[at]), str(place + 1)))
+        middle = good[int((index + 0.5) / len(curves) * good.size)]
+        ends.append((float(x[middle]), float(curve.value[middle]), str(index + 1)))
     numbers = ColumnDataSource({column: [row[n] for row in ends] for n, column in enumerate(("x", "y", "text"))})
-    look_of: dict[str, Any] = {
+    text_style: dict[str, Any] = {
         "text_font_style": "bold",
         "text_color": BLACK,
         "text_align": "center",
         "text_baseline": "bottom",
     }
-    words(plot, numbers, "text", axis="default", on_ground=True, **look_of)
+    words(plot, numbers, "text", axis="default", on_ground=True, **text_style)
     tips = [
-        ("since the begin", f"@time{{0,0.[00]}} {unit}"),
+        ("since start", f"@time{{0,0.[00]}} {unit}"),
         ("value", f"@value{{0,0.[000]}} {tip_unit(there[0].unit)}".rstrip()),
         ("run", "$name"),
     ]
@@ -148,21 +150,21 @@ def _shade(plot: Any, run: Overlaid, step_s: float) -> None:
     if not run.phases:
         return
     edges = [
-        [(edge - run.begin_ns) / 1e9 / step_s for edge in (one.window.begin_ns, one.window.end_ns)]
-        for one in run.phases
+        [(edge - run.begin_ns) / 1e9 / step_s for edge in (phase.window.begin_ns, phase.window.end_ns)]
+        for phase in run.phases
     ]
     strips = ColumnDataSource(
         {
             "x0": [begin for begin, _ in edges],
             "x1": [end for _, end in edges],
-            "colour": [PHASES.get(one.name, GREY) for one in run.phases],
-            "alpha": [0.13 if one.name in PHASES else 0.0 for one in run.phases],
+            "colour": [PHASES.get(phase.name, GREY) for phase in run.phases],
+            "alpha": [0.13 if phase.name in PHASES else 0.0 for phase in run.phases],
         }
     )
-    look = VStrip(
+    style = VStrip(
         x0="x0", x1="x1", fill_color="colour", fill_alpha="alpha", line_color=GREY, line_alpha=0.35, line_dash="dotted"
     )
-    put(plot, strips, look).level = "underlay"
+    put(plot, strips, style).level = "underlay"
 
 
 def _name(run: Overlaid, curve: Curve) -> str:

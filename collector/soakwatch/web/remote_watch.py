@@ -1,4 +1,4 @@
-"""A run that is watched over HTTP: the state and the findings that its server tells, as displays see them."""
+"""A run that is followed over HTTP: the state and the findings that its server reports, as displays show them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from soakwatch.web.client import RemoteRun
 from soakwatch_agent.sample import PollOutcome
 from soakwatch_rules.rule import Finding, Outcome
 
-PATIENCE_S = 20.0
-"""A server that died is started again: so long it is waited for."""
+MAX_OUTAGE_S = 20.0
+"""Seconds without an answer that are tolerated: a server that died is restarted."""
 _OUTCOMES = {outcome.value: outcome for outcome in PollOutcome}
-_BOOK_KEEPING = "phase."
+_INTERNAL_PREFIX = "phase."
 
 
 class ServedRun:
-    """A run by its server. The findings are asked for again when there was a judging since."""
+    """A run by its server. The findings are fetched again after each evaluation."""
 
     def __init__(self, run: RemoteRun, clock: Callable[[], float] = time.monotonic) -> None:
         self._run, self._clock = run, clock
@@ -35,42 +35,44 @@ class ServedRun:
         self._last: tuple[Status, float] | None = None
 
     def read(self) -> RunSnapshot:
-        """How it stands now; for a while as it was, when the server is away. Raises SoakwatchError."""
+        """The run now, or for a while its last known state if the server does not answer. Raises SoakwatchError."""
         try:
-            look = self._asked()
+            snapshot = self._asked()
         except SoakwatchError:
             if self._last is None:
                 raise
-            status, at_s = self._last
-            gone_s = self._clock() - at_s
-            if gone_s > PATIENCE_S:
+            status, read_s = self._last
+            gone_s = self._clock() - read_s
+            if gone_s > MAX_OUTAGE_S:
                 raise
-            trouble = f"no answer for {span(gone_s)}: this is old"
+            trouble = f"no answer for {span(gone_s)}; showing the last known state"
             return RunSnapshot(replace(status, trouble=trouble), over=False)
-        self._last = look.status, self._clock()
-        return look
+        self._last = snapshot.status, self._clock()
+        return snapshot
 
     def _asked(self) -> RunSnapshot:
-        told = self._run.ask("GET", "state?known=")
+        state = self._run.ask("GET", "state?known=")
         try:
-            judged = cast("Mapping[str, object]", told["findings"])["judged"]
+            judged = cast("Mapping[str, object]", state["findings"])["judged"]
             if judged != self._judged:
-                found = cast("list[object]", self._run.ask("GET", "findings")["findings"])
-                self._findings = tuple(finding_from_json(json.dumps(one)) for one in found)
+                findings = cast("list[object]", self._run.ask("GET", "findings")["findings"])
+                self._findings = tuple(finding_from_json(json.dumps(finding)) for finding in findings)
                 self._judged = judged
-            return _look(told, self._findings)
+            return _snapshot(state, self._findings)
         except (AttributeError, KeyError, TypeError, ValueError, LookupError):
-            raise SoakwatchError("what is said of the run is not understood: another version?") from None
+            raise SoakwatchError(
+                "the server's answer is not understood: check that it has the same version of Soakwatch"
+            ) from None
 
 
-def _look(told: Mapping[str, object], findings: tuple[Finding, ...]) -> RunSnapshot:
-    standing, verdict = str(told["state"]), told.get("verdict")
-    now_ns = moment(str(told["now"]))
-    phases = cast("list[Mapping[str, object]]", told["phases"])
-    phase, coming = cast("Mapping[str, object] | None", told["phase"]), told["next"]
-    begun = sum(one["state"] != "planned" for one in phases)
-    begin, judged = told.get("begin"), cast("Mapping[str, object]", told["findings"])["judged"]
-    own = cast("Mapping[str, float | None]", told["self"])
+def _snapshot(data: Mapping[str, object], findings: tuple[Finding, ...]) -> RunSnapshot:
+    standing, verdict = str(data["state"]), data.get("verdict")
+    now_ns = moment(str(data["now"]))
+    phases = cast("list[Mapping[str, object]]", data["phases"])
+    phase, coming = cast("Mapping[str, object] | None", data["phase"]), data["next"]
+    begun = sum(entry["state"] != "planned" for entry in phases)
+    begin, judged = data.get("begin"), cast("Mapping[str, object]", data["findings"])["judged"]
+    own = cast("Mapping[str, float | None]", data["self"])
     missed = own.get("missed")
     goes_on = standing in {"running", "waiting"}
     order = list(Outcome)
@@ -78,15 +80,15 @@ def _look(told: Mapping[str, object], findings: tuple[Finding, ...]) -> RunSnaps
     if begin is not None and judged is not None:
         judged_at_s = (moment(str(judged)) - moment(str(begin))) * 1e-9
     status = Status(
-        run=str(told["name"]),
+        run=str(data["name"]),
         phase="" if phase is None else str(phase["name"]),
-        elapsed_s=float(str(told["elapsed_s"])),
-        left_s=float(str(told["left_s"])),
-        sources=tuple(_source(one, now_ns) for one in cast("list[Mapping[str, object]]", told["sources"])),
-        load=_load(cast("list[Mapping[str, object]]", told.get("load") or [])) if goes_on else {},
+        elapsed_s=float(str(data["elapsed_s"])),
+        left_s=float(str(data["left_s"])),
+        sources=tuple(_source(entry, now_ns) for entry in cast("list[Mapping[str, object]]", data["sources"])),
+        load=_load(cast("list[Mapping[str, object]]", data.get("load") or [])) if goes_on else {},
         findings=tuple(sorted(findings, key=lambda f: order.index(f.outcome))),
         judged_at_s=judged_at_s,
-        events=_events(cast("Mapping[str, object]", told.get("shown") or {})),
+        events=_events(cast("Mapping[str, object]", data.get("shown") or {})),
         trouble=None,
         doing=JUDGING if standing == "ended" and verdict is None else "",
         standing=standing,
@@ -100,37 +102,39 @@ def _look(told: Mapping[str, object], findings: tuple[Finding, ...]) -> RunSnaps
         keys=LEAVES_IT,
     )
     over = standing == "broken off" or (standing == "ended" and verdict is not None)
-    return RunSnapshot(status, over, None if verdict is None else str(verdict), str(told.get("reason") or ""))
+    return RunSnapshot(status, over, None if verdict is None else str(verdict), str(data.get("reason") or ""))
 
 
-def _source(told: Mapping[str, object], now_ns: int) -> SourceStatus:
-    counted = cast("Mapping[str, int]", told.get("outcomes") or {})
+def _source(data: Mapping[str, object], now_ns: int) -> SourceStatus:
+    counted = cast("Mapping[str, int]", data.get("outcomes") or {})
     outcomes = Counter({_OUTCOMES[word]: int(number) for word, number in counted.items() if word in _OUTCOMES})
-    since = told.get("failing_since") if told["state"] in {"failing", "silent"} else None
+    since = data.get("failing_since") if data["state"] in {"failing", "silent"} else None
     silent_s = None if since is None else max(0, now_ns - moment(str(since))) * 1e-9
-    return SourceStatus(str(told["source"]), outcomes, silent_s)
+    return SourceStatus(str(data["source"]), outcomes, silent_s)
 
 
-def _load(told: list[Mapping[str, object]]) -> Mapping[tuple[str, str], float]:
-    """The figures are folded already; the latency is the 99th percentile."""
+def _load(figures: list[Mapping[str, object]]) -> Mapping[tuple[str, str], float]:
+    """The load by metric and object; the server has folded the figures, and latency is the 99th percentile."""
     tails = {"load.latency": "quantile=p99"}
     return {
-        (str(one["metric"]), f"{one['target']},{tails.get(str(one['metric']), '')}"): float(str(one["value"]))
-        for one in told
+        (str(figure["metric"]), f"{figure['target']},{tails.get(str(figure['metric']), '')}"): float(
+            str(figure["value"])
+        )
+        for figure in figures
     }
 
 
-def _coming(told: Mapping[str, object] | None) -> str:
-    if told is None or told["kind"] == "end":
+def _coming(coming: Mapping[str, object] | None) -> str:
+    if coming is None or coming["kind"] == "end":
         return ""
-    return f"{told['kind']} {told['what']} in {span(float(str(told['in_s'])))}"
+    return f"{coming['kind']} {coming['what']} in {span(float(str(coming['in_s'])))}"
 
 
-def _events(told: Mapping[str, object]) -> tuple[str, ...]:
-    listed = cast("list[Mapping[str, object]]", told.get("told") or [])
-    made = [
-        " ".join([str(one["at"])[11:], *(str(one[key]) for key in ("kind", "target", "object") if one[key])])
-        for one in listed
-        if not str(one["kind"]).startswith(_BOOK_KEEPING)
+def _events(shown: Mapping[str, object]) -> tuple[str, ...]:
+    listed = cast("list[Mapping[str, object]]", shown.get("told") or [])
+    lines = [
+        " ".join([str(event["at"])[11:], *(str(event[key]) for key in ("kind", "target", "object") if event[key])])
+        for event in listed
+        if not str(event["kind"]).startswith(_INTERNAL_PREFIX)
     ]
-    return tuple(made[:3])
+    return tuple(lines[:3])

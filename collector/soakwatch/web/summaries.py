@@ -1,4 +1,4 @@
-"""The summaries of all runs below a folder, read once and again when a record changed; in threads of their own."""
+"""The summaries of all runs in a folder, read again whenever a record changed, in threads of their own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from soakwatch.runs.summary import RunSummary, summary_of
 
 THREADS = 2
 _REST_S, _REST_PER_WORK = 5.0, 20.0
-"""A run that goes on changes each second: it is read again after a rest, a longer one if reading takes long."""
+"""A running run changes every second: it is read again after a pause, a longer one if reading takes long."""
 
 Stamp = tuple[tuple[int, int], ...]
 
@@ -29,7 +29,7 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What is known now: summaries in order of their names, and how many runs there are that are still to be read."""
+    """What is known now: summaries sorted by name, and the number of runs that are still to be read."""
 
     summaries: tuple[RunSummary, ...]
     unread: int
@@ -41,7 +41,7 @@ class Overview:
 
 
 class Summaries:
-    """The runs of a folder. ``overview`` answers at once with what is known, and has the rest read meanwhile.
+    """The runs of a folder. ``overview`` answers at once with what is known, and has the rest read in the background.
 
     Used from any thread. Its own threads end as soon as there is nothing left to read.
     """
@@ -58,16 +58,16 @@ class Summaries:
 
     def overview(self, wait_s: float = 0.0) -> Overview:
         """What is known of all runs, after ``wait_s`` at most if some are still to be read."""
-        there = {name: stamp_of(self._runs / name) for name in self._names()}
+        stamps = {name: stamp_of(self._runs / name) for name in self._names()}
         with self._change:
-            self._forget(there)
-            for name, stamp in there.items():
+            self._forget(stamps)
+            for name, stamp in stamps.items():
                 if self._stale(name, stamp):
                     self._waiting[name] = stamp
-            self._hire()
-            self._change.wait_for(lambda: not any(name not in self._known for name in there), wait_s)
-            known = [self._known[name].summary for name in sorted(there) if name in self._known]
-        return Overview(tuple(map(_as_it_is, known)), len(there) - len(known))
+            self._start_threads()
+            self._change.wait_for(lambda: not any(name not in self._known for name in stamps), wait_s)
+            known = [self._known[name].summary for name in sorted(stamps) if name in self._known]
+        return Overview(tuple(map(_with_current_state, known)), len(stamps) - len(known))
 
     def _names(self) -> list[str]:
         try:
@@ -90,7 +90,7 @@ class Summaries:
         rest_s = max(_REST_S, _REST_PER_WORK * entry.took_s) if entry.summary.line.state == "running" else 0.0
         return self._now_s() - entry.read_at >= rest_s
 
-    def _hire(self) -> None:
+    def _start_threads(self) -> None:
         while self._threads < min(THREADS, len(self._waiting)):
             self._threads += 1
             threading.Thread(target=self._work, name="summaries", daemon=True).start()
@@ -109,7 +109,7 @@ class Summaries:
                 summary = self._read(self._runs / name)
                 entry = _Entry(stamp, summary, self._now_s(), self._now_s() - began)
             except Exception as error:  # noqa: BLE001 - one record that nobody foresaw must not hide all others
-                summary = RunSummary(_defect(self._runs / name, error))
+                summary = RunSummary(_internal_error(self._runs / name, error))
                 entry = _Entry(stamp, summary, self._now_s(), 0.0)
             with self._change:
                 self._working.discard(name)
@@ -117,12 +117,12 @@ class Summaries:
                 self._change.notify_all()
 
 
-def _defect(folder: Path, error: Exception) -> RunLine:
-    return unreadable(folder, f"reading it met internal error: {type(error).__name__}")
+def _internal_error(folder: Path, error: Exception) -> RunLine:
+    return unreadable(folder, f"internal error while reading it: {type(error).__name__}")
 
 
-def _as_it_is(summary: RunSummary) -> RunSummary:
-    """A run that was going on when it was read may have been killed since: its record does not change by that."""
+def _with_current_state(summary: RunSummary) -> RunSummary:
+    """The summary with the run's current state: a run that was killed since leaves no trace in its record."""
     if summary.line.state not in {"running", "broken off"}:
         return summary
     state = lifecycle_of({}, summary.line.folder)
@@ -130,16 +130,16 @@ def _as_it_is(summary: RunSummary) -> RunSummary:
 
 
 def stamp_of(folder: Path) -> Stamp:
-    """By what a change is seen: time and size of the record and of what lies beside it.
+    """Time and size of the record and its log files, which change with every change of the record.
 
-    An empty log beside it is none: whoever reads makes one.
+    An empty log does not count: every reader creates one.
     """
-    found = []
+    stamp = []
     for suffix in ("", "-wal", "-journal"):
         try:
             status = (folder / f"{RECORD}{suffix}").stat()
         except OSError:
             continue
         if status.st_size or not suffix:
-            found.append((status.st_mtime_ns, status.st_size))
-    return tuple(found)
+            stamp.append((status.st_mtime_ns, status.st_size))
+    return tuple(stamp)

@@ -39,7 +39,7 @@ def test_an_alarm_is_told_once_and_withdrawn_once() -> None:
     said = (
         "WARN growth dut system.memory.usage: 3 MiB/h so far; if it goes on: the memory exhausted in 31 h ± 6 h (90 %)"
     )
-    assert told == [f"[1m] {said}", f"[1m] WITHDRAWN {said}"]
+    assert told == [f"[1 min] {said}", f"[1 min] WITHDRAWN {said}"]
 
 
 def test_nothing_is_withdrawn_without_a_new_look() -> None:
@@ -71,5 +71,5 @@ def test_the_load_is_told_whatever_it_is_made_of() -> None:
     target = io.StringIO()
     load = {("load.tx.packet.rate", ""): 2969.4, ("load.rx.packet.rate", ""): 2006.0, ("load.loss", ""): 0.3217}
     Lines(Console(file=target, width=200)).show(replace(QUIET, load=load))
-    assert "load 2969 packets/s sent, 2006 packets/s received, 32.17% lost" in target.getvalue()
+    assert "load 2,969 packets/s sent, 2,006 packets/s received, 32.17% lost" in target.getvalue()
     assert "requests" not in target.getvalue()

@@ -104,7 +104,7 @@ def test_a_run_is_watched_over_http(on_terminal: Terminals, tmp_path: Path) -> N
     assert "\x1b" not in once.stdout
     refused = piped(tmp_path, "watch", url, "--once", SOAKWATCH_TOKEN="f" * 43)
     assert refused.returncode != 0
-    assert "does not know this token" in refused.stderr
+    assert "rejects this token" in refused.stderr
     assert piped(tmp_path, "stop", url, "--reason", "seen enough", SOAKWATCH_TOKEN=token).returncode == 0
     assert run.end() == 3
     visitor.end()

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from soakwatch.core.redaction import Redaction, redaction_of
-from soakwatch.core.run_command import MOST_OUTPUT, BoundedOutput, CommandResult, run_command
+from soakwatch.core.run_command import MAX_OUTPUT, BoundedOutput, CommandResult, run_command
 
 
 def run(
@@ -49,7 +49,7 @@ def test_what_a_command_said_and_how_it_ended(monkeypatch: pytest.MonkeyPatch) -
     assert run(["true"]) == CommandResult("", b"", run(["true"]).seconds) or run(["true"]).failure == ""
     assert run(["sh", "-c", "kill -9 $$"]).failure == "ended by SIGKILL"
     assert run(["/no/such/program"]).failure == "cannot start /no/such/program: No such file or directory"
-    assert "its words hold" in run(["echo", "a\0b"]).failure
+    assert "its arguments contain" in run(["echo", "a\0b"]).failure
 
 
 def test_a_command_that_does_not_end_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
@@ -77,10 +77,10 @@ def test_output_is_bounded_and_says_what_is_left_out() -> None:
     """Of a chatty command the begin and the end are kept, in whole lines, and the bytes between are counted."""
     said = run([sys.executable, "-c", "for i in range(200000): print('line', i)"])
     assert said.failure == ""
-    assert len(said.output) < MOST_OUTPUT + 100
+    assert len(said.output) < MAX_OUTPUT + 100
     lines = said.output.decode().splitlines()
     assert (lines[0], lines[-1]) == ("line 0", "line 199999")
-    (gap,) = [line for line in lines if "left out" in line]
+    (gap,) = [line for line in lines if "omitted" in line]
     whole = sum(len(f"line {i}\n") for i in range(200_000))
     assert int(gap.split()[1]) == whole - (len(said.output) - len(f"\n{gap}\n".encode()))
 

@@ -37,8 +37,8 @@ def test_a_secret_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyPa
     expected = {
         "env:SOAK_TEST_SECRET": "the environment variable SOAK_TEST_SECRET is not set: export it before the run",
         "env:SOAK_TEST_EMPTY": "the environment variable SOAK_TEST_EMPTY is empty: export the secret before the run",
-        f"file:{empty}": f"the secret's file {empty} is empty: write the secret into its first line",
-        f"file:{tmp_path}/no": f"the secret's file {tmp_path}/no cannot be read: No such file or directory",
+        f"file:{empty}": f"the secret file {empty} is empty: write the secret into its first line",
+        f"file:{tmp_path}/no": f"the secret file {tmp_path}/no cannot be read: No such file or directory",
     }
     for ref, sentence in expected.items():
         with pytest.raises(PlanError) as caught:

@@ -61,11 +61,12 @@ def test_names_and_units(tmp_path: Path, name: str, cell: float, metric: str, va
 def test_what_was_guessed_is_told(tmp_path: Path) -> None:
     """Percent, bytes and a missing unit are said, with the option that says otherwise."""
     assert (
-        "read in percent, for it exceeds 1 (--unit COLUMN=… says otherwise): cpu" in column(tmp_path, "cpu", [5.0])[1]
+        "read in percent, because it exceeds 1 (override with --unit COLUMN=…): cpu"
+        in column(tmp_path, "cpu", [5.0])[1]
     )
     assert "read as a share of 1" in column(tmp_path, "cpu", [0.5])[1]
     assert "read in bytes" in column(tmp_path, "usedMemory", [1e9])[1]
-    assert "without a unit, so not taken as load.latency" in column(tmp_path, "latency", [5.0])[1]
+    assert "without a unit, so not read as load.latency" in column(tmp_path, "latency", [5.0])[1]
     assert column(tmp_path, "cpu", [5.0], Options(units={"cpu": "%"}))[1] == ""
 
 
@@ -87,12 +88,12 @@ def test_a_mapping_says_it_all(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("m=process.memory.usag", "no metric is called 'process.memory.usag'; did you mean 'process.memory.usage'?"),
-        ("m=process.memory.usage:%", "column m: the unit % is none of By: write one such as MB"),
+        ("m=process.memory.usag", "there is no metric 'process.memory.usag'; did you mean 'process.memory.usage'?"),
+        ("m=process.memory.usage:%", "column m: the unit % does not fit By: write one such as MB"),
         ("m=process.memory.usage,pid=7", "process.memory.usage has no label 'pid'; its labels: process, instance"),
         (
             "m=system.cpu.utilization",
-            "more than half of its readings cannot be system.cpu.utilization in 1 (line 2: 50)",
+            "more than half of its readings are impossible for system.cpu.utilization in 1 (line 2: 50)",
         ),
         ("m=process.memory.usage:", "--map m=process.memory.usage:"),
     ],
@@ -108,16 +109,16 @@ def test_readings_that_cannot_be_are_left_out_and_told(tmp_path: Path) -> None:
     """A negative size is no size: it is named by its line, and the others stay."""
     series, notes = column(tmp_path, "rss_kb", [5.0, -5.0, 6.0])
     assert series.value.tolist() == [5e3, 6e3]
-    assert "1 reading that cannot be: left out (line 3: -5000)" in notes
+    assert "1 reading out of range: dropped (line 3: -5000)" in notes
 
 
 def test_two_columns_of_one_metric(tmp_path: Path) -> None:
-    """The first is it, the other stays on its own and this is told; mapped twice it is an error."""
+    """The first is it, the other stays separate and this is told; mapped twice it is an error."""
     file = tmp_path / "fw.csv"
     file.write_text(f"time,rss_kb,vmrss_kb\n{T0},1,2\n", encoding="utf-8")
     made = read_table(str(file), "fw", Options())
     assert [series.metric for series in made.series] == ["process.memory.usage", "imported.vmrss"]
-    assert any("vmrss_kb stays on its own" in note for note in made.notes)
+    assert any("vmrss_kb stays separate" in note for note in made.notes)
     said = Options(meanings=dict([meaning("vmrss_kb=process.memory.usage")]))
     made = read_table(str(file), "fw", said)
     assert {series.column: series.metric for series in made.series}["vmrss_kb"] == "process.memory.usage"

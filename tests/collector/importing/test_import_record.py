@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from soakwatch.importing.files import import_files, stem_of
-from soakwatch.importing.options import ImportOptions
 from soakwatch.importing.pace import interval_of, polls_of
+from soakwatch.importing.timeline import ImportOptions
 from soakwatch.judge.recorded import judge_record
 from soakwatch.record import RecordView
 from soakwatch.runs.catalog import list_runs
@@ -59,7 +59,7 @@ def test_missing_lines_are_missing_polls(tmp_path: Path) -> None:
     with recorded(tmp_path, [wide(seconds)]) as view:
         (ledger,) = view.ledgers(view.window())
         assert (ledger.due, ledger.got, dict(ledger.lost)) == (70, 60, {"gap": 10})
-        assert ledger.errors == ("the file holds no line for this time",)
+        assert ledger.errors == ("the file has no line for this time",)
         (silence,) = ledger.silences
         assert silence.window.seconds == pytest.approx(110)
         polls, _ = view.polls_after("", 1000)
@@ -132,7 +132,7 @@ def test_files_that_go_on_are_one_series(tmp_path: Path) -> None:
         assert key.target == "fw"
         assert view.series(key).values.tolist() == [100, 101, 100, 101, 102]
     (tmp_path / "b").mkdir()
-    with pytest.raises(DataError, match=r"heap_mb is in .*|say its unit"):
+    with pytest.raises(DataError, match=r"heap_mb is in .*|give its unit"):
         recorded(tmp_path / "b", [wide([0, 10], "heap"), wide([20, 30], "heap (MB)")], told)
 
 

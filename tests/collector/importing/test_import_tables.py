@@ -86,7 +86,7 @@ def test_without_a_header_columns_have_numbers(tmp_path: Path) -> None:
     made = read(tmp_path, f"{T0},1,5\n{T0 + 10},2,5\n{T0 + 20},3,6\n")
     assert [series.column for series in made.series] == ["column 2", "column 3"]
     assert any("no header" in note for note in made.notes)
-    assert "no column looks like a time" in refused(tmp_path, "84,1\n91,2\n80,3\n84,4\n")
+    assert "no column looks like times" in refused(tmp_path, "84,1\n91,2\n80,3\n84,4\n")
 
 
 def test_the_time_is_found_by_name_before_place(tmp_path: Path) -> None:
@@ -102,14 +102,14 @@ def test_lines_out_of_order_are_sorted_and_told(tmp_path: Path) -> None:
     lines = WIDE.splitlines()
     made = read(tmp_path, "\n".join([lines[0], lines[3], lines[1], lines[2]]))
     assert one(made, "heap").value.tolist() == [1.0, 2.5, 3.0]
-    assert any("1 line is earlier than the one before: sorted" in note for note in made.notes)
+    assert any("1 line is out of order: sorted" in note for note in made.notes)
 
 
 def test_of_lines_at_one_time_the_last_counts(tmp_path: Path) -> None:
     """Duplicates are told; a missing cell in the later line does not take away the earlier reading."""
     made = read(tmp_path, f"time,heap\n{T0},1\n{T0},2\n{T0 + 1},3\n{T0 + 1},\n")
     assert one(made, "heap").value.tolist() == [2.0, 3.0]
-    assert any("1 line is at a time that was there already" in note for note in made.notes)
+    assert any("1 line is at a time that exists already" in note for note in made.notes)
 
 
 def test_missing_is_neither_zero_nor_bad(tmp_path: Path) -> None:
@@ -126,9 +126,9 @@ def test_bad_cells_are_counted_and_named_by_line(tmp_path: Path) -> None:
     cells = ["1", "x", "2", "inf", "3", "oops", "4", "??!", "5", "6"]
     made = read(tmp_path, "time,heap\n" + "".join(f"{T0 + at},{cell}\n" for at, cell in enumerate(cells)))
     assert one(made, "heap").value.tolist() == [1, 2, 3, 4, 5, 6]
-    (note,) = [note for note in made.notes if "no numbers" in note]
+    (note,) = [note for note in made.notes if "not numbers" in note]
     assert (
-        "4 cells are no numbers and counted as missing (line 3: 'x', line 5: 'inf', line 7: 'oops' and 1 more)" in note
+        "4 cells are not numbers and counted as missing (line 3: 'x', line 5: 'inf', line 7: 'oops' and 1 more)" in note
     )
 
 
@@ -137,11 +137,13 @@ def test_more_than_half_bad_is_one_error(tmp_path: Path) -> None:
     text = f"time,heap,y\n{T0},1,1\n{T0 + 1},a,2\n{T0 + 2},b,3\n"
     told = refused(tmp_path, text)
     assert told == (
-        "data.csv: column heap: more than half of its cells are no numbers (line 3: 'a', line 4: 'b'): "
-        "mend them, or leave the column out with --skip 'heap'"
+        "data.csv: column heap: more than half of its cells are not numbers (line 3: 'a', line 4: 'b'): "
+        "fix them, or leave the column out with --skip 'heap'"
     )
     assert [series.column for series in read(tmp_path, text, Options(skip=frozenset({"heap"}))).series] == ["y"]
-    assert "more than half of its cells are no times" in refused(tmp_path, "time,y\n" + f"{T0},1\n" * 70 + "x,1\n" * 90)
+    assert "more than half of its cells are not times" in refused(
+        tmp_path, "time,y\n" + f"{T0},1\n" * 70 + "x,1\n" * 90
+    )
 
 
 def test_lines_without_a_time_are_told(tmp_path: Path) -> None:
@@ -153,7 +155,7 @@ def test_lines_without_a_time_are_told(tmp_path: Path) -> None:
 
 def test_text_columns_are_left_out_and_told(tmp_path: Path) -> None:
     """Text is no series; a text column that was mapped is a mistake."""
-    assert any("left out, for it is text: note" in note for note in read(tmp_path, WIDE).notes)
+    assert any("not imported because it is text: note" in note for note in read(tmp_path, WIDE).notes)
     told = Options(meanings=dict([meaning("note=system.cpu.utilization")]))
     assert "column note is text" in refused(tmp_path, WIDE, told)
 
@@ -165,7 +167,7 @@ def test_thousands_and_decimal_commas(tmp_path: Path) -> None:
     made = read(tmp_path, f"time;heap\n{T0};1.234,5\n{T0 + 1};12,25\n", Options(decimal=","))
     assert one(made, "heap").value.tolist() == [1234.5, 12.25]
     ambiguous = f"time;heap\n{T0};1,234\n{T0 + 1};2,345\n"
-    assert "1,234 may mean two numbers: say --decimal" in refused(tmp_path, ambiguous)
+    assert "1,234 is ambiguous: give --decimal" in refused(tmp_path, ambiguous)
     assert one(read(tmp_path, ambiguous, Options(decimal=",")), "heap").value.tolist() == [1.234, 2.345]
     assert one(read(tmp_path, ambiguous, Options(decimal=".")), "heap").value.tolist() == [1234, 2345]
 
@@ -194,7 +196,7 @@ def test_mixed_units_are_one_error_with_both_lines(tmp_path: Path) -> None:
     """A series that changes its unit half way is refused."""
     told = refused(tmp_path, LONG.replace("11,MB", "11,kB"))
     assert told == (
-        "data.csv:4: process.memory.usage is in kB here and in MB in line 2: write all of a series in one unit"
+        "data.csv:4: process.memory.usage is in kB here and in MB in line 2: use one unit for all of a series"
     )
 
 
@@ -216,20 +218,20 @@ def test_objects_told_apart_by_a_column(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "data.csv is empty: nothing can be judged"),
-        ("\n\n", "data.csv is empty: nothing can be judged"),
-        ("time,heap\n", "data.csv holds a header and no line below it: nothing can be judged"),
-        ("time,heap\n5,\n6,nan\n", "data.csv holds no reading: nothing can be judged"),
-        ("time\n5\n6\n", "data.csv: no column holds numbers beside the times; columns: time"),
-        ("time,x\n5,a\n6,b\n", "data.csv: no column holds numbers beside the times; columns: time, x"),
-        ("a,b\nx,1\ny,2\n", "data.csv: no column looks like a time: name it with --time; columns: a, b"),
+        ("", "data.csv is empty"),
+        ("\n\n", "data.csv is empty"),
+        ("time,heap\n", "data.csv has a header but no lines below it"),
+        ("time,heap\n5,\n6,nan\n", "data.csv has no readings"),
+        ("time\n5\n6\n", "data.csv: no column but the times has numbers; columns: time"),
+        ("time,x\n5,a\n6,b\n", "data.csv: no column but the times has numbers; columns: time, x"),
+        ("a,b\nx,1\ny,2\n", "data.csv: no column looks like times: name it with --time; columns: a, b"),
         (b"SQLite format 3\0....", "data.csv is a record, not a table"),
         (b"PK\x03\x04....", "data.csv is a zip or a spreadsheet: save it as CSV"),
-        (b"\x7fELF\0\0\0", "data.csv is no text: save it as CSV in UTF-8"),
-        (gzip.compress(WIDE.encode(), mtime=0)[:-9], "data.csv: the gzip file is damaged or cut short: copy it again"),
+        (b"\x7fELF\0\0\0", "data.csv is not text: save it as CSV in UTF-8"),
+        (gzip.compress(WIDE.encode(), mtime=0)[:-9], "data.csv: the gzip file is damaged or truncated: copy it again"),
         ("time,heap\n5,1\n" + "9" * 2_000_000, "data.csv:3: a line of more than 1048576 characters"),
         ('time,heap\n5,"' + "9\n" * 80_000, "is a quote missing?"),
-        ("time,target,metric,object,value\n5,t,,o,1\n", "data.csv:2: there is no metric in this line"),
+        ("time,target,metric,object,value\n5,t,,o,1\n", "data.csv:2: no metric in this line"),
     ],
 )
 def test_what_is_no_table_is_one_sentence(tmp_path: Path, text: str | bytes, sentence: str) -> None:
@@ -255,7 +257,7 @@ def test_columns_that_are_not_there(tmp_path: Path, option: str) -> None:
 def test_too_many_series_are_refused(tmp_path: Path) -> None:
     """A running number taken for an object would make a series a line."""
     text = "time,metric,object,value\n" + "".join(f"{T0},x,o{n},1\n" for n in range(20_001))
-    assert "holds more than 20000 series" in refused(tmp_path, text)
+    assert "has more than 20000 series" in refused(tmp_path, text)
 
 
 def test_options_are_read_or_refused() -> None:

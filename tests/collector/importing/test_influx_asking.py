@@ -137,7 +137,7 @@ def test_a_server_that_never_answers_is_given_up() -> None:
         place = Database(f"http://127.0.0.1:{listener.getsockname()[1]}", "b", timeout_s=1.0)
         with (
             Influx(place) as influx,
-            pytest.raises(DataError, match="did not answer within 1 s: set a longer"),
+            pytest.raises(DataError, match="did not answer within 1 s: try a longer"),
         ):
             list(influx.pieces("SELECT v FROM m"))
 

@@ -260,7 +260,7 @@ def test_a_file_maps_measurements_of_ones_own(
             "app: [{fields: [a], metric: process.memory.usag}]",
             "unknown metric 'process.memory.usag'; did you mean",
         ),
-        ("app: [{fields: [a], metric: process.memory.usage, unit: ms}]", "the unit ms is none of By"),
+        ("app: [{fields: [a], metric: process.memory.usage, unit: ms}]", "the unit ms does not fit By"),
         ("app: [{fields: [a], metric: system.uptime, labels: {core: x}}]", "system.uptime has no label 'core'"),
         ("app: [{fields: [a], metric: system.uptime, kind: gauge}]", "is in the catalogue, which knows its kind"),
         ("app: [{fields: [], metric: system.uptime}]", "is empty: at least one is needed"),

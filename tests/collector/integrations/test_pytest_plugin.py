@@ -58,7 +58,7 @@ def test_the_fixture_tells_events(session: Session, pytester: pytest.Pytester, r
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(
         [
-            "soakwatch: events are told to run",
+            "soakwatch: recording events in run",
             "*Captured soak*",
             "failover 2* to 2*",
             "config 2*",
@@ -187,7 +187,7 @@ def test_over_http(
         monkeypatch.setenv("SOAKWATCH_RUN", served.url)
         result = session(f"--soak-token=file:{run / 'web.token'}", "-rA")
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["soakwatch: events are told to run", "run: 2 events recorded"])
+    result.stdout.fnmatch_lines(["soakwatch: recording events in run", "run: 2 events recorded"])
     assert [event.kind for event in events_of(run)] == ["failover", "config"]
 
 

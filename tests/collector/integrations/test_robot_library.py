@@ -142,7 +142,10 @@ def test_verdicts(robot: Robot, recorded: Recorded, tmp_path: Path) -> None:
     ]
     assert said["Bad While It Rebooted"][1].startswith("the soak verdict is fail, not pass: reboot: 1 reboot")
     assert "the soak verdict is fail, not pass" in said["Nothing Told Is The Run"][1]
-    assert "great is no verdict: name some of fail, inconclusive, warn, pass" in said["A Word That Is None"][1]
+    assert (
+        "invalid verdict 'great': expected one or more of fail, inconclusive, warn, pass"
+        in said["A Word That Is None"][1]
+    )
     assert "invalid scope 'moon'" in said["A Scope That Is None"][1]
 
 
@@ -185,7 +188,7 @@ def test_without_a_run(robot: Robot, tmp_path: Path) -> None:
         "*** Settings ***\nLibrary    soakwatch.robot\n\n*** Test Cases ***\nNone\n    Mark Soak Event    failover\n"
     )
     assert robot(suite).returncode == 1
-    assert "no run is named: give it to the library, or export SOAKWATCH_RUN" in outcomes(tmp_path)["None"][1]
+    assert "no run given: pass it to the library, or export SOAKWATCH_RUN" in outcomes(tmp_path)["None"][1]
     assert robot(suite, SOAKWATCH_RUN="nowhere").returncode == 1
     assert "nowhere is not a run" in outcomes(tmp_path)["None"][1]
 

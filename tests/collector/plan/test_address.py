@@ -85,7 +85,7 @@ def test_a_drafted_plan_names_the_addresses() -> None:
         ("snmp", "the target 'snmp' names no host: write snmp://HOST"),
         ("tcp://fw1:443/path", "the target tcp://fw1/path has a path, which tcp has no use for"),
         ("snmp://fw1?comunity=env:C", "unknown key 'comunity'; did you mean 'community'?"),
-        ("snmp://fw1?community=public-secret", "community: a secret is never written into a plan: write env:NAME"),
+        ("snmp://fw1?community=public-secret", "community: a secret must not be written in clear text: write env:NAME"),
         ("ssh://soak:hunter2@fw1", "the target ssh://fw1 holds a password"),
         ("ftp://fw1", "the target 'ftp' cannot be polled: there is no such poller"),
         (

@@ -326,7 +326,7 @@ def test_another_length_changes_the_last_soak() -> None:
             HOUR + DUT + "sinks: [{influxdb: {url: 'influx:8086', org: o, bucket: b, token: hunter2}}]",
             [
                 "3:26: url: is not an address of InfluxDB: write http://HOST:8086 or https://HOST and nothing else",
-                "3:67: token: a secret is never written into a plan: write env:NAME or file:PATH",
+                "3:67: token: a secret must not be written in clear text: write env:NAME or file:PATH",
             ],
         ),
         (
@@ -351,8 +351,8 @@ def test_a_secret_in_the_plan_is_refused_and_not_repeated() -> None:
         HOUR + "targets: {dut: {sources: [{locked: {host: a, password: hunter2, community: 12345, pass: swordfish}}]}}"
     )
     assert told == [
-        "2:56: password: a secret is never written into a plan: write env:NAME or file:PATH",
-        "2:76: community: a secret is never written into a plan: write env:NAME or file:PATH",
+        "2:56: password: a secret must not be written in clear text: write env:NAME or file:PATH",
+        "2:76: community: a secret must not be written in clear text: write env:NAME or file:PATH",
         "2:83: unknown key 'pass'; did you mean 'password'?",
     ]
     assert not any(word in sentence for sentence in told for word in ("hunter2", "12345", "swordfish"))

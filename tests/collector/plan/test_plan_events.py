@@ -91,7 +91,7 @@ MISTAKES = {
     "hooks: [{run: x, limit: 0 per 10m}]": "limit: '0 per 10m' is out of bounds",
     "hooks: [{webhook: 'https://hooks.example:x/T0K3N'}]": "webhook: this is no address: write https://HOST/PATH",
     "hooks: [{webhook: 'https://me:pw@hooks.example/'}]": "a password stands in this address",
-    "hooks: [{webhook: {url: 'https://h/', headers: {X: T0K3N}}}]": "a secret is never written into a plan",
+    "hooks: [{webhook: {url: 'https://h/', headers: {X: T0K3N}}}]": "a secret must not be written in clear text",
     "hooks: [{capture: {}}]": "captures nothing: name commands, files, or both",
     "hooks: [{capture: {comands: [x]}}]": "unknown key 'comands'; did you mean 'commands'?",
     "hooks: [{capture: {commands: [x], ssh: {user: a}}}]": "the key 'host' is missing",

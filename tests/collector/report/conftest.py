@@ -108,8 +108,8 @@ class MemoryRecord:
         )
 
     def series(self, key: SeriesKey, begin_ns: int | None = None, end_ns: int | None = None) -> Series:
-        found = next(s for s in self.data if SeriesKey(s.target, s.metric, s.object) == key)
-        return found.between(begin_ns or 0, end_ns or 2**62)
+        series = next(s for s in self.data if SeriesKey(s.target, s.metric, s.object) == key)
+        return series.between(begin_ns or 0, end_ns or 2**62)
 
     def events(self) -> tuple[StoredEvent, ...]:
         return tuple(self.stored)
@@ -127,13 +127,13 @@ class MemoryRecord:
         return tuple(ArtifactEntry(a.name, a.media, len(a.data), a.time_ns, a.kind, a.about) for a in self.files)
 
     def artifact(self, name: str) -> Artifact:
-        return next(one for one in self.files if one.name == name)
+        return next(artifact for artifact in self.files if artifact.name == name)
 
     def counts(self) -> Counts:
         return Counts(sum(len(s) for s in self.data), self.length * 4, 7_340_032)
 
 
-def made(target: str, metric: str, obj: str, seconds: NDArray[np.float64], values: NDArray[np.float64]) -> Series:
+def series_of(target: str, metric: str, obj: str, seconds: NDArray[np.float64], values: NDArray[np.float64]) -> Series:
     """A series of the catalogue."""
     entry = BY_NAME[metric]
     kind = entry.kind
@@ -175,23 +175,27 @@ def overnight(extra: int = 0) -> tuple[MemoryRecord, Verdict]:
     process = "process=httpd,instance=0"
     for name, memory in (("leaker", leak), ("twin", flat)):
         record.data += [
-            made(name, "process.memory.usage", process, t, memory),
-            made(name, "system.cpu.utilization", "", t, cpu),
-            made(name, "system.network.packets", "interface=eth0,direction=receive", t, np.cumsum(rate * 11).round()),
-            made(name, "process.start_time", process, t, start if name == "leaker" else start * 0 + BEGIN * 1e-9 - 60),
+            series_of(name, "process.memory.usage", process, t, memory),
+            series_of(name, "system.cpu.utilization", "", t, cpu),
+            series_of(
+                name, "system.network.packets", "interface=eth0,direction=receive", t, np.cumsum(rate * 11).round()
+            ),
+            series_of(
+                name, "process.start_time", process, t, start if name == "leaker" else start * 0 + BEGIN * 1e-9 - 60
+            ),
         ]
     lost = np.where((t > 18_000) & (t <= 18_004), 25.0, 0.0)
     record.data += [
-        made("tg", "load.request.rate", "", t, rate),
-        made("tg", "load.offered.rate", "", t, np.where(rate > 1600, 2400.0, 800.0)),
-        made("tg", "load.failure.rate", "", t, lost),
-        made("tg", "load.failures", "", t, np.cumsum(lost)),
-        made("tg", "load.latency", "quantile=p99", t, 0.004 + lost / 100),
-        made("tg", "load.latency", "quantile=max", t, 0.006 + lost / 50),
+        series_of("tg", "load.request.rate", "", t, rate),
+        series_of("tg", "load.offered.rate", "", t, np.where(rate > 1600, 2400.0, 800.0)),
+        series_of("tg", "load.failure.rate", "", t, lost),
+        series_of("tg", "load.failures", "", t, np.cumsum(lost)),
+        series_of("tg", "load.latency", "quantile=p99", t, 0.004 + lost / 100),
+        series_of("tg", "load.latency", "quantile=max", t, 0.006 + lost / 50),
     ]
     for n in range(extra):
         walk = (20 + n % 13) * 2**20 + np.cumsum(noise.normal(0, 900, t.size))
-        record.data.append(made("twin", "process.memory.usage", f"process=worker,instance={n}", t, walk))
+        record.data.append(series_of("twin", "process.memory.usage", f"process=worker,instance={n}", t, walk))
     record.metas = {
         "run": "demo-overnight",
         "plan": PLAN,

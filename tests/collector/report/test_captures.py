@@ -9,7 +9,7 @@ import re
 import numpy as np
 import pytest
 from rich.console import Console
-from tests.collector.report.conftest import BEGIN, LENGTH, MemoryRecord, finding, made
+from tests.collector.report.conftest import BEGIN, LENGTH, MemoryRecord, finding, series_of
 
 from soakwatch.judge.verdict import Verdict, fold
 from soakwatch.record.model import StoredEvent
@@ -35,15 +35,17 @@ def recorded(*windows: Event) -> tuple[MemoryRecord, Verdict]:
     t = np.arange(3570.0, 3630.0, 0.1)
     burst = (t >= 3600) & (t < 3610)
     record = MemoryRecord(names={"dut": "dut"})
-    record.data = [made("dut", "system.cpu.utilization", "", np.arange(0.0, LENGTH, 10), np.full(LENGTH // 10, 0.1))]
+    record.data = [
+        series_of("dut", "system.cpu.utilization", "", np.arange(0.0, LENGTH, 10), np.full(LENGTH // 10, 0.1))
+    ]
     for core in range(4):
         share = np.where(burst & (core == 2), 1.0, 0.1)
-        record.data.append(made("dut", "recorder.cpu.utilization", f"core={core}", t, share))
+        record.data.append(series_of("dut", "recorder.cpu.utilization", f"core={core}", t, share))
     record.data += [
-        made("dut", "recorder.cpu.utilization", "core=all", t, np.where(burst, 0.325, 0.1)),
-        made("dut", "recorder.dropped", "place=softnet", t, np.cumsum(burst * 3.0)),
-        made("dut", "recorder.dropped", "place=receive", t, t * 0.0),
-        made("dut", "recorder.queue.usage", "queue=tcp", t, t * 0.0 + 8192),
+        series_of("dut", "recorder.cpu.utilization", "core=all", t, np.where(burst, 0.325, 0.1)),
+        series_of("dut", "recorder.dropped", "place=softnet", t, np.cumsum(burst * 3.0)),
+        series_of("dut", "recorder.dropped", "place=receive", t, t * 0.0),
+        series_of("dut", "recorder.queue.usage", "queue=tcp", t, t * 0.0 + 8192),
     ]
     happened = Event("link.down", "dut", "interface=eth0", MINUTE + 2 * S, None)
     record.stored = [StoredEvent(n, "probe", event) for n, event in enumerate((happened, *windows), 1)]
@@ -61,12 +63,12 @@ def test_the_curves_are_drawn_with_what_caused_the_look() -> None:
     """CPU with its pinned core and drops as plots of a minute; what rests in words; the cause as a mark."""
     record, verdict = recorded(window(0, "link.down interface=eth0; fail: cpu_spike system.cpu.utilization", more="4"))
     page = render_html(record, verdict)
-    told = section(page, "captures")
-    assert told.count('class="plot"') == 2
-    assert re.search(r"<ol.*<b>link.down interface=eth0</b>.*<b>fail: cpu_spike system.cpu.utilization</b>", told)
-    assert "and 4 more events in this time" in told
-    assert "no packet was dropped (receive)" in told
-    assert "queues of TCP: 8 KiB throughout" in told
+    markup = section(page, "captures")
+    assert markup.count('class="plot"') == 2
+    assert re.search(r"<ol.*<b>link.down interface=eth0</b>.*<b>fail: cpu_spike system.cpu.utilization</b>", markup)
+    assert "and 4 more events in this time" in markup
+    assert "no packet was dropped (receive)" in markup
+    assert "queues of TCP: 8 KiB throughout" in markup
     pieces = re.findall(r'class="plot-piece" data-element="[^"]+">(.*?)</script>', page, re.DOTALL)
     document = "".join(pieces)
     for words in ("all cores", "core 2", "softnet", '"value":"reason for the capture"', "link.down interface=eth0"):
@@ -91,10 +93,10 @@ def test_many_looks_are_a_table_behind_the_first() -> None:
     """Twelve have a card, that of the failure among them; none is without its line."""
     looks = [window(minute, "rollout") for minute in range(-40, 0, 2)] + [window(0, "link.down")]
     record, verdict = recorded(*looks)
-    told = section(render_html(record, verdict), "captures")
-    assert len(re.findall(r'<div class="card" id="capture-\d+"', told)) == 12
-    assert len(re.findall(r'<tr id="capture-\d+"', told)) == len(looks) - 12
-    assert '<div class="card" id="capture-21"' in told
+    markup = section(render_html(record, verdict), "captures")
+    assert len(re.findall(r'<div class="card" id="capture-\d+"', markup)) == 12
+    assert len(re.findall(r'<tr id="capture-\d+"', markup)) == len(looks) - 12
+    assert '<div class="card" id="capture-21"' in markup
 
 
 def test_without_a_look_there_is_no_section() -> None:

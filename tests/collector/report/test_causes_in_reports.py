@@ -29,11 +29,11 @@ def printed(night: Told) -> list[str]:
 def test_the_terminal_tells_causes_and_not_rows(eventful: Told) -> None:
     """A reboot with its witnesses is one entry with its time line; fourteen doubts are one; the forecast is there."""
     lines = printed(eventful)
-    at = lines.index("✗ fail  twin  reboot  one incident, 3 findings, confidence over 99 %")
-    assert lines[at + 1] == "    1 reboot; with it: cpu_spike, gap"
-    assert lines[at + 2] == "    2026-11-21 00:12:20  cpu_spike: 100 % for 50 s"
-    assert lines[at + 3].split() == ["+1", "min", "reboot:", "new", "boot", "id"]
-    assert lines[at + 4].split() == ["+1", "min", "2", "s", "gap", "local:", "silent"]
+    start = lines.index("✗ fail  twin  reboot  one incident, 3 findings, confidence over 99 %")
+    assert lines[start + 1] == "    1 reboot; with it: cpu_spike, gap"
+    assert lines[start + 2] == "    2026-11-21 00:12:20  cpu_spike: 100 % for 50 s"
+    assert lines[start + 3].split() == ["+1", "min", "reboot:", "new", "boot", "id"]
+    assert lines[start + 4].split() == ["+1", "min", "2", "s", "gap", "local:", "silent"]
     assert "    ! warn  gap local: 97 s of silence" in lines
     assert "    forecast: system.memory.limit (3.80 GiB) exhausted in 31 h ± 6 h (90 %)" in lines
     assert "? inconclusive  leaker  growth: 14 series: too short; needs 2 more hours (not required)" in lines
@@ -67,14 +67,16 @@ def test_verdict_json_has_causes_by_place(eventful: Told) -> None:
     """The causes name findings by their place, keep the schema, and withdrawn warnings are no part of a verdict."""
     document = json.loads(render_json(eventful[1]))
     jsonschema.Draft202012Validator(json.loads(verdict_schema())).validate(document)
-    reboot = next(one for one in document["causes"] if one["kind"] == "incident" and one["target"] == "twin")
-    assert [document["findings"][place]["rule"] for place in reboot["findings"]] == ["reboot", "cpu_spike", "gap"]
+    reboot = next(entry for entry in document["causes"] if entry["kind"] == "incident" and entry["target"] == "twin")
+    assert [document["findings"][index]["rule"] for index in reboot["findings"]] == ["reboot", "cpu_spike", "gap"]
     assert [mark["start"][11:19] for mark in reboot["timeline"]] == ["00:12:20", "00:13:20", "00:13:22"]
-    owned = next(one for one in document["causes"] if one["owner"])
+    owned = next(entry for entry in document["causes"] if entry["owner"])
     assert (owned["owner"], round(owned["share"], 2)) == ("httpd", 0.92)
     assert "warm-up" not in render_json(eventful[1])
-    held = {place for one in document["causes"] for place in one["findings"]}
-    told_of = {n for n, one in enumerate(document["findings"]) if one["outcome"] in {"fail", "warn", "inconclusive"}}
+    held = {index for entry in document["causes"] for index in entry["findings"]}
+    told_of = {
+        n for n, entry in enumerate(document["findings"]) if entry["outcome"] in {"fail", "warn", "inconclusive"}
+    }
     assert told_of <= held
 
 

@@ -28,14 +28,14 @@ def series(
 
 @settings(derandomize=True, max_examples=40, deadline=None)
 @given(st.integers(0, 99_999), st.sampled_from([-1.0, 1.0]))
-def test_a_single_spike_survives_thinning(place: int, sign: float) -> None:
+def test_a_single_spike_survives_thinning(index: int, sign: float) -> None:
     """One odd reading among 100,000 is drawn, wherever it is and whichever way it points."""
     values = np.full(100_000, 2.0**20)
-    values[place] += sign * 2**19
+    values[index] += sign * 2**19
     curve = curve_of(series(values), 2000)
     assert curve.time_ms.size <= 2010
     assert np.nanmax(np.abs(curve.value - np.float32(1.0 if sign > 0 else 1024.0))) > 0.4
-    assert place * 1000.0 in curve.time_ms
+    assert index * 1000.0 in curve.time_ms
 
 
 def test_a_hole_breaks_the_line() -> None:

@@ -73,7 +73,7 @@ def test_the_page_begins_with_the_verdict(page: str, night: Night) -> None:
     """The first words are the outcome, the run, and the reason."""
     text = Outline(page).text
     at = text.index("✗ fail demo-overnight")
-    assert text.index(night[1].reason) < text.index("begin (UTC)")
+    assert text.index(night[1].reason) < text.index("start (UTC)")
     assert at < text.index(night[1].reason)
 
 
@@ -93,9 +93,9 @@ def test_a_card_tells_numbers_load_and_events(page: str) -> None:
         "measured 48.1 MiB",
         "interval 47.9 to 48.3 MiB",
         "23,340 of 23,400 expected",
-        "tg : answered 800 requests/s (756.1 to 848.7 requests/s)",
-        "failed 0.004386 requests/s (0 to 25 requests/s)",
-        "latency p99 4.044 ms (4 to 254 ms)",
+        "tg : answered 800 requests/s (756 to 849 requests/s)",
+        "failed 0.00439 requests/s (0 to 25 requests/s)",
+        "latency p99 4.04 ms (4 to 254 ms)",
         "process.restart",
     ):
         assert part in text
@@ -140,8 +140,8 @@ def test_every_judged_series_is_plotted_over_the_load(page: str) -> None:
     assert all(axis == axes[0] for axis in axes)
     assert axes[0]["name"] == "time"
     assert page.count('"text":"load, requests/s"') == 7 + overview - 1  # the load is not drawn behind itself
-    assert "Drawn with their findings above: leaker process.memory.usage" in Outline(page).text
-    assert "Passed, and never changed Series that never changed twin process.start_time" in Outline(page).text
+    assert "Plotted with their findings above: leaker process.memory.usage" in Outline(page).text
+    assert "Passed and constant Series that never changed twin process.start_time" in Outline(page).text
 
 
 def test_equal_input_gives_equal_bytes(page: str, night: Night) -> None:
@@ -171,7 +171,7 @@ def test_hostile_names_are_shown_as_text(make_night: Callable[[int], Night]) -> 
     record, verdict = make_night(0)
     findings = [replace(f, reason=HOSTILE, definition=HOSTILE, doubts=(HOSTILE,)) for f in verdict.findings]
     phases = (Phase(HOSTILE, verdict.window),)
-    told = fold(HOSTILE, verdict.window, record.roles(), findings, verdict.ledgers, phases)
+    verdict_told = fold(HOSTILE, verdict.window, record.roles(), findings, verdict.ledgers, phases)
     event = Event(HOSTILE, "leaker", HOSTILE, verdict.window.begin_ns, None, {HOSTILE: HOSTILE})
 
     class Dressed:
@@ -186,7 +186,7 @@ def test_hostile_names_are_shown_as_text(make_night: Callable[[int], Night]) -> 
         def meta(self, key: str) -> str | None:
             return HOSTILE if key in {"plan", "versions", "command"} else json.dumps({HOSTILE: {HOSTILE: HOSTILE}})
 
-    page = render_html(Dressed(), told)  # type: ignore[arg-type]
+    page = render_html(Dressed(), verdict_told)  # type: ignore[arg-type]
     outline = Outline(page)
     assert not any(tag == "img" for tag, _ in outline.tags)
     assert len(outline.scripts) == 4 + len(outline.pieces)
@@ -204,7 +204,7 @@ def test_many_series_share_plots_and_stay_small(make_night: Callable[[int], Nigh
     assert len(page.encode()) < 15_000_000
     text = Outline(page).text
     assert "14 further series share plots" in text
-    assert "181 calmer ones are not drawn here" in text
+    assert "181 steadier ones are not" in text
     assert text.index("✗ fail memory_growth process.memory.usage") < text.index("Further series, by metric")
 
 
@@ -212,8 +212,8 @@ def test_at_most_forty_series_stand_alone(make_night: Callable[[int], Night]) ->
     """Where everything fails by itself, forty series and forty findings have their own plot; the rest is in rows."""
     record, verdict = make_night(100)
     bad = [replace(finding, outcome=Outcome.FAIL, rule="own") for finding in verdict.findings]
-    told = fold("bad", verdict.window, record.roles(), bad, verdict.ledgers, verdict.phases)
-    page = render_html(record, told)
+    verdict_told = fold("bad", verdict.window, record.roles(), bad, verdict.ledgers, verdict.phases)
+    page = render_html(record, verdict_told)
     text = Outline(page).text
     assert "26 further series share plots" in text
     assert "Not plotted here: the first 40 findings have plots." in text
@@ -225,8 +225,8 @@ def test_what_grows_together_is_told_once(make_night: Callable[[int], Night]) ->
     """A hundred workers of one name that all grow are one cause: a card, the others in a table."""
     record, verdict = make_night(100)
     bad = [replace(f, outcome=Outcome.FAIL) if f.rule == "memory_growth" else f for f in verdict.findings]
-    told = fold("bad", verdict.window, record.roles(), bad, verdict.ledgers, verdict.phases)
-    text = Outline(render_html(record, told)).text
+    verdict_told = fold("bad", verdict.window, record.roles(), bad, verdict.ledgers, verdict.phases)
+    text = Outline(render_html(record, verdict_told)).text
     assert "one growth, 100 findings" in text
     assert "99 more findings of this cause" in text
 
@@ -236,7 +236,7 @@ def test_a_run_without_anything_has_a_page(make_night: Callable[[int], Night]) -
     empty = type(make_night(0)[0])()
     page = render_html(empty, fold("empty", Window(0, 0), {"dut": "dut"}, [], [], []))
     text = Outline(page).text
-    for part in ("inconclusive empty", "Nothing was polled.", "No series was judged.", "The record holds no plan."):
+    for part in ("inconclusive empty", "Nothing was polled.", "No series was judged.", "The record has no plan."):
         assert part in text
     assert "plot-piece" not in page
     assert "Bokeh.set_log_level" not in page  # nor BokehJS itself
@@ -288,9 +288,9 @@ def test_what_could_not_be_judged_has_its_place(page: str) -> None:
 
 def test_every_section_module_has_its_place() -> None:
     """Sections are found in their folder and have different places on the page."""
-    found = all_sections()
-    orders = [section.order for section in found]
+    sections = all_sections()
+    orders = [section.order for section in sections]
     assert orders == sorted(set(orders))
     assert {"verdict", "findings", "series", "coverage", "unjudged", "events", "plan", "setup", "words"} <= {
-        section.name for section in found
+        section.name for section in sections
     }

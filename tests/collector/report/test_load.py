@@ -43,7 +43,7 @@ class Loads:
         return next(s for s in self._data if SeriesKey(s.target, s.metric, s.object) == key)
 
 
-def told(metric: str, values: list[float] | NDArray[np.float64], obj: str = "", target: str = "tg") -> Series:
+def series_of(metric: str, values: list[float] | NDArray[np.float64], obj: str = "", target: str = "tg") -> Series:
     """Readings once a second of one metric of the catalogue."""
     entry = BY_NAME[metric]
     trait = Trait(entry.unit, entry.kind)  # type: ignore[arg-type]
@@ -58,83 +58,87 @@ def source(*data: Series) -> ReportSource:
 
 def test_rates_come_from_counters_where_there_is_nothing_better() -> None:
     """A generator that only counts has rates, a failed share and a sum of failures."""
-    (one,) = generators(source(told("load.requests", [0, 90, 180]), told("load.failures", [0, 10, 20])))
-    assert one.answered is not None
-    assert figure_of(one.answered, ALL).mean == 90.0
-    assert failures_in(one, ALL) == 20.0
-    assert failed_share(one, ALL) == pytest.approx(0.1)
-    assert answered_share(one, ALL) is None
+    (generator,) = generators(source(series_of("load.requests", [0, 90, 180]), series_of("load.failures", [0, 10, 20])))
+    assert generator.answered is not None
+    assert figure_of(generator.answered, ALL).mean == 90.0
+    assert failures_in(generator, ALL) == 20.0
+    assert failed_share(generator, ALL) == pytest.approx(0.1)
+    assert answered_share(generator, ALL) is None
 
 
 def test_what_a_generator_does_not_report_is_not_known_and_never_zero() -> None:
     """Without failures and offered rate there is no share; in a silent window there is no mean."""
-    (one,) = generators(source(told("load.request.rate", [5, 5, 5])))
-    assert (failures_in(one, ALL), failed_share(one, ALL), answered_share(one, ALL)) == (None, None, None)
-    assert one.answered is not None
-    assert figure_of(one.answered, Window(50 * SECOND, 60 * SECOND)).mean is None
-    (line,) = load_lines((one,), ALL)
+    (generator,) = generators(source(series_of("load.request.rate", [5, 5, 5])))
+    assert (failures_in(generator, ALL), failed_share(generator, ALL), answered_share(generator, ALL)) == (
+        None,
+        None,
+        None,
+    )
+    assert generator.answered is not None
+    assert figure_of(generator.answered, Window(50 * SECOND, 60 * SECOND)).mean is None
+    (line,) = load_lines((generator,), ALL)
     assert line.missing == ("failures", "latency")
 
 
 def test_a_counter_that_began_anew_takes_nothing_back() -> None:
     """The step across a restart of the generator is not known; the others are summed."""
-    (one,) = generators(source(told("load.failures", [7, 9, 1, 4])))
-    assert failures_in(one, ALL) == 5.0
+    (generator,) = generators(source(series_of("load.failures", [7, 9, 1, 4])))
+    assert failures_in(generator, ALL) == 5.0
 
 
 def test_quantiles_rise_and_p99_stands_for_them() -> None:
     """Latencies are sorted from low to high with the maximum last; the line in a finding takes p99."""
-    data = [told("load.latency", [n, n], f"quantile={q}") for n, q in enumerate(("max", "p99.9", "p50", "p99"), 1)]
-    (one,) = generators(source(*data))
-    assert [trace.word for trace in one.latencies] == [f"latency {q}" for q in ("p50", "p99", "p99.9", "max")]
-    assert one.latency is not None
-    assert one.latency.word == "latency p99"
+    data = [series_of("load.latency", [n, n], f"quantile={q}") for n, q in enumerate(("max", "p99.9", "p50", "p99"), 1)]
+    (generator,) = generators(source(*data))
+    assert [trace.word for trace in generator.latencies] == [f"latency {q}" for q in ("p50", "p99", "p99.9", "max")]
+    assert generator.latency is not None
+    assert generator.latency.word == "latency p99"
 
 
 def test_streams_and_targets_are_kept_apart() -> None:
     """Two generators and two streams of one have accounts of their own; quantiles do not part a stream."""
     data = (
-        told("load.request.rate", [1.0], "port=0"),
-        told("load.latency", [1.0], "port=0,quantile=p99"),
-        told("load.request.rate", [2.0], "port=1"),
-        told("load.request.rate", [3.0], target="tg2"),
+        series_of("load.request.rate", [1.0], "port=0"),
+        series_of("load.latency", [1.0], "port=0,quantile=p99"),
+        series_of("load.request.rate", [2.0], "port=1"),
+        series_of("load.request.rate", [3.0], target="tg2"),
     )
-    found = generators(source(*data))
-    assert [one.name for one in found] == ["tg port=0", "tg port=1", "tg2"]
-    assert [len(one.latencies) for one in found] == [1, 0, 0]
+    streams = generators(source(*data))
+    assert [generator.name for generator in streams] == ["tg port=0", "tg port=1", "tg2"]
+    assert [len(generator.latencies) for generator in streams] == [1, 0, 0]
 
 
 def test_a_generator_of_packets_is_told_by_what_it_sent_and_what_came_back() -> None:
     """Rates come from counters where it tells none; ports and flows are parts of it, and no generators of their own."""
     data = (
-        told("load.tx.packets", [0, 100, 200]),
-        told("load.rx.packet.rate", [90, 90]),
-        told("load.loss", [0.1, 0.1]),
-        told("load.offered.packet.rate", [100, 100, 100]),
-        told("load.lines.unread", [0, 0, 0]),
-        told("load.tx.bit.rate", [8e5, 8e5]),
-        told("load.port.tx.packets", [0, 50], "port=0"),
+        series_of("load.tx.packets", [0, 100, 200]),
+        series_of("load.rx.packet.rate", [90, 90]),
+        series_of("load.loss", [0.1, 0.1]),
+        series_of("load.offered.packet.rate", [100, 100, 100]),
+        series_of("load.lines.unread", [0, 0, 0]),
+        series_of("load.tx.bit.rate", [8e5, 8e5]),
+        series_of("load.port.tx.packets", [0, 50], "port=0"),
     )
-    (one,) = generators(source(*data))
-    assert [trace.word for trace in one.packets] == ["offered packets", "sent packets", "received packets"]
-    assert ([trace.word for trace in one.bits], one.others) == (["sent bits"], ())
-    assert one.rate is not None
-    assert (one.rate.word, figure_of(one.rate, ALL).mean) == ("sent packets", 100.0)
-    (line,) = load_lines((one,), ALL)
+    (generator,) = generators(source(*data))
+    assert [trace.word for trace in generator.packets] == ["offered packets", "sent packets", "received packets"]
+    assert ([trace.word for trace in generator.bits], generator.others) == (["sent bits"], ())
+    assert generator.rate is not None
+    assert (generator.rate.word, figure_of(generator.rate, ALL).mean) == ("sent packets", 100.0)
+    (line,) = load_lines((generator,), ALL)
     assert ([figure.word for figure in line.figures][-2:], line.missing) == (["received packets", "lost"], ())
 
 
 def test_lines_that_could_not_be_read_are_told_where_there_were_any() -> None:
     """And they are never the load."""
-    (one,) = generators(source(told("load.lines.unread", [0, 3]), told("load.sending", [1, 1])))
-    assert "lines.unread" in [trace.word for trace in one.others]
-    assert one.rate is None
+    (generator,) = generators(source(series_of("load.lines.unread", [0, 3]), series_of("load.sending", [1, 1])))
+    assert "lines.unread" in [trace.word for trace in generator.others]
+    assert generator.rate is None
 
 
 @pytest.mark.parametrize("values", [[], [np.nan, np.nan]])
 def test_a_generator_without_a_reading_is_none(values: list[float]) -> None:
     """A series without a single number makes no generator."""
-    assert generators(source(told("load.request.rate", values), told("load.latency", values))) == ()
+    assert generators(source(series_of("load.request.rate", values), series_of("load.latency", values))) == ()
 
 
 def test_the_section_tells_each_phase(night: Night) -> None:
@@ -162,6 +166,6 @@ def test_a_run_without_a_generator_says_so(make_night: Callable[[int], Night]) -
             return tuple(key for key in record.keys(metrics) if key.target != "tg")  # type: ignore[arg-type]
 
     page = render_html(Bare(), replace(verdict))  # type: ignore[arg-type]
-    assert "No generator was recorded." in page
+    assert "No traffic generator was recorded." in page
     assert "No traffic generator was recorded: the load on the targets is not known." in page
-    assert "has the role generator, but no load was recorded of it" in page
+    assert "has the role generator, but recorded no load" in page

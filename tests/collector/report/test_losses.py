@@ -34,9 +34,9 @@ def over(seconds: float) -> Window:
 
 def test_neighbouring_losses_are_one_stretch() -> None:
     """Lost polls side by side are one stretch, however they ended; an answer parts two."""
-    found, more = losses_of(polls([0, 1, 2, 2, 0, 1]), 8)
-    assert [(loss.polls, loss.words) for loss in found] == [(3, "1 failed, 2 timeout"), (1, "1 failed")]
-    assert (found[0].begin_ns, found[0].end_ns, more) == (BEGIN + SECOND, BEGIN + 3 * SECOND, 0)
+    losses, more = losses_of(polls([0, 1, 2, 2, 0, 1]), 8)
+    assert [(loss.polls, loss.words) for loss in losses] == [(3, "1 failed, 2 timeout"), (1, "1 failed")]
+    assert (losses[0].begin_ns, losses[0].end_ns, more) == (BEGIN + SECOND, BEGIN + 3 * SECOND, 0)
 
 
 def test_the_longest_stretches_are_told_and_the_others_counted() -> None:
@@ -44,8 +44,8 @@ def test_the_longest_stretches_are_told_and_the_others_counted() -> None:
     outcome = np.arange(259_200, dtype=np.int64) % 2
     outcome[200_000:200_100] = 2
     outcome[1000:1050] = 2
-    found, more = losses_of(polls(outcome), 2)
-    assert [loss.polls for loss in found] == [51, 101]
+    losses, more = losses_of(polls(outcome), 2)
+    assert [loss.polls for loss in losses] == [51, 101]
     assert more == 129_600 - 51 - 26  # single ones, less those that the two long ones took in
     assert len(cells_of(polls(outcome), over(259_200), 600, SECOND)) <= 600
 
@@ -55,12 +55,12 @@ def test_the_longest_stretches_are_told_and_the_others_counted() -> None:
 def test_a_strip_hides_no_loss(outcomes: list[int], cells: int) -> None:
     """Every lost poll lies in a piece of the strip that is not "ok", and the pieces neither overlap nor leave it."""
     drawn = cells_of(polls(outcomes), over(max(len(outcomes), 1)), cells, SECOND)
-    edges = [(float(one.left), float(one.left) + float(one.width), one.word) for one in drawn]
-    for layer in ([one for one in edges if one[2] == "ok"], [one for one in edges if one[2] != "ok"]):
+    edges = [(float(cell.left), float(cell.left) + float(cell.width), cell.word) for cell in drawn]
+    for layer in ([cell for cell in edges if cell[2] == "ok"], [cell for cell in edges if cell[2] != "ok"]):
         assert all(a[1] <= b[0] + 0.002 for a, b in pairwise(layer))
     assert all(right <= 100.002 for _, right, _ in edges)
-    for place in np.flatnonzero(outcomes):
-        at = 100 * place / len(outcomes)
+    for index in np.flatnonzero(outcomes):
+        at = 100 * index / len(outcomes)
         assert any(left - 0.002 <= at < right + 0.002 and word != "ok" for left, right, word in edges)
 
 
@@ -69,15 +69,15 @@ def test_one_lost_poll_among_many_is_on_the_strip() -> None:
     outcome = np.zeros(259_200, dtype=np.int64)
     outcome[100_000] = 1
     drawn = cells_of(polls(outcome), over(259_200), 600, SECOND)
-    assert [one.word for one in drawn] == ["ok", "failed"]
-    assert [one.height for one in drawn] == [100, 45]
+    assert [cell.word for cell in drawn] == ["ok", "failed"]
+    assert [cell.height for cell in drawn] == [100, 45]
     assert drawn[1].title.startswith("1 failed, ")
 
 
 def test_rare_polls_stand_for_their_interval() -> None:
     """A poll an hour fills its hour of the strip; where none was due there is nothing, not a pass."""
     drawn = cells_of(polls([0, 1, 0], every=3600), over(6 * 3600), 60, 3600 * SECOND)
-    assert [(one.left, one.width, one.word) for one in drawn] == [
+    assert [(cell.left, cell.width, cell.word) for cell in drawn] == [
         ("0.000", "16.667", "ok"),
         ("33.333", "16.667", "ok"),
         ("16.667", "16.667", "failed"),
@@ -88,9 +88,9 @@ def test_the_height_tells_the_share_that_was_lost() -> None:
     """A source that lost one poll in a hundred throughout does not look like one that lost them all."""
     outcome = np.zeros(10_000, dtype=np.int64)
     outcome[::100] = 2
-    assert {one.height for one in cells_of(polls(outcome), over(10_000), 50, SECOND) if one.word != "ok"} == {45}
+    assert {cell.height for cell in cells_of(polls(outcome), over(10_000), 50, SECOND) if cell.word != "ok"} == {45}
     outcome[::4] = 2
-    assert {one.height for one in cells_of(polls(outcome), over(10_000), 50, SECOND) if one.word != "ok"} == {70}
+    assert {cell.height for cell in cells_of(polls(outcome), over(10_000), 50, SECOND) if cell.word != "ok"} == {70}
     (whole,) = cells_of(polls(outcome * 0 + 1), over(10_000), 50, SECOND)
     assert (whole.word, whole.height, whole.width) == ("failed", 100, "100.000")
 
@@ -113,7 +113,7 @@ def test_a_record_knows_how_each_poll_ended(tmp_path: Path, count: int) -> None:
             turns = [(n, kinds[n % 3], BEGIN + n * SECOND) for n in range(first, min(first + 500, count))]
             record.put([Poll(source.id, due, due, 0, how, "no" if n % 3 else None, NOTHING) for n, how, due in turns])
         with RecordView.open(tmp_path / "run") as view:
-            told = view.poll_outcomes(source.id)
+            outcomes = view.poll_outcomes(source.id)
             assert view.poll_outcomes(99).due_ns.size == 0
-    assert np.array_equal(told.due_ns, BEGIN + np.arange(count) * SECOND)
-    assert [told.words[number] for number in told.outcome[:3].tolist()] == ["ok", "failed", "gap"]
+    assert np.array_equal(outcomes.due_ns, BEGIN + np.arange(count) * SECOND)
+    assert [outcomes.words[number] for number in outcomes.outcome[:3].tolist()] == ["ok", "failed", "gap"]

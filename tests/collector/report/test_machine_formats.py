@@ -64,8 +64,12 @@ def test_verdict_json_says_null_and_never_nan(night: Night) -> None:
     """A number that is not finite or not known is null; a known one is kept exactly."""
     odd = replace(night[1].findings[0], measured=float("nan"), limit=0.1, numbers={"x": float("inf"), "y": 1 / 3})
     document = json.loads(render_json(replace(night[1], findings=(odd,))))
-    told = document["findings"][0]
-    assert (told["measured"], told["limit"], told["numbers"]) == (None, 0.1, {"x": None, "y": 1 / 3})
+    document_of = document["findings"][0]
+    assert (document_of["measured"], document_of["limit"], document_of["numbers"]) == (
+        None,
+        0.1,
+        {"x": None, "y": 1 / 3},
+    )
 
 
 def test_verdict_json_tells_outcomes_labels_times_and_gaps(night: Night) -> None:
@@ -85,19 +89,19 @@ def test_render_json_writes_a_lone_surrogate_without_failing(night: Night) -> No
 
 def cases(text: str) -> dict[tuple[str | None, str | None], list[str]]:
     """The tags inside each test case."""
-    found = ET.fromstring(text).iter("testcase")
-    return {(case.get("classname"), case.get("name")): [child.tag for child in case] for case in found}
+    elements = ET.fromstring(text).iter("testcase")
+    return {(case.get("classname"), case.get("name")): [child.tag for child in case] for case in elements}
 
 
 def test_junit_has_one_case_a_rule_and_target(night: Night) -> None:
     """Fail is a failure, inconclusive an error, not applicable skipped, a warning system-out, pass nothing."""
-    told = cases(render_junit(night[1]))
-    assert told["leaker", "memory_growth"] == ["failure"]
-    assert told["monitor", "oom_kill"] == ["error"]
-    assert told["twin", "core_dump"] == ["skipped"]
-    assert told["twin", "cpu_spike"] == ["system-out"]
-    assert told["twin", "memory_growth"] == []
-    assert told["tg", "judged"] == ["skipped"]
+    document_of = cases(render_junit(night[1]))
+    assert document_of["leaker", "memory_growth"] == ["failure"]
+    assert document_of["monitor", "oom_kill"] == ["error"]
+    assert document_of["twin", "core_dump"] == ["skipped"]
+    assert document_of["twin", "cpu_spike"] == ["system-out"]
+    assert document_of["twin", "memory_growth"] == []
+    assert document_of["tg", "judged"] == ["skipped"]
 
 
 def test_junit_counts_agree_with_its_cases(night: Night) -> None:
@@ -190,7 +194,7 @@ def test_a_target_without_findings_is_not_applicable(night: Night) -> None:
 def test_terminal_text_names_what_failed(night: Night) -> None:
     """On a terminal the failing findings come with their numbers and a sparkline, within its width."""
     text = shown(night[1], night, terminal=True)
-    assert "measured 48.1 MiB; limit 55 MiB; 23340 of 23400 samples" in " ".join(text.split())
+    assert "measured 48.1 MiB; limit 55 MiB; 23,340 of 23,400 samples" in " ".join(text.split())
     assert max(len(re.sub(r"\x1b\[[0-9;]*m", "", line)) for line in text.splitlines()) <= 60
     assert "▁" in text
     assert "█" in text

@@ -20,7 +20,7 @@ RESTART, UPGRADE = BEGIN + 60 * SECOND, BEGIN + 61 * SECOND
 CRASH = BEGIN + 62 * SECOND
 
 
-def found(outcome: Outcome, rule: str, *marks: Mark) -> Finding:
+def finding_of(outcome: Outcome, rule: str, *marks: Mark) -> Finding:
     """A finding of the leaker over two minutes."""
     window = Window(BEGIN, BEGIN + 120 * SECOND)
     return Finding(
@@ -31,8 +31,8 @@ def found(outcome: Outcome, rule: str, *marks: Mark) -> Finding:
 def upgraded(night: Night, *, marked: bool = True) -> Verdict:
     """A crash after a planned upgrade, whose restart was announced."""
     findings = (
-        found(Outcome.FAIL, "core_dump", *[Mark(CRASH, None, "core: crash of zebra")] * marked),
-        found(Outcome.PASS, "process_restart", Mark(RESTART, None, "restart: new start time")),
+        finding_of(Outcome.FAIL, "core_dump", *[Mark(CRASH, None, "core: crash of zebra")] * marked),
+        finding_of(Outcome.PASS, "process_restart", Mark(RESTART, None, "restart: new start time")),
     )
     line = (
         Mark(RESTART, None, "process_restart bgpd: restart: new start time"),
@@ -45,10 +45,10 @@ def upgraded(night: Night, *, marked: bool = True) -> Verdict:
 
 def test_each_moment_has_its_own_outcome(night: Night) -> None:
     verdict = upgraded(night)
-    told = outcomes_by_moment(verdict)
+    outcomes = outcomes_by_moment(verdict)
     (cause,) = verdict.causes
-    assert [outcome_at(mark, told) for mark in cause.timeline] == [Outcome.PASS, None, Outcome.FAIL]
-    assert first_failure_ns(verdict, told) == CRASH
+    assert [outcome_at(mark, outcomes) for mark in cause.timeline] == [Outcome.PASS, None, Outcome.FAIL]
+    assert first_failure_ns(verdict, outcomes) == CRASH
     assert first_failure(verdict) == (CRASH, "leaker after upgrade"), "the message of the end says the same"
 
 
@@ -65,9 +65,13 @@ def test_the_page_counts_from_what_failed(night: Night) -> None:
     page = render_html(night[0], upgraded(night))
     chain = page.split('<section id="chain">', 1)[1].split("</section>", 1)[0]
     rows = [" ".join(re.sub(r"<[^>]*>", " ", row).split()) for row in re.findall(r"<tr.*?</tr>", chain, re.DOTALL)]
-    told = [row for row in rows if "leaker" in row]
-    assert [row.split()[:2] for row in told[:3]] == [["✓", "pass"], ["event", told[1].split()[1]], ["✗", "fail"]]
-    assert ["−2 s" in told[0], "−1 s" in told[1], "+0 s" in told[2]] == [True] * 3
+    outcomes = [row for row in rows if "leaker" in row]
+    assert [row.split()[:2] for row in outcomes[:3]] == [
+        ["✓", "pass"],
+        ["event", outcomes[1].split()[1]],
+        ["✗", "fail"],
+    ]
+    assert ["−2 s" in outcomes[0], "−1 s" in outcomes[1], "+0 s" in outcomes[2]] == [True] * 3
     first = re.search(r'<tr class="first">.*?</tr>', chain, re.DOTALL)
     assert first is not None
     assert "core_dump" in first[0]

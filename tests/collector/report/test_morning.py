@@ -47,9 +47,9 @@ class Beside:
         return (*self._record.keys(metrics), *(k for k in own if metrics is None or k.metric in metrics))
 
     def series(self, key: SeriesKey, begin_ns: int | None = None, end_ns: int | None = None) -> Series:
-        for one in self._series:
-            if (one.target, one.metric, one.object) == (key.target, key.metric, key.object):
-                return one.between(begin_ns or 0, end_ns or 2**62)
+        for series in self._series:
+            if (series.target, series.metric, series.object) == (key.target, key.metric, key.object):
+                return series.between(begin_ns or 0, end_ns or 2**62)
         return self._record.series(key, begin_ns, end_ns)
 
     def events(self) -> tuple[StoredEvent, ...]:
@@ -66,7 +66,7 @@ def level(metric: str, values: list[float], target: str = "leaker", obj: str = "
     return Series(target, metric, obj, trait, BEGIN + np.arange(len(values)) * HOUR, np.array(values), 3600.0)
 
 
-def found(outcome: Outcome, rule: str, metric: str, obj: str = "", **more: object) -> Finding:
+def finding_of(outcome: Outcome, rule: str, metric: str, obj: str = "", **more: object) -> Finding:
     """A finding of the leaker over the whole night."""
     fields: dict[str, object] = {
         "rule": rule,
@@ -83,7 +83,7 @@ def found(outcome: Outcome, rule: str, metric: str, obj: str = "", **more: objec
     return Finding(**{**fields, **more})  # type: ignore[arg-type]
 
 
-def told(night: Night, findings: list[Finding]) -> Verdict:
+def verdict_of(night: Night, findings: list[Finding]) -> Verdict:
     """The verdict over these findings alone."""
     before = night[1]
     return fold(before.run, before.window, night[0].roles(), findings, before.ledgers, before.phases)
@@ -103,16 +103,18 @@ def test_a_manager_reads_one_line(night: Night) -> None:
     """Who, for how long, under which load and why, in words that need no rule's name."""
     load = generators(night[0])
     line = headline(night[1], load)
-    assert line.startswith("leaker failed after 5 h of 8 hours under 833")
-    assert "requests/s (at most 2" in line
+    assert line.startswith("leaker failed after 5 h of 8 h under 834")
+    assert "requests/s (peak 2" in line
     assert "a process restarted" in line
     assert "_" not in line
-    good = told(night, [found(Outcome.PASS, "drops", ""), replace(found(Outcome.PASS, "drops", ""), target="twin")])
-    assert headline(good, ()) == "leaker, twin passed 8 hours: no failures, 0 warnings."
-    doubt = told(
-        night, [found(Outcome.INCONCLUSIVE, "growth", "system.memory.usage", why=InconclusiveReason.TOO_SHORT)]
+    good = verdict_of(
+        night, [finding_of(Outcome.PASS, "drops", ""), replace(finding_of(Outcome.PASS, "drops", ""), target="twin")]
     )
-    assert headline(doubt, ()) == "leaker, twin could not be judged over 8 hours: the run was too short."
+    assert headline(good, ()) == "leaker, twin passed 8 h: no failures, 0 warnings."
+    doubt = verdict_of(
+        night, [finding_of(Outcome.INCONCLUSIVE, "growth", "system.memory.usage", why=InconclusiveReason.TOO_SHORT)]
+    )
+    assert headline(doubt, ()) == "leaker, twin could not be judged over 8 h: the run was too short."
 
 
 def test_the_sections_stand_in_the_order_of_a_morning() -> None:
@@ -143,7 +145,7 @@ def test_what_broke_first_is_told_in_order_of_time_with_the_load(eventful: Night
     assert "+0 s leaker process_restart" in text[first] or "+0 s" in text[first]
     times = [re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", row) for row in text]
     told_times = [hit[0] for hit in times[: chain.count('class="name"')] if hit]
-    moments = [at for at in told_times if at]
+    moments = [time_text for time_text in told_times if time_text]
     assert moments[: len(moments) - 4] == sorted(moments[: len(moments) - 4])
     assert any("−" in row for row in text)  # the warning came before the first failure
     assert any("requests/s" in row for row in text)
@@ -157,7 +159,9 @@ def test_what_broke_first_is_told_in_order_of_time_with_the_load(eventful: Night
 
 def test_a_quiet_run_has_no_timeline(night: Night) -> None:
     """Where nothing failed or warned there is nothing to put in order."""
-    assert '<section id="chain">' not in render_html(night[0], told(night, [found(Outcome.PASS, "drops", "")]))
+    assert '<section id="chain">' not in render_html(
+        night[0], verdict_of(night, [finding_of(Outcome.PASS, "drops", "")])
+    )
 
 
 def test_headroom_is_worst_first_with_hours_until_exhaustion(night: Night) -> None:
@@ -177,16 +181,18 @@ def test_headroom_is_worst_first_with_hours_until_exhaustion(night: Night) -> No
     )
     forecast = Forecast("system.memory.limit (3.73 GiB)", 31 * 3600, 25 * 3600, 37 * 3600)
     findings = [
-        found(Outcome.FAIL, "growth", "system.memory.usage", measured=9e8, limit=1e8, unit="By/h", forecast=forecast),
-        found(Outcome.INCONCLUSIVE, "growth", "system.conntrack.count", why=InconclusiveReason.TOO_SHORT),
-        found(Outcome.PASS, "cpu_spike", "system.cpu.utilization", measured=0.6, limit=0.95, unit="1"),
-        found(Outcome.PASS, "drops", "queue.dropped", measured=0.0, limit=0.0),
-        found(Outcome.PASS, "coverage", "", "leaker/local", measured=1.0, limit=0.95, unit="1"),
+        finding_of(
+            Outcome.FAIL, "growth", "system.memory.usage", measured=9e8, limit=1e8, unit="By/h", forecast=forecast
+        ),
+        finding_of(Outcome.INCONCLUSIVE, "growth", "system.conntrack.count", why=InconclusiveReason.TOO_SHORT),
+        finding_of(Outcome.PASS, "cpu_spike", "system.cpu.utilization", measured=0.6, limit=0.95, unit="1"),
+        finding_of(Outcome.PASS, "drops", "queue.dropped", measured=0.0, limit=0.0),
+        finding_of(Outcome.PASS, "coverage", "", "leaker/local", measured=1.0, limit=0.95, unit="1"),
     ]
     rows, left = rooms(record, findings)  # type: ignore[arg-type]
     assert left == 0
     by = [(row.about[0], row.of, row.room_text, row.forecast) for row in rows]
-    assert by[0] == ("system.memory.usage", "rule growth", "800 % over", by[0][3])
+    assert by[0] == ("system.memory.usage", "rule growth", "800 % over the limit", by[0][3])
     assert by[1][:3] == ("system.memory.usage", "the device", "25 %")
     assert "exhausted in 31 h ± 6 h (90 %)" in by[1][3]
     assert ("system.filesystem.usage", "the device", "50 %", "not judged") in by
@@ -194,7 +200,7 @@ def test_headroom_is_worst_first_with_hours_until_exhaustion(night: Night) -> No
     assert by[-1][:2] == ("system.cpu.utilization", "rule cpu_spike")
     assert not any(row[0] == "queue.usage" for row in by)  # bytes have no limit in packets
     assert not any(row[1] in {"rule drops", "rule coverage"} for row in by)
-    text = words(section(render_html(record, told(night, findings)), "headroom"))  # type: ignore[arg-type]
+    text = words(section(render_html(record, verdict_of(night, findings)), "headroom"))  # type: ignore[arg-type]
     assert "1 zero-tolerance counter stayed at zero." in text
     assert "! 800 % over" in text
 
@@ -270,7 +276,7 @@ def test_ten_thousand_interfaces_leave_the_page_bounded(make_night: Callable[[in
     mark = (Mark(BEGIN + HOUR, None, "1 lost"),)
     for outcome in (Outcome.PASS, Outcome.FAIL):
         many = tuple(
-            found(
+            finding_of(
                 outcome,
                 "drops",
                 "system.network.errors",

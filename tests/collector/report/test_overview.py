@@ -67,9 +67,9 @@ class Wide:
 
     def series(self, key: SeriesKey, begin_ns: int | None = None, end_ns: int | None = None) -> Series:
         empty = Series(key.target, key.metric, key.object, Trait("1", "gauge"), np.empty(0, np.int64), np.empty(0))
-        found = self.data.get(key, empty).between(begin_ns or 0, end_ns or 2**62)
-        self.read += len(found)
-        return found
+        values = self.data.get(key, empty).between(begin_ns or 0, end_ns or 2**62)
+        self.read += len(values)
+        return values
 
     def phases(self) -> tuple[Phase, ...]:
         return ()
@@ -78,7 +78,7 @@ class Wide:
         return ()
 
 
-def made(target: str, metric: str, obj: str, values: NDArray[np.float64], every: float = 1.0) -> Series:
+def series_of(target: str, metric: str, obj: str, values: NDArray[np.float64], every: float = 1.0) -> Series:
     """A series of the catalogue, a reading each ``every`` seconds."""
     entry = BY_NAME[metric]
     times = BEGIN + (np.arange(values.size) * every * 1e9).astype(np.int64)
@@ -107,14 +107,14 @@ def test_panels_come_in_the_order_of_the_page() -> None:
     up = np.arange(100.0)
     source = Wide(
         [
-            made("monitor", "monitor.memory.usage", "", up),
-            made("tg", "load.latency", "quantile=p99", up + 1),
-            made("tg", "load.request.rate", "", up),
-            made("fw", "queue.depth", "queue=0", up),
-            made("fw", "system.network.packet.dropped", "interface=e0,direction=receive", up),
-            made("fw", "system.memory.usage", "", up),
-            made("fw", "system.cpu.core.utilization", "core=0", up / 100),
-            made("fw", "process.memory.usage", "process=bgpd,instance=0", up),
+            series_of("monitor", "monitor.memory.usage", "", up),
+            series_of("tg", "load.latency", "quantile=p99", up + 1),
+            series_of("tg", "load.request.rate", "", up),
+            series_of("fw", "queue.depth", "queue=0", up),
+            series_of("fw", "system.network.packet.dropped", "interface=e0,direction=receive", up),
+            series_of("fw", "system.memory.usage", "", up),
+            series_of("fw", "system.cpu.core.utilization", "core=0", up / 100),
+            series_of("fw", "process.memory.usage", "process=bgpd,instance=0", up),
         ]
     )
     assert titles(source) == [
@@ -132,7 +132,9 @@ def test_panels_come_in_the_order_of_the_page() -> None:
 def test_few_series_are_lines_and_many_a_heat_map() -> None:
     """Twelve cores are lines; thirteen are rows in natural order, with the six that move most as lines below."""
     rng = np.random.default_rng(3)
-    cores = [made("fw", "system.cpu.core.utilization", f"core={n}", rng.random(600) * (n + 1) / 20) for n in range(13)]
+    cores = [
+        series_of("fw", "system.cpu.core.utilization", f"core={n}", rng.random(600) * (n + 1) / 20) for n in range(13)
+    ]
     few = panels_of(Wide(cores[:LINES]))[0]  # type: ignore[arg-type]
     assert (len(few.curves), few.heat) == (12, None)
     many = panels_of(Wide(cores))[0]  # type: ignore[arg-type]
@@ -146,10 +148,10 @@ def test_a_crowd_costs_a_bounded_amount_and_hides_no_failure() -> None:
     """Of ten thousand interfaces the busy one and the one with a failure are shown; it says how many are not."""
     names = [f"interface=e{n},direction=receive" for n in range(10_000)]
     calm = np.full(4320, 5.0)
-    data = [made("fw", "system.network.io", name, calm, 60.0) for name in names]
+    data = [series_of("fw", "system.network.io", name, calm, 60.0) for name in names]
     source = Wide(data)
     busy, failing = SeriesKey("fw", "system.network.io", names[7777]), SeriesKey("fw", "system.network.io", names[5])
-    source.data[busy] = made("fw", "system.network.io", names[7777], np.arange(4320.0) * 1e6, 60.0)
+    source.data[busy] = series_of("fw", "system.network.io", names[7777], np.arange(4320.0) * 1e6, 60.0)
     finding = _finding(failing)
     panel = panels_of(source, findings=[finding])[0]  # type: ignore[arg-type]
     assert panel.heat is not None
@@ -166,12 +168,12 @@ def test_a_crowd_costs_a_bounded_amount_and_hides_no_failure() -> None:
 
 def test_counters_that_never_counted_are_told_in_words() -> None:
     """Drops that never were have no plot; of several the one that counted is drawn."""
-    still = [made("fw", "queue.dropped", f"queue={n}", np.zeros(100)) for n in range(5)]
+    still = [series_of("fw", "queue.dropped", f"queue={n}", np.zeros(100)) for n in range(5)]
     panel = panels_of(Wide(still))[0]  # type: ignore[arg-type]
     assert (panel.curves, panel.heat) == ((), None)
     assert panel.note == "all 5 counters stayed at zero"
     assert draw_panel(Drawing(Window(BEGIN, BEGIN + SECOND), (), (), ()), panel) == ()
-    counted = panels_of(Wide([*still, made("fw", "queue.dropped", "queue=9", np.arange(100.0))]))[0]  # type: ignore[arg-type]
+    counted = panels_of(Wide([*still, series_of("fw", "queue.dropped", "queue=9", np.arange(100.0))]))[0]  # type: ignore[arg-type]
     assert counted.names == ("queue 9",)
     assert "5 of 6 stayed at zero" in counted.note
 
@@ -185,7 +187,7 @@ def test_an_imported_file_has_panels_too() -> None:
 
 def test_what_was_not_read_is_a_hole_and_not_zero() -> None:
     """Bins without a reading are NaN; the others hold the mean, or the highest."""
-    series = made("fw", "queue.depth", "queue=0", np.array([1.0, 3.0, 5.0, np.nan, 2.0, 8.0]), 1.0)
+    series = series_of("fw", "queue.depth", "queue=0", np.array([1.0, 3.0, 5.0, np.nan, 2.0, 8.0]), 1.0)
     gap = replace(series, time_ns=series.time_ns + np.array([0, 0, 0, 0, 4, 4]) * SECOND)
     window = Window(BEGIN, BEGIN + 10 * SECOND)
     np.testing.assert_array_equal(binned(gap, window, 5, "mean"), [2.0, 5.0, np.nan, np.nan, 5.0])
@@ -212,42 +214,42 @@ def test_findings_stand_in_the_panels_of_their_metrics() -> None:
     window = Window(BEGIN, BEGIN + 3600 * SECOND)
     key, other = SeriesKey("fw", "queue.dropped", ""), SeriesKey("fw", "system.memory.usage", "")
     spot = Mark(BEGIN + 5 * SECOND, None, "burst")
-    told = numbered_findings(
+    numbered = numbered_findings(
         [
             _finding(other, outcome=Outcome.WARN),
             _finding(key, (spot,)),
             _finding(key, outcome=Outcome.PASS),
         ]
     )
-    assert [(number, f.outcome) for number, f in told] == [(1, Outcome.FAIL), (2, Outcome.WARN)]
+    assert [(number, f.outcome) for number, f in numbered] == [(1, Outcome.FAIL), (2, Outcome.WARN)]
     panel = Panel("fw", "Drops", frozenset({"queue.dropped"}), (), ())
-    assert flags_of(panel, told, window) == (Flag(1, Outcome.FAIL, "fail drops", BEGIN + 5 * SECOND),)
+    assert flags_of(panel, numbered, window) == (Flag(1, Outcome.FAIL, "fail drops", BEGIN + 5 * SECOND),)
     memory = replace(panel, metrics=frozenset({"system.memory.usage"}))
     whole = Flag(2, Outcome.WARN, "warn drops", window.begin_ns, window.end_ns, moment=False)
-    assert flags_of(memory, told, window) == (whole,)
-    assert flags_of(replace(panel, target="tg"), told, window) == ()
+    assert flags_of(memory, numbered, window) == (whole,)
+    assert flags_of(replace(panel, target="tg"), numbered, window) == ()
 
 
 def document(live: LiveDocument) -> dict[str, object]:
     """The document that a page would embed."""
-    found: dict[str, object] = json.loads(live.document)["report"]
-    return found
+    values: dict[str, object] = json.loads(live.document)["report"]
+    return values
 
 
 def attributes(node: object, name: str) -> list[object]:
     """All values of an attribute anywhere in a document."""
     if isinstance(node, dict):
         here = [node["attributes"][name]] if name in node.get("attributes", {}) else []
-        return here + [found for value in node.values() for found in attributes(value, name)]
-    return [found for value in node for found in attributes(value, name)] if isinstance(node, list) else []
+        return here + [values for value in node.values() for values in attributes(value, name)]
+    return [values for value in node for values in attributes(value, name)] if isinstance(node, list) else []
 
 
 def test_a_page_can_tell_which_series_a_source_holds() -> None:
     """Names are JSON of target, metric and object, whatever these are; tags tell factor, unit and rate."""
     values = np.arange(100.0) * 2**20
     data = [
-        made("fw", "process.memory.usage", f"process={HOSTILE},instance=0", values),
-        made("fw", "system.network.io", "interface=e0,direction=receive", values),
+        series_of("fw", "process.memory.usage", f"process={HOSTILE},instance=0", values),
+        series_of("fw", "system.network.io", "interface=e0,direction=receive", values),
     ]
     live = live_document(Wide(data), Window(BEGIN, BEGIN + 100 * SECOND))  # type: ignore[arg-type]
     assert "<" not in live.document
@@ -304,13 +306,13 @@ def test_every_colour_of_a_plot_has_a_dark_counterpart(night: Night, make_night:
     """No plot holds a colour that a dark page would leave as it is, but for the scale of a heat map."""
     source, verdict = night
     drawing = Drawing(verdict.window, verdict.phases, [Event("reboot", "leaker", "", BEGIN, BEGIN + SECOND)], [])
-    told = numbered_findings(verdict.findings)
+    numbered = numbered_findings(verdict.findings)
     crowd, _ = make_night(14)
     heats = [panel for panel in panels_of(crowd) if panel.heat]
     assert heats
     panels = (*panels_of(source)[:3], *heats)
     for panel in panels:
-        draw_panel(drawing, panel, flags_of(panel, told, verdict.window))
+        draw_panel(drawing, panel, flags_of(panel, numbered, verdict.window))
     curve = curve_of(source.series(source.keys()[0]), 100, scale_of("By", 1.0))
     drawing.draw([curve], limit=1.0, judged=Window(BEGIN, BEGIN + SECOND), marks=(Mark(BEGIN, None, "m"),))
     text = re.sub(r'"palette":\[[^\]]*\]', "", drawing.payload()[0])

@@ -23,9 +23,9 @@ from soakwatch.report.plots import Drawing, javascript
 
 LOAD = SeriesKey("tg", "load.request.rate", "")
 ASKED = """
-const told = {errors: []};
-addEventListener("error", (event) => told.errors.push(event.message));
-addEventListener("unhandledrejection", (event) => told.errors.push(String(event.reason)));
+const results = {errors: []};
+addEventListener("error", (event) => results.errors.push(event.message));
+addEventListener("unhandledrejection", (event) => results.errors.push(String(event.reason)));
 const soon = () => new Promise((done) => setTimeout(done, 200));
 (async () => {
   await soakwatchPlots.drawAll();
@@ -33,46 +33,47 @@ const soon = () => new Promise((done) => setTimeout(done, 200));
   const ranges = figures.map((figure) => figure.x_range);
   const at = (begin, end) => ranges.every((range) => range.start === begin && range.end === end);
   const [begin, end] = [ranges[0].start, ranges[0].end];
-  told.figures = figures.length;
-  told.window = [begin, end];
+  results.figures = figures.length;
+  results.window = [begin, end];
   ranges[1].setv({start: begin + 1000, end: begin + 5000});
-  told.linked = at(begin + 1000, begin + 5000);
+  results.linked = at(begin + 1000, begin + 5000);
   soakwatchPlots.reset();
-  told.reset = at(begin, end);
+  results.reset = at(begin, end);
   document.getElementById("link").click();
-  told.zoomed = [ranges[0].start, ranges[0].end];
+  results.zoomed = [ranges[0].start, ranges[0].end];
   const plot = document.querySelector(".plot");
   plot.focus();
-  told.focused = document.activeElement === plot;
-  told.label = plot.getAttribute("aria-label");
+  results.focused = document.activeElement === plot;
+  results.label = plot.getAttribute("aria-label");
   for (const key of ["0", "+", "ArrowRight"]) plot.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
-  told.keyed = [ranges[0].start, ranges[0].end];
+  results.keyed = [ranges[0].start, ranges[0].end];
   const pointers = Bokeh.documents.map((doc) => doc.get_model_by_name("pointer"));
   pointers[0].location = begin + 7;
-  told.pointed = pointers.every((pointer) => pointer.location === begin + 7);
+  results.pointed = pointers.every((pointer) => pointer.location === begin + 7);
   const ground = () => [...new Set(figures.map((figure) => figure.background_fill_color))];
-  told.light = ground();
+  results.light = ground();
   document.documentElement.dataset.theme = "dark";
   await soon();
-  told.dark = ground();
+  results.dark = ground();
   dispatchEvent(new Event("beforeprint"));
-  told.printed = ground();
+  results.printed = ground();
   dispatchEvent(new Event("afterprint"));
   document.documentElement.dataset.theme = "light";
   await soon();
-  told.again = ground();
-  told.sources = {};
+  results.again = ground();
+  results.sources = {};
   for (const figure of figures) {
     for (const model of figure.references()) {
       if ((model.name ?? "").startsWith("series:")) {
-        told.sources[model.name] = [model.data.time.length, Math.max(...[...model.data.value].filter(Number.isFinite))];
+        const values = [...model.data.value].filter(Number.isFinite);
+        results.sources[model.name] = [model.data.time.length, Math.max(...values)];
       }
     }
   }
   document.body.replaceChildren();
   const answer = document.createElement("pre");
-  answer.id = "told";
-  answer.textContent = JSON.stringify(told);
+  answer.id = "results";
+  answer.textContent = JSON.stringify(results);
   document.body.append(answer);
 })();
 """
@@ -82,7 +83,7 @@ Night = tuple[ReportSource, Verdict]
 
 @pytest.fixture(scope="module")
 def drawn(night: Night, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, object], int]:
-    """What a page of the night's overview told in Chromium, and how many plots it has."""
+    """What a page of the night's overview results in Chromium, and how many plots it has."""
     chromium = needs_chromium()
     source, verdict = night
     drawing = Drawing(verdict.window, verdict.phases, (), [curve_of(source.series(LOAD), 500)])
@@ -112,7 +113,7 @@ def drawn(night: Night, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[
     )
     folder: Path = tmp_path_factory.mktemp("chromium")
     (folder / "page.html").write_text(page, encoding="utf-8")
-    said = subprocess.run(
+    done = subprocess.run(
         [
             chromium,
             "--headless",
@@ -128,30 +129,30 @@ def drawn(night: Night, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[
         timeout=110,
         check=True,
     )
-    found = re.search(r'<pre id="told">(.*?)</pre>', said.stdout, re.DOTALL)
-    assert found is not None, said.stderr[-2000:]
-    told: dict[str, object] = json.loads(html.unescape(found[1]))
-    return told, len(pieces.parts)
+    match = re.search(r'<pre id="results">(.*?)</pre>', done.stdout, re.DOTALL)
+    assert match is not None, done.stderr[-2000:]
+    results: dict[str, object] = json.loads(html.unescape(match[1]))
+    return results, len(pieces.parts)
 
 
 def test_plots_apart_are_drawn_and_move_together(drawn: tuple[dict[str, object], int], night: Night) -> None:
     """Every piece is drawn; one axis moves all; a link, keys and the reset do what they say."""
-    told, plots = drawn
+    results, plots = drawn
     begin, end = night[1].window.begin_ns // 10**6, night[1].window.end_ns // 10**6
-    assert told["errors"] == []
-    assert told["figures"] == plots > 3
-    assert told["window"] == [begin, end]
-    assert told["linked"] is told["reset"] is told["focused"] is told["pointed"] is True
-    assert told["zoomed"] == [begin + 60_000, begin + 90_000]
+    assert results["errors"] == []
+    assert results["figures"] == plots > 3
+    assert results["window"] == [begin, end]
+    assert results["linked"] is results["reset"] is results["focused"] is results["pointed"] is True
+    assert results["zoomed"] == [begin + 60_000, begin + 90_000]
     quarter = (end - begin) / 4
-    assert told["keyed"] == [begin + quarter + 2 * quarter / 5, end - quarter + 2 * quarter / 5]
-    assert "Arrow keys" in str(told["label"])
+    assert results["keyed"] == [begin + quarter + 2 * quarter / 5, end - quarter + 2 * quarter / 5]
+    assert "Arrow keys" in str(results["label"])
 
 
 def test_the_page_holds_the_data(drawn: tuple[dict[str, object], int], night: Night) -> None:
     """The sources in the browser are named by their series, and hold what was read."""
-    told, _ = drawn
-    sources = told["sources"]
+    results, _ = drawn
+    sources = results["sources"]
     assert isinstance(sources, dict)
     load = curve_of(night[0].series(LOAD), 500)
     length, highest = sources['series:["tg","load.request.rate",""]']
@@ -162,6 +163,6 @@ def test_the_page_holds_the_data(drawn: tuple[dict[str, object], int], night: Ni
 
 def test_plots_follow_the_page_into_the_dark_and_onto_paper(drawn: tuple[dict[str, object], int]) -> None:
     """Dark when the page is, light on paper whatever the page is, and light again."""
-    told, _ = drawn
-    assert told["light"] == told["again"] == told["printed"] == [GROUND]
-    assert told["dark"] == [DARK[GROUND]]
+    results, _ = drawn
+    assert results["light"] == results["again"] == results["printed"] == [GROUND]
+    assert results["dark"] == [DARK[GROUND]]

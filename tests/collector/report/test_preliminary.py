@@ -28,9 +28,9 @@ def going_on(folder: Path, *, spike: bool) -> Record:
     source = record.source("dut", "local", "local", 5 * SECOND, required=True).id
     record.begin_phase("soak", T0)
     polls = []
-    for at in range(0, 1800, 5):
-        due = T0 + at * SECOND
-        cpu = 1.0 if spike and 900 <= at < 960 else 0.3 + 0.01 * (at % 3)
+    for second in range(0, 1800, 5):
+        due = T0 + second * SECOND
+        cpu = 1.0 if spike and 900 <= second < 960 else 0.3 + 0.01 * (second % 3)
         answer = Answer((Sample("system.cpu.utilization", "", cpu, due),), (), ())
         polls.append(Poll(source, due, due, 1, PollOutcome.OK, None, answer))
     record.put(polls)

@@ -183,13 +183,13 @@ def test_runs_that_are_not_there(tmp_path: Path, served: ServedRun, monkeypatch:
     monkeypatch.setenv("WRONG", "nobody-knows-this-token")
     wrong: dict[str, tuple[str, str | None]] = {
         "is not a run": (str(tmp_path / "none"), None),
-        "wants a token: export SOAKWATCH_TOKEN": (served.url, None),
-        "never given in the clear": (served.url, "nobody-knows-this-token"),
-        "does not know this token": (served.url, "env:WRONG"),
+        "requires a token: export SOAKWATCH_TOKEN": (served.url, None),
+        "must not be given in clear text": (served.url, "nobody-knows-this-token"),
+        "rejects this token": (served.url, "env:WRONG"),
         "the environment variable MISSING is not set": (served.url, "env:MISSING"),
-        "cross the network in the clear": ("http://192.0.2.1:8720", "env:WRONG"),
-        "is no address of a run": ("http://127.0.0.1:8720/somewhere", "env:WRONG"),
-        "is no address of a run ": ("http://user@127.0.0.1/", "env:WRONG"),
+        "cross the network in clear text": ("http://192.0.2.1:8720", "env:WRONG"),
+        "invalid address of a run": ("http://127.0.0.1:8720/somewhere", "env:WRONG"),
+        "invalid address of a run ": ("http://user@127.0.0.1/", "env:WRONG"),
         "refuses": ("http://127.0.0.1:9", "env:WRONG"),
     }
     for sentence, (where, token) in wrong.items():
@@ -245,8 +245,8 @@ def answering(status: int, body: bytes) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("status", "body", "sentence"),
     [
-        (200, b"<html>", "no server of Soakwatch"),
-        (200, b"[" * 9000, "no server of Soakwatch"),
+        (200, b"<html>", "not a Soakwatch server"),
+        (200, b"[" * 9000, "not a Soakwatch server"),
         (500, b'{"error": "a defect"}', "a defect"),
         (404, b'{"error": "moon is no run here"}', "moon is no run here"),
     ],

@@ -15,7 +15,7 @@ from soakwatch.record import Record, RecordView
 from soakwatch.runs.mark_event import moment_text
 from soakwatch.runs.state import StateReader
 from soakwatch.runs.watching import status_of
-from soakwatch.web.state_data import state_data
+from soakwatch.web.json_state import state_data
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 
 SECOND = 10**9

@@ -167,7 +167,7 @@ def test_a_token_that_is_not_there_is_waited_for(tmp_path: Path, own_influxd: In
     with fed(tmp_path / "run", replace(address, token=f"file:{kept}")) as feeding:
         feeding.grow(10)
         until(lambda: bool(feeding.messages), "nothing is reported")
-        assert "cannot be written: the secret's file" in feeding.messages[0]
+        assert "cannot be written: the secret file" in feeding.messages[0]
         assert "cannot be written" in feeding.sinks.all[0].words
         kept.write_text(own_influxd.token)
         until(feeding.caught_up, f"it does not go on: {feeding.messages}")

@@ -16,7 +16,7 @@ import pytest
 from soakwatch.record import RecordView
 from soakwatch.runs.mark_event import moment
 from soakwatch.testing.served import ServedRun
-from soakwatch.web.app import LARGEST
+from soakwatch.web.app import MAX_BODY_BYTES
 from soakwatch_rules.rule import Event
 
 EVENTS = "/runs/run/events"
@@ -75,22 +75,22 @@ def test_moments_and_stretches(client: httpx.Client, run: Path, events_of: Event
     ("event", "sentence"),
     [
         ({}, "kind is missing"),
-        ({"kind": 5}, "kind is a text"),
-        ({"kind": None}, "kind is a text"),
+        ({"kind": 5}, "kind must be a text"),
+        ({"kind": None}, "kind must be a text"),
         ({"kind": "Fail"}, "is not a kind of event"),
         ({"kind": "failover", "tarket": "dut"}, "unknown key 'tarket'; did you mean 'target'?"),
         ({"kind": "failover", "target": "moon"}, "no target 'moon'"),
-        ({"kind": "failover", "at": 1700000000}, "at is a time as a text"),
+        ({"kind": "failover", "at": 1700000000}, "at must be a time as text"),
         ({"kind": "failover", "at": "soon"}, "is not ISO 8601"),
         ({"kind": "failover", "at": "2031-01-01T00:00:00Z"}, "in the future"),
         ({"kind": "failover", "at": "2001-01-01T00:00:00Z"}, "before the begin of the run"),
-        ({"kind": "failover", "at": "now", "begin": "now"}, "give one of them"),
-        ({"kind": "failover", "at": "2031-01-01T00:00:00Z", "end": "now"}, "give its time"),
-        ({"kind": "failover", "expect": ["reboot"]}, "expect is an object"),
-        ({"kind": "failover", "expect": {"reboot": "1"}}, "expect: reboot is a number of times"),
-        ({"kind": "failover", "expect": {"reboot": True}}, "expect: reboot is a number of times"),
-        ({"kind": "failover", "expect": {"reboot": 1.5}}, "expect: reboot is a number of times"),
-        ({"kind": "failover", "labels": {"ticket": 4711}}, "labels: ticket is a text"),
+        ({"kind": "failover", "at": "now", "begin": "now"}, "give only one of them"),
+        ({"kind": "failover", "at": "2031-01-01T00:00:00Z", "end": "now"}, "needs the time of its end"),
+        ({"kind": "failover", "expect": ["reboot"]}, "expect must be an object"),
+        ({"kind": "failover", "expect": {"reboot": "1"}}, "expect: reboot must be a count"),
+        ({"kind": "failover", "expect": {"reboot": True}}, "expect: reboot must be a count"),
+        ({"kind": "failover", "expect": {"reboot": 1.5}}, "expect: reboot must be a count"),
+        ({"kind": "failover", "labels": {"ticket": 4711}}, "labels: ticket must be a text"),
         ({"kind": "failover", "within": 300}, "within: the duration 300 has no unit"),
         ({"kind": "failover", "within": "fast"}, "within: 'fast' is not a duration"),
         ({"kind": "failover", "end": "now", "expect": {"reboot": 1}}, "is said at its begin"),
@@ -146,7 +146,9 @@ def test_every_refusal_is_json_with_its_status(client: httpx.Client, served: Ser
         "405 post": client.post("/runs", json={}),
         "409 overlap": told(client, kind="failover", begin="now"),
         "409 end": told(client, kind="upgrade", end="now"),
-        "413 told": client.post(EVENTS, content=b" " * (LARGEST + 1), headers={"content-type": "application/json"}),
+        "413 told": client.post(
+            EVENTS, content=b" " * (MAX_BODY_BYTES + 1), headers={"content-type": "application/json"}
+        ),
         "413 streamed": client.post(
             EVENTS, content=(b" " * 1000 for _ in range(100)), headers={"content-type": "application/json"}
         ),

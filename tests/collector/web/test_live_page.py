@@ -16,8 +16,7 @@ from soakwatch.judge.recorded import judge_record
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record, RecordView
 from soakwatch.testing.served import ServedRun, serve_run
-from soakwatch.web.access import Token
-from soakwatch.web.passes import derived
+from soakwatch.web.access import Token, derived
 from soakwatch.web.routes.state import STATE
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.rule import Event, Finding, Forecast, Outcome, Window
@@ -248,8 +247,8 @@ def test_the_plots_hold_the_readings(
     running: tuple[Record, Path, int], page: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Their sources are named by their series; the same plots serve the next who asks, until there is something new."""
-    monkeypatch.setattr("soakwatch.web.drawing._NEWS_S", 0.0)
-    monkeypatch.setattr("soakwatch.web.drawing._NEWS_COSTS", 0.0)
+    monkeypatch.setattr("soakwatch.web.plot_cache._MIN_AGE_IF_CHANGED_S", 0.0)
+    monkeypatch.setattr("soakwatch.web.plot_cache._AGE_PER_COST_IF_CHANGED", 0.0)
     answer = page.get("/runs/now/plots")
     told = answer.json()
     assert told["panels"][0]["target"] == "dut"

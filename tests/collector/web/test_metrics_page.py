@@ -119,7 +119,7 @@ def test_the_newest_readings_of_a_run_that_is_named(scraper: httpx.Client, going
 
 def test_no_more_than_the_most(scraper: httpx.Client, going_on: Record, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rest is counted."""
-    monkeypatch.setattr(metrics, "MOST_SERIES", 10)
+    monkeypatch.setattr(metrics, "MAX_SERIES", 10)
     last_ns = going_on.last_ns
     assert last_ns is not None
     polled(

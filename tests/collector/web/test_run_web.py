@@ -124,8 +124,7 @@ def test_a_server_that_cannot_be_is_a_warning(started: Started, tmp_path: Path) 
         plan.write_text(f"duration: 3s\nweb: {{listen: '{taken}'}}\n{sources}\n")
         process = started("run", plan, "--into", "run")
         assert first_line(process) == (
-            f"warning: nothing can be served on {taken}: address already in use;"
-            " the run goes on without its page and event API"
+            f"warning: cannot listen on {taken}: address already in use; the run goes on without its page and event API"
         )
         output = rest(process)
     assert process.returncode == 3, output
@@ -260,10 +259,10 @@ def test_serve(started: Started, soakwatch: Command, recorded: Recorded, until: 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("serve", "nowhere"), "nowhere is no folder of runs"),
+        (("serve", "nowhere"), "nowhere is not a folder"),
         (("serve", ".", "--listen", "0.0.0.0:8720"), "reached from other machines"),
         (("serve", ".", "--listen", "[::]:8720", "--token", "env:TOKEN"), "reached from other machines"),
-        (("serve", ".", "--token", "in-the-clear"), "never given in the clear"),
+        (("serve", ".", "--token", "in-the-clear"), "must not be given in clear text"),
         (("serve", ".", "--token", "env:NOT_THERE"), "NOT_THERE is not set"),
         (("serve", ".", "--cert", "a.pem"), "needs both cert and key"),
         (("serve", ".", "--listen", "127.0.0.1:{taken}"), "address already in use"),

@@ -27,9 +27,9 @@ from soakwatch.runs.releases import release_of
 from soakwatch.runs.summary import RunSummary, summary_of
 from soakwatch.testing.served import ServedRun
 from soakwatch.web.access import Token
-from soakwatch.web.folder import Folder
-from soakwatch.web.run_rows import ROW, row_data
-from soakwatch.web.serving import serve
+from soakwatch.web.json_runs import ROW, row_data
+from soakwatch.web.run_folder import RunFolder
+from soakwatch.web.server import serve
 from soakwatch.web.summaries import Summaries
 from soakwatch_rules.rule import Event, Finding, Outcome, Window
 from soakwatch_rules.series import Series, Trait
@@ -60,7 +60,7 @@ def visitor(tmp_path: Path) -> Iterator[httpx.Client]:
     (tmp_path / "runs").mkdir(exist_ok=True)
     headers = {"authorization": f"Bearer {TOKEN}"}
     with (
-        serve(WebPlan("127.0.0.1:0"), Token(TOKEN), Folder(tmp_path / "runs")) as served,
+        serve(WebPlan("127.0.0.1:0"), Token(TOKEN), RunFolder(tmp_path / "runs")) as served,
         httpx.Client(base_url=served.url, headers=headers, trust_env=False, timeout=20) as client,
     ):
         yield client
@@ -123,7 +123,7 @@ def test_a_run_that_goes_on_shows_how_far_it_is(recorded: Recorded, visitor: htt
 def test_what_cannot_be_read_is_listed_with_the_reason(
     recorded: Recorded, visitor: httpx.Client, tmp_path: Path
 ) -> None:
-    """A damaged record, an empty one and one whose name no address can hold hide no other run."""
+    """A damaged record, an empty one and one whose name cannot be used in a URL hide no other run."""
     recorded("good", ended=True)
     for name, content in (("damaged", b"no record at all"), ("a name <b>", b"x")):
         (tmp_path / "runs" / name).mkdir()
@@ -135,7 +135,7 @@ def test_what_cannot_be_read_is_listed_with_the_reason(
     assert troubles.keys() == {"damaged", "a name <b>", "empty"}
     assert "is not a record" in troubles["damaged"]
     assert "no poll yet" in troubles["empty"]
-    assert "no address can hold" in troubles["a name <b>"]
+    assert "cannot be used in a URL" in troubles["a name <b>"]
     assert str(tmp_path) not in "".join(troubles.values())
 
 

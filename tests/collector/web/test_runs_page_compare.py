@@ -20,8 +20,8 @@ from soakwatch.runs.compare import differences, matrix, setup_of
 from soakwatch.runs.compare_figures import figures
 from soakwatch.web.access import Token
 from soakwatch.web.comparison import Comparisons, comparison
-from soakwatch.web.folder import Folder
-from soakwatch.web.serving import serve
+from soakwatch.web.run_folder import RunFolder
+from soakwatch.web.server import serve
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.rule import Event, Finding, Outcome, Window
 
@@ -91,7 +91,7 @@ def visitor(tmp_path: Path) -> Iterator[httpx.Client]:
     (tmp_path / "runs").mkdir(exist_ok=True)
     headers = {"authorization": "Bearer a token for tests"}
     with (
-        serve(WebPlan("127.0.0.1:0"), Token("a token for tests"), Folder(tmp_path / "runs")) as served,
+        serve(WebPlan("127.0.0.1:0"), Token("a token for tests"), RunFolder(tmp_path / "runs")) as served,
         httpx.Client(base_url=served.url, headers=headers, trust_env=False, timeout=60) as client,
     ):
         yield client
@@ -234,11 +234,11 @@ def test_what_cannot_be_compared_is_told_in_one_sentence(made: Made, visitor: ht
     (tmp_path / "runs" / "damaged" / "record.sqlite").write_bytes(b"no record")
     every = "&".join(f"run=r{number}" for number in range(7))
     for query, status, sentence in (
-        ("run=r0", 400, "2 to 6 runs can be compared, and 1 were named"),
-        ("run=r0&run=r0", 400, "and 1 were named"),
-        (every, 400, "and 7 were named"),
-        ("run=r0&run=%3Cb%3E", 400, "&lt;b&gt; is no run here"),
-        ("run=r0&run=../x", 400, "is no run here"),
+        ("run=r0", 400, "2 to 6 runs can be compared, but 1 were selected"),
+        ("run=r0&run=r0", 400, "but 1 were selected"),
+        (every, 400, "but 7 were selected"),
+        ("run=r0&run=%3Cb%3E", 400, "No run &lt;b&gt; in this folder"),
+        ("run=r0&run=../x", 400, "No run ../x in this folder"),
         ("run=r0&run=damaged", 409, "is not a record"),
     ):
         answer = visitor.get(f"/compare?{query}")
@@ -255,8 +255,8 @@ def test_runs_that_have_nothing_in_common_are_shown(made: Made, visitor: httpx.C
         source = record.source("tg", "command", "tg/command", SECOND, required=False)
         record.put([Poll(source.id, T0, T0, 1, PollOutcome.FAILED, "no", Answer((), (), ()))])
     page = visitor.get("/compare?run=one&run=other").text
-    assert "Every rule said the same" in page
-    assert "No series that is usually looked at" in page
+    assert "Every rule has the same outcome" in page
+    assert "No key series" in page
 
 
 def test_a_comparison_is_made_again_only_when_a_record_changed(made: Made) -> None:

@@ -18,11 +18,10 @@ from soakwatch.plan.web import WebPlan
 from soakwatch.record import Artifact, Record
 from soakwatch.record.writer_lock import release_lock, take_lock
 from soakwatch.runs.delete import delete
-from soakwatch.web.access import Token
-from soakwatch.web.folder import Folder
-from soakwatch.web.passes import derived
-from soakwatch.web.run_rows import LOSS
-from soakwatch.web.serving import serve
+from soakwatch.web.access import Token, derived
+from soakwatch.web.json_runs import LOSS
+from soakwatch.web.run_folder import RunFolder
+from soakwatch.web.server import serve
 from soakwatch_rules.rule import Event, Finding, Outcome, Window
 
 Recorded = Callable[..., Path]
@@ -33,7 +32,7 @@ TOKEN = Token("a token for tests")
 def server(tmp_path: Path) -> Iterator[str]:
     """Where all runs of the folder are served."""
     (tmp_path / "runs").mkdir(exist_ok=True)
-    with serve(WebPlan("127.0.0.1:0"), TOKEN, Folder(tmp_path / "runs")) as served:
+    with serve(WebPlan("127.0.0.1:0"), TOKEN, RunFolder(tmp_path / "runs")) as served:
         yield served.url
 
 
@@ -71,7 +70,7 @@ def test_what_is_lost_is_told_first(recorded: Recorded, actor: httpx.Client) -> 
     assert (loss["samples"], loss["findings"], loss["refusal"]) == (601, 1, "")
     assert (loss["others"], loss["lends_to"]) == (["notes <b>.txt"], ["later"])
     assert loss["lost"][:3] == ["601 samples of 10 min", "1 finding, 1 of them failed", "1 event"]
-    assert loss["lost"][3] == "1 file kept with the run (captures, logs)"
+    assert loss["lost"][3] == "1 file stored with the run (captures, logs)"
     assert loss["bytes"] == sum(file.stat().st_size for file in folder.iterdir())
 
 

@@ -173,10 +173,10 @@ def test_csv_has_a_row_for_each_value_and_none_for_gaps(client: httpx.Client, mo
 @pytest.mark.parametrize(
     ("body", "status", "sentence"),
     [
-        ({}, 400, "series is a list"),
-        ({"series": []}, 400, "series is a list"),
+        ({}, 400, "series must be a list"),
+        ({"series": []}, 400, "series must be a list"),
         ({"series": [UPTIME] * 201}, 400, "1 to 200"),
-        ({"series": "system.uptime"}, 400, "series is a list"),
+        ({"series": "system.uptime"}, 400, "series must be a list"),
         ({"series": [["dut", "system.uptime"]]}, 400, "three texts"),
         ({"series": [["dut", "system.uptime", None]]}, 400, "three texts"),
         ({"series": [["dut", "system.uptime", "core=7"]]}, 404, "no series"),
@@ -185,11 +185,11 @@ def test_csv_has_a_row_for_each_value_and_none_for_gaps(client: httpx.Client, mo
         ({"series": [UPTIME], "points": 20001}, 400, "from 100 to 20000"),
         ({"series": [UPTIME], "points": True}, 400, "from 100 to 20000"),
         ({"series": [UPTIME], "points": 1e3}, 400, "from 100 to 20000"),
-        ({"series": [UPTIME], "begin": -1}, 400, "begin is a time"),
-        ({"series": [UPTIME], "end": 1e300}, 400, "end is a time"),
-        ({"series": [UPTIME], "end": "2001"}, 400, "end is a time"),
-        ({"series": [UPTIME], "begin": 5, "end": 5}, 400, "not before"),
-        ({"series": [UPTIME], "start": 5}, 400, "'start' is not known"),
+        ({"series": [UPTIME], "begin": -1}, 400, "begin must be a time"),
+        ({"series": [UPTIME], "end": 1e300}, 400, "end must be a time"),
+        ({"series": [UPTIME], "end": "2001"}, 400, "end must be a time"),
+        ({"series": [UPTIME], "begin": 5, "end": 5}, 400, "must be before"),
+        ({"series": [UPTIME], "start": 5}, 400, "'start' is not a known key"),
     ],
 )
 def test_what_makes_no_sense_is_told(client: httpx.Client, body: object, status: int, sentence: str) -> None:
@@ -210,13 +210,13 @@ def test_numbers_that_are_none_are_refused(client: httpx.Client) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ({}, "0 series fit"),
-        ({"metric": "nothing"}, "0 series fit"),
-        ({"series": "dut"}, "series is JSON"),
-        ({"series": "[" * 5000}, "series is JSON"),
+        ({}, "0 series match"),
+        ({"metric": "nothing"}, "0 series match"),
+        ({"series": "dut"}, "series must be JSON"),
+        ({"series": "[" * 5000}, "series must be JSON"),
         ({"target": "dut", "begin": "yesterday"}, "begin"),
-        ({"target": "dut", "begin": "9" * 19}, "begin is a whole number"),
-        ({"target": "dut", "points": "many"}, "points is a whole number"),
+        ({"target": "dut", "begin": "9" * 19}, "begin must be an integer"),
+        ({"target": "dut", "points": "many"}, "points must be an integer"),
     ],
 )
 def test_words_that_make_no_sense_are_told(client: httpx.Client, words: dict[str, str], sentence: str) -> None:

@@ -19,8 +19,8 @@ from soakwatch.plan.web import WebPlan, address
 from soakwatch.runs.catalog import TOKEN_FILE
 from soakwatch.sources.pollers.agent.certificate import write_certificate
 from soakwatch.testing.served import ServedRun, serve_run
-from soakwatch.web import app, serving
-from soakwatch.web.access import Token, bound, token_for
+from soakwatch.web import app, server
+from soakwatch.web.access import Token, open_listener, token_for
 
 TOKEN = "a-token-that-is-long-enough"
 
@@ -57,14 +57,14 @@ def test_addresses(plan: WebPlan, where: tuple[str, int]) -> None:
 def test_an_address_that_cannot_be_or_must_not_be(plan: WebPlan, sentence: str) -> None:
     """Beyond loopback nothing is served without TLS, whatever the token."""
     with pytest.raises(PlanError, match=sentence):
-        bound(plan)
+        open_listener(plan)
 
 
 def test_a_taken_port_is_told_unless_nobody_asked_for_it(run: Path) -> None:
     """The usual port gives way to a free one; a port that was named does not."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        with pytest.raises(SoakwatchError, match=f"nothing can be served on 127.0.0.1:{port}: address already in use"):
+        with pytest.raises(SoakwatchError, match=f"cannot listen on 127.0.0.1:{port}: address already in use"):
             serve_run(WebPlan(f"127.0.0.1:{port}"), run, time.time_ns)
     assert not (run / TOKEN_FILE).exists()
     with serve_run(WebPlan(), run, time.time_ns) as first, serve_run(WebPlan(), run, time.time_ns) as second:
@@ -186,7 +186,7 @@ def test_those_who_say_nothing_lock_nobody_out(served: ServedRun, client: httpx.
                 b"Content-Length: 9\r\n"
                 b"Authorization: Bearer %b\r\n\r\n{"
             ),
-            b'{"error":"the body did not come within 0.2 s"}',
+            b'{"error":"the body did not arrive within 0.2 s"}',
         ),
     ],
     ids=["nothing", "half a head", "half of a second head", "half a body"],
@@ -195,7 +195,7 @@ def test_who_does_not_go_on_is_hung_up_on(
     run: Path, monkeypatch: pytest.MonkeyPatch, said: bytes, answer: bytes
 ) -> None:
     """Whatever was begun and is not ended: the connection is closed, and something was answered if it could be."""
-    monkeypatch.setattr(serving, "_LOOK_S", 0.3)
+    monkeypatch.setattr(server, "_CHECK_EVERY_S", 0.3)
     monkeypatch.setattr(app, "_BODY_S", 0.2)
     with serve_run(WebPlan("127.0.0.1:0"), run, time.time_ns) as served:
         assert served.token_file is not None

@@ -106,7 +106,7 @@ def _connect(plan: Plan, runs: Path) -> int:
     import tempfile
 
     from soakwatch.cli.tables import show_source_check
-    from soakwatch.core.prefix import prefixed
+    from soakwatch.core.text import prefixed
     from soakwatch.core.units import show_bytes, show_seconds
     from soakwatch.engine.plan_check import absent_processes, disk_bytes, free_bytes, look_everywhere
     from soakwatch.engine.sensitivity import sensitivity

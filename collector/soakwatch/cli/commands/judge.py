@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from soakwatch.cli.options import runs_option
-from soakwatch.importing.command_line import is_table, options_of, table_options, table_told
+from soakwatch.importing.command_line import given_options, is_table, options_of, table_options
 from soakwatch.sinks.addresses import HELP, is_database
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _opened(run: str, runs_folder: Path, names: tuple[str, ...], given: Mapping[
             yield view
         return
     if not is_table(run):
-        options = table_told(given)
+        options = given_options(given)
         if options:
             raise click.UsageError(f"{', '.join(options)}: only valid for tables, but {run} is a run")
         with RecordView.open(find_run(run, runs_folder)) as view:
@@ -122,7 +122,7 @@ def _opened(run: str, runs_folder: Path, names: tuple[str, ...], given: Mapping[
 
     from soakwatch.core.tables import harmless
     from soakwatch.importing.files import import_files, stem_of
-    from soakwatch.importing.judged import growth_of, told_of_rules
+    from soakwatch.importing.judged import growth_of, notes_on_rules
 
     table_given = options_of(given, growth_of(names))
     with tempfile.TemporaryDirectory(prefix="soakwatch-judge-") as folder:
@@ -130,7 +130,7 @@ def _opened(run: str, runs_folder: Path, names: tuple[str, ...], given: Mapping[
             imported = import_files(
                 [run], Path(folder) / "run", stem_of(run), table_given, ["soakwatch", "judge", run], shown.update
             )
-        for note in (*imported.notes, *told_of_rules(run, imported.series, names)):
+        for note in (*imported.notes, *notes_on_rules(run, imported.series, names)):
             click.echo(f"note: {harmless(note.removeprefix(f'{run}: '))}", err=True)
         with RecordView.open(Path(folder) / "run") as view:
             yield view

@@ -1,4 +1,4 @@
-"""Lists the loads (what traffic generators report of themselves), or shows one with its keys."""
+"""List the loads (sources that read traffic generators), or show one with its keys."""
 
 from __future__ import annotations
 

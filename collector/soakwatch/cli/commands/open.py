@@ -32,8 +32,7 @@ def command(run: str, runs_folder: Path, *, view_only: bool, printed: bool) -> N
 
     from soakwatch.core.errors import SoakwatchError
     from soakwatch.runs.catalog import ADDRESS_FILE, find_run
-    from soakwatch.web.access import served_at
-    from soakwatch.web.passes import derived, one_time_code
+    from soakwatch.web.access import derived, one_time_code, served_at
 
     folder = Path(run) if (Path(run) / ADDRESS_FILE).is_file() else find_run(run, runs_folder)
     folder = folder if folder.is_dir() else folder.parent

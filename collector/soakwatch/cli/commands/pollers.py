@@ -1,4 +1,4 @@
-"""Lists the pollers (sources of samples on targets), or shows one with its keys."""
+"""List the pollers (sources of samples on targets), or show one with its keys."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def command(address: str, interval: str, processes: tuple[str, ...], series: boo
     from pathlib import Path
 
     from soakwatch.cli.tables import show_source_check
-    from soakwatch.core.prefix import prefixed
+    from soakwatch.core.text import prefixed
     from soakwatch.engine.plan_check import absent_processes, look_everywhere
     from soakwatch.plan import quick_plan
 

@@ -38,11 +38,10 @@ def command(folder: Path, listen: str, token: str | None, cert: str | None, key:
     from soakwatch.core.errors import SoakwatchError
     from soakwatch.core.secrets import reference
     from soakwatch.plan.web import PORT, WebPlan, address
-    from soakwatch.web.access import token_for, write_address
-    from soakwatch.web.folder import Folder
-    from soakwatch.web.passes import one_time_code
-    from soakwatch.web.place import remove_address
-    from soakwatch.web.serving import serve
+    from soakwatch.web.access import one_time_code, token_for, write_address
+    from soakwatch.web.listener import remove_address
+    from soakwatch.web.run_folder import RunFolder
+    from soakwatch.web.server import serve
 
     if not folder.is_dir():
         raise SoakwatchError(f"{folder} is not a folder: name a folder of runs, or start a run first")
@@ -57,7 +56,7 @@ def command(folder: Path, listen: str, token: str | None, cert: str | None, key:
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
-    with serve(plan, shown, Folder(folder)) as served:
+    with serve(plan, shown, RunFolder(folder)) as served:
         click.echo(f"serving {folder} at {served.url}" + (f" (token in {shown.file})" if shown.file else ""))
         if sys.stdout.isatty():
             code = one_time_code(shown, time.time() + _LINK_VALID_S)

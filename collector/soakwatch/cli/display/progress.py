@@ -13,7 +13,7 @@ from rich.console import Console
 
 from soakwatch.cli.display.live_region import Frame, drawable, framed
 from soakwatch.cli.display.panel import RunPicture
-from soakwatch.core.subjects import subject_words
+from soakwatch.core.plain_names import plain_name
 from soakwatch.core.tables import harmless
 from soakwatch.core.terminal import encodable
 from soakwatch.judge.rates import Rate
@@ -101,9 +101,7 @@ class Lines:
             self._print(f"{_clock(status)} {rate.words}")
         for key, rate in self._growing.items():
             if key not in now and status.standing == "running":
-                self._print(
-                    f"{_clock(status)} {rate.target}: {subject_words(rate.metric, rate.object)} no longer grows"
-                )
+                self._print(f"{_clock(status)} {rate.target}: {plain_name(rate.metric, rate.object)} no longer grows")
         self._growing = now
 
     def _print_silences(self, status: Status) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 
-from soakwatch.core.leaves import leaves, tree_of
+from soakwatch.core.flatten import flatten, parse_json
 from soakwatch.record.meta import EARLIER, SETUP, setup_of
 from soakwatch.record.source import ReportSource
 from soakwatch.report.blocks import CONSOLE, HTML, Block, Column, Preformatted, Table, Text
@@ -101,7 +101,7 @@ def _facts(setup: Mapping[str, object]) -> dict[str, str]:
     """Every single fact by the path to it."""
     facts: dict[str, str] = {}
     for key in ("versions", "fingerprint"):
-        facts |= leaves(tree_of(str(setup[key])), key if key == "versions" else "")
+        facts |= flatten(parse_json(str(setup[key])), key if key == "versions" else "")
     identities = setup["identities"]
     if isinstance(identities, dict):
         facts |= {f"{name}": str(value) for name, value in identities.items()}

@@ -1,10 +1,10 @@
 """Any CSV that grows: exports of Ixia, Spirent and others, with a mapping of columns.
 
 Columns are named by their headers (or by numbers from 1 on) and become metrics of the catalogue; units in headers,
-decimal commas, quotes, BOM and UTF-16 are understood, and a file may be cut, moved away, begun anew, or appear later.
+decimal commas, quotes, BOM and UTF-16 are understood, and a file may be truncated, rotated, rewritten, or appear later.
 Times are those of the lines (``time: column``): with their own zone, or in that of ``tz``; seconds from the start of
-a test are counted from when its first line was seen. A newest line that is farther than ``bound`` from now is of a
-generator whose clock is wrong, and fails the source; ``time: arrival`` takes the time at which a line was seen.
+a test count from when its first line was seen. If the newest line is farther than ``bound`` from now, the generator's
+clock is wrong and the source fails; ``time: arrival`` takes the time at which a line was seen.
 Without ``columns``, headers are read as ``soakwatch judge FILE.csv`` reads them. Only whole lines are read.
 Example: ``csv: {file: /exports/ports.csv, tz: Europe/Berlin, interval: 5s, columns: {"Frames Tx.": {metric:
 load.port.tx.packets, labels: {port: "{Stat Name}"}}, "Tx. Rate (Kbps)": {metric: load.tx.bit.rate, total: true}}}``.
@@ -21,8 +21,8 @@ from pydantic import BeforeValidator, Field, model_validator
 from soakwatch.sources.abc import Poller, SourceContext
 from soakwatch.sources.result_files.columns import ColumnMap
 from soakwatch.sources.result_files.following import TimedFileConfig, begin_of, follow
-from soakwatch.sources.result_files.table import TableReader, TableTold, in_plan_words
-from soakwatch.sources.result_files.times import TimesTold
+from soakwatch.sources.result_files.table import TableFormat, TableReader, in_plan_words
+from soakwatch.sources.result_files.times import TimeFormat
 from soakwatch.sources.result_files.zone import ZoneName
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.options import Options, checked
@@ -39,7 +39,7 @@ class Config(TimedFileConfig):
 
     columns: Annotated[
         dict[str, Annotated[ColumnMap, BeforeValidator(_whole, json_schema_input_type=str | ColumnMap)]],
-        Field(default_factory=dict, description="what columns are: a metric, or metric, labels, unit, total"),
+        Field(default_factory=dict, description="meaning of columns: a metric, or metric, labels, unit, total"),
     ]
     where: Annotated[
         dict[str, str], Field(default_factory=dict, description="lines that count: columns and regular expressions")
@@ -48,9 +48,11 @@ class Config(TimedFileConfig):
     time_format: Annotated[
         str | None, Field(default=None, description="s, ms, us, ns, elapsed, iso, or a strptime format")
     ]
-    tz: Annotated[ZoneName | None, Field(default=None, description="zone of times that tell none: Europe/Berlin")]
-    delimiter: Annotated[str | None, Field(default=None, description="sign between cells, where it is not told right")]
-    decimal: Annotated[str | None, Field(default=None, description="decimal sign, where it is not told right")]
+    tz: Annotated[
+        ZoneName | None, Field(default=None, description="time zone of times without one, such as Europe/Berlin")
+    ]
+    delimiter: Annotated[str | None, Field(default=None, description="separator of cells, where it is not detected")]
+    decimal: Annotated[str | None, Field(default=None, description="decimal sign, where it is not detected")]
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -68,15 +70,15 @@ class Config(TimedFileConfig):
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
     """Follow the file."""
-    told = TableTold(
+    table = TableFormat(
         str(config.file),
         site.target,
         config.columns,
         config.where,
         config.time_column,
-        TimesTold(config.time_format, config.tz),
+        TimeFormat(config.time_format, config.tz),
         config.delimiter,
         config.decimal,
     )
-    reader = TableReader(told, begin_of(site), arrival=config.time == "arrival")
+    reader = TableReader(table, begin_of(site), arrival=config.time == "arrival")
     return await follow(config, site, stack, reader, load=site.role == _GENERATOR, restarts=False)

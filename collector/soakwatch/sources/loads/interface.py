@@ -1,10 +1,10 @@
 """Interfaces of the generator's host as the load: what they sent and received, on this machine or over SSH.
 
-For a generator that tells nothing of itself. Counters are the kernel's (``/proc/net/dev``): packets and bytes with
-their Ethernet headers, of everything that goes over the port, not of the generator alone. Each port's are raw
-(``load.port.*``); those of the whole (``load.tx.packets`` ...) are sums that go on where a port's begin anew or the
-port is gone, so that one port's restart is no fall of the sum. A 32-bit kernel's counters wrap: a port's series knows
-that from its values; the sum takes it for a restart (event ``generator.restart``) and loses up to 2**32 there.
+For a generator without figures of its own. Counters are the kernel's (``/proc/net/dev``): packets and bytes with
+their Ethernet headers, of everything on the port, not of the generator alone. Each port's are raw
+(``load.port.*``); those of the whole (``load.tx.packets`` ...) are sums that continue where a port's counters restart
+or the port disappears, so that one port's restart does not lower the sum. A 32-bit kernel's counters wrap: a port's
+series shows that; the sum takes it for a restart (event ``generator.restart``) and loses up to 2**32 there.
 
 What ``load.queue_full`` (transmit drops and FIFO errors) does not count: drops of a queueing discipline, which the
 kernel keeps apart (``tc -s qdisc``), and what a generator that bypasses the kernel (DPDK) does.
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from soakwatch.sources.transport.ssh.connection import SshLine
     from soakwatch.sources.transport.ssh.shell import Shell
 
-_MOST_PORTS = 512
+_MAX_PORTS = 512
 _COLUMNS = 16
-_MOST_COUNT = 1 << 64
+_MAX_COUNT = 1 << 64
 _COUNT = re.compile(r"[0-9]{1,20}")
 _UP = {"up": 1, "down": 0, "lowerlayerdown": 0, "notpresent": 0, "dormant": 0, "testing": 0}
 _STATES = 'for f in /sys/class/net/*/operstate; do read -r s < "$f" && echo "$f $s"; done 2>/dev/null'
@@ -55,7 +55,7 @@ class Config(SourceConfig):
     ]
     sends_above: Annotated[
         float | None,
-        Field(default=None, ge=0, description="packets per second from which on it counts as sending (load.sending)"),
+        Field(default=None, ge=0, description="packet rate above which it counts as sending (load.sending), 1/s"),
     ]
 
 
@@ -73,7 +73,7 @@ class Counters:
     up: bool | None = None
 
 
-Look = Mapping[str, Counters]
+Interfaces = Mapping[str, Counters]
 
 _SUMS = (
     ("load.tx.packets", "tx_packets"),
@@ -86,13 +86,13 @@ _PORTS = tuple((f"load.port.{metric.removeprefix('load.')}", name) for metric, n
 
 
 def parse(dev: str, states: Mapping[str, str]) -> dict[str, Counters]:
-    """The interfaces of a ``/proc/net/dev``; a line that is none is left out.
+    """The interfaces of a ``/proc/net/dev``; other lines are left out.
 
     >>> line = " eth0: 900 9 0 0 0 0 0 0 1800 18 1 2 3 0 0 0"
     >>> parse(line, {"eth0": "up"})["eth0"].queue_full
     5
     """
-    found: dict[str, Counters] = {}
+    interfaces: dict[str, Counters] = {}
     for line in dev.splitlines():
         name, colon, rest = line.rpartition(":")
         words = rest.split()
@@ -102,17 +102,17 @@ def parse(dev: str, states: Mapping[str, str]) -> dict[str, Counters]:
         tx_bytes, tx_packets, tx_errors, dropped, fifo = map(int, words[8:13])
         state = _UP.get(states.get(name.strip(), ""))
         up = None if state is None else bool(state)
-        found[name.strip()] = Counters(
+        interfaces[name.strip()] = Counters(
             rx_bytes, rx_packets, rx_errors, tx_bytes, tx_packets, tx_errors, dropped + fifo, up
         )
-    return found
+    return interfaces
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
-    """Looks once, over SSH or here. Raises SourceError where no interface has such a name, and for a login."""
+    """Reads once, over SSH or here. Raises SourceError where no interface has such a name, and for a refused login."""
     if config.ssh is None:
-        return await _begun(config, _Here())
-    # asyncssh is megabytes that a look at this machine does not need
+        return await _checked(config, _LocalHost())
+    # asyncssh is megabytes that reading this machine does not need
     from soakwatch.sources.transport.ssh.connection import SshLine
     from soakwatch.sources.transport.ssh.shell import Shell
 
@@ -121,14 +121,14 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> P
     await line.connection()
     shell = Shell(line)
     stack.callback(shell.close)
-    return await _begun(config, _Far(line, shell, timeout_s))
+    return await _checked(config, _RemoteHost(line, shell, timeout_s))
 
 
-async def _begun(config: Config, host: Host) -> Poller:
+async def _checked(config: Config, host: Host) -> Poller:
     ports = Ports(config, host)
-    if not ports.chosen(await host.look()):
+    if not ports.chosen(await host.read()):
         raise SourceError(
-            f"{host.name} has no interface {' or '.join(config.ports)}: say which ones it sends on (ports)"
+            f"{host.name} has no interface {' or '.join(config.ports)}: name its sending interfaces in ports"
         )
     return ports
 
@@ -138,32 +138,32 @@ class Host(Protocol):
 
     @property
     def name(self) -> str:
-        """For sentences."""
+        """How errors name it."""
         ...
 
-    async def look(self) -> Look:
+    async def read(self) -> Interfaces:
         """All its interfaces. Raises SourceError."""
         ...
 
     def facts(self) -> Facts:
-        """What is known of it."""
+        """Its identity."""
         ...
 
 
-class _Here:
+class _LocalHost:
     """This machine; psutil where there is no /proc."""
 
     name = "this machine"
 
-    async def look(self) -> Look:
-        return await asyncio.to_thread(_read)
+    async def read(self) -> Interfaces:
+        return await asyncio.to_thread(_read_local)
 
     def facts(self) -> Facts:
         return Facts({"host": platform.node() or "this machine"})
 
 
-class _Far:
-    """A machine over SSH: one kept shell, one script a look."""
+class _RemoteHost:
+    """A machine over SSH: one kept shell, one script a poll."""
 
     def __init__(self, line: SshLine, shell: Shell, timeout_s: float) -> None:
         self._line, self._shell, self._timeout_s = line, shell, timeout_s
@@ -172,54 +172,54 @@ class _Far:
     def name(self) -> str:
         return self._line.name
 
-    async def look(self) -> Look:
+    async def read(self) -> Interfaces:
         from soakwatch.sources.transport.ssh.shell import part
 
         script = part("dev", "cat /proc/net/dev") + "\n" + part("states", _STATES)
         parts = (await self._shell.run(script, self._timeout_s)).parts
-        told = {name: part.decode("utf-8", "replace") for name, part in parts.items()}
-        found = parse(told.get("dev", ""), _states(told.get("states", "")))
-        if not found:
-            raise SourceError(f"{self.name} shows no /proc/net/dev: only Linux has it, and this account must read it")
-        return found
+        outputs = {name: part.decode("utf-8", "replace") for name, part in parts.items()}
+        interfaces = parse(outputs.get("dev", ""), _states(outputs.get("states", "")))
+        if not interfaces:
+            raise SourceError(f"{self.name} has no readable /proc/net/dev: use Linux, and an account that may read it")
+        return interfaces
 
     def facts(self) -> Facts:
         return Facts({"host": self._line.name, **self._line.identity()}, (), self._line.notes())
 
 
 class Ports:
-    """The chosen interfaces, and their sums since the first look."""
+    """The chosen interfaces, and their sums since the first poll."""
 
     def __init__(self, config: Config, host: Host) -> None:
         self._config, self._host = config, host
         self._last: dict[str, Counters] = {}
         self._gone: set[str] = set()
         self._carried = dict.fromkeys((name for _, name in _SUMS), 0)
-        self._sent: tuple[int, int] | None = None  # steady time and packets of the look before
+        self._sent: tuple[int, int] | None = None  # steady time and packets of the previous poll
 
     def facts(self) -> Facts:
-        """The host."""
+        """The host and the chosen interfaces."""
         known = self._host.facts()
         ports = {"ports": ", ".join(sorted(self._last))} if self._last else {}
         return Facts({**known.identity, **ports}, (), known.notes)
 
-    def chosen(self, look: Look) -> dict[str, Counters]:
+    def chosen(self, interfaces: Interfaces) -> dict[str, Counters]:
         """Those that the plan means, bounded."""
-        names = [name for name in sorted(look) if any(fnmatchcase(name, glob) for glob in self._config.ports)]
-        return {name: look[name] for name in names[:_MOST_PORTS]}
+        names = [name for name in sorted(interfaces) if any(fnmatchcase(name, glob) for glob in self._config.ports)]
+        return {name: interfaces[name] for name in names[:_MAX_PORTS]}
 
     async def poll(self, now_ns: int) -> Answer:
-        """One look. Raises SourceError if the host cannot be asked, or has none of the interfaces any more."""
-        found = self.chosen(await self._host.look())
-        if not found:
+        """One poll. Raises SourceError if the host cannot be read, or no longer has any of the interfaces."""
+        chosen = self.chosen(await self._host.read())
+        if not chosen:
             raise SourceError(f"{self._host.name} no longer has an interface {' or '.join(self._config.ports)}")
-        events = tuple(self._carry(found, now_ns))
+        events = tuple(self._carry(chosen, now_ns))
         samples = [
             Sample(metric, object_text(port=port), getattr(counters, name), now_ns)
-            for port, counters in found.items()
+            for port, counters in chosen.items()
             for metric, name in _PORTS
         ]
-        for port, counters in found.items():
+        for port, counters in chosen.items():
             for direction, count in (("receive", counters.rx_errors), ("transmit", counters.tx_errors)):
                 samples.append(Sample("load.port.errors", object_text(port=port, direction=direction), count, now_ns))
             if counters.up is not None:
@@ -227,18 +227,18 @@ class Ports:
         sums = {
             name: sum(getattr(each, name) for each in self._last.values()) + self._carried[name] for _, name in _SUMS
         }
-        samples += [Sample(metric, "", sums[name], now_ns) for metric, name in _SUMS if sums[name] < _MOST_COUNT]
+        samples += [Sample(metric, "", sums[name], now_ns) for metric, name in _SUMS if sums[name] < _MAX_COUNT]
         samples += self._sending(sums["tx_packets"], now_ns)
         faults = tuple(
-            Fault("load.port.tx.packets", object_text(port=port), f"{port} is gone from {self._host.name}")
+            Fault("load.port.tx.packets", object_text(port=port), f"{port} disappeared from {self._host.name}")
             for port in sorted(self._gone)
         )
         return Answer(tuple(samples), events, faults)
 
-    def _carry(self, found: Mapping[str, Counters], now_ns: int) -> Iterator[Event]:
-        """The last of a port that is gone stays in the sums; what a port had counted before it began anew as well."""
-        self._gone = self._last.keys() - found.keys()
-        for port, now in found.items():
+    def _carry(self, chosen: Mapping[str, Counters], now_ns: int) -> Iterator[Event]:
+        """Events of restarts; the sums keep the last values of a port that disappeared or whose counters restarted."""
+        self._gone = self._last.keys() - chosen.keys()
+        for port, now in chosen.items():
             before = self._last.get(port)
             if before is not None:
                 fell = [name for _, name in _SUMS if getattr(now, name) < getattr(before, name)]
@@ -260,7 +260,7 @@ class Ports:
         return [Sample("load.sending", "", int(rate > self._config.sends_above), now_ns)]
 
 
-def _read() -> Look:
+def _read_local() -> Interfaces:
     if sys.platform != "linux":
         stats = psutil.net_if_stats()
         return {
@@ -280,7 +280,7 @@ def _read() -> Look:
         dev = Path("/proc/net/dev").read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise SourceError(
-            f"/proc/net/dev cannot be read here: {(error.strerror or 'no reason given').lower()}"
+            f"cannot read /proc/net/dev on this machine: {(error.strerror or 'no reason given').lower()}"
         ) from None
     states: dict[str, str] = {}
     for file in Path("/sys/class/net").glob("*/operstate"):
@@ -290,6 +290,6 @@ def _read() -> Look:
 
 
 def _states(text: str) -> dict[str, str]:
-    """What each ``operstate`` says, from lines of its path and its word."""
+    """The state of each interface, from lines of an ``operstate`` path and its content."""
     words = [line.split() for line in text.splitlines()]
     return {pair[0].split("/")[-2]: pair[1] for pair in words if len(pair) == 2 and pair[0].count("/") >= 2}

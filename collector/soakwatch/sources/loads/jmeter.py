@@ -1,7 +1,7 @@
 """JMeter by its result file (-l FILE: JTL as CSV or XML), while it is written.
 
 Requests, failures and bytes are counted, rates and percentiles are of each tick of ``interval``, users are the
-threads of all groups. JMeter keeps some kilobytes back before it writes (``-Jjmeter.save.saveservice.autoflush=true``
+threads of all groups. JMeter buffers some kilobytes before it writes (``-Jjmeter.save.saveservice.autoflush=true``
 writes at once): with few requests ``bound`` and ``silence`` must be longer than that takes. Dates need ``tz``.
 Example: ``jmeter: {file: /tmp/soak.jtl, interval: 5s}`` beside ``jmeter -n -t soak.jmx -l /tmp/soak.jtl``.
 """
@@ -22,7 +22,9 @@ from soakwatch.sources.result_files.zone import ZoneName, zone_of
 class Config(TimedFileConfig):
     """Keys of the source ``jmeter``."""
 
-    tz: Annotated[ZoneName | None, Field(default=None, description="zone of times that tell none: Europe/Berlin")]
+    tz: Annotated[
+        ZoneName | None, Field(default=None, description="time zone of times without one, such as Europe/Berlin")
+    ]
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:

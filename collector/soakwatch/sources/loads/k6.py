@@ -1,8 +1,8 @@
 """Load of k6, by what it writes with --out json=FILE or --out csv=FILE while it runs.
 
 Requests, failures, bytes and dropped iterations (``load.queue_full``: the generator had no user free to send) are
-counted, rates and percentiles are of each tick of ``interval``, users are as k6 tells them (``vus``). The times are
-those of k6. It writes once a second, and ticks are told when a line from a second later was seen.
+counted, rates and percentiles are of each tick of ``interval``, users are as k6 reports them (``vus``). The times are
+those of k6. It writes once a second; a tick is reported when a line of a later second was seen.
 Example: ``k6: {file: /tmp/k6.json, interval: 2s}`` beside ``k6 run --out json=/tmp/k6.json script.js``.
 """
 

@@ -1,7 +1,7 @@
 """Load of locust, by the history that it writes with --csv NAME while it runs.
 
 Requests and failures are counted, rates are of the totals since the row before, percentiles those of locust (of about
-the last ten seconds), users as it tells them. The times are those of locust, to the second.
+the last ten seconds), users as it reports them. The times are those of locust, to the second.
 Example: ``locust: {file: /tmp/soak_stats_history.csv}`` beside ``locust --headless --csv /tmp/soak …``.
 """
 

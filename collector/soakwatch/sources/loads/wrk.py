@@ -1,7 +1,7 @@
-"""Load of wrk or wrk2, by the text that each prints at its end, one after the other in a file.
+"""Load of wrk or wrk2, from the text that each run prints at its end, appended to a file.
 
-wrk says nothing while it runs: each sample is of a whole run of wrk, at the time at which its text was seen. Let it
-run again and again for short times (``while :; do wrk -d 10s --latency URL; done > /tmp/wrk.txt``), or print figures
+wrk prints nothing while it runs: each sample covers a whole run of wrk, at the time when its text was seen. Repeat
+short runs (``while :; do wrk -d 10s --latency URL; done > /tmp/wrk.txt``), or print figures
 from its Lua script and read them with ``command``.
 Example: ``wrk: {file: /tmp/wrk.txt, interval: 5s}``.
 """

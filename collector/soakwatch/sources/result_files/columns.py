@@ -1,7 +1,7 @@
-"""What the columns of a growing table are: as the plan says, or else by their names, as ``soakwatch judge`` takes them.
+"""What the columns of a growing table are: by the plan, or else by their names, as ``soakwatch judge`` reads them.
 
-Live nobody can look at a whole column before its unit is told, so a column whose header names none is left out unless
-the plan maps it.
+During a run the whole column is not there to guess its unit from, so a column whose header names none is not sampled
+unless the plan maps it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ColumnMap(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     metric: Annotated[str, Field(description="metric of the catalogue")]
-    labels: Annotated[dict[str, str], Field(default_factory=dict, description="labels of our object")]
+    labels: Annotated[dict[str, str], Field(default_factory=dict, description="labels of the object")]
     unit: Annotated[str | None, Field(default=None, description="unit of its cells; default: what the header names")]
     total: Annotated[bool, Field(default=False, description="add up the lines of one time")]
 
@@ -44,11 +44,11 @@ class ColumnMap(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """A column that is read: where it stands, what it is, the factor to the metric's unit, and how its objects are
+class PlacedColumn:
+    """A column that is read: its index and meaning, the factor to the metric's unit, and how its objects are
     named (``fields`` are the labels with the columns that they need)."""
 
-    at: int
+    index: int
     name: str
     metric: str
     scale: float
@@ -58,7 +58,7 @@ class Placed:
     total: bool
 
     def object(self, cells: Sequence[str]) -> str:
-        """The object that a line is about."""
+        """The object of a line."""
         if self.fixed is not None:
             return self.fixed
         filled = {
@@ -68,8 +68,8 @@ class Placed:
         return object_text(**filled)
 
 
-def place(columns: Sequence[str], name: str, who: str) -> int:
-    """Where a column is, by its name or its number from 1 on. Raises DataError, with the nearest name."""
+def column_index(columns: Sequence[str], name: str, who: str) -> int:
+    """The index of a column, from its name or its number from 1 on. Raises DataError, with the nearest name."""
     if name in columns:
         return columns.index(name)
     if name.isdecimal() and 1 <= int(name) <= len(columns):
@@ -77,43 +77,51 @@ def place(columns: Sequence[str], name: str, who: str) -> int:
     raise DataError(f"{who}: there is no column {name!r}{hint(name, columns)}")
 
 
-def mapped(columns: Sequence[str], wanted: Mapping[str, ColumnMap], target: str) -> tuple[Placed, ...]:
+def mapped(columns: Sequence[str], wanted: Mapping[str, ColumnMap], target: str) -> tuple[PlacedColumn, ...]:
     """The columns that the plan names. Raises DataError."""
-    made = []
-    for name, meant in wanted.items():
-        at = place(columns, name, "columns")
-        entry = BY_NAME[meant.metric]
-        labels = {label: meant.labels[label] for label in entry.labels}
+    placed = []
+    for name, meaning in wanted.items():
+        index = column_index(columns, name, "columns")
+        entry = BY_NAME[meaning.metric]
+        labels = {label: meaning.labels[label] for label in entry.labels}
         fields = {
-            field: place(columns, field, f"columns: {name}")
+            field: column_index(columns, field, f"columns: {name}")
             for text in labels.values()
             for field in FIELD.findall(text)
         }
-        told = Options(meanings={columns[at]: Meaning(meant.metric, labels, meant.unit)})
-        found = naming(columns[at], target, told, {})
-        fixed = None if fields else found.object
-        made.append(Placed(at, columns[at], meant.metric, found.scale or 1.0, labels, fields, fixed, meant.total))
-    return tuple(made)
+        options = Options(meanings={columns[index]: Meaning(meaning.metric, labels, meaning.unit)})
+        named = naming(columns[index], target, options, {})
+        fixed = None if fields else named.object
+        placed.append(
+            PlacedColumn(
+                index, columns[index], meaning.metric, named.scale or 1.0, labels, fields, fixed, meaning.total
+            )
+        )
+    return tuple(placed)
 
 
-def guessed(columns: Sequence[str], left: frozenset[int], target: str) -> tuple[tuple[Placed, ...], tuple[str, ...]]:
-    """The columns that their names tell, and what is to be said of those that are left out."""
-    made: dict[tuple[str, str], Placed] = {}
+def guessed(
+    columns: Sequence[str], left: frozenset[int], target: str
+) -> tuple[tuple[PlacedColumn, ...], tuple[str, ...]]:
+    """The columns that their names identify, and notes on these and on the columns that are not sampled."""
+    placed: dict[tuple[str, str], PlacedColumn] = {}
     unknown, unsure = [], []
-    for at, column in enumerate(columns):
-        if at in left:
+    for index, column in enumerate(columns):
+        if index in left:
             continue
-        found = naming(column, target, Options(), {})
-        if found.imported:
+        named = naming(column, target, Options(), {})
+        if named.imported:
             unknown.append(column)
-        elif found.scale is None:
+        elif named.scale is None:
             unsure.append(column)
         else:
-            key = found.metric, found.object
-            made.setdefault(key, Placed(at, column, found.metric, found.scale, {}, {}, found.object, total=False))
-    notes = [f"{one.name} is {one.metric}" for one in made.values()]
+            key = named.metric, named.object
+            placed.setdefault(
+                key, PlacedColumn(index, column, named.metric, named.scale, {}, {}, named.object, total=False)
+            )
+    notes = [f"{column.name} is {column.metric}" for column in placed.values()]
     if unknown:
-        notes.append(f"not sampled, for their names tell nothing: {', '.join(unknown[:12])} (map them in columns)")
+        notes.append(f"not sampled, because their names are unknown: {', '.join(unknown[:12])} (map them in columns)")
     if unsure:
-        notes.append(f"not sampled, for no unit is told: {', '.join(unsure[:12])} (map them in columns)")
-    return tuple(made.values()), tuple(notes)
+        notes.append(f"not sampled, because their headers name no unit: {', '.join(unsure[:12])} (map them in columns)")
+    return tuple(placed.values()), tuple(notes)

@@ -1,4 +1,4 @@
-"""A result file as a source of samples: what is common to all of them, whatever stands in their lines."""
+"""A result file as a source of samples: what all kinds of them have in common."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pydantic import Field
 
 from soakwatch.core.units import Seconds, show_seconds
 from soakwatch.sources.abc import Facts, Poller, SourceConfig, SourceContext, SourceError, timing
-from soakwatch.sources.result_files.tail import LONGEST_LINE, Piece, Tail
+from soakwatch.sources.result_files.tail import MAX_LINE_BYTES, Piece, Tail
 from soakwatch_agent.sample import NOTHING, Answer, Event, Fault, Sample
 
 RESTART = "generator.restart"
 UNREAD = "load.lines.unread"
 SENDING = "load.sending"
 _SHOWN = 120
-_READING_SHARE = 0.5  # of a look's timeout; what is left of the file is for the looks after it
+_READING_SHARE = 0.5  # of a poll's timeout; the rest of the file is for the next polls
 _GRACE_S = 5.0
 
 
@@ -30,30 +30,30 @@ class FileConfig(SourceConfig):
     """Keys of every source that follows a file."""
 
     file: Annotated[Path, Field(description="the file that the tool writes", strict=False)]
-    wait: Annotated[Seconds, Field(default=60.0, ge=0, description="how long the file may be missing at first")]
+    wait: Annotated[Seconds, Field(default=60.0, ge=0, description="how long the file may be missing after the start")]
 
 
 class TimedFileConfig(FileConfig):
-    """Keys of every source that follows a file whose lines come while there is load, and tell their times."""
+    """Keys of every source that follows a file whose lines come during the load, with their times."""
 
     time: Annotated[
         Literal["column", "arrival"],
-        Field(default="column", description="time of a sample: what its line says, or when the line was seen"),
+        Field(default="column", description="time of a sample: that of its line, or when the line was seen"),
     ]
     bound: Annotated[
         Seconds,
-        Field(default=300.0, gt=0, description="a newest line whose time is farther from now is a wrong clock's"),
+        Field(default=300.0, gt=0, description="with the newest line farther from now, the clock is wrong"),
     ]
     silence: Annotated[
-        Seconds, Field(default=30.0, gt=0, description="without a new line for so long, the generator rests")
+        Seconds, Field(default=30.0, gt=0, description="time without a new line after which the generator is at rest")
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When lines are read: ``limit_ns`` is the latest time that they can tell; by ``arrival`` theirs do not count.
+    """When lines are read: ``limit_ns`` is the latest time that they may have; with ``arrival`` theirs do not count.
 
-    Lines that are ``old`` were in the file before anybody looked.
+    Lines that are ``old`` were in the file before the run.
     """
 
     now_ns: int
@@ -63,11 +63,11 @@ class Moment:
 
 
 @dataclass(slots=True)
-class Taken:
-    """What some lines brought: ``newest_ns`` is the time that the last of them tells, ``active`` if there was load.
+class ParsedLines:
+    """The content of some lines: ``newest_ns`` is the time of the last of them, ``active`` if there was load.
 
-    ``unread`` lines could not be read; ``first`` says what is wrong with the first of them. ``doubts`` are sentences on
-    lines that could, and may not mean what they were taken for.
+    ``unread`` lines could not be read; ``first`` is the reason for the first of them. ``remarks`` are sentences on
+    lines that could be read, but perhaps wrongly.
     """
 
     samples: list[Sample] = field(default_factory=list)
@@ -75,49 +75,49 @@ class Taken:
     active: bool | None = None
     unread: int = 0
     first: str = ""
-    doubts: dict[str, None] = field(default_factory=dict)
+    remarks: dict[str, None] = field(default_factory=dict)
 
-    def doubt(self, sentence: str) -> None:
-        """This has to be said, once."""
-        self.doubts[sentence] = None
+    def remark(self, sentence: str) -> None:
+        """Adds a remark, once."""
+        self.remarks[sentence] = None
 
     def cannot(self, why: str, many: int = 1) -> None:
-        """So many more lines cannot be read."""
+        """Counts lines that cannot be read."""
         self.unread += many
         self.first = self.first or why
 
-    def add(self, other: Taken) -> None:
-        """What the lines after these brought."""
+    def add(self, other: ParsedLines) -> None:
+        """Adds the content of the following lines."""
         self.samples += other.samples
         self.newest_ns = self.newest_ns if other.newest_ns is None else other.newest_ns
         self.active = self.active if other.active is None else (other.active or bool(self.active))
-        self.doubts |= other.doubts
+        self.remarks |= other.remarks
         if other.unread:
             self.cannot(other.first, other.unread)
 
 
 class Reader(Protocol):
-    """What the lines of one kind of file mean. All of it runs in a thread of its own."""
+    """Reads the lines of one kind of file. All methods run in a worker thread."""
 
     def begin(self) -> None:
-        """Another file, or the same one anew: nothing of the one before holds."""
+        """Another file, or the same one rewritten: starts from scratch."""
         ...
 
-    def take(self, lines: Sequence[str], moment: Moment) -> Taken:
-        """What these lines mean. Raises SourceError for a file that is something else."""
+    def take(self, lines: Sequence[str], moment: Moment) -> ParsedLines:
+        """The content of these lines. Raises SourceError for a file of another kind."""
         ...
 
     def ended(self, moment: Moment) -> list[Sample]:
-        """What is complete once there are no more lines for the moment."""
+        """The samples that are complete when there are no more lines for now."""
         ...
 
     def notes(self) -> tuple[str, ...]:
-        """Sentences on what was found out about the file."""
+        """Sentences on what was detected in the file."""
         ...
 
 
 def begin_of(site: SourceContext) -> int:
-    """The time before which lines are of no run; a look that is made for a trial may show old ones."""
+    """The time before which lines do not belong to the run; a trial poll may show old ones."""
     return 0 if site.trial else site.now_ns()
 
 
@@ -130,18 +130,18 @@ async def follow(
     load: bool = True,
     restarts: bool = True,
 ) -> Poller:
-    """Follow the file of ``config`` from now on; see ``Followed``. Raises SourceError for what is no such file."""
-    followed = Followed(config, site, reader, load=load, restarts=restarts)
+    """Follow the file of ``config`` from now on; see ``FollowedFile``. Raises SourceError for a wrong file."""
+    followed = FollowedFile(config, site, reader, load=load, restarts=restarts)
     stack.push_async_callback(followed.close)
     await asyncio.to_thread(followed.begin)
     return followed
 
 
-class Followed:
-    """A poller that reads what the file has become longer by.
+class FollowedFile:
+    """A poller that reads what is appended to a file.
 
-    ``load`` says that the lines tell what a generator did: whether it sends is told then, and lines that could not be
-    read are counted. ``restarts`` says that a file that begins anew is a generator that does.
+    ``load`` says that the lines are of a generator: then whether it sends is sampled, and unreadable lines are
+    counted. ``restarts`` says that a rewritten file means a restarted generator.
     """
 
     def __init__(self, config: FileConfig, site: SourceContext, reader: Reader, *, load: bool, restarts: bool) -> None:
@@ -155,18 +155,18 @@ class Followed:
         self._old = False  # lines that were there before the run are still being read
         self._seen = False
         self._unread = 0
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._lines_ns: int | None = None  # when lines came last
         self._wrong: str | None = None  # what the file is instead, until it is another
         self._refusal: str | None = None  # what is wrong with its clock
         self._offset_s: float | None = None
 
     def begin(self) -> None:
-        """Look whether the file is there already: what it holds then is from before the run."""
+        """Note whether the file exists already: its content then is from before the run."""
         self._old = self._config.file.exists()
 
     async def close(self) -> None:
-        """Give the file back, once a look that was given up has ended."""
+        """Close the file, once an abandoned poll has ended."""
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
@@ -175,64 +175,64 @@ class Followed:
             self._reading.release()
 
     async def poll(self, now_ns: int) -> Answer:
-        """What was written since the look before. Raises SourceError for a file that is not there, or not right."""
-        return await asyncio.to_thread(self._look, now_ns)
+        """What was written since the previous poll. Raises SourceError for a missing or a wrong file."""
+        return await asyncio.to_thread(self._poll_once, now_ns)
 
     def facts(self) -> Facts:
-        """Which file, and how its clock goes."""
+        """The file, the offset of its clock, and the reader's notes."""
         identity = {"file": str(self._config.file)}
         if self._offset_s is not None:
-            way = "behind" if self._offset_s < 0 else "ahead of"
-            identity["clock"] = f"newest line {abs(self._offset_s):.1f} s {way} the run when first seen"
+            side = "behind" if self._offset_s < 0 else "ahead of"
+            identity["clock"] = f"newest line {abs(self._offset_s):.1f} s {side} the run when first seen"
         notes = list(self._reader.notes())
         if not self._seen:
-            notes.append("the file is not there yet")
+            notes.append("the file does not exist yet")
         return Facts(identity, (), tuple(notes))
 
-    def _look(self, now_ns: int) -> Answer:
+    def _poll_once(self, now_ns: int) -> Answer:
         if not self._reading.acquire(blocking=False):
-            raise SourceError(f"{self._config.file} is still being read since the look before")
+            raise SourceError(f"{self._config.file} is still being read by the previous poll")
         try:
-            return self._looked(now_ns)
+            return self._read_file(now_ns)
         finally:
             self._reading.release()
 
-    def _looked(self, now_ns: int) -> Answer:
+    def _read_file(self, now_ns: int) -> Answer:
         deadline = time.monotonic() + self._budget_s
-        found, events, faults = Taken(), list[Event](), list[Fault]()
+        parsed, events, faults = ParsedLines(), list[Event](), list[Fault]()
         moment, piece = self._moment(now_ns), None
         while True:
             piece = self._tail.read()
             if piece is None:
                 break
             if piece.anew:
-                events += self._begun(now_ns)
+                events += self._restarted(now_ns)
                 moment = self._moment(now_ns)
-            self._add(found, piece, moment)
+            self._add(parsed, piece, moment)
             if not piece.more or time.monotonic() > deadline:
                 break
-        if piece is None and not found.samples:
+        if piece is None and not parsed.samples:
             return self._absent(now_ns)
         caught_up = piece is None or not piece.more
         if caught_up:
-            found.samples += self._reader.ended(moment)
-            self._hold_clock(found.newest_ns, now_ns)
+            parsed.samples += self._reader.ended(moment)
+            self._check_clock(parsed.newest_ns, now_ns)
             self._old = False
         else:
-            faults.append(Fault("", "", f"{self._config.file} grows faster than it is read: the rest comes later"))
+            faults.append(Fault("", "", f"{self._config.file} grows faster than it is read: the rest follows later"))
         if self._wrong is not None or self._refusal is not None:
             raise SourceError(self._wrong or self._refusal or "")
-        faults += self._said(found)
+        faults += self._line_faults(parsed)
         if moment.arrival:  # of several at one time the last counts
-            found.samples = list({(sample.metric, sample.object): sample for sample in found.samples}.values())
-        return Answer((*found.samples, *self._of_load(found, now_ns)), tuple(events), tuple(faults))
+            parsed.samples = list({(sample.metric, sample.object): sample for sample in parsed.samples}.values())
+        return Answer((*parsed.samples, *self._load_samples(parsed, now_ns)), tuple(events), tuple(faults))
 
     def _moment(self, now_ns: int) -> Moment:
         ahead_s = 0.0 if self._timed is None else self._timed.bound
         arrival = self._timed is None or self._timed.time == "arrival"
         return Moment(now_ns, now_ns + round(ahead_s * 1e9), arrival, self._old and not self._site.trial)
 
-    def _begun(self, now_ns: int) -> list[Event]:
+    def _restarted(self, now_ns: int) -> list[Event]:
         again, self._seen = self._seen, True
         self._reader.begin()
         self._wrong = None
@@ -241,16 +241,16 @@ class Followed:
         self._old = False
         if not self._restarts:
             return []
-        return [Event(RESTART, "", now_ns, None, {"file": str(self._config.file), "cause": "it was begun anew"})]
+        return [Event(RESTART, "", now_ns, None, {"file": str(self._config.file), "cause": "the file was rewritten"})]
 
-    def _add(self, found: Taken, piece: Piece, moment: Moment) -> None:
+    def _add(self, parsed: ParsedLines, piece: Piece, moment: Moment) -> None:
         if piece.overlong:
-            found.cannot(f"it has more than {LONGEST_LINE} characters", piece.overlong)
+            parsed.cannot(f"it has more than {MAX_LINE_BYTES} characters", piece.overlong)
         if not piece.lines:
             return
         self._lines_ns = self._lines_ns if moment.old else moment.now_ns
         try:
-            found.add(self._reader.take(piece.lines, moment))
+            parsed.add(self._reader.take(piece.lines, moment))
         except SourceError as failure:
             self._wrong = str(failure)
             raise
@@ -260,13 +260,13 @@ class Followed:
         file = self._config.file
         if self._seen:
             self._old = False
-            raise SourceError(f"{file} was removed: it is followed again once its writer has made it anew")
+            raise SourceError(f"{file} was removed: reading continues when its writer creates it again")
         if now_ns - self._begin_ns <= self._config.wait * 1e9 or self._site.trial:
             return NOTHING
-        raise SourceError(f"there is no file {file}: start the generator, or say where it writes (file:)")
+        raise SourceError(f"{file} does not exist: start the generator, or set file: to where it writes")
 
-    def _hold_clock(self, newest_ns: int | None, now_ns: int) -> None:
-        """Whether the times in the file are those of the run; without new lines it stays as it was."""
+    def _check_clock(self, newest_ns: int | None, now_ns: int) -> None:
+        """Compares the times in the file with the run's clock; without new lines the result stays."""
         if newest_ns is None or self._timed is None or self._timed.time == "arrival" or self._site.trial:
             return
         off_s = (newest_ns - now_ns) * 1e-9
@@ -275,32 +275,32 @@ class Followed:
             if not self._old and self._offset_s is None:
                 self._offset_s = off_s
             return
-        way = "after" if off_s > 0 else "before"
+        side = "after" if off_s > 0 else "before"
         self._refusal = (
-            f"{self._config.file}: its newest line is of {show_seconds(round(abs(off_s)))} {way} now: set the "
-            "generator's clock (or its zone: tz), say how late lines may come (bound), or take time: arrival"
+            f"{self._config.file}: the newest line is {show_seconds(round(abs(off_s)))} {side} now: set the "
+            "generator's clock (or its zone: tz), raise bound, or use time: arrival"
         )
 
-    def _said(self, found: Taken) -> list[Fault]:
-        """What is wrong with lines, each said once: that some cannot be read, and doubts."""
-        self._unread += found.unread
-        said = {sentence: Fault("", "", sentence) for sentence in found.doubts}
-        if found.unread:
-            text = f"a line cannot be read: {found.first[:_SHOWN]}"
-            said[UNREAD] = Fault(UNREAD if self._load else "", "", text)
-        fresh = [fault for key, fault in said.items() if key not in self._told]
-        self._told |= said.keys()
+    def _line_faults(self, parsed: ParsedLines) -> list[Fault]:
+        """Faults of unreadable lines and remarks, each reported once."""
+        self._unread += parsed.unread
+        faults = {sentence: Fault("", "", sentence) for sentence in parsed.remarks}
+        if parsed.unread:
+            text = f"a line cannot be read: {parsed.first[:_SHOWN]}"
+            faults[UNREAD] = Fault(UNREAD if self._load else "", "", text)
+        fresh = [fault for key, fault in faults.items() if key not in self._reported]
+        self._reported |= faults.keys()
         return fresh
 
-    def _of_load(self, found: Taken, now_ns: int) -> list[Sample]:
+    def _load_samples(self, parsed: ParsedLines, now_ns: int) -> list[Sample]:
         if not self._load:
             return []
         samples = [Sample(UNREAD, "", self._unread, now_ns)]
         silence_s = None if self._timed is None else self._timed.silence
         since_ns = self._begin_ns if self._lines_ns is None else self._lines_ns
         quiet = silence_s is not None and now_ns - since_ns > silence_s * 1e9
-        if any(sample.metric == SENDING for sample in found.samples):
-            return samples  # the file says so itself
-        if found.active is not None or quiet:
-            samples.append(Sample(SENDING, "", int(bool(found.active)), now_ns))
+        if any(sample.metric == SENDING for sample in parsed.samples):
+            return samples  # the file has it
+        if parsed.active is not None or quiet:
+            samples.append(Sample(SENDING, "", int(bool(parsed.active)), now_ns))
         return samples

@@ -1,8 +1,8 @@
 """What JMeter writes with ``-l FILE`` (a JTL): a row of CSV, or an element of XML, for each sample.
 
-Sources: the JMeter manual, chapter "Listeners" (fields of CSV and attributes of XML). A sample is told when it ends:
-its time is ``timeStamp + elapsed``. What a transaction controller adds up, and samples inside of samples, are left
-out, for they would count twice. CSV needs its header (``jmeter.save.saveservice.print_field_names``, on since 3.0).
+Sources: the JMeter manual, chapter "Listeners" (fields of CSV and attributes of XML). A sample is written when it ends:
+its time is ``timeStamp + elapsed``. Sums of transaction controllers, and samples inside of samples, are left
+out, because they would count twice. CSV needs its header (``jmeter.save.saveservice.print_field_names``, on since 3.0).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import datetime, tzinfo
 from html import unescape
 
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.result_files.following import Moment, Taken
+from soakwatch.sources.result_files.following import Moment, ParsedLines
 from soakwatch.sources.result_files.lines import Rows, cells_of, epoch_ns, lines_in, positive
 from soakwatch.sources.result_files.ticks import ANSWERED, FAILED, Ticks
 from soakwatch_agent.sample import Sample
@@ -39,14 +39,14 @@ _DATES = ("%Y/%m/%d %H:%M:%S.%f", "%Y/%m/%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f", "
 
 
 class JmeterReader:
-    """Samples of a JTL; ``zone`` is that of times that JMeter was told to write as dates."""
+    """Samples of a JTL; ``zone`` is that of times that JMeter writes as dates."""
 
     def __init__(self, ticks_of_ns: int, begin_ns: int, zone: tzinfo | None) -> None:
         self._width, self._begin_ns, self._zone = ticks_of_ns, begin_ns, zone
         self.begin()
 
     def begin(self) -> None:
-        """Another run of JMeter."""
+        """A new run of JMeter."""
         self._ticks = Ticks(self._width, self._begin_ns, (ANSWERED, FAILED))
         self._header: list[str] | None = None
         self._sign = ","
@@ -54,9 +54,9 @@ class JmeterReader:
         self._rows = Rows()
         self._depth = 0  # of elements inside of each other
 
-    def take(self, lines: Sequence[str], moment: Moment) -> Taken:
-        """See Reader."""
-        taken = Taken()
+    def take(self, lines: Sequence[str], moment: Moment) -> ParsedLines:
+        """See ``following.Reader``."""
+        taken = ParsedLines()
         if self._header is None and not self._xml:
             lines = self._head(lines)
         if moment.old and moment.arrival:
@@ -66,25 +66,23 @@ class JmeterReader:
             return taken
         rows, torn = self._rows.whole(lines)
         if torn:
-            taken.cannot(f"{torn[0][:80]!r} has a quote that is not closed", len(torn))
+            taken.cannot(f"{torn[0][:80]!r} has an unclosed quote", len(torn))
         for row in rows:
             cells = cells_of(row, self._sign)
             if cells == self._header:
-                continue  # JMeter went on in the same file
+                continue  # JMeter continued in the same file
             if self._header is None or len(cells) != len(self._header):
-                taken.cannot(
-                    f"{row[:80]!r} has {len(cells)} cells and the header {len(self._header or ())}", lines_in(row)
-                )
+                taken.cannot(f"{row[:80]!r} has {len(cells)} cells instead of {len(self._header or ())}", lines_in(row))
                 continue
             self._note(dict(zip(self._header, cells, strict=True)), moment, taken)
         return taken
 
     def ended(self, moment: Moment) -> list[Sample]:
-        """See Reader."""
+        """See ``following.Reader``."""
         return self._ticks.arrived(moment.now_ns) if moment.arrival else self._ticks.ended(moment.now_ns)
 
     def notes(self) -> tuple[str, ...]:
-        """See Reader."""
+        """See ``following.Reader``."""
         return self._ticks.notes()
 
     def _head(self, lines: Sequence[str]) -> Sequence[str]:
@@ -98,23 +96,26 @@ class JmeterReader:
         header = cells_of(first, sign)
         missing = [name for name in _NEEDED if name not in header]
         if missing:
-            raise SourceError(f"this is no JTL with a header: {missing[0]} is not in {first[:60]!r}")
+            raise SourceError(f"not a JTL with a header: {missing[0]} is missing in {first[:60]!r}")
         self._header, self._sign = header, sign
         return rest
 
-    def _take_xml(self, lines: Sequence[str], moment: Moment, taken: Taken) -> None:
+    def _take_xml(self, lines: Sequence[str], moment: Moment, taken: ParsedLines) -> None:
         for line in lines:
             opened = _OPENS.search(line)
             if opened is not None:
                 if self._depth == 0:
-                    found = {key: unescape(one or other) for key, one, other in _ATTRIBUTE.findall(opened[2])}
-                    self._note({_OF_XML.get(key, key): text for key, text in found.items()}, moment, taken)
+                    attributes = {
+                        key: unescape(double_quoted or single_quoted)
+                        for key, double_quoted, single_quoted in _ATTRIBUTE.findall(opened[2])
+                    }
+                    self._note({_OF_XML.get(key, key): text for key, text in attributes.items()}, moment, taken)
                 self._depth += not opened[3]
             elif "<httpSample" in line or "<sample " in line:
-                taken.cannot(f"{line[:80]!r} is cut")
+                taken.cannot(f"{line[:80]!r} is cut off")
             self._depth = max(0, self._depth - len(_CLOSES.findall(line)))
 
-    def _note(self, cells: Mapping[str, str], moment: Moment, taken: Taken) -> None:
+    def _note(self, cells: Mapping[str, str], moment: Moment, taken: ParsedLines) -> None:
         if cells.get("responseMessage", "").startswith(_TRANSACTION):
             return
         try:
@@ -125,7 +126,7 @@ class JmeterReader:
             sizes = {metric: round(positive(cells[name])) for name, metric in _BYTES.items() if cells.get(name)}
             users = positive(cells["allThreads"]) if cells.get("allThreads") else None
         except (ValueError, KeyError, OverflowError):
-            taken.cannot(f"{','.join(cells.values())[:80]!r} is no sample of JMeter")
+            taken.cannot(f"{','.join(cells.values())[:80]!r} is not a sample of JMeter")
             return
         taken.newest_ns = time_ns
         if time_ns > moment.limit_ns:
@@ -149,11 +150,11 @@ class JmeterReader:
             except ValueError:
                 continue
             if self._zone is None:
-                raise SourceError(f"the time {text} tells no zone: say it (tz: Europe/Berlin), or take time: arrival")
+                raise SourceError(f"the time {text} has no time zone: set it (tz: Europe/Berlin), or use time: arrival")
             return round(moment.replace(tzinfo=self._zone).timestamp() * 1000) * 10**6
         return epoch_ns(text)
 
 
 def _truth(text: str) -> bool:
-    """Raises ValueError for what is neither."""
+    """Whether the text is true. Raises ValueError for anything but true and false."""
     return ("false", "true").index(text.lower()) == 1

@@ -1,6 +1,6 @@
 """What k6 writes with ``--out json=FILE`` or ``--out csv=FILE``: a line for each measurement of each request.
 
-Lines of metrics that nobody wants are not parsed. Sources: the k6 documentation on both outputs, and files of
+Lines of metrics that are not sampled are not parsed. Sources: the k6 documentation on both outputs, and files of
 k6 0.57. k6 counts a failed request in ``http_reqs`` too; ``load.requests`` are those that did not fail.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.result_files.following import Moment, Taken
+from soakwatch.sources.result_files.following import Moment, ParsedLines
 from soakwatch.sources.result_files.lines import epoch_ns, positive
 from soakwatch.sources.result_files.ticks import ANSWERED, FAILED, Ticks
 from soakwatch_agent.sample import Sample
@@ -44,13 +44,13 @@ class K6Reader:
         self.begin()
 
     def begin(self) -> None:
-        """Another run of k6, which counts from nought."""
+        """A new run of k6, which counts from zero."""
         self._ticks = Ticks(self._width, self._begin_ns, (ANSWERED, _BLOCKED))
         self._table: bool | None = None
 
-    def take(self, lines: Sequence[str], moment: Moment) -> Taken:
-        """See Reader."""
-        taken = Taken()
+    def take(self, lines: Sequence[str], moment: Moment) -> ParsedLines:
+        """See ``following.Reader``."""
+        taken = ParsedLines()
         for line in lines:
             if self._table is None:
                 self._table = self._is_table(line)
@@ -61,31 +61,31 @@ class K6Reader:
                 if point is not None:
                     self._note(*point, moment, taken)
             except (ValueError, TypeError, KeyError, RecursionError):
-                taken.cannot(f"{line[:80]!r} is no line of k6")
+                taken.cannot(f"{line[:80]!r} is not a line of k6")
         return taken
 
     def ended(self, moment: Moment) -> list[Sample]:
-        """See Reader."""
+        """See ``following.Reader``."""
         return self._ticks.arrived(moment.now_ns) if moment.arrival else self._ticks.ended(moment.now_ns)
 
     def notes(self) -> tuple[str, ...]:
-        """See Reader."""
+        """See ``following.Reader``."""
         return self._ticks.notes()
 
     def _is_table(self, line: str) -> bool:
         if line.startswith(_CSV_HEAD):
             return True
         if not line.startswith("{"):
-            raise SourceError(f"this is no output of k6, which begins with {{ or {_CSV_HEAD}: {line[:40]!r}")
+            raise SourceError(f"not an output of k6, which begins with {{ or {_CSV_HEAD}: {line[:40]!r}")
         return False
 
     def _unwanted(self, line: str) -> bool:
         if self._table:
             return line.partition(",")[0] not in self._wanted and line.count(",") > 1
-        at, last = line.find(_MARK), line.rfind(_MARK)  # in old versions at the end; a tag may be called so as well
-        if at < 0:
+        first, last = line.find(_MARK), line.rfind(_MARK)  # in old versions at the end; a tag may be called so as well
+        if first < 0:
             return False
-        names = {line[place + len(_MARK) :].partition('"')[0] for place in (at, last)}
+        names = {line[index + len(_MARK) :].partition('"')[0] for index in (first, last)}
         return names.isdisjoint(self._wanted)
 
     @staticmethod
@@ -101,7 +101,7 @@ class K6Reader:
         data = read["data"]
         return read["metric"], data["time"], positive(data["value"])
 
-    def _note(self, name: str, stamp: str, value: float, moment: Moment, taken: Taken) -> None:
+    def _note(self, name: str, stamp: str, value: float, moment: Moment, taken: ParsedLines) -> None:
         time_ns = epoch_ns(stamp)
         taken.newest_ns = time_ns
         if moment.arrival:

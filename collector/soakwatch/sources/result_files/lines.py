@@ -1,4 +1,4 @@
-"""Small things that lines of result files have in common: when, how much, and texts with line ends inside of quotes."""
+"""What lines of result files have in common: times, numbers, and cells with line ends inside of quotes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SIZES = ((1e17, 1), (1e14, 10**3), (1e11, 10**6), (1e8, 10**9))  # nano- to seconds of any year since 1973
 _LATEST_NS = 2**62
-MOST_JOINED = 200
+MAX_JOINED_LINES = 200
 """Lines of one row; a quote that is never closed must not swallow the file."""
 
 
@@ -22,16 +22,16 @@ def epoch_ns(text: str) -> int:
     """
     if text.isdecimal() and len(text) < 20:
         number = int(text)
-        factor = next((factor for least, factor in _SIZES if number >= least), None)
+        factor = next((factor for lowest, factor in _SIZES if number >= lowest), None)
         if factor is None or number * factor > _LATEST_NS:
-            raise ValueError(f"{text!r} is no time")
+            raise ValueError(f"{text!r} is not a time")
         return number * factor
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
-        raise ValueError(f"the time {text!r} tells no zone")
+        raise ValueError(f"the time {text!r} has no time zone")
     time_ns = (moment - _EPOCH) // timedelta(microseconds=1) * 1000
     if not 0 <= time_ns <= _LATEST_NS:
-        raise ValueError(f"{text!r} is no time")
+        raise ValueError(f"{text!r} is not a time")
     return time_ns
 
 
@@ -42,15 +42,15 @@ def positive(text: object) -> float:
     0.5
     """
     if not isinstance(text, str | int | float):
-        raise ValueError(f"{text!r} is no number")
+        raise ValueError(f"{text!r} is not a number")
     number = float(text)
     if not math.isfinite(number) or number < 0:
-        raise ValueError(f"{text!r} is no number that can be")
+        raise ValueError(f"{text!r} is not a finite number from 0 on")
     return number
 
 
 def cells_of(row: str, sign: str = ",") -> list[str]:
-    r"""The cells of a row of CSV; none where its quotes make no sense.
+    r"""The cells of a row of CSV; none where its quotes are invalid.
 
     >>> cells_of('a,"b,c"'), cells_of('a"\n"b"')
     (['a', 'b,c'], [])
@@ -62,19 +62,19 @@ def cells_of(row: str, sign: str = ",") -> list[str]:
 
 
 def lines_in(row: str) -> int:
-    """How many lines a row took."""
+    """The number of lines of a row."""
     return row.count("\n") + 1
 
 
 class Rows:
-    """Lines of a CSV file, those joined that belong together because a line end stands inside of quotes."""
+    """Joins lines of a CSV file where a line end is inside of quotes."""
 
     def __init__(self) -> None:
         self._held: list[str] = []
         self._open = False
 
     def whole(self, lines: Sequence[str]) -> tuple[list[str], list[str]]:
-        """The rows that are complete now, and lines that no row can be made of.
+        """The rows that are complete now, and lines that do not form a row.
 
         >>> rows = Rows()
         >>> rows.whole(['a,"b', 'c",d', '"e']), rows.whole(['f"'])
@@ -82,7 +82,7 @@ class Rows:
         """
         if not self._held and not any('"' in line for line in lines):
             return [line for line in lines if line.strip()], []
-        made: list[str] = []
+        rows: list[str] = []
         torn: list[str] = []
         for line in lines:
             if not self._held and not line.strip():
@@ -90,9 +90,9 @@ class Rows:
             self._held.append(line)
             self._open ^= line.count('"') % 2 == 1
             if not self._open:
-                made.append("\n".join(self._held))
+                rows.append("\n".join(self._held))
                 self._held = []
-            elif len(self._held) >= MOST_JOINED:
+            elif len(self._held) >= MAX_JOINED_LINES:
                 torn += self._held
                 self._held, self._open = [], False
-        return made, torn
+        return rows, torn

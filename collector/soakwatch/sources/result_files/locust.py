@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.result_files.following import Moment, Taken
+from soakwatch.sources.result_files.following import Moment, ParsedLines
 from soakwatch.sources.result_files.lines import Rows, cells_of, epoch_ns, lines_in, positive
 from soakwatch.sources.result_files.ticks import ANSWERED, FAILED
 from soakwatch_agent.sample import Sample
 
 _NEEDED = ("Timestamp", "Name", "Total Request Count", "Total Failure Count")
 _ALL = "Aggregated"
-_MOST = "100%"
+_MAXIMUM = "100%"
 
 
 class LocustReader:
@@ -29,60 +29,59 @@ class LocustReader:
         self.begin()
 
     def begin(self) -> None:
-        """Another run of locust."""
+        """A new run of locust."""
         self._header: list[str] | None = None
         self._rows = Rows()
         self._before: tuple[int, int, int] | None = None  # time, requests and failures of the row before
 
-    def take(self, lines: Sequence[str], moment: Moment) -> Taken:
-        """See Reader."""
-        taken = Taken()
+    def take(self, lines: Sequence[str], moment: Moment) -> ParsedLines:
+        """See ``following.Reader``."""
+        taken = ParsedLines()
         rows, torn = self._rows.whole(lines)
         if torn:
-            taken.cannot(f"{torn[0][:80]!r} has a quote that is not closed", len(torn))
+            taken.cannot(f"{torn[0][:80]!r} has an unclosed quote", len(torn))
         for row in rows:
             cells = cells_of(row)
             if self._header is None:
                 missing = [name for name in _NEEDED if name not in cells]
                 if missing:
                     raise SourceError(
-                        f"this is no history of locust, which is NAME_stats_history.csv: {missing[0]} is not in "
-                        f"{row[:60]!r}"
+                        f"not a history of locust (NAME_stats_history.csv): {missing[0]} is missing in {row[:60]!r}"
                     )
                 self._header = cells
             elif cells == self._header:
                 self._before = None
             elif len(cells) != len(self._header):
-                taken.cannot(f"{row[:80]!r} has {len(cells)} cells and the header {len(self._header)}", lines_in(row))
+                taken.cannot(f"{row[:80]!r} has {len(cells)} cells instead of {len(self._header)}", lines_in(row))
             else:
                 self._note(dict(zip(self._header, cells, strict=True)), moment, taken)
         return taken
 
     def ended(self, moment: Moment) -> list[Sample]:  # noqa: ARG002 - each row is complete
-        """See Reader."""
+        """See ``following.Reader``."""
         return []
 
     def notes(self) -> tuple[str, ...]:
-        """See Reader."""
+        """See ``following.Reader``."""
         return ()
 
-    def _note(self, cells: Mapping[str, str], moment: Moment, taken: Taken) -> None:
+    def _note(self, cells: Mapping[str, str], moment: Moment, taken: ParsedLines) -> None:
         if cells["Name"] != _ALL:
             return
         try:
-            told_ns = epoch_ns(cells["Timestamp"])
+            row_ns = epoch_ns(cells["Timestamp"])
             failed = round(positive(cells["Total Failure Count"]))
             counts = {ANSWERED: round(positive(cells["Total Request Count"])) - failed, FAILED: failed}
             levels = self._levels(cells)
         except ValueError:
             counts = {ANSWERED: -1}
         if counts[ANSWERED] < 0:
-            taken.cannot(f"{','.join(cells.values())[:80]!r} is no row of locust")
+            taken.cannot(f"{','.join(cells.values())[:80]!r} is not a row of locust")
             return
-        taken.newest_ns = told_ns
-        before, self._before = self._before, (told_ns, counts[ANSWERED], counts[FAILED])
+        taken.newest_ns = row_ns
+        before, self._before = self._before, (row_ns, counts[ANSWERED], counts[FAILED])
         rates = _rates(before, self._before)
-        time_ns = moment.now_ns if moment.arrival else told_ns
+        time_ns = moment.now_ns if moment.arrival else row_ns
         if time_ns > moment.limit_ns:
             taken.cannot(f"its time {cells['Timestamp']} is ahead of now")
         elif time_ns >= self._begin_ns and not (moment.old and moment.arrival):
@@ -100,10 +99,10 @@ class LocustReader:
         levels: dict[tuple[str, str], float] = {}
         if cells.get("User Count"):
             levels["load.users", ""] = positive(cells["User Count"])
-        if cells.get(_MOST, "N/A") not in {"N/A", "0"}:
+        if cells.get(_MAXIMUM, "N/A") not in {"N/A", "0"}:
             for name, text in cells.items():
                 if name.endswith("%") and text != "N/A":
-                    quantile = "max" if name == _MOST else f"p{name.removesuffix('%')}"
+                    quantile = "max" if name == _MAXIMUM else f"p{name.removesuffix('%')}"
                     levels["load.latency", f"quantile={quantile}"] = positive(text) * 1e-3
         return levels
 

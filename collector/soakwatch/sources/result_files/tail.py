@@ -1,6 +1,6 @@
-"""A text file that something else writes, followed line by line: it appears, grows, is cut, moved away, made anew.
+"""A text file that something else writes, followed line by line: it appears, grows, is truncated, rotated, recreated.
 
-Only whole lines are given out. A last line without its end is kept back, for its writer may be in the middle of it;
+Only whole lines are given out. A last line without its end is held back, because its writer may be in the middle of it;
 it counts as whole once the file was moved away and another took its name.
 """
 
@@ -15,23 +15,23 @@ from pathlib import Path
 from soakwatch.sources.abc import SourceError
 
 CHUNK_BYTES = 1 << 20
-LONGEST_LINE = 1 << 18
+MAX_LINE_BYTES = 1 << 18
 """Characters of a line; a file without line ends must not fill the memory."""
-_KNOWN_BYTES = 1024  # of a file's begin, by which one that was written anew in place is told from one that grew
+_HEAD_BYTES = 1024  # of a file's begin, by which a rewritten file is distinguished from one that grew
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_NO_TEXT = ((b"\x1f\x8b", "is compressed"), (b"PK\x03\x04", "is a zip or a spreadsheet"))
+_NOT_TEXT = ((b"\x1f\x8b", "is compressed"), (b"PK\x03\x04", "is a zip or a spreadsheet"))
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What one read brought.
+    """The result of one read.
 
-    ``lines`` without their ends; ``anew`` if they are the first of a file that was not known before; ``more`` if there
-    is something left to read now; ``overlong`` lines were left out.
+    ``lines`` without their ends; ``anew`` if they are the first of a new file; ``more`` if there
+    is more to read now; ``overlong`` lines were dropped.
     """
 
     lines: tuple[str, ...]
@@ -50,13 +50,13 @@ class Tail:
         self._forget()
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
 
     def _forget(self) -> None:
-        self._at = 0
+        self._offset = 0
         self._begin = b""
         self._decoder: codecs.IncrementalDecoder | None = None
         self._part = ""
@@ -66,22 +66,22 @@ class Tail:
     def read(self) -> Piece | None:
         """The next lines, at most ``CHUNK_BYTES`` of them; None where there is no such file (now) and nothing to read.
 
-        Raises SourceError for what cannot be read, or is no text.
+        Raises SourceError for a file that cannot be read, or is not text.
         """
         if self._file is None and not self._open():
             return None
         assert self._file is not None
         if self._written_anew():
             self._forget()
-        data = self._pread(CHUNK_BYTES, self._at)
+        data = self._pread(CHUNK_BYTES, self._offset)
         if data:
             return self._take(data)
         where = self._where()
         if where == _identity(os.fstat(self._file)):
             return Piece((), self._take_anew())
         if where is None:
-            return None  # still open here: its writer may go on until it makes another
-        self.close()  # moved away, and read to its end
+            return None  # still open here: its writer may continue until it creates another
+        self.close()  # rotated, and read to its end
         last, anew = self._part, self._take_anew()
         self._forget()
         return Piece((last,), anew, more=True) if last else self.read()
@@ -89,7 +89,7 @@ class Tail:
     def _open(self) -> bool:
         try:
             if not stat.S_ISREG(self.path.stat().st_mode):
-                raise SourceError(f"{self.path} is no file that can be followed: name one that a tool writes")
+                raise SourceError(f"{self.path} is not a regular file: name one that a tool writes")
             self._file = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
             return False
@@ -99,33 +99,33 @@ class Tail:
         return True
 
     def _where(self) -> tuple[int, int] | None:
-        """Which file has the name now."""
+        """The identity of the file that has the name now, None without one."""
         try:
             return _identity(self.path.stat())
         except OSError:
             return None
 
-    def _pread(self, many: int, at: int) -> bytes:
+    def _pread(self, count: int, offset: int) -> bytes:
         assert self._file is not None
         try:
-            return os.pread(self._file, many, at)
+            return os.pread(self._file, count, offset)
         except OSError as error:
             raise SourceError(f"{self.path}: {(error.strerror or 'cannot be read').lower()}") from None
 
     def _written_anew(self) -> bool:
-        """Whether the file was cut, or cut and filled again."""
+        """Whether the file was truncated, or truncated and filled again."""
         assert self._file is not None
-        if os.fstat(self._file).st_size < self._at:
+        if os.fstat(self._file).st_size < self._offset:
             return True
         return bool(self._begin) and self._pread(len(self._begin), 0) != self._begin
 
     def _take(self, data: bytes) -> Piece:
-        self._at += len(data)
-        if len(self._begin) < _KNOWN_BYTES:
-            self._begin = self._pread(min(_KNOWN_BYTES, self._at), 0)
+        self._offset += len(data)
+        if len(self._begin) < _HEAD_BYTES:
+            self._begin = self._pread(min(_HEAD_BYTES, self._offset), 0)
         if self._decoder is None:
-            if self._at < 4 and not data.endswith(b"\n"):  # not enough to tell the encoding
-                self._at -= len(data)
+            if self._offset < 4 and not data.endswith(b"\n"):  # not enough to tell the encoding
+                self._offset -= len(data)
                 return Piece((), more=False)
             self._decoder, data = self._decoding(data)
         text = self._part + self._decoder.decode(data)
@@ -134,10 +134,10 @@ class Tail:
         if self._skipping and lines:
             del lines[0]
             self._skipping = False
-        if len(self._part) > LONGEST_LINE or self._skipping:
+        if len(self._part) > MAX_LINE_BYTES or self._skipping:
             overlong += not self._skipping
             self._part, self._skipping = "", True
-        fitting = tuple(line.removesuffix("\r") for line in lines if len(line) <= LONGEST_LINE)
+        fitting = tuple(line.removesuffix("\r") for line in lines if len(line) <= MAX_LINE_BYTES)
         overlong += len(lines) - len(fitting)
         return Piece(fitting, self._take_anew(), more=len(data) > 0, overlong=overlong)
 
@@ -146,25 +146,25 @@ class Tail:
         return anew
 
     def _decoding(self, data: bytes) -> tuple[codecs.IncrementalDecoder, bytes]:
-        for mark, what in _NO_TEXT:
+        for mark, what in _NOT_TEXT:
             if data.startswith(mark):
                 raise self._no_text(what)
         for mark, name in _MARKS:
             if data.startswith(mark):
                 return codecs.getincrementaldecoder(name)("replace"), data[len(mark) :]
-        head = data[:_KNOWN_BYTES].lstrip(b"\0")  # what a writer leaves that goes on behind a cut
+        head = data[:_HEAD_BYTES].lstrip(b"\0")  # what a writer leaves that continues behind a truncation
         even, odd = head[::2].count(0), head[1::2].count(0)
         if even + odd <= len(head) // 8:
             return codecs.getincrementaldecoder("utf-8")("replace"), data
         if min(even, odd) == 0:  # Latin letters in two bytes each, without a mark
             name = "utf-16-le" if odd else "utf-16-be"
             return codecs.getincrementaldecoder(name)("replace"), data
-        raise self._no_text("is no text")
+        raise self._no_text("is not text")
 
     def _no_text(self, what: str) -> SourceError:
         self.close()
-        return SourceError(f"{self.path} {what}: have the tool write plain text, which can be read while it grows")
+        return SourceError(f"{self.path} {what}: let the tool write plain text")
 
 
-def _identity(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino

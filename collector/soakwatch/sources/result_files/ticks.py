@@ -1,8 +1,8 @@
-"""Single answers of a load tool, added up to what the generator did in each tick: counts so far, rates, percentiles.
+"""Single answers of a load tool, added up per tick: counts so far, rates, percentiles.
 
 A tick ends when an answer from ``SLACK_NS`` after it was seen, or when nothing has come for ``PATIENCE_NS``. An answer
 that comes later than that counts in the oldest tick that is still open: nothing is lost from the counters. Ticks in
-which nothing was answered, between two in which something was, are ticks too: their rate is nought, and known.
+which nothing was answered, between two in which something was, are ticks too: their rate is zero, and known.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 from soakwatch_agent.sample import Sample
 
 SLACK_NS = 1_000_000_000
-"""How much earlier than an answer before it an answer may be: tools write what several users saw in turn."""
+"""How far back in time the next answer in the file may be: tools write the answers of several users in turn."""
 PATIENCE_NS = 5_000_000_000
-MOST_EXACT = 20_000
-"""Times of one tick that are kept; of more of them, so many are kept by chance."""
-MOST_EMPTY = 3_600
-"""Empty ticks between two others that are told."""
+MAX_EXACT_VALUES = 20_000
+"""Durations of one tick that are kept; of more of them, a random choice of as many is kept."""
+MAX_EMPTY_TICKS = 3_600
+"""Empty ticks between two others that are reported at most."""
 ANSWERED, FAILED = "load.requests", "load.failures"
 _RATES = {ANSWERED: "load.request.rate", FAILED: "load.failure.rate"}
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
@@ -29,30 +29,30 @@ QUANTILES = (0.5, 0.9, 0.95, 0.99)
 
 @dataclass(slots=True)
 class Times:
-    """Times (s) of one tick: all of them up to ``MOST_EXACT``, then a random choice of so many (Vitter's R)."""
+    """Times (s) of one tick: all of them up to ``MAX_EXACT_VALUES``, then a random choice of as many (Vitter's R)."""
 
     kept: list[float] = field(default_factory=list)
     many: int = 0
     total: float = 0.0
-    least: float = float("inf")
-    most: float = float("-inf")
+    lowest: float = float("inf")
+    highest: float = float("-inf")
 
     def add(self, seconds: float, chance: random.Random) -> None:
-        """One more."""
+        """Adds one duration."""
         self.many += 1
         self.total += seconds
-        self.least, self.most = min(self.least, seconds), max(self.most, seconds)
-        if len(self.kept) < MOST_EXACT:
+        self.lowest, self.highest = min(self.lowest, seconds), max(self.highest, seconds)
+        if len(self.kept) < MAX_EXACT_VALUES:
             self.kept.append(seconds)
-        elif (at := chance.randrange(self.many)) < MOST_EXACT:
-            self.kept[at] = seconds
+        elif (position := chance.randrange(self.many)) < MAX_EXACT_VALUES:
+            self.kept[position] = seconds
 
     def quantiles(self) -> Iterable[tuple[str, float]]:
         """``min``, ``mean``, ``max`` (of all), and percentiles between the two kept times next to them."""
         if self.many:
-            yield "min", self.least
+            yield "min", self.lowest
             yield "mean", self.total / self.many
-            yield "max", self.most
+            yield "max", self.highest
             for share, value in zip(QUANTILES, np.quantile(np.array(self.kept), QUANTILES).tolist(), strict=True):
                 yield f"p{share * 100:g}", value
 
@@ -65,21 +65,21 @@ class _Tick:
 
 
 class Ticks:
-    """Ticks of ``width_ns`` on the grid of the run's time; ``known`` are counters that begin at nought."""
+    """Ticks of ``width_ns`` on the grid of the run's time; ``known`` are counters that start at zero."""
 
     def __init__(self, width_ns: int, begin_ns: int, known: Iterable[str] = (), seed: int = 0) -> None:
         self._width, self._begin = width_ns, begin_ns
         self._totals = dict.fromkeys(known, 0)
         self._open: dict[int, _Tick] = {}
-        self._done: int | None = None  # the last tick that was told
+        self._done: int | None = None  # the last tick that was reported
         self._newest = begin_ns
-        self._chance = random.Random(seed)  # noqa: S311 - a choice of figures, no secret
+        self._chance = random.Random(seed)  # noqa: S311 - a choice of figures, not a secret
         self._arrived_ns: int | None = None
-        self._partial = True  # nobody knows when in it the first tick began
+        self._partial = True  # when in it the first tick began is not known
         self._sampled = False
 
     def count(self, time_ns: int, metric: str, many: int) -> None:
-        """So many more at that time."""
+        """Counts ``many`` at that time."""
         if time_ns < self._begin:
             self._totals[metric] = self._totals.get(metric, 0) + many
             return
@@ -87,64 +87,66 @@ class Ticks:
         counts[metric] = counts.get(metric, 0) + many
 
     def took(self, time_ns: int, seconds: float) -> None:
-        """An answer at that time took so long."""
+        """Adds the duration of an answer at that time."""
         if time_ns >= self._begin:
             self._tick(time_ns).times.add(seconds, self._chance)
 
     def level(self, time_ns: int, metric: str, value: float) -> None:
-        """A gauge stood there at that time."""
+        """Sets a gauge at that time."""
         if time_ns >= self._begin:
             self._tick(time_ns).levels[metric] = value
 
     def ended(self, now_ns: int) -> list[Sample]:
-        """What the ticks that have ended by now brought, each at its end."""
+        """The samples of the ticks that have ended by now, each at its end."""
         over = (self._newest - SLACK_NS) // self._width
-        late = [at for at in self._open if (at + 1) * self._width < now_ns - PATIENCE_NS]
+        late = [index for index in self._open if (index + 1) * self._width < now_ns - PATIENCE_NS]
         samples: list[Sample] = []
-        for at in sorted(at for at in self._open if at < over or at in late):
-            samples += self._tell(at, (at + 1) * self._width, cut=at >= over)
+        for index in sorted(index for index in self._open if index < over or index in late):
+            samples += self._close_tick(index, (index + 1) * self._width, cut=index >= over)
         return samples
 
     def arrived(self, now_ns: int) -> list[Sample]:
-        """All that is there, as one tick from the one before until now: for answers whose own times are of no use."""
+        """All answers so far as one tick since the previous call: for answers whose own times are of no use."""
         if not self._open:
             return []
         tick = _Tick()
-        for one in self._open.values():
-            for metric, many in one.counts.items():
+        for open_tick in self._open.values():
+            for metric, many in open_tick.counts.items():
                 tick.counts[metric] = tick.counts.get(metric, 0) + many
-            tick.levels |= one.levels
-            tick.times = one.times if one.times.many >= tick.times.many else tick.times
+            tick.levels |= open_tick.levels
+            tick.times = open_tick.times if open_tick.times.many >= tick.times.many else tick.times
         self._open = {}
         since_ns, self._arrived_ns = self._arrived_ns, now_ns
-        return self._told(tick, now_ns, None if since_ns is None else (now_ns - since_ns) * 1e-9)
+        return self._samples_of(tick, now_ns, None if since_ns is None else (now_ns - since_ns) * 1e-9)
 
     def notes(self) -> tuple[str, ...]:
-        """What has to be told of the figures."""
-        return (f"percentiles of more than {MOST_EXACT} answers in a tick are of so many by chance",) * self._sampled
+        """Notes on the figures."""
+        return (
+            f"with more than {MAX_EXACT_VALUES} answers in a tick, percentiles are of a random sample of that size",
+        ) * self._sampled
 
     def _tick(self, time_ns: int) -> _Tick:
         self._newest = max(self._newest, time_ns)
-        at = time_ns // self._width
-        if self._done is not None and at <= self._done:
-            at = self._done + 1
-        tick = self._open.get(at)
+        index = time_ns // self._width
+        if self._done is not None and index <= self._done:
+            index = self._done + 1
+        tick = self._open.get(index)
         if tick is None:
-            tick = self._open[at] = _Tick()
+            tick = self._open[index] = _Tick()
         return tick
 
-    def _tell(self, at: int, end_ns: int, *, cut: bool) -> list[Sample]:
-        tick = self._open.pop(at)
+    def _close_tick(self, index: int, end_ns: int, *, cut: bool) -> list[Sample]:
+        tick = self._open.pop(index)
         samples: list[Sample] = []
         seconds = None if cut or self._partial else self._width * 1e-9
         if self._done is not None and seconds is not None:
-            for empty in range(max(self._done + 1, at - MOST_EMPTY), at):
-                samples += self._told(_Tick(), (empty + 1) * self._width, seconds)
-        self._done, self._partial = at, cut
-        return samples + self._told(tick, end_ns, seconds)
+            for empty in range(max(self._done + 1, index - MAX_EMPTY_TICKS), index):
+                samples += self._samples_of(_Tick(), (empty + 1) * self._width, seconds)
+        self._done, self._partial = index, cut
+        return samples + self._samples_of(tick, end_ns, seconds)
 
-    def _told(self, tick: _Tick, end_ns: int, seconds: float | None) -> list[Sample]:
-        """The samples of a tick; without rates where nobody knows how long it was."""
+    def _samples_of(self, tick: _Tick, end_ns: int, seconds: float | None) -> list[Sample]:
+        """The samples of a tick; without rates where its length is not known."""
         for metric, many in tick.counts.items():
             self._totals[metric] = self._totals.get(metric, 0) + many
         samples = [Sample(metric, "", total, end_ns) for metric, total in self._totals.items()]
@@ -156,5 +158,5 @@ class Ticks:
             ]
         samples += [Sample(metric, "", value, end_ns) for metric, value in tick.levels.items()]
         samples += [Sample("load.latency", f"quantile={name}", s, end_ns) for name, s in tick.times.quantiles()]
-        self._sampled |= tick.times.many > MOST_EXACT
+        self._sampled |= tick.times.many > MAX_EXACT_VALUES
         return samples

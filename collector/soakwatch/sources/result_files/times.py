@@ -19,8 +19,8 @@ _OTHER_ZONE = "Etc/GMT+5"
 
 
 @dataclass(frozen=True, slots=True)
-class TimesTold:
-    """What the plan says of times: their form, and the zone of those that tell none."""
+class TimeFormat:
+    """The plan's keys on times: their form, and the zone of those without one."""
 
     form: str | None = None
     zone: str | None = None
@@ -29,37 +29,37 @@ class TimesTold:
 class ColumnTimes:
     """Reads the times of one column, in their order.
 
-    Times that count from the start of a test begin where the first line was seen that came while somebody looked: the
-    generator's clock does not matter then. Of the hour that a clock shows twice in autumn, the second is meant where
-    times would go back otherwise. Raises DataError for times that cannot be understood, or that tell no zone.
+    Times that count from the start of a test begin where the first new line was seen: the generator's clock does not
+    matter then. Of the hour that a clock shows twice in autumn, the second is meant where times would go back
+    otherwise. Raises DataError for times that cannot be read, or that have no zone.
     """
 
-    def __init__(self, sample: Sequence[str], told: TimesTold, decimal: str, who: str) -> None:
-        options = TimeOptions(told.form, told.zone, 0, decimal)
-        self._elapsed = _differ(sample, options, replace(options, start_ns=_DAY_NS), who)
-        naive = _differ(sample, replace(options, zone="UTC"), replace(options, zone=_OTHER_ZONE), who)
-        if naive and told.zone is None and not self._elapsed:
-            raise DataError(f"{who}: its times tell no zone: say it (tz: Europe/Berlin), or take time: arrival")
-        self._zone = zone_of(told.zone) if naive else None
+    def __init__(self, sample: Sequence[str], time_format: TimeFormat, decimal: str, who: str) -> None:
+        options = TimeOptions(time_format.form, time_format.zone, 0, decimal)
+        self._elapsed = _differs(sample, options, replace(options, start_ns=_DAY_NS), who)
+        naive = _differs(sample, replace(options, zone="UTC"), replace(options, zone=_OTHER_ZONE), who)
+        if naive and time_format.zone is None and not self._elapsed:
+            raise DataError(f"{who}: its times have no time zone: set it (tz: Europe/Berlin), or use time: arrival")
+        self._zone = zone_of(time_format.zone) if naive else None
         self._reading = time_reading(sample, options, who)
         self._start_ns: int | None = None
         self.newest_ns: int | None = None
 
     def read(self, cells: Sequence[str], moment: Moment) -> tuple[list[bool], list[int]]:
-        """Which cells are times that can be, and what they are."""
+        """Which cells are possible times, and the times."""
         read = self._reading.read(cells)
         good, time_ns = ~read.bad, read.time_ns
         if self._elapsed:
             time_ns = self._since_start(read, moment)
         else:
             if self._zone is not None:
-                time_ns = np.array([self._meant(one, moment) for one in time_ns.tolist()], dtype=np.int64)
+                time_ns = np.array([self._meant(moment_ns, moment) for moment_ns in time_ns.tolist()], dtype=np.int64)
             if bool(good.any()):
                 self.newest_ns = int(time_ns[np.flatnonzero(good)[-1]])
         return (good & (time_ns <= moment.limit_ns)).tolist(), time_ns.tolist()
 
     def _since_start(self, read: Moments, moment: Moment) -> NDArray[np.int64]:
-        """Their times; those of old lines are 1970, for nobody knows when that test began."""
+        """Their times; those of old lines are 1970, because when that test started is not known."""
         good = ~read.bad
         if self._start_ns is None and not moment.old and bool(good.any()):
             self._start_ns = moment.now_ns - int(read.time_ns[np.flatnonzero(good)[-1]])
@@ -73,14 +73,14 @@ class ColumnTimes:
         before, first = self.newest_ns, time_ns
         if later_ns != time_ns:
             if before is None:
-                first = min(time_ns, later_ns, key=lambda one: abs(one - moment.now_ns))
+                first = min(time_ns, later_ns, key=lambda candidate_ns: abs(candidate_ns - moment.now_ns))
             elif time_ns < before - _HALF_HOUR_NS:
                 first = later_ns
         self.newest_ns = first
         return first
 
 
-def _differ(sample: Sequence[str], one: TimeOptions, other: TimeOptions, who: str) -> bool:
-    """Whether these options make other times of the same cells."""
-    first, second = (time_reading(sample, told, who).read(sample) for told in (one, other))
+def _differs(sample: Sequence[str], first_options: TimeOptions, second_options: TimeOptions, who: str) -> bool:
+    """Whether these options yield different times of the same cells."""
+    first, second = (time_reading(sample, options, who).read(sample) for options in (first_options, second_options))
     return bool((first.time_ns != second.time_ns)[~first.bad & ~second.bad].any())

@@ -1,4 +1,4 @@
-"""What wrk and wrk2 print when they end. Neither prints anything before, and neither tells a time.
+"""What wrk and wrk2 print when they end. Neither prints anything before, and neither prints a time.
 
 Sources: the output of wrk 4.1, and the README of wrk2 (whose percentiles have decimals, and with ``-U`` a second,
 uncorrected table, which is left out). wrk counts answers with a status of 4xx or 5xx as requests, and those that never
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from soakwatch.sources.result_files.following import Moment, Taken
+from soakwatch.sources.result_files.following import Moment, ParsedLines
 from soakwatch.sources.result_files.lines import positive
 from soakwatch.sources.result_files.ticks import ANSWERED, FAILED
 from soakwatch_agent.sample import Sample
@@ -36,7 +36,7 @@ class WrkReader:
         self.begin()
 
     def begin(self) -> None:
-        """Another file: what was counted before stays counted, for each run of wrk counts from nought."""
+        """A new file: the totals stay, because each run of wrk counts from zero."""
         self._forget()
 
     def _forget(self) -> None:
@@ -46,9 +46,9 @@ class WrkReader:
         self._socket, self._refused, self._status = 0, 0, 0
         self._corrected = True
 
-    def take(self, lines: Sequence[str], moment: Moment) -> Taken:
-        """See Reader."""
-        taken = Taken()
+    def take(self, lines: Sequence[str], moment: Moment) -> ParsedLines:
+        """See ``following.Reader``."""
+        taken = ParsedLines()
         for line in lines:
             if _UNABLE.fullmatch(line):
                 taken.cannot(line)
@@ -60,18 +60,18 @@ class WrkReader:
                 if self._requests is None:
                     taken.cannot("an end of an output of wrk without its begin")
                 elif not moment.old:
-                    taken.samples += self._told(moment.now_ns)
+                    taken.samples += self._samples(moment.now_ns)
                 self._forget()
             else:
                 self._note(line)
         return taken
 
     def ended(self, moment: Moment) -> list[Sample]:  # noqa: ARG002 - an output is complete or not there
-        """See Reader."""
+        """See ``following.Reader``."""
         return []
 
     def notes(self) -> tuple[str, ...]:
-        """See Reader."""
+        """See ``following.Reader``."""
         return ()
 
     def _note(self, line: str) -> None:
@@ -94,7 +94,7 @@ class WrkReader:
         elif match := _STATUS.fullmatch(line):
             self._status = int(match[1])
 
-    def _told(self, now_ns: int) -> list[Sample]:
+    def _samples(self, now_ns: int) -> list[Sample]:
         assert self._requests is not None
         counts = {
             ANSWERED: max(0, self._requests - self._status),
@@ -107,7 +107,7 @@ class WrkReader:
         if self._seconds > 0:
             samples.append(Sample("load.request.rate", "", counts[ANSWERED] / self._seconds, now_ns))
             samples.append(Sample("load.failure.rate", "", counts[FAILED] / self._seconds, now_ns))
-        if self._requests == 0:  # the times of no request are nought
+        if self._requests == 0:  # without requests their times are zero
             self._levels = {key: value for key, value in self._levels.items() if key[0] != "load.latency"}
         return samples + [Sample(metric, name, value, now_ns) for (metric, name), value in self._levels.items()]
 

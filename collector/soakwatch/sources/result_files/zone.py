@@ -19,7 +19,7 @@ def _zone_name(value: object) -> object:
 
 
 def zone_of(name: str | None) -> tzinfo | None:
-    """The zone of that name, None for none. Raises ValueError."""
+    """The zone of that name, None for None. Raises ValueError."""
     if name is None:
         return None
     if name.upper() in {"UTC", "Z"}:
@@ -27,7 +27,7 @@ def zone_of(name: str | None) -> tzinfo | None:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        raise ValueError(f"{name!r} is no time zone: write one such as UTC or Europe/Berlin") from None
+        raise ValueError(f"{name!r} is not a time zone: write one such as UTC or Europe/Berlin") from None
 
 
 ZoneName = Annotated[str, BeforeValidator(_zone_name), WithJsonSchema({"type": "string"})]

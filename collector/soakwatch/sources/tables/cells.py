@@ -1,4 +1,4 @@
-"""Cells of a table as numbers: missing ones are NaN, and what is neither number nor missing is said to be bad."""
+"""Cells of a table as numbers: missing ones are NaN, and other texts are marked as bad."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GROUPED = {
 
 
 class Numbers(NamedTuple):
-    """Readings, shape (n,), NaN where there is none, and where what stood there is no number."""
+    """Readings, shape (n,), NaN where there is none, and which cells are neither a number nor missing."""
 
     value: NDArray[np.float64]
     bad: NDArray[np.bool_]
@@ -45,12 +45,12 @@ def middle(sizes: NDArray[np.float64]) -> float:
     >>> middle(np.array([3.0, 1.0, 1e308, 1e308]))
     1e+308
     """
-    at = sizes.size // 2
-    return float(np.partition(sizes, at)[at])
+    index = sizes.size // 2
+    return float(np.partition(sizes, index)[index])
 
 
 def whole(cells: Sequence[str]) -> NDArray[np.int64] | NDArray[np.uint64] | None:
-    """The cells as integers of 64 bits, exactly; None where one of them is none."""
+    """The cells as integers of 64 bits, exactly; None where one of them is not an integer."""
     try:
         return np.array(list(cells), dtype=np.int64)
     except (ValueError, OverflowError):
@@ -77,7 +77,7 @@ def _number(cell: str, decimal: str) -> float:
     if match:
         text = text.replace(match[1], "")
     if decimal == ",":
-        text = text.replace(".", "x").replace(",", ".")  # a point is no part of a number here
+        text = text.replace(".", "x").replace(",", ".")  # a point is not part of a number here
     try:
         return float(text) if "_" not in text else math.inf
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a column becomes: a metric of the catalogue by its name, its alias or the user's word, else ``imported.X``."""
+"""What a column becomes: a metric of the catalogue by name, alias or the user's mapping, else ``imported.X``."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ TIME_NAMES = (
 
 IMPORTED = "imported."
 """Metrics outside of the catalogue bear this before their column's name: their trait is in the record."""
-OTHERWISE = " (--unit COLUMN=… says otherwise)"
+OTHERWISE = " (override with --unit COLUMN=…)"
 _OF_PROC = frozenset({"MemTotal", "MemAvailable", "VmRSS", "VmSize"})
 NO_UNIT = "{unit}"
-"""What nobody told the unit of: "1" would be shown as a share in percent."""
+"""The unit of a column without one: "1" would be shown as a share in percent."""
 MEMORY, MEMORY_SHARE = "system.memory.usage", "system.memory.utilization"
-LEAST_BYTES = 2.0**20  # what has no unit and is smaller than this may be kilobytes, megabytes or a share
+MIN_LIKELY_BYTES = 2.0**20  # what has no unit and is smaller than this may be kilobytes, megabytes or a share
 _BRACED = re.compile(r"([a-z_.]+)\{(.*)\}")
 _ODD = re.compile(r"[^A-Za-z0-9_.]+")
 _QUANTILE = re.compile(r"(?:latency|responsetime)?(p\d{2,3}|max|min|mean|avg)(?:latency|responsetime)?")
@@ -103,7 +103,7 @@ _BY_ALIAS = {alias: metric for metric, aliases in _ALIASES.items() for alias in 
 class Naming:
     """What a column is in the record: readings are its numbers times ``scale``, in ``unit``.
 
-    ``scale`` is None where only the readings can tell it (see ``scale_of``).
+    ``scale`` is None where it depends on the readings (see ``scale_of``).
     """
 
     metric: str
@@ -120,47 +120,47 @@ class Naming:
         return self.metric.startswith(IMPORTED)
 
 
-def naming(column: str, target: str, told: Options, labels: Mapping[str, str], given: str | None = None) -> Naming:
+def naming(column: str, target: str, options: Options, labels: Mapping[str, str], given: str | None = None) -> Naming:
     """The naming of a column (or of a metric in a long table, with the unit ``given`` there). Raises DataError."""
     bare, of_header = split_header(column)
-    said = told.units.get(column) or given or of_header
-    meant = told.meanings.get(column)
-    if meant is not None:
-        return _mapped(column, meant, target, told, labels, said)
+    unit_text = options.units.get(column) or given or of_header
+    meaning = options.meanings.get(column)
+    if meaning is not None:
+        return _mapped(column, meaning, target, options, labels, unit_text)
     metric, own = _metric_of(column, bare)
-    if metric == MEMORY and said is not None and unit(said).name == "1":
+    if metric == MEMORY and unit_text is not None and unit(unit_text).name == "1":
         metric = MEMORY_SHARE
-    if metric is not None and (said is None or fits(said, BY_NAME[metric].unit) or column in told.units):
-        exact = column.strip() in BY_NAME or bool(own)  # who knows the catalogue's name also knows its unit
-        return _of_catalogue(column, BY_NAME[metric], target, told, {**own, **labels}, said, sure=exact)
-    return _outside(column, bare, told, labels, said)
+    if metric is not None and (unit_text is None or fits(unit_text, BY_NAME[metric].unit) or column in options.units):
+        exact = column.strip() in BY_NAME or bool(own)  # a name of the catalogue implies its unit
+        return _of_catalogue(column, BY_NAME[metric], target, options, {**own, **labels}, unit_text, sure=exact)
+    return _outside(column, bare, options, labels, unit_text)
 
 
-def outside(column: str, told: Options, labels: Mapping[str, str]) -> Naming:
-    """The naming of a column that does not turn out to be what its name says."""
+def outside(column: str, options: Options, labels: Mapping[str, str]) -> Naming:
+    """The naming of a column that is not what its name suggests."""
     bare, of_header = split_header(column)
-    return _outside(column, bare, told, labels, told.units.get(column) or of_header)
+    return _outside(column, bare, options, labels, options.units.get(column) or of_header)
 
 
-def scale_of(column: str, made: Naming, largest: float, median: float) -> tuple[float | None, str]:
-    """The factor for a column without a unit, and what is to be told of it; None where nobody can know.
+def scale_of(column: str, naming: Naming, largest: float, median: float) -> tuple[float | None, str]:
+    """The factor for a column without a unit, and a note on it; None where it cannot be known.
 
-    Only what shows is taken for granted: a share above 1 is in percent, names as in /proc are in KiB, and what is above
-    a million is in bytes.
+    Only what the readings show is assumed: a share above 1 is in percent, names as in /proc are in KiB, and values
+    above a million are in bytes.
     """
-    if made.scale is not None:
-        return made.scale, ""
-    if made.unit == "1":
-        percent = largest > 1 + slack_of(made.metric)
-        word = "in percent, for it exceeds 1" if percent else "as a share of 1, for it never exceeds that"
+    if naming.scale is not None:
+        return naming.scale, ""
+    if naming.unit == "1":
+        percent = largest > 1 + slack_of(naming.metric)
+        word = "in percent, because it exceeds 1" if percent else "as a share of 1, because it never exceeds 1"
         if not percent and largest > 1:
-            word = f"as a share of 1, for it exceeds that by no more than {largest - 1:.2g}"
+            word = f"as a share of 1, because it exceeds 1 by at most {largest - 1:.2g}"
         return (0.01 if percent else 1.0), f"read {word}{OTHERWISE}"
-    if made.unit == "By" and column in _OF_PROC:
+    if naming.unit == "By" and column in _OF_PROC:
         return 1024.0, f"read in KiB, as /proc has it{OTHERWISE}"
-    if made.unit == "By" and median >= LEAST_BYTES:
+    if naming.unit == "By" and median >= MIN_LIKELY_BYTES:
         return 1.0, f"read in bytes{OTHERWISE}"
-    return None, f"without a unit, so not taken as {made.metric}: say --unit 'COLUMN=…' ({EXAMPLES})"
+    return None, f"without a unit, so not read as {naming.metric}: give --unit 'COLUMN=…' ({EXAMPLES})"
 
 
 def _metric_of(column: str, bare: str) -> tuple[str | None, dict[str, str]]:
@@ -170,49 +170,49 @@ def _metric_of(column: str, bare: str) -> tuple[str | None, dict[str, str]]:
     if column.strip() in BY_NAME or bare in BY_NAME:
         return (column.strip() if column.strip() in BY_NAME else bare), {}
     plain = re.sub(r"[^a-z0-9]", "", bare.lower())
-    found = _BY_ALIAS.get(plain)
-    if found is None:
+    metric = _BY_ALIAS.get(plain)
+    if metric is None:
         quantile = _QUANTILE.fullmatch(plain)
         if quantile and plain != quantile[1]:
             return "load.latency", {"quantile": quantile[1]}
-    return found, {}
+    return metric, {}
 
 
 def _mapped(
-    column: str, meant: Meaning, target: str, told: Options, labels: Mapping[str, str], said: str | None
+    column: str, meaning: Meaning, target: str, options: Options, labels: Mapping[str, str], column_unit: str | None
 ) -> Naming:
-    unit_text = meant.unit or said
-    entry = BY_NAME.get(meant.metric)
+    unit_text = meaning.unit or column_unit
+    entry = BY_NAME.get(meaning.metric)
     if entry is not None:
-        return _of_catalogue(column, entry, target, told, {**meant.labels, **labels}, unit_text, sure=True)
-    if not meant.metric.startswith(IMPORTED):
-        known = [*BY_NAME, f"{IMPORTED}{_ODD.sub('_', meant.metric)}"]
-        raise DataError(f"--map {column}: no metric is called {meant.metric!r}{hint(meant.metric, known)}")
-    return _outside(column, meant.metric.removeprefix(IMPORTED), told, {**meant.labels, **labels}, unit_text)
+        return _of_catalogue(column, entry, target, options, {**meaning.labels, **labels}, unit_text, sure=True)
+    if not meaning.metric.startswith(IMPORTED):
+        known = [*BY_NAME, f"{IMPORTED}{_ODD.sub('_', meaning.metric)}"]
+        raise DataError(f"--map {column}: there is no metric {meaning.metric!r}{hint(meaning.metric, known)}")
+    return _outside(column, meaning.metric.removeprefix(IMPORTED), options, {**meaning.labels, **labels}, unit_text)
 
 
 def _of_catalogue(
     column: str,
     entry: Metric,
     target: str,
-    told: Options,
+    options: Options,
     labels: Mapping[str, str],
-    said: str | None,
+    unit_text: str | None,
     *,
     sure: bool = False,
 ) -> Naming:
-    kind = told.kinds.get(column)
+    kind = options.kinds.get(column)
     if kind is not None and kind != entry.kind:
         raise DataError(
             f"--kind {column}={kind}: {entry.name} is a {entry.kind}; map the column to imported.NAME instead"
         )
-    scale = into(said, entry.unit, f"column {column}") if said else _plain_scale(entry, sure=sure)
+    scale = into(unit_text, entry.unit, f"column {column}") if unit_text else _plain_scale(entry, sure=sure)
     name = _object(entry, target, labels)
     return Naming(entry.name, name, entry.unit, scale, entry.kind, entry.growth)
 
 
 def _plain_scale(entry: Metric, *, sure: bool) -> float | None:
-    """Of what has no unit: things are counted in ones, and a column that was mapped is in the metric's own unit."""
+    """The factor without a unit: objects are counted in ones, and a mapped column is in the metric's own unit."""
     if sure or entry.unit.startswith("{") or entry.unit in {"Cel", "Hz"}:
         return 1.0
     return None if entry.kind == "gauge" or entry.unit == "By" else 1.0
@@ -226,14 +226,14 @@ def _object(entry: Metric, target: str, labels: Mapping[str, str]) -> str:
     return object_text(**ordered, **own)
 
 
-def _outside(column: str, bare: str, told: Options, labels: Mapping[str, str], said: str | None) -> Naming:
+def _outside(column: str, bare: str, options: Options, labels: Mapping[str, str], unit_text: str | None) -> Naming:
     name = _ODD.sub("_", bare.strip()).strip("_.") or _ODD.sub("_", column).strip("_.") or "column"
-    scale, word = 1.0, "1" if said is None else said
-    if said is not None:
-        found = unit(f"{{{bare}}}/s" if said == "/s" else said)
-        word, scale = found.name, found.scale
+    scale, word = 1.0, "1" if unit_text is None else unit_text
+    if unit_text is not None:
+        parsed_unit = unit(f"{{{bare}}}/s" if unit_text == "/s" else unit_text)
+        word, scale = parsed_unit.name, parsed_unit.scale
     else:
         word = NO_UNIT
-    kind = told.kinds.get(column, "gauge")
-    direction = told.growths.get(column, told.growth) if kind == "gauge" else None
+    kind = options.kinds.get(column, "gauge")
+    direction = options.growths.get(column, options.growth) if kind == "gauge" else None
     return Naming(IMPORTED + name, object_text(**labels), word, scale, kind, direction)

@@ -1,4 +1,4 @@
-"""The one error of an import: a sentence with the place in the file and the remedy."""
+"""The error of an import: a sentence with file, line and remedy."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from soakwatch.core.errors import SoakwatchError
 
 
 class DataError(SoakwatchError, ValueError):
-    """The data cannot be used; ``str()`` names file, line and remedy where there are such."""
+    """The data cannot be used; ``str()`` names file, line and remedy where there are any."""

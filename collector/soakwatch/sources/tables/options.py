@@ -1,4 +1,4 @@
-"""What a user says of a table: which column is what, and how its cells are written."""
+"""The options of a user on a table: the meaning of its columns, and the format of its cells."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Options:
     skip: frozenset[str] = frozenset()
 
     def role_of(self, target: str) -> str:
-        """What a target is to the run."""
+        """The role of a target."""
         return self.roles.get(target, self.role)
 
     def named(self) -> dict[str, str]:
@@ -75,22 +75,22 @@ def meaning(text: str) -> tuple[str, Meaning]:
     """
     column, rest = _pair(text, "--map", "rss=process.memory.usage,process=nginx:KB")
     head, *parts = rest.split(",")
-    head, colon, told = head.partition(":")
+    head, colon, unit_text = head.partition(":")
     labels: dict[str, str] = {}
     for part in parts:
         key, equal, value = part.partition("=")
         if not equal or not key:
-            raise DataError(f"--map {text}: {part!r} is no label: write COLUMN=METRIC,label=value:unit")
+            raise DataError(f"--map {text}: {part!r} is not a label: write COLUMN=METRIC,label=value:unit")
         if part is parts[-1] and not colon:
-            value, colon, told = _without_unit(value)
+            value, colon, unit_text = _without_unit(value)
         labels[key] = value
-    if colon and not told:
+    if colon and not unit_text:
         raise DataError(f"--map {text}: there is no unit after the colon")
-    return column, Meaning(head, labels, told if colon else None)
+    return column, Meaning(head, labels, unit_text if colon else None)
 
 
 def _without_unit(value: str) -> tuple[str, str, str]:
-    """A label may hold colons (``eth0:1``), a unit is no bare number and is not counted things."""
+    """A label may contain colons (``eth0:1``); a unit is neither a bare number nor a counted object."""
     before, colon, after = value.rpartition(":")
     if colon and after and not after.isdecimal() and unit(after).name.strip("{}") != after:
         return before, colon, after
@@ -104,11 +104,11 @@ def pairs(texts: Iterable[str], option: str, example: str) -> dict[str, str]:
 
 def kinds(texts: Iterable[str]) -> dict[str, str]:
     """``COLUMN=counter`` texts."""
-    found = pairs(texts, "--kind", "bytes=counter")
-    for column, kind in found.items():
+    by_column = pairs(texts, "--kind", "bytes=counter")
+    for column, kind in by_column.items():
         if kind not in KINDS:
             raise DataError(f"--kind {column}={kind}: write one of {', '.join(KINDS)}")
-    return found
+    return by_column
 
 
 def growths(texts: Iterable[str]) -> tuple[str | None, dict[str, str]]:
@@ -142,9 +142,9 @@ def roles(texts: Iterable[str]) -> tuple[str | None, dict[str, str]]:
 def checked(options: AnyOptions) -> AnyOptions:
     """The options, once nothing is wrong with them that shows without the file. Raises DataError."""
     if options.delimiter is not None and (len(options.delimiter) != 1 or options.delimiter in '"\r\n'):
-        raise DataError(f"--delimiter {options.delimiter!r} is not one sign: write , or ; or a tab")
+        raise DataError(f"--delimiter {options.delimiter!r} is not one character: write , or ; or a tab")
     if options.decimal not in {None, ".", ","}:
-        raise DataError(f"--decimal {options.decimal!r} is no decimal sign: write . or ,")
+        raise DataError(f"--decimal {options.decimal!r} is not a decimal sign: write . or ,")
     if options.decimal is not None and options.decimal == options.delimiter:
         raise DataError(f"the sign {options.decimal} cannot be both --decimal and --delimiter")
     for column, what in options.meanings.items():

@@ -25,7 +25,7 @@ def is_sysbench(lines: Iterable[str]) -> bool:
 
 
 def as_table(lines: Iterable[str]) -> Iterator[str]:
-    """The lines of a CSV table; what tells of no interval is left out.
+    """The lines of a CSV table; other lines are left out.
 
     >>> text = ["Threads started!", "[ 5s ] thds: 8 tps: 43.90 qps: 878.05 lat (ms,95%): 50.2 err/s: 0.10"]
     >>> list(as_table(text))
@@ -33,11 +33,11 @@ def as_table(lines: Iterable[str]) -> Iterator[str]:
     """
     headed = False
     for line in lines:
-        found = _TEXT.search(line) or _CSV.fullmatch(line)
-        if found is None:
+        match = _TEXT.search(line) or _CSV.fullmatch(line)
+        if match is None:
             continue
-        told = found.groupdict()
+        fields = match.groupdict()
         if not headed:
             headed = True
-            yield f"elapsed,tps,latency p{told.get('share') or '95'} (ms),error rate (/s)\n"
-        yield f"{told['second']},{told['tps']},{told['latency']},{told['errors'] or ''}\n"
+            yield f"elapsed,tps,latency p{fields.get('share') or '95'} (ms),error rate (/s)\n"
+        yield f"{fields['second']},{fields['tps']},{fields['latency']},{fields['errors'] or ''}\n"

@@ -26,7 +26,7 @@ from soakwatch.sources.tables.times import looks_like_time
 STDIN = "-"
 CHUNK_LINES = 20_000
 _SNIFFED = 60
-_LONGEST_LINE = 1 << 20  # a file without line ends is no table, and must not fill the memory
+_MAX_LINE = 1 << 20  # a file without line ends is not a table, and must not fill the memory
 _DELIMITERS = "\t;|,"
 _COMMA_NUMBER = re.compile(r"\s*[+-]?\d+,\d+\s*")
 _GROUPS = re.compile(r"\s*[+-]?\d{1,3}(,\d{3})+\s*")
@@ -65,11 +65,11 @@ def opened(path: str, delimiter: str | None = None, decimal: str | None = None) 
             text = stack.enter_context(_text(binary, name))
             yield _table(text, name, delimiter, decimal)
         except FileNotFoundError:
-            raise DataError(f"{name}: there is no such file") from None
+            raise DataError(f"{name}: no such file") from None
         except (IsADirectoryError, PermissionError) as error:
             raise DataError(f"{name}: {(error.strerror or 'cannot be read').lower()}") from None
         except (EOFError, zlib.error, gzip.BadGzipFile):
-            raise DataError(f"{name}: the gzip file is damaged or cut short: copy it again") from None
+            raise DataError(f"{name}: the gzip file is damaged or truncated: copy it again") from None
 
 
 def table_in(text: io.TextIOBase, name: str, delimiter: str | None = None, decimal: str | None = None) -> Table:
@@ -92,7 +92,7 @@ def _text(binary: IO[bytes], name: str) -> Iterator[io.TextIOBase]:
             raise DataError(f"{name} is a zip or a spreadsheet: save it as CSV")
         wide = head[:2] in {b"\xff\xfe", b"\xfe\xff"}
         if not wide and b"\0" in buffered.peek(4096)[:4096]:
-            raise DataError(f"{name} is no text: save it as CSV in UTF-8")
+            raise DataError(f"{name} is not text: save it as CSV in UTF-8")
         text = io.TextIOWrapper(buffered, "utf-16" if wide else "utf-8-sig", errors="replace", newline="")
         stack.callback(text.detach)  # standard input is not ours to close
         yield text
@@ -105,10 +105,10 @@ def _peekable(binary: IO[bytes]) -> io.BufferedReader:
 def _lines(text: io.TextIOBase, name: str) -> Iterator[str]:
     """The lines, endless ones refused."""
     number = 0
-    while line := text.readline(_LONGEST_LINE):
+    while line := text.readline(_MAX_LINE):
         number += 1
-        if len(line) >= _LONGEST_LINE:
-            raise DataError(f"{name}:{number}: a line of more than {_LONGEST_LINE} characters: this is no table")
+        if len(line) >= _MAX_LINE:
+            raise DataError(f"{name}:{number}: a line of more than {_MAX_LINE} characters: not a table")
         yield line
 
 
@@ -116,7 +116,7 @@ def _table(text: io.TextIOBase, name: str, delimiter: str | None, decimal: str |
     lines = _lines(text, name)
     first = list(islice(lines, _SNIFFED))
     if not any(line.strip() for line in first):
-        raise DataError(f"{name} is empty: nothing can be judged")
+        raise DataError(f"{name} is empty")
     text_lines = chain(first, lines)
     if is_sysbench(first):
         text_lines = chain(as_table(text_lines))
@@ -129,19 +129,19 @@ def _table(text: io.TextIOBase, name: str, delimiter: str | None, decimal: str |
     head = list(islice(rows, _SNIFFED))
     header, body, notes = _header(head, delimiter)
     if not body:
-        raise DataError(f"{name} holds a header and no line below it: nothing can be judged")
+        raise DataError(f"{name} has a header but no lines below it")
     width = len(header) if header else max(len(row) for _, row in body)
-    columns = tuple(_named(header or [f"column {at + 1}" for at in range(width)]))
+    columns = tuple(_named(header or [f"column {index + 1}" for index in range(width)]))
     sample = tuple(zip_longest(*(_fitted(row, width) for _, row in body), fillvalue=""))
     if decimal is None:
         decimal = _decimal(sample, name, delimiter)
         if decimal == ",":
-            notes = (*notes, f"{name}: the decimal sign is a comma (--decimal says otherwise)")
+            notes = (*notes, f"{name}: the decimal sign is a comma (override with --decimal)")
     return Table(name, columns, bool(header), decimal, sample, _chunks(chain(body, rows), width), notes, delimiter)
 
 
 def _rows(lines: Iterator[str], name: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """The rows that hold something, with the numbers of the lines on which they end."""
+    """The rows that are not empty, with the numbers of the lines on which they end."""
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=delimiter != "\t")
     while True:
         try:
@@ -155,37 +155,37 @@ def _rows(lines: Iterator[str], name: str, delimiter: str) -> Iterator[tuple[int
 
 
 def _chunks(rows: Iterator[tuple[int, list[str]]], width: int) -> Iterator[Chunk]:
-    while some := [(at, row) for at, row in islice(rows, CHUNK_LINES) if not row[0].startswith("#")]:
-        numbered = np.fromiter((at for at, _ in some), np.int64, len(some))
+    while some := [(number, row) for number, row in islice(rows, CHUNK_LINES) if not row[0].startswith("#")]:
+        numbered = np.fromiter((number for number, _ in some), np.int64, len(some))
         fitting = [row if len(row) == width else _fitted(row, width) for _, row in some]
         yield Chunk(numbered, tuple(zip(*fitting, strict=True)))
 
 
 def _fitted(row: list[str], width: int) -> list[str]:
-    """A line that is cut short lacks cells; what stands beyond the last column has no name."""
+    """The cells of a row, padded or cut to ``width``."""
     return row[:width] if len(row) >= width else [*row, *[""] * (width - len(row))]
 
 
 def _delimiter(lines: Sequence[str]) -> str:
     """The sign that divides most lines into the same number of cells, and into more than one."""
-    told = [line for line in lines if line.strip() and not line.startswith("# ")] or list(lines)
+    content = [line for line in lines if line.strip() and not line.startswith("# ")] or list(lines)
     best, chosen = (0.0, 0), ","
     for sign in _DELIMITERS:
-        counts = [line.count(sign) for line in told]
+        counts = [line.count(sign) for line in content]
         usual = max(set(counts), key=lambda count: (counts.count(count), count))
         score = round(counts.count(usual) / len(counts), 1), 1
         if usual and score > best:
             best, chosen = score, sign
-    words = {len(line.split()) for line in told if not line.startswith("#")}
+    words = {len(line.split()) for line in content if not line.startswith("#")}
     return " " if best == (0.0, 0) and len(words) == 1 and words != {1} else chosen
 
 
 def _header(
     rows: list[tuple[int, list[str]]], delimiter: str
 ) -> tuple[list[str], list[tuple[int, list[str]]], tuple[str, ...]]:
-    """The header without its ``#``, the lines below it, and what is to be told of it."""
-    body = [(at, row) for at, row in rows if not row[0].startswith("#")]
-    above = [row for at, row in rows if row[0].startswith("#") and (not body or at < body[0][0])]
+    """The header without its ``#``, the lines below it, and notes on it."""
+    body = [(number, row) for number, row in rows if not row[0].startswith("#")]
+    above = [row for number, row in rows if row[0].startswith("#") and (not body or number < body[0][0])]
     if above and body and delimiter == " ":  # "# columns: time rss": the last words are the names
         above[-1] = [word for word in above[-1] if word.strip("# ")][-len(body[0][1]) :]
     if above and body and len(above[-1]) == len(body[0][1]) > 1 and not _is_header(body[0][1]):
@@ -196,23 +196,23 @@ def _header(
 
 
 def _is_header(row: list[str]) -> bool:
-    """Names only: no number and no time."""
+    """Whether a row has names only: no number and no time."""
     words = [cell for cell in row if cell.strip()]
     counted = numbers(words)
     return bool(np.isnan(counted.value).all()) and not any(looks_like_time(word) for word in words)
 
 
 def _named(header: Sequence[str]) -> Iterator[str]:
-    """Headers, each with a name of its own."""
+    """Headers, made unique."""
     seen: dict[str, int] = {}
-    for at, cell in enumerate(header):
-        name = " ".join(cell.split()) or f"column {at + 1}"
+    for index, cell in enumerate(header):
+        name = " ".join(cell.split()) or f"column {index + 1}"
         seen[name] = seen.get(name, 0) + 1
         yield name if seen[name] == 1 else f"{name} {seen[name]}"
 
 
 def _decimal(sample: Sequence[Sequence[str]], name: str, delimiter: str) -> str:
-    """A comma, where numbers are written with one."""
+    """The decimal sign: a comma where numbers are written with one. Raises DataError."""
     if delimiter == ",":
         return "."
     cells = [cell for column in sample for cell in column if cell.strip().lower() not in MISSING]
@@ -220,5 +220,5 @@ def _decimal(sample: Sequence[Sequence[str]], name: str, delimiter: str) -> str:
     if not commas or any(_POINT_NUMBER.fullmatch(cell) for cell in cells):
         return "."
     if all(_GROUPS.fullmatch(cell) for cell in commas):
-        raise DataError(f"{name}: {commas[0].strip()} may mean two numbers: say --decimal , or --decimal .")
+        raise DataError(f"{name}: {commas[0].strip()} is ambiguous: give --decimal , or --decimal .")
     return ","

@@ -1,7 +1,7 @@
 """Times as files write them, in nanoseconds since 1970 UTC.
 
-Numbers are epoch seconds, milli-, micro- or nanoseconds, told by their size, or else seconds from the start. Texts are
-ISO 8601, day-first with points, slashes where the order shows, ``hh:mm:ss``, or whatever ``strptime`` is told.
+Numbers are epoch seconds, milli-, micro- or nanoseconds, by their size, or else seconds from the start. Texts are
+ISO 8601, day-first with points, slashes where the order shows, ``hh:mm:ss``, or in a given ``strptime`` format.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _SIZES = ((1e17, 1), (1e14, 10**3), (1e11, 10**6), (1e8, NS))  # nano- to second
 _LATEST_NS = 2**63 - 2**40
 _ISO = re.compile(r"\d{4}[-/]\d\d[-/]\d\d(?:[T ]+\d\d:?\d\d(?::?\d\d(?:[.,]\d+)?)?)?\s*(?:Z|UTC|[+-]\d\d(?::?\d\d)?)?")
 _ZONE = re.compile(r"(?<=\d)\s*(Z|UTC|[+-]\d\d(?::?\d\d)?)$")
-_PARTED = re.compile(r"(\d{1,2})([./])(\d{1,2})\2(\d{4})(?:[T ,]+(\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?))?")
+_DATE = re.compile(r"(\d{1,2})([./])(\d{1,2})\2(\d{4})(?:[T ,]+(\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?))?")
 _CLOCK = re.compile(r"(?:(\d+)[d ]\s*)?(\d+):(\d\d):(\d\d(?:[.,]\d+)?)")
 _TO_THE_SECOND = "--time-format 's', 'ms', 'us', 'ns', 'elapsed', or a strptime format such as '%d/%m/%Y %H:%M:%S'"
 
 
 class Moments(NamedTuple):
-    """Times, shape (n,), and where what stood there is none."""
+    """Times, shape (n,), and which cells are not a time."""
 
     time_ns: NDArray[np.int64]
     bad: NDArray[np.bool_]
@@ -43,7 +43,7 @@ Read = Callable[[Sequence[str]], Moments]
 
 @dataclass(frozen=True, slots=True)
 class TimeReading:
-    """How a column of times is read, and what is to be told of it."""
+    """How a column of times is read, and notes on it."""
 
     read: Read
     notes: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class TimeReading:
 
 @dataclass(frozen=True, slots=True)
 class TimeOptions:
-    """What a user says of times; ``start_ns`` is where seconds from the start begin."""
+    """The options of a user on times; ``start_ns`` is the start of times in seconds from the start."""
 
     form: str | None = None
     zone: str | None = None
@@ -62,45 +62,47 @@ class TimeOptions:
 def looks_like_time(cell: str) -> bool:
     """Whether a cell is a date or a time of day."""
     text = cell.strip()
-    return any(form.fullmatch(text) for form in (_ISO, _PARTED, _CLOCK))
+    return any(form.fullmatch(text) for form in (_ISO, _DATE, _CLOCK))
 
 
-def time_reading(cells: Sequence[str], told: TimeOptions, who: str) -> TimeReading:
+def time_reading(cells: Sequence[str], options: TimeOptions, who: str) -> TimeReading:
     """How the times of a column are read, from its first cells. Raises DataError where that cannot be known."""
-    zone = _zone(told.zone)
-    if told.form is not None:
-        return _as_told(told, zone)
+    zone = _zone(options.zone)
+    if options.form is not None:
+        return _as_given(options, zone)
     some = [text for cell in cells if (text := cell.strip()).lower() not in MISSING]
     if not some:
-        raise DataError(f"{who} holds no time: name the column of times with --time")
-    naive = () if told.zone else ("times without a zone were taken as UTC (--tz says otherwise)",)
-    counted = numbers(some, told.decimal).value
+        raise DataError(f"{who} has no times: name the column of times with --time")
+    naive = () if options.zone else ("times without a zone were read as UTC (override with --tz)",)
+    counted = numbers(some, options.decimal).value
     good = counted[np.isfinite(counted)]
     if 2 * good.size > len(some):
-        return _numeric(middle(np.abs(good)), told)
+        return _numeric(middle(np.abs(good)), options)
     share = 0.5 * len(some)
     if sum(_ISO.fullmatch(text) is not None for text in some) > share:
         zoned = all(_ZONE.search(text[10:]) for text in some if len(text) > 10)
         return TimeReading(lambda texts: _iso(texts, zone), () if zoned else naive)
-    parted = [match for text in some if (match := _PARTED.fullmatch(text))]
+    parted = [match for text in some if (match := _DATE.fullmatch(text))]
     if len(parted) > share:
         day_first = _day_first([(match[1], match[2], match[3]) for match in parted], who)
-        return TimeReading(lambda texts: _iso([_turned(text, day_first) for text in texts], zone), naive)
+        return TimeReading(lambda texts: _iso([_as_iso(text, day_first) for text in texts], zone), naive)
     if sum(_CLOCK.fullmatch(text) is not None for text in some) > share:
-        return TimeReading(_Clock(_start_ns(told)).read, _elapsed_note(told, "hh:mm:ss are counted"))
-    raise DataError(f"{who}: {some[0]!r} is no time that is known here: say how it is written with {_TO_THE_SECOND}")
+        return TimeReading(_Clock(_start_ns(options)).read, _elapsed_note(options, "hh:mm:ss are counted"))
+    raise DataError(f"{who}: {some[0]!r} is not in a known time format: give it with {_TO_THE_SECOND}")
 
 
-def _as_told(told: TimeOptions, zone: tzinfo) -> TimeReading:
-    form = told.form or ""
+def _as_given(options: TimeOptions, zone: tzinfo) -> TimeReading:
+    form = options.form or ""
     if form in _WORDS:
-        return TimeReading(lambda texts: _scaled(texts, _WORDS[form], 0, told.decimal))
+        return TimeReading(lambda texts: _scaled(texts, _WORDS[form], 0, options.decimal))
     if form.startswith("elapsed"):
         word = form.removeprefix("elapsed").lstrip("-") or "s"
         if word not in _WORDS:
             raise DataError(f"--time-format {form}: write elapsed, elapsed-ms, elapsed-us or elapsed-ns")
-        start_ns = _start_ns(told)
-        return TimeReading(lambda texts: _scaled(texts, _WORDS[word], start_ns, told.decimal), _elapsed_note(told))
+        start_ns = _start_ns(options)
+        return TimeReading(
+            lambda texts: _scaled(texts, _WORDS[word], start_ns, options.decimal), _elapsed_note(options)
+        )
     if form == "iso":
         return TimeReading(lambda texts: _iso(texts, zone))
     if "%" not in form:
@@ -108,22 +110,22 @@ def _as_told(told: TimeOptions, zone: tzinfo) -> TimeReading:
     return TimeReading(lambda texts: _strptime(texts, form, zone))
 
 
-def _numeric(size: float, told: TimeOptions) -> TimeReading:
-    factor = next((factor for least, factor in _SIZES if size >= least), None)
+def _numeric(size: float, options: TimeOptions) -> TimeReading:
+    factor = next((factor for lowest, factor in _SIZES if size >= lowest), None)
     if factor is not None:
-        return TimeReading(lambda texts: _scaled(texts, factor, 0, told.decimal))
-    start_ns = _start_ns(told)
-    return TimeReading(lambda texts: _scaled(texts, NS, start_ns, told.decimal), _elapsed_note(told))
+        return TimeReading(lambda texts: _scaled(texts, factor, 0, options.decimal))
+    start_ns = _start_ns(options)
+    return TimeReading(lambda texts: _scaled(texts, NS, start_ns, options.decimal), _elapsed_note(options))
 
 
-def _elapsed_note(told: TimeOptions, what: str = "times are taken as seconds") -> tuple[str, ...]:
-    if told.start_ns is not None:
+def _elapsed_note(options: TimeOptions, what: str = "times are read as seconds") -> tuple[str, ...]:
+    if options.start_ns is not None:
         return ()
-    return (f"{what} from the start, shown from 1970-01-01 00:00 UTC on (--start says when that was)",)
+    return (f"{what} from the start, shown from 1970-01-01 00:00 UTC on (set it with --start)",)
 
 
-def _start_ns(told: TimeOptions) -> int:
-    return told.start_ns or 0
+def _start_ns(options: TimeOptions) -> int:
+    return options.start_ns or 0
 
 
 def _zone(name: str | None) -> tzinfo:
@@ -132,7 +134,7 @@ def _zone(name: str | None) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        raise DataError(f"--tz {name} is no time zone: write one such as UTC or Europe/Berlin") from None
+        raise DataError(f"--tz {name} is not a time zone: write one such as UTC or Europe/Berlin") from None
 
 
 def _scaled(texts: Sequence[str], factor: int, start_ns: int, decimal: str) -> Moments:
@@ -160,10 +162,10 @@ def _iso(texts: Sequence[str], zone: tzinfo) -> Moments:
         for text in bare
         if len(text) > 10
     ):
-        for at, text in enumerate(bare):
+        for index, text in enumerate(bare):
             match = _ZONE.search(text, 10)
             if match:
-                bare[at], offsets[at], zoned[at] = text[: match.start()], _offset_s(match[1]), True
+                bare[index], offsets[index], zoned[index] = text[: match.start()], _offset_s(match[1]), True
     micros = _micros(bare)
     bad = (micros < 0) | (micros > _LATEST_NS // 1000)
     micros = np.where(bad, 0, micros)
@@ -174,7 +176,7 @@ def _iso(texts: Sequence[str], zone: tzinfo) -> Moments:
 
 
 def _micros(texts: list[str]) -> NDArray[np.int64]:
-    """Microseconds since 1970; negative for what is no date."""
+    """Microseconds since 1970; negative for what is not a date."""
     if any("," in text or "/" in text for text in texts):
         texts = [text.replace(",", ".").replace("/", "-") for text in texts]
     if all(len(text) >= 10 and text[:4].isdecimal() for text in texts):  # numpy also knows "now" and "today"
@@ -182,10 +184,10 @@ def _micros(texts: list[str]) -> NDArray[np.int64]:
             return np.array(texts, dtype="datetime64[us]").astype(np.int64)
         except ValueError:
             pass
-    return np.fromiter((_one_micros(text) for text in texts), np.int64, len(texts))
+    return np.fromiter((_micros_of(text) for text in texts), np.int64, len(texts))
 
 
-def _one_micros(text: str) -> int:
+def _micros_of(text: str) -> int:
     try:
         if len(text) >= 10 and text[:4].isdecimal():
             return (datetime.fromisoformat(text).replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
@@ -210,8 +212,8 @@ def _zone_offsets_s(micros: NDArray[np.int64], zone: tzinfo) -> NDArray[np.int64
     quarter = 900 * 10**6
     quarters, where = np.unique(micros // quarter, return_inverse=True)
     known = []
-    for at in quarters.tolist():
-        offset = (_EPOCH + timedelta(microseconds=at * quarter)).replace(tzinfo=zone).utcoffset()
+    for number in quarters.tolist():
+        offset = (_EPOCH + timedelta(microseconds=number * quarter)).replace(tzinfo=zone).utcoffset()
         known.append(0 if offset is None else round(offset.total_seconds()))
     return np.array(known, dtype=np.int64)[where]
 
@@ -224,11 +226,11 @@ def _day_first(parted: Sequence[tuple[str, str, str]], who: str) -> bool:
         return True
     if any(int(second) > 12 for _, _, second in parted):
         return False
-    raise DataError(f"{who}: day or month first? Say --time-format '%d/%m/%Y %H:%M:%S' or '%m/%d/%Y %H:%M:%S'")
+    raise DataError(f"{who}: day or month first? Give --time-format '%d/%m/%Y %H:%M:%S' or '%m/%d/%Y %H:%M:%S'")
 
 
-def _turned(text: str, day_first: bool) -> str:  # noqa: FBT001
-    match = _PARTED.fullmatch(text.strip())
+def _as_iso(text: str, day_first: bool) -> str:  # noqa: FBT001
+    match = _DATE.fullmatch(text.strip())
     if match is None:
         return ""
     first, _, second, year, clock = match.groups()
@@ -246,10 +248,10 @@ class _Clock:
     def read(self, texts: Sequence[str]) -> Moments:
         time_ns = np.zeros(len(texts), dtype=np.int64)
         bad = np.zeros(len(texts), dtype=np.bool_)
-        for at, text in enumerate(texts):
+        for index, text in enumerate(texts):
             match = _CLOCK.fullmatch(text.strip())
             if match is None or len(match[2]) > 9 or len(match[1] or "") > 6:
-                bad[at] = True
+                bad[index] = True
                 continue
             second = float(match[4].replace(",", "."))
             seconds = 86400 * int(match[1] or 0) + 3600 * int(match[2]) + 60 * int(match[3]) + second
@@ -257,20 +259,20 @@ class _Clock:
                 self._days += 1
             self._last_s = seconds
             total = self._start_ns + self._days * 86400 * NS + round(seconds * 1e6) * 1000
-            bad[at] = total > _LATEST_NS
-            time_ns[at] = min(total, _LATEST_NS)
+            bad[index] = total > _LATEST_NS
+            time_ns[index] = min(total, _LATEST_NS)
         return Moments(time_ns, bad)
 
 
 def _strptime(texts: Sequence[str], form: str, zone: tzinfo) -> Moments:
     time_ns = np.zeros(len(texts), dtype=np.int64)
     bad = np.zeros(len(texts), dtype=np.bool_)
-    for at, text in enumerate(texts):
+    for index, text in enumerate(texts):
         try:
             read = datetime.strptime(text.strip(), form)  # noqa: DTZ007 - the zone follows
             moment = read if read.tzinfo is not None else read.replace(tzinfo=zone)
-            time_ns[at] = (moment - _EPOCH) // timedelta(microseconds=1) * 1000
-            bad[at] = time_ns[at] < 0
+            time_ns[index] = (moment - _EPOCH) // timedelta(microseconds=1) * 1000
+            bad[index] = time_ns[index] < 0
         except (ValueError, OverflowError):
-            bad[at] = True
+            bad[index] = True
     return Moments(time_ns, bad)

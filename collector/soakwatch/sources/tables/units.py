@@ -70,7 +70,7 @@ class Unit(NamedTuple):
 
 
 def unit(text: str) -> Unit:
-    """What a unit in a file means. Bytes follow SI (``KB`` = 1000, ``KiB`` = 1024); another word counts things.
+    """What a unit in a file means. Bytes follow SI (``KB`` = 1000, ``KiB`` = 1024); another word counts objects.
 
     >>> unit("MB"), unit("KiB"), unit("%"), unit("ms"), unit("Mpps")
     (Unit(name='By', scale=1000000.0), Unit(name='By', scale=1024.0), Unit(name='1', scale=0.01), \
@@ -79,9 +79,9 @@ Unit(name='s', scale=0.001), Unit(name='{packet}/s', scale=1000000.0))
     (Unit(name='{widgets}', scale=1.0), Unit(name='{thread}', scale=1.0), Unit(name='bit/s', scale=1000000000.0))
     """
     bare = text.strip()
-    found = _FIXED.get(bare.lower())
-    if found is not None:
-        return Unit(*found)
+    fixed = _FIXED.get(bare.lower())
+    if fixed is not None:
+        return Unit(*fixed)
     match = _BITS.fullmatch(bare)
     if match:
         return Unit("bit/s", float(_PREFIXES[match["many"].lower()]))
@@ -90,19 +90,19 @@ Unit(name='s', scale=0.001), Unit(name='{packet}/s', scale=1000000.0))
         many = match["many"].lower()
         return Unit("By/s" if match["per"] else "By", float({**_PREFIXES, **_BINARY}[many]))
     if not bare:
-        raise DataError(f"an empty text is no unit: write one such as {EXAMPLES}")
+        raise DataError(f"an empty text is not a unit: write one such as {EXAMPLES}")
     if bare.startswith("{") or "/" in bare:
         return Unit(bare, 1.0)
     return Unit("{" + re.sub(r"[{}]", "", bare) + "}", 1.0)
 
 
 def into(text: str, wanted: str, who: str) -> float:
-    """The factor from a file's unit to the catalogue's. Raises DataError where the one is no kind of the other."""
+    """The factor from a file's unit to the catalogue's. Raises DataError where they do not match."""
     given = unit(text)
     if fits(text, wanted):  # packets, requests: what is counted is the metric's to say
         return given.scale
     example = {"By": "MB", "1": "%", "s": "ms"}.get(wanted, wanted)
-    raise DataError(f"{who}: the unit {text} is none of {wanted}: write one such as {example}, or map it elsewhere")
+    raise DataError(f"{who}: the unit {text} does not fit {wanted}: write one such as {example}, or map it elsewhere")
 
 
 def fits(text: str, wanted: str) -> bool:
@@ -116,7 +116,7 @@ def fits(text: str, wanted: str) -> bool:
 
 
 def split_header(header: str) -> tuple[str, str | None]:
-    """A column's name, and the unit that its header tells.
+    """A column's name, and the unit in its header.
 
     >>> split_header("usedMemory (MB)"), split_header("latency_ms"), split_header("VmRSSBytes")
     (('usedMemory', 'MB'), ('latency', 'ms'), ('VmRSS', 'Bytes'))

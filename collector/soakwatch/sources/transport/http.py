@@ -18,7 +18,7 @@ from soakwatch.sources.abc import SourceConfig, SourceError
 from soakwatch.sources.transport.http_client import LOOPBACK, REQUEST_ERRORS, Cause, async_client, failure_of
 from soakwatch.sources.transport.tls import Pin, pinned, unverified, verifying
 
-LARGEST = 8 * 2**20
+MAX_BODY_BYTES = 8 * 2**20
 """Bytes of a body that are read at most."""
 
 
@@ -99,8 +99,8 @@ class WebAccess:
                 body = bytearray()
                 async for part in response.aiter_bytes():
                     body += part
-                    if len(body) > LARGEST:
-                        raise SourceError(f"{shown(url)} answers with more than {LARGEST >> 20} MiB: not read")
+                    if len(body) > MAX_BODY_BYTES:
+                        raise SourceError(f"{shown(url)} answers with more than {MAX_BODY_BYTES >> 20} MiB: not read")
                 names = {name.lower(): value for name, value in response.headers.items()}
                 return Page(response.status_code, names, bytes(body))
         except REQUEST_ERRORS as error:

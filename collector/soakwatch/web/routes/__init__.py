@@ -1,4 +1,4 @@
-"""What the server answers: every module here is a group of endpoints, ``ENDPOINTS``."""
+"""The endpoints of the server: every module here is a group of them, ``ENDPOINTS``."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class _Group(Protocol):
 
 
 def endpoints() -> tuple[Endpoint, ...]:
-    """Everything in this folder, by the names of its files."""
-    found: list[Endpoint] = []
-    for module in sorted(pkgutil.iter_modules(__path__), key=lambda one: one.name):
-        found += cast("_Group", importlib.import_module(f"{__name__}.{module.name}")).ENDPOINTS
-    return tuple(found)
+    """All endpoints of this folder, sorted by the names of the files."""
+    collected: list[Endpoint] = []
+    for module in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name):
+        collected += cast("_Group", importlib.import_module(f"{__name__}.{module.name}")).ENDPOINTS
+    return tuple(collected)

@@ -1,4 +1,4 @@
-"""Acknowledging a finding: it stays what it is, and everybody sees that somebody knows of it, and why."""
+"""Acknowledging a finding: its outcome does not change, but everybody sees that it is known, and why."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from starlette.responses import JSONResponse, Response
 from soakwatch.core.event_kinds import ACKNOWLEDGED
 from soakwatch.runs.mark_event import EventRequest, moment_text, record_event
 from soakwatch.web.endpoint import Endpoint, May, Question
+from soakwatch.web.json_events import event_data
 from soakwatch.web.routes.state import STATES
 from soakwatch.web.routes.stop import reason_of
-from soakwatch.web.wire import event_data
 
 _TEXT = {"type": "string"}
 
@@ -22,22 +22,24 @@ def _acknowledge(question: Question) -> Response:
     words = [body.get(name, "") for name in ("rule", "target", "metric", "object")]
     texts = [word for word in words if isinstance(word, str)]
     if len(texts) < len(words):
-        raise HTTPException(400, "rule, target, metric and object are texts: those of the finding")
-    rule, target, metric, thing = texts
+        raise HTTPException(400, "rule, target, metric and object must be texts: those of the finding")
+    rule, target, metric, object_ = texts
     reason = reason_of(question)
     if not reason:
-        raise HTTPException(400, "reason is missing: say why the finding is known")
+        raise HTTPException(400, "reason is missing: state why the finding is acknowledged")
     state = STATES.read(question.folder, now_ns)
-    if not any((f.rule, f.target, f.metric, f.object) == (rule, target, metric, thing) for f in state.findings):
-        raise HTTPException(404, "the run has no such finding: name rule, target, metric and object as it does")
+    if not any((f.rule, f.target, f.metric, f.object) == (rule, target, metric, object_) for f in state.findings):
+        raise HTTPException(
+            404, "the run has no such finding: give rule, target, metric and object exactly as in the finding"
+        )
     labels = {"rule": rule, "metric": metric, "reason": reason}
-    at_ns = now_ns
+    time_ns = now_ns
     if state.standing in {"ended", "broken off"} and state.last_ns is not None:
-        # A run is told of nothing behind its end; each event has a time of its own.
-        at_ns = min(now_ns, state.last_ns + state.last_event + 1)
+        # No event may lie after the end of a run; each event has a time of its own.
+        time_ns = min(now_ns, state.last_ns + state.last_event + 1)
         labels["said"] = moment_text(time.time_ns())
-    ask = EventRequest("mark", ACKNOWLEDGED, at_ns=at_ns, target=target, object=thing, labels=labels)
-    stored = record_event(question.folder, ask, now_ns)
+    request = EventRequest("mark", ACKNOWLEDGED, at_ns=time_ns, target=target, object=object_, labels=labels)
+    stored = record_event(question.folder, request, now_ns)
     return JSONResponse(event_data(stored), 201)
 
 
@@ -46,7 +48,7 @@ ENDPOINTS = (
         "POST",
         "/api/runs/{run}/findings/acknowledge",
         May.ACT,
-        "Say that a finding is known, and why: its outcome stays what it is.",
+        "Acknowledge a finding with a reason; its outcome does not change.",
         _acknowledge,
         sends={
             "type": "object",
@@ -59,7 +61,7 @@ ENDPOINTS = (
             },
             "required": ["rule", "reason"],
         },
-        gives={"type": "object", "description": "the event that tells of it"},
+        gives={"type": "object", "description": "the event that records it"},
         status=201,
     ),
 )

@@ -1,4 +1,4 @@
-"""The files that belong to a run: what scripts said, and the evidence that hooks brought."""
+"""The files of a run: script output, and the evidence that hooks captured."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def _file(question: Question) -> Response:
     name = question.text("name")
     with RecordView.open(question.folder) as view:
         if name not in {entry.name for entry in view.artifact_entries()}:
-            raise HTTPException(404, "the record holds no file of this name: GET the list of its artifacts")
-        found = view.artifact(name)
-    # Whatever it says that it is: no browser opens it as a page of this server.
+            raise HTTPException(404, "the record contains no file of this name: GET the list of its artifacts")
+        artifact = view.artifact(name)
+    # Whatever its type: no browser opens it as a page of this server.
     headers = {"content-disposition": disposition(name), "content-security-policy": "default-src 'none'; sandbox"}
-    return Response(found.data, media_type=_BYTES, headers=headers)
+    return Response(artifact.data, media_type=_BYTES, headers=headers)
 
 
 def disposition(name: str) -> str:
@@ -59,7 +59,7 @@ ENDPOINTS = (
         "GET",
         "/api/runs/{run}/artifacts",
         May.VIEW,
-        "The files that belong to the run, by time and name.",
+        "The files of the run, by time and name.",
         _list,
         gives={
             "type": "object",

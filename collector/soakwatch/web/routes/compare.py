@@ -12,16 +12,16 @@ from soakwatch.core.errors import RecordError
 from soakwatch.core.formatting import share_text, subject, utc
 from soakwatch.core.units import show_seconds
 from soakwatch.web.endpoint import Endpoint, May, Param, Question
-from soakwatch.web.folder import Folder
 from soakwatch.web.rendering import page
+from soakwatch.web.run_folder import RunFolder
 
-_LEAST = 2
+_MIN_RUNS = 2
 
 
 def _compare(question: Question) -> Response:
-    if not isinstance(question.runs, Folder):
-        raise HTTPException(404, "this server shows one run only: soakwatch serve compares the runs of a folder")
-    from soakwatch.web.comparison import COMPARISONS, MOST  # Bokeh: not for a server that is not asked for plots
+    if not isinstance(question.runs, RunFolder):
+        raise HTTPException(404, "this server serves one run only: use soakwatch serve to compare the runs of a folder")
+    from soakwatch.web.comparison import COMPARISONS, MAX_RUNS  # loads Bokeh: only if plots are requested
 
     names = list(dict.fromkeys(question.words.get("run", ())))
     if not names:
@@ -30,31 +30,31 @@ def _compare(question: Question) -> Response:
     for name in names:
         folder = question.runs.folder(name)
         if folder is None:
-            problem = f"{name[:100]} is no run here."
+            problem = f"No run {name[:100]} in this folder."
             break
         folders.append(folder)
-    if not problem and not _LEAST <= len(names) <= MOST:
-        problem = f"{_LEAST} to {MOST} runs can be compared, and {len(names)} were named."
+    if not problem and not _MIN_RUNS <= len(names) <= MAX_RUNS:
+        problem = f"{_MIN_RUNS} to {MAX_RUNS} runs can be compared, but {len(names)} were selected."
     if problem:
         return page("compare.html.jinja", 400, problem=problem)
     try:
-        found = COMPARISONS.of(folders)
+        comparison = COMPARISONS.of(folders)
     except RecordError as error:
         return page("compare.html.jinja", 409, problem=f"{error}.")
-    *earlier, newest = sorted(found.runs, key=lambda run: run.line.begin_ns or 0)
+    *earlier, newest = sorted(comparison.runs, key=lambda run: run.line.begin_ns or 0)
     return page(
         "compare.html.jinja",
         problem="",
-        found=found,
+        comparison=comparison,
         newest=quote(newest.line.folder.name),
         earlier=[quote(run.line.folder.name) for run in earlier],
-        place=quote(str(question.runs.place)),
+        folder=quote(str(question.runs.path)),
         utc=utc,
         show_seconds=show_seconds,
         share_text=share_text,
         subject=subject,
-        shared=Markup(found.pieces.shared),  # noqa: S704 - JSON of base64 texts
-        pieces=[(one.element, Markup(one.text)) for one in found.pieces.parts],  # noqa: S704 - JSON without a "<"
+        shared=Markup(comparison.pieces.shared),  # noqa: S704 - JSON of base64 texts
+        pieces=[(piece.element, Markup(piece.text)) for piece in comparison.pieces.parts],  # noqa: S704 - JSON without a "<"
     )
 
 

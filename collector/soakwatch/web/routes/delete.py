@@ -1,4 +1,4 @@
-"""Deleting a run: first what is lost with it, then, with its name typed, the deed."""
+"""Deleting a run: first what would be lost, then, confirmed by its name, the deletion."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from starlette.responses import JSONResponse, Response
 
 from soakwatch.runs.delete import delete, loss_of, refusal
 from soakwatch.web.endpoint import Endpoint, May, Param, Question
-from soakwatch.web.folder import Folder
-from soakwatch.web.run_rows import LOSS, loss_data
+from soakwatch.web.json_runs import LOSS, loss_data
+from soakwatch.web.run_folder import RunFolder
 
 
-def _runs(question: Question) -> Folder:
-    """The folder of runs. Raises HTTPException 404 for the server beside one run: nothing is deleted there."""
-    if not isinstance(question.runs, Folder):
-        raise HTTPException(
-            404, "this server shows one run only: soakwatch serve shows and deletes the runs of a folder"
-        )
+def _runs(question: Question) -> RunFolder:
+    """The folder of runs. Raises HTTPException 404 for the server of a single run, which deletes nothing."""
+    if not isinstance(question.runs, RunFolder):
+        raise HTTPException(404, "this server serves one run only: use soakwatch serve to delete runs of a folder")
     return question.runs
 
 
@@ -29,7 +27,7 @@ def _delete(question: Question) -> Response:
     _runs(question)
     name = question.folder.name
     if question.path["run"] != name or question.text("confirm") != name:
-        raise HTTPException(400, f"nothing is deleted: confirm is the name of the run's folder, {name}")
+        raise HTTPException(400, f"nothing was deleted: confirm must be the name of the run's folder, {name}")
     if why := refusal(question.folder):
         raise HTTPException(409, why)
     delete(question.folder)
@@ -41,7 +39,7 @@ ENDPOINTS = (
         "GET",
         "/api/runs/{run}/loss",
         May.VIEW,
-        "What is lost if the run is deleted, and why it cannot be.",
+        "What is lost if the run is deleted, or why it cannot be deleted.",
         _loss,
         gives=LOSS,
     ),

@@ -1,4 +1,4 @@
-"""Events of a run: told by test scripts and by people, and read back."""
+"""Events of a run: recorded by test scripts and people, and read back."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from starlette.responses import JSONResponse, Response
 
 from soakwatch.runs.mark_event import moment_text, record_event
 from soakwatch.web.endpoint import Endpoint, May, Param, Question, Schema
-from soakwatch.web.reading import events_data
-from soakwatch.web.wire import ask_of, event_data
+from soakwatch.web.json_events import event_data, request_from_json
+from soakwatch.web.json_record import events_data
 
-_MOST_EVENTS = 1000
+_MAX_EVENTS = 1000
 _TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
 _TIME = {"type": "string", "description": "ISO 8601 with a zone, or now"}
-_TOLD: Schema = {
+_REQUEST: Schema = {
     "type": "object",
-    "description": "begin leaves it open, end ends the open one; begin or at with end is a stretch that is over",
+    "description": "begin alone opens an event, end alone ends the open one; end with begin or at: it is over",
     "properties": {
         "kind": {"type": "string", "examples": ["failover"]},
         "at": _TIME,
@@ -38,7 +38,7 @@ _EVENT: Schema = {
         "target": {"type": "string"},
         "object": {"type": "string"},
         "begin": {"type": "string", "format": "date-time"},
-        "end": {"type": ["string", "null"], "format": "date-time", "description": "null is open"},
+        "end": {"type": ["string", "null"], "format": "date-time", "description": "null: still open"},
         "expect": {"type": "object"},
         "deadline": {"type": ["string", "null"]},
         "labels": _TEXTS,
@@ -48,14 +48,14 @@ _EVENT: Schema = {
 
 
 def _events(question: Question) -> Response:
-    told = events_data(question.folder, question.whole("after", 0), _MOST_EVENTS)
-    return JSONResponse({"run": question.folder.name, "now": moment_text(question.runs.now_ns()), **told})
+    events = events_data(question.folder, question.whole("after", 0), _MAX_EVENTS)
+    return JSONResponse({"run": question.folder.name, "now": moment_text(question.runs.now_ns()), **events})
 
 
-def _tell(question: Question) -> Response:
-    ask = ask_of(question.body)
-    stored = record_event(question.folder, ask, question.runs.now_ns())
-    return JSONResponse(event_data(stored), 200 if ask.deed == "end" else 201)
+def _record(question: Question) -> Response:
+    request = request_from_json(question.body)
+    stored = record_event(question.folder, request, question.runs.now_ns())
+    return JSONResponse(event_data(stored), 200 if request.deed == "end" else 201)
 
 
 ENDPOINTS = (
@@ -63,9 +63,9 @@ ENDPOINTS = (
         "GET",
         "/api/runs/{run}/events",
         May.VIEW,
-        "Events in the order in which they were told, 1000 at most.",
+        "Events in the order in which they were recorded, 1000 at most.",
         _events,
-        params=(Param("after", "id of the last event that is known", "whole"),),
+        params=(Param("after", "id of the last known event", "whole"),),
         gives={
             "type": "object",
             "properties": {
@@ -81,9 +81,9 @@ ENDPOINTS = (
         "POST",
         "/api/runs/{run}/events",
         May.ACT,
-        "Tell an event: 201 with what was kept, 200 if it ended one.",
-        _tell,
-        sends=_TOLD,
+        "Record an event: 201 with the stored event, 200 if it ended an open one.",
+        _record,
+        sends=_REQUEST,
         gives=_EVENT,
         status=201,
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import JSONResponse, Response
 
 from soakwatch.web.endpoint import Endpoint, May, Question
-from soakwatch.web.reading import findings_data
+from soakwatch.web.json_record import findings_data
 
 
 def _findings(question: Question) -> Response:
@@ -17,7 +17,7 @@ ENDPOINTS = (
         "GET",
         "/api/runs/{run}/findings",
         May.VIEW,
-        "The findings of the latest judging: the final one, or the live one while the run goes on.",
+        "The findings of the latest evaluation: the final one, or the live one while the run goes on.",
         _findings,
         gives={
             "type": "object",
@@ -29,7 +29,7 @@ ENDPOINTS = (
                 "until": {
                     "type": ["string", "null"],
                     "format": "date-time",
-                    "description": "how far the record reaches",
+                    "description": "time of the last recorded sample",
                 },
                 "findings": {"type": "array", "items": {"type": "object"}},
             },

@@ -6,8 +6,8 @@ from starlette.responses import JSONResponse, Response
 
 from soakwatch.runs.state import RunState
 from soakwatch.web.endpoint import Endpoint, May, Question
+from soakwatch.web.json_state import state_data
 from soakwatch.web.routes.state import STATE, STATES
-from soakwatch.web.state_data import state_data
 
 _STALLED_S, _SILENT = 30.0, 3.5  # nothing was recorded for so long, and so many of the shortest interval
 
@@ -18,23 +18,23 @@ def _health(_: Question) -> Response:
 
 def _of_run(question: Question) -> Response:
     state = STATES.read(question.folder, question.runs.now_ns())
-    told = state_data(state, report=False)
+    data = state_data(state, report=False)
     behind_s = None if state.last_ns is None else round(max(0, state.now_ns - state.last_ns) * 1e-9, 3)
     return JSONResponse(
         {
             "run": state.run,
             "state": state.standing,
-            "status": status_of(state, told["sources"]),
-            "now": told["now"],
+            "status": status_of(state, data["sources"]),
+            "now": data["now"],
             "behind_s": behind_s if state.standing == "running" else None,
-            "self": told["self"],
-            "sources": told["sources"],
+            "self": data["self"],
+            "sources": data["sources"],
         }
     )
 
 
 def status_of(state: RunState, sources: object) -> str:
-    """One word for whoever watches the monitor: ok, degraded (a source does not answer), stalled, or over."""
+    """The health of the monitor: ok, degraded (a source does not answer), stalled, or over."""
     if state.standing in {"ended", "broken off"}:
         return "over"
     shortest_s = min((source.interval_s for source in state.sources), default=0.0)
@@ -42,7 +42,7 @@ def status_of(state: RunState, sources: object) -> str:
     if state.standing == "running" and quiet_s > _STALLED_S + _SILENT * shortest_s:
         return "stalled"
     assert isinstance(sources, list)
-    return "degraded" if any(one["state"] in {"failing", "silent"} for one in sources) else "ok"
+    return "degraded" if any(entry["state"] in {"failing", "silent"} for entry in sources) else "ok"
 
 
 _PARTS = STATE["properties"]
@@ -52,7 +52,7 @@ ENDPOINTS = (
         "GET",
         "/api/health",
         May.NOTHING,
-        "Whether the server answers. Needs no token and says nothing else.",
+        "Whether the server answers. Needs no token and returns nothing else.",
         _health,
         gives={"type": "object", "properties": {"status": {"const": "ok"}}, "required": ["status"]},
     ),
@@ -69,10 +69,10 @@ ENDPOINTS = (
                 "state": _PARTS["state"],
                 "status": {
                     "enum": ["ok", "degraded", "stalled", "over"],
-                    "description": "degraded: a source does not answer; stalled: nothing is recorded any more",
+                    "description": "degraded: a source does not answer; stalled: nothing is recorded",
                 },
                 "now": {"type": "string", "format": "date-time"},
-                "behind_s": {"type": ["number", "null"], "description": "since when nothing was recorded"},
+                "behind_s": {"type": ["number", "null"], "description": "seconds since the last recorded sample"},
                 "self": _PARTS["self"],
                 "sources": _PARTS["sources"],
             },

@@ -10,26 +10,30 @@ from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
 from soakwatch.web.endpoint import JSON, Endpoint, May, Question
-from soakwatch.web.folder import Folder
+from soakwatch.web.json_runs import ROW, row_data
 from soakwatch.web.rendering import page
-from soakwatch.web.run_rows import ROW, row_data
+from soakwatch.web.run_folder import RunFolder
 
 _WAIT_S = 0.4
 
 
 def _home(question: Question) -> Response:
-    if not isinstance(question.runs, Folder):
+    if not isinstance(question.runs, RunFolder):
         (only,) = question.runs.listed()
         return RedirectResponse(f"/runs/{quote(str(only['run']), safe='')}/", 303, {"cache-control": "no-store"})
-    return page("runs.html.jinja", folder=str(question.runs.place), acting=question.may >= May.ACT)
+    return page("runs.html.jinja", folder=str(question.runs.path), acting=question.may >= May.ACT)
 
 
 def _summaries(question: Question) -> Response:
-    if not isinstance(question.runs, Folder):
-        raise HTTPException(404, "this server shows one run only: ask for its state")
-    seen = question.runs.summaries.overview(_WAIT_S)
-    told = {"read": len(seen.summaries), "there": seen.runs, "runs": [row_data(one) for one in seen.summaries]}
-    content = json.dumps(told, ensure_ascii=True, separators=(",", ":")).encode()
+    if not isinstance(question.runs, RunFolder):
+        raise HTTPException(404, "this server serves one run only: GET its state")
+    overview = question.runs.summaries.overview(_WAIT_S)
+    data = {
+        "read": len(overview.summaries),
+        "there": overview.runs,
+        "runs": [row_data(summary) for summary in overview.summaries],
+    }
+    content = json.dumps(data, ensure_ascii=True, separators=(",", ":")).encode()
     headers = {"etag": f'"{hashlib.sha256(content).hexdigest()[:24]}"', "cache-control": "no-cache"}
     if question.known == headers["etag"]:
         return Response(status_code=304, headers=headers)
@@ -38,19 +42,24 @@ def _summaries(question: Question) -> Response:
 
 ENDPOINTS = (
     Endpoint(
-        "GET", "/", May.VIEW, "The page of all runs; of a single run, the way to its page.", _home, media="text/html"
+        "GET",
+        "/",
+        May.VIEW,
+        "The page of all runs; a server of a single run redirects to its page.",
+        _home,
+        media="text/html",
     ),
     Endpoint(
         "GET",
         "/api/summaries",
         May.VIEW,
-        "Every run with its worst finding, coverage and sparkline; those that are not read yet follow later.",
+        "Every run with its worst finding, coverage and sparkline; runs that are not read yet are missing.",
         _summaries,
         gives={
             "type": "object",
             "properties": {
                 "read": {"type": "integer", "description": "runs that have been read"},
-                "there": {"type": "integer", "description": "runs that there are"},
+                "there": {"type": "integer", "description": "runs in the folder"},
                 "runs": {"type": "array", "items": ROW},
             },
             "required": ["read", "there", "runs"],

@@ -1,4 +1,4 @@
-"""What Prometheus, or whoever reads OpenMetrics, can scrape of the runs that go on."""
+"""OpenMetrics of the running runs, for Prometheus and others to scrape."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from soakwatch.runs.state import SELF
 from soakwatch.web.endpoint import Endpoint, May, Param, Question
 from soakwatch.web.openmetrics import MEDIA, Families, Reading, add_readings, add_state
 from soakwatch.web.routes.state import STATES
-from soakwatch.web.series_reading import READER
+from soakwatch.web.series_reader import READER
 
-MOST_SERIES = 5000
-"""Series of one run that are told at most, in order of target, metric and object."""
-_MOST_RUNS = 50
+MAX_SERIES = 5000
+"""Maximum number of series of one run, in order of target, metric and object."""
+_MAX_RUNS = 50
 _GOING_ON = frozenset({"running", "waiting"})
 
 
@@ -27,12 +27,12 @@ def _metrics(question: Question) -> Response:
         state = STATES.read(folder, now_ns)
         add_state(families, state)
         if named and state.standing in _GOING_ON:
-            newest, left = READER.newest(folder, now_ns, MOST_SERIES)
+            newest, left = READER.newest(folder, now_ns, MAX_SERIES)
             readings = [Reading(key, known.unit, known.kind, value) for key, known, value in newest]
-            add_readings(families, state.run, [one for one in readings if one.key.target != SELF])
+            add_readings(families, state.run, [reading for reading in readings if reading.key.target != SELF])
             families.add(
                 "soakwatch_series_left_out",
-                "series that are not told here: too many, or of one name",
+                "series that are left out: too many, or with conflicting names",
                 "gauge",
                 float(left + families.left),
                 {"run": state.run},
@@ -43,13 +43,13 @@ def _metrics(question: Question) -> Response:
 def _named(question: Question, name: str) -> Path:
     folder = question.runs.folder(name)
     if folder is None:
-        raise HTTPException(404, "no run here has the name that run says: GET /api/runs lists them")
+        raise HTTPException(404, "no run of this name on this server; GET /api/runs lists them")
     return folder
 
 
 def _going_on(question: Question) -> list[Path]:
     names = [str(line["run"]) for line in question.runs.listed() if line["state"] in _GOING_ON]
-    return [folder for name in names[-_MOST_RUNS:] if (folder := question.runs.folder(name)) is not None]
+    return [folder for name in names[-_MAX_RUNS:] if (folder := question.runs.folder(name)) is not None]
 
 
 ENDPOINTS = (
@@ -57,10 +57,10 @@ ENDPOINTS = (
         "GET",
         "/metrics",
         May.VIEW,
-        "OpenMetrics of every run that goes on: state, time, polls by outcome, findings by outcome, the monitor itself;"
-        f" of the run that is named also the newest reading of each series, {MOST_SERIES} at most, none that is stale.",
+        "OpenMetrics of every running run: state, time, polls by outcome, findings by outcome, the monitor itself;"
+        f" with run also the newest sample of each series of that run, {MAX_SERIES} at most, none that is stale.",
         _metrics,
-        params=(Param("run", "a run by its name, or last"),),
+        params=(Param("run", "name of a run, or last"),),
         gives={"type": "string"},
         media=MEDIA,
     ),

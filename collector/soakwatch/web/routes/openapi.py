@@ -1,4 +1,4 @@
-"""The OpenAPI text of everything under /api, made from the endpoints themselves."""
+"""The OpenAPI document of the HTTP API, generated from the endpoints."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _SECURITY: dict[May, list[dict[str, list[str]]]] = {
 
 _IN_PATHS = {"run": "the name of a run's folder, or last"}
 _REFUSALS = {
-    "400": "What was sent makes no sense.",
-    "401": "No token, or a wrong one.",
-    "403": "Who is here by the link for looking cannot act.",
-    "404": "There is no such thing here.",
-    "408": "The body did not come.",
+    "400": "The request is invalid.",
+    "401": "The token is missing or wrong.",
+    "403": "View-only access does not allow this action.",
+    "404": "Not found.",
+    "408": "The body did not arrive in time.",
     "413": "The body is too large.",
     "415": "The body is not JSON.",
-    "default": "It cannot be done; one sentence says why.",
+    "default": "The request failed; error states why.",
 }
 
 
@@ -35,15 +35,15 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, object]:
     """OpenAPI 3.1 of the endpoints that are not pages."""
     paths: dict[str, dict[str, object]] = {}
     schemas: dict[str, object] = {"Error": _ERROR}
-    for one in endpoints:
-        if one.path.startswith("/api/") or one.path == "/metrics":
-            paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, schemas)
+    for endpoint in endpoints:
+        if endpoint.path.startswith("/api/") or endpoint.path == "/metrics":
+            paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, schemas)
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "Soakwatch",
             "version": version("soakwatch"),
-            "description": "What runs say of themselves. The token is in web.token; every error is one sentence.",
+            "description": "State, findings and series of runs. The token is in web.token; errors are one sentence.",
         },
         "paths": paths,
         "components": {
@@ -56,7 +56,7 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, object]:
     }
 
 
-def _operation(one: Endpoint, schemas: dict[str, object]) -> dict[str, object]:
+def _operation(endpoint: Endpoint, schemas: dict[str, object]) -> dict[str, object]:
     parameters: list[dict[str, object]] = [
         {
             "name": name,
@@ -65,40 +65,40 @@ def _operation(one: Endpoint, schemas: dict[str, object]) -> dict[str, object]:
             "description": _IN_PATHS.get(name, ""),
             "schema": {"type": "string"},
         }
-        for name in re.findall(r"\{(\w+)\}", one.path)
+        for name in re.findall(r"\{(\w+)\}", endpoint.path)
     ]
-    for param in one.params:
+    for param in endpoint.params:
         kind: dict[str, object] = {"type": _KINDS[param.kind]}
         schema = {"type": "array", "items": kind} if param.many else kind
         parameters.append(
             {"name": param.name, "in": "query", "required": param.required, "description": param.says, "schema": schema}
         )
-    content = {one.media.partition(";")[0]: {"schema": _lifted(one.gives or {}, schemas)}}
-    made: dict[str, object] = {
-        "summary": one.says.partition(". ")[0].rstrip("."),
-        "description": one.says,
-        "operationId": re.sub(r"\W+", "_", f"{one.method.lower()} {one.path}").strip("_"),
+    content = {endpoint.media.partition(";")[0]: {"schema": _lifted(endpoint.gives or {}, schemas)}}
+    operation: dict[str, object] = {
+        "summary": endpoint.says.partition(". ")[0].rstrip("."),
+        "description": endpoint.says,
+        "operationId": re.sub(r"\W+", "_", f"{endpoint.method.lower()} {endpoint.path}").strip("_"),
         "parameters": parameters,
-        "responses": {str(one.status): {"description": one.says, "content": content}, **_errors(one)},
-        "security": _SECURITY[one.may],
+        "responses": {str(endpoint.status): {"description": endpoint.says, "content": content}, **_errors(endpoint)},
+        "security": _SECURITY[endpoint.may],
     }
-    if one.sends is not None:
-        made["requestBody"] = {"required": True, "content": {JSON: {"schema": one.sends}}}
-    return made
+    if endpoint.sends is not None:
+        operation["requestBody"] = {"required": True, "content": {JSON: {"schema": endpoint.sends}}}
+    return operation
 
 
-def _errors(one: Endpoint) -> dict[str, object]:
-    """How it may be refused; each refusal is one sentence."""
+def _errors(endpoint: Endpoint) -> dict[str, object]:
+    """The error responses of an endpoint."""
     statuses = {"default"}
-    if one.may is not May.NOTHING:
+    if endpoint.may is not May.NOTHING:
         statuses.add("401")
-    if one.may is May.ACT:
+    if endpoint.may is May.ACT:
         statuses.add("403")
-    if "{run}" in one.path:
+    if "{run}" in endpoint.path:
         statuses.add("404")
-    if one.params or one.sends is not None:
+    if endpoint.params or endpoint.sends is not None:
         statuses.add("400")
-    if one.method == "POST":
+    if endpoint.method == "POST":
         statuses |= {"408", "413", "415"}
     return {
         status: {
@@ -110,7 +110,7 @@ def _errors(one: Endpoint) -> dict[str, object]:
 
 
 def _lifted(schema: Schema, schemas: dict[str, object]) -> object:
-    """A schema that is published by itself, with its parts, as a component of the document."""
+    """A schema with parts of its own (``$defs``) becomes a component of the document; others stay inline."""
     defined = schema.get("$defs")
     if not isinstance(defined, dict):
         return schema
@@ -121,13 +121,13 @@ def _lifted(schema: Schema, schemas: dict[str, object]) -> object:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _referring(what: object, prefix: str) -> object:
-    if isinstance(what, dict):
+def _referring(schema: object, prefix: str) -> object:
+    if isinstance(schema, dict):
         return {
             key: prefix + value.rpartition("/")[2] if key == "$ref" else _referring(value, prefix)
-            for key, value in what.items()
+            for key, value in schema.items()
         }
-    return [_referring(one, prefix) for one in what] if isinstance(what, list) else what
+    return [_referring(item, prefix) for item in schema] if isinstance(schema, list) else schema
 
 
 def _openapi(_: Question) -> Response:

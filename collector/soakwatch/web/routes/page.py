@@ -1,4 +1,4 @@
-"""The page of a run: how it stands while it goes on, its verdict and its report afterwards."""
+"""The page of a run: its state while it goes on, its verdict and its report afterwards."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Respon
 
 from soakwatch.core.formatting import SYMBOLS, printable
 from soakwatch.report.files import REPORT_FILES
-from soakwatch.web.drawing import BeingDrawnError, Plots
+from soakwatch.web.auth import GUARDS
 from soakwatch.web.endpoint import JSON, Endpoint, May, Question
-from soakwatch.web.entrance import GUARDS
+from soakwatch.web.json_state import shown_data
+from soakwatch.web.plot_cache import BeingDrawnError, PlotCache
 from soakwatch.web.routes.state import STATES, state_of
-from soakwatch.web.state_data import shown_data
 
-_PLOTS = Plots()
+_PLOTS = PlotCache()
 _POLICY = "content-security-policy"
 _PAGE_POLICY = f"{GUARDS[_POLICY]}; frame-src 'self'"  # the report of a run that has ended
 _REPORT_POLICY = (
@@ -28,7 +28,7 @@ _REPORT_POLICY = (
     " base-uri 'none'; form-action 'none'; frame-ancestors 'self';"
     " sandbox allow-scripts allow-popups allow-modals allow-downloads"
 )
-"""A report holds its scripts inside. It may run them, and reach nothing: it has an origin of its own."""
+"""A report contains its scripts. It may run them, but reach nothing: it has an origin of its own."""
 
 
 def _page(question: Question) -> Response:
@@ -58,7 +58,7 @@ def _plots(question: Question) -> Response:
 def _report(question: Question) -> Response:
     file = question.folder / REPORT_FILES["html"]
     if not file.is_file():
-        raise HTTPException(404, "there is no report yet: it is written when the run has ended")
+        raise HTTPException(404, "no report yet: it is written at the end of the run")
     return FileResponse(file, media_type="text/html; charset=utf-8", headers={_POLICY: _REPORT_POLICY})
 
 
@@ -78,6 +78,6 @@ def _environment() -> Environment:
 
 ENDPOINTS = (
     Endpoint("GET", "/runs/{run}/", May.VIEW, "The page of a run.", _page, media="text/html"),
-    Endpoint("GET", "/runs/{run}/plots", May.VIEW, "What its plots show.", _plots),
-    Endpoint("GET", "/runs/{run}/report", May.VIEW, "The morning page of a run.", _report, media="text/html"),
+    Endpoint("GET", "/runs/{run}/plots", May.VIEW, "The plots of a run.", _plots),
+    Endpoint("GET", "/runs/{run}/report", May.VIEW, "The report of a run.", _report, media="text/html"),
 )

@@ -1,4 +1,4 @@
-"""The runs that there are."""
+"""The list of runs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from soakwatch.web.endpoint import Endpoint, May, Question, Schema
 RUN: Schema = {
     "type": "object",
     "properties": {
-        "run": {"type": "string", "description": "the name in paths"},
-        "name": {"type": "string", "description": "the plan's name"},
+        "run": {"type": "string", "description": "name for use in paths"},
+        "name": {"type": "string", "description": "name of the plan"},
         "state": {"enum": ["running", "ended", "broken off", "unreadable"]},
         "begin": {"type": ["string", "null"], "format": "date-time"},
         "seconds": {"type": ["number", "null"]},

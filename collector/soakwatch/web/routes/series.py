@@ -1,4 +1,4 @@
-"""Series of a run: which there are, and their values at the resolution that is asked for."""
+"""Series of a run: their list, and their values at the requested resolution."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from starlette.responses import JSONResponse, Response
 from soakwatch.record import SeriesKey
 from soakwatch.runs.mark_event import moment
 from soakwatch.web.endpoint import Endpoint, May, Param, Question, Schema
-from soakwatch.web.series_reading import (
-    FEWEST_POINTS,
-    MOST_POINTS,
-    MOST_SERIES,
+from soakwatch.web.series_reader import (
+    MAX_POINTS,
+    MAX_SERIES,
+    MIN_POINTS,
     READER,
-    Ask,
     Line,
     NoSuchSeriesError,
+    SeriesQuery,
     key_data,
     lines_data,
 )
@@ -36,23 +36,26 @@ _KEY: Schema = {
     "maxItems": 3,
     "description": "target, metric, object (empty where the metric has none)",
 }
-_TIME: Schema = {"type": ["number", "null"], "description": "ms since 1970 UTC; null is open"}
-_UNTIL: Schema = {"type": ["integer", "null"], "description": "how far the record reaches, ms since 1970 UTC"}
+_TIME: Schema = {"type": ["number", "null"], "description": "ms since 1970 UTC; null: no bound"}
+_UNTIL: Schema = {"type": ["integer", "null"], "description": "time of the last recorded sample, ms since 1970 UTC"}
 _LINE: Schema = {
     "type": "object",
     "properties": {
         "key": _KEY,
         "unit": {"type": "string", "description": "UCUM, of the values; of a rate it ends in /s"},
         "rate": {"type": "boolean", "description": "increments per second of a counter"},
-        "steps": {"type": "boolean", "description": "a state: it holds until the next reading"},
+        "steps": {"type": "boolean", "description": "a state: it holds until the next sample"},
         "time": {"type": "array", "items": {"type": "integer"}, "description": "ms since 1970 UTC"},
         "value": {
             "type": "array",
             "items": {"type": ["number", "null"]},
-            "description": "null breaks the line: nothing was read there, or a counter began anew",
+            "description": "null breaks the line: a gap, or a counter was reset",
         },
-        "readings": {"type": "integer", "description": "how many there are from begin to end"},
-        "whole": {"type": "boolean", "description": "every reading is there; else the line is thinned, no spike lost"},
+        "readings": {"type": "integer", "description": "number of samples from begin to end"},
+        "whole": {
+            "type": "boolean",
+            "description": "every sample is included; else the line is thinned without losing spikes",
+        },
     },
     "required": ["key", "unit", "rate", "steps", "time", "value", "readings", "whole"],
 }
@@ -64,31 +67,31 @@ _LINES: Schema = {
     },
     "required": ["series", "until"],
 }
-_ASK: Schema = {
+_QUERY: Schema = {
     "type": "object",
     "properties": {
-        "series": {"type": "array", "items": _KEY, "minItems": 1, "maxItems": MOST_SERIES},
+        "series": {"type": "array", "items": _KEY, "minItems": 1, "maxItems": MAX_SERIES},
         "begin": _TIME,
         "end": _TIME,
         "points": {
             "type": "integer",
-            "minimum": FEWEST_POINTS,
-            "maximum": MOST_POINTS,
+            "minimum": MIN_POINTS,
+            "maximum": MAX_POINTS,
             "default": _POINTS,
-            "description": "about so many points of each series",
+            "description": "approximate number of points per series",
         },
     },
     "required": ["series"],
     "additionalProperties": False,
 }
-_WORDS = (
+_PARAMS = (
     Param("series", 'keys as JSON, such as ["fw","system.uptime",""]', many=True),
     Param("target", "all series of these targets", many=True),
     Param("metric", "all series of these metrics", many=True),
     Param("object", "all series of these objects", many=True),
     Param("begin", "ms since 1970 UTC, or ISO 8601 with a zone"),
-    Param("end", "ms since 1970 UTC, or ISO 8601 with a zone; not part of it"),
-    Param("points", f"about so many points of each series, {_POINTS} if nothing is said", "whole"),
+    Param("end", "ms since 1970 UTC, or ISO 8601 with a zone; exclusive"),
+    Param("points", f"approximate number of points per series, by default {_POINTS}", "whole"),
 )
 
 
@@ -97,54 +100,54 @@ def _list(question: Question) -> Response:
 
 
 def _data(question: Question) -> Response:
-    made, until_ns = _lines(question, _asked(question.json()))
-    return JSONResponse(lines_data(made, until_ns))
+    lines, until_ns = _lines(question, _query_from_body(question.json()))
+    return JSONResponse(lines_data(lines, until_ns))
 
 
-def _data_by_words(question: Question) -> Response:
-    made, until_ns = _lines(question, _worded(question))
-    return JSONResponse(lines_data(made, until_ns))
+def _data_by_params(question: Question) -> Response:
+    lines, until_ns = _lines(question, _query_from_params(question))
+    return JSONResponse(lines_data(lines, until_ns))
 
 
 def _csv(question: Question) -> Response:
-    ask = _worded(question)
-    made, _ = _lines(question, ask)
-    begin_ms, end_ms = (ask.begin_ns or 0) / _MS, math.inf if ask.end_ns is None else ask.end_ns / _MS
+    query = _query_from_params(question)
+    lines, _ = _lines(question, query)
+    begin_ms, end_ms = (query.begin_ns or 0) / _MS, math.inf if query.end_ns is None else query.end_ns / _MS
     out = io.StringIO()
     rows = csv.writer(out, lineterminator="\n")
     rows.writerow(["time", "target", "metric", "object", "value", "unit"])
-    for line in made:
+    for line in lines:
         key = [line.key.target, line.key.metric, line.key.object]
         for time_ms, value in zip(line.time_ms.tolist(), line.value.tolist(), strict=True):
-            if begin_ms <= time_ms < end_ms and not math.isnan(value):  # a gap is no row
+            if begin_ms <= time_ms < end_ms and not math.isnan(value):  # a gap has no row
                 shown = int(value) if line.integers else repr(value)
                 rows.writerow([f"{time_ms / 1000:.3f}", *key, shown, line.unit])
     headers = {"content-disposition": 'attachment; filename="series.csv"'}
     return Response(out.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
 
 
-def _lines(question: Question, ask: Ask) -> tuple[tuple[Line, ...], int | None]:
+def _lines(question: Question, query: SeriesQuery) -> tuple[tuple[Line, ...], int | None]:
     try:
-        return READER.lines(question.folder, ask)
+        return READER.lines(question.folder, query)
     except NoSuchSeriesError as error:
         text = json.dumps(key_data(error.key))[:300]
         raise HTTPException(404, f"the record has no series {text}: GET the list of its series") from None
 
 
-def _asked(body: Mapping[str, object]) -> Ask:
+def _query_from_body(body: Mapping[str, object]) -> SeriesQuery:
     unknown = sorted(set(body) - {"series", "begin", "end", "points"})
     if unknown:
-        raise HTTPException(400, f"{unknown[0][:80]!r} is not known here: send series, begin, end and points")
+        raise HTTPException(400, f"{unknown[0][:80]!r} is not a known key: send series, begin, end and points")
     keys = body.get("series")
-    if not isinstance(keys, list) or not 1 <= len(keys) <= MOST_SERIES:
-        raise HTTPException(400, f"series is a list of 1 to {MOST_SERIES} keys")
+    if not isinstance(keys, list) or not 1 <= len(keys) <= MAX_SERIES:
+        raise HTTPException(400, f"series must be a list of 1 to {MAX_SERIES} keys")
     points = body.get("points", _POINTS)
-    if not _whole(points) or not isinstance(points, int) or not FEWEST_POINTS <= points <= MOST_POINTS:
-        raise HTTPException(400, f"points is a whole number from {FEWEST_POINTS} to {MOST_POINTS}")
-    return _checked(Ask(tuple(map(_key, keys)), _ms("begin", body), _ms("end", body), points))
+    if not _whole(points) or not isinstance(points, int) or not MIN_POINTS <= points <= MAX_POINTS:
+        raise HTTPException(400, f"points must be an integer from {MIN_POINTS} to {MAX_POINTS}")
+    return _checked(SeriesQuery(tuple(map(_key, keys)), _ms("begin", body), _ms("end", body), points))
 
 
-def _worded(question: Question) -> Ask:
+def _query_from_params(question: Question) -> SeriesQuery:
     keys = [_key(_json(text)) for text in question.words.get("series", ())]
     wanted = [frozenset(question.words.get(name, ())) for name in ("target", "metric", "object")]
     if any(wanted):
@@ -152,34 +155,37 @@ def _worded(question: Question) -> Ask:
         keys += [
             key
             for key in every
-            if all(not some or one in some for some, one in zip(wanted, key_data(key), strict=True))
+            if all(
+                not wanted_parts or part in wanted_parts
+                for wanted_parts, part in zip(wanted, key_data(key), strict=True)
+            )
         ]
-    if not 1 <= len(keys) <= MOST_SERIES:
+    if not 1 <= len(keys) <= MAX_SERIES:
         raise HTTPException(
-            400, f"{len(keys)} series fit: name 1 to {MOST_SERIES} by series, or by target, metric and object"
+            400, f"{len(keys)} series match: select 1 to {MAX_SERIES} by series, or by target, metric and object"
         )
-    points = question.whole("points", _POINTS, FEWEST_POINTS, MOST_POINTS)
-    return _checked(Ask(tuple(keys), _moment(question, "begin"), _moment(question, "end"), points))
+    points = question.whole("points", _POINTS, MIN_POINTS, MAX_POINTS)
+    return _checked(SeriesQuery(tuple(keys), _moment(question, "begin"), _moment(question, "end"), points))
 
 
-def _checked(ask: Ask) -> Ask:
-    if ask.begin_ns is not None and ask.end_ns is not None and ask.begin_ns >= ask.end_ns:
-        raise HTTPException(400, "begin is not before end")
-    return ask
+def _checked(query: SeriesQuery) -> SeriesQuery:
+    if query.begin_ns is not None and query.end_ns is not None and query.begin_ns >= query.end_ns:
+        raise HTTPException(400, "begin must be before end")
+    return query
 
 
-def _key(found: object) -> SeriesKey:
-    if not isinstance(found, list) or len(found) != 3 or not all(isinstance(part, str) for part in found):
-        raise HTTPException(400, "a series is [target, metric, object]: three texts, the object may be empty")
-    return SeriesKey(*found)
+def _key(data: object) -> SeriesKey:
+    if not isinstance(data, list) or len(data) != 3 or not all(isinstance(part, str) for part in data):
+        raise HTTPException(400, "a series must be [target, metric, object]: three texts, the object may be empty")
+    return SeriesKey(*data)
 
 
 def _json(text: str) -> object:
     try:
-        found: object = json.loads(text)
+        data: object = json.loads(text)
     except (ValueError, RecursionError):
-        raise HTTPException(400, 'series is JSON, such as ["fw","system.uptime",""]') from None
-    return found
+        raise HTTPException(400, 'series must be JSON, such as ["fw","system.uptime",""]') from None
+    return data
 
 
 def _whole(value: object) -> bool:
@@ -192,7 +198,7 @@ def _ms(name: str, body: Mapping[str, object]) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _LATEST_MS:  # nor NaN
-        raise HTTPException(400, f"{name} is a time in ms since 1970, or null")
+        raise HTTPException(400, f"{name} must be a time in ms since 1970, or null")
     return int(value * _MS)
 
 
@@ -227,7 +233,7 @@ ENDPOINTS = (
                             "kind": {"enum": ["gauge", "counter", "state"]},
                             "interval": {
                                 "type": ["number", "null"],
-                                "description": "planned distance of readings in seconds",
+                                "description": "planned time between samples in seconds",
                             },
                             "readings": {"type": "integer"},
                         },
@@ -243,19 +249,19 @@ ENDPOINTS = (
         "POST",
         "/api/runs/{run}/series/data",
         May.VIEW,
-        "Values of some series as they are drawn: counters as rates, gaps as null; thinned to about so many points by"
-        " MinMaxLTTB if there are more readings.",
+        "Values of some series as in plots: counters as rates, gaps as null; thinned to about the requested number of"
+        " points by MinMaxLTTB if there are more samples.",
         _data,
-        sends=_ASK,
+        sends=_QUERY,
         gives=_LINES,
     ),
     Endpoint(
         "GET",
         "/api/runs/{run}/series/data",
         May.VIEW,
-        "The same, asked for by words.",
-        _data_by_words,
-        params=_WORDS,
+        "The same, by query parameters.",
+        _data_by_params,
+        params=_PARAMS,
         gives=_LINES,
     ),
     Endpoint(
@@ -264,7 +270,7 @@ ENDPOINTS = (
         May.VIEW,
         "The same as CSV: time (seconds since 1970), target, metric, object, value, unit.",
         _csv,
-        params=_WORDS,
+        params=_PARAMS,
         gives={"type": "string"},
         media="text/csv",
     ),

@@ -1,4 +1,4 @@
-"""How a run stands: phase, time left, polls, the monitor itself, the verdict so far."""
+"""The state of a run: phase, time left, polls, the monitor itself, the verdict so far."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from starlette.responses import JSONResponse, Response
 
 from soakwatch.report.files import REPORT_FILES
 from soakwatch.web.endpoint import Endpoint, May, Param, Question, Schema
-from soakwatch.web.standing import States
-from soakwatch.web.state_data import shown_data, state_data
+from soakwatch.web.json_state import shown_data, state_data
+from soakwatch.web.state_cache import StateCache
 
-STATES = States()
+STATES = StateCache()
 _TIME = {"type": "string", "format": "date-time"}
 _MAYBE_TIME = {"type": ["string", "null"], "format": "date-time"}
 _MAYBE = {"type": ["number", "null"]}
@@ -69,7 +69,7 @@ STATE: Schema = {
         "now": _TIME,
         "begin": _MAYBE_TIME,
         "end_planned": _MAYBE_TIME,
-        "until": {**_MAYBE_TIME, "description": "how far the record reaches"},
+        "until": {**_MAYBE_TIME, "description": "time of the last recorded sample"},
         "elapsed_s": {"type": "number"},
         "left_s": {"type": "number"},
         "phase": {"anyOf": [_PHASE, {"type": "null"}]},
@@ -106,7 +106,7 @@ STATE: Schema = {
         "verdict": {"enum": ["pass", "fail", "inconclusive", None]},
         "reason": {"type": ["string", "null"]},
         "line": {"type": "string", "description": "the verdict, or that so far, in one line"},
-        "stopping": {"type": ["string", "null"], "description": "why somebody wants it to end; null: nobody does"},
+        "stopping": {"type": ["string", "null"], "description": "reason of a requested stop; null: none was requested"},
         "events": {"type": "integer", "description": "id of the last event"},
         "findings": {
             "type": "object",
@@ -119,11 +119,11 @@ STATE: Schema = {
         "rates": {
             "type": "array",
             "items": _RATE,
-            "description": "what grows so far, provisional: it may be a warm-up, and is gone when it no longer holds",
+            "description": "growth so far, provisional: it may be a warm-up, and disappears when it no longer holds",
         },
         "series": {"type": "integer"},
-        "report": {"type": "boolean", "description": "whether the report is there"},
-        "shown": {"type": "object", "description": "what the page shows on top; only where it was asked for"},
+        "report": {"type": "boolean", "description": "whether the report is written"},
+        "shown": {"type": "object", "description": "what the page shows in addition; only with known"},
     },
     "required": [
         "run",
@@ -146,10 +146,10 @@ STATE: Schema = {
 
 
 def state_of(question: Question, known: str | None) -> dict[str, object]:
-    """The state of the run that was asked for; with ``known``, what the page shows beside it."""
+    """The state of the run that the path names; with ``known``, also what the page shows in addition."""
     state = STATES.read(question.folder, question.runs.now_ns())
-    made = state_data(state, report=state.verdict is not None and (question.folder / REPORT_FILES["html"]).is_file())
-    return made if known is None else made | {"shown": shown_data(state, known)}
+    data = state_data(state, report=state.verdict is not None and (question.folder / REPORT_FILES["html"]).is_file())
+    return data if known is None else data | {"shown": shown_data(state, known)}
 
 
 def _state(question: Question) -> Response:
@@ -162,9 +162,11 @@ ENDPOINTS = (
         "GET",
         "/api/runs/{run}/state",
         May.VIEW,
-        "How the run stands now.",
+        "The state of the run now.",
         _state,
-        params=(Param("known", "for the page: the digest of the findings that it shows, so that it gets others only"),),
+        params=(
+            Param("known", "for the page: digest of the findings that it shows, so that only other findings are sent"),
+        ),
         gives=STATE,
     ),
 )

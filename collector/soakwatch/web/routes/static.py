@@ -1,4 +1,4 @@
-"""Scripts and styles of the pages, and BokehJS: all from this package, nothing from elsewhere."""
+"""Scripts and styles of the pages, and BokehJS, all from this package."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
 @functools.cache
-def _found(name: str) -> tuple[bytes, str] | None:
-    """The bytes of a file and their digest; None for what is not there."""
+def _content(name: str) -> tuple[bytes, str] | None:
+    """The bytes of a file and their digest; None for an unknown file."""
     if name == BOKEH:
         from soakwatch.report.plots import javascript
 
@@ -28,19 +28,19 @@ def _found(name: str) -> tuple[bytes, str] | None:
     elif name in OF_THE_REPORT:
         content = resources.files("soakwatch.report").joinpath(name).read_bytes()
     else:
-        held = {one.name: one for one in resources.files("soakwatch.web.static").iterdir() if one.is_file()}
-        if name not in held or PurePath(name).suffix not in _KINDS:
+        files = {file.name: file for file in resources.files("soakwatch.web.static").iterdir() if file.is_file()}
+        if name not in files or PurePath(name).suffix not in _KINDS:
             return None
-        content = held[name].read_bytes()
+        content = files[name].read_bytes()
     return content, f'"{hashlib.sha256(content).hexdigest()[:24]}"'
 
 
 def _static(question: Question) -> Response:
     name = question.path["name"]
-    found = _found(name) if len(name) < 60 else None
-    if found is None:
+    file = _content(name) if len(name) < 60 else None
+    if file is None:
         raise HTTPException(404, "no such file")
-    content, tag = found
+    content, tag = file
     headers = {"etag": tag, "cache-control": "no-cache"}
     if question.known == tag:
         return Response(status_code=304, headers=headers)

@@ -7,8 +7,8 @@ from starlette.responses import JSONResponse, Response
 
 from soakwatch.runs.stop import MAX_REASON_LENGTH, stop_run
 from soakwatch.web.endpoint import Endpoint, May, Question
+from soakwatch.web.json_events import event_data
 from soakwatch.web.routes.state import STATES
-from soakwatch.web.wire import event_data
 
 
 def reason_of(question: Question) -> str:

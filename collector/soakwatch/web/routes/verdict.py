@@ -9,7 +9,7 @@ from starlette.responses import FileResponse, Response
 
 from soakwatch.report.json import verdict_schema
 from soakwatch.web.endpoint import JSON, Endpoint, May, Question
-from soakwatch.web.so_far import report_file, verdict_text
+from soakwatch.web.live_verdict import report_file, verdict_text
 
 _HTML = "text/html"
 _POLICY = (
@@ -17,8 +17,8 @@ _POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "sandbox allow-scripts allow-popups allow-modals allow-downloads"
 )
-"""The report's script is part of its file, and a file may come from anywhere: it runs as a page of nobody, that can
-neither ask this server as the person who looks, nor anybody else."""
+"""The report's script is part of its file, and a file may come from anywhere: it runs in an origin of its own, and can
+neither send requests to this server with the user's rights nor to any other."""
 
 
 def _verdict(question: Question) -> Response:
@@ -28,7 +28,7 @@ def _verdict(question: Question) -> Response:
 def _report(question: Question) -> Response:
     file = report_file(question.folder)
     if file is None:
-        raise HTTPException(404, "no report is written yet: a run writes it when it ends")
+        raise HTTPException(404, "no report yet: it is written at the end of the run")
     return FileResponse(file, media_type=f"{_HTML}; charset=utf-8", headers={"content-security-policy": _POLICY})
 
 
@@ -37,7 +37,7 @@ ENDPOINTS = (
         "GET",
         "/api/runs/{run}/verdict",
         May.VIEW,
-        "verdict.json: the final one; while the run goes on, what it came to so far, which is never a pass.",
+        "verdict.json: the final one; while the run goes on a preliminary one, which is never a pass.",
         _verdict,
         gives=json.loads(verdict_schema()),
     ),

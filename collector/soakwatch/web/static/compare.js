@@ -3,12 +3,12 @@
 (() => {
   function reachable() {
     for (const one of document.querySelectorAll(".scroll")) {
-      const wide = one.scrollWidth > one.clientWidth + 1;
-      if (wide === one.hasAttribute("tabindex")) continue;
-      if (!wide) { for (const name of ["tabindex", "role", "aria-label"]) one.removeAttribute(name); continue; }
-      one.tabIndex = 0;
-      one.setAttribute("role", "group");
-      one.setAttribute("aria-label", `${one.querySelector("caption")?.textContent.trim() ?? "Table"}, scrolls sideways`);
+      const wide = table.scrollWidth > table.clientWidth + 1;
+      if (wide === table.hasAttribute("tabindex")) continue;
+      if (!wide) { for (const name of ["tabindex", "role", "aria-label"]) table.removeAttribute(name); continue; }
+      table.tabIndex = 0;
+      table.setAttribute("role", "group");
+      table.setAttribute("aria-label", `${table.querySelector("caption")?.textContent.trim() ?? "Table"}, scrolls sideways`);
     }
   }
   addEventListener("resize", reachable);

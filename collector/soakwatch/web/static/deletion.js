@@ -1,13 +1,13 @@
 "use strict";
-/* The dialog that deletes a run: says what is lost, and wants the run's name typed. askToDelete(run, then) opens it;
-   then(name) is called when the run is gone. */
+/* The dialog that deletes a run: shows what is lost, and requires the run's name to be typed. askToDelete(run, then)
+   opens it; then(name) is called when the run is deleted. */
 const askToDelete = (() => {
   const at = (id) => document.getElementById(id);
 
   function item(text) {
-    const made = document.createElement("li");
-    made.textContent = text;
-    return made;
+    const element = document.createElement("li");
+    element.textContent = text;
+    return element;
   }
 
   let doomed = null, done = () => {};
@@ -22,22 +22,22 @@ const askToDelete = (() => {
     at("delete-error").textContent = "";
     at("delete-more").hidden = true;
     at("delete-do").disabled = true;
-    at("delete-lost").replaceChildren(item("reading what is lost …"));
+    at("delete-lost").replaceChildren(item("reading …"));
     at("delete").showModal();
     at("delete-name").focus();
     try {
       const answer = await fetch(`/api/runs/${encodeURIComponent(run.run)}/loss`, {cache: "no-store"});
-      const told = await answer.json();
+      const loss = await answer.json();
       if (doomed !== run.run) return;
-      if (!answer.ok) throw new Error(told.error);
-      at("delete-lost").replaceChildren(...told.lost.map(item));
+      if (!answer.ok) throw new Error(loss.error);
+      at("delete-lost").replaceChildren(...loss.lost.map(item));
       const more = [];
-      if (told.lends_to.length > 0) more.push(`Its baseline was lent to ${told.lends_to.join(", ")}: they keep the readings they were held against, but no other run can borrow it any more.`);
-      if (told.others.length > 0) more.push(`In its folder lie files that Soakwatch did not write: ${told.others.join(", ")}.`);
+      if (loss.lends_to.length > 0) more.push(`Its baseline is used by ${loss.lends_to.join(", ")}: they keep their copy, but no other run can use it any more.`);
+      if (loss.others.length > 0) more.push(`Its folder contains files that Soakwatch did not write: ${loss.others.join(", ")}.`);
       at("delete-more").textContent = more.join(" ");
       at("delete-more").hidden = more.length === 0;
-      if (told.refusal !== "") {
-        at("delete-error").textContent = `${told.refusal}.`;
+      if (loss.refusal !== "") {
+        at("delete-error").textContent = `${loss.refusal}.`;
         at("delete-name").disabled = true;
       }
     } catch (error) {
@@ -53,13 +53,13 @@ const askToDelete = (() => {
     try {
       const path = `/api/runs/${encodeURIComponent(name)}?confirm=${encodeURIComponent(name)}`;
       const answer = await fetch(path, {method: "DELETE"});
-      const told = await answer.json();
-      if (!answer.ok) throw new Error(told.error);
+      const result = await answer.json();
+      if (!answer.ok) throw new Error(result.error);
       const then = done;
       at("delete").close();
       then(name);
     } catch (error) {
-      at("delete-error").textContent = `It is not deleted: ${error.message}`;
+      at("delete-error").textContent = `Not deleted: ${error.message}`;
       at("delete-do").disabled = false;
     }
   }

@@ -1,4 +1,4 @@
-/* The page of a run: asks how it stands, shows it, hears keys. */
+/* The page of a run: requests its state, shows it, handles keys. */
 import * as dialogs from "./live_dialogs.js";
 import {byId, clock, length, make, put, show} from "./live_dom.js";
 import {badge, onAcknowledge, selected, showFindings, showRates, step} from "./live_findings.js";
@@ -49,18 +49,18 @@ function showEnd(state) {
   show(after, ended);
   if (!ended) return;
   if (!state.report) {
-    put(after, state.state === "ended" ? "The report is being written." : "There is no report of it yet.");
+    put(after, state.state === "ended" ? "The report is being written." : "No report has been written.");
     return;
   }
   if (framed) return;
   framed = true;
-  const place = `/runs/${encodeURIComponent(run)}/report`;
-  after.replaceChildren(make("a", {href: single === "yes" ? "#report-title" : place, class: "button"},
-    single === "yes" ? "Read the report below" : "Open the morning page"));
+  const report = `/runs/${encodeURIComponent(run)}/report`;
+  after.replaceChildren(make("a", {href: single === "yes" ? "#report-title" : report, class: "button"},
+    single === "yes" ? "Read the report below" : "Open the report"));
   if (single === "yes") {
     document.body.classList.add("alone");
-    put(byId("report-words"), `The server of this run ends with it. The report is also the file report.html in the run's folder; later: soakwatch serve, soakwatch report ${run}.`);
-    byId("report-frame").replaceChildren(make("iframe", {src: place, title: "The report of this run"}));
+    put(byId("report-words"), `The server of this run ends with it. The report is also in the file report.html of the run's folder; to see it later, use soakwatch serve or soakwatch report ${run}.`);
+    byId("report-frame").replaceChildren(make("iframe", {src: report, title: "The report of this run"}));
     show(byId("report-box"), true);
   }
 }
@@ -81,11 +81,11 @@ function apply(state) {
   if (ready) plots.tick(state, state.shown.drawn);
 }
 
-/* A server that answers while the run writes nothing any more shows old readings as well. */
+/* A server that answers although the run records nothing shows old samples as well. */
 function showLateness(state) {
   const late = state.state !== "running" || state.until === null ? 0 : (Date.parse(state.now) - Date.parse(state.until)) / 1000;
-  if (late > LATE_S + 2 * Math.max(0, ...state.sources.map((one) => one.interval_s)) && !over(state)) {
-    warn(`The run has recorded nothing for ${length(late)}: what is shown is from ${clock(Date.parse(state.until))} UTC.`);
+  if (late > LATE_S + 2 * Math.max(0, ...state.sources.map((source) => source.interval_s)) && !over(state)) {
+    warn(`The run has recorded nothing for ${length(late)}: this page shows the state of ${clock(Date.parse(state.until))} UTC.`);
   } else warn("");
   put(byId("link"), over(state) ? "" : `live, ${clock(Date.parse(state.now))} UTC`);
 }
@@ -98,7 +98,7 @@ function warn(text) {
 
 /* --- asking --- */
 
-async function look() {
+async function refresh() {
   if (asking) { urgent = true; return; }
   asking = true;
   urgent = false;
@@ -119,7 +119,7 @@ async function look() {
     failures += 1;
     next = Math.min(LONGEST_MS, 1000 * 2 ** Math.min(failures - 1, 6));
     put(byId("link"), "");
-    if (answer.status === 401) warn("This page is not let in any more: open a new link (soakwatch open).");
+    if (answer.status === 401) warn("The login of this page has expired: get a new link with soakwatch open.");
     else if (failures > 1 || answer.status !== 0) lost(answer.error);
   }
   plan(urgent ? 0 : next);
@@ -127,12 +127,12 @@ async function look() {
 
 function lost(why) {
   put(byId("link"), "");
-  warn(`Connection lost since ${clock(fine)} UTC (${why}): what is shown is from then. Trying again.`);
+  warn(`No connection since ${clock(fine)} UTC (${why}): this page shows the state of that time. Retrying.`);
 }
 
 function plan(ms) {
   clearTimeout(timer);
-  timer = setTimeout(look, ms);
+  timer = setTimeout(refresh, ms);
 }
 
 /* --- keys --- */
@@ -140,14 +140,14 @@ function plan(ms) {
 function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || dialogs.isOpen()) return;
   if (event.target instanceof Element && /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
-  const deeds = {
+  const actions = {
     "?": dialogs.keys, j: () => step(1), k: () => step(-1), t: () => byId("theme").click(), f: () => plots.follow(),
     ...(may === "act" ? {m: markIfLive, a: () => dialogs.acknowledge(selected())} : {}),
   };
-  const deed = deeds[event.key];
-  if (deed === undefined) return;
+  const action = actions[event.key];
+  if (action === undefined) return;
   event.preventDefault();
-  deed();
+  action();
 }
 
 function markIfLive() {
@@ -166,7 +166,7 @@ apply(first);
 const start = () => {
   ready = typeof Bokeh !== "undefined";
   if (ready) { plots.begin(); plots.tick(first, first.shown.drawn); }
-  else put(byId("plots-note"), "The plots cannot be drawn: their script did not arrive. Load the page again.");
+  else put(byId("plots-note"), "The plots cannot be drawn: their script was not loaded. Reload the page.");
 };
 if (document.readyState === "complete") start();
 else addEventListener("load", start);

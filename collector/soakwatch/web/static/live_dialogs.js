@@ -5,8 +5,8 @@ import {ask, later} from "./live_talk.js";
 const base = `/api/runs/${encodeURIComponent(document.documentElement.dataset.run)}`;
 let latest = null; // the last state
 let about = null; // the finding that is being acknowledged
-let opened = null; // when the mark was begun, as the run's clock has it
-let came = 0; // when the last state came, ms of this page
+let opened = null; // when the dialog was opened, by the run's clock
+let came = 0; // when the last state arrived, ms of this page
 
 export const isOpen = () => document.querySelector("dialog[open]") !== null;
 
@@ -35,7 +35,7 @@ function sends(id, request) {
     button.disabled = true;
     const answer = await request();
     button.disabled = false;
-    if (answer.ok) { dialog.close(); form.reset(); later(0); } else put(form.querySelector(".error"), `Not done: ${answer.error}.`);
+    if (answer.ok) { dialog.close(); form.reset(); later(0); } else put(form.querySelector(".error"), `Failed: ${answer.error}.`);
   });
 }
 
@@ -52,7 +52,7 @@ export function mark() {
     return button;
   }, () => {});
   const target = byId("mark-target");
-  keyed(target, ["", ...latest.shown.targets], (one) => `:${one}`, (one) => make("option", {value: one}, one === "" ? "the whole run" : one), () => {});
+  keyed(target, ["", ...latest.shown.targets], (name) => `:${name}`, (name) => make("option", {value: name}, name === "" ? "the whole run" : name), () => {});
   byId("mark-kind").focus();
 }
 

@@ -4,13 +4,13 @@ export const byId = (id) => document.getElementById(id);
 
 /* An element with attributes and children; a string is text. Null children are left out. */
 export function make(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
+  const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
-    if (value === true) made.setAttribute(name, "");
-    else if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value);
+    if (value === true) element.setAttribute(name, "");
+    else if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value);
   }
-  made.append(...children.filter((child) => child !== null && child !== undefined));
-  return made;
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
 }
 
 /* Changes a text only if it is another one: what is read aloud is not read again. */
@@ -74,7 +74,7 @@ export function clock(ms) {
 
 export function bytes(number) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
-  let at = 0;
-  for (; number >= 1024 && at < units.length - 1; at += 1) number /= 1024;
-  return `${at === 0 || number >= 999.5 ? number.toFixed(0) : Number(number.toPrecision(3))} ${units[at]}`;
+  let index = 0;
+  for (; number >= 1024 && index < units.length - 1; index += 1) number /= 1024;
+  return `${index === 0 || number >= 999.5 ? number.toFixed(0) : Number(number.toPrecision(3))} ${units[index]}`;
 }

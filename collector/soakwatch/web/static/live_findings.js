@@ -11,7 +11,7 @@ export function badge(element, outcome, word = outcome) {
   element.className = `badge ${outcome.replaceAll(" ", "-")}`;
 }
 
-export function onAcknowledge(told) { acknowledge = told; }
+export function onAcknowledge(listener) { acknowledge = listener; }
 
 function part(item, role) { return item.querySelector(`[data-part="${role}"]`); }
 
@@ -41,7 +41,7 @@ function pairs(list, finding) {
     ...finding.doubts.map((doubt) => ["doubt", doubt]),
     ...(finding.settle === "" ? [] : [["to resolve", finding.settle]]),
   ];
-  keyed(list, rows.map(([term, text], at) => ({term, text, at})), (row) => `${row.at}`,
+  keyed(list, rows.map(([term, text], index) => ({term, text, index})), (row) => `${row.index}`,
     () => make("div", {}, make("dt"), make("dd")),
     (pair, row) => { put(pair.firstChild, row.term); put(pair.lastChild, row.text); });
 }
@@ -54,7 +54,7 @@ function change(item, finding) {
   item.classList.add(finding.outcome);
   badge(part(item, "badge"), finding.outcome);
   put(part(item, "reason"), finding.reason);
-  const ahead = finding.forecast === "" ? "" : `${finding.outcome === "warn" ? "Early warning: at" : "At"} this slope ${finding.forecast}.`;
+  const ahead = finding.forecast === "" ? "" : `${finding.outcome === "warn" ? "Early warning: at" : "At"} this rate ${finding.forecast}.`;
   put(part(item, "forecast"), ahead);
   show(part(item, "forecast"), ahead !== "");
   put(part(item, "numbers"), `measured ${finding.measured}${finding.limit === null ? "" : `, limit ${finding.limit}`}${finding.why === null ? "" : `; ${finding.why}`}`);
@@ -69,7 +69,7 @@ function change(item, finding) {
   item.setAttribute("aria-label", `${finding.outcome}: ${finding.rule} on ${finding.target} ${finding.about}`);
 }
 
-/* What to look at: around the moments that it points at, else the whole of what was judged. */
+/* The time range to show: around the marks of the finding, else all that was judged. */
 function stretch(finding) {
   if (finding.marks.length === 0) return finding.window;
   const begin = Math.min(...finding.marks.map(([from]) => from));
@@ -79,21 +79,21 @@ function stretch(finding) {
 }
 
 export function showFindings(alarms, judged, ended) {
-  const worst = alarms.filter((one) => one.outcome !== "inconclusive");
-  const doubts = alarms.filter((one) => one.outcome === "inconclusive");
-  keyed(byId("findings"), worst, (one) => one.key, build, change);
-  keyed(byId("doubts"), doubts, (one) => one.key, build, change);
+  const worst = alarms.filter((finding) => finding.outcome !== "inconclusive");
+  const doubts = alarms.filter((finding) => finding.outcome === "inconclusive");
+  keyed(byId("findings"), worst, (finding) => finding.key, build, change);
+  keyed(byId("doubts"), doubts, (finding) => finding.key, build, change);
   show(byId("doubts-box"), doubts.length > 0);
-  put(byId("doubts-title"), `${ended ? "Could not be judged" : "Could not be judged so far"}: ${doubts.length}`);
+  put(byId("doubts-title"), `${ended ? "Inconclusive" : "Inconclusive so far"}: ${doubts.length}`);
   show(byId("no-findings"), worst.length === 0);
-  put(byId("no-findings"), !judged ? "Nothing has been judged yet: the first findings come within a minute." :
+  put(byId("no-findings"), !judged ? "Not judged yet: first findings within a minute." :
     ended ? "No findings." : "No findings so far.");
 }
 
 /* What grows so far: no finding yet, and gone when it no longer holds. */
 export function showRates(rates) {
   show(byId("rates-box"), rates.length > 0);
-  keyed(byId("rates"), rates, (one) => JSON.stringify([one.target, one.metric, one.object]), () => make("li", {}), (item, one) => put(item, one.words));
+  keyed(byId("rates"), rates, (rate) => JSON.stringify([rate.target, rate.metric, rate.object]), () => make("li", {}), (item, rate) => put(item, rate.words));
 }
 
 export function selected() {
@@ -104,8 +104,8 @@ export function selected() {
 export function step(by) {
   const items = [...document.querySelectorAll(".finding")].filter((item) => item.offsetParent !== null);
   if (items.length === 0) return;
-  const at = items.indexOf(document.activeElement?.closest?.(".finding"));
-  const next = at < 0 ? (by > 0 ? 0 : items.length - 1) : Math.min(items.length - 1, Math.max(0, at + by));
+  const index = items.indexOf(document.activeElement?.closest?.(".finding"));
+  const next = index < 0 ? (by > 0 ? 0 : items.length - 1) : Math.min(items.length - 1, Math.max(0, index + by));
   items[next].focus();
   items[next].scrollIntoView({block: "nearest"});
 }

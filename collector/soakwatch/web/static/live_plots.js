@@ -51,30 +51,30 @@ function clear() {
 }
 
 async function draw() {
-  if (drawnAt === 0) put(byId("plots-note"), "The plots are being drawn…");
+  if (drawnAt === 0) put(byId("plots-note"), "Drawing the plots…");
   const answer = await ask(`${base}/plots`, {timeout: 60000});
-  if (answer.status === 202) return false; // they are being drawn for somebody else
+  if (answer.status === 202) return false; // another request is drawing them
   if (!answer.ok) {
-    if (drawnAt === 0) put(byId("plots-note"), `The plots could not be drawn: ${answer.error}. Trying again.`);
+    if (drawnAt === 0) put(byId("plots-note"), `The plots could not be drawn: ${answer.error}. Retrying.`);
     return false;
   }
-  const found = answer.data;
+  const plots = answer.data;
   drawnAt = performance.now();
-  drawn = found.drawn;
-  patience = Math.max(1, found.cost_s * 20000 / REDRAW_MS);
-  if (found.panels.length === 0) { put(byId("plots-note"), "There is nothing to plot yet."); return true; }
+  drawn = plots.drawn;
+  patience = Math.max(1, plots.cost_s * 20000 / REDRAW_MS);
+  if (plots.panels.length === 0) { put(byId("plots-note"), "Nothing to plot yet."); return true; }
   put(byId("plots-note"), "");
   const focus = document.activeElement?.closest?.(".plot")?.id ?? null;
   clear();
-  place(found.panels);
-  views = (await Bokeh.embed.embed_items(found.document, found.items)).filter((view) => view !== undefined);
+  place(plots.panels);
+  views = (await Bokeh.embed.embed_items(plots.document, plots.items)).filter((view) => view !== undefined);
   const before = range();
-  whole = [found.begin, Math.max(found.end, found.begin + 1)];
+  whole = [plots.begin, Math.max(plots.end, plots.begin + 1)];
   own = true;
   soakwatchPlots.join();
   own = false;
-  gather(found.end);
-  for (const panel of found.panels) soakwatchPlots.focusable(byId(panel.element));
+  gather(plots.end);
+  for (const panel of plots.panels) soakwatchPlots.focusable(byId(panel.element));
   if (focus !== null) byId(focus)?.focus({preventScroll: true});
   move(...(mode.held === null ? range() : before));
   return true;
@@ -107,7 +107,7 @@ function place(panels) {
 }
 
 function gather(until) {
-  const found = new Map();
+  const byModel = new Map();
   heats = false;
   for (const doc of Bokeh.documents) {
     for (const root of doc.all_roots ?? doc.roots()) {
@@ -116,11 +116,11 @@ function gather(until) {
         if (model.type !== "ColumnDataSource" || typeof model.name !== "string") continue;
         if (model.name.startsWith("heat:")) heats = true;
         if (!model.name.startsWith("series:")) continue;
-        const line = found.get(model) ?? {source: model, key: JSON.parse(model.name.slice(7)), elements: new Set(),
+        const line = byModel.get(model) ?? {source: model, key: JSON.parse(model.name.slice(7)), elements: new Set(),
           factor: model.tags[0]?.factor ?? 1, last: until, full: null};
         line.text = JSON.stringify(line.key);
         line.elements.add(element);
-        found.set(model, line);
+        byModel.set(model, line);
       }
     }
   }
@@ -130,7 +130,7 @@ function gather(until) {
 
 function holder(root) {
   const view = Bokeh.index[root.id];
-  return view === undefined ? "" : [...document.querySelectorAll(".plot")].find((one) => one.contains(view.el))?.id ?? "";
+  return view === undefined ? "" : [...document.querySelectorAll(".plot")].find((element) => element.contains(view.el))?.id ?? "";
 }
 
 /* --- the stretch that is shown --- */
@@ -159,7 +159,7 @@ function grow(until) {
 
 function tell() {
   const held = mode.held;
-  put(byId("following"), held === null ? (over ? "the whole run" : "✓ following the run") : `held at ${clock(held[0])} to ${clock(held[1])}`);
+  put(byId("following"), held === null ? (over ? "the whole run" : "✓ following the run") : `showing ${clock(held[0])} to ${clock(held[1])}`);
   byId("following").classList.toggle("held", held !== null);
   for (const button of document.querySelectorAll("[data-span]")) {
     button.setAttribute("aria-pressed", `${held === null && Number(button.dataset.span) === mode.span}`);
@@ -234,13 +234,13 @@ async function fetchLines(wanted, begin, end, added) {
     if (end !== null && end <= begin) return;
     const answer = await ask(`/api${base}/series/data`, {body: {series: some, begin, end, points: POINTS}, timeout: 30000});
     if (!answer.ok) return;
-    const got = new Map(answer.data.series.map((one) => [JSON.stringify(one.key), one]));
+    const got = new Map(answer.data.series.map((entry) => [JSON.stringify(entry.key), entry]));
     const until = answer.data.until ?? 0;
     for (const line of wanted) {
-      const one = got.get(line.text);
-      if (one === undefined) continue;
-      if (added) append(line, one);
-      else refill(line, one, [begin, end]);
+      const fresh = got.get(line.text);
+      if (fresh === undefined) continue;
+      if (added) append(line, fresh);
+      else refill(line, fresh, [begin, end]);
       line.last = end === null ? until : Math.min(end, until);
     }
     grow(until);
@@ -249,30 +249,30 @@ async function fetchLines(wanted, begin, end, added) {
 
 const scaled = (values, factor) => Float64Array.from(values, (value) => value === null ? NaN : value * factor);
 
-function refill(line, one, stretch) {
+function refill(line, fresh, stretch) {
   line.full = stretch;
-  line.source.data = {time: Float64Array.from(one.time), value: scaled(one.value, line.factor)};
+  line.source.data = {time: Float64Array.from(fresh.time), value: scaled(fresh.value, line.factor)};
 }
 
-function append(line, one) {
+function append(line, fresh) {
   const {time, value} = line.source.data;
   const last = time.length === 0 ? -Infinity : time[time.length - 1];
-  const first = one.time.findIndex((at) => at > last);
+  const first = fresh.time.findIndex((at) => at > last);
   if (first < 0) return;
   const [from] = range();
   let drop = 0;
   if (mode.held === null && mode.span > 0) while (drop < time.length - 1 && time[drop + 1] < from - MINUTE) drop += 1;
   line.source.data = {
-    time: joined(time, drop, one.time, first),
-    value: joined(value, drop, scaled(one.value, line.factor), first),
+    time: joined(time, drop, fresh.time, first),
+    value: joined(value, drop, scaled(fresh.value, line.factor), first),
   };
 }
 
 function joined(old, drop, more, first) {
-  const made = new Float64Array(old.length - drop + more.length - first);
-  for (let at = drop; at < old.length; at += 1) made[at - drop] = old[at];
-  for (let at = first; at < more.length; at += 1) made[old.length - drop + at - first] = more[at];
-  return made;
+  const result = new Float64Array(old.length - drop + more.length - first);
+  for (let index = drop; index < old.length; index += 1) result[index - drop] = old[index];
+  for (let index = first; index < more.length; index += 1) result[old.length - drop + index - first] = more[index];
+  return result;
 }
 
 /* --- what the page tells us --- */

@@ -3,7 +3,7 @@
    so that what has the focus keeps it while the list is renewed. */
 (() => {
   const SVG = "http://www.w3.org/2000/svg";
-  const MOST = 6;
+  const MAX_COMPARED = 6;
   const SOON = 700, BUSY = 4000, CALM = 20000, WORST = 60000; // milliseconds until the next question
   const BAD = ["fail", "inconclusive", "warn", "not judged", "pass"];
   const FILTERS = ["q", "target", "release", "verdict", "state"];
@@ -18,10 +18,10 @@
   /* --- small things --- */
 
   function make(kind, text = "", name = "") {
-    const made = document.createElement(kind);
-    if (text !== "") made.textContent = text;
-    if (name !== "") made.className = name;
-    return made;
+    const element = document.createElement(kind);
+    if (text !== "") element.textContent = text;
+    if (name !== "") element.className = name;
+    return element;
   }
 
   function isolated(text, name = "") { return make("bdi", text, name); }
@@ -47,11 +47,11 @@
   /* --- one row --- */
 
   function cell(name, label, ...parts) {
-    const made = make("td", "", name);
-    made.setAttribute("role", "cell");
-    if (label !== "") made.dataset.name = label;
-    made.append(...parts);
-    return made;
+    const element = make("td", "", name);
+    element.setAttribute("role", "cell");
+    if (label !== "") element.dataset.name = label;
+    element.append(...parts);
+    return element;
   }
 
   function box(run) {
@@ -63,17 +63,17 @@
     input.setAttribute("aria-label", `Select ${run.run} for comparison`);
     input.addEventListener("change", () => {
       if (input.checked) chosen.add(run.run); else chosen.delete(run.run);
-      sayChosen();
+      showChosen();
     });
     return input;
   }
 
   function link(run) {
-    const made = make("a", "");
-    made.append(isolated(run.run));
-    made.href = `/runs/${encodeURIComponent(run.run)}/`;
-    made.dataset.key = "link";
-    return made;
+    const element = make("a", "");
+    element.append(isolated(run.run));
+    element.href = `/runs/${encodeURIComponent(run.run)}/`;
+    element.dataset.key = "link";
+    return element;
   }
 
   function standing(run) {
@@ -96,12 +96,12 @@
   function worst(run) {
     if (run.trouble !== null) return [make("span", run.trouble, "flag")];
     if (run.worst === null) return [make("span", run.verdict === "pass" ? "no findings" : "none", "soft")];
-    const found = run.worst;
+    const finding = run.worst;
     const head = make("div");
-    head.append(badge(found.outcome, found.symbol), " ", isolated(found.rule, "name"), " on ", isolated(found.target, "name"));
+    head.append(badge(finding.outcome, finding.symbol), " ", isolated(finding.rule, "name"), " on ", isolated(finding.target, "name"));
     const why = make("div", "", "why");
-    why.append(isolated(found.reason));
-    why.title = found.reason;
+    why.append(isolated(finding.reason));
+    why.title = finding.reason;
     return [head, why];
   }
 
@@ -113,37 +113,37 @@
     return [sparkline(run.spark), about, make("span", run.spark.reach, "small cut")];
   }
 
-  /* The devices; what loads and watches them is in the tip. */
+  /* The devices; generators and monitors are in the tool tip. */
   function targets(run) {
-    const told = make("span");
+    const list = make("span");
     const all = run.targets ?? [];
-    const devices = all.filter((one) => one.role === "dut");
+    const devices = all.filter((target) => target.role === "dut");
     const shown = (devices.length > 0 ? devices : all).slice(0, 8);
-    for (const [n, one] of shown.entries()) told.append(n > 0 ? ", " : "", isolated(one.name, "name"));
+    for (const [n, target] of shown.entries()) list.append(n > 0 ? ", " : "", isolated(target.name, "name"));
     const more = all.length - shown.length;
-    if (more > 0) told.append(make("span", ` + ${more}`, "soft"));
-    told.title = all.slice(0, 40).map((one) => `${one.name} (${one.role})`).join(", ");
-    return told;
+    if (more > 0) list.append(make("span", ` + ${more}`, "soft"));
+    list.title = all.slice(0, 40).map((target) => `${target.name} (${target.role})`).join(", ");
+    return list;
   }
 
   function cells(run) {
     const named = make("div", "", "small");
     named.append("plan ", isolated(run.name, "name"));
     const known = run.trouble === null;
-    const made = [
+    const columns = [
       cell("box", "", box(run)), cell("verdict", "", ...standing(run)),
       cell("run", "", link(run), ...(known && run.name !== run.run ? [named] : [])),
       cell("release", "Release", ...(run.release ? [isolated(run.release)] : [])),
       cell("targets", "Targets", ...(run.targets?.length ? [targets(run)] : [])),
-      cell("keep begin", "Began", ...(run.began ? [run.began.slice(0, 16)] : [])),
-      cell("num", "Lasted", ...(run.duration ? [run.duration] : [])), cell("worst", "", ...worst(run)),
+      cell("keep begin", "Start", ...(run.began ? [run.began.slice(0, 16)] : [])),
+      cell("num", "Length", ...(run.duration ? [run.duration] : [])), cell("worst", "", ...worst(run)),
       cell("spark", "", ...spark(run)), cell("num", "Coverage", ...(run.covered ? [run.covered] : [])),
       cell("num", "Size", run.size)
     ];
-    if (run.began) made[5].title = `${run.began} UTC`;
-    if (run.covered) made[9].title = run.uncovered;
-    if (acting) made.push(cell("gone", "", deleteButton(run)));
-    return made;
+    if (run.began) columns[5].title = `${run.began} UTC`;
+    if (run.covered) columns[9].title = run.uncovered;
+    if (acting) columns.push(cell("gone", "", deleteButton(run)));
+    return columns;
   }
 
   function deleteButton(run) {
@@ -152,43 +152,43 @@
     button.dataset.key = "delete";
     button.disabled = run.state === "running";
     button.setAttribute("aria-label", `Delete ${run.run} …`);
-    if (button.disabled) button.title = "It is being written: stop it first";
+    if (button.disabled) button.title = "This run is still being written: stop it first";
     button.addEventListener("click", () => askToDelete(run, deleted));
     return button;
   }
 
-  function renew(one) {
-    const focused = one.row.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
-    one.row.replaceChildren(...cells(one.run));
-    one.row.className = one.run.state === "running" ? "running" : "";
-    if (focused !== undefined) one.row.querySelector(`[data-key="${focused}"]`)?.focus();
+  function renew(entry) {
+    const focused = entry.row.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
+    entry.row.replaceChildren(...cells(entry.run));
+    entry.row.className = entry.run.state === "running" ? "running" : "";
+    if (focused !== undefined) entry.row.querySelector(`[data-key="${focused}"]`)?.focus();
   }
 
   /* --- all rows --- */
 
-  function take(told) {
+  function take(answer) {
     const seen = new Set();
-    for (const run of told.runs) {
+    for (const run of answer.runs) {
       seen.add(run.run);
       const text = JSON.stringify(run);
-      let one = kept.get(run.run);
-      if (one !== undefined && one.text === text) continue;
-      if (one === undefined) {
-        one = {row: make("tr")};
-        one.row.setAttribute("role", "row");
-        kept.set(run.run, one);
+      let entry = kept.get(run.run);
+      if (entry !== undefined && entry.text === text) continue;
+      if (entry === undefined) {
+        entry = {row: make("tr")};
+        entry.row.setAttribute("role", "row");
+        kept.set(run.run, entry);
       }
-      one.run = run;
-      one.text = text;
-      one.words = [run.run, run.name, run.release, run.reason, run.trouble, run.worst?.rule, run.worst?.about, run.worst?.reason,
+      entry.run = run;
+      entry.text = text;
+      entry.words = [run.run, run.name, run.release, run.reason, run.trouble, run.worst?.rule, run.worst?.about, run.worst?.reason,
         ...(run.targets ?? []).map((target) => target.name)].filter(Boolean).join(" ").toLowerCase();
-      renew(one);
+      renew(entry);
     }
     for (const name of [...kept.keys()]) if (!seen.has(name)) forget(name);
-    read = told.read;
-    there = told.there;
-    options("target", [...kept.values()].flatMap((one) => (one.run.targets ?? []).map((target) => target.name)));
-    options("release", [...kept.values()].map((one) => one.run.release ?? ""));
+    read = answer.read;
+    there = answer.there;
+    options("target", [...kept.values()].flatMap((entry) => (entry.run.targets ?? []).map((target) => target.name)));
+    options("release", [...kept.values()].map((entry) => entry.run.release ?? ""));
     show();
   }
 
@@ -201,46 +201,46 @@
   function options(id, words) {
     const select = at(id);
     const wanted = select.value || select.dataset.wanted || "";
-    const found = [...new Set(words.filter((word) => word !== ""))].sort();
-    if (wanted !== "" && !found.includes(wanted)) found.unshift(wanted);
-    if (found.join("\n") === [...select.options].slice(1).map((one) => one.value).join("\n")) return;
+    const values = [...new Set(words.filter((word) => word !== ""))].sort();
+    if (wanted !== "" && !values.includes(wanted)) values.unshift(wanted);
+    if (values.join("\n") === [...select.options].slice(1).map((option) => option.value).join("\n")) return;
     const all = make("option", "all");
     all.value = "";
     select.replaceChildren(all, ...found.map((word) => make("option", word)));
     select.value = wanted;
   }
 
-  function fits(one) {
-    const run = one.run, wish = (id) => at(id).value;
+  function fits(entry) {
+    const run = entry.run, wish = (id) => at(id).value;
     if (wish("verdict") !== "" && verdictOf(run) !== wish("verdict")) return false;
     if (wish("state") !== "" && run.state !== wish("state")) return false;
     if (wish("release") !== "" && run.release !== wish("release")) return false;
     if (wish("target") !== "" && !(run.targets ?? []).some((target) => target.name === wish("target"))) return false;
-    return wish("q").toLowerCase().split(/\s+/).every((word) => one.words.includes(word));
+    return wish("q").toLowerCase().split(/\s+/).every((word) => entry.words.includes(word));
   }
 
   const KEYS = {
     verdict: (run) => BAD.indexOf(verdictOf(run)), run: (run) => run.run, release: (run) => run.release ?? "",
-    targets: (run) => (run.targets ?? []).map((one) => one.name).join(" "), begin: (run) => run.begin ?? "",
+    targets: (run) => (run.targets ?? []).map((target) => target.name).join(" "), begin: (run) => run.begin ?? "",
     duration: (run) => run.seconds ?? -1, worst: (run) => run.worst ? BAD.indexOf(run.worst.outcome) * 2 : 99,
     coverage: (run) => run.coverage ?? -1, size: (run) => run.bytes
   };
 
-  function compared(one, other) {
-    const first = (other.run.state === "running") - (one.run.state === "running"); // what goes on stands on top
+  function compared(entry, other) {
+    const first = (other.run.state === "running") - (entry.run.state === "running"); // running runs come first
     if (first !== 0) return first;
     const down = order.startsWith("-"), key = KEYS[order.replace("-", "")];
-    const [a, b] = [key(one.run), key(other.run)];
+    const [a, b] = [key(entry.run), key(other.run)];
     const differs = typeof a === "string" ? a.localeCompare(b, "en", {numeric: true}) : a - b;
-    return (down ? -differs : differs) || other.run.run.localeCompare(one.run.run, "en");
+    return (down ? -differs : differs) || other.run.run.localeCompare(entry.run.run, "en");
   }
 
   function show() {
     const shown = [...kept.values()].filter(fits).sort(compared);
     const focused = document.activeElement;
     const inside = rows.contains(focused);
-    shown.forEach((one, place) => {
-      if (rows.children[place] !== one.row) rows.insertBefore(one.row, rows.children[place] ?? null);
+    shown.forEach((entry, index) => {
+      if (rows.children[index] !== entry.row) rows.insertBefore(entry.row, rows.children[index] ?? null);
     });
     while (rows.children.length > shown.length) rows.lastElementChild.remove();
     if (inside && document.activeElement !== focused && focused.isConnected) focused.focus();
@@ -251,24 +251,24 @@
     table.hidden = shown.length === 0;
     at("none").hidden = there === null || shown.length > 0 || read < there;
     at("none").textContent = there === 0
-      ? "There is no run here yet. Start one: soakwatch run PLAN, or soakwatch demo." : "No run fits this filter.";
-    sayCount(shown.length);
-    sayChosen();
+      ? "No runs yet. Start one with soakwatch run PLAN or soakwatch demo." : "No run matches this filter.";
+    showCount(shown.length);
+    showChosen();
   }
 
-  function sayCount(shown) {
+  function showCount(shown) {
     if (there === null) return;
     const runs = `${there} ${there === 1 ? "run" : "runs"}`;
-    const told = read < there ? `Reading ${read} of ${there} runs …` : shown === kept.size ? runs : `${shown} of ${runs}`;
-    if (at("count").textContent !== told) at("count").textContent = told;
+    const text = read < there ? `Reading ${read} of ${there} runs …` : shown === kept.size ? runs : `${shown} of ${runs}`;
+    if (at("count").textContent !== text) at("count").textContent = text;
   }
 
-  function sayChosen() {
+  function showChosen() {
     const count = chosen.size;
-    at("compare").disabled = count < 2 || count > MOST;
-    const told = count === 0 ? "" : count === 1 ? "1 selected, one more to compare" : count > MOST
-      ? `${count} selected, ${MOST} at most` : `${count} selected`;
-    if (at("chosen").textContent !== told) at("chosen").textContent = told;
+    at("compare").disabled = count < 2 || count > MAX_COMPARED;
+    const text = count === 0 ? "" : count === 1 ? "1 selected, one more to compare" : count > MAX_COMPARED
+      ? `${count} selected, ${MAX_COMPARED} at most` : `${count} selected`;
+    if (at("chosen").textContent !== text) at("chosen").textContent = text;
   }
 
   /* --- the address holds filter and order --- */
@@ -284,8 +284,8 @@
         field.value = value;
       }
     }
-    const told = words.get("sort") ?? "-begin";
-    order = told.replace("-", "") in KEYS && /^-?[a-z]+$/.test(told) ? told : "-begin";
+    const sort = words.get("sort") ?? "-begin";
+    order = sort.replace("-", "") in KEYS && /^-?[a-z]+$/.test(sort) ? sort : "-begin";
   }
 
   function toAddress() {
@@ -311,12 +311,12 @@
       failed = 0;
       lostSince = null;
       if (!at("lost").hidden) at("lost").hidden = true;
-      wait = read < there ? SOON : [...kept.values()].some((one) => one.run.state === "running") ? BUSY : CALM;
+      wait = read < there ? SOON : [...kept.values()].some((entry) => entry.run.state === "running") ? BUSY : CALM;
     } catch {
       failed += 1;
       lostSince ??= new Date();
-      const told = `No answer since ${lostSince.toTimeString().slice(0, 8)}: what is shown is from then.`;
-      if (at("lost").textContent !== told) at("lost").textContent = told;
+      const message = `No answer since ${lostSince.toTimeString().slice(0, 8)}: this page shows the state of that time.`;
+      if (at("lost").textContent !== message) at("lost").textContent = message;
       at("lost").hidden = false;
       wait = Math.min(WORST, 1000 * 2 ** failed);
     }
@@ -329,7 +329,7 @@
     read -= 1;
     tag = "";
     show();
-    at("count").textContent = `${name} is deleted. ${there} ${there === 1 ? "run is" : "runs are"} left.`;
+    at("count").textContent = `${name} was deleted. ${there} ${there === 1 ? "run" : "runs"} left.`;
     form.q.focus();
   }
 

@@ -29,8 +29,8 @@ REPORT = Path("/runs/night/report.html")
 def test_the_start_says_what_runs_and_for_how_long() -> None:
     """And where its page and its record are."""
     letter = start_letter(plan(""), T0, T0 + 3600 * 10**9, WHERE)
-    assert letter.title == "Started night: 1h on dut"
-    assert "from 2023-11-14 22:13:20 to 2023-11-14 23:13:20 UTC: 1h (soak 1h)" in letter.body
+    assert letter.title == "Started night: 1 h on dut"
+    assert "from 2023-11-14 22:13:20 to 2023-11-14 23:13:20 UTC: 1 h (soak 1 h)" in letter.body
     assert "dut (dut)" in letter.body
     assert "Page: http://127.0.0.1:8720/runs/night/ (seen from lab7)" in letter.body
     assert "Record: lab7:/runs/night" in letter.body
@@ -109,7 +109,7 @@ def test_the_end_is_the_verdict_with_the_first_failure() -> None:
     letter = end_letter(made, T0, WHERE, "report", REPORT, "# summary")
     assert letter.title == "FAIL night: dut failed memory_growth"
     assert letter.tone == "failure"
-    assert "First failure: 2023-11-14 22:23:20 UTC, 10m after the start: dut it hung" in letter.body
+    assert "First failure: 2023-11-14 22:23:20 UTC, 10 min after the start: dut it hung" in letter.body
     assert "- fail: dut memory grows" in letter.body
     assert (letter.report, letter.summary) == (REPORT, "# summary")
     assert end_letter(made, T0, WHERE, "summary", REPORT, "# summary").report is None

@@ -210,7 +210,7 @@ def test_one_address_without_a_plan(tmp_path: Path) -> None:
         assert len(hook.bodies) == 1
     plain = soakwatch(tmp_path, "notify", "--test", "--to", f"json://soak:{PASSWORD}@127.0.0.1")
     assert plain.returncode == 2
-    assert "--to: a secret is never written into a plan" in plain.stdout
+    assert "--to: a secret must not be written in clear text" in plain.stdout
     assert PASSWORD not in plain.stdout
     (tmp_path / "plan.yaml").write_text(
         "duration: 1m\ntargets: {dut: {sources: [local]}}\nnotify: [env:SOAK_HOOK, env:SURELY_NOT_SET]\n"

@@ -195,7 +195,7 @@ def test_a_secret_that_is_gone_is_a_sentence(monkeypatch: pytest.MonkeyPatch, tm
     """It is looked up for each message: a file may be exchanged while the run goes on."""
     file = tmp_path / "url"
     sender = Sender(f"file:{file}", 20.0, FAST)
-    assert sender.send(LETTER).answer.trouble == f"the secret's file {file} cannot be read: No such file or directory"
+    assert sender.send(LETTER).answer.trouble == f"the secret file {file} cannot be read: No such file or directory"
     with posts() as server:
         file.write_text(f"json://127.0.0.1:{server.port}\n")
         assert sender.send(LETTER).well

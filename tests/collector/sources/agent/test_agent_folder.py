@@ -190,7 +190,7 @@ def test_an_account_that_answers_without_an_end_is_cut_off(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("soak@127.0.0.1", "--password", "hunter2"), "--password: a secret is never written into a plan"),
+        (("soak@127.0.0.1", "--password", "hunter2"), "--password: a secret must not be written in clear text"),
         (("soak@127.0.0.1", "--host-key", "abc"), "--host-key: a pinned host key is SHA256:"),
         (("soak@127.0.0.1:99999",), "port: "),
         (("soak@127.0.0.1", "--jump", "a b"), "--jump: "),

@@ -350,7 +350,7 @@ def test_what_is_no_agent_or_another_version_is_said_in_one_sentence(tmp_path: P
         ({"host": "a", "socket": "b"}, "one of host, url, socket or command"),
         ({"url": "https://127.0.0.1:1"}, "url and token belong together"),
         ({"url": "http://127.0.0.1:1", "token": "env:T"}, "pattern"),
-        ({"url": "https://127.0.0.1:1", "token": "secret-itself"}, "never written into a plan"),
+        ({"url": "https://127.0.0.1:1", "token": "secret-itself"}, "must not be written in clear text"),
         ({"url": "https://127.0.0.1:1", "token": "env:T", "fingerprint": "abc"}, "a pin is the SHA-256"),
     ],
 )

@@ -161,13 +161,13 @@ def test_a_server_that_is_not_there_and_then_is_and_goes_again(tmp_path: Path) -
     async def go() -> None:
         async with loaded("iperf3", tmp_path, interval="500 ms", **keys) as poller:
             assert isinstance(poller, DrivenClient)
-            with pytest.raises(SourceError, match=r"Connection refused; tried again after 500 ms"):
+            with pytest.raises(SourceError, match=r"Connection refused; next attempt after 500 ms"):
                 await poller.drive(1.0)
             await failing(poller, "Connection refused")
             with real_server(port):
                 first = await until(poller, lambda seen: seen.get(("load.tx.packets", ""), 0) > 100)
                 assert first["load.sending", ""] == 1
-            told = await failing(poller, "tried again after")
+            told = await failing(poller, "next attempt after")
             assert "control socket has closed" in told or "refused" in told or "terminated" in told
             with real_server(port):
                 event = await restarts(poller)
@@ -330,8 +330,8 @@ def test_both_sides_of_a_newer_version(tmp_path: Path, stand_in: str) -> None:
     ("mood", "says"),
     [
         ("busy", "the server is busy running a test"),
-        ("half", "iperf3 ended: it ended without a word"),
-        ("silence", "has said nothing for"),
+        ("half", "iperf3 ended: it ended without a message"),
+        ("silence", "has printed nothing for"),
     ],
 )
 def test_one_that_misbehaves(tmp_path: Path, stand_in: str, mood: str, says: str) -> None:
@@ -391,7 +391,7 @@ def test_programs_that_are_none(tmp_path: Path) -> None:
         async with loaded("iperf3", tmp_path, serve=True, program=program):
             pass
 
-    for program, says in (("no-such-iperf3", r"cannot start .*\(program:\)"), (str(other), "is no iperf3")):
+    for program, says in (("no-such-iperf3", r"cannot start .* set program:"), (str(other), "is not iperf3")):
         with pytest.raises(SourceError, match=says):
             asyncio.run(go(program))
 
@@ -402,7 +402,11 @@ def test_levels_that_cannot_be(tmp_path: Path, stand_in: str) -> None:
     async def go() -> None:
         async with loaded("iperf3", tmp_path, drive=True, server="127.0.0.1", port=1, program=stand_in) as poller:
             assert isinstance(poller, DrivenClient)
-            for level, says in ((0.5, "without `rate`"), (-1.0, "is none"), (float("nan"), "is none")):
+            for level, says in (
+                (0.5, "without `rate`"),
+                (-1.0, "invalid level -1"),
+                (float("nan"), "invalid level nan"),
+            ):
                 with pytest.raises(SourceError, match=says):
                     await poller.drive(level)
 

@@ -85,7 +85,7 @@ def test_a_file_that_stands_still_or_is_missing(tmp_path: Path) -> None:
     async def go() -> None:
         async with loaded("iperf3", tmp_path, file=str(file), wait="5s") as poller:
             assert (await poller.poll(now)).samples == ()
-            with pytest.raises(SourceError, match="there is no file"):
+            with pytest.raises(SourceError, match="does not exist"):
                 await poller.poll(now + 6 * 10**9)
             write(file, double.event("start", double.start()))
             assert figures(await poller.poll(now + 7 * 10**9))["load.sending", ""] == 1
@@ -104,7 +104,7 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
 
     async def go() -> None:
         async with loaded("iperf3", tmp_path, file=str(tmp_path)) as poller:
-            with pytest.raises(SourceError, match="no file that can be followed"):
+            with pytest.raises(SourceError, match="is not a regular file"):
                 await poller.poll(time.time_ns())
 
     asyncio.run(go())
@@ -116,12 +116,12 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
         ({}, "needs one of file"),
         ({"serve": True, "file": "x"}, "keep one of file, serve"),
         ({"drive": True}, "needs server"),
-        ({"serve": True, "rate": "1M"}, "rate: only a client that is driven"),
+        ({"serve": True, "rate": "1M"}, "rate: these keys need drive: true"),
         ({"drive": True, "server": "h", "udp": True}, "udp: true needs rate"),
         ({"drive": True, "server": "h", "reverse": True, "bidir": True}, "keep one of them"),
         ({"drive": True, "server": "h", "rate": "fast"}, "'fast' is not a rate"),
         ({"drive": True, "server": "h", "rate": 0}, "greater than 0"),
-        ({"drive": True, "server": "h", "options": ["-t", "5"]}, "options may not hold -t"),
+        ({"drive": True, "server": "h", "options": ["-t", "5"]}, "options may not contain -t"),
         ({"drive": True, "server": "-x h"}, "a host is a name"),
     ],
 )

@@ -16,7 +16,7 @@ from tests.collector.sources.loads.iperf3_kit import Figures, clients_of, failin
 
 from soakwatch.sources.abc import Poller, SourceError
 from soakwatch.sources.loads.iperf3 import Config, DrivenClient
-from soakwatch.sources.loads.iperf3 import kept as keeping
+from soakwatch.sources.loads.iperf3 import supervisor as keeping
 from soakwatch.testing import iperf3_double as double
 from soakwatch.testing.ports import free_port
 
@@ -107,7 +107,7 @@ def test_a_server_that_stays_busy(tmp_path: Path, stand_in: str, monkeypatch: py
             await poller.drive(1.0)
             await goes_on(client, 300)
             refusals.write_text("1000")
-            with pytest.raises(SourceError, match=r"the server is busy .* tried again after 500 ms"):
+            with pytest.raises(SourceError, match=r"the server is busy .* next attempt after 500 ms"):
                 await poller.drive(0.5)
             await failing(poller, "the server is busy")
             refusals.write_text("0")
@@ -145,7 +145,7 @@ def test_a_client_that_never_gets_through_is_given_up(
 def test_a_drain_without_datagrams() -> None:
     """A key that means nothing is refused, with the remedy."""
     for keys in ({}, {"udp": True, "rate": "1M", "reverse": True}):
-        with pytest.raises(ValueError, match="give udp: true without reverse"):
+        with pytest.raises(ValueError, match="drain needs udp: true without reverse"):
             Config.model_validate({"drive": True, "server": "127.0.0.1", "drain": "1s", **keys})
 
 

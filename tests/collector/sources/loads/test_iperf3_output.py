@@ -13,7 +13,7 @@ from tests.collector.sources.loads.iperf3_kit import Figures, figures
 from soakwatch.sources.loads.iperf3.account import Account
 from soakwatch.sources.loads.iperf3.json_output import JsonReader
 from soakwatch.sources.loads.iperf3.output import AnyReader
-from soakwatch.sources.loads.iperf3.said import Began, Ended, Interval, Said, Unread
+from soakwatch.sources.loads.iperf3.reports import Began, Ended, Interval, Report, Unread
 from soakwatch.sources.loads.iperf3.text_output import TextReader
 from soakwatch.testing import iperf3_double as double
 from soakwatch_agent.sample import Answer
@@ -99,7 +99,7 @@ iperf Done.
 """
 
 
-def said_of(text: str) -> list[Said]:
+def said_of(text: str) -> list[Report]:
     """All that an output says, and that nothing of it is unread."""
     reader = AnyReader()
     said = [each for line in text.splitlines() for each in reader.feed(line)] + reader.done()
@@ -107,7 +107,7 @@ def said_of(text: str) -> list[Said]:
     return said
 
 
-def answer_of(said: Iterable[Said], *, own: bool = False) -> Answer:
+def answer_of(said: Iterable[Report], *, own: bool = False) -> Answer:
     """What becomes of it at once."""
     account = Account(0, own=own)
     account.take(list(said), NOW)
@@ -284,7 +284,7 @@ def test_a_flood_is_bounded_and_told() -> None:
     answer = account.answer(NOW + SECOND)
     assert 40_000 < len(answer.samples) < 60_000
     assert figures(answer)["load.tx.packets", ""] == 40_000
-    assert re.match(r"\d+ readings at once were too many", answer.faults[0].text)
+    assert re.match(r"\d+ samples arrived at once", answer.faults[0].text)
     assert account.answer(NOW + 2 * SECOND).faults == ()
 
 
@@ -331,7 +331,7 @@ def test_numbers_beyond_all_bounds() -> None:
 
 def test_a_document_is_held_within_bounds() -> None:
     """One that never ends, or is beyond bounds, is left out, and the next is read."""
-    reader = JsonReader(most_document=1000)
+    reader = JsonReader(max_document=1000)
     document = json.dumps({"start": {}, "intervals": [], "end": {}, "error": "why"}, indent=1).splitlines()
     said = [each for line in ["{", *(["  filler"] * 500), "}", *document] for each in reader.feed(line)]
     assert [type(each) for each in said] == [Unread, Ended]

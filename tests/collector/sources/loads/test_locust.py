@@ -56,7 +56,7 @@ def test_another_file_of_locust_is_refused(tmp_path: Path) -> None:
     (tmp_path / "soak_stats.csv").write_text("Type,Name,Request Count,Failure Count\n,Aggregated,1,0\n")
     with LoadBench("locust", {"file": tmp_path / "soak_stats.csv"}) as bench:
         for at in (1, 2):
-            with pytest.raises(SourceError, match=r"NAME_stats_history\.csv: Timestamp is not in"):
+            with pytest.raises(SourceError, match=r"NAME_stats_history\.csv\): Timestamp is missing in"):
                 bench.look(at)
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.collector.sources.loads.generator_kit import Load, acted, by_series, looked
 
 from soakwatch.sources.answer_builder import AnswerBuilder
-from soakwatch.sources.loads.otg.metrics import MOST_ROWS, is_sending, put_flows, put_ports, put_whole, rows_of
+from soakwatch.sources.loads.otg.metrics import MAX_ROWS, is_sending, put_flows, put_ports, put_whole, rows_of
 from soakwatch.testing.otg_server import FakeFlow, OtgServer, otg_server
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Answer
@@ -131,9 +131,9 @@ def test_what_is_no_number_is_a_fault() -> None:
     (answer,) = looks(server)
     told = {(fault.metric, fault.object): fault.text for fault in answer.faults}
     assert told == {
-        ("load.flow.tx.packets", "flow=down"): "frames_tx: '-4' is no count",
-        ("load.flow.rx.packets", "flow=down"): "frames_rx: 1.5 is no count",
-        ("load.flow.loss", "flow=down"): "loss: 'NaN' is no share of 100",
+        ("load.flow.tx.packets", "flow=down"): "frames_tx: '-4' is not a count",
+        ("load.flow.rx.packets", "flow=down"): "frames_rx: 1.5 is not a count",
+        ("load.flow.loss", "flow=down"): "loss: 'NaN' is not a percentage",
     }
     said = by_series(answer)
     assert ("load.tx.packets", "") not in said
@@ -167,7 +167,7 @@ def test_random_answers_raise_nothing() -> None:
             assert sample.metric in BY_NAME
     many = rows_of({"flow_metrics": [{"name": f"f{number}", "frames_tx": 1} for number in range(5000)]}, "flow_metrics")
     assert many is not None
-    assert (len(many.named), many.cut) == (MOST_ROWS, True)
+    assert (len(many.named), many.cut) == (MAX_ROWS, True)
     figures = AnswerBuilder(7)
     put_whole(figures, many, flows=True)
     assert figures.answer().samples == ()

@@ -132,7 +132,7 @@ def test_rates_that_cannot_be_changed() -> None:
     server.rates_fixed = True
 
     async def drive(load: Load) -> None:
-        with pytest.raises(SourceError, match=r"cannot change rates in flight \(status 501\): let the phases have"):
+        with pytest.raises(SourceError, match=r"cannot change rates in flight \(status 501\): use phases with"):
             await load.drive(0.5)
         assert not any(flow.sending for flow in server.flows)
         assert load.facts().notes == ("rates cannot be changed in flight: loads of 0 and 100 % only",)
@@ -147,13 +147,13 @@ def test_flows_that_are_not_there() -> None:
     """Driving them fails with the remedy."""
 
     async def unknown(load: Load) -> None:
-        with pytest.raises(SourceError, match="no flow 'up2': mend flows, or push the test's configuration"):
+        with pytest.raises(SourceError, match="no flow 'up2': correct flows, or push the test's configuration"):
             await load.drive(1.0)
 
     acts(OtgServer([FakeFlow("up")]), unknown, drive=True, flows=["up", "up2"])
 
     async def none(load: Load) -> None:
-        with pytest.raises(SourceError, match="has no flows that could be driven"):
+        with pytest.raises(SourceError, match="has no flows to drive"):
             await load.drive(1.0)
         with pytest.raises(SourceError, match="has no ports and no flows: push the test's configuration first"):
             await load.look()

@@ -80,14 +80,14 @@ def test_a_version_that_counts_nothing_over_lua() -> None:
 
 
 def test_what_a_port_gets_wrong_is_a_fault_of_its_own() -> None:
-    """A counter of unset memory is no counter, and the whole is unknown with it; the rest is read."""
+    """A counter of unset memory is not a counter, and the whole is unknown with it; the rest is read."""
     server = two_ports()
     server.ports[1].more = {"ierrors": -4889662419251002112}
     server.ports[1].tx = -1
     server.ports[1].link = ""
     (answer,) = looks(server)
     told = {(fault.metric, fault.object): fault.text for fault in answer.faults}
-    assert told["load.port.tx.packets", "port=1"] == "opackets: -1 is no count"
+    assert told["load.port.tx.packets", "port=1"] == "opackets: -1 is not a count"
     assert ("load.port.errors", "port=1,direction=rx") in told
     assert ("load.port.up", "port=1") in told
     said = by_series(answer)
@@ -117,7 +117,7 @@ def test_facts() -> None:
         facts = load.facts()
         assert facts.identity["version"] == "26.07.1"
         assert facts.identity["DPDK"] == "DPDK 22.07.0"
-        assert facts.notes == ("this Pktgen says no rates: they follow from its counters",)
+        assert facts.notes == ("this Pktgen reports no rates: they are computed from its counters",)
 
     with pktgen_server(two_ports("2026")) as server:
         acted("pktgen", {"port": server.port}, tell)
@@ -151,7 +151,7 @@ def test_random_text_is_read_or_refused() -> None:
             text[at : at + rng.randrange(3)] = rng.choices(signs, k=rng.randrange(4))
         said = read_tables("".join(text))
         assert len(said.tables) + len(said.unread) <= 6
-    assert read_tables("a = " + "{ [1] = " * 100_000).unread == {"a": "it is nested over 16 deep"}
+    assert read_tables("a = " + "{ [1] = " * 100_000).unread == {"a": "it is nested more than 16 deep"}
     assert "50000 entries" in read_tables("a = {" + "[1]=1," * 60_000 + "}").unread["a"]
     for sign in ("a", "=", "\n", "{", "[", '"', "\\", "a = {\n"):
         read_tables(sign * (2**20 // len(sign)))

@@ -26,7 +26,7 @@ from tests.collector.sources.loads.generator_kit import (
 from soakwatch.record import RecordView
 from soakwatch.sources.abc import Drivable, SourceError
 from soakwatch.sources.loads.pktgen import Config, start
-from soakwatch.sources.loads.pktgen.console import LONGEST_LINE
+from soakwatch.sources.loads.pktgen.console import MAX_LINE
 from soakwatch.testing.pktgen_server import FakePort, Mood, PktgenServer, pktgen_server
 from soakwatch.testing.ports import free_port
 
@@ -58,7 +58,7 @@ def test_nothing_is_changed_without_drive() -> None:
     assert server.lines
     for line in server.lines:
         assert not any(f"pktgen.{order}(" in line for order in ("set", "start", "stop", "clr", "reset")), line
-        assert len(line) < LONGEST_LINE
+        assert len(line) < MAX_LINE
     server = two_ports()
     acts(server, look, latency=False)
     assert not any("pktStats" in line for line in server.lines)
@@ -128,7 +128,7 @@ def test_a_port_that_cannot_send() -> None:
     """It is told that it did not start; the run is not told that load goes."""
 
     async def drive(load: Load) -> None:
-        with pytest.raises(SourceError, match="did not start its ports 1: see that they exist"):
+        with pytest.raises(SourceError, match="did not start its ports 1: check that they exist"):
             await load.drive(1.0)
 
     acts(two_ports(), drive, drive=True, send="1")
@@ -137,11 +137,11 @@ def test_a_port_that_cannot_send() -> None:
 @pytest.mark.parametrize(
     ("mood", "sentence"),
     [
-        ("garbage", "does not answer as its Lua shell does: 'totals \\x00"),
+        ("garbage", "does not answer like its Lua shell: 'totals \\x00"),
         ("silent", "did not answer within 0.9 s: its Lua port serves one client"),
-        ("foreign", "does not answer as its Lua shell does: '500 unknown command"),
-        ("reset", "broke off: "),
-        ("half", "hung up amid its answer"),
+        ("foreign", "does not answer like its Lua shell: '500 unknown command"),
+        ("reset", "closed the connection: "),
+        ("half", "closed the connection in the middle of its answer"),
         ("flood", "answers with more than 1 MiB"),
     ],
 )
@@ -181,7 +181,7 @@ def test_a_client_that_holds_the_port() -> None:
             await asyncio.sleep(0.01)
         with pytest.raises(SourceError, match="serves one client at a time"):
             await load.drive(1.0)
-        with pytest.raises(SourceError, match="has not yet answered the look before"):
+        with pytest.raises(SourceError, match="has not answered the previous poll yet"):
             await load.look()
         writer.close()
         while server.clients < 3:
@@ -253,7 +253,7 @@ def test_nothing_answers_at_the_start() -> None:
         asyncio.run(begin())
     assert str(caught.value) == (
         f"Pktgen at 127.0.0.1:{port} cannot be reached (connection refused): start it with -G (or -g HOST:PORT), "
-        "and give host and port"
+        "and set host and port"
     )
 
 
@@ -263,7 +263,7 @@ def test_ports_that_are_not_there() -> None:
     async def look(load: Load) -> None:
         await load.look()
 
-    with pytest.raises(SourceError, match="says nothing of its ports 7: see that it has them, and name them"):
+    with pytest.raises(SourceError, match="reports nothing of its ports 7: check that it has them, and name them"):
         acts(two_ports(), look, ports="7")
 
 

@@ -342,7 +342,7 @@ def test_an_older_trex_that_publishes_nothing_is_told() -> None:
 
     with trex_server(TrexServer(sending(old=True, api=(4, 1)))) as server:
         with_source(server, use, publisher=shut, timeout="1s")
-    assert seen == [f"TRex publishes nothing at 127.0.0.1 port {shut}: is that port open, as the other one is?"]
+    assert seen == [f"TRex publishes nothing at 127.0.0.1 port {shut}: is that port open too?"]
 
 
 def test_a_restarted_trex_is_an_event_and_its_counters_begin_anew() -> None:

@@ -99,14 +99,14 @@ def test_a_port_of_another_is_refused_and_left_alone() -> None:
     """In the trial before the run as well as at its start: one sentence with the owner, and no force."""
     model = TrexModel(ports=[Port(), Port(owner="alice", session=5, handler="x", state="TX")])
     with trex_server(TrexServer(model)) as server:
-        why = f"port 1 of TRex at 127.0.0.1 port {server.port} is not ours to drive: "
+        why = f"port 1 of TRex at 127.0.0.1 port {server.port} cannot be driven: "
         with pytest.raises(SourceError) as failed:
             drive(server, nothing, trial=True)
-        assert str(failed.value) == f"{why}it is owned by 'alice': ask who holds it to release it"
+        assert str(failed.value) == f"{why}it is owned by 'alice': have it released first"
         assert "acquire" not in model.questions
         with pytest.raises(SourceError) as failed:
             drive(server, nothing)
-        assert str(failed.value) == f"{why}port is already taken by 'alice': ask who holds it to release it"
+        assert str(failed.value) == f"{why}port is already taken by 'alice': have it released first"
         assert [(port.owner, port.state) for port in model.ports] == [("", "STREAMS"), ("alice", "TX")]
         drive(server, nothing, ports=[0])
 
@@ -218,7 +218,7 @@ def test_a_trex_that_was_started_anew_is_told_its_level_again() -> None:
         for number in range(2):
             answer = await poller.poll(BEGIN_NS + 1 + number)
             assert [fault.text.partition(": port 0")[0] for fault in answer.faults] == [
-                "TRex was started anew and is not driven"
+                "TRex was restarted and is not driven"
             ]
 
     with trex_server(TrexServer(model)) as server:

@@ -140,9 +140,9 @@ def test_nobody_there_is_one_sentence() -> None:
         ("silent", "did not answer within 0.54 s"),
         ("garbage", "sent not JSON"),
         ("half", "sent not JSON"),
-        ("other", "unanswered"),
-        ("torn", "that is not the"),
-        ("bomb", "which is over 16 MiB"),
+        ("other", "did not answer get_"),
+        ("torn", "that does not have the announced"),
+        ("bomb", "more than 16 MiB"),
         ("deep", "not JSON"),
     ],
 )

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from soakwatch.importing.command_line import NAMES, table_told
+from soakwatch.importing.command_line import NAMES, given_options
 from soakwatch.importing.files import ImportedRun
-from soakwatch.importing.judged import growth_of, told_of_rules
+from soakwatch.importing.judged import growth_of, notes_on_rules
 from soakwatch.sinks.influxdb.read.address import Database, database_of
 
 _STAMP = re.compile(r"^\d{8}T\d{6}Z-")
@@ -41,13 +41,13 @@ def import_database(
     ``say`` hears what a person must know. Raises DataError, UsageError and RecordError.
     """
     database = database_of(address)
-    options = table_told({n: given.get(n) for n in NAMES if n not in _TAKEN})
+    options = given_options({n: given.get(n) for n in NAMES if n not in _TAKEN})
     if options:
         raise click.UsageError(f"{', '.join(options)}: only for tables, and {database.shown} is a database")
     if database.run is not None:
         from soakwatch.sinks.influxdb.read.own_run import read_run
 
-        mapped = table_told(given)
+        mapped = given_options(given)
         if mapped:
             raise click.UsageError(f"{', '.join(mapped)}: a run of Soakwatch is read as it is")
         read = read_run(database, folder, progress)
@@ -79,7 +79,7 @@ def import_database(
     imported = import_series(
         database, folder, name or name_of(database), wanted, ["soakwatch", command, address], progress
     )
-    notes = [*imported.notes, *(told_of_rules(database.shown, imported.series, rules) if command == "judge" else ())]
+    notes = [*imported.notes, *(notes_on_rules(database.shown, imported.series, rules) if command == "judge" else ())]
     for note in notes:
         say(note)
     return imported

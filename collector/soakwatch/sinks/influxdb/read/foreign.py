@@ -11,7 +11,7 @@ import numpy as np
 from soakwatch.core.roles import DUT
 from soakwatch.core.suggest import hint
 from soakwatch.importing.files import ImportedRun
-from soakwatch.importing.gather import MOST_SERIES
+from soakwatch.importing.gather import MAX_SERIES
 from soakwatch.importing.possible import possible
 from soakwatch.importing.settle import Imported, ImportedSeries
 from soakwatch.importing.write import Due, write_record
@@ -74,8 +74,8 @@ def import_series(
         for tagged in read(influx, fields, known, ones, progress):
             for entry in wanted.mapping.of(tagged.measurement):
                 _take(entry, tagged, wanted, collected)
-                if len(collected.series) > MOST_SERIES:
-                    raise DataError(f"{database.shown} holds more than {MOST_SERIES} series: ask for less with host=")
+                if len(collected.series) > MAX_SERIES:
+                    raise DataError(f"{database.shown} holds more than {MAX_SERIES} series: ask for less with host=")
     if not collected.series:
         raise DataError(
             f"{database.shown} holds no reading of {', '.join(list(fields)[:_SHOWN])} that is asked for: "

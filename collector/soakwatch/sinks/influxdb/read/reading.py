@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.importing.gather import MOST_SERIES
+from soakwatch.importing.gather import MAX_SERIES
 from soakwatch.record.model import Ints, Values
 from soakwatch.sinks.influxdb.read.address import Database
 from soakwatch.sinks.influxdb.read.asking import Cell, Influx, quoted, text
@@ -136,9 +136,9 @@ def _ask(
     listed = ", ".join(quoted(name) + ("::float" if _mixed(types[name]) else "") for name in fields)
     for piece in influx.pieces(f"SELECT {listed} FROM {quoted(measurement)}{where} GROUP BY *"):  # noqa: S608
         columns = tagged.setdefault(tuple(sorted(piece.tags.items())), {})
-        if len(tagged) > MOST_SERIES:
+        if len(tagged) > MAX_SERIES:
             raise DataError(
-                f"{influx.database.shown}: {measurement} has more than {MOST_SERIES} sets of tags: ask for "
+                f"{influx.database.shown}: {measurement} has more than {MAX_SERIES} sets of tags: ask for "
                 "less with host=, from= and to="
             )
         times, *cells = zip(*piece.rows, strict=True)

@@ -1,14 +1,14 @@
-"""A command that prints its figures: one JSON object or `key value` lines a tick.
+"""A command that prints its figures: one JSON object or one `key value` line per tick.
 
-The command is started with the run and ended with it. Each line of its output is one tick: a JSON object
+The command is started and stopped with the run. Each line of its output is one tick: a JSON object
 (``{"load.request.rate": 812.5, "load.latency{quantile=p99}": 0.012}``) or pairs ``key value`` separated by commas or
 blanks. Keys are names of the catalogue, with labels in braces. A key ``time`` (seconds since 1970) is ignored: the
-time of a tick is when its line arrived, on the run's own clock, so that a generator with a wrong clock does no harm.
+time of a tick is when its line arrived, on the run's own clock, so that a wrong clock of the generator does no harm.
 
-With ``drive: true`` the phases say how much it sends: at each change it is ended and started again, with the level
+With ``drive: true`` the phases set how much it sends: at each change it is stopped and restarted, with the level
 (1 is the full load) in place of ``{level}`` among its words and in the variable ``SOAKWATCH_LEVEL``, and, where
-``full`` is given, level times ``full`` in place of ``{rate}`` and in ``SOAKWATCH_RATE``. At level 0, and before any
-phase says one, it does not run.
+``full`` is given, level times ``full`` in place of ``{rate}`` and in ``SOAKWATCH_RATE``. At level 0, and before the
+first phase with a load, it does not run.
 Example: ``command: {drive: true, full: 2000, run: [./load, --rate, "{rate}"]}``.
 """
 
@@ -25,8 +25,8 @@ from soakwatch.sources.loads.command.process import LINE_BYTES, Child, begin
 from soakwatch.sources.loads.command.tick import parse_tick
 from soakwatch_agent.sample import Answer, Event, Fault, Sample
 
-_HELD_SAMPLES = 10_000  # a command that chatters faster than it is polled cannot fill the memory
-_TOLD_FAULTS = 20
+_MAX_HELD_SAMPLES = 10_000  # a command that chatters faster than it is polled cannot fill the memory
+_MAX_FAULTS = 20
 _UNREAD = "load.lines.unread"
 
 
@@ -37,13 +37,15 @@ class Config(SourceConfig):
         tuple[str, ...],
         Field(min_length=1, description="the command and its arguments, as a list (no shell)", strict=False),
     ]
-    stop_signal: Annotated[str, Field(default="INT", pattern="^(INT|TERM)$", description="how the command is ended")]
-    drive: Annotated[bool, Field(default=False, description="phases say its level: {level}, {rate}, SOAKWATCH_LEVEL")]
+    stop_signal: Annotated[
+        str, Field(default="INT", pattern="^(INT|TERM)$", description="signal that stops the command")
+    ]
+    drive: Annotated[bool, Field(default=False, description="phases set its level: {level}, {rate}, SOAKWATCH_LEVEL")]
     full: Annotated[float | None, Field(default=None, gt=0, description="what {rate} is at the full load")]
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
-    """Start the command; it is ended, and after 5 s killed, when the stack closes."""
+    """Start the command; it is stopped, and killed after 5 s, when the stack closes."""
     if config.drive:
         driven = DrivenCommand(config, site)
         stack.push_async_callback(driven.stop)
@@ -121,14 +123,14 @@ class DrivenCommand:
         return filled if self._config.full is None else filled.replace("{rate}", f"{level * self._config.full:g}")
 
     def _environment(self, level: float) -> dict[str, str]:
-        made = {"SOAKWATCH_LEVEL": f"{level:g}"}
+        variables = {"SOAKWATCH_LEVEL": f"{level:g}"}
         if self._config.full is not None:
-            made["SOAKWATCH_RATE"] = f"{level * self._config.full:g}"
-        return made
+            variables["SOAKWATCH_RATE"] = f"{level * self._config.full:g}"
+        return variables
 
 
 class _Lines:
-    """What the command said since the poll before."""
+    """What the command printed since the previous poll."""
 
     def __init__(self, site: SourceContext) -> None:
         self._site = site
@@ -139,10 +141,10 @@ class _Lines:
     def heard(self, line: bytes | None) -> None:
         """One line of its output."""
         if line is None:
-            self._unread_line([Fault("", "", f"a line of over {LINE_BYTES} bytes was left out")])
-        elif len(self._samples) >= _HELD_SAMPLES:
+            self._unread_line([Fault("", "", f"a line of more than {LINE_BYTES} bytes was dropped")])
+        elif len(self._samples) >= _MAX_HELD_SAMPLES:
             self._unread_line(
-                [Fault("", "", f"over {_HELD_SAMPLES} readings between two polls: the rest was left out")]
+                [Fault("", "", f"more than {_MAX_HELD_SAMPLES} samples between two polls: the rest was dropped")]
             )
         else:
             samples, faults = parse_tick(line.decode(errors="replace"), self._site.now_ns())
@@ -152,10 +154,10 @@ class _Lines:
 
     def _unread_line(self, faults: list[Fault]) -> None:
         self._unread += 1
-        self._faults += [fault for fault in faults if fault not in self._faults][: _TOLD_FAULTS - len(self._faults)]
+        self._faults += [fault for fault in faults if fault not in self._faults][: _MAX_FAULTS - len(self._faults)]
 
     def taken(self, now_ns: int) -> Answer:
-        """All of it, and how many lines could not be read (wholly) so far."""
+        """The samples since the last call, and how many lines could not be read completely so far."""
         samples, self._samples = self._samples, []
         faults, self._faults = tuple(self._faults), []
         if self._site.role == "generator":
@@ -164,7 +166,7 @@ class _Lines:
 
     @property
     def empty(self) -> bool:
-        """Whether it said nothing."""
+        """Whether nothing was printed since the last call."""
         return not self._samples and not self._faults
 
 

@@ -10,7 +10,7 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
-from soakwatch.core.last_words import KEPT_BYTES, last_words
+from soakwatch.core.stderr_tail import MAX_BYTES, last_line
 from soakwatch.sources.abc import SourceError
 
 LINE_BYTES = 65_536
@@ -30,7 +30,7 @@ class Child:
 
     @property
     def ended(self) -> str | None:
-        """How it ended, in one sentence with its last words; None while it runs or may still have something to say."""
+        """How it ended, in one sentence with its last output; None while it runs or its output may still arrive."""
         code = self._process.returncode
         if code is None:
             return None
@@ -38,9 +38,9 @@ class Child:
         silent = all(ear.done() for ear in self._ears)  # else something that it started may hold the pipes open
         if not silent and time.monotonic() < self._ended_at + _LEFT_OPEN_S:
             return None
-        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        said = last_words(self._errors)
-        return f"the command {how}" + (f": {said}" if said else "")
+        how = f"was stopped by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        output = last_line(self._errors)
+        return f"the command {how}" + (f": {output}" if output else "")
 
     async def end(self, how: signal.Signals) -> None:
         """Ask it to end; kill it after 5 s, and what is left of what it started."""
@@ -87,7 +87,7 @@ class Child:
         errors = self._process.stderr
         assert errors is not None
         while data := await errors.read(LINE_BYTES):
-            self._errors = (self._errors + data)[-KEPT_BYTES:]
+            self._errors = (self._errors + data)[-MAX_BYTES:]
 
 
 async def begin(words: Sequence[str], environment: Mapping[str, str], heard: Callable[[bytes | None], None]) -> Child:
@@ -105,5 +105,5 @@ async def begin(words: Sequence[str], environment: Mapping[str, str], heard: Cal
     except OSError as error:
         raise SourceError(f"cannot start {words[0]}: {error.strerror}") from error
     except ValueError:
-        raise SourceError(f"cannot start {words[0]}: its words hold a character that no command can have") from None
+        raise SourceError(f"cannot start {words[0]}: its arguments contain a NUL character") from None
     return Child(process, heard)

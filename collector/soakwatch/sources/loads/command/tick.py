@@ -10,7 +10,7 @@ from soakwatch_agent.sample import Fault, Sample, object_labels, object_text
 
 
 def parse_tick(line: str, now_ns: int) -> tuple[list[Sample], list[Fault]]:
-    """The samples of one line, and why a part of it could not be read.
+    """The samples of one line, and a fault for each part that could not be read.
 
     >>> parse_tick('{"load.request.rate": 10.5, "load.latency{quantile=p99}": 0.25}', 7)[0][1]
     Sample(metric='load.latency', object='quantile=p99', value=0.25, time_ns=7)
@@ -37,14 +37,14 @@ def parse_tick(line: str, now_ns: int) -> tuple[list[Sample], list[Fault]]:
             continue
         if raw is None:
             continue
-        thing, value = _object(name, labels.removesuffix("}")), _number(raw)
-        if thing is None:
+        obj, value = _object(name, labels.removesuffix("}")), _number(raw)
+        if obj is None:
             known = ", ".join(BY_NAME[name].labels) or "none"
-            faults.append(Fault(name, "", f"{str(key)[:80]!r} has other labels than those of {name}: {known}"))
+            faults.append(Fault(name, "", f"{str(key)[:80]!r} has labels that {name} does not: expected {known}"))
         elif value is None:
-            faults.append(Fault(name, thing, f"{str(raw)[:80]!r} is not a number"))
+            faults.append(Fault(name, obj, f"{str(raw)[:80]!r} is not a number"))
         else:
-            samples.append(Sample(name, thing, value, now_ns))
+            samples.append(Sample(name, obj, value, now_ns))
     return samples, faults
 
 

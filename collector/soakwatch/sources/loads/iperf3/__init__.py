@@ -1,19 +1,20 @@
-"""Traffic of iperf3: a client that the run drives, a server that it keeps, a command, or a file that iperf3 writes.
+"""Traffic of iperf3: a client driven by the run, a server, a command, or a file that iperf3 writes.
 
-One of four ways: ``file`` follows an output that somebody else has written (``--json-stream`` of 3.17 and later, text
+One of four modes: ``file`` follows the output of an iperf3 run elsewhere (``--json-stream`` of 3.17 and later, text
 of ``-i 1 --forceflush -f k``, or the document of ``-J``, which comes at the end of each test); ``run`` starts a command
-with the run; ``serve`` keeps a server, which alone knows what was lost of UDP, and its jitter; ``drive: true`` runs a
-client against ``server``, at ``rate`` times the level of the phase, and starts it anew when it fails.
+with the run; ``serve`` runs a server, which alone knows loss and jitter of UDP; ``drive: true`` runs a client against
+``server``, at ``rate`` times the level of the phase, and restarts it when it fails.
 
 Counters are of one process from 0 on; a server counts on over its tests, and a driven client over its levels. Another
 process is a restart (``generator.restart``). All bits and bytes are of the payload. The latency is TCP's own smoothed
-round-trip time, as the sender's kernel has it: no one-way delay, and not that of any packet. Versions before 3.17 tell
-bytes of TCP only as a rate with four digits, and no round-trip time.
+round-trip time, as the sender's kernel has it: not a one-way delay, and not that of any packet. Versions before 3.17
+report bytes of TCP only as a rate with four digits, and no round-trip time.
 
 From one level to the next nothing is sent for some tenths of a second, nor while the server is still busy with the
 test before (asked again at once for 3 s, then after ever longer pauses). ``drain`` must be longer than the queues on
 the way hold datagrams when they overflow (bits in the queue / rate of the link): a server takes one that comes late
-for the next test's and counts a loss that was none, and the client, which gets no answer, is started anew after 5 s.
+for one of the next test and counts a loss that did not happen, and the client, which gets no answer, is restarted
+after 5 s.
 """
 
 from __future__ import annotations
@@ -25,48 +26,76 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from soakwatch.core.units import Seconds, show_seconds
 from soakwatch.sources.abc import Facts, HostName, Poller, SourceConfig, SourceContext, SourceError, timing
 from soakwatch.sources.loads.iperf3.account import Account, offered
 from soakwatch.sources.loads.iperf3.following import FollowedOutput
-from soakwatch.sources.loads.iperf3.kept import Kept
 from soakwatch.sources.loads.iperf3.program import THREADS_SINCE, Program, find
-from soakwatch.sources.loads.iperf3.rate import BitRate
-from soakwatch.sources.loads.iperf3.said import Began
+from soakwatch.sources.loads.iperf3.reports import Began
+from soakwatch.sources.loads.iperf3.supervisor import Supervisor
 from soakwatch_agent.sample import Answer, Sample
 
 _OURS = re.compile(
     r"-[cstniJfkDub1PRlpVv]|--(?:client|server|time|bytes|interval|json.*|format|blockcount|daemon|udp|bitrate|"
     r"bandwidth|one-off|parallel|reverse|bidir|length|port|verbose|version|logfile|forceflush|help)(?:=.*)?"
 )
-_PATIENCE = 0.7  # of a look's timeout, for a client to connect
+_PATIENCE = 0.7  # of a poll's timeout, for a client to connect
 _BINDING_S = 0.5
-_HIGHEST = 100.0
+_MAX_LEVEL = 100.0
 _CLIENT_KEYS = ("server", "rate", "udp", "streams", "reverse", "bidir", "length", "drain")
+
+
+_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGT]?)(?:bit/s|bits/s|bps)?")
+_FACTORS = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+
+
+def bits_per_second(value: object) -> float:
+    """Bits per second; prefixes are decimal, as iperf3 takes them for rates. Raises ValueError with an example.
+
+    >>> bits_per_second("20M"), bits_per_second("1.5 Gbit/s"), bits_per_second(64000)
+    (20000000.0, 1500000000.0, 64000.0)
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    match = _RATE.fullmatch(str(value).strip())
+    if match is None:
+        raise ValueError(f"{value!r} is not a rate: write bits per second, such as 20M, 1.5Gbit/s or 64000")
+    return float(match[1]) * _FACTORS[match[2]]
+
+
+BitRate = Annotated[
+    float,
+    BeforeValidator(bits_per_second),
+    WithJsonSchema({"type": ["string", "number"], "examples": ["20M", "1.5Gbit/s"]}),
+]
+"""A rate in a plan, in bits per second once parsed."""
 
 
 class Config(SourceConfig):
     """Keys of the source ``iperf3``."""
 
     file: Annotated[
-        Path | None, Field(default=None, strict=False, description="follow this output of an iperf3 that others run")
+        Path | None, Field(default=None, strict=False, description="output file of an iperf3 that runs elsewhere")
     ]
     run: Annotated[
         tuple[str, ...] | None,
         Field(
-            default=None, min_length=1, strict=False, description="a command with iperf3's output (a list, no shell)"
+            default=None,
+            min_length=1,
+            strict=False,
+            description="a command that prints iperf3's output (a list, no shell)",
         ),
     ]
-    serve: Annotated[bool, Field(default=False, description="keep a server running (iperf3 -s)")]
+    serve: Annotated[bool, Field(default=False, description="run a server (iperf3 -s)")]
     drive: Annotated[bool, Field(default=False, description="run a client against `server`, and vary its rate")]
     program: Annotated[str, Field(default="iperf3", min_length=1, description="the program, or its path")]
     server: Annotated[HostName | None, Field(default=None, description="where the driven client connects to")]
     port: Annotated[int, Field(default=5201, ge=1, le=65535, description="port of the server")]
     bind: Annotated[
         HostName | None,
-        Field(default=None, description="local address (of a server: 127.0.0.1 unless told otherwise)"),
+        Field(default=None, description="local address (default of a server: 127.0.0.1)"),
     ]
     rate: Annotated[
         BitRate | None,
@@ -87,9 +116,9 @@ class Config(SourceConfig):
         tuple[str, ...],
         Field(default=(), max_length=32, strict=False, description="more arguments of the client, such as [-C, cubic]"),
     ]
-    wait: Annotated[Seconds, Field(default=60.0, ge=0, description="how long the file may be missing at first")]
+    wait: Annotated[Seconds, Field(default=60.0, ge=0, description="how long the file may be missing after the start")]
     silence: Annotated[
-        Seconds, Field(default=10.0, gt=0, description="a test that writes nothing for so long has failed")
+        Seconds, Field(default=10.0, gt=0, description="a test that writes nothing for this long has failed")
     ]
 
     @model_validator(mode="after")
@@ -104,16 +133,16 @@ class Config(SourceConfig):
             raise ValueError("drive: true needs server: the host where `iperf3 -s` runs")
         idle = [key for key in _CLIENT_KEYS if key in self.model_fields_set and not self.drive]
         if idle:
-            raise ValueError(f"{', '.join(idle)}: only a client that is driven (drive: true) has these keys")
+            raise ValueError(f"{', '.join(idle)}: these keys need drive: true")
         if self.udp and self.rate is None:
             raise ValueError("udp: true needs rate: without one, iperf3 sends 1 Mbit/s")
         if "drain" in self.model_fields_set and (self.reverse or not self.udp):
-            raise ValueError("drain is for datagrams that the client sends: give udp: true without reverse")
+            raise ValueError("drain needs udp: true without reverse: it is for datagrams that the client sends")
         if self.reverse and self.bidir:
-            raise ValueError("reverse has the server send and bidir both: keep one of them")
+            raise ValueError("reverse and bidir exclude each other: keep one of them")
         taken = [word for word in self.options if _OURS.fullmatch(word)]
         if taken:
-            raise ValueError(f"options may not hold {', '.join(taken)}: that is said by keys of its own")
+            raise ValueError(f"options may not contain {', '.join(taken)}: use the keys of the source for them")
         return self
 
 
@@ -127,11 +156,11 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> P
         return followed
     drain_s = config.drain if config.udp and not config.reverse else 0.0
     account = Account(site.now_ns(), own=config.run is None)
-    kept = Kept(account, site.now_ns, once=config.run is not None, client=config.drive, drain_s=drain_s)
+    kept = Supervisor(account, site.now_ns, once=config.run is not None, client=config.drive, drain_s=drain_s)
     stack.push_async_callback(kept.close)
     if config.run is not None:
         if shutil.which(config.run[0]) is None:
-            raise SourceError(f"there is no program {config.run[0]}: install it here, or give its path")
+            raise SourceError(f"program {config.run[0]} not found: install it here, or give its path")
         kept.begin()
         kept.want(None if site.trial else config.run)
         return Listener(kept, Facts({"command": config.run[0]}), 1, config.silence)
@@ -146,8 +175,8 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> P
     return Listener(kept, _facts(program, command), _threads(program, 1 << 10), config.silence)
 
 
-async def _listening(kept: Kept) -> None:
-    """A port that is taken ends the server at once; one that listens may say nothing (--json-stream)."""
+async def _listening(kept: Supervisor) -> None:
+    """Raises SourceError if the server ends at once, as on a port in use; one that listens may print nothing."""
     try:
         await kept.settled(_BINDING_S)
     except SourceError:
@@ -185,8 +214,8 @@ def _facts(program: Program, command: tuple[str, ...]) -> Facts:
     note = "load.latency is TCP's smoothed round-trip time"
     if not program.streams:
         note = (
-            f"iperf3 {program.shown} writes no JSON as it runs (3.17 and later do): its text is read, and bytes of TCP "
-            "are counted from a rate with four digits or more"
+            f"iperf3 {program.shown} writes no JSON while it runs (3.17 and later do): its text is read, and bytes of "
+            "TCP are counted from a rate with four digits or more"
         )
     return Facts({"iperf3": program.shown, "command": " ".join(command)}, (), (note,))
 
@@ -197,9 +226,9 @@ def _threads(program: Program, streams: int) -> int:
 
 
 class Listener:
-    """A server, or any command: what it says is taken."""
+    """A server, or any command, whose output is read."""
 
-    def __init__(self, kept: Kept, facts: Facts, threads: int, silence_s: float) -> None:
+    def __init__(self, kept: Supervisor, facts: Facts, threads: int, silence_s: float) -> None:
         self._kept, self._facts, self._threads, self._silence_s = kept, facts, threads, silence_s
 
     def facts(self) -> Facts:
@@ -210,19 +239,19 @@ class Listener:
         return Facts({"version": version, **self._facts.identity}, (), self._facts.notes)
 
     async def poll(self, now_ns: int) -> Answer:
-        """What was said since the look before. Raises SourceError while it should run and does not."""
+        """The output since the previous poll. Raises SourceError while it should run and does not."""
         kept = self._kept
         if not kept.running and kept.error is not None and kept.exit_code != 0:
             raise SourceError(kept.error)
-        _heard(kept, self._silence_s, now_ns)
+        _check_silence(kept, self._silence_s, now_ns)
         streams = min(self._threads, kept.account.began.streams or 1)
         return kept.account.answer(now_ns, *kept.account.offered(now_ns), *_busy(kept, streams, now_ns))
 
 
 class DrivenClient:
-    """A client that is run at the level that it is told."""
+    """A client that runs at the level of the phase."""
 
-    def __init__(self, config: Config, program: Program, kept: Kept, patience_s: float) -> None:
+    def __init__(self, config: Config, program: Program, kept: Supervisor, patience_s: float) -> None:
         self._config, self._program, self._kept, self._patience_s = config, program, kept, patience_s
         self._level = 0.0
 
@@ -231,44 +260,46 @@ class DrivenClient:
         return _facts(self._program, client(self._config, self._program, 1.0))
 
     async def drive(self, level: float) -> None:
-        """See Driven; the client is started anew, which takes some tenths of a second."""
-        if not 0 <= level <= _HIGHEST:
-            raise SourceError(f"a level of {level:g} is none: from 0 to {_HIGHEST:g}")
+        """See ``Drivable``; the client is restarted, which takes some tenths of a second."""
+        if not 0 <= level <= _MAX_LEVEL:
+            raise SourceError(f"invalid level {level:g}: expected 0 to {_MAX_LEVEL:g}")
         if self._config.rate is None and level not in (0, 1):
-            raise SourceError("a client without `rate` sends as much as TCP lets it: it knows the levels 0 and 1 only")
+            raise SourceError(
+                "a client without `rate` sends as fast as TCP allows: only the levels 0 and 1 are possible"
+            )
         self._level = level
         self._kept.want(client(self._config, self._program, level) if level else None)
         await self._kept.settled(self._patience_s)
 
     async def poll(self, now_ns: int) -> Answer:
-        """What the client said since the look before. Raises SourceError while it should send and cannot."""
+        """The client's output since the previous poll. Raises SourceError while it should send and cannot."""
         kept, config = self._kept, self._config
         if self._level and not kept.connected:
             raise SourceError(kept.error or f"iperf3 has not connected to {config.server}:{config.port} yet")
-        _heard(kept, config.silence, now_ns)
-        told = Began(config.udp, config.streams, config.length or kept.account.began.length)
+        _check_silence(kept, config.silence, now_ns)
+        test = Began(config.udp, config.streams, config.length or kept.account.began.length)
         both = 2 if config.bidir else 1
         bits = config.rate * self._level * both if config.rate else None
-        wanted = offered(bits, told, now_ns) if self._level else _rest(config, now_ns)
+        wanted = offered(bits, test, now_ns) if self._level else _zero_offered(config, now_ns)
         busy = _busy(kept, _threads(self._program, config.streams * both), now_ns)
         return kept.account.answer(now_ns, *wanted, *busy)
 
 
-def _heard(kept: Kept, silence_s: float, now_ns: int) -> None:
+def _check_silence(kept: Supervisor, silence_s: float, now_ns: int) -> None:
     silent_s = kept.silent_s(now_ns)
     if silent_s > silence_s:
         raise SourceError(
-            f"iperf3 runs and has said nothing for {show_seconds(round(silent_s))}: is it stopped, or stuck?"
+            f"iperf3 is running but has printed nothing for {show_seconds(round(silent_s))}: is it stopped or stuck?"
         )
 
 
-def _rest(config: Config, now_ns: int) -> tuple[Sample, ...]:
-    told = [Sample("load.offered.bit.rate", "", 0, now_ns)]
+def _zero_offered(config: Config, now_ns: int) -> tuple[Sample, ...]:
+    samples = [Sample("load.offered.bit.rate", "", 0, now_ns)]
     if config.udp:
-        told.append(Sample("load.offered.packet.rate", "", 0, now_ns))
-    return tuple(told)
+        samples.append(Sample("load.offered.packet.rate", "", 0, now_ns))
+    return tuple(samples)
 
 
-def _busy(kept: Kept, threads: int, now_ns: int) -> tuple[Sample, ...]:
+def _busy(kept: Supervisor, threads: int, now_ns: int) -> tuple[Sample, ...]:
     share = kept.busy(threads)
     return () if share is None else (Sample("load.cpu.utilization", "", share, now_ns),)

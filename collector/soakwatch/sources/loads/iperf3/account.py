@@ -1,25 +1,25 @@
-"""The account of a generator's tests: what was said of them becomes samples of the catalogue.
+"""The account of iperf3's tests: what its output reports becomes samples of the catalogue.
 
 Counters are of one process, from 0 on. A server goes on counting over its tests, and so does a client that the run
-itself starts at another level; any other client is a process that began anew. A zero is put where a counter begins, so
-that the step back shows; the event ``generator.restart`` tells it too.
+itself starts at another level; any other client is a restarted process. A zero is put where a counter begins, so that
+the step back shows; the event ``generator.restart`` marks it too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from soakwatch.sources.loads.iperf3.said import MOST_COUNT, Began, Ended, Interval, Said, Share, Unread
+from soakwatch.sources.loads.iperf3.reports import MAX_COUNT, Began, Ended, Interval, Report, Share, Unread
 from soakwatch_agent.sample import Answer, Event, Fault, Sample, object_text
 
 RESTART = "generator.restart"
-_SHORTEST_S = 0.15  # the last interval of a test may be a few packets long, and times have two digits
-_HELD = 50_000  # samples between two polls; whoever is polled too rarely loses the oldest of a flood
-_HELD_EVENTS = 1_000
+_MIN_RATE_S = 0.15  # the last interval of a test may be a few packets long, and times have two digits
+_MAX_HELD_SAMPLES = 50_000  # samples between two polls; whoever is polled too rarely loses the oldest of a flood
+_MAX_HELD_EVENTS = 1_000
 
 
 class Account:
-    """Takes what is said, gives samples. Times are steady times of the run.
+    """Takes reports, gives samples. Times are steady times of the run.
 
     ``own`` says that whoever starts the process says when it is another (``restarted``), and measures its CPU.
     """
@@ -41,19 +41,19 @@ class Account:
         self._samples: list[Sample] = []
         self._events: list[Event] = []
         self._fault: Fault | None = None
-        self._told_unread = False
+        self._reported_unread = False
 
-    def take(self, said: Sequence[Said], now_ns: int) -> None:
-        """What was said by ``now_ns``: the last of several intervals is of now, those before as long ago as they say.
+    def take(self, reports: Sequence[Report], now_ns: int) -> None:
+        """Takes reports that arrived by ``now_ns``: the last of several intervals is of now, earlier ones of before.
 
         So a document that comes at the end of a test is spread over the time of the test, but not before the run.
         """
-        for item, at_ns in zip(said, times(said, now_ns), strict=True):
+        for item, at_ns in zip(reports, times(reports, now_ns), strict=True):
             if isinstance(item, Unread):
                 self._unread += 1
-                if not self._told_unread:
-                    self._told_unread = True
-                    self._fault = Fault("load.lines.unread", "", f"the output holds {item.text}")
+                if not self._reported_unread:
+                    self._reported_unread = True
+                    self._fault = Fault("load.lines.unread", "", f"the output contains {item.text}")
             elif isinstance(item, Began):
                 self._begin(item, at_ns)
             elif isinstance(item, Ended):
@@ -62,53 +62,53 @@ class Account:
                 self._interval(item, at_ns)
 
     def restarted(self) -> None:
-        """The next test is of another process, which nobody planned."""
+        """The next test is of another process, and that was not planned."""
         self._anew = True
 
     def cut_off(self, now_ns: int) -> None:
-        """Its process ended: a test that is under way is over, whether that was said or not."""
+        """The process ended: a test that is under way is over, whether that was reported or not."""
         self._live = True
         if self.running:
-            self.take([Ended(error="it ended without a word")], now_ns)
+            self.take([Ended(error="it ended without a message")], now_ns)
 
     def forget(self) -> None:
-        """Drop what was gathered, but not the account: it is of the time before the run."""
+        """Drop the samples, but not the counters: they are of the time before the run."""
         self._samples.clear()
         self._events.clear()
         self._left_out = 0
 
     def answer(self, now_ns: int, *more: Sample, fault: Fault | None = None) -> Answer:
-        """What was gathered since the last call, with the state of now."""
-        left_out = self._left_out + max(0, len(self._samples) - _HELD)
-        samples, self._samples, self._left_out = self._samples[-_HELD:], [], 0
-        events, self._events = tuple(self._events[-_HELD_EVENTS:]), []
-        flood = f"{left_out} readings at once were too many and the oldest are lost: let iperf3 write --json-stream"
+        """The samples since the last call, with the state of now."""
+        left_out = self._left_out + max(0, len(self._samples) - _MAX_HELD_SAMPLES)
+        samples, self._samples, self._left_out = self._samples[-_MAX_HELD_SAMPLES:], [], 0
+        events, self._events = tuple(self._events[-_MAX_HELD_EVENTS:]), []
+        flood = f"{left_out} samples arrived at once and the oldest were dropped: run iperf3 with --json-stream"
         lost = Fault("", "", flood) if left_out else None
         faults = tuple(each for each in (self._fault, fault, lost) if each is not None)
         self._fault = None
         if self._live and self._totals and not self.running and now_ns > self._last_ns:
             # Nothing is counted now, and that is known: a counter that stands still is no gap.
             self._last_ns = now_ns
-            samples += [Sample(metric, thing, total, now_ns) for (metric, thing), total in self._totals.items()]
+            samples += [Sample(metric, obj, total, now_ns) for (metric, obj), total in self._totals.items()]
         if self._live:
             samples.append(Sample("load.sending", "", 1 if self.running else 0, now_ns))
         samples.append(Sample("load.lines.unread", "", self._unread, now_ns))
         return Answer((*samples, *more), events, faults)
 
     def offered(self, now_ns: int) -> tuple[Sample, ...]:
-        """What the test under way was told to send, where its output says that."""
-        # A server was told nothing: its client was, whose figure it repeats.
+        """The offered load of the test under way, where its output names it."""
+        # A server offers nothing: it repeats the figure of its client.
         sends = self.running and not self.began.server
         return offered(self.began.offered_bits, self.began, now_ns) if sends else ()
 
-    # --- what was said -------------------------------------------------------------------------------------
+    # --- reports -------------------------------------------------------------------------------------------
 
     def _begin(self, began: Began, at_ns: int) -> None:
         self.tests += 1
         if self.tests > 1 and (self._anew if self._own else not began.server):
-            how = self.error or ("without a word" if self.running else "ended")
+            how = self.error or ("no message" if self.running else "ended")
             self._events.append(Event(RESTART, "", at_ns, None, {"test": str(self.tests), "before": how}))
-            del self._events[:-_HELD_EVENTS]
+            del self._events[:-_MAX_HELD_EVENTS]
             self._totals.clear()
             self._raw_lost = 0
         self._anew, self._live = False, self._own or not began.late
@@ -126,14 +126,14 @@ class Account:
                 self._count(metric, "", step, begin_ns, at_ns)
             if not share.sender and share.lost is not None:
                 self._lose(share.lost, begin_ns, at_ns)
-            for metric, thing, value in _gauges(share):
-                self._samples.append(Sample(metric, thing, value, at_ns))
+            for metric, obj, value in _gauges(share):
+                self._samples.append(Sample(metric, obj, value, at_ns))
         for number, share in _numbered(interval.streams):
             self._flow(number, share, begin_ns, at_ns)
         self._fresh = False
-        if len(self._samples) > 2 * _HELD:
-            self._left_out += len(self._samples) - _HELD
-            del self._samples[:-_HELD]
+        if len(self._samples) > 2 * _MAX_HELD_SAMPLES:
+            self._left_out += len(self._samples) - _MAX_HELD_SAMPLES
+            del self._samples[:-_MAX_HELD_SAMPLES]
 
     def _flow(self, number: int, share: Share, begin_ns: int, at_ns: int) -> None:
         flow = object_text(flow=number)
@@ -145,8 +145,8 @@ class Account:
         if share.jitter_s is not None:
             self._samples.append(Sample("load.flow.jitter", flow, share.jitter_s, at_ns))
         if share.rtt_s is not None:
-            thing = object_text(flow=number, quantile="mean")
-            self._samples.append(Sample("load.flow.latency", thing, share.rtt_s, at_ns))
+            obj = object_text(flow=number, quantile="mean")
+            self._samples.append(Sample("load.flow.latency", obj, share.rtt_s, at_ns))
 
     def _end(self, ended: Ended, at_ns: int) -> None:
         begin_ns = self._last_ns + 1
@@ -160,9 +160,9 @@ class Account:
                     self._count(metric, "", missing, begin_ns, at_ns)
             if not total.sender and total.lost is not None:
                 self._lose(total.lost - (self._raw_lost - self._lost_before), begin_ns, at_ns)
-                for metric, thing, value in _gauges(total) if far else ():
+                for metric, obj, value in _gauges(total) if far else ():
                     if metric in ("load.loss", "load.jitter"):  # known to the other side only, and told now
-                        self._samples.append(Sample(metric, thing, value, at_ns))
+                        self._samples.append(Sample(metric, obj, value, at_ns))
         if ended.disordered is not None:
             self._count("load.disordered.packets", "", ended.disordered, begin_ns, at_ns)
         if ended.cpu is not None and self.running and not self._own:
@@ -173,53 +173,53 @@ class Account:
     def _of_test(self, metric: str) -> int:
         return self._totals.get((metric, ""), 0) - self._before.get((metric, ""), 0)
 
-    def _count(self, metric: str, thing: str, step: int, begin_ns: int, at_ns: int) -> None:
-        before = self._totals.get((metric, thing))
+    def _count(self, metric: str, obj: str, step: int, begin_ns: int, at_ns: int) -> None:
+        before = self._totals.get((metric, obj))
         if before is None or self._fresh:  # where the growth begins, after a rest
             before = before or 0
-            self._samples.append(Sample(metric, thing, before, begin_ns))
-        if before + step >= MOST_COUNT:
+            self._samples.append(Sample(metric, obj, before, begin_ns))
+        if before + step >= MAX_COUNT:
             return  # no generator counts so far: it is a line that went wrong
-        now = self._totals[metric, thing] = before + step
-        self._samples.append(Sample(metric, thing, now, at_ns))
+        now = self._totals[metric, obj] = before + step
+        self._samples.append(Sample(metric, obj, now, at_ns))
 
     def _lose(self, step: int, begin_ns: int, at_ns: int) -> None:
-        """A datagram that comes late is lost no more: the estimate goes back, the counter waits until it is passed."""
+        """A late datagram is no longer lost: the estimate goes back, the counter waits until it is passed."""
         self._raw_lost += step
         known = self._totals.get(("load.lost.packets", ""), 0)
         self._count("load.lost.packets", "", max(0, self._raw_lost - known), begin_ns, at_ns)
         self._samples.append(Sample("load.drop.estimate", "", self._raw_lost, at_ns))
 
 
-def times(said: Sequence[Said], now_ns: int) -> list[int]:
+def times(reports: Sequence[Report], now_ns: int) -> list[int]:
     """When each was, if the last was just now.
 
     >>> said = [Interval(0, 1, ()), Interval(1, 2, ()), Began(), Interval(0, 1, ())]
     >>> [round((at - 10**10) / 1e9) for at in times(said, 10**10)]
     [-2, -1, -1, 0]
     """
-    placed, at, later = [now_ns] * len(said), now_ns, None
-    for index in range(len(said) - 1, -1, -1):
-        item = said[index]
+    placed, time_ns, later = [now_ns] * len(reports), now_ns, None
+    for index in range(len(reports) - 1, -1, -1):
+        item = reports[index]
         if isinstance(item, Interval):
             if later is not None:
-                at -= round(max(0.0, later.end_s - item.end_s) * 1e9)
+                time_ns -= round(max(0.0, later.end_s - item.end_s) * 1e9)
             later = item
         elif isinstance(item, Began) and later is not None:
-            at -= round(max(0.0, later.end_s - 0.0) * 1e9)
+            time_ns -= round(max(0.0, later.end_s - 0.0) * 1e9)
             later = None
-        placed[index] = at
+        placed[index] = time_ns
     return placed
 
 
 def offered(bits: float | None, began: Began, now_ns: int) -> tuple[Sample, ...]:
-    """What a test was told to send: bits (of the payload, without headers), and for UDP datagrams."""
+    """The offered load of a test: bits (of the payload, without headers), and for UDP datagrams."""
     if not bits:
         return ()
-    told = [Sample("load.offered.bit.rate", "", bits, now_ns)]
+    samples = [Sample("load.offered.bit.rate", "", bits, now_ns)]
     if began.udp and began.length:
-        told.append(Sample("load.offered.packet.rate", "", bits / 8 / began.length, now_ns))
-    return tuple(told)
+        samples.append(Sample("load.offered.packet.rate", "", bits / 8 / began.length, now_ns))
+    return tuple(samples)
 
 
 def _counted(share: Share) -> Iterator[tuple[str, int]]:
@@ -235,7 +235,7 @@ def _counted(share: Share) -> Iterator[tuple[str, int]]:
 
 def _gauges(share: Share) -> Iterator[tuple[str, str, float]]:
     side = "tx" if share.sender else "rx"
-    if share.seconds >= _SHORTEST_S:
+    if share.seconds >= _MIN_RATE_S:
         if share.bytes is not None:
             yield f"load.{side}.bit.rate", "", share.bytes * 8 / share.seconds
         packets = share.packets if share.sender else share.received

@@ -1,4 +1,4 @@
-"""An output of iperf3 in a file that somebody else has it written to."""
+"""An output of iperf3 in a file that another process writes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from soakwatch.core.units import show_seconds
 from soakwatch.sources.abc import Facts, SourceError
 from soakwatch.sources.loads.iperf3.account import Account
 from soakwatch.sources.loads.iperf3.output import AnyReader
-from soakwatch.sources.loads.iperf3.said import Said, Unread
-from soakwatch.sources.result_files.tail import LONGEST_LINE, Piece, Tail
+from soakwatch.sources.loads.iperf3.reports import Report, Unread
+from soakwatch.sources.result_files.tail import MAX_LINE_BYTES, Piece, Tail
 from soakwatch_agent.sample import NOTHING, Answer, Fault
 
 _GRACE_S = 5.0
 
 
 class FollowedOutput:
-    """A poller that reads what the file has become longer by. What it held before the run only sets the account."""
+    """A poller that reads what is appended to the file. What it held before the run only sets the counters."""
 
     def __init__(self, file: Path, wait_s: float, silence_s: float, budget_s: float, begin_ns: int) -> None:
         self._tail = Tail(file)
@@ -32,11 +32,11 @@ class FollowedOutput:
         self._one_at_a_time = threading.Lock()
 
     def begin(self) -> None:
-        """Look whether the file is there already."""
+        """Note whether the file exists already."""
         self._old = self._tail.path.exists()
 
     async def close(self) -> None:
-        """Give the file back, once a look that was given up has ended."""
+        """Close the file, once an abandoned poll has ended."""
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
@@ -45,68 +45,68 @@ class FollowedOutput:
             self._one_at_a_time.release()
 
     async def poll(self, now_ns: int) -> Answer:
-        """What was written since the look before. Raises SourceError for a file that is not there or stands still."""
-        return await asyncio.to_thread(self._look, now_ns)
+        """What was written since the previous poll. Raises SourceError for a missing file and a silent test."""
+        return await asyncio.to_thread(self._poll_once, now_ns)
 
     def facts(self) -> Facts:
         """Which file, and what wrote it."""
         identity = {"file": str(self._tail.path)}
         if self._account.began.version:
             identity["version"] = self._account.began.version
-        return Facts(identity, (), () if self._seen else ("the file is not there yet",))
+        return Facts(identity, (), () if self._seen else ("the file does not exist yet",))
 
-    def _look(self, now_ns: int) -> Answer:
+    def _poll_once(self, now_ns: int) -> Answer:
         if not self._one_at_a_time.acquire(blocking=False):
-            raise SourceError(f"{self._tail.path} is still being read since the look before")
+            raise SourceError(f"{self._tail.path} is still being read by the previous poll")
         try:
-            return self._looked(now_ns)
+            return self._read(now_ns)
         finally:
             self._one_at_a_time.release()
 
-    def _looked(self, now_ns: int) -> Answer:
+    def _read(self, now_ns: int) -> Answer:
         deadline = time.monotonic() + self._budget_s
-        said: list[Said] = []
+        reports: list[Report] = []
         while True:
             piece = self._tail.read()
             if piece is None:
                 break
-            said += self._told(piece, now_ns)
+            reports += self._reports(piece, now_ns)
             if not piece.more or time.monotonic() > deadline:
                 break
-        if piece is None and not said:
+        if piece is None and not reports:
             return self._absent(now_ns)
         behind = piece is not None and piece.more
-        self._account.take(said, now_ns)
+        self._account.take(reports, now_ns)
         if self._old:
             self._account.forget()
             self._old = behind
         if self._account.running and now_ns - self._news_ns > self._silence_ns:
             raise SourceError(
-                f"{self._tail.path}: a test is under way there and nothing was written for "
-                f"{show_seconds(round((now_ns - self._news_ns) * 1e-9))}: see whether iperf3 still runs"
+                f"{self._tail.path}: a test is running but nothing was written for "
+                f"{show_seconds(round((now_ns - self._news_ns) * 1e-9))}: check whether iperf3 is still running"
             )
-        text = f"{self._tail.path} grows faster than it is read: the rest comes later"
+        text = f"{self._tail.path} grows faster than it is read: the rest follows in the next polls"
         fault = Fault("", "", text) if behind else None
         return self._account.answer(now_ns, *self._account.offered(now_ns), fault=fault)
 
-    def _told(self, piece: Piece, now_ns: int) -> list[Said]:
-        said: list[Said] = []
+    def _reports(self, piece: Piece, now_ns: int) -> list[Report]:
+        reports: list[Report] = []
         if piece.anew:
-            said += self._reader.done()
+            reports += self._reader.done()
             self._old = self._old and not self._seen
             self._seen, self._reader = True, AnyReader()
         if piece.lines:
             self._news_ns = now_ns
-        said += [Unread(f"a line of over {LONGEST_LINE} characters")] * piece.overlong
+        reports += [Unread(f"a line of more than {MAX_LINE_BYTES} characters")] * piece.overlong
         for line in piece.lines:
-            said += self._reader.feed(line)
-        return said
+            reports += self._reader.feed(line)
+        return reports
 
     def _absent(self, now_ns: int) -> Answer:
         file = self._tail.path
         if self._seen:
             self._old = False
-            raise SourceError(f"{file} was removed: it is followed again once iperf3 has made it anew")
+            raise SourceError(f"{file} was removed: reading continues when iperf3 creates it again")
         if now_ns - self._begin_ns <= self._wait_ns:
             return NOTHING
-        raise SourceError(f"there is no file {file}: start iperf3, or say where it writes (file:)")
+        raise SourceError(f"{file} does not exist: start iperf3, or set file: to where it writes")

@@ -9,20 +9,20 @@ import json
 import math
 from typing import cast
 
-from soakwatch.sources.loads.iperf3.said import (
-    MOST_COUNT,
-    MOST_SECONDS,
-    MOST_STREAMS,
+from soakwatch.sources.loads.iperf3.reports import (
+    MAX_COUNT,
+    MAX_SECONDS,
+    MAX_STREAMS,
     Began,
     Ended,
     Interval,
-    Said,
+    Report,
     Share,
     Unread,
     readable,
 )
 
-MOST_DOCUMENT = 64 << 20  # characters; a document of three days at one stream is about as long
+MAX_DOCUMENT = 64 << 20  # characters; a document of three days at one stream is about as long
 
 Object = dict[str, object]
 
@@ -30,10 +30,10 @@ Object = dict[str, object]
 class JsonReader:
     """Lines of events, and documents over many lines; a document is held until its closing brace."""
 
-    def __init__(self, most_document: int = MOST_DOCUMENT) -> None:
+    def __init__(self, max_document: int = MAX_DOCUMENT) -> None:
         self._held: list[str] = []
         self._length = 0
-        self._most = most_document
+        self._max_document = max_document
         self._lost = False  # the document is beyond bounds: its rest is skipped
         self._sending: bool | None = None
         self._bidir = False
@@ -44,29 +44,29 @@ class JsonReader:
         """True within a document."""
         return bool(self._held) or self._lost
 
-    def feed(self, line: str) -> list[Said]:
-        """See Reader."""
+    def feed(self, line: str) -> list[Report]:
+        """See ``reports.Reader``."""
         if self.open or line.rstrip() == "{":
             return self._document_line(line)
         try:
-            told = _loads(line)
+            value = _loads(line)
         except ValueError:
             return [Unread(f"not JSON: {readable(line)!r}")]
-        if not isinstance(told, dict):
-            return [Unread(f"no JSON object: {readable(line)!r}")]
-        event = cast("Object", told)
+        if not isinstance(value, dict):
+            return [Unread(f"not a JSON object: {readable(line)!r}")]
+        event = cast("Object", value)
         return self._event(event) if "event" in event else self._document(event)
 
-    def done(self) -> list[Said]:
-        """See Reader."""
+    def done(self) -> list[Report]:
+        """See ``reports.Reader``."""
         if not self._held:
             return []
         self._held.clear()
         return [Unread("a JSON document that was never closed")]
 
-    def _document_line(self, line: str) -> list[Said]:
+    def _document_line(self, line: str) -> list[Report]:
         self._length += len(line) + 1
-        if self._length > self._most:
+        if self._length > self._max_document:
             self._held.clear()
             self._lost = True
         else:
@@ -77,14 +77,16 @@ class JsonReader:
         self._held.clear()
         self._length, self._lost = 0, False
         if lost:
-            return [Unread(f"a JSON document of over {self._most >> 20} MiB: let iperf3 write --json-stream")]
+            return [
+                Unread(f"a JSON document of more than {self._max_document >> 20} MiB: run iperf3 with --json-stream")
+            ]
         try:
-            told = _loads(text)
+            value = _loads(text)
         except ValueError:
-            return [Unread("a JSON document that is none")]
-        return self._document(cast("Object", told))
+            return [Unread("an invalid JSON document")]
+        return self._document(cast("Object", value))
 
-    def _event(self, event: Object) -> list[Said]:
+    def _event(self, event: Object) -> list[Report]:
         name, data = event.get("event"), event.get("data")
         if name == "start":
             return self._began(_object(data))
@@ -93,22 +95,22 @@ class JsonReader:
         if name == "end":
             return self._ended(_object(data), None)
         if name == "error":
-            return [Ended(error=_why(data))]
+            return [Ended(error=_error_text(data))]
         return []  # server_output_text and what newer versions may add
 
-    def _document(self, document: Object) -> list[Said]:
+    def _document(self, document: Object) -> list[Report]:
         if "start" not in document and "intervals" not in document:
-            return [Unread("a JSON object that is no result of iperf3")]
-        said = self._began(_object(document.get("start")), late=True) if document.get("intervals") else []
+            return [Unread("a JSON object that is not a result of iperf3")]
+        reports = self._began(_object(document.get("start")), late=True) if document.get("intervals") else []
         intervals = document.get("intervals")
         for interval in intervals if isinstance(intervals, list) else ():
-            said += self._interval(_object(interval))
+            reports += self._interval(_object(interval))
         error = document.get("error")
-        return said + self._ended(_object(document.get("end")), None if error is None else _why(error))
+        return reports + self._ended(_object(document.get("end")), None if error is None else _error_text(error))
 
-    def _began(self, start: Object, *, late: bool = False) -> list[Said]:
+    def _began(self, start: Object, *, late: bool = False) -> list[Report]:
         test = _object(start.get("test_start"))
-        streams = _whole(test.get("num_streams"))
+        streams = _count(test.get("num_streams"))
         reverse, client = _number(test.get("reverse")), "connecting_to" in start
         self._sending = client is not bool(reverse) if "test_start" in start else None
         self._bidir, self._span = bool(_number(test.get("bidir"))), None
@@ -119,7 +121,7 @@ class JsonReader:
             Began(
                 udp=protocol == "UDP" if isinstance(protocol, str) else None,
                 streams=streams,
-                length=_whole(test.get("blksize")),
+                length=_count(test.get("blksize")),
                 offered_bits=each * (streams or 1) if each else None,
                 server="accepted_connection" in start if "test_start" in start else None,
                 version=readable(str(start.get("version") or ""), 40),
@@ -127,35 +129,37 @@ class JsonReader:
             )
         ]
 
-    def _interval(self, data: Object) -> list[Said]:
+    def _interval(self, data: Object) -> list[Report]:
         shares = [self._share(data.get(key)) for key in ("sum", "sum_bidir_reverse")]
         listed = data.get("streams")
-        streams = [self._share(each) for each in (listed if isinstance(listed, list) else ())[: 2 * MOST_STREAMS]]
+        streams = [self._share(each) for each in (listed if isinstance(listed, list) else ())[: 2 * MAX_STREAMS]]
         whole = tuple(share for share in shares if share is not None)
         spans = [_span(each) for each in (data.get("sum"), *(listed if isinstance(listed, list) else ())[:1])]
         span = next((each for each in spans if each is not None), None)
         parts = tuple(share for share in streams if share is not None)
         self._bidir = self._bidir or "sum_bidir_reverse" in data
         if span is None or not (whole or parts):
-            return [Unread("an interval without times and figures")]
+            return [Unread("an interval without times or figures")]
         if span == self._span:
-            return []  # a server whose client went away says its last interval again
+            return []  # a server whose client went away repeats its last interval
         self._span = span
         return [Interval(*span, _with_rtt(whole, parts) or parts[:1], parts)]
 
-    def _ended(self, end: Object, error: str | None) -> list[Said]:
+    def _ended(self, end: Object, error: str | None) -> list[Report]:
         sent, received = (
             self._share(end.get("sum_sent"), sender=True),
             self._share(end.get("sum_received"), sender=False),
         )
         if sent is None and received is None:
             sent = self._share(end.get("sum"))  # before 3.1 of UDP
-        totals = () if self._bidir else tuple(each for each in (sent, received) if each is not None and _told(each))
+        totals = (
+            () if self._bidir else tuple(each for each in (sent, received) if each is not None and _has_traffic(each))
+        )
         cpu = _number(_object(end.get("cpu_utilization_percent")).get("host_total"))
         disordered = (
             [
-                _whole(_object(_object(stream).get("udp")).get("out_of_order"))
-                for stream in cast("list[object]", end.get("streams"))[: 2 * MOST_STREAMS]
+                _count(_object(_object(stream).get("udp")).get("out_of_order"))
+                for stream in cast("list[object]", end.get("streams"))[: 2 * MAX_STREAMS]
             ]
             if isinstance(end.get("streams"), list)
             else []
@@ -166,25 +170,25 @@ class JsonReader:
     def _share(self, data: object, *, sender: bool | None = None) -> Share | None:
         if not isinstance(data, dict):
             return None
-        told = cast("Object", data)
-        seconds = _number(told.get("seconds"))
-        if seconds is None or not 0 <= seconds <= MOST_SECONDS:
+        fields = cast("Object", data)
+        seconds = _number(fields.get("seconds"))
+        if seconds is None or not 0 <= seconds <= MAX_SECONDS:
             return None
         if sender is None:
-            flag = told.get("sender")
+            flag = fields.get("sender")
             sender = flag if isinstance(flag, bool) else self._sending
         if sender is None:
-            sender = "jitter_ms" not in told
-        jitter, rtt = _number(told.get("jitter_ms")), _number(told.get("rtt"))
+            sender = "jitter_ms" not in fields
+        jitter, rtt = _number(fields.get("jitter_ms")), _number(fields.get("rtt"))
         return Share(
             sender,
             seconds,
-            _whole(told.get("bytes")),
-            _whole(told.get("packets")),
-            None if sender else _whole(told.get("lost_packets"), signed=True),
+            _count(fields.get("bytes")),
+            _count(fields.get("packets")),
+            None if sender else _count(fields.get("lost_packets"), signed=True),
             None,
             None if jitter is None or jitter < 0 or sender else jitter / 1e3,
-            _whole(told.get("retransmits")) if sender else None,
+            _count(fields.get("retransmits")) if sender else None,
             None if rtt is None or rtt <= 0 else rtt / 1e6,
         )
 
@@ -211,19 +215,19 @@ def _with_rtt(whole: tuple[Share, ...], streams: tuple[Share, ...]) -> tuple[Sha
     return tuple(done)
 
 
-def _why(error: object) -> str:
+def _error_text(error: object) -> str:
     return readable(str(error).removeprefix("error - "))
 
 
-def _told(share: Share) -> bool:
-    """A side that iperf3 heard nothing of is all zeros there; that is no measurement."""
+def _has_traffic(share: Share) -> bool:
+    """Whether a side was measured: one that iperf3 does not know of is all zeros."""
     return bool(share.bytes or share.packets)
 
 
 def _span(data: object) -> tuple[float, float] | None:
-    told = _object(data)
-    begin, end = _number(told.get("start")), _number(told.get("end"))
-    return (begin, end) if begin is not None and end is not None and 0 <= begin <= end <= MOST_SECONDS else None
+    fields = _object(data)
+    begin, end = _number(fields.get("start")), _number(fields.get("end"))
+    return (begin, end) if begin is not None and end is not None and 0 <= begin <= end <= MAX_SECONDS else None
 
 
 def _object(value: object) -> Object:
@@ -240,10 +244,10 @@ def _number(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _whole(value: object, *, signed: bool = False) -> int | None:
-    """A count; cJSON writes large ones as floating point."""
+def _count(value: object, *, signed: bool = False) -> int | None:
+    """A count, or None; cJSON writes large ones as floating point."""
     number = _number(value)
-    if number is None or abs(number) >= MOST_COUNT or (number < 0 and not signed):
+    if number is None or abs(number) >= MAX_COUNT or (number < 0 and not signed):
         return None
     return value if isinstance(value, int) else round(number)
 

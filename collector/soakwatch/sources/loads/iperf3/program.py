@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.loads.iperf3.said import readable
+from soakwatch.sources.loads.iperf3.reports import readable
 
 _VERSION = re.compile(r"iperf (\d{1,4})\.(\d{1,6})")
 _STREAM_SINCE = (3, 17)
@@ -52,40 +52,40 @@ class Program:
 
     @property
     def shown(self) -> str:
-        """For people."""
+        """The version as text."""
         return ".".join(map(str, self.version))
 
 
 async def find(name: str) -> Program:
-    """The version of a program. Raises SourceError where it is missing, or is no iperf3."""
+    """The version of a program. Raises SourceError where it is missing, or is not iperf3."""
     try:
         process = await asyncio.create_subprocess_exec(
             name, "--version", stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, start_new_session=True
         )
     except OSError as error:
         why = (error.strerror or "it cannot be run").lower()
-        raise SourceError(f"cannot start {name}: {why}; install iperf3 here, or say where it is (program:)") from None
+        raise SourceError(f"cannot start {name}: {why}; install iperf3 here, or set program: to its path") from None
     assert process.stdout is not None
-    told = b""
+    output = b""
     try:
         async with asyncio.timeout(_FAREWELL_S):
-            told = await process.stdout.read(_STDERR_BYTES)
+            output = await process.stdout.read(_STDERR_BYTES)
             await process.wait()
     except TimeoutError:
-        raise SourceError(f"{name} --version does not end: say where iperf3 is (program:)") from None
+        raise SourceError(f"{name} --version does not end: set program: to the path of iperf3") from None
     finally:
         if process.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
-    match = _VERSION.search(told.decode("utf-8", "replace"))
+    match = _VERSION.search(output.decode("utf-8", "replace"))
     if match is None or int(match[1]) < 3:
-        raise SourceError(f"{name} is no iperf3: say where one is (program:)")
+        raise SourceError(f"{name} is not iperf3 3: set program: to the path of iperf3")
     return Program(name, (int(match[1]), int(match[2])))
 
 
-class Run:
-    """One process, from its start to its end. ``take`` is told each line of its output."""
+class RunningProgram:
+    """One process, from its start to its end. ``take`` receives each line of its output."""
 
     def __init__(self, process: Process, take: Callable[[str], None]) -> None:
         self._process = process
@@ -95,23 +95,23 @@ class Run:
 
     @property
     def pid(self) -> int:
-        """The process."""
+        """The process id."""
         return self._process.pid
 
     @property
     def complaint(self) -> str:
-        """The last line of what it wrote beside its output."""
-        told = self._complaint.decode("utf-8", "replace").splitlines()
-        lines = [line for line in told if line.strip() not in ("", "iperf3: exiting")]
+        """The last line of its standard error."""
+        written = self._complaint.decode("utf-8", "replace").splitlines()
+        lines = [line for line in written if line.strip() not in ("", "iperf3: exiting")]
         return readable(lines[-1].removeprefix("iperf3: ").removeprefix("error - ")) if lines else ""
 
     async def ended(self) -> int:
-        """Waits for its end; its exit code."""
+        """Waits for its end; returns its exit code."""
         await asyncio.wait(self._readers)
         return await self._process.wait()
 
     async def end(self, how: signal.Signals = signal.SIGINT) -> None:
-        """Ends it, first in peace; bounded."""
+        """Stops it: by signal ``how``, then by SIGKILL, each with a bounded wait."""
         for number in (how, signal.SIGKILL):
             if self._process.returncode is not None:
                 break
@@ -133,7 +133,7 @@ class Run:
             try:
                 line = await self._process.stdout.readline()
             except ValueError:
-                self._take(f"a line of over {_LINE_BYTES} bytes")
+                self._take(f"a line of more than {_LINE_BYTES} bytes")
                 continue
             if not line:
                 return
@@ -145,7 +145,7 @@ class Run:
             self._complaint = (self._complaint + piece)[-_STDERR_BYTES:]
 
 
-async def launch(command: Sequence[str], take: Callable[[str], None]) -> Run:
+async def launch(command: Sequence[str], take: Callable[[str], None]) -> RunningProgram:
     """Starts a command that ends with this process. Raises SourceError."""
     # Text into a pipe comes in blocks, and --forceflush flushes with the intervals only: that it is connected, or
     # listens, would be known a second late.
@@ -157,4 +157,4 @@ async def launch(command: Sequence[str], take: Callable[[str], None]) -> Run:
         )
     except OSError as error:
         raise SourceError(f"cannot start {command[0]}: {(error.strerror or 'it cannot be run').lower()}") from None
-    return Run(process, take)
+    return RunningProgram(process, take)

@@ -11,14 +11,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-from soakwatch.sources.loads.iperf3.said import (
-    MOST_COUNT,
-    MOST_SECONDS,
-    MOST_STREAMS,
+from soakwatch.sources.loads.iperf3.reports import (
+    MAX_COUNT,
+    MAX_SECONDS,
+    MAX_STREAMS,
     Began,
     Ended,
     Interval,
-    Said,
+    Report,
     Share,
     Unread,
     readable,
@@ -54,12 +54,12 @@ _BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 @dataclass(slots=True)
 class _Test:
-    """What is known of the test under way."""
+    """The state of the test under way."""
 
     began: Began = field(default_factory=Began)
     target: float | None = None
     ids: set[str] = field(default_factory=set)
-    told: bool = False  # that it began
+    announced: bool = False  # that it started
     end_s: float = 0.0
     span: tuple[float, float] | None = None  # of the rows that are gathered
     rows: dict[tuple[str, bool], Share] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class _Test:
     roles: bool = False  # both directions at once
     cpu: float | None = None
     disordered: int | None = None
-    sends: bool = False  # a client that was not told to receive
+    sends: bool = False  # a client, not in reverse mode
     server: bool | None = None
 
 
@@ -78,26 +78,26 @@ class TextReader:
         self._test = _Test()
         self._version = ""
 
-    def feed(self, line: str) -> list[Said]:
-        """See Reader."""
+    def feed(self, line: str) -> list[Report]:
+        """See ``reports.Reader``."""
         row = _ROW.match(line)
         if row is not None:
             return self._row(row)
         text = line.strip()
         if match := _LOCAL.search(line):
-            said = self._over(None) if self._test.rows or self._test.end_s else []
-            if len(self._test.ids) < 2 * MOST_STREAMS:
+            reports = self._over(None) if self._test.rows or self._test.end_s else []
+            if len(self._test.ids) < 2 * MAX_STREAMS:
                 self._test.ids.add(match[1])
-            return said
+            return reports
         if text.startswith(("- - -", "[ ID]")) or "[ ID]" in text[:80]:
             return self._flush()
         if text.startswith(("iperf Done", "Server listening", "Accepted connection", "Connecting to host")):
-            said = self._over(None)
+            reports = self._over(None)
             self._test.sends = text.startswith("Connecting")
             self._test.server = True if text.startswith("Accepted") else False if self._test.sends else None
-            return said
+            return reports
         if match := _ERROR.match(text):
-            # What a server says of a client that went away comes before the summary.
+            # A server reports a client that went away before it prints the summary.
             return [] if text.endswith("the client has terminated") else self._over(readable(match[1]))
         if match := _TEST.search(line):
             self._test.began = Began(match[1] == "UDP", int(match[2]) or None, int(match[3]) or None)
@@ -105,10 +105,10 @@ class TextReader:
         if self._detail(line, text) or _PLAIN.match(text):
             return []
         kind = "a row" if _ROW_LIKE.match(text) else "a line"
-        return [Unread(f"{kind} that iperf3 does not write: {readable(text)!r}")]
+        return [Unread(f"{kind} that is not iperf3 output: {readable(text)!r}")]
 
-    def done(self) -> list[Said]:
-        """See Reader."""
+    def done(self) -> list[Report]:
+        """See ``reports.Reader``."""
         return self._over(None)
 
     def _detail(self, line: str, text: str) -> bool:
@@ -127,32 +127,32 @@ class TextReader:
             return False
         return True
 
-    def _row(self, row: re.Match[str]) -> list[Said]:
+    def _row(self, row: re.Match[str]) -> list[Report]:
         test = self._test
         begin, end = float(row["begin"]), float(row["end"])
-        if not begin <= end <= MOST_SECONDS:
+        if not begin <= end <= MAX_SECONDS:
             return []
         word = row["rest"].strip().rpartition(" ")[2]
         share = self._share(row, end - begin)
         key = (row["id"], share.sender)
         if word in ("sender", "receiver"):
-            said = self._flush()
+            reports = self._flush()
             total = replace(share, sender=word == "sender")
             test.roles = test.roles or row["role"] is not None
-            if (total.bytes or total.packets) and len(test.totals) <= 2 * MOST_STREAMS:
+            if (total.bytes or total.packets) and len(test.totals) <= 2 * MAX_STREAMS:
                 test.totals[row["id"], total.sender] = total
-            return said
-        said = self._begin()
+            return reports
+        reports = self._begin()
         if test.span not in (None, (begin, end)):
-            said += self._flush()
+            reports += self._flush()
         if end <= test.end_s or begin < test.end_s - _HUNDREDTH:
-            return said  # said before
+            return reports  # repeated
         test.span = (begin, end)
-        if len(test.rows) <= 2 * MOST_STREAMS:
+        if len(test.rows) <= 2 * MAX_STREAMS:
             test.rows[key] = share
         if self._complete():
-            said += self._flush()
-        return said
+            reports += self._flush()
+        return reports
 
     def _complete(self) -> bool:
         test = self._test
@@ -161,15 +161,15 @@ class TextReader:
         several = {sender for sender in (True, False) if sum(s == sender for n, s in test.rows if n != "SUM") > 1}
         return all(("SUM", sender) in test.rows for sender in several)
 
-    def _begin(self) -> list[Said]:
+    def _begin(self) -> list[Report]:
         test = self._test
-        if test.told:
+        if test.announced:
             return []
-        test.told = True
+        test.announced = True
         offered = test.target * (test.began.streams or 1) if test.target else None
         return [replace(test.began, offered_bits=offered, server=test.server, version=self._version)]
 
-    def _flush(self) -> list[Said]:
+    def _flush(self) -> list[Report]:
         test = self._test
         if test.span is None:
             return []
@@ -182,18 +182,18 @@ class TextReader:
         test.rows = {}
         return [interval]
 
-    def _over(self, error: str | None) -> list[Said]:
-        """The test is over, if there was one; the next begins with nothing."""
-        test, said = self._test, self._flush()
+    def _over(self, error: str | None) -> list[Report]:
+        """Ends the test, if there was one, and clears the state for the next."""
+        test, reports = self._test, self._flush()
         self._test = _Test()
-        if not test.told and error is None:
-            return said
+        if not test.announced and error is None:
+            return reports
         totals: list[Share] = []
         for sender in (True, False) if not test.roles else ():
             rows = {name: share for (name, side), share in test.totals.items() if side == sender}
             if rows and ("SUM" in rows or len(rows) == 1):
                 totals.append(rows.get("SUM") or next(iter(rows.values())))
-        return [*said, Ended(tuple(totals), test.cpu, test.disordered, error)]
+        return [*reports, Ended(tuple(totals), test.cpu, test.disordered, error)]
 
     def _share(self, row: re.Match[str], seconds: float) -> Share:
         rest = row["rest"].strip()
@@ -213,7 +213,7 @@ class TextReader:
         return Share(
             sender,
             seconds,
-            moved if 0 <= moved < MOST_COUNT else None,
+            moved if 0 <= moved < MAX_COUNT else None,
             packets,
             None if sender else lost,
             None,

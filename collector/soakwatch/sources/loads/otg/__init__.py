@@ -1,13 +1,13 @@
 """Open Traffic Generator REST (ixia-c, IxNetwork and others behind snappi): metrics of ports and flows.
 
-Example: ``otg: {url: "https://198.18.0.3:8443", interval: 1s, pin: "sha256:…"}``. Controllers mostly sign their own
-certificate: ``pin`` trusts that one. Flows count once ``metrics.enable`` is set in their configuration. The whole
-generator is the sum of its flows, or of its ports where no flow counts (``total`` says which); what protocols send is
-in the ports alone.
+Example: ``otg: {url: "https://198.18.0.3:8443", interval: 1s, pin: "sha256:…"}``. Controllers mostly have a
+self-signed certificate, which ``pin`` trusts. Flows count once ``metrics.enable`` is set in their configuration. The
+whole generator is the sum of its flows, or of its ports where no flow counts (``total`` chooses); traffic of protocols
+is counted by the ports alone.
 
 With ``drive: true`` the run starts and stops the flows that the test's own script has configured, at the phase's share
-of the rates they have, and stops them and gives their rates back at the end. Rates are changed in flight
-(``PATCH /config``); a controller that cannot do that drives loads of 0 and 100 % only, and says so.
+of their rates, and at the end stops them and restores their rates. Rates are changed in flight (``PATCH /config``);
+a controller that cannot do that supports loads of 0 and 100 % only, and a note says so.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Config(WebConfig):
     ]
     total: Annotated[
         Literal["auto", "flows", "ports"],
-        Field(default="auto", description="what the whole is the sum of; auto: flows where they count, else ports"),
+        Field(default="auto", description="parts whose sum is the whole; auto: flows where they count, else ports"),
     ]
     drive: Annotated[bool, Field(default=False, description="the run starts, changes and stops the flows")]
 
@@ -58,18 +58,18 @@ class OtgLoad:
 
     @property
     def reached(self) -> bool:
-        """Whether it answered when it was last asked."""
+        """Whether it answered the last request."""
         return bool(self._identity)
 
     async def greet(self) -> None:
-        """Ask for its version; not every controller says one. Raises SourceError if nothing answers."""
+        """Request its version, which not every controller has. Raises SourceError if nothing answers."""
         try:
-            told = await self._api.call("GET", "/capabilities/version")
+            answer = await self._api.call("GET", "/capabilities/version")
         except RefusedError as refused:
             if refused.status not in _UNKNOWN:
                 raise
-            told = None
-        versions = told if isinstance(told, Mapping) else {}
+            answer = None
+        versions = answer if isinstance(answer, Mapping) else {}
         self._identity = {"generator": "Open Traffic Generator", "address": self._api.where}
         for key, name in _VERSIONS.items():
             version = versions.get(key)
@@ -77,16 +77,18 @@ class OtgLoad:
                 self._identity[name] = version[:100]
 
     async def poll(self, now_ns: int) -> Answer:
-        """One look. Raises SourceError if it does not answer, or has no ports."""
+        """One poll. Raises SourceError if it does not answer, or has no ports."""
         try:
             if not self._identity:
                 await self.greet()
             ports = rows_of(await self._metrics("port", {}), "port_metrics")
         except SourceError:
-            self._identity = {}  # whoever comes back may be another version
+            self._identity = {}  # what comes back may be another version
             raise
         if ports is None:
-            raise SourceError(f"{self._api.where} does not answer with port metrics: see that url is the controller's")
+            raise SourceError(
+                f"{self._api.where} does not answer with port metrics: check that url is the controller's"
+            )
         figures = AnswerBuilder(now_ns)
         flows = await self._flow_rows(figures)
         if not ports.named and (flows is None or not flows.named):
@@ -97,14 +99,14 @@ class OtgLoad:
         self._put_whole(figures, ports, flows)
         sending = is_sending(ports, flows)
         if sending is None:
-            figures.fault("load.sending", "the controller does not say whether it sends")
+            figures.fault("load.sending", "the controller does not report whether it sends")
         else:
             figures.put("load.sending", int(sending))
         return figures.answer()
 
     def facts(self) -> Facts:
-        """What it says of itself."""
-        by = {None: "not known yet", True: "the sum of its flows", False: "the sum of its ports"}[self._by_flows]
+        """The identity that the controller reports."""
+        by = {None: "unknown so far", True: "the sum of its flows", False: "the sum of its ports"}[self._by_flows]
         return Facts({**self._identity, "the whole": by})
 
     async def _metrics(self, kind: str, request: Mapping[str, Tree]) -> Tree:
@@ -114,7 +116,7 @@ class OtgLoad:
         names: list[Tree] = list(self._config.flows or ())
         try:
             flows = rows_of(await self._metrics("flow", {"flow_names": names} if names else {}), "flow_metrics")
-        except RefusedError as refused:  # ports without flows are a look
+        except RefusedError as refused:  # ports without flows are a poll
             figures.fault("load.flow.tx.packets", str(refused))
             return None
         if flows is None:
@@ -122,18 +124,18 @@ class OtgLoad:
         return flows
 
     def _put_whole(self, figures: AnswerBuilder, ports: Rows, flows: Rows | None) -> None:
-        """The sum of what the plan or the first flows that count have settled: it is not changed within a run."""
+        """The sum over flows or ports, as the plan or the first flows that count have settled for the whole run."""
         if self._by_flows is None and flows is not None:
             counts = [row.get("frames_tx") for rows in flows.named.values() for row in rows]
             self._by_flows = any(count is not None for count in counts)
         if self._by_flows is None:
-            return  # flows were refused, which is told: whether the next look has them is not known
+            return  # flows were refused, which is a fault already; the next poll may have them
         if not self._by_flows:
             put_whole(figures, ports, flows=False)
         elif flows is not None and flows.named:
             put_whole(figures, flows, flows=True)
         else:
-            figures.fault("load.tx.packets", "the controller names no flows any more, of which the whole is the sum")
+            figures.fault("load.tx.packets", "the controller reports no flows any more, whose sum is the whole")
 
 
 class DrivenOtg:
@@ -148,7 +150,7 @@ class DrivenOtg:
         self._fixed = False
 
     async def poll(self, now_ns: int) -> Answer:
-        """A look, with what the run has ordered; one that comes back at rest though it was told to send is told again.
+        """A poll, with the offered load; a controller that comes back at rest though it should send is started again.
 
         Raises SourceError.
         """
@@ -156,17 +158,17 @@ class DrivenOtg:
         answer = await self._load.poll(now_ns)
         if away and self._sending and rests(answer):
             if not self._fixed and self._level != 1.0:
-                self._applied = None  # it may have been given its configuration anew
+                self._applied = None  # its configuration may have been pushed again
                 await self._apply(self._level)
             await self._transmit("start")
             answer = restarted(answer, now_ns, f"{self._level:.0%} of its rates")
         if not self._flows or self._sending is None or self._applied is None:
             return answer
-        told = offered(self._flows, self._applied)
-        if told is None:
+        offer = offered(self._flows, self._applied)
+        if offer is None:
             return answer
         figures = AnswerBuilder(now_ns)
-        figures.put(told[0], told[1] if self._sending else 0)
+        figures.put(offer[0], offer[1] if self._sending else 0)
         return Answer((*answer.samples, *figures.answer().samples), answer.events, answer.faults)
 
     async def drive(self, level: float) -> None:
@@ -184,7 +186,7 @@ class DrivenOtg:
             self._sending = False
 
     async def rest(self) -> None:
-        """Stop at the end of the run what the run has started, and give the rates back; what fails is said."""
+        """Stop at the end of the run what the run has started, and restore the rates; a failure is logged."""
         try:
             async with asyncio.timeout(_STOP_S):
                 if self._sending:
@@ -197,7 +199,7 @@ class DrivenOtg:
             _LOG.warning("%s %s (%s)", self._api.where, what, str(failure) or f"no answer within {_STOP_S:g} s")
 
     def facts(self) -> Facts:
-        """What it says of itself, and what it cannot do."""
+        """Its identity, and a note if its rates are fixed."""
         facts = self._load.facts()
         if not self._fixed:
             return facts
@@ -218,7 +220,7 @@ class DrivenOtg:
             if self._fixed:
                 raise SourceError(
                     f"{self._api.where} cannot change rates in flight (status {refused.status}): "
-                    "let the phases have loads of 0 and 100 %"
+                    "use phases with loads of 0 and 100 % only"
                 ) from None
             raise
         self._applied = level
@@ -233,7 +235,7 @@ class DrivenOtg:
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> OtgLoad | DrivenOtg:
-    """Asks for its version. Raises SourceError if nothing answers, PlanError for keys that contradict each other."""
+    """Requests its version. Raises SourceError if nothing answers, PlanError for keys that contradict each other."""
     limit_s = timing(0, site.interval_s, config.timeout).timeout_s
     api = await otg_api(config, site.target, limit_s, stack)
     load = OtgLoad(config, api)

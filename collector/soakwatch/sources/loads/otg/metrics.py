@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from soakwatch.sources.answer_builder import AnswerBuilder, mean_by, whole
 from soakwatch.sources.loads.otg.api import Tree
 
-MOST_ROWS = 4096
-"""Ports, and flows, that are sampled at most; the whole is unknown where there are more."""
-_LONGEST_NAME = 200
+MAX_ROWS = 4096
+"""Ports, and flows, that are sampled at most; where there are more, the whole is unknown."""
+_MAX_NAME = 200
 _CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _NUMBER = re.compile(r"\s*-?\d{1,40}(?:\.\d{0,40})?(?:[eE][-+]?\d{1,3})?\s*")
 _WAYS = ("tx", "rx")
@@ -27,35 +27,35 @@ Row = Mapping[str, Tree]
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of an answer by the name of their port or flow, and whether there were more than are looked at."""
+    """Rows of an answer by the name of their port or flow, and whether there were more than are sampled."""
 
     named: Mapping[str, Sequence[Row]]
     cut: bool
 
 
 def rows_of(answer: Tree, key: str) -> Rows | None:
-    """The rows under ``port_metrics`` or ``flow_metrics``; None if the answer is none of that kind."""
+    """The rows under ``port_metrics`` or ``flow_metrics``; None if the answer is not of that kind."""
     if not isinstance(answer, Mapping):
         return None
-    found = _snake(answer).get(key, [])
-    if not isinstance(found, list):
+    listed = _snake(answer).get(key, [])
+    if not isinstance(listed, list):
         return None
     named: dict[str, list[Row]] = {}
-    for row in found:
+    for row in listed:
         if not isinstance(row, Mapping):
             return None
         keyed = _snake(row)
         name = keyed.get("name")
         if isinstance(name, str) and name:
-            short = " ".join(name.split())[:_LONGEST_NAME]
-            if short in named or len(named) < MOST_ROWS:
+            short = " ".join(name.split())[:_MAX_NAME]
+            if short in named or len(named) < MAX_ROWS:
                 named.setdefault(short, []).append(keyed)
     kept = sum(map(len, named.values()))
-    return Rows(named, kept < len(found))
+    return Rows(named, kept < len(listed))
 
 
 def is_sending(ports: Rows, flows: Rows | None) -> bool | None:
-    """Whether traffic goes, by what flows (else ports) say of themselves, else by the rates of the ports."""
+    """Whether traffic is sent, by the state of flows (else ports), else by the rates of the ports."""
     for rows in (flows, ports):
         states = [row["transmit"] for row in _all(rows) if isinstance(row.get("transmit"), str)]
         if states:
@@ -65,64 +65,64 @@ def is_sending(ports: Rows, flows: Rows | None) -> bool | None:
     return any(rate > 0 for rate in known) if known and len(known) == len(rates) else None
 
 
-def put_ports(figures: AnswerBuilder, ports: Rows) -> None:
-    """What each port says."""
+def put_ports(builder: AnswerBuilder, ports: Rows) -> None:
+    """The figures of each port."""
     for name, rows in ports.named.items():
         row = rows[-1]  # a name is a port's own: of two, the later
-        for way in _WAYS:
+        for side in _WAYS:
             for what, unit in (("frames", "packets"), ("bytes", "bytes")):
-                metric = f"load.port.{way}.{unit}"
-                figures.put(metric, _count(figures, metric, row, f"{what}_{way}", port=name), port=name)
-            metric = f"load.port.{way}.packet.rate"
-            figures.put(metric, _rate(figures, metric, row, f"frames_{way}_rate", port=name), port=name)
+                metric = f"load.port.{side}.{unit}"
+                builder.put(metric, _count(builder, metric, row, f"{what}_{side}", port=name), port=name)
+            metric = f"load.port.{side}.packet.rate"
+            builder.put(metric, _rate(builder, metric, row, f"frames_{side}_rate", port=name), port=name)
         link = row.get("link")
         if isinstance(link, str) and link in {"up", "down"}:
-            figures.put("load.port.up", int(link == "up"), port=name)
+            builder.put("load.port.up", int(link == "up"), port=name)
 
 
-def put_flows(figures: AnswerBuilder, flows: Rows) -> None:
-    """What each flow says."""
+def put_flows(builder: AnswerBuilder, flows: Rows) -> None:
+    """The figures of each flow."""
     for name, rows in flows.named.items():
-        for way in _WAYS:
-            metric = f"load.flow.{way}.packets"
-            figures.put(
-                metric, whole(_count(figures, metric, row, f"frames_{way}", flow=name) for row in rows), flow=name
+        for side in _WAYS:
+            metric = f"load.flow.{side}.packets"
+            builder.put(
+                metric, whole(_count(builder, metric, row, f"frames_{side}", flow=name) for row in rows), flow=name
             )
         loss = _loss(rows)
         if loss is None and any(
             row.get("loss") is not None and _whole_number(row.get("frames_tx")) != 0 for row in rows
         ):
-            figures.fault("load.flow.loss", f"loss: {repr(rows[0].get('loss'))[:60]} is no share of 100", flow=name)
-        figures.put("load.flow.loss", loss, flow=name)
+            builder.fault("load.flow.loss", f"loss: {repr(rows[0].get('loss'))[:60]} is not a percentage", flow=name)
+        builder.put("load.flow.loss", loss, flow=name)
         for quantile, value in _latency(rows).items():
-            figures.put("load.flow.latency", value, flow=name, quantile=quantile)
+            builder.put("load.flow.latency", value, flow=name, quantile=quantile)
 
 
-def put_whole(figures: AnswerBuilder, rows: Rows, *, flows: bool) -> None:
+def put_whole(builder: AnswerBuilder, rows: Rows, *, flows: bool) -> None:
     """The whole generator: the sums over its flows, or over its ports, as the plan has it.
 
     Sums over ports hold what protocols send as well; sums over flows hold those flows alone whose metrics are enabled.
     """
     if rows.cut:
-        figures.fault("load.tx.packets", f"the generator names over {MOST_ROWS} parts: the whole is not known")
+        builder.fault("load.tx.packets", f"the generator reports more than {MAX_ROWS} parts: the whole is unknown")
         return
     parts = list(_all(rows))
     sums: dict[str, float | None] = {}
-    for way in _WAYS:
+    for side in _WAYS:
         for what, unit in (("frames", "packets"), ("bytes", "bytes")):
-            sums[f"load.{way}.{unit}"] = whole(_whole_number(row.get(f"{what}_{way}")) for row in parts)
-        sums[f"load.{way}.packet.rate"] = whole(number(row.get(f"frames_{way}_rate")) for row in parts)
-        sums[f"load.{way}.bit.rate"] = whole(_bits(row, way) for row in parts)
+            sums[f"load.{side}.{unit}"] = whole(_whole_number(row.get(f"{what}_{side}")) for row in parts)
+        sums[f"load.{side}.packet.rate"] = whole(number(row.get(f"frames_{side}_rate")) for row in parts)
+        sums[f"load.{side}.bit.rate"] = whole(_bits(row, side) for row in parts)
     for metric, value in sums.items():
-        figures.put(metric, value)
+        builder.put(metric, value)
     if not flows:
         return
     sent, got = sums["load.tx.packets"], sums["load.rx.packets"]
     if sent is not None and got is not None:
-        figures.put("load.drop.estimate", sent - got)
-    figures.put("load.loss", _loss(parts))
+        builder.put("load.drop.estimate", sent - got)
+    builder.put("load.loss", _loss(parts))
     for quantile, value in _latency(parts).items():
-        figures.put("load.latency", value, quantile=quantile)
+        builder.put("load.latency", value, quantile=quantile)
 
 
 def number(value: Tree) -> float | None:
@@ -145,44 +145,44 @@ def number(value: Tree) -> float | None:
 
 def _whole_number(value: Tree) -> float | None:
     """A counter: not below zero, and a whole one wherever it is one."""
-    found = number(value)
-    if found is None or found < 0:
+    plain = number(value)
+    if plain is None or plain < 0:
         return None
-    return int(found) if found == int(found) and found < 2**64 else None
+    return int(plain) if plain == int(plain) and plain < 2**64 else None
 
 
-def _count(figures: AnswerBuilder, metric: str, row: Row, key: str, **labels: object) -> float | None:
+def _count(builder: AnswerBuilder, metric: str, row: Row, key: str, **labels: object) -> float | None:
     value = row.get(key)
     if value is None:
         return None  # columns can be left out, and a controller need not have all
-    found = _whole_number(value)
-    if found is None:
-        figures.fault(metric, f"{key}: {repr(value)[:60]} is no count", **labels)
-    return found
+    count = _whole_number(value)
+    if count is None:
+        builder.fault(metric, f"{key}: {repr(value)[:60]} is not a count", **labels)
+    return count
 
 
-def _rate(figures: AnswerBuilder, metric: str, row: Row, key: str, **labels: object) -> float | None:
+def _rate(builder: AnswerBuilder, metric: str, row: Row, key: str, **labels: object) -> float | None:
     value = row.get(key)
     if value is None:
         return None
-    found = number(value)
-    if found is None or found < 0:
-        figures.fault(metric, f"{key}: {repr(value)[:60]} is no rate", **labels)
+    rate = number(value)
+    if rate is None or rate < 0:
+        builder.fault(metric, f"{key}: {repr(value)[:60]} is not a rate", **labels)
         return None
-    return found
+    return rate
 
 
-def _bits(row: Row, way: str) -> float | None:
+def _bits(row: Row, side: str) -> float | None:
     """Bits of frames a second, without what the line adds between them."""
-    for key, factor in ((f"bytes_{way}_rate", 8), (f"{way}_rate_bps", 1), (f"{way}_rate_bytes", 8)):
-        found = number(row.get(key))
-        if found is not None and found >= 0:
-            return found * factor
+    for key, factor in ((f"bytes_{side}_rate", 8), (f"{side}_rate_bps", 1), (f"{side}_rate_bytes", 8)):
+        rate = number(row.get(key))
+        if rate is not None and rate >= 0:
+            return rate * factor
     return None
 
 
 def _loss(rows: Sequence[Row]) -> float | None:
-    """The lost share as the generator says, over rows by what they sent; none before anything was sent."""
+    """The lost share that the generator reports, weighted by what each row sent; None before anything was sent."""
     if len(rows) == 1:
         share, sent = number(rows[0].get("loss")), _whole_number(rows[0].get("frames_tx"))
         return None if share is None or sent == 0 else _share(share)
@@ -191,33 +191,33 @@ def _loss(rows: Sequence[Row]) -> float | None:
 
 
 def _share(percent: float) -> float | None:
-    """A percentage as a share; one below zero (more came back than was sent) is none."""
+    """A percentage as a share; None for one below zero (more came back than was sent)."""
     return percent / 100 if 0 <= percent <= 100 else None
 
 
 def _latency(rows: Sequence[Row]) -> dict[str, float]:
-    """Latency over rows in seconds; without a packet that came back, or with nothing but zeros, none was measured."""
+    """Latency over rows in seconds; empty where no packet came back or all figures are zero: none was measured."""
     measured = []
     for row in rows:
         inner = row.get("latency")
         if isinstance(inner, Mapping) and _whole_number(row.get("frames_rx")) != 0:
-            told = _snake(inner)
-            low, mean, high = (_nanoseconds(told.get(f"{word}_ns")) for word in ("minimum", "average", "maximum"))
+            fields = _snake(inner)
+            low, mean, high = (_nanoseconds(fields.get(f"{word}_ns")) for word in ("minimum", "average", "maximum"))
             if any((low, mean, high)):
                 measured.append((low, mean, high, _whole_number(row.get("frames_rx")) or 1))
     lows = [low for low, *_ in measured if low is not None]
     highs = [high for _, _, high, _ in measured if high is not None]
-    found = {
+    figures = {
         "min": min(lows, default=None),
         "mean": mean_by((mean, got) for _, mean, _, got in measured),
         "max": max(highs, default=None),
     }
-    return {quantile: value for quantile, value in found.items() if value is not None}
+    return {quantile: value for quantile, value in figures.items() if value is not None}
 
 
 def _nanoseconds(value: Tree) -> float | None:
-    found = number(value)
-    return None if found is None or found < 0 else found * 1e-9
+    duration = number(value)
+    return None if duration is None or duration < 0 else duration * 1e-9
 
 
 def _snake(row: Row) -> dict[str, Tree]:

@@ -1,7 +1,7 @@
 """Rates of the flows of an Open Traffic Generator's configuration: what they offer, and the same at another level.
 
 A rate is one of ``pps``, ``bps``, ``kbps``, ``mbps``, ``gbps`` and ``percentage`` of the line (Flow.Rate of the model,
-with its defaults). Bit rates become ``bps``, so that a tenth of 1 ``gbps`` can be said.
+with its defaults). Bit rates become ``bps``, so that a tenth of 1 ``gbps`` can be set.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ _DEFAULTS: Mapping[str, float] = {
     "gbps": 1,
     "percentage": 100,
 }
-_LEAST_BPS = 672  # of the model: one frame of 84 bytes on the wire
+_MIN_BITS_PER_SECOND = 672  # of the model: one frame of 84 bytes on the wire
 
 
 def flows_of(config: Tree, wanted: Collection[str] | None) -> tuple[Row, ...]:
     """The flows of a configuration, or those of them that are wanted.
 
-    Raises SourceError for a wanted flow that there is not, and where there is none.
+    Raises SourceError for a wanted flow that does not exist, and where there are no flows.
     """
-    found = config.get("flows") if isinstance(config, Mapping) else None
-    rows = [row for row in found if isinstance(row, Mapping)] if isinstance(found, list) else []
+    flows = config.get("flows") if isinstance(config, Mapping) else None
+    rows = [row for row in flows if isinstance(row, Mapping)] if isinstance(flows, list) else []
     if not rows:
-        raise SourceError("the generator has no flows that could be driven: push the test's configuration first")
+        raise SourceError("the generator has no flows to drive: push the test's configuration first")
     names = {row.get("name") for row in rows}
     missing = sorted(set(wanted or ()) - {name for name in names if isinstance(name, str)})
     if missing:
-        raise SourceError(f"the generator has no flow {missing[0]!r}: mend flows, or push the test's configuration")
+        raise SourceError(f"the generator has no flow {missing[0]!r}: correct flows, or push the test's configuration")
     return tuple(row for row in rows if wanted is None or row.get("name") in wanted)
 
 
 def scaled(flow: Row, level: float) -> dict[str, Tree]:
-    """The flow at a level of its rate. Raises SourceError for a rate that cannot be read, or passes the line."""
+    """The flow at a level of its rate. Raises SourceError for a rate that cannot be read or exceeds the line rate."""
     unit, value = _rate(flow)
     if unit == "percentage":
         if value * level > 100:
@@ -49,7 +49,7 @@ def scaled(flow: Row, level: float) -> dict[str, Tree]:
         return {**flow, "rate": {"choice": "percentage", "percentage": value * level}}
     if unit == "pps":
         return {**flow, "rate": {"choice": "pps", "pps": max(1, round(value * level))}}
-    return {**flow, "rate": {"choice": "bps", "bps": max(_LEAST_BPS, round(value * _BITS[unit] * level))}}
+    return {**flow, "rate": {"choice": "bps", "bps": max(_MIN_BITS_PER_SECOND, round(value * _BITS[unit] * level))}}
 
 
 def offered(flows: Sequence[Row], level: float) -> tuple[str, float] | None:

@@ -1,12 +1,12 @@
 """Pktgen-DPDK over its Lua port: packets, rates, errors, links and latency of its ports.
 
-Start Pktgen with ``-G`` (port 22022 of its machine). The port takes any Lua from anybody: keep it inside the lab.
-It serves one client at a time, so each look has a connection of its own and others get their turn between.
+Start Pktgen with ``-G`` (port 22022 of its machine). The port runs any Lua from anyone: keep it inside the lab.
+It serves one client at a time, so each poll opens a connection of its own and other clients can connect between.
 Example: ``pktgen: {host: 198.18.0.2, interval: 1s}``; with ``drive: true, send: "0", rate: 50`` the run starts port 0,
 at half of its link's rate for a level of 100 %, changes it with the phases, and stops it at the end.
 
-Counters begin anew with Pktgen's ``clr`` and ``clear``, which shows. Versions 23.10 to 24.03 count nothing over Lua and
-are told by that. Versions before 22.04 begin their mean latency anew whenever it is read: ``latency: false`` leaves it.
+Counters restart with Pktgen's ``clr`` and ``clear``, which shows. Versions 23.10 to 24.03 count nothing over Lua, which
+is reported. Versions before 22.04 reset their mean latency whenever it is read: ``latency: false`` does not read it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from pydantic import Field
 from soakwatch.sources.abc import Facts, HostName, SourceConfig, SourceContext, SourceError, timing
 from soakwatch.sources.answer_builder import AnswerBuilder, restarted, rests
 from soakwatch.sources.loads.pktgen import figures as pg
-from soakwatch.sources.loads.pktgen.console import Console, lua_string, tells
-from soakwatch.sources.loads.pktgen.lua_text import Said, Table
+from soakwatch.sources.loads.pktgen.console import Console, lua_string, table_line
+from soakwatch.sources.loads.pktgen.lua_text import LuaTables, Table
 from soakwatch_agent.sample import Answer
 
 _LOG = logging.getLogger("soakwatch")
 _STOP_S = 5.0
-_SLOWEST = 0.01  # percent; Pktgen takes 0 for this
-_NOTHING_COUNTED = 3  # looks: its figures are a second old, and the first packets take their time
+_MIN_RATE = 0.01  # percent; Pktgen takes 0 for this
+_MAX_UNCOUNTED_POLLS = 3  # polls: its figures are a second old, and the first packets take their time
 
 PortList = Annotated[str, Field(max_length=100, pattern=r"^(all|\d{1,3}(-\d{1,3})?(,\d{1,3}(-\d{1,3})?)*)$")]
 
@@ -39,10 +39,10 @@ class Config(SourceConfig):
     host: Annotated[HostName, Field(default="127.0.0.1", description="machine on which Pktgen runs")]
     port: Annotated[int, Field(default=22022, ge=1, le=65535, description="its Lua port")]
     ports: Annotated[PortList, Field(default="all", description="ports that are read, such as 0-3 or 0,2")]
-    latency: Annotated[bool, Field(default=True, description="read latency, and what could not be sent")]
+    latency: Annotated[bool, Field(default=True, description="read latency, and packets that could not be sent")]
     offered: Annotated[
         bool,
-        Field(default=False, description="what its rate should give is the offered load; wrong for mixed packet sizes"),
+        Field(default=False, description="take the offered load from its rate setting; wrong for mixed packet sizes"),
     ]
     drive: Annotated[bool, Field(default=False, description="the run starts, changes and stops the traffic")]
     send: Annotated[PortList, Field(default="all", description="ports that are driven")]
@@ -61,77 +61,79 @@ class PktgenLoad:
 
     @property
     def reached(self) -> bool:
-        """Whether it answered when it was last asked."""
+        """Whether it answered the last request."""
         return bool(self._identity)
 
     async def greet(self) -> None:
-        """Ask what it is, and how it wants to be asked. Raises SourceError."""
-        said = await self._console.ask([tells("about", "pktgen.info"), *self._totals(one=False)])
-        about = said.tables.get("about")
+        """Request its identity, and find out which functions it has. Raises SourceError."""
+        answer = await self._console.ask([table_line("about", "pktgen.info"), *self._totals(one_argument=False)])
+        about = answer.tables.get("about")
         if about is None:
-            raise SourceError(f"{self._console.where} answers and is no Pktgen: give host and port of its Lua shell")
+            raise SourceError(
+                f"{self._console.where} answers but is not Pktgen: set host and port to those of its Lua shell"
+            )
         self._identity = {
             "generator": "Pktgen-DPDK",
             "address": f"{self._config.host}:{self._config.port}",
             **_texts(about, {"Pktgen_Version": "version", "DPDK_Version": "DPDK", "Lua_Version": "Lua"}),
         }
-        self._one_argument = not pg.ports_of(said).totals
+        self._one_argument = not pg.ports_of(answer).totals
 
     async def poll(self, now_ns: int) -> Answer:
-        """One look. Raises SourceError if it does not answer, or names no port."""
+        """One poll. Raises SourceError if it does not answer, or reports no port."""
         if not self._identity:
             await self.greet()
         try:
-            said = await self._console.ask(self._questions())
+            answer = await self._console.ask(self._questions())
         except SourceError:
-            self._identity = {}  # whoever comes back may be another version
+            self._identity = {}  # what comes back may be another version
             raise
-        ports = pg.ports_of(said)
+        ports = pg.ports_of(answer)
         if not ports.totals:
-            raise SourceError(f"{self._console.where} says nothing of {_of(self._config.ports)}{_because(said)}")
-        figures = AnswerBuilder(now_ns)
+            raise SourceError(f"{self._console.where} reports nothing of {_of(self._config.ports)}{_because(answer)}")
+        builder = AnswerBuilder(now_ns)
         self._nothing_counted = self._nothing_counted + 1 if pg.counts_nothing(ports) else 0
-        if self._nothing_counted < _NOTHING_COUNTED:
-            pg.put_counters(figures, ports)
+        if self._nothing_counted < _MAX_UNCOUNTED_POLLS:
+            pg.put_counters(builder, ports)
         else:
-            figures.fault(
-                "load.tx.packets", "Pktgen sends and counts nothing over Lua, as 23.10 to 24.03 do: use another"
+            builder.fault(
+                "load.tx.packets", "Pktgen sends but counts nothing over Lua, as 23.10 to 24.03 do: use another version"
             )
-        pg.put_rates(figures, ports)
-        pg.put_state(figures, ports)
+        pg.put_rates(builder, ports)
+        pg.put_state(builder, ports)
         if self._config.latency:
-            pg.put_latency(figures, ports)
+            pg.put_latency(builder, ports)
         if self._config.offered or self._config.drive:
-            pg.put_offered(figures, ports)
-        for name, why in said.unread.items():
-            figures.fault("", f"Pktgen's table {name} cannot be read: {why}")
+            pg.put_offered(builder, ports)
+        for name, why in answer.unread.items():
+            builder.fault("", f"Pktgen's table {name} cannot be read: {why}")
         self._rates = bool(ports.rates)
-        return figures.answer()
+        return builder.answer()
 
     def facts(self) -> Facts:
-        """What it says of itself."""
+        """The identity that Pktgen reports."""
         notes = []
         if self._rates is False:
-            notes.append("this Pktgen says no rates: they follow from its counters")
+            notes.append("this Pktgen reports no rates: they are computed from its counters")
         return Facts(self._identity, (), tuple(notes))
 
-    def _totals(self, *, one: bool) -> list[str]:
+    def _totals(self, *, one_argument: bool) -> list[str]:
         ports = lua_string(self._config.ports)
-        if one:
-            return [tells(pg.TOTALS, f"pktgen.portStats({ports})")]
-        return [tells(pg.TOTALS, f'pktgen.portStats({ports}, "port")')]
+        if one_argument:
+            return [table_line(pg.TOTALS, f"pktgen.portStats({ports})")]
+        return [table_line(pg.TOTALS, f'pktgen.portStats({ports}, "port")')]
 
     def _questions(self) -> list[str]:
         ports = lua_string(self._config.ports)
-        lines = self._totals(one=self._one_argument)
+        lines = self._totals(one_argument=self._one_argument)
         if not self._one_argument:
-            lines.append(tells(pg.RATES, f'pktgen.portStats({ports}, "rate")'))
-        lines.append(tells(pg.LINKS, f"pktgen.linkState({ports})"))
-        lines.append(tells(pg.SENDING, f"pktgen.isSending({ports})"))
+            lines.append(table_line(pg.RATES, f'pktgen.portStats({ports}, "rate")'))
+        lines.append(table_line(pg.LINKS, f"pktgen.linkState({ports})"))
+        lines.append(table_line(pg.SENDING, f"pktgen.isSending({ports})"))
         if self._config.latency and not self._one_argument:
-            lines.append(tells(pg.PACKETS, f"pktgen.pktStats({ports})"))
+            lines.append(table_line(pg.PACKETS, f"pktgen.pktStats({ports})"))
         if self._config.offered or self._config.drive:
-            lines.append(tells(pg.INFO, f"pktgen.portInfo({ports})"))
+            lines.append(table_line(pg.INFO, f"pktgen.portInfo({ports})"))
         return lines
 
 
@@ -144,7 +146,7 @@ class DrivenPktgen:
         self._level = 0.0
 
     async def poll(self, now_ns: int) -> Answer:
-        """A look; one that comes back at rest, though it was told to send, is told again. Raises SourceError."""
+        """A poll; a Pktgen that comes back at rest though it should send is started again. Raises SourceError."""
         away = not self._load.reached
         answer = await self._load.poll(now_ns)
         if not away or not self._started or not rests(answer):
@@ -153,17 +155,17 @@ class DrivenPktgen:
         return restarted(answer, now_ns, f"{self._level:.0%} of {self._config.rate:g} % of the link")
 
     def facts(self) -> Facts:
-        """What it says of itself."""
+        """The identity that Pktgen reports."""
         return self._load.facts()
 
     async def drive(self, level: float) -> None:
-        """Send at ``level`` times the configured rate; 0 stops. Raises SourceError: then the state is not known."""
+        """Send at ``level`` times the configured rate; 0 stops. Raises SourceError: then its state is unknown."""
         send, where = lua_string(self._config.send), self._console.where
-        check = [tells(pg.SENDING, f"pktgen.isSending({send})"), tells(pg.INFO, f"pktgen.portInfo({send})")]
+        check = [table_line(pg.SENDING, f"pktgen.isSending({send})"), table_line(pg.INFO, f"pktgen.portInfo({send})")]
         if level <= 0:
             ports = pg.ports_of(await self._console.order([f"pktgen.stop({send})", *check]))
         else:
-            percent = max(_SLOWEST, self._config.rate * level)
+            percent = max(_MIN_RATE, self._config.rate * level)
             if percent > 100:
                 raise SourceError(
                     f"{where} cannot send {percent:g} % of its link: lower rate, or the load of the phase"
@@ -171,16 +173,20 @@ class DrivenPktgen:
             self._started, self._level = True, level
             orders = [f'pktgen.set({send}, "rate", {percent:.10g})', f"pktgen.start({send})"]
             ports = pg.ports_of(await self._console.order([*orders, *check]))
-            wrong = [rate for rate in pg.rates_set(ports).values() if abs(rate - percent) >= 1]  # said without decimals
+            wrong = [
+                rate for rate in pg.rates_set(ports).values() if abs(rate - percent) >= 1
+            ]  # reported without decimals
             if wrong:
-                raise SourceError(f"{where} was told to send {percent:g} % and says {wrong[0]:g} %: it sends at that")
+                raise SourceError(f"{where} was set to {percent:g} % but reports {wrong[0]:g} %, and sends at that")
         if pg.is_sending(ports) is not (level > 0):
-            told = "start" if level > 0 else "stop"
-            raise SourceError(f"{where} did not {told} {_of(self._config.send)}: see that they exist and are linked")
+            order = "start" if level > 0 else "stop"
+            raise SourceError(
+                f"{where} did not {order} {_of(self._config.send)}: check that they exist and have a link"
+            )
         self._started = level > 0
 
     async def rest(self) -> None:
-        """Stop at the end of the run what the run has started; what cannot be stopped is said."""
+        """Stop at the end of the run what the run has started; a failure is logged."""
         if not self._started:
             return
         try:
@@ -192,7 +198,7 @@ class DrivenPktgen:
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> PktgenLoad | DrivenPktgen:
-    """Asks what it is. Raises SourceError if nothing answers, or something that is no Pktgen."""
+    """Requests its identity. Raises SourceError if nothing answers, or something that is not Pktgen."""
     limit_s = 0.9 * timing(0, site.interval_s, config.timeout).timeout_s
     console = Console(config.host, config.port, limit_s)
     stack.push_async_callback(console.close)
@@ -213,8 +219,8 @@ def _of(ports: str) -> str:
     return "its ports" if ports == "all" else f"its ports {ports}"
 
 
-def _because(said: Said) -> str:
+def _because(answer: LuaTables) -> str:
     return (
-        "".join(f": {why}" for name, why in said.unread.items() if name == pg.TOTALS)
-        or ": see that it has them, and name them in ports (0-1)"
+        "".join(f": {why}" for name, why in answer.unread.items() if name == pg.TOTALS)
+        or ": check that it has them, and name them in ports (0-1)"
     )

@@ -3,10 +3,10 @@
 The port is a Lua shell without a prompt that serves one client at a time; others wait in the kernel's queue until
 that one hangs up, and so each exchange has a connection of its own. Two traps are kept away from the generator:
 
-* It may be ended by SIGPIPE when it writes to a client that is gone. Whoever gives up here ends only its own half
-  and goes on reading, bounded, until the generator has had its say.
-* Lines that wait in the queue are obeyed whenever their turn comes. An order is therefore given only on a connection
-  that has just answered.
+* It may be killed by SIGPIPE when it writes to a client that is gone. A request that is given up here closes only its
+  own half and goes on reading, bounded, until the generator has written its answer.
+* Lines that wait in the queue are executed whenever their turn comes. An order is therefore sent only on a
+  connection that has just answered.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from asyncio import StreamReader, StreamWriter
 from collections.abc import Sequence
 
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.loads.pktgen.lua_text import Said, read_tables
+from soakwatch.sources.loads.pktgen.lua_text import LuaTables, read_tables
 
-LARGEST = 2**20
+MAX_ANSWER_BYTES = 2**20
 """Bytes of an answer that are read at most."""
-LONGEST_LINE = 1000
+MAX_LINE = 1000
 """Bytes of a line: older shells read 1023 at a time and take the rest for the next line."""
 _LINGER_S = 60.0
 _LAST_WAIT_S = 3.0
@@ -42,77 +42,85 @@ class Console:
         """What errors call it."""
         return f"Pktgen at {self._host}:{self._port}"
 
-    async def ask(self, lines: Sequence[str]) -> Said:
-        """What some lines print. They read: nothing is lost if they are obeyed late or never.
+    async def ask(self, lines: Sequence[str]) -> LuaTables:
+        """What some lines print. They only read: nothing is lost if they are executed late or never.
 
         Raises SourceError in one sentence.
         """
         return await self._exchange([lines])
 
-    async def order(self, lines: Sequence[str]) -> Said:
-        """What some lines print that change something: sent once the generator has answered. Raises SourceError."""
+    async def order(self, lines: Sequence[str]) -> LuaTables:
+        """What some lines print that change a setting: sent once the generator has answered. Raises SourceError."""
         return await self._exchange([(), lines])
 
     async def close(self) -> None:
-        """Wait a little for what was given up, and no longer."""
+        """Wait a bounded time for requests that were given up."""
         if self._lingering is not None:
             await asyncio.wait([self._lingering], timeout=_LAST_WAIT_S)
             self._lingering.cancel()
             await asyncio.wait([self._lingering])
 
-    async def _exchange(self, rounds: Sequence[Sequence[str]]) -> Said:
+    async def _exchange(self, rounds: Sequence[Sequence[str]]) -> LuaTables:
         async with self._turn:
             if self._lingering is not None and not self._lingering.done():
-                raise SourceError(f"{self.where} has not yet answered the look before: {_ONE_CLIENT}")
+                raise SourceError(f"{self.where} has not answered the previous poll yet: {_ONE_CLIENT}")
             deadline = asyncio.get_running_loop().time() + self._wait_s
             try:
                 async with asyncio.timeout_at(deadline):
                     reader, writer = await asyncio.open_connection(self._host, self._port)
             except TimeoutError:
-                raise SourceError(f"{self.where} does not accept within {self._wait_s:g} s: is it up?") from None
+                raise SourceError(
+                    f"{self.where} did not accept a connection within {self._wait_s:g} s: is it running?"
+                ) from None
             except OSError as error:
                 raise SourceError(f"{self.where} cannot be reached ({_why(error)}): {_REMEDY}") from None
             finished = False
-            heard = bytearray()
+            received = bytearray()
             try:
                 async with asyncio.timeout_at(deadline):
-                    said = Said({}, {})
+                    tables = LuaTables({}, {})
                     for lines in rounds:
-                        said = await self._round(reader, writer, lines, heard)
+                        tables = await self._round(reader, writer, lines, received)
                     finished = True
-                    return said
+                    return tables
             except TimeoutError:
                 why = f"did not answer within {self._wait_s:g} s: {_ONE_CLIENT}"
-                if heard:
-                    why = f"does not answer as its Lua shell does: {heard[:60].decode('utf-8', 'replace').strip()!r}"
+                if received:
+                    why = f"does not answer like its Lua shell: {received[:60].decode('utf-8', 'replace').strip()!r}"
                 raise SourceError(f"{self.where} {why}") from None
             except OSError as error:
                 finished = True
-                raise SourceError(f"{self.where} broke off: {_why(error)}") from None
+                raise SourceError(f"{self.where} closed the connection: {_why(error)}") from None
             finally:
                 self._leave(reader, writer, finished=finished)
 
-    async def _round(self, reader: StreamReader, writer: StreamWriter, lines: Sequence[str], heard: bytearray) -> Said:
+    async def _round(
+        self, reader: StreamReader, writer: StreamWriter, lines: Sequence[str], received: bytearray
+    ) -> LuaTables:
         self._count += 1
         mark = f"soakwatch{self._count}"
         for line in (*lines, f'io.write("\\n{mark} = {{}}\\n") io.flush()'):
             sent = line.encode() + b"\n"
-            assert len(sent) <= LONGEST_LINE, "a line that an older Pktgen would cut"
+            assert len(sent) <= MAX_LINE, "a line that an older Pktgen would cut"
             writer.write(sent)
         await writer.drain()
-        heard.clear()
+        received.clear()
         begin = f"{mark} = {{".encode()
         while True:
             part = await reader.read(_PART)
-            heard += part
-            at = heard.rfind(begin)
-            if at >= 0 and heard.find(b"}", at) >= 0:
-                return read_tables(heard[:at].decode("utf-8", "replace"))
+            received += part
+            index = received.rfind(begin)
+            if index >= 0 and received.find(b"}", index) >= 0:
+                return read_tables(received[:index].decode("utf-8", "replace"))
             if not part:
-                what = "hung up amid its answer" if heard else "hangs up without an answer"
+                what = (
+                    "closed the connection in the middle of its answer"
+                    if received
+                    else "closed the connection without an answer"
+                )
                 raise SourceError(f"{self.where} {what}: {_REMEDY}")
-            if len(heard) > LARGEST:
-                raise SourceError(f"{self.where} answers with more than {LARGEST >> 20} MiB: {_REMEDY}")
+            if len(received) > MAX_ANSWER_BYTES:
+                raise SourceError(f"{self.where} answers with more than {MAX_ANSWER_BYTES >> 20} MiB: {_REMEDY}")
 
     def _leave(self, reader: StreamReader, writer: StreamWriter, *, finished: bool) -> None:
         try:
@@ -121,13 +129,13 @@ class Console:
         except OSError:
             finished = True
         if finished:
-            writer.close()  # nothing is under way any more: the mark was the last that it prints
+            writer.close()  # nothing more is under way: the mark is the last that it prints
         else:
             self._lingering = asyncio.create_task(_linger(reader, writer))
 
 
 async def _linger(reader: StreamReader, writer: StreamWriter) -> None:
-    """Read to the end what is still said to somebody who has given up."""
+    """Read to its end the answer to a request that was given up."""
     try:
         async with asyncio.timeout(_LINGER_S):
             while await reader.read(_PART):
@@ -138,11 +146,11 @@ async def _linger(reader: StreamReader, writer: StreamWriter) -> None:
         writer.transport.abort()
 
 
-def tells(name: str, what: str) -> str:
+def table_line(name: str, what: str) -> str:
     """A line that writes the table ``what`` as ``name = {...}``, or nothing where there is none.
 
     It needs no library but Lua's own: ``prints`` is Pktgen's, and an installed Pktgen does not find it. ``io.write``
-    reaches the client in every version, ``print`` does not. What fails would be told on Pktgen's screen at each look.
+    reaches the client in every version, ``print`` does not. An error would show on Pktgen's screen at each poll.
     """
     return (
         f"do local ok,t=pcall(function() return {what} end) if ok and type(t)=='table' then {_WRITER}"
@@ -165,11 +173,11 @@ def _why(error: OSError) -> str:
     return (error.strerror or "the connection was lost").lower()
 
 
-_WRITER = (  # before 5.3 Lua has reals alone, and would tell fourteen digits of them
+_WRITER = (  # before 5.3 Lua has reals alone, and would print fourteen digits of them
     "local function w(v) if type(v)~='table' then io.write(type(v)=='string' and string.format('%q',v) or "
     "type(v)=='number' and not math.type and string.format('%.17g',v) or tostring(v)) "
     "return end io.write('{') for k,x in pairs(v) do io.write('[',type(k)=='string' and string.format('%q',k) or "
     "tostring(k),']=') w(x) io.write(',') end io.write('}') end "
 )
-_ONE_CLIENT = "its Lua port serves one client at a time, so let no other stay connected"
-_REMEDY = "start it with -G (or -g HOST:PORT), and give host and port"
+_ONE_CLIENT = "its Lua port serves one client at a time, so disconnect the others"
+_REMEDY = "start it with -G (or -g HOST:PORT), and set host and port"

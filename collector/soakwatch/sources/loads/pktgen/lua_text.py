@@ -1,7 +1,7 @@
 """Lua tables as text, as ``prints`` of Pktgen's own library and its look-alikes write them; bounded and tolerant.
 
 ``prints("portStats", t)`` writes ``portStats = {``, an entry ``[key] = value,`` a line, and ``}``. Versions differ in
-commas, in line breaks before braces, and in what they do not quote (addresses). What is no table is passed over: a
+commas, in line breaks before braces, and in what they do not quote (addresses). What is not a table is skipped: a
 banner, an error message of the interpreter.
 """
 
@@ -14,8 +14,8 @@ from typing import TypeAlias
 Value: TypeAlias = "str | int | float | bool | Table | None"
 Table: TypeAlias = "dict[str | int, Value]"
 
-_DEEPEST = 16
-_MOST_ENTRIES = 50_000
+_MAX_DEPTH = 16
+_MAX_ENTRIES = 50_000
 _NAMED = re.compile(r"^[ \t]*([A-Za-z_]\w{0,63})[ \t]*=\s*(?=\{)", re.MULTILINE)
 _BETWEEN = re.compile(r"[\s,;]*")
 _EQUALS = re.compile(r"\s*=\s*")
@@ -33,7 +33,7 @@ _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class LuaTables:
     """The tables of an answer by name, and why others could not be read."""
 
     tables: dict[str, Table]
@@ -44,88 +44,90 @@ class _BrokenError(Exception):
     """A table that cannot be read: why."""
 
 
-def read_tables(text: str) -> Said:
+def read_tables(text: str) -> LuaTables:
     """Every table with a name at the begin of a line; the last of a name counts.
 
     >>> read_tables('Lua 5.4\\nlinks = {\\n  [0] = "<UP-10000-FD>",\\n  ["n"] = 1,\\n}\\n').tables
     {'links': {0: '<UP-10000-FD>', 'n': 1}}
     >>> read_tables('a = {\\n  [0] = {').unread
-    {'a': 'it ends amid a table'}
+    {'a': 'it ends in the middle of a table'}
     """
-    said = Said({}, {})
-    budget = [_MOST_ENTRIES]
-    at = 0
-    while (match := _NAMED.search(text, at)) is not None:
+    tables = LuaTables({}, {})
+    budget = [_MAX_ENTRIES]
+    index = 0
+    while (match := _NAMED.search(text, index)) is not None:
         name = match[1]
         try:
-            said.tables[name], at = _table(text, match.end() + 1, 1, budget)
-            said.unread.pop(name, None)
+            tables.tables[name], index = _table(text, match.end() + 1, 1, budget)
+            tables.unread.pop(name, None)
         except _BrokenError as broken:
-            said.tables.pop(name, None)
-            said.unread[name] = str(broken)
-            at = match.end()
+            tables.tables.pop(name, None)
+            tables.unread[name] = str(broken)
+            index = match.end()
             if budget[0] <= 0:
                 break
-    return said
+    return tables
 
 
-def _table(text: str, at: int, depth: int, budget: list[int]) -> tuple[Table, int]:
+def _table(text: str, index: int, depth: int, budget: list[int]) -> tuple[Table, int]:
     """The table whose brace was opened before ``at``, and where it ends."""
-    if depth > _DEEPEST:
-        raise _BrokenError(f"it is nested over {_DEEPEST} deep")
+    if depth > _MAX_DEPTH:
+        raise _BrokenError(f"it is nested more than {_MAX_DEPTH} deep")
     table: Table = {}
     while True:
-        at = _skip(_BETWEEN, text, at)
-        if at >= len(text):
-            raise _BrokenError("it ends amid a table")
-        if text[at] == "}":
-            return table, at + 1
+        index = _skip(_BETWEEN, text, index)
+        if index >= len(text):
+            raise _BrokenError("it ends in the middle of a table")
+        if text[index] == "}":
+            return table, index + 1
         budget[0] -= 1
         if budget[0] < 0:
-            raise _BrokenError(f"it has over {_MOST_ENTRIES} entries")
-        key, at = _key(text, at)
-        equals = _EQUALS.match(text, at)
+            raise _BrokenError(f"it has more than {_MAX_ENTRIES} entries")
+        key, index = _key(text, index)
+        equals = _EQUALS.match(text, index)
         if equals is None:
             raise _BrokenError(f"a key without a value: {str(key)[:40]!r}")
-        table[key], at = _value(text, equals.end(), depth, budget)
+        table[key], index = _value(text, equals.end(), depth, budget)
 
 
-def _key(text: str, at: int) -> tuple[str | int, int]:
-    if text[at] != "[":
-        word = _WORD.match(text, at)
+def _key(text: str, index: int) -> tuple[str | int, int]:
+    if text[index] != "[":
+        word = _WORD.match(text, index)
         if word is None:
-            raise _BrokenError(f"no key: {text[at : at + 20]!r}")
+            raise _BrokenError(f"not a key: {text[index : index + 20]!r}")
         return word[0], word.end()
-    at += 1
+    index += 1
     key: str | int
-    if text[at : at + 1] in _QUOTED:
-        key, at = _string(text, at)
+    if text[index : index + 1] in _QUOTED:
+        key, index = _string(text, index)
     else:
-        raw = _RAW_KEY.match(text, at)
+        raw = _RAW_KEY.match(text, index)
         if raw is None:
             raise _BrokenError("a key that does not end")
-        key, at = raw[0].strip(), raw.end()
+        key, index = raw[0].strip(), raw.end()
         if _WHOLE.fullmatch(key):
             key = int(key)
-    if text[at : at + 1] != "]":
+    if text[index : index + 1] != "]":
         raise _BrokenError("a key that does not end")
-    return key, at + 1
+    return key, index + 1
 
 
-def _value(text: str, at: int, depth: int, budget: list[int]) -> tuple[Value, int]:
-    sign = text[at : at + 1]
+def _value(text: str, index: int, depth: int, budget: list[int]) -> tuple[Value, int]:
+    sign = text[index : index + 1]
     if sign == "{":
-        return _table(text, at + 1, depth + 1, budget)
+        return _table(text, index + 1, depth + 1, budget)
     if sign in _QUOTED:
-        return _string(text, at)
-    raw = _RAW.match(text, at)
+        return _string(text, index)
+    raw = _RAW.match(text, index)
     if raw is None:
-        raise _BrokenError("it ends amid a value" if not sign else f"no value: {text[at : at + 20]!r}")
+        raise _BrokenError(
+            "it ends in the middle of a value" if not sign else f"not a value: {text[index : index + 20]!r}"
+        )
     return _plain(raw[0].strip()), raw.end()
 
 
-def _string(text: str, at: int) -> tuple[str, int]:
-    match = _QUOTED[text[at]].match(text, at)
+def _string(text: str, index: int) -> tuple[str, int]:
+    match = _QUOTED[text[index]].match(text, index)
     if match is None:
         raise _BrokenError("a string that does not end")
     return _ESCAPE.sub(_unescaped, match[1]), match.end()
@@ -147,6 +149,6 @@ def _plain(raw: str) -> Value:
     return {"true": True, "false": False, "nil": None}.get(raw, raw)
 
 
-def _skip(pattern: re.Pattern[str], text: str, at: int) -> int:
-    match = pattern.match(text, at)
-    return at if match is None else match.end()
+def _skip(pattern: re.Pattern[str], text: str, index: int) -> int:
+    match = pattern.match(text, index)
+    return index if match is None else match.end()

@@ -1,9 +1,9 @@
 """TRex, stateless or ASTF: rates, totals, drops, queues, latency, flows, connections; drives stateless ports.
 
 Example: ``trex: {host: 198.18.0.9, interval: 1s}``, one target for each TRex; the server runs interactively (``-i``).
-It only reads, unless ``drive: true``: then the run sets the rate of ports that have streams already, at level 1 the
-``rate``, and stops them at the end. Latency quantiles come from TRex's histogram and are rough. When the traffic stops,
-packets still come back for a while: totals are final only after that drain. Needs ``soakwatch[trex]`` (pyzmq).
+It only reads, unless ``drive: true``: then the run sets the rate of ports that already have streams (``rate`` is that
+of level 1), and stops them at the end. Latency quantiles come from TRex's histogram and are rough. When the traffic
+stops, packets still come back for a while: totals are final only after that drain. Needs ``soakwatch[trex]`` (pyzmq).
 """
 
 from __future__ import annotations
@@ -23,15 +23,17 @@ if TYPE_CHECKING:
     from soakwatch.sources.loads.trex.driver import Driver
     from soakwatch.sources.loads.trex.reader import Reader
 
-_OWN_SHARE = 0.9  # of the time for a look: a reason is worth more than a look that was given up
+_OWN_SHARE = 0.9  # of the time for a poll: an error with its reason is worth more than a poll that timed out
 
 
 class Config(SourceConfig):
     """Keys of the source ``trex``."""
 
     host: Annotated[HostName, Field(description="name or address of the generator")]
-    port: Annotated[int, Field(default=4501, ge=1, le=65535, description="port of its questions and answers")]
-    publisher: Annotated[int, Field(default=4500, ge=1, le=65535, description="port on which older releases publish")]
+    port: Annotated[int, Field(default=4501, ge=1, le=65535, description="port of its requests and replies")]
+    publisher: Annotated[
+        int, Field(default=4500, ge=1, le=65535, description="port on which older releases publish statistics")
+    ]
     flows: Annotated[
         int, Field(default=64, ge=0, le=1024, description="flows (packet groups) that are sampled at most")
     ]
@@ -56,11 +58,11 @@ class DrivenTrex:
         self._reader, self._driver = reader, driver
 
     async def poll(self, now_ns: int) -> Answer:
-        """One look, with the rate that the ports were told. A TRex that was started anew is told its level again."""
-        return await self._reader.look(now_ns, self._driver)
+        """One poll, with the offered rate. A TRex that was restarted gets its level again."""
+        return await self._reader.read(now_ns, self._driver)
 
     async def drive(self, level: float) -> None:
-        """See Driven. A TRex that was started anew since the last look is found out by what it refuses."""
+        """See ``Drivable``. A TRex that was restarted since the last poll is recognised by what it refuses."""
         server = await self._reader.server()
         try:
             await self._driver.drive(server, level)
@@ -71,7 +73,7 @@ class DrivenTrex:
             await self._driver.drive(another, level)
 
     def facts(self) -> Facts:
-        """See Telling."""
+        """See ``Identifies``."""
         return self._reader.facts()
 
 
@@ -99,7 +101,9 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> P
     if not config.drive:
         return reader
     if server.mode != "STL":
-        raise PlanError(f"{site.target}: only a stateless TRex can be driven, this one runs {server.mode}: no drive")
+        raise PlanError(
+            f"{site.target}: only a stateless TRex can be driven, this one runs {server.mode}: remove drive: true"
+        )
     # The same run takes its ports again after a crash of the monitor; no other run of the same user does.
     session = zlib.crc32(f"{site.folder.resolve()} {site.target} {config.host} {config.port}".encode()) or 1
     driver = Driver(rpc, DriveConfig(config.ports, rate(config.rate), config.user, session))

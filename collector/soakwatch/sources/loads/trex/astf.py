@@ -1,6 +1,6 @@
-"""What the ASTF mode says beside the totals: counters of its TCP and UDP stacks, and the latency of its probes.
+"""What the ASTF mode reports besides the totals: counters of its TCP and UDP stacks, and the latency of its probes.
 
-Counters come by number and without those that are nought; a description tells their names. TRex plays both ends:
+Counters come by number and without those that are zero; a description has their names. TRex plays both ends:
 connections are counted where they begin, at the clients; segments sent again are counted at both.
 """
 
@@ -16,13 +16,13 @@ from soakwatch.sources.loads.trex.totals import put_number
 _OPENED = ("tcps_connects", "udps_connects")
 _FAILED = ("tcps_conndrops", "tcps_drops", "udps_keepdrops")
 _AGAIN = ("tcps_sndrexmitpack",)
-_MOST_COUNTERS = 4096
-_LONGEST_PORT = 4
+_MAX_COUNTERS = 4096
+_MAX_PORT_DIGITS = 4
 
 
 def described(reply: object) -> dict[str, int]:
     """Numbers of the counters by their names, of an answer to ``get_counter_desc``; empty before any traffic."""
-    items = [mapping(item) for item in listing(mapping(reply).get("data"))[:_MOST_COUNTERS]]
+    items = [mapping(item) for item in listing(mapping(reply).get("data"))[:_MAX_COUNTERS]]
     pairs = [(word(item.get("name")), count(item.get("id"))) for item in items]
     return {name: number for name, number in pairs if name and number is not None}
 
@@ -42,7 +42,7 @@ def put_counters(builder: AnswerBuilder, reply: object, numbers: Mapping[str, in
 
 
 def put_open(builder: AnswerBuilder, reply: object, numbers: Mapping[str, int], whole: Mapping[str, object]) -> None:
-    """Connections that are open: at the clients, or of the totals where the counters do not say."""
+    """Connections that are open: at the clients, or of the totals where the counters lack it."""
     if "m_active_flows" in numbers and mapping(reply):
         _put_sum(builder, "load.connections", ("m_active_flows",), numbers, mapping(mapping(reply).get("client")))
     elif "m_active_flows" in whole:
@@ -58,11 +58,11 @@ def _put_sum(
     numbers: Mapping[str, int],
     *sides: Mapping[str, object],
 ) -> int | None:
-    """The sum of what the description knows of these counters; one that is not sent is nought."""
+    """The sum of what the description knows of these counters; one that is not sent is zero."""
     raw = [side.get(str(numbers[name]), 0) for side in sides for name in names if name in numbers]
     values = [value for value in map(count, raw) if value is not None]
     if len(values) < len(raw):
-        builder.fault(metric, "TRex sent a counter that is no whole number")
+        builder.fault(metric, "TRex sent a counter that is not a whole number")
         return None
     if not raw:
         return None
@@ -71,17 +71,17 @@ def _put_sum(
 
 
 class Probes:
-    """The latency probes of all ports; remembers the look before."""
+    """The latency probes of all ports; remembers the previous poll."""
 
     def __init__(self) -> None:
         self._before: dict[str, Delay] = {}
 
     def put(self, builder: AnswerBuilder, reply: object) -> None:
-        """Latency and jitter of the packets that came since the look before, if the probes are on."""
+        """Latency and jitter of the packets since the previous poll, if the probes are on."""
         now = {
             name: _delay(mapping(part))
             for name, part in mapping(mapping(reply).get("data")).items()
-            if name.startswith("port-") and len(name) < len("port-") + _LONGEST_PORT
+            if name.startswith("port-") and len(name) < len("port-") + _MAX_PORT_DIGITS
         }
         parts: list[Window] = []
         jitters: list[float] = []
@@ -100,9 +100,9 @@ class Probes:
 def _delay(raw: Mapping[str, object]) -> Delay:
     part = mapping(raw.get("hist"))
     pairs = [mapping(item) for item in listing(part.get("histogram"))]
-    found = buckets({str(item.get("key"))[:8]: item.get("val") for item in pairs})
+    counts = buckets({str(item.get("key"))[:8]: item.get("val") for item in pairs})
     packets, slow = count(part.get("cnt")), count(part.get("high_cnt"))
     if packets is not None and slow is not None and packets > slow:
-        found[0] = packets - slow
+        counts[0] = packets - slow
     average, last_max, total_max = (number(part.get(key)) for key in ("s_avg", "s_max", "max_usec"))
-    return Delay(found, packets, average, last_max, total_max, number(mapping(raw.get("stats")).get("m_jitter")))
+    return Delay(counts, packets, average, last_max, total_max, number(mapping(raw.get("stats")).get("m_jitter")))

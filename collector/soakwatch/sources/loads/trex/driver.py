@@ -11,7 +11,7 @@ from soakwatch.sources.abc import SourceError
 from soakwatch.sources.answer_builder import AnswerBuilder
 from soakwatch.sources.loads.trex.plain import mapping, number, word
 from soakwatch.sources.loads.trex.rate import Rate
-from soakwatch.sources.loads.trex.rpc import Ask, Refusal, RefusedError, Rpc
+from soakwatch.sources.loads.trex.rpc import Refusal, RefusedError, Request, Rpc
 from soakwatch.sources.loads.trex.session import Server
 from soakwatch.sources.loads.trex.totals import SENDING
 
@@ -22,7 +22,7 @@ _ACTIVE = SENDING | {"PAUSE"}
 
 @dataclass(frozen=True, slots=True)
 class DriveConfig:
-    """What the plan says: the ports (None = all that have streams), the full rate, and as whom they are taken."""
+    """The plan's keys: the ports (None = all that have streams), the full rate, and the user that acquires them."""
 
     ports: tuple[int, ...] | None
     full: Rate
@@ -31,10 +31,10 @@ class DriveConfig:
 
 
 class Driver:
-    """Ports that are ours until ``release``."""
+    """Ports that are acquired until ``release``."""
 
-    def __init__(self, rpc: Rpc, reins: DriveConfig) -> None:
-        self._rpc, self._reins = rpc, reins
+    def __init__(self, rpc: Rpc, config: DriveConfig) -> None:
+        self._rpc, self._config = rpc, config
         self._server: Server | None = None
         self._handlers: dict[int, str] = {}
         self._ours: set[int] = set()  # ports that we started or changed
@@ -44,14 +44,14 @@ class Driver:
         self._followed = ""  # the handle of the TRex that took the level last
 
     async def foresee(self, server: Server) -> None:
-        """Look, and touch nothing: whether the ports could be taken. Raises SourceError if not."""
+        """Check, without changing anything, that the ports could be acquired. Raises SourceError if not."""
         for port, status in zip(*await self._states(self._wanted(server)), strict=True):
             owner = word(mapping(status).get("owner"))
-            if owner not in {"", self._reins.user}:
+            if owner not in {"", self._config.user}:
                 raise SourceError(self._taken(port, f"it is owned by {owner[:40]!r}"))
 
     async def take(self, server: Server) -> None:
-        """Acquire the ports, without force. Raises SourceError for one that another holds."""
+        """Acquire the ports, without force. Raises SourceError for one that another user holds."""
         if self._server is None or self._server.handle != server.handle:  # another process: nothing is ours there
             self._handlers, self._ours, self._factor, self._most = {}, set(), {}, {}
         self._server = server
@@ -60,7 +60,7 @@ class Driver:
                 continue
             try:
                 handler = await self._rpc.ask(
-                    "acquire", port_id=port, user=self._reins.user, session_id=self._reins.session, force=False
+                    "acquire", port_id=port, user=self._config.user, session_id=self._config.session, force=False
                 )
             except RefusedError as refused:
                 raise SourceError(self._taken(port, str(refused))) from None
@@ -73,7 +73,7 @@ class Driver:
         ports, states = await self._states(tuple(self._handlers))
         pairs = [(port, word(mapping(status).get("state"))) for port, status in zip(ports, states, strict=True)]
         loaded = [(port, state) for port, state in pairs if state != "IDLE"]
-        if len(loaded) < len(pairs) and (self._reins.ports is not None or not loaded):
+        if len(loaded) < len(pairs) and (self._config.ports is not None or not loaded):
             empty = next(port for port, state in pairs if state == "IDLE")
             raise SourceError(f"port {empty} of TRex at {self._rpc.where} has no streams: load a profile there first")
         for port, state in loaded:
@@ -84,23 +84,23 @@ class Driver:
         self._followed = server.handle
 
     def behind(self, server: Server) -> bool:
-        """Whether TRex was started anew since it took its level."""
+        """Whether TRex was restarted since its level was set."""
         return self.level is not None and self._followed not in {"", server.handle}
 
     def put(self, builder: AnswerBuilder) -> None:
-        """What the ports were told to send, where TRex could say what their streams come to."""
+        """The offered rates, where TRex reported what the streams amount to."""
         if self._factor and all(port in self._most or not factor for port, factor in self._factor.items()):
             for metric, which in (("load.offered.packet.rate", 0), ("load.offered.bit.rate", 1)):
-                told = [factor * self._most[port][which] if factor else 0.0 for port, factor in self._factor.items()]
-                builder.put(metric, sum(told))
+                rates = [factor * self._most[port][which] if factor else 0.0 for port, factor in self._factor.items()]
+                builder.put(metric, sum(rates))
 
     async def release(self) -> None:
-        """Stop what was started and give the ports back; takes a few seconds at most, and never fails."""
+        """Stop what was started and release the ports; takes a few seconds at most, and never fails."""
         with suppress(TimeoutError, SourceError):
             async with asyncio.timeout(_FAREWELL_S):
                 params = {port: {"port_id": port, "handler": handler} for port, handler in self._handlers.items()}
-                asks = [Ask("stop_traffic", params[port]) for port in self._ours]
-                asks += [Ask("release", each) for each in params.values()]
+                asks = [Request("stop_traffic", params[port]) for port in self._ours]
+                asks += [Request("release", each) for each in params.values()]
                 if asks:
                     await self._rpc.ask_all(asks)
         self._handlers, self._ours = {}, set()
@@ -114,39 +114,39 @@ class Driver:
             self._factor[port] = 0.0
             return
         if port not in self._most and state not in _ACTIVE:
-            with suppress(RefusedError):  # then nobody knows what it comes to, and it is sent all the same
+            with suppress(RefusedError):  # then the offered rate is unknown, and it sends all the same
                 most = mapping(mapping(await self._rpc.ask("validate", **mine)).get("rate"))
                 packets, bits = number(most.get("max_pps")), number(most.get("max_bps_l2"))
                 if packets is not None and bits is not None:
                     self._most[port] = packets, bits
-        self._ours.add(port)  # before it is asked: an answer that is lost leaves it sending
-        told: dict[str, object] = {**mine, "mul": self._reins.full.at(level), "force": False}
+        self._ours.add(port)  # before the request: with a lost answer it may be sending
+        order: dict[str, object] = {**mine, "mul": self._config.full.at(level), "force": False}
         if state in _ACTIVE:
-            answer = await self._rpc.ask("update_traffic", **told)
+            answer = await self._rpc.ask("update_traffic", **order)
             if state == "PAUSE":
                 await self._rpc.ask("resume_traffic", **mine)
         else:
-            answer = await self._rpc.ask("start_traffic", **told, duration=-1.0, core_mask=_ALL_CORES)
+            answer = await self._rpc.ask("start_traffic", **order, duration=-1.0, core_mask=_ALL_CORES)
         factor = number(mapping(answer).get("multiplier"))
         if factor is None:
             self._most.pop(port, None)
         self._factor[port] = factor or level
 
     def _wanted(self, server: Server) -> tuple[int, ...]:
-        if self._reins.ports is None:
+        if self._config.ports is None:
             return server.ports
-        unknown = [port for port in self._reins.ports if port not in server.ports]
+        unknown = [port for port in self._config.ports if port not in server.ports]
         if unknown:
             has = ", ".join(map(str, server.ports))
             raise SourceError(f"TRex at {self._rpc.where} has no port {unknown[0]}: it has {has}")
-        return self._reins.ports
+        return self._config.ports
 
     async def _states(self, ports: Sequence[int]) -> tuple[Sequence[int], list[object]]:
-        asked = await self._rpc.ask_all([Ask("get_port_status", {"port_id": port}) for port in ports])
+        asked = await self._rpc.ask_all([Request("get_port_status", {"port_id": port}) for port in ports])
         for port, status in zip(ports, asked, strict=True):
             if isinstance(status, Refusal):
                 raise SourceError(f"port {port} of TRex at {self._rpc.where}: {status.text}")
         return ports, asked
 
     def _taken(self, port: int, why: str) -> str:
-        return f"port {port} of TRex at {self._rpc.where} is not ours to drive: {why}: ask who holds it to release it"
+        return f"port {port} of TRex at {self._rpc.where} cannot be driven: {why}: have it released first"

@@ -16,7 +16,7 @@ from soakwatch.sources.loads.trex.plain import count, mapping, number, total
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One packet group so far. ``version`` changes when its counters begin anew; None = not said."""
+    """One packet group so far. ``version`` changes when its counters restart; None = not reported."""
 
     group: int
     version: int | None
@@ -44,7 +44,7 @@ def asked(reply: object) -> dict[int, Flow]:
 
 
 def published(flow_stats: Mapping[str, object], latency_stats: Mapping[str, object]) -> dict[int, Flow]:
-    """Flows of what an older TRex published, all that it said so far put together."""
+    """Flows of what an older TRex published, all messages so far merged."""
     return {
         group: Flow(
             group,
@@ -85,15 +85,15 @@ def _measured(
     return delay, lost, disordered
 
 
-class FlowBook:
-    """Remembers the look before, and turns flows into samples."""
+class FlowHistory:
+    """Remembers the previous poll, and turns flows into samples."""
 
     def __init__(self) -> None:
         self._before: dict[int, Flow] = {}
         self._disordered = 0
 
     def put(self, builder: AnswerBuilder, flows: Mapping[int, Flow]) -> list[int]:
-        """The samples of these flows; the groups whose counters began anew since the look before."""
+        """The samples of these flows; returns the groups whose counters restarted since the previous poll."""
         windows: list[Window] = []
         jitters: list[float] = []
         anew = []

@@ -10,7 +10,7 @@ import struct
 import zlib
 
 MAGIC = 0xABE85CEA
-LONGEST = 16 * 2**20
+MAX_MESSAGE_BYTES = 16 * 2**20
 """Bytes of a message; a server of 16 ports and 1152 flows stays below a tenth of it."""
 _HEADER = struct.Struct(">II")
 
@@ -20,14 +20,14 @@ class BadFrameError(Exception):
 
 
 def unpack(data: bytes) -> object:
-    """The JSON value of a message. Raises BadFrame for anything else; never takes more than ``LONGEST`` bytes.
+    """The JSON value of a message. Raises BadFrameError for anything else; takes at most ``MAX_MESSAGE_BYTES`` bytes.
 
     >>> unpack(b'{"a": 1}'), unpack(pack(b'[1, 2]'))
     ({'a': 1}, [1, 2])
     """
     text = _inflated(data) if data[:4] == MAGIC.to_bytes(4, "big") else data
-    if len(text) > LONGEST:
-        raise BadFrameError(f"a message of over {LONGEST >> 20} MiB")
+    if len(text) > MAX_MESSAGE_BYTES:
+        raise BadFrameError(f"a message of more than {MAX_MESSAGE_BYTES >> 20} MiB")
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError):  # bad UTF-8 is a ValueError as well
@@ -42,15 +42,15 @@ def pack(text: bytes) -> bytes:
 
 def _inflated(data: bytes) -> bytes:
     if len(data) < _HEADER.size:
-        raise BadFrameError("a compressed message that ends in its header")
+        raise BadFrameError("a compressed message that is cut off in its header")
     length = _HEADER.unpack_from(data)[1]
-    if length > LONGEST:
-        raise BadFrameError(f"a compressed message of {length} bytes, which is over {LONGEST >> 20} MiB")
+    if length > MAX_MESSAGE_BYTES:
+        raise BadFrameError(f"a compressed message of {length} bytes, more than {MAX_MESSAGE_BYTES >> 20} MiB")
     expander = zlib.decompressobj()
     try:
         text = expander.decompress(data[_HEADER.size :], length + 1)
     except zlib.error:
         raise BadFrameError("a compressed message that cannot be expanded") from None
     if len(text) != length or not expander.eof:
-        raise BadFrameError(f"a compressed message that is not the {length} bytes that it says")
+        raise BadFrameError(f"a compressed message that does not have the announced {length} bytes")
     return text

@@ -17,12 +17,12 @@ Buckets = Mapping[int, int]
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 SECOND_US = 1_000_000
 """From here on packets are in no bucket of TRex; those that are missing are counted here."""
-_MOST_BUCKETS = 200
+_MAX_BUCKETS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """What TRex says of the latency of one stream so far: µs, packets; None = it does not say."""
+    """The latency of one stream so far as TRex reports it: µs, packets; None = not reported."""
 
     buckets: Buckets
     packets: int | None
@@ -34,7 +34,7 @@ class Delay:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The latency of the packets that came between two looks."""
+    """The latency of the packets between two polls."""
 
     buckets: Buckets
     mean_us: float | None
@@ -47,21 +47,21 @@ class Window:
 
 
 def buckets(pairs: Mapping[str, object]) -> dict[int, int]:
-    """Buckets from JSON, whose keys are texts. What is no bucket is left out.
+    """Buckets from JSON, whose keys are texts. Other entries are left out.
 
     >>> buckets({"0": 3, "20": 4, "x": 5, "-7": 1, "30": -2})
     {0: 3, 20: 4}
     """
-    found = {}
-    for key, value in list(pairs.items())[:_MOST_BUCKETS]:
+    counts = {}
+    for key, value in list(pairs.items())[:_MAX_BUCKETS]:
         many = count(value)
         if key.isdecimal() and len(key) <= 7 and many:
-            found[int(key)] = many
-    return found
+            counts[int(key)] = many
+    return counts
 
 
 def window(before: Delay, now: Delay) -> Window | None:
-    """What is new; None if nothing came. Counts that fell mean that the stream began anew: then all is new.
+    """What is new; None if nothing came. Counts that fell mean that the stream was restarted: then all is new.
     (But for those below 10 µs: TRex takes them from two counters at two moments.)
 
     The largest latency of TRex is that of its last half second, or of all time. It is the window's where the one of

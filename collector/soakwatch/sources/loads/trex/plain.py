@@ -1,11 +1,11 @@
-"""What JSON may hold, read with suspicion: maps, lists, words and numbers of the kinds that are wanted, or nothing."""
+"""Checked access to JSON values: mappings, lists, texts and numbers of the expected kind, or an empty value."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 
-_LARGEST = 2**64
+_MAX_NUMBER = 2**64
 
 
 def mapping(value: object) -> Mapping[str, object]:
@@ -32,7 +32,7 @@ def number(value: object) -> int | float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if isinstance(value, int):
-        return value if -_LARGEST < value < _LARGEST else None
+        return value if -_MAX_NUMBER < value < _MAX_NUMBER else None
     return value if math.isfinite(value) else None
 
 

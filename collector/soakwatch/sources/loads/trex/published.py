@@ -1,7 +1,7 @@
-"""What an older TRex publishes: totals, flows and latency, each about once in a second, for whoever listens.
+"""What an older TRex publishes: totals, flows and latency, each about once a second, to all subscribers.
 
-Flows come as changes; what was said of them is put together here. Nothing is asked of TRex: a question for everything
-at once would reach its consoles as well, and begin their counts anew.
+Flows come as changes, which are merged here. Nothing is requested of TRex: a request for everything at once would
+reach its consoles as well, and reset their counts.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import zmq.asyncio
 
 from soakwatch.core.text import one_line
 from soakwatch.sources.abc import SourceError, SourceUnreadyError
-from soakwatch.sources.loads.trex.frame import LONGEST, BadFrameError, unpack
+from soakwatch.sources.loads.trex.frame import MAX_MESSAGE_BYTES, BadFrameError, unpack
 from soakwatch.sources.loads.trex.plain import mapping, word
 from soakwatch.sources.loads.trex.rpc import endpoint
 
 SILENT_S = 3.0
-_MOST_GROUPS = 4096
-_HELD_MESSAGES = 64
+_MAX_GROUPS = 4096
+_MAX_HELD_MESSAGES = 64
 
 
 class Published:
@@ -39,7 +39,12 @@ class Published:
         self._heard_s = time.monotonic()
         self._news = asyncio.Event()
         self._socket = context.socket(zmq.SUB)
-        for option, value in ((zmq.LINGER, 0), (zmq.MAXMSGSIZE, LONGEST), (zmq.IPV6, 1), (zmq.RCVHWM, _HELD_MESSAGES)):
+        for option, value in (
+            (zmq.LINGER, 0),
+            (zmq.MAXMSGSIZE, MAX_MESSAGE_BYTES),
+            (zmq.IPV6, 1),
+            (zmq.RCVHWM, _MAX_HELD_MESSAGES),
+        ):
             self._socket.setsockopt(option, value)
         self._socket.setsockopt(zmq.SUBSCRIBE, b"")
         self._socket.connect(endpoint(host, port))
@@ -52,7 +57,7 @@ class Published:
             async with asyncio.timeout(patience_s / 2):
                 await self._news.wait()
         if time.monotonic() - self._heard_s > SILENT_S:
-            raise SourceError(f"TRex publishes nothing at {self._where}: is that port open, as the other one is?")
+            raise SourceError(f"TRex publishes nothing at {self._where}: is that port open too?")
         if not self.totals:
             raise SourceUnreadyError(f"TRex has published nothing at {self._where} yet")
 
@@ -85,13 +90,13 @@ class Published:
 
 
 def put_together(before: Mapping[str, dict[str, object]], news: Mapping[str, object]) -> dict[str, dict[str, object]]:
-    """Flows after some news: each message names all groups that there are, and of each what changed.
+    """Flows after a message, which names all groups that exist, and of each what changed.
 
     >>> put_together({"7": {"tx_pkts": {"0": 5, "1": 0}}, "8": {}}, {"7": {"tx_pkts": {"0": 6}}})
     {'7': {'tx_pkts': {'0': 6, '1': 0}}}
     """
     now: dict[str, dict[str, object]] = {}
-    for group, raw in list(news.items())[:_MOST_GROUPS]:
+    for group, raw in list(news.items())[:_MAX_GROUPS]:
         if not group.isdecimal():
             continue
         fields = {} if mapping(raw).get("first_time") else dict(before.get(group, {}))

@@ -1,4 +1,4 @@
-"""One look at a TRex: what is asked, in one or two messages, and what becomes of the answers."""
+"""One poll of a TRex: its requests, in one or two messages, and the samples of the answers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from soakwatch.sources.abc import Facts, SourceError
 from soakwatch.sources.answer_builder import AnswerBuilder
 from soakwatch.sources.loads.trex import astf
 from soakwatch.sources.loads.trex.driver import Driver
-from soakwatch.sources.loads.trex.flows import Flow, FlowBook, asked, published
+from soakwatch.sources.loads.trex.flows import Flow, FlowHistory, asked, published
 from soakwatch.sources.loads.trex.plain import count, listing, mapping
 from soakwatch.sources.loads.trex.published import Published
-from soakwatch.sources.loads.trex.rpc import Ask, Refusal, Rpc
+from soakwatch.sources.loads.trex.rpc import Refusal, Request, Rpc
 from soakwatch.sources.loads.trex.session import Server, greet
 from soakwatch.sources.loads.trex.totals import by_port, put_port, put_state, put_whole
 from soakwatch_agent.sample import Answer, Event
@@ -23,12 +23,12 @@ _BUCKETS = (
 )
 _DRAIN = "packets under way when the traffic stops come back later: totals are final after that drain"
 _NO_TRAFFIC = "not initialized"  # what ASTF says of its counters before its first traffic
-_PROFILE = {"profile_id": "_"}  # the one that consoles use unless they are told another
+_PROFILE = {"profile_id": "_"}  # the one that consoles use by default
 _PROMISED = ("load.tx.packets", "load.rx.packets", "load.tx.packet.rate", "load.queue_full", "load.cpu.utilization")
 
 
 class Reader:
-    """A TRex that is only read. After a failed look it shakes hands again: it may be another process by then."""
+    """A TRex that is only read. After a failed poll it repeats the handshake: it may be another process by then."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Reader:
         self._server: Server | None = None
         self._published: Published | None = None
         self._published_ns = 0
-        self._flows, self._probes = FlowBook(), astf.Probes()
+        self._flows, self._probes = FlowHistory(), astf.Probes()
         self._numbers: dict[str, int] = {}
         self._counted: dict[str, int] = {}
         self._starved = False
@@ -52,18 +52,18 @@ class Reader:
         self._unsampled, self._factor = 0, 1.0
 
     async def server(self, *, anew: bool = False) -> Server:
-        """Which TRex this is; shakes hands if there is no connection, or ``anew``. Raises SourceError."""
+        """The server; does the handshake if there is no connection, or ``anew``. Raises SourceError."""
         if anew or self._server is None or not self._rpc.connected:
             await self._greet()
         assert self._server is not None
         return self._server
 
     async def poll(self, now_ns: int) -> Answer:
-        """One look. Raises SourceError."""
-        return await self.look(now_ns, None)
+        """One poll. Raises SourceError."""
+        return await self.read(now_ns, None)
 
-    async def look(self, now_ns: int, driver: Driver | None) -> Answer:
-        """One look; with the rate that a driver told the ports, and told again if TRex was started anew."""
+    async def read(self, now_ns: int, driver: Driver | None) -> Answer:
+        """One poll; with the rate of a driver, which sets it again if TRex was restarted. Raises SourceError."""
         builder = AnswerBuilder(now_ns)
         server = await self.server()
         results = await self._rpc.ask_all(self._questions(server))
@@ -80,13 +80,13 @@ class Reader:
                 try:
                     await driver.drive(server, driver.level or 0.0)
                 except SourceError as failure:
-                    builder.fault("load.offered.packet.rate", f"TRex was started anew and is not driven: {failure}")
+                    builder.fault("load.offered.packet.rate", f"TRex was restarted and is not driven: {failure}")
             driver.put(builder)
         events, self._events = tuple(self._events), []
         return builder.answer(*events)
 
     def facts(self) -> Facts:
-        """What TRex said of itself."""
+        """The identity that TRex reports."""
         server = self._server
         if server is None:
             return Facts({})
@@ -95,11 +95,11 @@ class Reader:
             "host": server.host,
             "interface": server.api,
             "ports": ", ".join([str(len(server.ports)), *filter(None, server.drivers)]),
-            "statistics": "asked for" if server.asked else "as it publishes them",
+            "statistics": "requested" if server.asked else "published",
         }
         notes = [_DRAIN, _BUCKETS]
         if server.newer:
-            notes.append(f"its interface {server.api} is newer than what is known here: figures may be missing")
+            notes.append(f"its interface {server.api} is newer than the known one: figures may be missing")
         if self._unsampled:
             notes.append(f"{self._unsampled} flows are not sampled: raise flows")
         if self._factor != 1.0:
@@ -117,25 +117,25 @@ class Reader:
         if before is not None and before.handle != now.handle:
             detail = {"source": f"TRex at {self._rpc.where}", "version": now.version, "was": before.version}
             self._events.append(Event("generator.restart", "", self._now_ns(), None, detail))
-            self._flows, self._probes, self._numbers, self._counted = FlowBook(), astf.Probes(), {}, {}
+            self._flows, self._probes, self._numbers, self._counted = FlowHistory(), astf.Probes(), {}, {}
             self._starved = False
         self._server = now
         if not now.asked and self._published is None:
             host = self._rpc.host
             self._published = Published(host, self._publisher, self._context, self._now_ns)
 
-    def _questions(self, server: Server) -> list[Ask]:
-        asks = [Ask("get_port_status", {"port_id": port}) for port in server.ports]
+    def _questions(self, server: Server) -> list[Request]:
+        asks = [Request("get_port_status", {"port_id": port}) for port in server.ports]
         if server.asked:
-            asks.append(Ask("get_global_stats", {}))
-            asks += [Ask("get_port_stats", {"port_id": port}) for port in server.ports]
+            asks.append(Request("get_global_stats", {}))
+            asks += [Request("get_port_stats", {"port_id": port}) for port in server.ports]
         if server.mode == "ASTF":
             total = "get_total_counter_values"
-            asks.append(Ask(total if total in server.methods else "get_counter_values", _PROFILE))
-            asks += [Ask("get_latency_stats", {})] if "get_latency_stats" in server.methods else []
-            asks += [Ask("get_counter_desc", _PROFILE)] if not self._numbers else []
+            asks.append(Request(total if total in server.methods else "get_counter_values", _PROFILE))
+            asks += [Request("get_latency_stats", {})] if "get_latency_stats" in server.methods else []
+            asks += [Request("get_counter_desc", _PROFILE)] if not self._numbers else []
         elif self._most_flows and "get_pgid_stats" in server.methods:
-            asks.append(Ask("get_active_pgids", {}))
+            asks.append(Request("get_active_pgids", {}))
         return asks
 
     def _put_states(self, builder: AnswerBuilder, server: Server, results: Sequence[object]) -> None:
@@ -156,7 +156,7 @@ class Reader:
         ports = dict(zip(server.ports, rest, strict=False))
         for port, raw in ports.items():
             if isinstance(raw, Refusal):
-                builder.fault("load.port.tx.packets", f"TRex refuses them: {raw.text}", port=port)
+                builder.fault("load.port.tx.packets", f"TRex refuses the counters of the port: {raw.text}", port=port)
         self._put_totals(builder, mapping(whole), {port: mapping(raw) for port, raw in ports.items()})
         special = rest[len(server.ports) :]
         if server.mode == "ASTF":
@@ -169,12 +169,12 @@ class Reader:
         assert news is not None
         await news.fresh(self._patience_s)
         if news.unread:
-            builder.fault("load.lines.unread", f"a message could not be read: {news.trouble}")
+            builder.fault("load.lines.unread", f"unreadable message: {news.trouble}")
         builder.put("load.lines.unread", news.unread)
         if results:
             await self._put_flows(builder, results[0])  # releases in between publish their totals only
         if news.totals_ns == self._published_ns:
-            return  # nothing new: it publishes less often than it is looked at
+            return  # nothing new: it publishes less often than it is polled
         self._published_ns = news.totals_ns
         ports = by_port(news.totals)
         then = AnswerBuilder(news.totals_ns)
@@ -209,7 +209,7 @@ class Reader:
         if not chosen:
             self._put_flow_samples(builder, {})
             return
-        (reply,) = await self._rpc.ask_all([Ask("get_pgid_stats", {"pgids": chosen})])
+        (reply,) = await self._rpc.ask_all([Request("get_pgid_stats", {"pgids": chosen})])
         if isinstance(reply, Refusal):
             builder.fault("load.flow.tx.packets", f"TRex refuses the figures of its flows: {reply.text}")
             return

@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 over a ZeroMQ request socket, as TRex speaks it: one question at a time, several in one message."""
+"""JSON-RPC 2.0 over a ZeroMQ request socket, as TRex speaks it: one message at a time, with several requests in it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import zmq.asyncio
 
 from soakwatch.core.text import one_line
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.loads.trex.frame import LONGEST, BadFrameError, unpack
+from soakwatch.sources.loads.trex.frame import MAX_MESSAGE_BYTES, BadFrameError, unpack
 from soakwatch.sources.loads.trex.plain import mapping, number, word
 
 UNKNOWN_METHOD: Final = -32601
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """One question."""
+class Request:
+    """One request."""
 
     method: str
     params: Mapping[str, object]
@@ -30,14 +30,14 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What TRex answers instead of a result; ``text`` can be shown."""
+    """The error that TRex answers instead of a result; ``text`` can be shown."""
 
     code: int
     text: str
 
 
 class RefusedError(Exception):
-    """A question that TRex answered with an error."""
+    """A request that TRex answered with an error."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.text)
@@ -45,7 +45,7 @@ class RefusedError(Exception):
 
 
 class Rpc:
-    """One connection to the synchronous port. ``handle`` goes with every question, once it is known."""
+    """One connection to the synchronous port. ``handle`` goes with every request, once it is known."""
 
     def __init__(self, host: str, port: int, patience_s: float, context: zmq.asyncio.Context) -> None:
         self.where = f"{host} port {port}"
@@ -58,18 +58,18 @@ class Rpc:
 
     @property
     def connected(self) -> bool:
-        """Whether the last question was answered over a connection that is still held."""
+        """Whether the last request was answered over a connection that is still open."""
         return self._socket is not None
 
     async def ask(self, method: str, **params: object) -> object:
-        """The result of one question. Raises Refused for an error, SourceError for silence and for nonsense."""
-        (result,) = await self.ask_all([Ask(method, params)])
+        """The result of one request. Raises RefusedError for an error, SourceError for no answer or an invalid one."""
+        (result,) = await self.ask_all([Request(method, params)])
         if isinstance(result, Refusal):
             raise RefusedError(result)
         return result
 
-    async def ask_all(self, asks: Sequence[Ask]) -> list[object]:
-        """Results (or Refusals) in the order of the questions. Raises SourceError for silence and for nonsense."""
+    async def ask_all(self, asks: Sequence[Request]) -> list[object]:
+        """Results (or Refusals) in the order of the requests. Raises SourceError for no answer or an invalid one."""
         numbered = [(next(self._ids), ask) for ask in asks]
         handle = {"api_h": self.handle} if self.handle else {}
         bodies = [
@@ -91,14 +91,14 @@ class Rpc:
         return [self._result(replies.get(number), ask.method) for number, ask in numbered]
 
     def drop(self) -> None:
-        """Close the connection; the next question opens another."""
+        """Close the connection; the next request opens another."""
         socket, self._socket = self._socket, None
         if socket is not None:
             socket.close(linger=0)
 
     def _result(self, reply: Mapping[str, object] | None, method: str) -> object:
         if reply is None:
-            raise SourceError(f"TRex at {self.where} left {method} unanswered")
+            raise SourceError(f"TRex at {self.where} did not answer {method}")
         refusal = _refusal(reply)
         if refusal is None and "result" not in reply:
             raise SourceError(f"TRex at {self.where} answered {method} with neither a result nor an error")
@@ -118,11 +118,11 @@ class Rpc:
                 self.drop()
                 raise SourceError(f"the connection to TRex at {self.where} failed: {error.strerror}") from None
             except BaseException:
-                self.drop()  # a request socket that still waits for a reply cannot ask again
+                self.drop()  # a request socket that still waits for a reply cannot send again
                 raise
 
     async def _open(self) -> zmq.asyncio.Socket:
-        """A ZeroMQ socket tries for ever in silence, so a plain connection tells first whether anybody listens."""
+        """A ZeroMQ socket tries for ever in silence, so a plain connection shows first whether the port is open."""
         try:
             _, writer = await asyncio.open_connection(self.host, self._port)
         except OSError as error:
@@ -133,7 +133,7 @@ class Rpc:
         writer.close()
         socket = self._context.socket(zmq.REQ)
         socket.setsockopt(zmq.LINGER, 0)
-        socket.setsockopt(zmq.MAXMSGSIZE, LONGEST)
+        socket.setsockopt(zmq.MAXMSGSIZE, MAX_MESSAGE_BYTES)
         socket.setsockopt(zmq.IPV6, 1)
         try:
             socket.connect(endpoint(self.host, self._port))

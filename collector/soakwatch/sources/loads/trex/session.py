@@ -1,4 +1,4 @@
-"""The handshake: which TRex this is, in which mode, which interface it speaks, and what it can be asked."""
+"""The handshake: the version of TRex, its mode, the version of its interface, and the requests that it supports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from soakwatch.sources.loads.trex.rpc import UNKNOWN_METHOD, RefusedError, Rpc
 KNOWN = {"STL": (5, 1), "ASTF": (2, 3)}
 """The newest interface of each mode that this reader was written against."""
 _MAJORS = (5, 4, 3, 2, 1)  # a minor number of 0 suits every server of the same major number
-_MOST_PORTS = 32
+_MAX_PORTS = 32
 _THEIRS = re.compile(r"server: '(\d{1,3})\.(\d{1,3})'")
 _MODE = re.compile(r"server RPC configuration: '(\w{1,20})'")
 
@@ -34,7 +34,7 @@ class Server:
 
     @property
     def asked(self) -> bool:
-        """Whether it answers questions for its totals; an older one publishes them only."""
+        """Whether its totals can be requested; an older one only publishes them."""
         return "get_global_stats" in self.methods
 
 
@@ -49,13 +49,13 @@ async def greet(rpc: Rpc) -> Server:
         system = mapping(await rpc.ask("get_system_info"))
     except RefusedError as refused:
         raise SourceError(f"TRex at {rpc.where} refuses the handshake: {refused}") from None
-    described = [mapping(port) for port in listing(system.get("ports"))][:_MOST_PORTS]
+    described = [mapping(port) for port in listing(system.get("ports"))][:_MAX_PORTS]
     numbers = [count(port.get("index")) for port in described]
     ports = tuple(number for number in numbers if number is not None and number < 256)
     if not ports:
-        ports = tuple(range(min(count(system.get("port_count")) or 0, _MOST_PORTS)))
+        ports = tuple(range(min(count(system.get("port_count")) or 0, _MAX_PORTS)))
     if not ports:
-        raise SourceError(f"TRex at {rpc.where} tells of no port: check its configuration file")
+        raise SourceError(f"TRex at {rpc.where} reports no ports: check its configuration file")
     drivers = tuple(dict.fromkeys(one_line(word(port.get("driver")), 40) for port in described))
     version, host = (one_line(word(text), 60) for text in (about.get("version"), system.get("hostname")))
     return Server(mode, version, _shown(api), handle, host, ports, drivers, methods, api > KNOWN[mode])
@@ -65,9 +65,9 @@ def _shown(api: tuple[int, int]) -> str:
     return ".".join(map(str, api))
 
 
-async def _agreed(rpc: Rpc, told: str) -> tuple[str, tuple[int, int], str]:
-    """Mode, interface and handle. The server's refusals say what it would accept, and are followed."""
-    mode = told if told in KNOWN else "STL"
+async def _agreed(rpc: Rpc, reported_mode: str) -> tuple[str, tuple[int, int], str]:
+    """Mode, interface and handle. The server's refusals name what it would accept, and are followed."""
+    mode = reported_mode if reported_mode in KNOWN else "STL"
     api = KNOWN[mode]
     tried: set[tuple[str, tuple[int, int]]] = set()
     why = "it accepts no version of its interface"

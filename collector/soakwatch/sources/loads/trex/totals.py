@@ -1,7 +1,7 @@
 """The figures of the whole generator and of its ports, from a question or from what an older TRex publishes.
 
 Rates are those of TRex (smoothed over about a second, times its platform factor); totals are its counters. Its own
-``m_rx_drop_bps`` is left alone: TRex sets it to nought as long as less than a tenth is lost. What is under way counts
+``m_rx_drop_bps`` is left alone: TRex sets it to zero as long as less than a tenth is lost. What is under way counts
 as lost in ``load.drop.estimate``, so the estimate falls again when the traffic stops and the rest arrives.
 """
 
@@ -51,7 +51,7 @@ def put_whole(builder: AnswerBuilder, raw: Mapping[str, object], ports: Mapping[
         if field in raw:
             put_number(builder, metric, raw[field])
     for field, metric in _OFFERED.items():
-        if number(raw.get(field)):  # 0 is what the interactive modes say for "not known"
+        if number(raw.get(field)):  # 0 is "not known" in the interactive modes
             put_number(builder, metric, raw[field])
     sent, back = count(raw.get("m_total_tx_pkts")), count(raw.get("m_total_rx_pkts"))
     if sent is not None and back is not None:
@@ -77,7 +77,7 @@ def put_port(builder: AnswerBuilder, port: int, raw: Mapping[str, object]) -> No
 
 
 def put_state(builder: AnswerBuilder, port: int, raw: Mapping[str, object]) -> bool | None:
-    """One port's link; whether it sends, None if it does not say."""
+    """One port's link; returns whether it sends, None if it does not report that."""
     up = mapping(mapping(raw.get("attr")).get("link")).get("up")
     if isinstance(up, bool):
         builder.put("load.port.up", int(up), port=port)

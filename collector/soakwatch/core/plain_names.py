@@ -1,4 +1,4 @@
-"""What a series is of, in the words of the trade: for sentences that name no metric."""
+"""Plain names of series, such as "memory of bgpd", for sentences that do not quote the metric."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from soakwatch_agent.sample import object_labels
 
-_THINGS: Mapping[str, str] = {
+_NAMES: Mapping[str, str] = {
     "process.memory.usage": "memory",
     "process.memory.pss": "memory (PSS)",
     "process.memory.uss": "memory (USS)",
@@ -28,21 +28,21 @@ _THINGS: Mapping[str, str] = {
     "monitor.open_files": "number of open files",
     "monitor.threads": "number of threads",
 }
-_KNOWN_FOR = ("process", "pool", "mountpoint", "device", "interface", "queue")
+_NAMING_LABELS = ("process", "pool", "mountpoint", "device", "interface", "queue")
 
 
-def subject_words(metric: str, thing: str) -> str:
+def plain_name(metric: str, object_: str) -> str:
     """What a series is of: the process, pool or file system by its name, without the instance of an only one.
 
-    >>> subject_words("process.memory.usage", "process=bgpd,instance=0"), subject_words("system.memory.committed", "")
+    >>> plain_name("process.memory.usage", "process=bgpd,instance=0"), plain_name("system.memory.committed", "")
     ('memory of bgpd', 'committed memory')
-    >>> subject_words("process.threads", "process=worker,instance=3")
+    >>> plain_name("process.threads", "process=worker,instance=3")
     'number of threads of worker (instance 3)'
     """
-    labels = object_labels(thing) if "=" in thing else {}
+    labels = object_labels(object_) if "=" in object_ else {}
     name = next(
-        (labels[key] for key in _KNOWN_FOR if key in labels), thing if not labels else ", ".join(labels.values())
+        (labels[key] for key in _NAMING_LABELS if key in labels), object_ if not labels else ", ".join(labels.values())
     )
     instance = labels.get("instance", "0")
     of = f" of {name}" if name else ""
-    return f"{_THINGS.get(metric, metric)}{of}" + (f" (instance {instance})" if instance != "0" else "")
+    return f"{_NAMES.get(metric, metric)}{of}" + (f" (instance {instance})" if instance != "0" else "")

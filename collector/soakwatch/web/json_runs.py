@@ -1,4 +1,4 @@
-"""A run of the list as JSON can hold it: every text as it is, for the page sets it as text."""
+"""A run of the list, and what is lost with it, as JSON; texts are not escaped, for the page sets them as text."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from soakwatch.runs.summary import RunSummary
 from soakwatch.web.endpoint import Schema
 from soakwatch_rules.rule import Finding, Outcome
 
-_LONGEST = 400
+_MAX_REASON = 400
 
 TEXT: Schema = {"type": "string"}
 NUMBER: Schema = {"type": ["number", "null"]}
 ROW: Schema = {
     "type": "object",
-    "description": "what is not known is null or empty; texts as people read them stand beside the numbers",
+    "description": "unknown values are null or empty; the numbers are accompanied by texts for people",
     "properties": {
         "run": TEXT,
         "name": TEXT,
@@ -67,7 +67,7 @@ ROW: Schema = {
 
 
 def row_data(summary: RunSummary) -> Mapping[str, object]:
-    """One row of the runs page, without the characters that would turn or hide what stands beside them."""
+    """One row of the runs page, without characters that would reverse or hide the text next to them."""
     line, spark = summary.line, summary.spark
     row: dict[str, object] = {
         "run": line.folder.name,
@@ -105,7 +105,7 @@ def row_data(summary: RunSummary) -> Mapping[str, object]:
 
 
 def _harmless(value: object) -> object:
-    """The same with every text in it printable."""
+    """The value with every text in it made printable."""
     if isinstance(value, str):
         return value if value.isprintable() else printable(value)  # the first is a hundred times as fast
     if isinstance(value, list):
@@ -121,7 +121,7 @@ def finding_data(finding: Finding) -> Mapping[str, object]:
         "rule": finding.rule,
         "target": finding.target,
         "about": subject(finding.metric, finding.object),
-        "reason": finding.reason[:_LONGEST],
+        "reason": finding.reason[:_MAX_REASON],
     }
 
 
@@ -151,15 +151,15 @@ LOSS: Schema = {
 
 
 def loss_data(loss: Loss) -> Mapping[str, object]:
-    """What is lost with a run, in numbers and in words."""
+    """What is lost if a run is deleted, in numbers and in words."""
     line = loss.summary.line
     findings = sum(count for word, count in loss.summary.counts.items() if word != Outcome.NOT_APPLICABLE)
     failed = loss.summary.counts.get(Outcome.FAIL, 0)
-    told = [
+    lost = [
         _count(loss.summary.samples, "sample") + ("" if line.seconds is None else f" of {show_seconds(line.seconds)}"),
         _count(findings, "finding") + (f", {failed} of them failed" if failed else ""),
         *([_count(loss.events, "event")] if loss.events else []),
-        *([f"{_count(loss.artifacts, 'file')} kept with the run (captures, logs)"] if loss.artifacts else []),
+        *([f"{_count(loss.artifacts, 'file')} stored with the run (captures, logs)"] if loss.artifacts else []),
         f"{show_bytes(loss.bytes)} in {_count(loss.files, 'file')} of its folder",
     ]
     data: dict[str, object] = {
@@ -167,7 +167,7 @@ def loss_data(loss: Loss) -> Mapping[str, object]:
         "name": line.name,
         "verdict": line.verdict,
         "reason": loss.summary.reason,
-        "lost": told,
+        "lost": lost,
         "samples": loss.summary.samples,
         "seconds": line.seconds,
         "findings": findings,

@@ -1,4 +1,4 @@
-"""How a run stands, as JSON: figures for programs, and beside them the words that a page shows."""
+"""The state of a run as JSON: figures for programs, and the texts that a page shows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from soakwatch_agent.sample import object_labels
 from soakwatch_rules.rule import Event, Finding, Outcome
 from soakwatch_rules.wording.forecast import forecast_words
 
-MOST_ALARMS, MOST_DOUBTS, _MOST_EVENTS, _MOST_MARKS, _MOST_KINDS = 150, 50, 30, 20, 20
+MAX_ALARMS, MAX_INCONCLUSIVE, _MAX_EVENTS, _MAX_MARKS, _MAX_KINDS = 150, 50, 30, 20, 20
 _SILENT, _SLACK_S = 3.5, 3.0  # intervals without an answer, and seconds on top: the record itself is a little late
 _ORDER = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE)
 _LOAD: Mapping[str, tuple[str, str, Callable[[list[float]], float]]] = {  # of several objects the sum, or the worst
@@ -35,7 +35,7 @@ _LOAD: Mapping[str, tuple[str, str, Callable[[list[float]], float]]] = {  # of s
 
 
 def state_data(state: RunState, *, report: bool) -> dict[str, object]:
-    """The state for whoever asks; ``report`` says that the report of the run is there. Times are ISO 8601 in UTC."""
+    """The state of a run; ``report`` says whether its report is written. Times are ISO 8601 in UTC."""
     counts = {outcome.value: 0 for outcome in (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE, Outcome.PASS)}
     for finding in state.findings:
         if finding.outcome.value in counts:
@@ -53,7 +53,7 @@ def state_data(state: RunState, *, report: bool) -> dict[str, object]:
         "elapsed_s": round(state.elapsed_s, 3),
         "left_s": round(state.left_s, 3),
         "phase": None if phase is None else _phase(phase.name, phase.begin_ns, phase.end_ns, phase.state),
-        "phases": [_phase(one.name, one.begin_ns, one.end_ns, one.state) for one in state.phases],
+        "phases": [_phase(entry.name, entry.begin_ns, entry.end_ns, entry.state) for entry in state.phases],
         "next": None
         if coming is None
         else {
@@ -61,8 +61,8 @@ def state_data(state: RunState, *, report: bool) -> dict[str, object]:
             "what": coming.what,
             "in_s": round((coming.at_ns - state.now_ns) * 1e-9, 3),
         },
-        "sources": [_source(state, one) for one in state.sources],
-        "self": _own(state),
+        "sources": [_source(state, entry) for entry in state.sources],
+        "self": _monitor(state),
         "load": _loads(state),
         "verdict": state.verdict,
         "reason": state.reason,
@@ -77,32 +77,32 @@ def state_data(state: RunState, *, report: bool) -> dict[str, object]:
 
 
 def shown_data(state: RunState, known: str) -> dict[str, object]:
-    """What a page shows on top of that: alarms, events, and what an event can be told of.
+    """What a page shows in addition: alarms, events, and what events can be marked on.
 
-    ``alarms`` is null where they are those that the page has already (``known`` is their digest).
+    ``alarms`` is null if the page has them already (``known`` is their digest).
     """
     alarms = _alarms(state)
     digest = hashlib.sha256(json.dumps(alarms).encode()).hexdigest()[:16]
-    told = [stored for stored in state.events if not _silent(stored)]
-    kinds = [s.event.kind for s in reversed(told) if s.origin in {TOLD, "plan"} and not is_internal(s.event.kind)]
+    visible = [stored for stored in state.events if not _is_hidden(stored)]
+    kinds = [s.event.kind for s in reversed(visible) if s.origin in {TOLD, "plan"} and not is_internal(s.event.kind)]
     return {
         "digest": digest,
         "alarms": None if digest == known else alarms,
-        "told": [_event(stored) for stored in sorted(told, key=lambda s: (-s.event.begin_ns, -s.id))[:_MOST_EVENTS]],
-        "kinds": list(dict.fromkeys(kinds))[:_MOST_KINDS],
+        "told": [_event(stored) for stored in sorted(visible, key=lambda s: (-s.event.begin_ns, -s.id))[:_MAX_EVENTS]],
+        "kinds": list(dict.fromkeys(kinds))[:_MAX_KINDS],
         "targets": list(state.targets),
         "drawn": f"{state.last_event}-{len(state.phases)}-{state.series}-{_flagged(state)}",
     }
 
 
-def _silent(stored: StoredEvent) -> bool:
-    """Identities and the like are told once for each source and say nothing new."""
+def _is_hidden(stored: StoredEvent) -> bool:
+    """Whether an event is not shown: identities and the like are recorded once per source and are not news."""
     return is_internal(stored.event.kind) and stored.event.kind not in {STOP, ACKNOWLEDGED, "gap", "clock.step"}
 
 
 def _flagged(state: RunState) -> str:
-    told = sorted(f"{f.rule} {f.target} {f.metric} {f.object}" for f in state.findings if f.outcome in _ORDER[:2])
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:8]
+    flagged = sorted(f"{f.rule} {f.target} {f.metric} {f.object}" for f in state.findings if f.outcome in _ORDER[:2])
+    return hashlib.sha256(json.dumps(flagged).encode()).hexdigest()[:8]
 
 
 def _time(time_ns: int | None) -> str | None:
@@ -141,12 +141,12 @@ def _source_state(state: RunState, source: SourceState) -> str:
     return "answering" if source.due else "waiting"
 
 
-def _own(state: RunState) -> dict[str, object]:
+def _monitor(state: RunState) -> dict[str, object]:
     own = state.own
     sinks: dict[str, dict[str, object]] = {}
-    for (metric, thing), value in own.items():
+    for (metric, object_), value in own.items():
         if metric.startswith("monitor.sink."):
-            name = object_labels(thing).get("sink", thing) if "=" in thing else thing
+            name = object_labels(object_).get("sink", object_) if "=" in object_ else object_
             sinks.setdefault(name, {"sink": printable(name)})[metric.rpartition(".")[2]] = value
     missed = [own.get(("monitor.polls", f"outcome={word}")) for word in ("missed", "overrun")]
     known = [value for value in missed if value is not None]
@@ -162,18 +162,18 @@ def _own(state: RunState) -> dict[str, object]:
 
 
 def _loads(state: RunState) -> list[dict[str, object]]:
-    """The load in a few figures, each generator's own."""
-    made: list[dict[str, object]] = []
+    """The load in a few figures for each generator."""
+    figures: list[dict[str, object]] = []
     for target in dict.fromkeys(target for target, _, _ in state.load):
         for metric, (word, unit, fold) in _LOAD.items():
             values = [
                 value
-                for (of, name, thing), value in state.load.items()
-                if (of, name) == (target, metric) and (metric != "load.latency" or "p99" in thing)
+                for (of, name, object_), value in state.load.items()
+                if (of, name) == (target, metric) and (metric != "load.latency" or "p99" in object_)
             ]
             if values:
                 folded = float(fold(values))
-                made.append(
+                figures.append(
                     {
                         "target": printable(target),
                         "metric": metric,
@@ -182,7 +182,7 @@ def _loads(state: RunState) -> list[dict[str, object]]:
                         "words": f"{quantity(folded, unit)} {word}".rstrip(),
                     }
                 )
-    return made
+    return figures
 
 
 def _rate(rate: Rate) -> dict[str, object]:
@@ -205,35 +205,38 @@ def _rate(rate: Rate) -> dict[str, object]:
 
 
 def _line(state: RunState, counts: Mapping[str, int]) -> str:
-    """The verdict so far in one line."""
+    """The preliminary verdict in one line."""
     if state.verdict is not None:
         return printable(state.reason or "")
     if state.standing == "broken off":
-        return "The monitor ended without a verdict: soakwatch resume goes on, soakwatch judge judges what is there."
+        return (
+            "The monitor ended without a verdict: resume the run with soakwatch resume, or judge what was recorded "
+            "with soakwatch judge."
+        )
     if state.standing == "ended":
         return "The run has ended and is being judged."
     if state.standing == "waiting":
-        return "The run waits for its start."
+        return "Waiting for the start of the run."
     if state.judged_ns is None:
-        return "Nothing has been judged yet: the first findings come within a minute."
+        return "Not judged yet: first findings within a minute."
     worst = next((f for f in _sorted(state.findings) if f.outcome is Outcome.FAIL), None)
     if worst is not None:
         more = f", and {counts['fail'] - 1} more" if counts["fail"] > 1 else ""
         return printable(f"{worst.rule} on {worst.target}: {worst.reason}{more}")
     warned, fresh = counts["warn"], _fresh(state, state.judged_ns)
-    told = [f"{warned} warning{'s' if warned > 1 else ''}"] if warned else []
+    parts = [f"{warned} warning{'s' if warned > 1 else ''}"] if warned else []
     if fresh:
-        told.append(f"{fresh} event{'s' if fresh > 1 else ''} not judged yet")
-    return "; ".join(["No failure so far", *told]) + "."
+        parts.append(f"{fresh} event{'s' if fresh > 1 else ''} not judged yet")
+    return "; ".join(["No failure so far", *parts]) + "."
 
 
 def _fresh(state: RunState, judged_ns: int) -> int:
-    """How many events are newer than the last look of the rules."""
+    """How many events are newer than the last evaluation."""
     return sum(s.event.begin_ns > judged_ns and not is_internal(s.event.kind) for s in state.events)
 
 
 def _sorted(findings: Iterable[Finding]) -> list[Finding]:
-    """Worst first; of warnings those that come true soonest."""
+    """Worst first; among warnings, those that are forecast to come true soonest."""
 
     def rank(finding: Finding) -> tuple[object, ...]:
         soon = float("inf") if finding.forecast is None or isnan(finding.forecast.after_s) else finding.forecast.after_s
@@ -244,26 +247,26 @@ def _sorted(findings: Iterable[Finding]) -> list[Finding]:
 
 def _alarms(state: RunState) -> list[dict[str, object]]:
     known = _acknowledged(state.events)
-    found = _sorted(state.findings)
-    objections = [f for f in found if f.outcome is not Outcome.INCONCLUSIVE][:MOST_ALARMS]
-    doubts = [f for f in found if f.outcome is Outcome.INCONCLUSIVE][:MOST_DOUBTS]
-    return [_alarm(finding, known) for finding in (*objections, *doubts)]
+    findings = _sorted(state.findings)
+    raised = [f for f in findings if f.outcome is not Outcome.INCONCLUSIVE][:MAX_ALARMS]
+    inconclusive = [f for f in findings if f.outcome is Outcome.INCONCLUSIVE][:MAX_INCONCLUSIVE]
+    return [_alarm(finding, known) for finding in (*raised, *inconclusive)]
 
 
 def _acknowledged(events: Sequence[StoredEvent]) -> Mapping[tuple[str, ...], tuple[str, str]]:
-    told = [stored.event for stored in events if stored.event.kind == ACKNOWLEDGED]
+    acknowledgements = [stored.event for stored in events if stored.event.kind == ACKNOWLEDGED]
     return {
         (e.detail.get("rule", ""), e.target, e.detail.get("metric", ""), e.object): (
             e.detail.get("reason", ""),
-            _said(e),
+            _acknowledged_at(e),
         )
-        for e in told
+        for e in acknowledgements
     }
 
 
 def _alarm(finding: Finding, known: Mapping[tuple[str, ...], tuple[str, str]]) -> dict[str, object]:
     f = finding
-    said = known.get((f.rule, f.target, f.metric, f.object))
+    acknowledged = known.get((f.rule, f.target, f.metric, f.object))
     return {
         "key": json.dumps([f.rule, f.target, f.metric, f.object], ensure_ascii=False),
         "rule": f.rule,
@@ -281,15 +284,17 @@ def _alarm(finding: Finding, known: Mapping[tuple[str, ...], tuple[str, str]]) -
         "stretch": span_text(f.window.begin_ns, f.window.end_ns),
         "marks": [
             [mark.begin_ns // 10**6, None if mark.end_ns is None else mark.end_ns // 10**6, printable(mark.text)]
-            for mark in f.marks[:_MOST_MARKS]
+            for mark in f.marks[:_MAX_MARKS]
         ],
         "samples": f.samples,
         "coverage": share_text(f.coverage),
         "detectable": None if f.smallest_detectable is None else quantity(f.smallest_detectable, f.detectable_unit),
         "settle": printable(f.settle),
         "why": None if f.why is None else f.why.value,
-        "doubts": [printable(doubt) for doubt in f.doubts],
-        "acknowledged": None if said is None else {"reason": printable(said[0]), "at": printable(said[1])},
+        "doubts": [printable(reason) for reason in f.doubts],
+        "acknowledged": None
+        if acknowledged is None
+        else {"reason": printable(acknowledged[0]), "at": printable(acknowledged[1])},
     }
 
 
@@ -314,6 +319,6 @@ def _clock(time_ns: int) -> str:
     return f"{datetime.fromtimestamp(time_ns // 10**9, UTC):%Y-%m-%d %H:%M:%S}"
 
 
-def _said(event: Event) -> str:
-    """When a finding was acknowledged: behind the end of a run its events cannot lie."""
+def _acknowledged_at(event: Event) -> str:
+    """When a finding was acknowledged: the event itself cannot lie after the end of the run."""
     return event.detail.get("said", "")[:19].replace("T", " ") or _clock(event.begin_ns)

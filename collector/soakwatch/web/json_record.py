@@ -1,4 +1,4 @@
-"""What of a record is told over the web: its events and its findings, as JSON can hold them."""
+"""Events and findings of a record, and a run of the list, as JSON."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from soakwatch.record import RecordView, finding_to_json
 from soakwatch.record.lifecycle import lifecycle_of
 from soakwatch.runs.catalog import RunLine
 from soakwatch.runs.mark_event import moment_text
-from soakwatch.web.wire import event_data
+from soakwatch.web.json_events import event_data
 
 
-def events_data(folder: Path, after: int, most: int) -> Mapping[str, object]:
-    """Events with higher numbers than ``after``, in the order in which they were told; ``more`` if there are others."""
+def events_data(folder: Path, after: int, limit: int) -> Mapping[str, object]:
+    """Events with higher ids than ``after``, in the order of recording; ``more`` if there are others."""
     with RecordView.open(folder) as view:
-        told = sorted((stored for stored in view.events() if stored.id > after), key=lambda stored: stored.id)
-    return {"events": [event_data(stored) for stored in told[:most]], "more": len(told) > most}
+        events = sorted((stored for stored in view.events() if stored.id > after), key=lambda stored: stored.id)
+    return {"events": [event_data(stored) for stored in events[:limit]], "more": len(events) > limit}
 
 
 def findings_data(folder: Path) -> Mapping[str, object]:
-    """The findings of the latest judging: the final one, or the live one while the run goes on.
+    """The findings of the latest evaluation: the final one, or the live one while the run goes on.
 
     ``until`` is the time up to which the record reaches, null if it is empty.
     """

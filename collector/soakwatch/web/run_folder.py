@@ -10,22 +10,22 @@ from pathlib import Path
 from soakwatch.core.errors import RecordError
 from soakwatch.runs.catalog import LAST, RECORD, find_run, list_runs, unreadable
 from soakwatch.runs.summary import RunSummary, summary_of
-from soakwatch.web.reading import line_data
+from soakwatch.web.json_record import line_data
 from soakwatch.web.summaries import Summaries
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,255}")
 
 
-class Folder:
-    """Every run below one folder, and nothing else: a name is a folder's name, never a way."""
+class RunFolder:
+    """Every run in one folder, and nothing else: a name is the name of a folder, never a path."""
 
     def __init__(self, runs: Path) -> None:
         self._runs = runs.absolute()
         self.summaries = Summaries(self._runs, _summary)
 
     @property
-    def place(self) -> Path:
-        """The folder that holds them."""
+    def path(self) -> Path:
+        """The folder that contains the runs."""
         return self._runs
 
     def folder(self, name: str) -> Path | None:
@@ -37,26 +37,26 @@ class Folder:
                 return None
         if _NAME.fullmatch(name) is None or name in {".", ".."}:
             return None
-        found = self._runs / name
-        return found if (found / RECORD).is_file() else None
+        folder = self._runs / name
+        return folder if (folder / RECORD).is_file() else None
 
     def listed(self) -> list[Mapping[str, object]]:
         """Every run, oldest first."""
         return [line_data(line) for line in list_runs(self._runs)]
 
     def now_ns(self) -> int:
-        """The wall clock: the run's own may be another process's."""
+        """The wall clock: the clock of a run may be that of another process."""
         return time.time_ns()
 
     @property
     def single(self) -> bool:
-        """It is not: there may be others."""
+        """Always false: there may be several runs."""
         return False
 
 
 def _summary(folder: Path) -> RunSummary:
     if _NAME.fullmatch(folder.name) is None:
         return RunSummary(
-            unreadable(folder, "no address can hold the name of its folder: use letters, digits, '.', '_', '-'")
+            unreadable(folder, "the name of its folder cannot be used in a URL: use letters, digits, '.', '_', '-'")
         )
     return summary_of(folder)

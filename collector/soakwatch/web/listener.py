@@ -1,4 +1,4 @@
-"""Where a run is served: the socket, the token and the files that tell of both, without anything that speaks HTTP."""
+"""Where a run is served: the socket, the token, and the files that announce both, without any HTTP."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.plan.web import WebPlan
 from soakwatch.runs.catalog import ADDRESS_FILE, TOKEN_FILE
-from soakwatch.web.access import Token, bound, certified, token_for, write_address
+from soakwatch.web.access import Token, open_listener, tls_context, token_for, write_address
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a run is served, before anybody answers there: whoever asks already waits, and is not refused."""
+    """Where a run is served, before a server answers there: clients that connect wait, and are not refused."""
 
     listener: socket.socket
     token: Token
@@ -35,33 +35,33 @@ def place_of(plan: WebPlan, folder: Path) -> Iterator[Place]:
     Raises PlanError and SoakwatchError in one sentence; the run can go on without.
     """
     try:
-        certified(plan)
+        tls_context(plan)
         token = token_for(plan, folder)
-        with bound(plan) as listener:
-            made = Place(listener, token, url_of(listener, tls=bool(plan.cert)))
+        with open_listener(plan) as listener:
+            served = Place(listener, token, url_of(listener, tls=bool(plan.cert)))
             try:
-                write_address(folder, made.url)
+                write_address(folder, served.url)
             except OSError as error:
-                raise SoakwatchError(f"{folder} cannot tell where the run is served: {error.strerror}") from None
-            yield made
+                raise SoakwatchError(f"the server's address cannot be written to {folder}: {error.strerror}") from None
+            yield served
     finally:
         remove_files(folder)
 
 
 def remove_files(folder: Path) -> None:
-    """What tells of a server that is no more: a token must not be mailed with a record."""
+    """Remove address and token of a server that has ended: a token must not be mailed with a record."""
     remove_address(folder)
     with suppress(OSError):
         (folder / TOKEN_FILE).unlink()
 
 
 def remove_address(folder: Path) -> None:
-    """Nobody answers there any more."""
+    """Remove the address of a server that has ended."""
     with suppress(OSError):
         (folder / ADDRESS_FILE).unlink()
 
 
 def url_of(listener: socket.socket, *, tls: bool) -> str:
-    """What is written into a browser."""
+    """The URL of a listening socket."""
     host, port = listener.getsockname()[:2]
     return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"

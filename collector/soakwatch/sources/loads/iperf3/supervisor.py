@@ -1,4 +1,4 @@
-"""An iperf3 that is kept running: started anew after a failure, after ever longer pauses, and with another command.
+"""The supervisor of an iperf3: restarts it after a failure, after ever longer pauses, and with another command.
 
 From one command to the next two things of the test before may be in the way. Its server may not know yet that it is
 over, since that word waits behind an overload, or was dropped with it: it refuses the next test as busy, and is asked
@@ -23,20 +23,20 @@ from soakwatch.core.units import show_seconds
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.loads.iperf3.account import Account
 from soakwatch.sources.loads.iperf3.output import AnyReader
-from soakwatch.sources.loads.iperf3.program import Run, launch
+from soakwatch.sources.loads.iperf3.program import RunningProgram, launch
 
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 15.0
+FIRST_PAUSE_S, MAX_PAUSE_S = 0.5, 15.0
 PATIENCE_S = 3.0  # for a server that the test before still keeps busy
 HANDSHAKE_S = 5.0  # iperf3 itself waits for 30 s
 _AGAIN_S = 0.1
-_MOST_DOCUMENT = 4 << 20  # read between two other things that this process does: about an hour of one stream
-_SHORTEST_S = 0.2  # CPU time comes in hundredths of a second
+_MAX_DOCUMENT = 4 << 20  # read between two other things that this process does: about an hour of one stream
+_MIN_CPU_WINDOW_S = 0.2  # CPU time comes in hundredths of a second
 _CONNECTED = ('"event":"start"', " connected to ", "Server listening on ")
 
 Command = tuple[str, ...]
 
 
-class Kept:
+class Supervisor:
     """``want`` says which command shall run from now on (None: none); a task of its own sees to it.
 
     ``now_ns`` is the run's clock. Lines go to the account as they come. ``once`` does not start it anew. A ``client``
@@ -61,23 +61,23 @@ class Kept:
         self._once, self._client, self._drain_s = once, client, drain_s
         self._drained_s = self._patient_s = -math.inf  # until when to wait, and to ask again soon; monotonic
         self._through = False  # the process that runs has got through
-        self._refused = ""  # what it was told meanwhile
+        self._refused = ""  # the error of refused attempts meanwhile
         self._wanted: Command | None = None
         self._turned = asyncio.Event()
         self._news = asyncio.Event()
-        self._run: Run | None = None
-        self._reader = AnyReader(_MOST_DOCUMENT)
+        self._run: RunningProgram | None = None
+        self._reader = AnyReader(_MAX_DOCUMENT)
         self._failures = 0
         self._spent: tuple[int, float, float] | None = None  # pid, monotonic seconds, seconds of CPU
         self._task: asyncio.Task[None] | None = None
 
     @property
     def running(self) -> bool:
-        """There is a process."""
+        """Whether a process runs."""
         return self._run is not None
 
     def begin(self) -> None:
-        """Starts the task that sees to it."""
+        """Starts the supervising task."""
         self._task = asyncio.create_task(self._keep())
 
     async def close(self) -> None:
@@ -88,14 +88,14 @@ class Kept:
         await self._finish()
 
     def want(self, command: Command | None) -> None:
-        """This one from now on; the same as before is left alone."""
+        """Run this command from now on; an unchanged one keeps running."""
         if command != self._wanted:
             self._wanted = command
             self.connected, self.error, self._failures, self._refused = False, None, 0, ""
             self._turned.set()
 
     async def settled(self, timeout_s: float) -> None:
-        """Waits until what is wanted is so: connected, or at rest. Raises SourceError."""
+        """Waits until the wanted state is reached: connected, or at rest. Raises SourceError."""
         try:
             async with asyncio.timeout(timeout_s):
                 while not self._settled():
@@ -109,7 +109,7 @@ class Kept:
             raise SourceError(f"iperf3 has not {verb} yet{why}") from None
 
     def silent_s(self, now_ns: int) -> float:
-        """How long the test that is under way has said nothing."""
+        """How long the test that is under way has printed nothing, in seconds."""
         return (now_ns - self._heard_ns) * 1e-9 if self.connected and self.account.running else 0.0
 
     def busy(self, cores: int) -> float | None:
@@ -119,7 +119,7 @@ class Kept:
             self._spent = None
             return None
         now = time.monotonic()
-        if before is not None and before[0] == run.pid and now - before[1] < _SHORTEST_S:
+        if before is not None and before[0] == run.pid and now - before[1] < _MIN_CPU_WINDOW_S:
             return None
         try:
             used = psutil.Process(run.pid).cpu_times()
@@ -156,9 +156,9 @@ class Kept:
                 continue
             if self._through:
                 self.account.restarted()
-            pause_s = min(FIRST_PAUSE_S * 2 ** min(self._failures, 10), LONGEST_PAUSE_S)
+            pause_s = min(FIRST_PAUSE_S * 2 ** min(self._failures, 10), MAX_PAUSE_S)
             self._failures += 1
-            self.error = error if self._once else f"{error}; tried again after {show_seconds(pause_s)}"
+            self.error = error if self._once else f"{error}; next attempt after {show_seconds(pause_s)}"
             self._news.set()
             await self._turned_within(None if self._once else pause_s)
 
@@ -170,8 +170,8 @@ class Kept:
         return self._turned.is_set()
 
     async def _live(self, command: Command) -> str:
-        """Until it ends by itself, or shall be another; what it ended with."""
-        self._reader, self._through = AnyReader(_MOST_DOCUMENT), False
+        """Runs it until it ends by itself or another is wanted; returns why it ended."""
+        self._reader, self._through = AnyReader(_MAX_DOCUMENT), False
         try:
             self._run = run = await launch(command, self._line)
         except SourceError as failure:
@@ -191,8 +191,8 @@ class Kept:
         self.exit_code = ended.result()
         if late:
             return f"iperf3 has not connected within {show_seconds(HANDSHAKE_S)}"
-        said = run.complaint or self.account.error
-        return f"iperf3 ended: {said}" if said else f"iperf3 ended with exit code {self.exit_code}"
+        reason = run.complaint or self.account.error
+        return f"iperf3 ended: {reason}" if reason else f"iperf3 ended with exit code {self.exit_code}"
 
     async def _finish(self) -> None:
         run = self._run

@@ -21,12 +21,11 @@ import pytest
 from soakwatch.plan.web import WebPlan
 from soakwatch.sources.pollers.agent.certificate import write_certificate
 from soakwatch.testing.served import ServedRun, serve_run
-from soakwatch.web.access import Token
+from soakwatch.web.access import Token, derived, is_valid_code, one_time_code
 from soakwatch.web.app import Answers
-from soakwatch.web.door import Authenticator
-from soakwatch.web.passes import derived, holds, one_time_code
+from soakwatch.web.auth import Authenticator
 from soakwatch.web.routes import endpoints
-from soakwatch.web.serving import OneRun
+from soakwatch.web.server import OneRun
 
 HTML = {"accept": "text/html,application/xhtml+xml"}
 EVENTS = "/api/runs/last/events"
@@ -84,7 +83,7 @@ def test_a_code_lets_one_browser_in_once(browser: httpx.Client, served: ServedRu
     with httpx.Client(base_url=served.url, headers=HTML, trust_env=False) as other:
         answer = other.get(link)
         assert answer.status_code == 401
-        assert "has been used" in answer.text
+        assert "was used already" in answer.text
         assert not may_look(other)
 
 
@@ -112,8 +111,8 @@ def test_a_code_that_is_old_forged_or_of_another_server_is_refused(browser: http
     for code in refused:
         assert browser.get(f"/enter/{code}").status_code in {401, 404}, code
         assert not may_look(browser), code
-    assert holds(token, good, time.time() + 59)
-    assert not holds(token, good, time.time() + 62)
+    assert is_valid_code(token, good, time.time() + 59)
+    assert not is_valid_code(token, good, time.time() + 62)
     assert browser.get(f"/enter/{good}").status_code == 303
 
 
@@ -150,7 +149,7 @@ def test_the_view_link_only_looks(browser: httpx.Client, token: Token) -> None:
     for one in acting:
         answer = browser.request(one.method, one.path.replace("{run}", "last"), json={})
         assert answer.status_code == 403, one.path
-        assert answer.json() == {"error": "this is a link for looking only: acting needs the token"}
+        assert answer.json() == {"error": "view-only access: this action needs the token"}
     page = browser.get("/", follow_redirects=True)
     assert page.status_code == 200
     assert browser.get(f"/view/{derived(token, 'enter')}").status_code == 401
@@ -167,7 +166,7 @@ def test_the_form_takes_the_token(browser: httpx.Client, token: Token) -> None:
     assert '<form method="post" action="/enter">' in answer.text
     wrong = browser.post("/enter", content="token=%3Cscript%3Ealert(1)%3C/script%3E", headers=ENTRY)
     assert wrong.status_code == 401
-    assert "not the token" in wrong.text
+    assert "Wrong token" in wrong.text
     assert "script" not in wrong.text
     assert browser.post("/enter", json={"token": token.key().decode()}).status_code == 415
     assert browser.post("/enter", data={"token": f" {token.key().decode()} "}).status_code == 303

@@ -1,4 +1,4 @@
-"""How runs stand, as a page asks it every other second: what was read a moment ago serves everybody who asks now."""
+"""The states of runs for pages that ask every other second: a state that was just read serves all of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from soakwatch.record import SIDE_SUFFIXES, record_file
 from soakwatch.runs.state import RunState, StateReader
 
-_MOST_RUNS = 32
+_MAX_RUNS = 32
 _FRESH_NS = 10**9
 Stamp = tuple[tuple[int, int], ...]
 
@@ -23,24 +23,24 @@ class _Known:
     state: RunState | None = None
 
 
-class States:
-    """The states of the runs that were asked for last. For several threads at a time."""
+class StateCache:
+    """The states of the runs that were requested last. Used from any thread."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[Path, _Known] = OrderedDict()
         self._lock = threading.Lock()
 
     def read(self, folder: Path, now_ns: int) -> RunState:
-        """How a run stands. Raises RecordError for a record that cannot be read."""
+        """The state of a run. Raises RecordError for a record that cannot be read."""
         with self._lock:
             known = self._known.setdefault(folder, _Known(StateReader(folder)))
             self._known.move_to_end(folder)
-            while len(self._known) > _MOST_RUNS:
+            while len(self._known) > _MAX_RUNS:
                 self._known.popitem(last=False)
         with known.lock:
             stamp = _stamp(folder)
             last = known.state
-            # A writer that was killed leaves no trace in the file: what is old is read again all the same.
+            # A writer that was killed leaves no trace in the file: an old state is read again in any case.
             if last is not None and stamp == known.stamp and 0 <= now_ns - last.now_ns < _FRESH_NS:
                 return replace(last, now_ns=now_ns)
             known.state, known.stamp = known.reader.read(now_ns), stamp
@@ -48,14 +48,14 @@ class States:
 
 
 def _stamp(folder: Path) -> Stamp:
-    """What changes whenever the record does."""
+    """Size and time of the record's files, which change whenever the record does."""
     file = record_file(folder)
-    found = []
+    stamp = []
     for suffix in ("", *SIDE_SUFFIXES):
         try:
             status = file.with_name(file.name + suffix).stat()
         except OSError:
-            found.append((0, 0))
+            stamp.append((0, 0))
         else:
-            found.append((status.st_mtime_ns, status.st_size))
-    return tuple(found)
+            stamp.append((status.st_mtime_ns, status.st_size))
+    return tuple(stamp)

@@ -1,4 +1,4 @@
-"""The verdict of a run over the web: the written one, or what its record says so far."""
+"""The verdict of a run for the HTTP API: the final one, or the preliminary one of its record so far."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from soakwatch.report.json import render_json
 from soakwatch_rules.rule import Outcome
 
 _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
-_LARGEST = 64 * 2**20
+_MAX_BYTES = 64 * 2**20
 
 
 def verdict_text(folder: Path) -> str:
-    """verdict.json of a run that ended; of one that goes on, or broke off, the same of its findings so far.
+    """verdict.json of a run that ended, else a preliminary one made of the findings so far.
 
-    What is not over cannot have passed: then it is inconclusive, and the reason says so. Raises RecordError.
+    A run that is not over cannot have passed: it is inconclusive, and the reason says so. Raises RecordError.
     """
     with RecordView.open(folder) as view:
         if view.meta("verdict") is not None:
@@ -33,10 +33,10 @@ def verdict_text(folder: Path) -> str:
 
 
 def verdict_so_far(view: RecordView, *, goes_on: bool) -> Verdict:
-    """The fold of the findings that a record holds, without judging again: of the final ones where there are such."""
+    """The fold of the findings in a record, without judging again: of the final ones if there are any."""
     final = view.meta("verdict")
     window, planned = view.window(), Planned.of(view)
-    made = fold(
+    verdict = fold(
         view.meta("run") or "run",
         window,
         view.roles(),
@@ -49,15 +49,15 @@ def verdict_so_far(view: RecordView, *, goes_on: bool) -> Verdict:
         goes_on=goes_on and final is None,
     )
     if final is not None:
-        return replace(made, outcome=_OUTCOMES.get(final, Outcome.INCONCLUSIVE), reason=view.meta("reason") or "")
+        return replace(verdict, outcome=_OUTCOMES.get(final, Outcome.INCONCLUSIVE), reason=view.meta("reason") or "")
     if goes_on:
-        return made
-    outcome = Outcome.FAIL if made.outcome is Outcome.FAIL else Outcome.INCONCLUSIVE
-    return replace(made, outcome=outcome, reason=f"the monitor ended without a verdict; so far: {made.reason}")
+        return verdict
+    outcome = Outcome.FAIL if verdict.outcome is Outcome.FAIL else Outcome.INCONCLUSIVE
+    return replace(verdict, outcome=outcome, reason=f"the monitor ended without a verdict; so far: {verdict.reason}")
 
 
 def report_file(folder: Path) -> Path | None:
-    """The report that was written when a run ended; None while there is none."""
+    """The report that was written at the end of a run; None if there is none."""
     file = folder / REPORT_FILES["html"]
     with RecordView.open(folder) as view:
         return file if view.meta("verdict") is not None and file.is_file() else None
@@ -73,6 +73,6 @@ def _optional(view: RecordView) -> frozenset[str]:
 def _written(folder: Path) -> str | None:
     file = folder / REPORT_FILES["json"]
     try:
-        return file.read_text(encoding="utf-8") if file.is_file() and file.stat().st_size <= _LARGEST else None
+        return file.read_text(encoding="utf-8") if file.is_file() and file.stat().st_size <= _MAX_BYTES else None
     except (OSError, ValueError):
         return None

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from soakwatch.cli import main as cli
-from soakwatch.core.prefix import prefixed, without
+from soakwatch.core.text import prefixed, without_target
 from soakwatch.testing.ports import free_port
 
 
@@ -32,8 +32,8 @@ def test_target_and_source_are_said_once(target: str, source: str, sentence: str
 
 def test_where_the_target_is_named_already_the_sentence_goes_without() -> None:
     """A port is news, the name is none."""
-    assert without("fw", "fw: no answer") == "no answer"
-    assert without("fw", "fw:161: no answer") == "fw:161: no answer"
+    assert without_target("fw", "fw: no answer") == "no answer"
+    assert without_target("fw", "fw:161: no answer") == "fw:161: no answer"
 
 
 def test_check_and_probe_name_the_target_once(

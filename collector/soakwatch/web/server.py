@@ -1,4 +1,4 @@
-"""A server in a thread of its own: a run's polls, judge and signals never wait for it, and its end is bounded."""
+"""A server in a thread of its own: polls, judge and signals of a run never wait for it, and its end is bounded."""
 
 from __future__ import annotations
 
@@ -18,49 +18,49 @@ from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from soakwatch.plan.web import WebPlan
-from soakwatch.web.access import Token, bound, certified
+from soakwatch.web.access import Token, open_listener, tls_context
 from soakwatch.web.app import Answers
-from soakwatch.web.door import Authenticator
-from soakwatch.web.endpoint import Shown
-from soakwatch.web.place import url_of
+from soakwatch.web.auth import Authenticator
+from soakwatch.web.endpoint import ServedRuns
+from soakwatch.web.listener import url_of
 from soakwatch.web.routes import endpoints
 
-_MOST_TALKS = 32  # connections at a time, those that say nothing included
-_LOOK_S, _LONGEST_LOOKS = 15.0, 4  # an answer that is not fetched for so many looks is not wanted
+_MAX_CONNECTIONS = 32  # connections at a time, those that say nothing included
+_CHECK_EVERY_S, _MAX_CHECKS_WHILE_BUSY = 15.0, 4  # an answer that is not fetched for so many checks is dropped
 _START_S, _END_S = 10.0, 5.0
 _THREADS = 4
 
 
-class _Talk(H11Protocol):
-    """One connection. One too many is closed at once; so is, later, one on which nothing is asked or fetched for long.
+class _Connection(H11Protocol):
+    """One connection. One too many is closed at once; an idle one later.
 
-    uvicorn itself waits for ever for the end of a question's head, and for a client that does not read.
+    uvicorn itself waits for ever for the end of a request's head, and for a client that does not read.
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
-        if len(self.connections) >= _MOST_TALKS:
+        if len(self.connections) >= _MAX_CONNECTIONS:
             self.transport = transport
             transport.abort()
             return
         super().connection_made(transport)
         self._seen: object = self.cycle
-        self._looks = 0
-        self._next = self.loop.call_later(_LOOK_S, self._look)
+        self._idle_checks = 0
+        self._next = self.loop.call_later(_CHECK_EVERY_S, self._check)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self.flow is not None:  # one that was taken up
+        if self.flow is not None:  # a connection that was accepted
             self._next.cancel()
             super().connection_lost(exc)
 
-    def _look(self) -> None:
-        cycle: object = self.cycle  # None before the first question, whatever its type says
+    def _check(self) -> None:
+        cycle: object = self.cycle  # None before the first request, whatever its type says
         busy = isinstance(cycle, RequestResponseCycle) and not cycle.response_complete
-        self._looks = self._looks + 1 if cycle is self._seen else 0
-        if self._looks > (_LONGEST_LOOKS if busy else 0):
+        self._idle_checks = self._idle_checks + 1 if cycle is self._seen else 0
+        if self._idle_checks > (_MAX_CHECKS_WHILE_BUSY if busy else 0):
             self.transport.abort()
             return
         self._seen = cycle
-        self._next = self.loop.call_later(_LOOK_S, self._look)
+        self._next = self.loop.call_later(_CHECK_EVERY_S, self._check)
 
 
 class Served:
@@ -73,7 +73,9 @@ class Served:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self.close()
 
     @property
@@ -83,16 +85,16 @@ class Served:
 
     @property
     def answers(self) -> int:
-        """How many questions it has answered so far."""
+        """How many requests it has answered so far."""
         return self._server.server_state.total_requests
 
     @property
     def busy(self) -> bool:
-        """Whether it is answering one."""
+        """Whether it is answering a request."""
         return bool(self._server.server_state.tasks)
 
     def close(self) -> None:
-        """End it: what is being answered is answered within a second or two, and then no more."""
+        """End the server: pending requests are answered within a second or two, no new ones accepted."""
         self._server.should_exit = True
         self._thread.join(_END_S)
         if self._thread.is_alive():
@@ -101,36 +103,36 @@ class Served:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-def serve(plan: WebPlan, token: Token, runs: Shown, listener: socket.socket | None = None) -> Served:
-    """Serve some runs, on ``listener`` if there is one already. Raises as ``bound`` does."""
-    context = certified(plan)
-    listener = listener or bound(plan)
+def serve(plan: WebPlan, token: Token, runs: ServedRuns, listener: socket.socket | None = None) -> Served:
+    """Serve some runs, on ``listener`` if there is one already. Raises as ``open_listener`` does."""
+    context = tls_context(plan)
+    listener = listener or open_listener(plan)
     pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="web")
-    door = Authenticator(token, listener.getsockname()[1])
-    server = uvicorn.Server(_config(Answers(runs, door, pool).application(endpoints()), context))
-    # Nothing that strangers send goes to the terminal of a run, and no line that could hold a token.
+    auth = Authenticator(token, listener.getsockname()[1])
+    server = uvicorn.Server(_config(Answers(runs, auth, pool).application(endpoints()), context))
+    # Nothing that strangers send goes to the terminal of a run, and no line that could contain a token.
     for name in ("uvicorn.error", "uvicorn.access"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     thread = threading.Thread(target=_run, args=(server, listener), name="web", daemon=True)
-    made = Served(server, thread, pool, url_of(listener, tls=context is not None))
+    served = Served(server, thread, pool, url_of(listener, tls=context is not None))
     thread.start()
-    return made
+    return served
 
 
 class OneRun:
-    """The run that goes on in this process, under the name of its folder, ``last`` and ``current``."""
+    """A running run, under the name of its folder, ``last`` and ``current``."""
 
     def __init__(self, folder: Path, now_ns: Callable[[], int]) -> None:
         self._folder, self._now_ns = folder.absolute(), now_ns
 
     def folder(self, name: str) -> Path | None:
-        """Its folder, if it is meant."""
+        """Its folder; None for the name of another run."""
         return self._folder if name in {self._folder.name, "last", "current"} else None
 
     def listed(self) -> list[Mapping[str, object]]:
-        """This one run."""
+        """The summary of this run."""
         from soakwatch.runs.catalog import run_line
-        from soakwatch.web.reading import line_data
+        from soakwatch.web.json_record import line_data
 
         return [line_data(run_line(self._folder))]
 
@@ -140,7 +142,7 @@ class OneRun:
 
     @property
     def single(self) -> bool:
-        """It is."""
+        """Always true: there is only this run."""
         return True
 
 
@@ -156,7 +158,7 @@ def _run(server: uvicorn.Server, listener: socket.socket) -> None:
 def _config(app: Starlette, context: ssl.SSLContext | None) -> uvicorn.Config:
     config = uvicorn.Config(
         app,
-        http=_Talk,
+        http=_Connection,
         ws="none",
         loop="asyncio",
         lifespan="off",

@@ -1,13 +1,13 @@
-"""What iperf3 says of a test, whatever form its output has: begun, an interval, ended, and what could not be read."""
+"""What iperf3 reports of a test in any form of output: start, interval, end, and what could not be read."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Protocol
 
-MOST_STREAMS = 128  # iperf3's own bound
-MOST_COUNT = 1 << 63
-MOST_SECONDS = 366 * 86400.0
+MAX_STREAMS = 128  # iperf3's own bound
+MAX_COUNT = 1 << 63
+MAX_SECONDS = 366 * 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class Share:
     """What was sent (``sender``) or received, by one stream or by all, in an interval or in the whole test.
 
     ``packets`` of a receiver are those that the sender sent as far as the receiver knows, the lost ones included; of
-    TCP nobody counts any. ``lost`` may be negative: a datagram that was counted as lost and came late after all.
+    TCP none are counted. ``lost`` may be negative: a datagram that was counted as lost and came late after all.
     """
 
     sender: bool
@@ -36,7 +36,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """A test began. ``offered_bits`` is what all its streams together were told to send per second."""
+    """A test started. ``offered_bits`` is the target rate of all its streams together, per second."""
 
     udp: bool | None = None
     streams: int | None = None
@@ -44,7 +44,7 @@ class Began:
     offered_bits: float | None = None
     server: bool | None = None  # whose output it is
     version: str = ""
-    late: bool = False  # told when all was over: nobody knows whether another is under way by now
+    late: bool = False  # reported when the test was over: whether another is under way by now is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A test ended. ``totals`` are of the whole test, ``cpu`` the busy share of one core, ``error`` iperf3's word."""
+    """A test ended. ``totals`` are of all of it, ``cpu`` the busy share of one core, ``error`` iperf3's message."""
 
     totals: tuple[Share, ...] = ()
     cpu: float | None = None
@@ -74,18 +74,18 @@ class Unread:
     text: str
 
 
-Said = Began | Interval | Ended | Unread
+Report = Began | Interval | Ended | Unread
 
 
 class Reader(Protocol):
     """Takes the lines of an output one by one, without their ends."""
 
-    def feed(self, line: str) -> list[Said]:
-        """What this line (with those before it) says. Never raises."""
+    def feed(self, line: str) -> list[Report]:
+        """The reports that this line completes. Never raises."""
         ...
 
-    def done(self) -> list[Said]:
-        """What was still open when the output ended."""
+    def done(self) -> list[Report]:
+        """The reports that were still open when the output ended."""
         ...
 
 

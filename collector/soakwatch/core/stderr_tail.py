@@ -1,4 +1,4 @@
-"""The end of what a command said on its standard error, for the sentence that tells why it ended."""
+"""The last line of a command's standard error, for the sentence that reports why it ended."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import os
 import re
 from collections.abc import Mapping
 
-KEPT_BYTES = 4096
-_SHOWN = 160
+MAX_BYTES = 4096
+_MAX_SHOWN = 160
 _SECRET_NAME = re.compile(r"pass|token|secret|credential|auth|api_?key|private", re.IGNORECASE)
-_SAID = re.compile(
+_SECRET_VALUE = re.compile(
     r"(?i)([\w-]*(?:pass(?:word|wd|phrase)?|token|secret|credentials?|api[_-]?key|authorization|bearer)[\w-]*)"
     r"""(["']?\s*[=:]?\s*(?:(?:bearer|basic)\s+)?)["']?[^\s"',;]+"""
 )
@@ -17,19 +17,19 @@ _IN_ADDRESS = re.compile(r"(\w+://)[^/\s@]*@")
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
-def last_words(data: bytes, environment: Mapping[str, str] = os.environ) -> str:
+def last_line(data: bytes, environment: Mapping[str, str] = os.environ) -> str:
     """The last line that says something, without what looks like a secret; empty if there is none.
 
-    >>> last_words(b"a\\nError: token=abc refused for https://bob:pw@dut/\\n\\n", {})
+    >>> last_line(b"a\\nError: token=abc refused for https://bob:pw@dut/\\n\\n", {})
     'Error: token=… refused for https://…@dut/'
-    >>> last_words(b"login with hunter22 failed", {"DUT_PASSWORD": "hunter22"})
+    >>> last_line(b"login with hunter22 failed", {"DUT_PASSWORD": "hunter22"})
     'login with … failed'
     """
     lines = [_CONTROL.sub("", line).strip() for line in data.decode(errors="replace").splitlines()]
-    said = next((line for line in reversed(lines) if line), "")
+    text = next((line for line in reversed(lines) if line), "")
     for name, value in environment.items():
         if len(value) > 3 and _SECRET_NAME.search(name):
-            said = said.replace(value, "…")
-    said = _IN_ADDRESS.sub(r"\1…@", said)
-    said = _SAID.sub(r"\1\2…", said)
-    return said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"
+            text = text.replace(value, "…")
+    text = _IN_ADDRESS.sub(r"\1…@", text)
+    text = _SECRET_VALUE.sub(r"\1\2…", text)
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"

@@ -1,0 +1,102 @@
+"""The plots of a run for its page: redrawn when their content has changed, not for every browser."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from soakwatch.core.errors import RecordError
+from soakwatch.record import RecordView
+from soakwatch_rules.rule import Finding, Window
+
+if TYPE_CHECKING:
+    from soakwatch.report.overview import LiveDocument
+
+_MAX_RUNS = 4
+_MIN_AGE_S, _AGE_PER_COST = 30.0, 20.0  # plots are kept for so long, and for so many times what drawing took
+_MIN_AGE_IF_CHANGED_S, _AGE_PER_COST_IF_CHANGED = 2.0, 10.0  # the same if there is something new to show
+
+
+class BeingDrawnError(Exception):
+    """Another request is drawing the same plots."""
+
+
+@dataclass(slots=True)
+class _CachedPlots:
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    mark: str = ""
+    text: str = ""
+    drawn_s: float = 0.0
+    cost_s: float = 0.0  # of CPU: other work on the machine does not count
+
+    def is_good(self, mark: str, now_s: float) -> bool:
+        """Whether the plots need not be redrawn yet."""
+        least_s, costs = (
+            (_MIN_AGE_S, _AGE_PER_COST) if mark == self.mark else (_MIN_AGE_IF_CHANGED_S, _AGE_PER_COST_IF_CHANGED)
+        )
+        return self.text != "" and now_s - self.drawn_s < max(least_s, costs * self.cost_s)
+
+
+class PlotCache:
+    """Draws the plots of runs, and keeps the latest. Used from any thread."""
+
+    def __init__(self) -> None:
+        self._held: OrderedDict[Path, _CachedPlots] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def text(self, folder: Path, mark: str, *, live: bool) -> str:
+        """The plots as one JSON text, redrawn if ``mark`` changed and from time to time.
+
+        Raises BeingDrawnError if another request is drawing them, and RecordError.
+        """
+        with self._lock:
+            cached = self._held.setdefault(folder, _CachedPlots())
+            self._held.move_to_end(folder)
+            while len(self._held) > _MAX_RUNS:
+                self._held.popitem(last=False)
+        if not cached.lock.acquire(blocking=False):
+            raise BeingDrawnError
+        try:
+            if not cached.is_good(mark, time.monotonic()):
+                # Bokeh is large: a server that is only asked for figures does not load it.
+                from soakwatch.report.overview import live_document
+
+                begin_s = time.thread_time()
+                facts, rest = _drawn(folder, live_document, live=live)
+                cached.cost_s, cached.drawn_s, cached.mark = time.thread_time() - begin_s, time.monotonic(), mark
+                text = json.dumps({"drawn": mark, "cost_s": round(cached.cost_s, 3)} | facts)
+                cached.text = f"{text[:-1]}{rest}}}"
+            return cached.text
+        finally:
+            cached.lock.release()
+
+
+def _drawn(
+    folder: Path, draw: Callable[[RecordView, Window, Sequence[Finding]], LiveDocument], *, live: bool
+) -> tuple[dict[str, object], str]:
+    """The description of the plots, and the plots themselves as the rest of the JSON text."""
+    with RecordView.open(folder) as view:
+        try:
+            window = view.window()
+        except RecordError:  # no poll yet
+            return {"begin": None, "end": None, "panels": []}, ""
+        drawn = draw(view, window, view.findings(live=live))
+    panels = [
+        {
+            "target": panel.target,
+            "title": panel.title,
+            "element": panel.element,
+            "height": panel.height,
+            "small": panel.small,
+            "note": panel.note,
+        }
+        for panel in drawn.panels
+    ]
+    facts = {"begin": window.begin_ns // 10**6, "end": window.end_ns // 10**6, "panels": panels}
+    return facts, f', "document": {drawn.document}, "items": {drawn.items}'
