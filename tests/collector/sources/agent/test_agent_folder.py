@@ -51,7 +51,7 @@ def test_a_folder_is_counted_from_the_home_wherever_a_session_begins(sshd: Sshd)
         done = agent(sshd, "install", "--dir", "guest of honour")
         assert (done.returncode, done.stderr) == (0, "")
         assert (home / "guest of honour" / "agent.pyz").exists()
-        assert "it greets: agent 0." in done.stdout
+        assert "the agent answers: agent 0." in done.stdout
     finally:
         gone = agent(sshd, "remove", "--dir", "guest of honour")
     assert (gone.returncode, gone.stderr) == (0, "")

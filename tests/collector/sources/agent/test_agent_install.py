@@ -54,7 +54,7 @@ def test_install_follow_cut_and_remove(tmp_path: Path, sshd: Sshd) -> None:
         done = agent(sshd, "install", folder)
         assert (done.returncode, done.stderr) == (0, "")
         assert "put the agent into" in done.stdout
-        assert "it greets: agent 0." in done.stdout
+        assert "the agent answers: agent 0." in done.stdout
         again = agent(sshd, "install", folder)
         assert again.returncode == 0
         assert "the same agent is already in" in again.stdout

@@ -307,8 +307,8 @@ def test_lines_are_read_in_whatever_form_they_come(said: bytes, severity: int | 
 @pytest.mark.parametrize(
     ("keys", "sentence"),
     [
-        ({"listen": "0.0.0.0:0"}, "TCP without TLS on 0.0.0.0:0 is open to everybody.*allow_plain: true"),
-        ({"over": []}, "syslog listens nowhere"),
+        ({"listen": "0.0.0.0:0"}, "TCP without TLS on 0.0.0.0:0 is open to every machine.*allow_plain: true"),
+        ({"over": []}, "syslog has nothing to listen on"),
         ({"tls_listen": "127.0.0.1:0"}, "tls_listen needs certificate and key"),
         ({"tls_listen": "127.0.0.1:0", "certificate": "/none", "key": "/none"}, "No such file.*check certificate"),
     ],

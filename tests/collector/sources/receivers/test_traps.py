@@ -298,4 +298,4 @@ def test_a_receiver_that_others_reach_says_what_that_means(tmp_path: Path) -> No
             poller = await start(Config.model_validate({"listen": "0.0.0.0:0"}), site(tmp_path), stack)
             return poller.facts().notes
 
-    assert "prove nothing of their sender" in " ".join(asyncio.run(main()))
+    assert "do not authenticate their sender" in " ".join(asyncio.run(main()))

@@ -112,7 +112,7 @@ def test_an_account_with_few_rights_is_told_once_what_it_may_not_read(make_sshd:
     assert "may not list" in faults["system.core.files", f"folder={closed}"]
     assert ("process.open_files", thing) not in told
     assert ("system.core.files", f"folder={closed}") not in told
-    again = [fault for fault in (*second.faults, *third.faults) if "process works" not in fault.text]
+    again = [fault for fault in (*second.faults, *third.faults) if "working folder" not in fault.text]
     assert again == []
 
 
