@@ -162,7 +162,7 @@ def smallest_slope(noise: float, correlation_s: float, window_s: float) -> float
 def trend_sentence(interval_s: float, window_s: float, shortest_s: float, tolerance: float) -> str:
     """What growth can see in this window."""
     if window_s < shortest_s:
-        return f"growth needs a soak of {plan_seconds(shortest_s)} or more; this one lasts {show_seconds(window_s)}"
+        return f"growth needs a soak of {show_seconds(shortest_s)} or more; this one lasts {show_seconds(window_s)}"
     fast, slow = (
         100 * 86400 * smallest_slope(_NOISE, tau_s, window_s) for tau_s in (interval_s / 2, max(_SLOW_S, interval_s))
     )

@@ -112,7 +112,7 @@ def test_what_was_before_the_run_or_after_it_is_no_part_of_it(recorded: Callable
     with pytest.raises(EventRefusedError, match=r"the run ended at .*, 1 h before: say when the failover happened"):
         record_event(over, EventRequest("mark", "failover"), at + 3600 * SECOND)
     assert record_event(over, EventRequest("mark", "failover", at - 300 * SECOND), at + 3600 * SECOND).id
-    with pytest.raises(EventRefusedError, match="would end 1 s before its begin"):
+    with pytest.raises(EventRefusedError, match="would end 1 s before it begins"):
         record_event(over, EventRequest("mark", "upgrade", at - 5 * SECOND, at - 6 * SECOND), at)
 
 
