@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from soakwatch_rules.causes import Cause, CauseKind, causes, doubts, lags
 from soakwatch_rules.causes.growing import owners
-from soakwatch_rules.rule import Event, Finding, Forecast, InconclusiveReason, Mark, Outcome, Phase, Window
+from soakwatch_rules.rule import Event, Finding, Forecast, InconclusiveReason, Mark, MarkKind, Outcome, Phase, Window
 from soakwatch_rules.wording.forecast import forecast_words
 
 SECOND = 10**9
@@ -48,6 +48,21 @@ def growing(metric: str, rate: float, obj: str = "", rule: str = "growth", **mor
 def grouped(found: tuple[Cause, ...]) -> list[tuple[str, tuple[int, ...]]]:
     """Kind and findings of each cause."""
     return [(one.kind.value, one.findings) for one in found]
+
+
+def test_each_moment_of_a_time_line_has_its_own_outcome() -> None:
+    """A cause fails by one of its findings; what passed then, and an event, did not."""
+    restart = finding("process_restart", 5000, outcome=Outcome.PASS, object=HTTPD)
+    core, silence = finding("core_dump", 5002), finding("gap", (5001, 5009), outcome=Outcome.WARN)
+    silence = replace(silence, marks=tuple(replace(m, kind=MarkKind.SILENCE) for m in silence.marks))
+    upgrade = Event("upgrade", "dut", "", 4990 * SECOND, 4999 * SECOND)
+    (one,) = causes([restart, core, silence], [upgrade])
+    assert [(mark.outcome, mark.kind) for mark in one.timeline] == [
+        (None, MarkKind.MOMENT),
+        (Outcome.PASS, MarkKind.MOMENT),
+        (Outcome.WARN, MarkKind.SILENCE),
+        (Outcome.FAIL, MarkKind.MOMENT),
+    ]
 
 
 def test_a_restart_explains_what_lies_around_it() -> None:
@@ -95,7 +110,9 @@ def test_the_boot_time_counts_however_long_it_is() -> None:
 def test_a_planned_spike_does_not_keep_the_other_from_its_cause() -> None:
     """A spike that a phase asked for is not what a failing finding is about."""
     spike = finding("cpu_spike", 5000, 70_000)
-    spike = replace(spike, marks=(spike.marks[0], replace(spike.marks[1], text="100 % (planned: phase spike)")))
+    spike = replace(
+        spike, marks=(spike.marks[0], replace(spike.marks[1], text="100 % (planned: phase spike)", planned=True))
+    )
     (found,) = causes([finding("reboot", 5010), spike])
     assert found.findings == (0, 1)
 

@@ -134,7 +134,7 @@ def _holding_first(found: Iterable[Cause], places: frozenset[int]) -> tuple[Caus
         elif cause.outcome is Outcome.FAIL or not places.issuperset(cause.findings):
             holding.append(cause)
         else:
-            waived.append(replace(cause, headline=f"{cause.headline} {NOT_REQUIRED}"))
+            waived.append(replace(cause, headline=f"{cause.headline} {NOT_REQUIRED}", waived=True))
     return (*holding, *waived, *behind)
 
 

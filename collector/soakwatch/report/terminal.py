@@ -8,7 +8,7 @@ from rich.console import Console
 
 from soakwatch.core.formatting import SYMBOLS, utc
 from soakwatch.core.units import show_seconds
-from soakwatch.judge.verdict import NOT_REQUIRED, Verdict
+from soakwatch.judge.verdict import Verdict
 from soakwatch.record import ArtifactEntry
 from soakwatch.record.source import ReportSource
 from soakwatch.report.artifacts import files_text
@@ -110,7 +110,7 @@ def _doubtful(cause: Cause) -> bool:
     """Whether it says that something could not be judged, rather than what happened."""
     if cause.outcome is not Outcome.INCONCLUSIVE:
         return False
-    return cause.kind is CauseKind.UNSETTLED or cause.headline.endswith(NOT_REQUIRED)
+    return cause.kind is CauseKind.UNSETTLED or cause.waived
 
 
 def _passed(paper: ConsoleWriter, verdict: Verdict) -> None:

@@ -104,7 +104,7 @@ def print_doubts(paper: ConsoleWriter, findings: Sequence[Finding], causes: Sequ
     beside = doubts(findings, idle)
     if not rows and not beside:
         return
-    waived = {place for cause in causes if cause.headline.endswith(NOT_REQUIRED) for place in cause.findings}
+    waived = {place for cause in causes if cause.waived for place in cause.findings}
     paper.title("What could not be judged")
     for row in rows[:_DOUBTS]:
         coarse = all(findings[place].why is InconclusiveReason.CADENCE for place in row.places)

@@ -49,6 +49,7 @@ class Bench:
         self.slack_ns = slack_of(self.length_ns)
         self.early_ns = self.slack_ns // 10  # what is seen between two readings may seem to begin before its cause
         self.moments = [moments_of(f) for f in findings]
+        self.outcomes = _outcomes(findings)
         self.partial = [
             place
             for place, traits in enumerate(self.traits)
@@ -153,6 +154,17 @@ class Bench:
         room = merged(((begin, end + self.slack_ns) for begin, end in stretches), 0)
         share = sum(e - b + 2 * self.early_ns for b, e in zip(room.begin, room.end, strict=True))
         return 1.0 if self.length_ns <= 0 else min(1.0, share / self.length_ns) ** len(found)
+
+
+def _outcomes(findings: Iterable[Finding]) -> dict[tuple[int, str, str], Outcome]:
+    """The worst outcome of the findings of one rule that have the same mark: by its begin, the rule and its text."""
+    worst: dict[tuple[int, str, str], Outcome] = {}
+    order = list(Outcome)
+    for finding in findings:
+        for mark in finding.marks:
+            key = (mark.begin_ns, finding.rule, mark.text)
+            worst[key] = min(worst.get(key, finding.outcome), finding.outcome, key=order.index)
+    return worst
 
 
 def _is_seen(kind: str) -> bool:

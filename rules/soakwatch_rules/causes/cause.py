@@ -28,7 +28,7 @@ class Cause:
     (``timeline``, in order of time), or the windows judged where there is no moment. ``outcome`` is the worst of the
     findings. ``confidence`` is one less the probability that findings of so many rules would all lie together by
     chance, None where that is no question (one finding, the same series). ``owner`` is the process that holds
-    ``share`` of a host's growth.
+    ``share`` of a host's growth. ``waived``: inconclusive and not required, so it keeps no run from passing.
     """
 
     kind: CauseKind
@@ -42,6 +42,7 @@ class Cause:
     timeline: tuple[Mark, ...] = ()
     owner: str = ""
     share: float | None = None
+    waived: bool = False
 
     @property
     def leading(self) -> int:

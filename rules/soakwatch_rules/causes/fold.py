@@ -12,7 +12,7 @@ from soakwatch_rules.causes.doubt import doubts
 from soakwatch_rules.causes.groups import Groups
 from soakwatch_rules.causes.growing import Owner, owners, thing_of, things
 from soakwatch_rules.causes.telling import Group, tell
-from soakwatch_rules.rule import Event, Finding, InconclusiveReason, Outcome, Phase
+from soakwatch_rules.rule import Event, Finding, InconclusiveReason, MarkKind, Outcome, Phase
 from soakwatch_rules.traits import STOPS, Crash, traits_of
 
 _WORST = list(Outcome)
@@ -238,7 +238,7 @@ def _join_growth(bench: Bench, groups: Groups, free: Sequence[int]) -> dict[int,
 
 def _of_group(finding: Finding) -> bool:
     """Whether all that was killed had used up the memory of its own control group: the host had some left."""
-    return bool(finding.marks) and all("emory cgroup out of memory" in mark.text for mark in finding.marks)
+    return bool(finding.marks) and all(mark.kind is MarkKind.GROUP_KILL for mark in finding.marks)
 
 
 def _killed(bench: Bench, groups: Groups, place: int, thing: tuple[str, ...]) -> bool:

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from soakwatch_rules.crash_kinds import KERNEL
 from soakwatch_rules.labels import label
-from soakwatch_rules.rule import Event, Finding, Mark, Outcome
+from soakwatch_rules.rule import Event, Finding, Mark, MarkKind
 from soakwatch_rules.traits import Crash, traits_of
 
 _KILLED = re.compile(r"[Kk]ill(?:ed)? process (?P<pid>\d+) \((?P<name>[^)]*)\)")
@@ -22,7 +21,6 @@ _FILE = re.compile(r"core: (?P<file>.+)$")
 _COMM = 15  # the kernel cuts the name of a process here
 _WRITING_NS = 30 * 10**9  # a process dies when its core is written
 _OF_DEVICE = frozenset({Crash.DEVICE, Crash.CORE})  # of which any may have been a death of the whole device
-_DEVICE = tuple(kind.words for kind in KERNEL.values() if kind.outcome is Outcome.FAIL)
 Pids = Mapping[tuple[str, str], frozenset[str]]
 
 
@@ -102,12 +100,12 @@ def _explained(effect: Finding, cause: Finding, pids: Pids, slack_ns: int, early
 
 
 def _deaths(finding: Finding, pids: Pids) -> Iterator[Death]:
-    unasked = [mark for mark in finding.marks if "(planned" not in mark.text]
+    unasked = [mark for mark in finding.marks if not mark.planned]
     for mark in unasked or finding.marks:
         names, file = _names(finding, mark)
         names |= frozenset(name for pid in _pid(mark) for name in pids.get((finding.target, pid), ()))
         end_ns = mark.begin_ns if mark.end_ns is None else max(mark.begin_ns, mark.end_ns)
-        device = traits_of(finding.rule).crash in _OF_DEVICE or mark.text.startswith(_DEVICE)
+        device = traits_of(finding.rule).crash in _OF_DEVICE or mark.kind is MarkKind.DEVICE
         yield Death(mark.begin_ns, end_ns, names, file, device)
 
 

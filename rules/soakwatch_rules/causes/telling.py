@@ -4,23 +4,38 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from soakwatch_rules.causes.bench import Bench
 from soakwatch_rules.causes.cause import Cause, CauseKind
 from soakwatch_rules.causes.doubt import doubts
 from soakwatch_rules.causes.growing import Owner
 from soakwatch_rules.labels import label
-from soakwatch_rules.rule import Event, Finding, Mark, Outcome, Phase
+from soakwatch_rules.rule import Event, Finding, Mark, MarkKind, Outcome, Phase
 from soakwatch_rules.wording.words import lasting, moment, some
 
 _GRAVE = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE, Outcome.PASS, Outcome.NOT_APPLICABLE)
-_MOST_MARKS, _MOST_WEIGHED = 40, 30
+_MAX_MARKS, _MAX_WEIGHED = 40, 30
 _LEAST_CHANCE = 0.05
 """That two things happened together by chance is never held for less likely than this: many pairs are looked at, and
 one thing alone that lies close to another proves little."""
-Said = tuple[int, int | None, str, str, str, str]
-"""A line of a time line: begin, end, target, rule or kind, object, text."""
+_UNWATCHED = "gap"
+"""The kind of the event that says that the monitor itself was not running."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A line of a time line: a moment of a target (empty where there is one only), and the rule or event it is of."""
+
+    mark: Mark
+    target: str
+    source: str
+    object: str
+
+    def worded(self, objects: Iterable[str]) -> Mark:
+        """The mark, its text beginning with what it is of."""
+        about = (self.target, self.source, some([name for name in objects if name]))
+        return replace(self.mark, text=" ".join(part for part in about if part) + f": {self.mark.text}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,50 +132,61 @@ def _headline(bench: Bench, places: Sequence[int], group: Group) -> str:
 
 
 def _timeline(bench: Bench, timed: Sequence[int], group: Group) -> tuple[Mark, ...]:
-    """The moments of all, in order of time; the same said of several objects at once is one."""
+    """The moments of all, in order of time; the same reported of several objects at once is one."""
     several = len({bench.findings[place].target for place in timed}) > 1
-    said: list[Said] = [
-        (mark.begin_ns, mark.end_ns, f.target if several else "", f.rule, thing, mark.text)
-        for f, thing in ((bench.findings[place], _object(bench.findings[place])) for place in timed)
-        for mark in f.marks
+    entries = [
+        _entry(bench, bench.findings[place], mark, several=several)
+        for place in timed
+        for mark in bench.findings[place].marks
     ]
-    said += _beside(bench, timed, several=several)
-    said += [(e.begin_ns, e.end_ns, "", e.kind, e.object, _detail(e)) for e in _events(bench, timed, group)]
-    said.sort(key=lambda one: (one[0], one[3:], one[2]))
+    entries += _of_others(bench, timed, several=several)
+    entries += [_of_event(event) for event in _events(bench, timed, group)]
+    entries.sort(key=lambda e: (e.mark.begin_ns, e.source, e.object, e.mark.text, e.target))
     latest: dict[tuple[str, str, str], int] = {}
-    marks: list[tuple[int, int | None, str, str, list[str], str]] = []
-    for begin, end, target, what, thing, text in said:
-        at = latest.get((target, what, text))
-        if at is not None and begin - marks[at][0] <= bench.slack_ns and thing not in marks[at][4]:
-            marks[at][4].append(thing)
-            continue
-        latest[target, what, text] = len(marks)
-        marks.append((begin, end, target, what, [thing], text))
-    kept = marks if len(marks) <= _MOST_MARKS else marks[: _MOST_MARKS - 1]
-    told = tuple(
-        Mark(begin, end, " ".join(part for part in (target, what, some([n for n in names if n])) if part) + f": {text}")
-        for begin, end, target, what, names, text in kept
-    )
-    left = marks[len(kept) :]
+    rows: list[tuple[_Entry, list[str]]] = []
+    for entry in entries:
+        key = (entry.target, entry.source, entry.mark.text)
+        row = latest.get(key)
+        if row is not None:
+            first, objects = rows[row]
+            if entry.mark.begin_ns - first.mark.begin_ns <= bench.slack_ns and entry.object not in objects:
+                objects.append(entry.object)
+                continue
+        latest[key] = len(rows)
+        rows.append((entry, [entry.object]))
+    kept = rows if len(rows) <= _MAX_MARKS else rows[: _MAX_MARKS - 1]
+    marks = tuple(entry.worded(objects) for entry, objects in kept)
+    left = [entry.mark for entry, _ in rows[len(kept) :]]
     if not left:
-        return told
-    ends = max(begin if end is None else end for begin, end, *_ in left)
-    return (*told, Mark(left[0][0], ends, f"and {len(left)} more moments"))
+        return marks
+    ends = max(mark.begin_ns if mark.end_ns is None else mark.end_ns for mark in left)
+    return (*marks, Mark(left[0].begin_ns, ends, f"and {len(left)} more moments"))
 
 
-def _beside(bench: Bench, timed: Sequence[int], *, several: bool) -> Iterator[Said]:
-    """What findings that stand elsewhere, for they tell of other moments as well, say of these moments."""
+def _entry(bench: Bench, finding: Finding, mark: Mark, *, several: bool) -> _Entry:
+    """A moment of a finding, with what that finding came to."""
+    outcome = bench.outcomes[mark.begin_ns, finding.rule, mark.text]
+    target = finding.target if several else ""
+    return _Entry(replace(mark, outcome=outcome), target, finding.rule, _object(finding))
+
+
+def _of_event(event: Event) -> _Entry:
+    kind = MarkKind.SILENCE if event.kind == _UNWATCHED else MarkKind.MOMENT
+    return _Entry(Mark(event.begin_ns, event.end_ns, _detail(event), kind), "", event.kind, event.object)
+
+
+def _of_others(bench: Bench, timed: Sequence[int], *, several: bool) -> Iterator[_Entry]:
+    """The moments then of findings that belong elsewhere, for they have others as well."""
     if not any(bench.traits[place].leads for place in timed):
         return
     when, targets, own = bench.at(timed), {bench.findings[place].target for place in timed}, frozenset(timed)
     for place in bench.partial:
-        f = bench.findings[place]
-        if place not in own and f.target in targets:
-            thing = _object(f)
-            for mark in f.marks:
+        finding = bench.findings[place]
+        if place not in own and finding.target in targets:
+            for mark in finding.marks:
                 end_ns = mark.begin_ns if mark.end_ns is None else mark.end_ns
                 if when.touched(mark.begin_ns, end_ns, bench.slack_ns):
-                    yield mark.begin_ns, mark.end_ns, f.target if several else "", f.rule, thing, mark.text
+                    yield _entry(bench, finding, mark, several=several)
 
 
 def _events(bench: Bench, timed: Sequence[int], group: Group) -> Iterable[Event]:
@@ -196,7 +222,7 @@ def _object(finding: Finding) -> str:
 def _confidence(bench: Bench, timed: Sequence[int], group: Group) -> float | None:
     """One less the probability that all of it would lie together by chance, each rule's word counting once, and no
     more than 19 to 1."""
-    weighed = timed[:_MOST_WEIGHED]
+    weighed = timed[:_MAX_WEIGHED]
     chances: dict[str, float] = {}
     for place in weighed[1:]:
         finding, others = bench.findings[place], [p for p in weighed if p != place]

@@ -215,7 +215,7 @@ class CpuSpike:
         told = SortedPlateaus()
         for one, mark, phase in zip(seen.long, marks, asked, strict=True):
             if phase is not None:
-                told.planned.append(replace(mark, text=f"{mark.text} (planned: phase {phase})"))
+                told.planned.append(replace(mark, text=f"{mark.text} (planned: phase {phase})", planned=True))
             elif not one.spike and one.scatter:
                 told.scatter += 1
             elif (found := habits.of(one.above_s)) is not None:

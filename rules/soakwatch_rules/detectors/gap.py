@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from soakwatch_rules.blame import BLAMED, LIVES, PATH, TOTAL, UP, Explained, causes
+from soakwatch_rules.blame import BLAMED, LIVES, PATH, PLANNED, TOTAL, UP, Explained, causes
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Ledger, Mark, Outcome, RuleSpec, Silence
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Ledger, Mark, MarkKind, Outcome, RuleSpec, Silence
 from soakwatch_rules.silences import to_the_end
 from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, lasting, moment
@@ -145,7 +145,13 @@ class Gap:
             measured=longest,
             numbers=numbers,
             marks=tuple(
-                Mark(g.window.begin_ns, g.window.end_ns, f"{ledger.source} silent ({g.cause}): {g.why}")
+                Mark(
+                    g.window.begin_ns,
+                    g.window.end_ns,
+                    f"{ledger.source} silent ({g.cause}): {g.why}",
+                    MarkKind.SILENCE,
+                    planned=g.cause == PLANNED,
+                )
                 for g in sorted(gaps[:_MOST_MARKS], key=lambda g: g.window.begin_ns)
             ),
         )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.offered import OVERLOADS, parts
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, MarkKind, Outcome, RuleSpec
 from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.level import robust
 from soakwatch_rules.stats.pauses import LEAST, STILL, Dip, Rhythm, dips, level_without, rhythm, standstills
@@ -262,7 +262,10 @@ class PeriodicPause:
             beat = rhythm(_since(at))
             if beat is None or not beat.periodic:
                 continue
-            marks = tuple(Mark(s.window.begin_ns, s.window.end_ns, f"{ledger.source} silent") for s in ledger.silences)
+            marks = tuple(
+                Mark(s.window.begin_ns, s.window.end_ns, f"{ledger.source} silent", MarkKind.SILENCE)
+                for s in ledger.silences
+            )
             longest = max(s.window.seconds for s in ledger.silences)
             made.append(
                 replace(
@@ -304,7 +307,10 @@ class PeriodicPause:
                 "spread": beat.spread,
             }
         marks = tuple(
-            Mark(p.begin_ns, p.end_ns, f"{lasting(p.lost_s)} lost{' (planned)' if p.planned else ''}") for p in pauses
+            Mark(
+                p.begin_ns, p.end_ns, f"{lasting(p.lost_s)} lost{' (planned)' if p.planned else ''}", planned=p.planned
+            )
+            for p in pauses
         )
         doubts = list(made.doubts)
         if beat is not None and periodic and beat.period_s < 4 * apart:

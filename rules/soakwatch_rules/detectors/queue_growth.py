@@ -239,7 +239,8 @@ def _with_full(case: Case, made: Finding, series: Series) -> Finding:
         first, last = int(series.time_ns[begin]), int(series.time_ns[end - 1])
         asked = any(p.name in OVERLOADS and p.window.begin_ns <= first < p.window.end_ns for p in case.phases)
         unasked += not asked
-        marks.append(Mark(first, last, f"full ({quantity(ceiling, series.trait.unit)}){' (planned)' if asked else ''}"))
+        text = f"full ({quantity(ceiling, series.trait.unit)}){' (planned)' if asked else ''}"
+        marks.append(Mark(first, last, text, planned=asked))
     numbers |= {"full": float(unasked), "full_planned": float(len(pairs) - unasked)}
     return replace(made, marks=tuple(marks[:_MARKS]), numbers=numbers)
 
@@ -249,7 +250,7 @@ def _full(made: Finding) -> Finding:
     number = int(made.numbers.get("full", 0.0))
     if not number:
         return made
-    told = some([moment(mark.begin_ns) for mark in made.marks if "planned" not in mark.text])
+    told = some([moment(mark.begin_ns) for mark in made.marks if not mark.planned])
     reason = f"{made.reason}; the queue was full {counted(number, 'time')}: {told}"
     warns = made.outcome is Outcome.PASS
     return replace(made, outcome=Outcome.WARN if warns else made.outcome, reason=reason)

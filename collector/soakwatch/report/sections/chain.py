@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from soakwatch.core.formatting import number, source_name, span_text, zoom_of
 from soakwatch.core.units import show_seconds
-from soakwatch.report.moments import first_failure_ns, outcome_at, told_moments
+from soakwatch.report.moments import first_failure_ns
 from soakwatch.report.page import Page
 from soakwatch_rules.causes import Cause, lag
-from soakwatch_rules.rule import Mark, Outcome, Window
+from soakwatch_rules.rule import Mark, MarkKind, Outcome, Window
 
 ORDER = 12
 TITLE = "What broke first, and what followed"
@@ -72,11 +72,10 @@ def facts(page: Page) -> Mapping[str, object]:
     timed = [(place, cause) for place, cause in told if cause.timeline]
     lasting = [(place, cause) for place, cause in told if not cause.timeline and _objects(cause)]
     moments = sorted([*_ordered(timed), *_silences(page, timed)], key=lambda one: (one[3].begin_ns, one[0]))
-    marks = told_moments(page.verdict)
-    failed_ns = first_failure_ns(page.verdict, marks)
+    failed_ns = first_failure_ns(page.verdict)
     first_ns = min((mark.begin_ns for *_, mark in moments), default=0) if failed_ns is None else failed_ns
     run = page.verdict.window
-    rows = [_row(page, one, first_ns, outcome_at(one[3], marks) if one[1] else None) for one in moments]
+    rows = [_row(page, one, first_ns) for one in moments]
     return {
         "rows": rows,
         "shown": _SHOWN,
@@ -119,7 +118,7 @@ def _silences(page: Page, timed: Sequence[tuple[int, Cause]]) -> list[Moment]:
         (cause.target, mark.begin_ns // _SAME)
         for _, cause in timed
         for mark in cause.timeline
-        if "silent" in mark.text or "gap" in mark.text
+        if mark.kind is MarkKind.SILENCE
     }
     found = []
     for ledger in page.verdict.ledgers:
@@ -147,7 +146,7 @@ def _ordered(timed: Sequence[tuple[int, Cause]]) -> list[Moment]:
     return [(place, cause, cause.target, mark) for *_, place, cause, mark in kept]
 
 
-def _row(page: Page, moment: Moment, first_ns: int, outcome: Outcome | None) -> Row:
+def _row(page: Page, moment: Moment, first_ns: int) -> Row:
     place, cause, target, mark = moment
     ends = mark.end_ns if mark.end_ns is not None and mark.end_ns - mark.begin_ns >= 10**9 else mark.begin_ns
     when = span_text(mark.begin_ns, ends) if ends > mark.begin_ns else span_text(mark.begin_ns, mark.begin_ns)[:19]
@@ -157,7 +156,7 @@ def _row(page: Page, moment: Moment, first_ns: int, outcome: Outcome | None) -> 
     return Row(
         place,
         cause,
-        outcome,
+        mark.outcome,
         target,
         mark,
         when,
