@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from soakwatch_rules.event_catalogue import event_kind
 from soakwatch_rules.offered import together
 from soakwatch_rules.rule import Case, Event, Phase, Window
 
 _STRESS: Final = frozenset({"stress", "spike"})
 _CALM: Final = frozenset({"baseline", "soak", "recovery"})
-_KINDS: Final = frozenset({"failover", "switchover", "upgrade", "stress", "spike"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def _phase_spans(phases: Sequence[Phase]) -> list[tuple[str, Window]]:
 
 def _event_span(event: Event, case: Case) -> Window | None:
     end_ns = event.end_ns
-    if event.kind not in _KINDS or end_ns is None or end_ns < event.begin_ns:
+    if not event_kind(event.kind).stress or end_ns is None or end_ns < event.begin_ns:
         return None
     inside = case.window.begin_ns < event.begin_ns and end_ns < case.window.end_ns
     return Window(event.begin_ns, end_ns) if inside else None

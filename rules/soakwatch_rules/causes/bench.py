@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from soakwatch_rules.causes.moments import Moments, merged, moments, moments_of, slack_of
 from soakwatch_rules.causes.proof import pids_of, proven
+from soakwatch_rules.event_catalogue import event_kind
 from soakwatch_rules.rule import Event, Finding, Outcome, Phase
 from soakwatch_rules.traits import Crash, traits_of
 
@@ -14,25 +15,6 @@ TOLD = frozenset({Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN})
 _SOON_NS, _BOOTED_NS = 30 * 10**9, 60 * 10**9
 LIKELY = 0.5
 """Moments that would lie together by chance more often than this are not taken to belong together."""
-_SEEN = (
-    "process.",
-    "kernel.",
-    "core.",
-    "clock.",
-    "device.",
-    "snmp.",
-    "link.",
-    "log.",
-    "hardware.",
-    "memory.",
-    "cpu.",
-    "recorder.",
-    "source.",
-    "phase.",
-    "generator.",
-)
-"""What probes see and devices tell of themselves; everything else was done or told by somebody."""
-_SEEN_KINDS = frozenset({"reboot", "watchdog"})
 _CHANGED_LOAD = frozenset({"ramp", "stress", "spike"})
 
 
@@ -56,8 +38,8 @@ class Bench:
             if (traits.witness or traits.leads) and len(self.moments[place]) > 1
         ]
         ordered = sorted(events, key=lambda e: (e.begin_ns, e.target, e.kind, e.object))
-        self.seen = [e for e in ordered if _is_seen(e.kind)]
-        self.done = [e for e in ordered if not _is_seen(e.kind) or e.expect]
+        self.seen = [event for event in ordered if not event_kind(event.kind).explains]
+        self.done = [event for event in ordered if event_kind(event.kind).explains or event.expect]
         self.pids = pids_of(self.seen)
         self.phases = [
             phase
@@ -165,7 +147,3 @@ def _outcomes(findings: Iterable[Finding]) -> dict[tuple[int, str, str], Outcome
             key = (mark.begin_ns, finding.rule, mark.text)
             worst[key] = min(worst.get(key, finding.outcome), finding.outcome, key=order.index)
     return worst
-
-
-def _is_seen(kind: str) -> bool:
-    return kind in _SEEN_KINDS or kind.startswith(_SEEN)
