@@ -7,6 +7,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from tests.needs import database_tests_skipped, influxd_build_log, needs_influxd, wait_for_influxd
 
 LONGEST = (
@@ -52,6 +53,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="DIR",
         help="recorded devices for tests/recordings: DIR/snmpsim/NAME.snmprec[.gz] and DIR/data/NAME.json[.gz]",
     )
+
+
+settings.register_profile("seeded", derandomize=True, deadline=None)
+settings.load_profile("seeded")
 
 
 def pytest_configure() -> None:

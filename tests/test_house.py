@@ -16,7 +16,7 @@ import pytest
 
 from soakwatch.cli.main import COMMANDS
 from soakwatch.core.registry import INSTALLED, camel_case, rule_class
-from soakwatch.report.html import all_sections
+from soakwatch.report.section import all_sections
 from soakwatch.sources.profiles import load_profiles
 from soakwatch.sources.registry import poller_module
 from soakwatch_agent.host import probe_names, source
@@ -131,7 +131,7 @@ def test_the_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
     assert tracked <= packed
     for package in PACKAGES:
         assert f"{package}/py.typed" in packed
-    for data in ("verdict.schema.json", "style.css", "page.html.jinja", "macros.html.jinja"):
+    for data in ("verdict.schema.json", "style.css", "page.html.jinja", "macros.html.jinja", "blocks.html.jinja"):
         assert f"soakwatch/report/{data}" in packed
 
 
@@ -172,12 +172,6 @@ def test_the_wheel_works_from_elsewhere(wheel: Path, tmp_path: Path) -> None:
     assert '"$schema"' in python(*told, "schema", "verdict", cwd=elsewhere, path=path).stdout
 
 
-@pytest.mark.parametrize("file", sources("agent"), ids=lambda file: file.name)
-def test_the_agent_parses_on_python_3_9(file: Path) -> None:
-    """Every file of the agent is Python 3.9: devices under test are old."""
-    ast.parse(file.read_text(encoding="utf-8"), str(file), feature_version=(3, 9))
-
-
 def test_packages_import_one_way() -> None:
     """The agent imports psutil at most, the rules numpy and scipy, the rules and the agent not each other."""
     allowed = {"agent": {"psutil", "soakwatch_agent"}, "rules": {"numpy", "scipy", "soakwatch_rules"}}
@@ -188,6 +182,48 @@ def test_packages_import_one_way() -> None:
         for name in _imported(file)
         if name not in own | set(sys.stdlib_module_names)
     ]
+    assert wrong == []
+
+
+RECORD = ROOT / "collector" / "soakwatch" / "record"
+SQL = re.compile(
+    r"\A\s*(SELECT\s.+\sFROM|INSERT (OR \w+ )?INTO|UPDATE \w+ SET|DELETE FROM|CREATE TABLE|PRAGMA)\s", re.DOTALL
+)
+
+
+def _outside_the_record() -> list[Path]:
+    """Every module of the three packages that is no part of the record, and no double of a test."""
+    testing = RECORD.parent / "testing"
+    return [file for file in sources(*CODE) if not file.is_relative_to(RECORD) and not file.is_relative_to(testing)]
+
+
+def test_only_the_record_knows_its_private_modules() -> None:
+    """Nothing outside of soakwatch.record imports a module of it that begins with an underscore."""
+    wrong = []
+    for file in _outside_the_record():
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names: list[str] = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+            wrong += [f"{file.relative_to(ROOT)} imports {name}" for name in names if "soakwatch.record._" in name]
+    assert wrong == []
+
+
+def test_only_the_record_speaks_sql() -> None:
+    """No other module imports sqlite3, or holds a statement of SQL (InfluxQL is another language)."""
+    wrong = []
+    influxql = RECORD.parent / "sinks" / "influxdb"
+    for file in _outside_the_record():
+        if "sqlite3" in _imported(file):
+            wrong.append(f"{file.relative_to(ROOT)} imports sqlite3")
+        wrong += [
+            f"{file.relative_to(ROOT)}:{node.lineno} holds SQL"
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and SQL.match(node.value)
+            if not file.is_relative_to(influxql)
+        ]
     assert wrong == []
 
 
@@ -327,9 +363,9 @@ def test_every_file_on_a_shelf_has_a_test_that_names_it() -> None:
     unnamed += [f"probe {n}" for n in probe_names() if not any(metric in agent for metric in source(n).metrics)]
     report = named_in("collector/report", "e2e")
     unnamed += [
-        f"section {name}"
-        for name, section in all_sections()
-        if not re.search(rf"""["'>]({name}|{section.TITLE})["'<]""", report)
+        f"section {section.name}"
+        for section in all_sections()
+        if not re.search(rf"""["'>]({section.name}|{section.title})["'<]""", report)
     ]
     assert unnamed == []
 

@@ -59,23 +59,23 @@ def causes(case: Case, busy: float, hit: float) -> Callable[[Ledger, Silence], E
     def cause(ledger: Ledger, silence: Silence) -> Explained:
         window = silence.window
         if of_monitor(silence.lost):
-            return Explained(silence, MONITOR, "its polls were not sent")
+            return Explained(silence, MONITOR, "the monitor did not send its polls")
         if (kind := _announced(planned, window)) is not None:
-            return Explained(silence, PLANNED, f"{kind} was announced")
+            return Explained(silence, PLANNED, f"a planned {kind} was in progress")
         if any(begin <= window.end_ns and end >= window.begin_ns for begin, end in booted):
-            return Explained(silence, REBOOT, "the device rebooted in it")
+            return Explained(silence, REBOOT, "the device rebooted")
         cpu = _cpu_before(best[TOTAL], apart, window)
         if cpu is not None and cpu >= busy:
-            return Explained(silence, DEVICE, f"the CPU was at {quantity(cpu, '1')} before it")
+            return Explained(silence, DEVICE, f"the CPU was at {quantity(cpu, '1')} just before")
         now, before = (None, None) if sides is None else (lost_share(sides, w) for w in (window, _as_long(window)))
         if now is not None and now > (before or 0.0) + hit:
-            return Explained(silence, DEVICE, f"{quantity(now, '1')} of the load was lost in it")
+            return Explained(silence, DEVICE, f"{quantity(now, '1')} of the load was lost meanwhile")
         others = (x for x, spans in silent if x.source != ledger.source and speaks_of(x, spans, window))
         if (other := next(others, None)) is not None:
             return Explained(silence, PATH, f"{other.source} answered meanwhile", alone=True)
         if now is not None:
-            return Explained(silence, PATH, "all management was silent, and the load went through")
-        return Explained(silence, UNKNOWN, "no other source and no load bears witness")
+            return Explained(silence, PATH, "no management answered, but traffic was forwarded")
+        return Explained(silence, UNKNOWN, "no other source and no traffic figures to tell the cause")
 
     return cause
 

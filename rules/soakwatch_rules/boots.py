@@ -8,7 +8,7 @@ import numpy as np
 
 from soakwatch_rules.incidents import Witness
 from soakwatch_rules.series import Series
-from soakwatch_rules.wording.words import lasting, moment
+from soakwatch_rules.wording.words import duration, moment
 
 MOVED_S = 60.0
 """A time of boot that moved by less is a clock that is slewed, or a boot time that was computed anew."""
@@ -34,7 +34,7 @@ def reboots(
         slack = round(MOVED_S * 1e9)
         if begin - slack <= booted_ns <= end + slack:
             return [Witness("time", b, e, "new boot time") for b, e, _ in moved], doubts, ""
-        return [], doubts, f"the boot time moved at {moment(end)}: a reboot or a step of the clock"
+        return [], doubts, f"the boot time changed at {moment(end)}: a reboot or a clock step"
     return [], doubts, ""
 
 
@@ -53,7 +53,7 @@ def _moves(boot_time: Series | None) -> list[tuple[int, int, int]]:
 
 def _steps(moved: list[tuple[int, int, int]], found: list[Witness]) -> list[str]:
     lone = [end for begin, end, _ in moved if not any(w.begin_ns <= end and begin <= w.end_ns for w in found)]
-    return [f"the boot time moved at {moment(lone[0])} without a reboot: a step of the clock"] if lone else []
+    return [f"the boot time changed at {moment(lone[0])} without a reboot: a clock step"] if lone else []
 
 
 def _restarts(uptime: Series | None, boot_time: Series | None, doubts: list[str]) -> Iterator[Witness]:
@@ -66,11 +66,13 @@ def _restarts(uptime: Series | None, boot_time: Series | None, doubts: list[str]
     for i in np.flatnonzero(again).tolist():
         begin, end = int(uptime.time_ns[i]), int(uptime.time_ns[i + 1])
         if abs(lost[i] - _WRAP_S) <= MOVED_S:
-            doubts.append(f"the uptime wrapped at {moment(end)} after 497 days: no reboot")
+            doubts.append(f"the uptime counter wrapped at {moment(end)} after 497 days: not a reboot")
         elif _stayed(boot_time, begin, end):
-            doubts.append(f"the uptime began again at {moment(end)} but the boot time stayed: an agent's restart")
+            doubts.append(
+                f"the uptime restarted at {moment(end)} but the boot time stayed the same: the agent restarted"
+            )
         else:
-            yield Witness("uptime", begin, end, f"uptime {lasting(max(0.0, float(up[i + 1])))}")
+            yield Witness("uptime", begin, end, f"uptime {duration(max(0.0, float(up[i + 1])))}")
 
 
 def _stayed(boot_time: Series | None, begin: int, end: int) -> bool:

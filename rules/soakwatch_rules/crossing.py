@@ -10,6 +10,7 @@ from soakwatch_rules.rule import Case, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import spacing
 from soakwatch_rules.stats.tally import Tally
+from soakwatch_rules.wording.words import whole
 
 PORTS = "system.network.packets"
 DROPPED = ("system.network.packet.dropped", "queue.dropped", "system.softnet.dropped", "system.forwarding.dropped")
@@ -56,9 +57,9 @@ class Crossing:
     @property
     def text(self) -> str:
         """The four numbers in one clause."""
-        told = f"sent {_many(self.sent)} -> device in {_many(self.taken_in)} -> device out {_many(self.let_out)} -> "
-        told += f"received {_many(self.back)}"
-        return told if self.dropped is None else f"{told}; the device dropped {_many(self.dropped)}"
+        told = f"sent {whole(self.sent)} → device in {whole(self.taken_in)} → device out {whole(self.let_out)} → "
+        told += f"received {whole(self.back)}"
+        return told if self.dropped is None else f"{told}; the device dropped {whole(self.dropped)}"
 
 
 class Ports:
@@ -112,7 +113,3 @@ def _chosen(counts: dict[str, tuple[float, float]], sent: float) -> tuple[str, .
 
 def _took(counts: dict[str, tuple[float, float]], names: tuple[str, ...]) -> float:
     return sum(counts[name][0] for name in names)
-
-
-def _many(number: float) -> str:
-    return f"{number:,.0f}" if abs(number) < 1e9 else f"{number:.4g}"

@@ -32,16 +32,16 @@ def draft(rule: Rule, case: Case, series: Series | None = None) -> Finding:
 
 
 def absent(rule: Rule, case: Case, what: str) -> Finding:
-    """What is said where there is nothing to judge: inconclusive if it should be there but could not be read.
+    """The finding where there is nothing to judge: inconclusive if it should be there but could not be read.
 
     ``what`` names the missing thing. Fault sentences are given as they are.
     """
     made = draft(rule, case)
     if case.faults:
-        reason, outcome = f"{what} could not be read: {faults(case.faults)}", Outcome.INCONCLUSIVE
+        reason, outcome = f"{what} could not be read:  {faults(case.faults)}", Outcome.INCONCLUSIVE
     else:
-        reason, outcome = f"this target has no {what}", Outcome.NOT_APPLICABLE
-    settle = "make it readable, then run again" if case.faults else ""
+        reason, outcome = f"this target reports no {what}", Outcome.NOT_APPLICABLE
+    settle = "make it readable (see the error), then run again" if case.faults else ""
     why = InconclusiveReason.UNREAD if outcome is Outcome.INCONCLUSIVE else None
     return replace(made, outcome=outcome, reason=reason, settle=settle, why=why)
 

@@ -43,19 +43,19 @@ def unkept(case: Case, one: Impact) -> Iterator[Unkept]:
         told = f"{what} announced {counted(number, key)}"
         if key == OUTAGE:
             if one.seconds is None:
-                yield Unkept(f"{told}, and nothing measures one", blind=True)
+                yield Unkept(f"{told}, but outages were not measured", blind=True)
                 continue
             came = _pieces(one)
         else:
             seen = [e for e in case.events if e.kind == key and e is not event and not e.expect]
             came = sum(event.begin_ns <= e.begin_ns <= ends_ns for e in seen)
             if not came and number and not seen and not any(_listens(x) for x in case.ledgers):
-                yield Unkept(f"{told}, and nothing that is polled tells of any", blind=True)
+                yield Unkept(f"{told}, but no source reports this kind", blind=True)
                 continue
         if came > number:
-            yield Unkept(f"{told}, but {came} came")
+            yield Unkept(f"{told}, but {came} happened")
         elif came < number:
-            yield Unkept(f"{told}, but {came} came{'' if over else ' so far'}", open=not over)
+            yield Unkept(f"{told}, but {came} happened{'' if over else ' so far'}", open=not over)
 
 
 def _pieces(one: Impact) -> int:

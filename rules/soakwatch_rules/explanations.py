@@ -9,7 +9,7 @@ import numpy as np
 
 from soakwatch_rules.rule import Case, Event
 from soakwatch_rules.series import Series
-from soakwatch_rules.wording.words import lasting, quantity
+from soakwatch_rules.wording.words import duration, quantity
 
 _NO_CAUSE = frozenset({"gap", "clock.step", "core.present", "core.dump"})
 """Kinds that tell what was seen, or what a crash left behind, not what was done."""
@@ -38,7 +38,7 @@ def explanations(case: Case, series: Series, time_ns: int, slack_ns: int, share:
 
 
 def _when(away_ns: int) -> str:
-    return f"within {lasting(max(1.0, away_ns * 1e-9))}"
+    return f"within {duration(max(1.0, away_ns * 1e-9))}"
 
 
 def _happened(case: Case, series: Series) -> Iterator[tuple[int, str]]:
@@ -55,7 +55,7 @@ def _happened(case: Case, series: Series) -> Iterator[tuple[int, str]]:
         if event.end_ns is not None and event.end_ns > event.begin_ns:
             yield event.end_ns, f"end of {name}"
     for phase in case.phases:
-        yield phase.window.begin_ns, f"begin of phase {phase.name}"
+        yield phase.window.begin_ns, f"start of phase {phase.name}"
         yield phase.window.end_ns, f"end of phase {phase.name}"
 
 
@@ -82,7 +82,7 @@ def _load(case: Case, series: Series, time_ns: int, slack_ns: int, share: float,
         if largest > 0 and abs(after - before) > share * largest:
             change = f"{100 * (after - before) / abs(before):+.0f} %" if before else "from none"
             each = _per_load(load_around(series, time_ns, slack_ns, window_s), before, after, series, load)
-            yield f"{load.metric} changed by {change}{each}" if before else f"{load.metric} began"
+            yield f"{load.metric} changed by {change}{each}" if before else f"{load.metric} started"
 
 
 def _per_load(

@@ -17,7 +17,7 @@ from soakwatch_rules.stats.cycles import DAY_S, of_a_day
 from soakwatch_rules.stats.following import Following, explained, holds
 from soakwatch_rules.stats.trend_answer import Trend
 from soakwatch_rules.wording.growth import hourly, per_hour
-from soakwatch_rules.wording.words import lasting, quantity
+from soakwatch_rules.wording.words import duration, quantity
 
 Floats = NDArray[np.float64]
 _HALF_A_DAY_S, _QUARTER_S = 43200.0, 21600.0
@@ -65,11 +65,11 @@ def load_numbers(follows: Following, raw: Trend, sign: int) -> dict[str, float]:
 def with_load(reason: str, follows: Following, raw: Trend, trait: Trait) -> str:
     """The reason with the load that the life follows, and how it moves with the load's part left in."""
     if follows.straight:
-        return f"{reason}; but {follows.metric} rises steadily too and would explain {100 * follows.share:.0f} %"
+        return f"{reason}; but {follows.metric} also rises steadily and would explain {100 * follows.share:.0f} %"
     per = "unit" if follows.unit == "1" else follows.unit.replace("{", "").replace("}", "")
     each = f"{quantity(abs(follows.each), trait.unit)} per {per}"
-    text = f"{reason}; it follows {follows.metric} ({each}, which explains {100 * follows.share:.0f} %)"
-    return f"{text}; with the load it moves by {hourly(raw.rate, trait)}"
+    text = f"{reason}; it follows {follows.metric} ({each}; explains {100 * follows.share:.0f} %)"
+    return f"{text}; including load effects it changes by {hourly(raw.rate, trait)}"
 
 
 def part_of_a_wave(said: Finding, trend: Trend, life: Life, series: Series, run_s: float) -> Finding:
@@ -84,7 +84,7 @@ def part_of_a_wave(said: Finding, trend: Trend, life: Life, series: Series, run_
         number = how_many(len(series))
         cut = blocks(series.seconds, series.values, begin_s=0.0, end_s=float(series.seconds[-1]), number=number)
         if of_a_day(cut.time_s, cut.value):
-            reason = f"{said.reason}; but a daily wave explains nearly all of it"
+            reason = f"{said.reason}; but a daily cycle explains nearly all of it"
             settle = "needs a run of two days"
             return replace(
                 said,
@@ -98,8 +98,8 @@ def part_of_a_wave(said: Finding, trend: Trend, life: Life, series: Series, run_
     if span_s < min(_CUT * run_s, _QUARTER_S):
         little = max(little, 2 * _WAVE * float(np.sin(np.pi * span_s / DAY_S)))
     if span_s < _HALF_A_DAY_S and rise < little * abs(trend.level):
-        reason = f"{said.reason}; {100 * rise / abs(trend.level):.2g} % in all, as a part of a daily wave would move it"
-        settle = f"needs a run of a day, {lasting(2 * _HALF_A_DAY_S - span_s)} more"
+        reason = f"{said.reason}; {100 * rise / abs(trend.level):.2g} % in total, which may be part of a daily cycle"
+        settle = f"needs a run of 24 h, {duration(2 * _HALF_A_DAY_S - span_s)} more"
         return replace(
             said,
             outcome=Outcome.INCONCLUSIVE,

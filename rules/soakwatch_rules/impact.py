@@ -214,14 +214,14 @@ def impact(case: Case, stretch: Stretch, load: Traffic | None, tolerance: float)
 
 def _counted(stretch: Stretch, load: Traffic | None) -> tuple[Outage | None, str]:
     if load is None:
-        return None, "no generator tells what was sent and what came back"
+        return None, "no generator reports what was sent and received"
     parted = load.parted(stretch.calm, stretch.look)
     if parted is None:
-        return None, "too little came before it to know what would have come"
+        return None, "too few samples before it to know the usual rate"
     with np.errstate(all="ignore"):
         made = outage(*parted, load.least_share)
     if made is None or not all(map(math.isfinite, (made.lost, made.loss_s, made.loss_error_s, made.rate))):
-        return None, "no two readings of traffic about it"
+        return None, "fewer than two traffic samples around it"
     return made, ""
 
 

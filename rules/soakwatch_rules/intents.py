@@ -90,10 +90,10 @@ def reckon(
         if left - elsewhere <= 0 or not intent.binding:
             continue
         told = f"the planned {intent.kind} of {moment(intent.begin_ns)} announced {counted(intent.number, noun)}"
-        told += f" because of {intent.cause}" if intent.cause else ""
-        seen = f"{intent.number - left} came"
+        told += f" with cause {intent.cause}" if intent.cause else ""
+        seen = f"{intent.number - left} happened"
         if intent.end_ns >= window.end_ns:
-            pending.append(f"{told}, {seen} so far, and its time is not yet over")
+            pending.append(f"{told}, {seen} so far; the deadline has not passed yet")
         else:
             broken.append(f"{told} until {moment(intent.end_ns)}, but {seen}")
     return Reckoning(tuple(unplanned), tuple(planned), tuple(broken), tuple(pending))

@@ -8,7 +8,7 @@ from soakwatch_rules.rule import Case
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
 
-DOUBT: Final = "its own level is that of an earlier run's baseline"
+DOUBT: Final = "compared with the baseline of an earlier run"
 _ALIKE: Final = 2.0  # noise over thirty readings can only be compared where they lie about as far apart
 
 

@@ -17,7 +17,7 @@ from soakwatch_rules.rule import Case, Event, Phase, Window
 from soakwatch_rules.stats.distributions import gamma_cdf, gamma_quantile
 from soakwatch_rules.stats.level import robust
 from soakwatch_rules.stats.standstill import Stop
-from soakwatch_rules.wording.words import lasting, moment, quantity
+from soakwatch_rules.wording.words import duration, moment, quantity
 
 SIGMAS = 3.0
 """Standard errors by which a loss is proven."""
@@ -59,9 +59,9 @@ class Standstill:
         """From when to when, and how long."""
         until = "to the end of the run" if self.stop.last else f"until {moment(self.window.end_ns)}"
         if self.stop.blurred:
-            much = f"as much was lost as in {lasting(self.stop.lost_s)} of nothing"
+            much = f"as much was lost as in {duration(self.stop.lost_s)} without traffic"
             return f"from {moment(self.window.begin_ns)} {until} {much}"
-        return f"from {moment(self.window.begin_ns)} {until} ({lasting(self.window.seconds)})"
+        return f"from {moment(self.window.begin_ns)} {until} ({duration(self.window.seconds)})"
 
 
 @dataclass(slots=True)
@@ -167,7 +167,7 @@ def nothing_came(kind: str) -> str:
     """A standstill of one kind in words."""
     return {
         PINGS: "no answer",
-        PACKETS: "next to nothing came back",
+        PACKETS: "almost no packets came back",
         REQUESTS: "no request was answered",
         CONNECTIONS: "no connection was opened",
     }[kind]
@@ -176,10 +176,10 @@ def nothing_came(kind: str) -> str:
 def lost_words(kind: str, one: Share) -> str:
     """What was lost of a phase in words."""
     verb = "failed" if kind in {REQUESTS, CONNECTIONS} else "were lost"
-    where = f" in the phase {one.phase.name}" if one.phase.name else ""
+    where = f" in phase {one.phase.name}" if one.phase.name else ""
     return f"{percent(one.share)} of {one.sent:,.0f} {kind} {verb}{where} ({max(one.lost, 0.0):,.0f})"
 
 
 def percent(share: float) -> str:
-    """A share in percent, to two digits where it is below one."""
-    return quantity(share, "1") if share >= 0.01 or share == 0 else f"{100 * share:.2g} %"
+    """A share in percent."""
+    return quantity(share, "1")

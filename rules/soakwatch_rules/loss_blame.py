@@ -34,25 +34,28 @@ def blamed(case: Case, said: Finding, seen: Seen, over: Sequence[Share], limit: 
     windows += [x.phase.window for x in over]
     found = [c for w in windows if (c := _crossing_in(ports, bins, w)) is not None]
     if not found or len(found) < len(windows):
-        where = "" if ports.names else " (the device or the path: the device's own interfaces are not read)"
+        where = "" if ports.names else " (by the device or the path: the device's interfaces are not polled)"
         return replace(said, reason=f"{said.reason}{where}")
     worst = max(found, key=lambda c: (not c.clear, c.lost))
     said = replace(said, numbers=dict(said.numbers) | {k: v for k, v in worst.numbers.items() if math.isfinite(v)})
     if not worst.clear:
         return replace(said, reason=f"{said.reason}; {worst.text}")
     if said.numbers["stops"] > 0 and worst.taken_in < _MUCH * worst.sent:
-        reason = f"{said.reason}; the device's ports took in next to nothing: they, or the path to them; {worst.text}"
+        reason = (
+            f"{said.reason}; the device's ports received almost nothing: the ports, or the path to them, failed; "
+            f"{worst.text}"
+        )
         return replace(said, reason=reason)
     if all(c.behind for c in found):
-        reason = f"{said.reason}; the generator's receiver or the path lost them, not the device: {worst.text}"
+        reason = f"{said.reason}; lost after leaving the device, by the path or the generator's receiver: {worst.text}"
         if said.numbers["stops"] <= 0 and worst.lost < _MUCH * worst.sent:
             return replace(said, outcome=Outcome.WARN, reason=reason)
-        settle = "mend the path or the generator's receiver, then run again"
+        settle = "fix the path or the generator's receiver, then run again"
         return replace(
             said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.GENERATOR, settle=settle
         )
-    reason = f"{said.reason}; they were lost before the device took them in: {worst.text}"
-    settle = "read the device's counters of what its ports miss, or look at the path to it"
+    reason = f"{said.reason}; lost before reaching the device: {worst.text}"
+    settle = "poll the device's counters of missed packets, or check the path to it"
     return replace(
         said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle
     )
@@ -64,7 +67,7 @@ def _contradicted(case: Case, said: Finding, one: Offer, ports: Ports, total: fl
     if not ports.read or total < 1 / max(limit, 1e-9):
         return said
     if not ports.names:
-        reason = f"{said.reason}, but no interface of the device that is read carried a hundredth of it"
+        reason = f"{said.reason}, but none of the device's polled interfaces carried 1 % of it"
         return replace(said, outcome=Outcome.WARN, reason=reason)
     apart_ns = max(round(ports.apart_s * 1e9), 1)
     edges = np.arange(case.window.begin_ns, case.window.end_ns + 1, max(apart_ns * 2, 30 * 10**9), dtype=np.int64)
@@ -77,8 +80,8 @@ def _contradicted(case: Case, said: Finding, one: Offer, ports: Ports, total: fl
     if not away or (len(away) == len(crossed) and len(crossed) < _READINGS):
         return _more_than_let_out(said, crossed)
     worst = max(away, key=lambda c: c.back)
-    reason = f"{said.reason}, but the device's interfaces carried less than a tenth of it: {worst.text}"
-    settle = "find out which is right: the generator's figures or the device's"
+    reason = f"{said.reason}, but the device's interfaces carried less than 10 % of it: {worst.text}"
+    settle = "find out which figures are right: the generator's or the device's"
     return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.GENERATOR, settle=settle)
 
 
@@ -90,9 +93,11 @@ def _more_than_let_out(said: Finding, crossed: Sequence[Crossing]) -> Finding:
     if len(crossed) < _READINGS or abs(taken - sent) > _UNEVEN * sent or let >= (1 - _UNEVEN) * back:
         return said
     text = Crossing(sent, taken, let, back, None).text
-    reason = f"{said.reason}, but the device's interfaces let out {100 * (1 - let / back):.3g} % less than that: {text}"
+    reason = (
+        f"{said.reason}, but the device's interfaces sent out {100 * (1 - let / back):.3g} % less than that: {text}"
+    )
     settle = (
-        "read every port that carries the load, or find out which is right: the generator's figures or the device's"
+        "read every port that carries the load, or find out which figures are right: the generator's or the device's"
     )
     return replace(said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.GENERATOR, settle=settle)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from soakwatch_rules.rule import Case, Event, Finding, Outcome, Rule
 from soakwatch_rules.series import Series
 from soakwatch_rules.wording.growth import near_limit
-from soakwatch_rules.wording.words import quantity
+from soakwatch_rules.wording.words import counted, quantity
 
 Floats = NDArray[np.float64]
 
@@ -99,9 +99,12 @@ def beside_parts(finding: Finding, rule: Rule, case: Case, parts: Sequence[Serie
         named = [(name, change) for name, change in found.changes if change > _NAMED * max(found.change, 0.0)][:2]
         if named:
             culprits = ", ".join(f"{name} ({_signed(change, unit)})" for name, change in named)
-            said = [*said, f"explained by {culprits} of {_signed(found.change, unit)} in the run"]
+            said = [
+                *said,
+                f"{culprits} explain{'s' * (len(named) == 1)} the change of {_signed(found.change, unit)} in the run",
+            ]
             outcome = Outcome.WARN if any(name in own for name, _ in named) else outcome
-    beside = f"beside its {found.parts} process{'es' if found.parts != 1 else ''} {judged.reason}"
+    beside = f"without its {counted(found.parts, 'process')}: {judged.reason}"
     numbers = {**judged.numbers, "parts": float(found.parts), "change_of_sum": found.change}
     return replace(judged, outcome=outcome, reason="; ".join([*said, beside]), numbers=numbers)
 

@@ -18,7 +18,7 @@ _NOT_ASKED: Final = frozenset({InconclusiveReason.TOO_SHORT, InconclusiveReason.
 _SAID: Final[Mapping[Outcome, str]] = {
     Outcome.PASS: "it does not grow at the end",
     Outcome.WARN: "it does not grow at the end",
-    Outcome.INCONCLUSIVE: "whether it grows at the end cannot be told",
+    Outcome.INCONCLUSIVE: "whether it grows at the end is undecided",
 }
 
 BOTH: Final = "stages_grow"
@@ -76,15 +76,16 @@ def _beside(literal: Finding, shape: Finding | None) -> Finding:
     asked = shape is not None and (shape.outcome is not Outcome.INCONCLUSIVE or shape.why not in _NOT_ASKED)
     change = literal.numbers.get("change")
     by = f" ({100 * change:+.1f} %)" if change is not None else ""
-    literally = f"{literal.metric}: the last third lies beyond the first{by}, which read literally is growth, but "
+    literally = f"{literal.metric} was higher in the last third than in the first{by}, but "
     if shape is not None and asked and shape.outcome in _SAID:
         said = f"{_SAID[shape.outcome]} (rule {shape.rule}: {shape.reason})"
     elif literal.numbers.get("lately", math.inf) < LEVELLED:
-        said = (
-            "within the last third it hardly rises any more: a warm-up or a step; too short for the rule growth to tell"
-        )
+        said = "within the last third it hardly rises any more: a warm-up or a step (too short for the rule growth)"
     elif literal.numbers.get(CUT, 0.0) > 0:
-        said = "restarts cut this life out of the run: a warm-up or a part of a sawtooth; too short for the rule growth"
+        said = (
+            "this is only the time between two restarts: a warm-up or a part of a sawtooth (too short for the rule "
+            "growth)"
+        )
     else:
         return literal
     return replace(literal, outcome=Outcome.WARN, reason=literally + said)

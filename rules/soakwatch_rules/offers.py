@@ -169,7 +169,7 @@ def _pings(series: Iterable[Series]) -> Iterator[Offer]:
                 PINGS,
                 peer,
                 "reach.up",
-                "readings in which the peer answered",
+                "samples in which the peer answered",
                 up,
                 Bins(up.time_ns, np.ones(gone.size), gone),
             )

@@ -11,7 +11,7 @@ from soakwatch_rules.episodes import Episode
 from soakwatch_rules.rule import InconclusiveReason, Outcome
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.equivalence import LEAST, Reference, Return
-from soakwatch_rules.wording.words import lasting, quantity
+from soakwatch_rules.wording.words import duration, plus_minus, quantity
 
 _OWN = 1.5  # of the range of means before the stress: a range of few means is smaller than the movement that made them
 
@@ -56,21 +56,18 @@ def beside_history(
     if judged.outcome is Outcome.FAIL and judged.seconds is None:
         moved = _moved_in_the_calm(series, so_far, before.mean)
         if moved * back.residue > 0 and abs(moved) >= residue / 2 and abs(back.residue - moved) <= judged.band:
-            reason = f"{judged.reason}, but {quantity(moved, unit)} of it came before the {episode.name} began"
+            reason = f"{judged.reason}, but {quantity(moved, unit)} of it came before the {episode.name} started"
             return replace(judged, outcome=Outcome.WARN, reason=reason)
     if judged.outcome is Outcome.FAIL and (residue > own or judged.seconds is not None):
         return judged
     if judged.outcome is Outcome.FAIL:
-        reason = f"{judged.reason}, but before the {episode.name} it moved by {quantity(own, unit)} by itself"
+        reason = f"{judged.reason}, but it already varied by {quantity(own, unit)} before the {episode.name}"
         return replace(judged, outcome=Outcome.WARN, reason=reason)
     if residue > own:
         return judged
-    rest = f"{quantity(back.residue, unit)} ± {quantity(back.residue_half, unit)}"
-    reason = (
-        f"after the {episode.name} it is {rest} from the level before, no more than the {quantity(own, unit)} that it "
-        "moved by itself before"
-    )
-    doubt = f"a residue of less than {quantity(residue + back.residue_half, unit)} would not be seen in its noise"
+    rest = plus_minus(back.residue, back.residue_half, unit)
+    reason = f"off by {rest} after the {episode.name}, no more than the {quantity(own, unit)} by which it varied before"
+    doubt = f"a residue below {quantity(residue + back.residue_half, unit)} would not be detected in the noise"
     return replace(judged, outcome=Outcome.PASS, reason=reason, why=None, settle="", doubt=judged.doubt or doubt)
 
 
@@ -113,15 +110,13 @@ def without_level(
         return None
     level, unit = float(before.values.mean()), series.trait.unit
     residue = float(after.values.mean()) - level
-    moved = f"{quantity(own, unit)} that it moved by itself before"
+    moved = f"{quantity(own, unit)} by which it varied before"
     if abs(residue) <= own:
-        away = f"after the {episode.name} it is {quantity(residue, unit)} from the mean before"
+        away = f"off by {quantity(residue, unit)} after the {episode.name}"
         return JudgedEpisode(episode, Outcome.PASS, f"{away}, no more than the {moved}")
     worse = residue > 0 if series.trait.growth != "down" else residue < 0
     if worse and abs(residue) > max(2 * own, band(level)):
-        reason = (
-            f"did not come back in {lasting(episode.after.seconds)}: {quantity(residue, unit)} from the mean before"
-        )
+        reason = f"did not recover in {duration(episode.after.seconds)}: off by {quantity(residue, unit)}"
         return JudgedEpisode(episode, Outcome.FAIL, f"{reason}, more than twice the {moved}")
     return None
 

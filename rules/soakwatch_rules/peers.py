@@ -63,11 +63,6 @@ def peer_name(peer: str) -> str:
     return f"{label(peer, 'peer') or peer}{f' over {protocol}' if protocol else ''}"
 
 
-def milliseconds(value: float) -> str:
-    """A time in ms, or in seconds from one on."""
-    return f"{1e3 * value:.3g} ms" if value < 1 else f"{value:.3g} s"
-
-
 def finite_numbers(numbers: dict[str, float]) -> dict[str, float]:
     """Without those that are none."""
     return {name: value for name, value in numbers.items() if math.isfinite(value)}

@@ -56,7 +56,7 @@ def pressure(case: Case) -> Pressure | None:
             with np.errstate(invalid="ignore"):
                 sides = (rate >= HIGH * most, rate <= LOW * most)
             spans = [[Window(int(edges[i]), int(edges[i + 1])) for i in np.flatnonzero(x).tolist()] for x in sides]
-            return Pressure(joined(spans[0]), joined(spans[1]), f"a load of over {100 * HIGH:g} % of its highest")
+            return Pressure(joined(spans[0]), joined(spans[1]), f"a load above {100 * HIGH:g} % of its maximum")
     return None
 
 

@@ -9,10 +9,10 @@ import numpy as np
 from soakwatch_rules.incidents import Incident, Witness, told_once, witnessed
 from soakwatch_rules.rule import Event
 from soakwatch_rules.series import Series
-from soakwatch_rules.wording.words import lasting
+from soakwatch_rules.wording.words import duration
 
 SAME_START_S = 2.0
-"""A start time is told relative to the boot time, which may differ by a second between two looks."""
+"""A start time is told relative to the boot time, which may differ by a second between two polls."""
 
 
 def changes(starts: Series | None) -> Iterator[Witness]:
@@ -36,7 +36,7 @@ def downs(up: Series | None) -> Iterator[Witness]:
     for fall, at in zip(falls.tolist(), np.searchsorted(rises, falls).tolist(), strict=True):
         if at < rises.size:
             begin, end = int(up.time_ns[fall]), int(up.time_ns[rises[at]])
-            yield Witness("down", begin, end, f"down for {lasting((end - begin) * 1e-9)}")
+            yield Witness("down", begin, end, f"down for {duration((end - begin) * 1e-9)}")
 
 
 def told(events: Iterable[Event]) -> Iterator[Witness]:

@@ -39,10 +39,10 @@ def unseen(time_ns: NDArray[np.int64], window: Window) -> str:
     the two ends of the window can hide something. An end may lack 5 % of the window or three median distances.
     """
     if time_ns.size < 2:
-        return f"{'one reading' if time_ns.size else 'no reading'} is too little: it takes two to see a change"
+        return f"{'only one sample' if time_ns.size else 'no samples'}: two are needed to see a change"
     slack_ns = max(3.0 * float(np.median(np.diff(time_ns))), _BLIND_SHARE * (window.end_ns - window.begin_ns))
     if time_ns[0] - window.begin_ns > slack_ns:
-        return f"nothing was read before {moment(int(time_ns[0]))}"
+        return f"no samples before {moment(int(time_ns[0]))}"
     if window.end_ns - time_ns[-1] > slack_ns:
-        return f"nothing was read after {moment(int(time_ns[-1]))}"
+        return f"no samples after {moment(int(time_ns[-1]))}"
     return ""

@@ -68,7 +68,9 @@ def traffic(case: Case) -> Traffic | None:
     if sent and lost:
         edges = _edges(lost)
         return Traffic(
-            Bins(edges, binned(sent, edges), binned(lost, edges)), "packet", "packets that the generator lost"
+            Bins(edges, binned(sent, edges), binned(lost, edges)),
+            "packet",
+            "packets that the generator counted as lost",
         )
     if told and answered:
         return _between(told, answered, "request", "requests offered and answered")
@@ -81,7 +83,7 @@ def traffic(case: Case) -> Traffic | None:
         if came := named(load, *metrics):
             edges = _edges(came)
             count = binned(came, edges)
-            what = f"{unit}s that came, against those before"
+            what = f"{unit}s received, compared with the time before"
             return Traffic(Bins(edges, count, np.zeros(count.size)), unit, what, assumed=True)
     return None
 

@@ -43,7 +43,7 @@ def agreed(findings: Sequence[Finding]) -> list[Finding]:
         if by is None or one.outcome is not Outcome.FAIL or not judges_it:
             made.append(one)
             continue
-        reason = f"{one.reason}; but what was lost was not lost by the device (see loss)"
+        reason = f"{one.reason}; but the loss was not caused by the device (see loss)"
         made.append(replace(one, outcome=by.outcome, reason=reason, why=by.why, settle=by.settle))
     return made
 
@@ -98,7 +98,7 @@ def _on_the_path(loss: Finding, cuts: Sequence[Mark]) -> Finding:
         return loss
     if not all(any(_mostly_within(stop, cut) for cut in cuts) for stop in loss.marks):
         return loss
-    why = "all management was silent then and the load went through: the path to it, not the device"
+    why = "no management answered then but traffic was forwarded: caused by the path, not the device"
     return replace(loss, outcome=Outcome.WARN, reason=f"{loss.reason}; {why}")
 
 
@@ -117,5 +117,5 @@ def _shared(loss: Finding, deaths: Sequence[Finding]) -> Finding:
         return loss
     who = ", ".join(sorted({f"{death.target} ({death.rule})" for death in within}))
     return replace(
-        loss, outcome=Outcome.WARN, reason=f"{loss.reason}; the load is shared with {who}, which failed then"
+        loss, outcome=Outcome.WARN, reason=f"{loss.reason}; the load is shared with {who}, which failed at that time"
     )

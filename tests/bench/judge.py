@@ -30,8 +30,8 @@ from tests.bench.record import BEGIN_NS, Signal
 
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record import Counts, Record, RecordView, SeriesKey, StoredEvent, StoredFault
-from soakwatch.record.blocks import Values
 from soakwatch.record.bulk import Readings, Stretch
+from soakwatch.record.model import Values
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import object_text
 from soakwatch_rules.rule import Ledger, Phase, Window

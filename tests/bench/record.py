@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from pcodec import ChunkConfig, standalone
 
 from soakwatch.record import Record, RecordView
-from soakwatch.record.blocks import Values, encode
+from soakwatch.record._blocks import encode
+from soakwatch.record.model import Values
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample, object_text
 
 BEGIN_NS = 1_767_225_600_000_000_000

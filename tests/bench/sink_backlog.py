@@ -31,7 +31,7 @@ from tests.bench.sink import TOKEN
 from soakwatch.engine.start import begin
 from soakwatch.plan import load_plan
 from soakwatch.record import RecordView
-from soakwatch.sinks.backlog import backlog
+from soakwatch.record.backlog import backlog
 from soakwatch.testing.influxd import BUCKET, ORG, Influxd, find_influxd, start_influxd
 from soakwatch_agent.sample import PollOutcome
 

@@ -28,7 +28,7 @@ import psutil
 
 from soakwatch.core.units import seconds, show_seconds
 from soakwatch.record import RecordView
-from soakwatch.report.sinks import sink_accounts
+from soakwatch.report.sections.sinks import sink_accounts
 from soakwatch.sinks.influxdb.write import LONGEST_PAUSE_S
 from soakwatch.testing.influxd import BUCKET, ORG, Influxd, find_influxd, start_influxd
 from soakwatch_agent.sample import PollOutcome

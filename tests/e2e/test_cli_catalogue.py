@@ -168,7 +168,7 @@ def test_init_does_not_write_over_a_plan(tmp_path: Path) -> None:
     plan = tmp_path / "plan.yaml"
     plan.write_text("mine\n")
     done = soakwatch("init", "--process", "nginx", cwd=tmp_path, check=2)
-    assert done.stderr == ("soakwatch: plan.yaml exists: choose another file with -o, or write over it with --force\n")
+    assert done.stderr == ("soakwatch: plan.yaml exists: choose another file with -o, or overwrite it with --force\n")
     assert plan.read_text() == "mine\n"
     soakwatch("init", "--process", "nginx", "--force", cwd=tmp_path, check=0)
     assert "nginx" in plan.read_text()

@@ -96,7 +96,7 @@ def test_a_device_that_is_busy_all_day_is_not_passed(tmp_path: Path) -> None:
     told = verdict(tmp_path, {"cpu (%)": noisy(97, 1, 1440)}, 60.0)
     assert told["verdict"] == "inconclusive"
     assert of(told, "cpu_saturation")[0]["outcome"] == "warn"
-    assert "saturated, or in poll mode" in of(told, "cpu_spike")[0]["reason"]
+    assert "saturated, or a busy-polling (DPDK) core" in of(told, "cpu_spike")[0]["reason"]
 
 
 def test_a_device_of_which_two_cores_poll_passes(tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ def test_check_shows_each_source_alive(device: Device, soakwatch: Command, tmp_p
     assert "host key: SHA256:" in sections["ssh"]
     for name in ("snmp", "ssh", "agent"):
         assert "system.memory.limit" in sections[name]
-        assert "a look took " in sections[name]
+        assert "a poll took " in sections[name]
         assert "% of its interval" in sections[name]
     for name in ("ssh", "agent"):
         assert "cost on the device: " in sections[name]
@@ -195,7 +195,7 @@ def test_probe_tells_what_a_device_lacks(device: Device, soakwatch: Command) -> 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "profile: fortinet-fortigate" in done.stdout
     assert "profile chosen by: the plan names it" in done.stdout
-    (line,) = [line for line in done.stdout.splitlines() if "promised by the profile, and not on this device:" in line]
+    (line,) = [line for line in done.stdout.splitlines() if "in the profile, but not on this device:" in line]
     assert "system.sessions" in line
     assert "  system.network.up " in done.stdout
 

@@ -98,7 +98,7 @@ def test_import_then_judge_and_report(soakwatch: Command, tmp_path: Path) -> Non
     assert soakwatch("judge", "last").returncode == 1
     done = soakwatch("judge", "last", "--unit", "heap=MB")
     assert done.returncode == 2
-    assert "--unit: only for tables, and last is a run" in done.stderr
+    assert "--unit: only valid for tables, but last is a run" in done.stderr
     done = soakwatch("report", "last", "--html", "report.html", "--json", "verdict.json")
     assert done.returncode == 0, done.stderr
     assert "imported.heap" in (tmp_path / "report.html").read_text(encoding="utf-8")

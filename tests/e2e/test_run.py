@@ -80,7 +80,7 @@ def test_a_process_that_never_appears_is_inconclusive(soakwatch: Command) -> Non
     """No process, no pass: exit 3, and the report names the watch."""
     done = soakwatch("run", "--process", "no-such-daemon", "--interval", "200ms", "--duration", "5s")
     assert done.returncode == 3
-    assert "never appeared" in done.stdout
+    assert "no such process ever ran" in done.stdout
     assert "no-such-daemon" in done.stdout
 
 
@@ -283,7 +283,7 @@ def test_a_truncated_record_is_one_sentence(soakwatch: Command, tmp_path: Path, 
         ),
         (("judge", "last"), "there is no run in runs/"),
         (("judge", "nowhere"), "nowhere is not a run"),
-        (("event", "last", "failover", "--begin", "--end"), "begins and ends"),
+        (("event", "last", "failover", "--begin", "--end"), "exclude each other"),
         (("jugde", "last"), "judge"),
     ],
 )

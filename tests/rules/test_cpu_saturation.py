@@ -78,7 +78,7 @@ def test_a_stress_phase_asked_for_it(name: str) -> None:
     finding = judge(raised(flat(), 3000, 600), drops(3300, 10), phases=(phase,))
     assert finding.outcome is Outcome.PASS
     assert finding.numbers["planned"] == 1
-    assert "1 planned one" in finding.reason
+    assert "1 planned saturation" in finding.reason
 
 
 def test_cores_that_poll_are_named_and_not_failed() -> None:
@@ -86,7 +86,7 @@ def test_cores_that_poll_are_named_and_not_failed() -> None:
     polling = core(busy(1, 0.99, 0.01, 7200, 10.0), 0)
     calm = judge(flat(), polling)
     assert calm.outcome is Outcome.PASS
-    assert any("poll-mode" in doubt and "core=0" in doubt for doubt in calm.doubts)
+    assert any("poll mode" in doubt and "core=0" in doubt for doubt in calm.doubts)
     hot = judge(flat(), polling, core(raised(flat(), 3000, 600), 1))
     assert hot.outcome is Outcome.WARN
     assert "core=1" in hot.reason
@@ -98,7 +98,7 @@ def test_saturation_from_the_first_reading_on_is_told() -> None:
     hot = flat(0.97)
     warned = judge(hot, drops())
     assert warned.outcome is Outcome.WARN
-    assert "from the first reading to the last: or it is in poll mode" in warned.reason
+    assert "from the first sample to the last (or in poll mode" in warned.reason
     steady = drops(background=1.0)
     assert judge(hot, steady).outcome is Outcome.FAIL, "there is no other time to compare the drops with"
     case = Case("dut", "", Window(0, 7200 * S), (hot,), polling={"*": "the plan says so"})

@@ -94,7 +94,7 @@ def test_a_core_that_polls_is_not_judged() -> None:
     baseline; one with work to do eases off now and then."""
     core = busy(1, 0.99, 0.01, 3600, metric="system.cpu.core.utilization")
     assert judge(core).outcome is Outcome.NOT_APPLICABLE
-    assert "poll-mode" in judge(core).reason
+    assert "busy-polling" in judge(core).reason
     by_baseline = judge(with_values(flat(), 0, [1.0] * 3600), baseline=(flat(600, 0.97),))
     assert by_baseline.outcome is Outcome.NOT_APPLICABLE
     worked = judge(busy(1, 0.97, 0.03, 3600, metric="system.cpu.core.utilization"))
@@ -110,7 +110,7 @@ def test_a_device_that_is_busy_throughout_is_not_passed(level: float) -> None:
     case = Case("dut", "", Window(0, 3600 * S), (flat(3600, level),), polling={"*": "DPDK forwards there"})
     (known,) = CpuSpike().judge(case)
     assert known.outcome is Outcome.NOT_APPLICABLE
-    assert "poll-mode: DPDK forwards there" in known.reason
+    assert "busy-polling core (DPDK forwards there)" in known.reason
 
 
 def test_baseline_gives_the_level() -> None:
@@ -126,10 +126,10 @@ def test_without_head_room_a_plateau_is_inconclusive() -> None:
     finding = judge(calm)
     assert finding.outcome is Outcome.PASS
     assert finding.smallest_detectable is None
-    assert any("makes this inconclusive" in doubt for doubt in finding.doubts)
+    assert any("too high or too noisy to show a sudden rise" in doubt for doubt in finding.doubts)
     told = judge(with_values(calm, 3000, [0.999] * 600))
     assert (told.outcome, told.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.NO_REFERENCE)
-    assert "less than 20 points above the level" in told.reason
+    assert "less than 20 points above the device's own level" in told.reason
 
 
 def phase(name: str, begin_s: int, end_s: int) -> Phase:
@@ -144,7 +144,7 @@ def test_planned_spikes_are_told_and_do_not_fail(name: str) -> None:
     inside = judge(planned, phase(name, 1003, 1100))
     assert inside.outcome is Outcome.PASS
     assert inside.numbers["planned_spikes"] == 1
-    assert any("did not count" in doubt for doubt in inside.doubts)
+    assert any("were not counted" in doubt for doubt in inside.doubts)
     assert judge(planned, phase(name, 1020, 1100)).outcome is Outcome.FAIL
     assert judge(planned, phase("soak", 0, 3600)).outcome is Outcome.FAIL
     both = judge(with_values(planned, 3000, [1.0] * 20), phase(name, 1003, 1100))
@@ -169,7 +169,7 @@ def test_gaps_are_told() -> None:
     finding = judge(replace(spiky, time_ns=spiky.time_ns[keep], value=spiky.value[keep]))
     assert finding.numbers["spikes"] == 1
     assert any("1 gap" in doubt for doubt in finding.doubts)
-    assert any("still open" in doubt for doubt in finding.doubts)
+    assert any("continued after a gap" in doubt for doubt in finding.doubts)
     assert finding.measured == pytest.approx(102), "a reading speaks for three readings at most"
 
 
@@ -275,7 +275,7 @@ def test_a_short_run_does_not_hold_the_plateau_against_itself() -> None:
     value[60:150] = 1.0
     finding = judge(readings(METRIC, value, 1.0))
     assert finding.outcome is Outcome.FAIL
-    assert finding.marks[0].text.startswith("100.0 % for 1 min 30 s from a level of 3")
+    assert finding.marks[0].text.startswith("100 % for 1 min 30 s from a level of 3")
 
 
 def pulses(every: float, lasting: float, seconds: float, first: float = 20.0, level: float = 0.2) -> Series:
@@ -291,8 +291,8 @@ def test_what_comes_all_along_is_the_habit_of_the_device() -> None:
     for every, lasting in ((60.0, 20.0), (600.0, 15.0)):
         finding = judge(pulses(every, lasting, 6 * 3600))
         assert finding.outcome is Outcome.PASS
-        assert "its own habit" in finding.reason
-        assert any("a fault all along" in doubt for doubt in finding.doubts)
+        assert "its normal behaviour" in finding.reason
+        assert any("a fault present from the start" in doubt for doubt in finding.doubts)
 
 
 def test_what_is_unlike_the_habit_is_a_spike() -> None:
@@ -313,7 +313,7 @@ def test_a_rare_and_uneven_habit_warns() -> None:
         calm = with_values(calm, hour * 3600 + int(rng.integers(0, 3000)), [1.0] * 15)
     finding = judge(calm)
     assert finding.outcome is Outcome.WARN
-    assert "or a fault all along" in finding.reason
+    assert "or a fault from the start" in finding.reason
 
 
 def test_a_short_run_does_not_tell_a_habit_from_a_fault() -> None:

@@ -131,8 +131,8 @@ def test_never_appeared_is_inconclusive() -> None:
     """Down from end to end is a watch to check, by ``process.up`` or by a count of 0; a count above 0 says nothing."""
     finding = restarted(ups((0, N)))
     assert finding.outcome is Outcome.INCONCLUSIVE
-    assert "never appeared" in finding.reason
-    assert "check the watch" in finding.settle
+    assert "no such process ever ran" in finding.reason
+    assert "check the name, glob or pidfile" in finding.settle
     watch = "process=web"
     none = replace(life("process.count", [0.0] * N), object=watch)
     assert one(ProcessRestart(), [none], thing=watch).outcome is Outcome.INCONCLUSIVE

@@ -85,7 +85,7 @@ def test_wraps_and_restarts() -> None:
     value[300:] = 0
     again = judge(readings(METRIC, value, 1.0))
     assert again.outcome is Outcome.PASS
-    assert any("fell 1 time" in doubt for doubt in again.doubts)
+    assert any("was reset 1 time" in doubt for doubt in again.doubts)
     value[300:] = 3
     assert judge(readings(METRIC, value, 1.0)).numbers["dropped"] == 3
     value[300:] = 499
@@ -99,7 +99,7 @@ def test_ratio_needs_packets_and_a_load() -> None:
     assert judge(dropped({100: 6}), load=load, ratio=1e-5).outcome is Outcome.FAIL
     few = judge(dropped({}), load=load, ratio=1e-6)
     assert (few.outcome, few.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.TOO_SHORT)
-    assert few.settle == "offer 401,000 packets more"
+    assert few.settle == "offer 401,000 more packets"
     blind = judge(dropped({100: 1}), ratio=1e-6)
     assert (blind.outcome, blind.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.NO_REFERENCE)
     soaked = judge(dropped({550: 4}), phase("soak", 0, 400), phase("recovery", 400, 600), load=load, ratio=1e-5)
@@ -192,7 +192,7 @@ def test_broken_frames_may_be_the_generators_and_drops_are_not(metric: str, shar
     assert finding.outcome is expected
     if expected is Outcome.INCONCLUSIVE:
         assert finding.why is InconclusiveReason.GENERATOR
-        assert "the generator loses up to 0.1 % by itself (calibrated), which explains it" in finding.reason
+        assert "the generator itself loses up to 0.1 % (calibrated), which explains it" in finding.reason
     else:
         assert "explains" not in finding.reason
 

@@ -48,7 +48,7 @@ def test_recovery_without_a_calm_of_its_own_takes_the_lent_one(level: float, out
     """And says that it did; without it nothing is known."""
     (finding,) = Recovery().judge(stressed((LENT,), after_stress(level)))
     assert finding.outcome is outcome, finding.reason
-    assert f"{DOUBT}, under a load that is not known here" in finding.doubts
+    assert f"{DOUBT}, whose load is not known here" in finding.doubts
     (unknown,) = Recovery().judge(stressed((), after_stress(level)))
     assert (unknown.outcome, unknown.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.NO_REFERENCE)
 
@@ -83,7 +83,7 @@ def test_management_is_held_against_the_lent_round_trip_where_the_load_was_alway
     case = Case("dut", "", Window(BEGIN, BEGIN + 900 * S), (late,), phases=phases)
     (alone,) = ManagementIsolation().judge(case)
     assert alone.outcome is Outcome.PASS
-    assert "only the limits themselves were judged" in alone.doubts[0]
+    assert "only absolute limits were judged" in alone.doubts[0]
     (held,) = ManagementIsolation().judge(replace(case, baseline=(lent,)))
     assert held.outcome is Outcome.WARN
     assert DOUBT in held.doubts

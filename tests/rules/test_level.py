@@ -188,7 +188,7 @@ def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None
 @pytest.mark.parametrize("name", ["cpu", "core", "memory", "swap", "disk", "connections", "queue"])
 def test_a_percentage_without_its_sign_is_refused(name: str) -> None:
     """80 is 8000 %: such a limit is never reached, so nothing would ever be judged by it."""
-    with pytest.raises(ValueError, match=f"level: {name} is a share, and 80 is more than all: write 80%"):
+    with pytest.raises(ValueError, match=f"level: {name} is a share and cannot be 80: write 80%"):
         Level(**{name: 80})
     assert Level(**{name: 0.8}).definition()
     assert Level(process_memory=80, latency=2).definition()

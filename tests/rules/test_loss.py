@@ -100,7 +100,7 @@ def test_few_packets_prove_nothing() -> None:
     lost[5] = 1
     finding = judge(case(*packets(lost, 0.1)))
     assert finding.outcome is Outcome.NOT_APPLICABLE
-    assert "which takes 1,000" in finding.reason
+    assert "takes at least 1,000" in finding.reason
     asked = np.arange(1.0, 3601.0)
     gone = np.cumsum(np.arange(3600) == 900).astype(np.float64)
     pings = (readings("reach.sent", asked, 1.0, object=PEER), readings("reach.lost", gone, 1.0, object=PEER))
@@ -208,7 +208,7 @@ def test_overload_that_the_receiver_could_not_take() -> None:
     ]
     finding = rule.judge(case(*load, phases=cut, series=tuple(ports)))[0]
     assert finding.outcome is Outcome.WARN
-    assert "the generator's receiver or the path lost that, not the device" in finding.reason
+    assert "lost after leaving the device, by the path or the generator's receiver" in finding.reason
     ports[3] = readings("system.network.packets", np.cumsum(back), 10.0, object="interface=e1,direction=transmit")
     assert rule.judge(case(*load, phases=cut, series=tuple(ports)))[0].outcome is Outcome.FAIL
 

@@ -85,7 +85,7 @@ def test_shallow_dips_are_none() -> None:
     assert judge(run(stopped(rate(sd=0.1), [600], 5, 0.6))).outcome is Outcome.PASS
     noisy = judge(run(rate(sd=0.3)))
     assert noisy.outcome is Outcome.PASS, "a noise that hides shallow dips hides no standstill"
-    assert "a full stop is no outlier" in noisy.reason
+    assert "short stops cannot be detected" in noisy.reason
     assert noisy.smallest_detectable is not None
     assert noisy.smallest_detectable >= 8
 
@@ -114,7 +114,7 @@ def test_what_is_no_pause() -> None:
 
 
 def wild(n: int = 600, seed: int = 3) -> NDArray[np.float64]:
-    """Throughput that scatters so much that a full stop is no outlier."""
+    """Throughput that scatters so much that short stops cannot be detected."""
     return 1000 * np.exp(0.6 * np.random.default_rng(seed).standard_normal(n))
 
 
@@ -124,7 +124,7 @@ def test_a_standstill_needs_no_calm_throughput() -> None:
     assert finding.outcome is Outcome.FAIL
     assert finding.measured == pytest.approx(30, abs=0.1)
     assert [(m.begin_ns, m.end_ns) for m in finding.marks] == [(299 * S, 329 * S)]
-    assert any("shorter pauses are not seen" in doubt for doubt in finding.doubts)
+    assert any("not shorter pauses" in doubt for doubt in finding.doubts)
     short = judge(run(stopped(wild(), [300], 3)))
     assert short.outcome is Outcome.PASS
     assert short.smallest_detectable is not None
@@ -176,7 +176,7 @@ def test_generator_that_sends_less_is_a_doubt() -> None:
     load = (readings("load.rx.packets", sent, 1.0), readings("load.tx.packets", sent, 1.0))
     finding = judge(Case("dut", "", Window(0, 1200 * S), load=load))
     assert finding.outcome is Outcome.WARN
-    assert any("1 pause the generator sent less" in doubt for doubt in finding.doubts)
+    assert any("1 pause the generator also sent less" in doubt for doubt in finding.doubts)
 
 
 def test_planned_events_and_phases() -> None:

@@ -89,10 +89,10 @@ def test_a_busier_queue_is_load_and_no_leak() -> None:
     busy = np.where(np.arange(N) % 30 == 0, 0.0, 100 + 800 * np.linspace(0, 1, N))
     alone = judge(queue(busy))
     assert (alone.outcome, alone.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.NO_REFERENCE)
-    assert "load, not leak" in alone.reason
+    assert "load, not a leak" in alone.reason
     grown = judge(queue(busy), sent(0.3))
     assert grown.outcome is Outcome.WARN
-    assert "load grew by 19.0" in grown.reason
+    assert "load grew by 19 %" in grown.reason
     steady = judge(queue(busy), sent())
     assert steady.outcome is Outcome.WARN
     assert "more slowly" in steady.reason
@@ -121,7 +121,7 @@ def test_lives_are_judged_by_themselves() -> None:
     level = np.where(np.arange(N) < N // 2, 0.0, 300.0)
     finding = judge(queue(depth(0.5) + level), events=(reboot,))
     assert finding.outcome is Outcome.PASS
-    assert any("2 lives" in doubt for doubt in finding.doubts)
+    assert any("2 lifetimes" in doubt for doubt in finding.doubts)
 
 
 def test_too_short_never_passes() -> None:

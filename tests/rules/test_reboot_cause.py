@@ -41,11 +41,11 @@ def test_a_reboot_for_another_reason_is_not_the_announced_one() -> None:
     other = judge(boots(40), intent, happened("reboot", reboot_reason="power fail"))
     assert other.outcome is Outcome.FAIL
     assert "reason: power fail" in other.reason
-    assert "announced 1 reboot because of reload|upgrade" in other.reason
-    assert "but 0 came" in other.reason
+    assert "announced 1 reboot with cause reload|upgrade" in other.reason
+    assert "but 0 happened" in other.reason
     untold = judge(boots(40), intent)
     assert untold.outcome is Outcome.PASS
-    assert any("announced cause is not known" in doubt for doubt in untold.doubts)
+    assert any("planned cause is not known" in doubt for doubt in untold.doubts)
     twice = judge(
         boots(40, 50),
         intent,

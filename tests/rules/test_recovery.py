@@ -105,14 +105,14 @@ def test_without_noise_the_time_is_exact() -> None:
     assert finding.numbers["residue"] == 0.0
     assert finding.interval == (300.0, 900.0)
     assert finding.limit == AFTER
-    assert "back 10 min (± 5 min) after the stress" in finding.reason
+    assert "recovered 10 min (± 5 min) after the stress" in finding.reason
 
 
 def test_a_relapse_is_seen() -> None:
     """It had come back for ten minutes: the finding tells, and the time is that of the second return."""
     finding = judge(shaped("relapse"))
     assert finding.numbers["relapses"] == 1
-    assert any("left again" in doubt for doubt in finding.doubts)
+    assert any("left the band again" in doubt for doubt in finding.doubts)
 
 
 @pytest.mark.parametrize(("phi", "seed"), list(product((0.0, 0.9), range(3))))
@@ -127,7 +127,7 @@ def test_what_swings_to_the_end_is_pending() -> None:
     """A level that swings by 40 % around what it was before has not come back; it is told by how much it swings."""
     finding = judge(shaped("endless swing"))
     assert (finding.outcome, finding.why, finding.measured) == (Outcome.INCONCLUSIVE, InconclusiveReason.PENDING, None)
-    assert "still swings by" in finding.reason
+    assert "still oscillates by" in finding.reason
 
 
 def test_a_swing_that_was_there_before_is_no_trace() -> None:
@@ -208,7 +208,7 @@ def test_a_restart_is_told() -> None:
     reboot = Event("reboot", "dut", "", (BEFORE + STRESS + 500) * S, None)
     finding = judge(shaped("step"), events=(reboot,))
     assert finding.outcome is Outcome.PASS
-    assert any("anew" in doubt for doubt in finding.doubts)
+    assert any("restarted at" in doubt for doubt in finding.doubts)
 
 
 def repeated(left: Sequence[float], metric: str = "system.memory.usage", level: float = 1000.0) -> Finding:

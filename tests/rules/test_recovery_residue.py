@@ -90,5 +90,5 @@ def test_memory_that_grows_from_stress_to_stress_fails() -> None:
     """Each stress leaves 2.5 % more: none by itself would fail."""
     more = after_stresses(4, left=0.025, each=0.025)
     assert more.outcome is Outcome.FAIL, more.reason
-    assert "from repetition to repetition" in more.reason
+    assert "with each repetition" in more.reason
     assert after_stresses(4, left=0.07).outcome is Outcome.WARN

@@ -128,7 +128,7 @@ def test_what_climbs_is_told_when_it_is_full() -> None:
     climb = np.linspace(0.2, 0.8, N) + 0.005 * rng.standard_normal(N)
     finding = judge(readings("system.sessions.utilization", climb, 60.0, object="table=nat"))
     assert finding.outcome is Outcome.WARN
-    assert "and it climbs: it reaches its limit in 7 h 58 min if it goes on like this" in finding.reason
+    assert "and rising: the limit is reached in 7 h 59 min at this rate" in finding.reason
     assert finding.forecast is not None
     assert finding.forecast.after_s == pytest.approx(8 * 3600, rel=0.05)
     slow = np.linspace(0.2, 0.3, N) + 0.002 * rng.standard_normal(N)

@@ -29,20 +29,20 @@ LEAKER, TWIN = "leaker", "twin"
 
 
 class Service:
-    """One copy of the service, kept running on one port."""
+    """One copy of the service on one port."""
 
     def __init__(self, name: str, leak_bytes: int = 0) -> None:
         self._name, self._leak_bytes, self.port = name, leak_bytes, 0
         self._process = self._start()
 
     def kill_and_restart(self) -> None:
-        """What a crash and its supervisor do: SIGKILL, and a new process on the same port."""
+        """Simulate a crash and its supervisor: SIGKILL, and a new process on the same port."""
         self._process.kill()
         self._process.communicate()
         self._process = self._start()
 
     def stop(self) -> None:
-        """End it."""
+        """Terminate the service and wait for it."""
         self._process.terminate()
         self._process.communicate()
 
@@ -62,13 +62,15 @@ class Service:
         assert process.stdout is not None
         line = process.stdout.readline()
         if not line.strip().isdecimal():
-            raise MonitorBrokenError(f"the demo's service {self._name} did not start on port {self.port}: is it taken?")
+            raise MonitorBrokenError(
+                f"the demo service {self._name} did not start on port {self.port}: check that the port is free"
+            )
         self.port = int(line)
         return process
 
 
 def demo_plan(ports: tuple[int, ...]) -> Plan:
-    """The plan of the demo, as a person would write it."""
+    """The plan of the demo, for services on these ports."""
     load = f"{BASELINE_S}s@10,{SOAK_S}s@50,{SPIKE_S}s@150,{RECOVERY_S}s@10"
     urls = [f"http://127.0.0.1:{port}/" for port in ports]
     watched = {
@@ -97,7 +99,7 @@ def demo_plan(ports: tuple[int, ...]) -> Plan:
 
 
 def run_demo(runs: Path) -> int:
-    """Run the demo; 0 if its verdict is what it must be, 4 if not."""
+    """Run the demo; returns 0 if its verdict is as expected, else 4."""
     with ExitStack() as stack:
         services = {LEAKER: Service(LEAKER, LEAK_BYTES), TWIN: Service(TWIN)}
         for service in services.values():
@@ -110,24 +112,24 @@ def run_demo(runs: Path) -> int:
         stack.callback(crash.cancel)
         crash.start()
         run_to_the_end(course, record, clock, web=BESIDE)
-    wrong = surprises(folder)
-    for sentence in wrong:
-        print(f"the demo expected otherwise: {sentence}", file=sys.stderr)
-    if not wrong:
-        print("as it must be: the leaker fails for its leak and its restart, the twin passes")
-    return EXIT_BROKEN if wrong else EXIT_PASS
+    problems = surprises(folder)
+    for sentence in problems:
+        print(f"unexpected demo result: {sentence}", file=sys.stderr)
+    if not problems:
+        print("Demo OK: leaker failed (leak, restart), twin passed.")
+    return EXIT_BROKEN if problems else EXIT_PASS
 
 
 def surprises(folder: Path) -> list[str]:
-    """What the demo's findings should have been and were not."""
+    """How the findings differ from the expected ones, a sentence each."""
     with RecordView.open(folder) as view:
         findings = view.findings(live=False)
         twin = next(target for target in judge_record(view).targets if target.target == TWIN)
-    wrong = [
+    problems = [
         f"{rule} did not fail for the {LEAKER}"
         for rule in ("memory_growth", "process_restart")
         if not any(f.rule == rule and f.target == LEAKER and f.outcome is Outcome.FAIL for f in findings)
     ]
     if twin.outcome is not Outcome.PASS:
-        wrong.append(f"the {TWIN} did not pass: {twin.reason}")
-    return wrong
+        problems.append(f"the {TWIN} did not pass: {twin.reason}")
+    return problems

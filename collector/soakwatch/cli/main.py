@@ -1,7 +1,7 @@
 """The command line: one file a command in ``commands/``, imported when it is called for.
 
-Errors are one sentence on stderr and an exit code (``soakwatch.core.errors``); a defect is exit 4, and ``--debug``
-shows its traceback. Importing this module imports click and nothing heavier.
+Errors are one sentence on stderr and an exit code (``soakwatch.core.errors``); an internal error is exit 4, and
+``--debug`` shows its traceback. Importing this module imports click and nothing heavier.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class Commands(click.Group):
             return None
         command: object = getattr(self.shelf.module(cmd_name), "command", None)
         if not isinstance(command, click.Command):
-            raise SoakwatchError(f"the command {cmd_name!r} has no click command called 'command': mend its file")
+            raise SoakwatchError(f"the file of the command {cmd_name!r} defines no click command named 'command'")
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that is meant, or a usage error that names the nearest."""
+        """The command that the first word names, or a usage error that suggests the nearest."""
         word = args[0]
         if not word.startswith("-") and word not in self.shelf.names():
             raise click.UsageError(f"unknown command {word!r}{hint(word, self.shelf.names())}", ctx)
@@ -73,12 +73,12 @@ Examples:
   soakwatch init -o plan.yaml && soakwatch check plan.yaml && soakwatch run plan.yaml
   soakwatch run --target local --process nginx --duration 30m
 \b
-Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor itself broke.""",
+Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor itself failed.""",
 )
 @click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version.")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def soakwatch(debug: bool) -> None:  # noqa: FBT001 - click's signature; main() reads it
-    """Watches a device under test through a soak run and says pass, fail or inconclusive, with the evidence."""
+    """Monitor a device under test during a soak run, and report pass, fail or inconclusive with the evidence."""
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -110,18 +110,18 @@ def run(args: list[str]) -> int:
     except SoakwatchError as error:
         return _complain(_sentences(error), error.exit_code, debug)
     except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        _let_go_of_stdout()
-        return _complain(f"{place}{error.strerror or type(error).__name__}", EXIT_BROKEN, debug)
+        file = f"{error.filename}: " if error.filename else ""
+        _discard_stdout()
+        return _complain(f"{file}{error.strerror or type(error).__name__}", EXIT_BROKEN, debug)
     except BaseExceptionGroup as group:
-        # What tasks of a task group raise together: if all of it is for the user, tell all of it.
-        mine, others = group.split(SoakwatchError)
-        if mine is None or others is not None:
-            return _defect(group, debug)
-        errors = list(_leaves(mine))
+        # What tasks of a task group raise together: if all of it is for the user, report all of it.
+        for_user, others = group.split(SoakwatchError)
+        if for_user is None or others is not None:
+            return _internal_error(group, debug)
+        errors = list(_flattened(for_user))
         return _complain("\n".join(map(_sentences, errors)), max(error.exit_code for error in errors), debug)
     except Exception as error:  # noqa: BLE001 - the last resort: a defect is a sentence, not a traceback
-        return _defect(error, debug)
+        return _internal_error(error, debug)
     return code if isinstance(code, int) else 0
 
 
@@ -129,20 +129,20 @@ def _sentences(error: SoakwatchError) -> str:
     return "\n".join(error.problems) if isinstance(error, PlanError) and error.problems else str(error)
 
 
-def _leaves(group: BaseExceptionGroup[SoakwatchError]) -> Iterator[SoakwatchError]:
+def _flattened(group: BaseExceptionGroup[SoakwatchError]) -> Iterator[SoakwatchError]:
     for error in group.exceptions:
         if isinstance(error, BaseExceptionGroup):
-            yield from _leaves(error)
+            yield from _flattened(error)
         else:
             yield error
 
 
-def _defect(error: BaseException, debug: bool) -> int:  # noqa: FBT001
-    # The text of an unforeseen exception may hold anything, so only its kind and place are shown.
+def _internal_error(error: BaseException, debug: bool) -> int:  # noqa: FBT001
+    # The text of an unforeseen exception may hold anything, so only its type and location are shown.
     frames = traceback.extract_tb(error.__traceback__)
-    place = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""  # noqa: PTH119
-    told = f"internal error: {type(error).__name__}{place}; re-run with --debug"
-    return _complain(told, EXIT_BROKEN, debug)
+    location = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""  # noqa: PTH119
+    message = f"internal error: {type(error).__name__}{location}; re-run with --debug"
+    return _complain(message, EXIT_BROKEN, debug)
 
 
 def _flushed(code: int) -> int:
@@ -158,8 +158,8 @@ def _pipe_closed() -> int:
     return EXIT_BROKEN_PIPE
 
 
-def _let_go_of_stdout() -> None:
-    """Python flushes stdout once more at exit, and if that fails makes the exit code 120: let it go nowhere."""
+def _discard_stdout() -> None:
+    """Send stdout to /dev/null if it is broken: Python flushes it again at exit, and a failure makes exit code 120."""
     try:
         sys.stdout.flush()
     except OSError:

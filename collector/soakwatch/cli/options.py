@@ -1,33 +1,50 @@
-"""The option --stop-on-fail of a command: alone it means every rule, as --stop-on-fail=RULE that one."""
+"""Options that several commands share: the folder of runs, and --stop-on-fail."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from soakwatch.core.suggest import hint
+from soakwatch.runs.catalog import DEFAULT_RUNS
 
 EVERY = "*"
-_OPTION = "--stop-on-fail"
+_STOP_ON_FAIL = "--stop-on-fail"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def runs_option(purpose: str = "Folder in which RUN is looked up.") -> Callable[[F], F]:
+    """Adds ``--runs`` as the parameter ``runs_folder``, a path; ``purpose`` is its help."""
+    return click.option(
+        "--runs",
+        "runs_folder",
+        type=click.Path(path_type=Path),
+        default=DEFAULT_RUNS,
+        show_default=True,
+        help=purpose,
+    )
+
+
 class StoppingCommand(click.Command):
-    """A command with the option. Click by itself would take the word behind a bare option for its value."""
+    """A command with ``--stop-on-fail``: alone it means every rule, as --stop-on-fail=RULE that one.
+
+    Click by itself would take the word behind a bare option for its value.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """The arguments, with a bare option spelt out."""
         end = args.index("--") if "--" in args else len(args)
-        told = [f"{_OPTION}={EVERY}" if word == _OPTION else word for word in args[:end]]
-        return super().parse_args(ctx, [*told, *args[end:]])
+        spelt_out = [f"{_STOP_ON_FAIL}={EVERY}" if word == _STOP_ON_FAIL else word for word in args[:end]]
+        return super().parse_args(ctx, [*spelt_out, *args[end:]])
 
 
 def stop_option(command: F) -> F:
     """Adds the option as the parameter ``stop_on_fail``, a tuple of texts; ``chosen`` reads it."""
     return click.option(
-        _OPTION,
+        _STOP_ON_FAIL,
         "stop_on_fail",
         multiple=True,
         metavar="[=RULE]",
@@ -36,12 +53,12 @@ def stop_option(command: F) -> F:
     )(command)
 
 
-def chosen(told: Sequence[str]) -> tuple[bool, frozenset[str]]:
-    """Whether every rule is meant, and which ones otherwise. Raises BadParameter for what is no rule."""
+def chosen(given: Sequence[str]) -> tuple[bool, frozenset[str]]:
+    """Whether every rule is meant, and which ones otherwise. Raises BadParameter for an unknown rule."""
     from soakwatch.core.registry import rules
 
     known = rules()
-    for name in told:
+    for name in given:
         if name not in {EVERY, *known}:
-            raise click.BadParameter(f"unknown rule {name!r}{hint(name, known)}", param_hint=_OPTION)
-    return EVERY in told, frozenset(told) - {EVERY}
+            raise click.BadParameter(f"unknown rule {name!r}{hint(name, known)}", param_hint=_STOP_ON_FAIL)
+    return EVERY in given, frozenset(given) - {EVERY}

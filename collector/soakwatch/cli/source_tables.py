@@ -1,4 +1,4 @@
-"""What ``soakwatch pollers`` and ``soakwatch loads`` print: the list, or one source with its keys."""
+"""``soakwatch pollers`` and ``soakwatch loads``: the command of a plugin folder, which lists it or shows one source."""
 
 from __future__ import annotations
 
@@ -8,38 +8,58 @@ import click
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED, PluginFolder, Registry
-from soakwatch.core.suggest import hint
 from soakwatch.core.tables import show_table
-from soakwatch.core.units import show_seconds
-from soakwatch.sources.registry import poller_module
 
 
-def show_sources(shelf: PluginFolder) -> None:
-    """The list of a shelf."""
-    names = shelf.names()
+def source_command(folder: PluginFolder, example: str) -> click.Command:
+    """The command ``soakwatch pollers`` or ``soakwatch loads``; ``example`` is a name in its help."""
+    words = f"{folder.word}s"
+
+    @click.command(
+        help=f"List the {words}; with NAME show the keys that a plan may give it.",
+        epilog=f"\b\nExamples:\n  soakwatch {words}\n  soakwatch {words} {example}",
+    )
+    @click.argument("name", required=False)
+    def command(name: str | None) -> None:
+        if name is None:
+            show_sources(folder)
+        else:
+            show_source(folder, name)
+
+    return command
+
+
+def show_sources(folder: PluginFolder) -> None:
+    """Prints the names of a folder with their summaries."""
+    names = folder.names()
     if not names:
-        click.echo(f"no {shelf.word} is installed")
+        click.echo(f"no {folder.word} is installed")
         return
-    show_table((shelf.word, "what it is for"), [(name, shelf.summary(name)) for name in names])
+    show_table((folder.word, "what it is for"), [(name, folder.summary(name)) for name in names])
 
 
-def show_source(shelf: PluginFolder, name: str, registry: Registry = INSTALLED) -> None:
-    """One source: its docstring and its keys. Raises PlanError for a name that is not on the shelf."""
-    if name not in shelf.names():
-        raise PlanError(f"unknown {shelf.word} {name!r}{hint(name, shelf.names())}")
+def show_source(folder: PluginFolder, name: str, registry: Registry = INSTALLED) -> None:
+    """Prints one source: its docstring and its keys. Raises PlanError for an unknown name."""
+    from soakwatch.core.suggest import hint
+    from soakwatch.sources.registry import poller_module
+
+    if name not in folder.names():
+        raise PlanError(f"unknown {folder.word} {name!r}{hint(name, folder.names())}")
     config = poller_module(name, registry).config
-    click.echo(shelf.docstring(name).strip() + "\n")
+    click.echo(folder.docstring(name).strip() + "\n")
     schema = _dict(config.model_json_schema().get("properties"))
     rows = []
     for own, field in config.model_fields.items():
         key = field.alias or own
         default: object = field.get_default(call_default_factory=True, validated_data={})
-        shown = "(needed)" if field.is_required() else _default(default, _dict(schema.get(key)))
+        shown = "(required)" if field.is_required() else _default(default, _dict(schema.get(key)))
         rows.append((key, shown, _form(_dict(schema.get(key))), field.description or "-"))
     show_table(("key", "default", "form", "meaning"), rows)
 
 
 def _default(value: object, schema: dict[str, object]) -> str:
+    from soakwatch.core.units import show_seconds
+
     if value is None:
         return "-"
     if _form(schema) == "duration" and isinstance(value, int | float):
@@ -67,8 +87,8 @@ def _one_form(schema: dict[str, object]) -> str:
     if "env:" in pattern:
         return "env:NAME, file:PATH"
     words = {"string": "text", "integer": "whole number", "boolean": "true, false", "array": "list"}
-    told = schema.get("type", "keys and values")
-    kinds = [str(kind) for kind in (_list(told) or [told])]
+    types = schema.get("type", "keys and values")
+    kinds = [str(kind) for kind in (_list(types) or [types])]
     return " or ".join(words.get(kind, "keys and values" if kind == "object" else kind) for kind in kinds)
 
 

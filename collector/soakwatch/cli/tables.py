@@ -1,4 +1,4 @@
-"""What ``soakwatch check`` and ``soakwatch probe`` print of two looks at one source."""
+"""What ``soakwatch check`` and ``soakwatch probe`` print about two polls of one source."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from soakwatch.engine.plan_check import SourceLook, by_metric, live_values
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Fault
 
-_MOST_FAULTS = 12
-_MOMENTS = {"system.boot.time", "process.start_time"}
-_SHARE_OF_INTERVAL = 0.5  # a look that takes more leaves no room for a retry
+_MAX_FAULTS = 12
+_TIMES = {"system.boot.time", "process.start_time"}
+_MAX_SHARE_OF_INTERVAL = 0.5  # a poll that takes more leaves no time for a retry
 
 
-def show_look(look: SourceLook, duration_s: float | None = None, *, series: bool = False) -> None:
-    """What the source is, what a look takes and costs, each metric with live values, what is missing and why.
+def show_source_check(check: SourceLook, duration_s: float | None = None, *, series: bool = False) -> None:
+    """Print what the source is, what a poll takes and costs, each metric with live values, what is missing and why.
 
     ``duration_s`` is the length of the planned run, None where there is no plan; ``series`` shows every object.
     """
-    cadence = show_seconds(look.interval_s)
-    click.echo(f"\n{look.target.name} ({look.target.role}): {look.source.poller}, every {cadence}")
-    if look.error:
-        click.echo(f"  cannot be polled: {harmless(without(look.target.name, look.error))}")
+    cadence = show_seconds(check.interval_s)
+    click.echo(f"\n{check.target.name} ({check.target.role}): {check.source.poller}, every {cadence}")
+    if check.error:
+        click.echo(f"  cannot be polled: {harmless(without(check.target.name, check.error))}")
         return
-    for key, value in (look.facts.identity if look.facts else {}).items():
+    for key, value in (check.facts.identity if check.facts else {}).items():
         click.echo(f"  {harmless(key)}: {harmless(value)}")
-    planned = "" if duration_s is None else f", {look.polls(duration_s)} polls planned"
-    share = look.seconds / look.interval_s
+    planned = "" if duration_s is None else f", {check.polls(duration_s)} polls planned"
+    share = check.seconds / check.interval_s
     click.echo(
-        f"  {look.per_poll} samples a poll{planned}; a look took {look.seconds * 1000:.1f} ms, "
-        f"{percent(share)} of its interval" + ("" if share <= _SHARE_OF_INTERVAL else ": raise the interval")
+        f"  {check.per_poll} samples per poll{planned}; a poll took {check.seconds * 1000:.1f} ms, "
+        f"{percent(share)} of its interval" + ("" if share <= _MAX_SHARE_OF_INTERVAL else ": raise the interval")
     )
-    if look.device_cpu_s is not None:
-        busy = percent(look.device_cpu_s / look.interval_s)
-        click.echo(f"  cost on the device: {1000 * look.device_cpu_s:.1f} ms of CPU a look, {busy} of one core")
-    _show_metrics(look, series=series)
-    _show_faults(look.faults)
-    for name, seconds in look.slow.items():
-        click.echo(f"  not seen yet: {harmless(name)}: the device renews it every {show_seconds(seconds)}")
-    if look.lacking:
-        names = ", ".join(look.lacking)
-        click.echo(f"  promised by the profile, and not on this device: {names}")
-    for note in look.facts.notes if look.facts else ():
+    if check.device_cpu_s is not None:
+        busy = percent(check.device_cpu_s / check.interval_s)
+        click.echo(f"  cost on the device: {1000 * check.device_cpu_s:.1f} ms of CPU per poll, {busy} of one core")
+    _show_metrics(check, series=series)
+    _show_faults(check.faults)
+    for name, seconds in check.slow.items():
+        click.echo(f"  no value yet: {harmless(name)}: the device updates it every {show_seconds(seconds)}")
+    if check.lacking:
+        names = ", ".join(check.lacking)
+        click.echo(f"  in the profile, but not on this device: {names}")
+    for note in check.facts.notes if check.facts else ():
         click.echo(f"  note: {harmless(note)}")
 
 
@@ -60,7 +60,7 @@ def percent(share: float) -> str:
 
 
 def shown_value(value: float, unit: str) -> str:
-    """A reading as a person reads it: bytes and seconds with their unit, other numbers without.
+    """A value as a person reads it: bytes and seconds with their unit, other numbers without.
 
     >>> shown_value(0.125, "1"), shown_value(2**20, "By"), shown_value(0.0, "s"), shown_value(4.0, "{packet}")
     ('0.125', '1.0 MiB', '0 s', '4')
@@ -72,29 +72,29 @@ def shown_value(value: float, unit: str) -> str:
     return f"{value:.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:.4g}"
 
 
-def _show_metrics(look: SourceLook, *, series: bool) -> None:
+def _show_metrics(check: SourceLook, *, series: bool) -> None:
     rows = []
-    values = live_values(look)
-    for name, objects in by_metric(look).items():
+    values = live_values(check)
+    for name, objects in by_metric(check).items():
         metric = BY_NAME.get(name)
-        unit, kind = (metric.unit, metric.kind) if metric else ("-", "not in the catalogue: refused")
-        low, high = (_moment(value) if name in _MOMENTS else shown_value(value, unit) for value in values[name])
+        unit, kind = (metric.unit, metric.kind) if metric else ("-", "not in the catalogue: rejected")
+        low, high = (_time_text(value) if name in _TIMES else shown_value(value, unit) for value in values[name])
         rows.append((f"  {name}", str(objects), low if low == high else f"{low} to {high}", unit, kind))
         if series and objects > 1:
-            each = [sample for sample in look.samples if sample.metric == name]
+            each = [sample for sample in check.samples if sample.metric == name]
             rows += [(f"    {harmless(s.object)}", "", shown_value(s.value, unit), "", "") for s in each]
     if rows:
         show_table(("  metric", "objects", "now", "unit", "kind"), rows)
 
 
-def _moment(seconds: float) -> str:
+def _time_text(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%SZ}" if 0 <= seconds < 2**33 else f"{seconds:.0f} s"
 
 
 def _show_faults(faults: tuple[Fault, ...]) -> None:
-    for fault in faults[:_MOST_FAULTS]:
-        what = " ".join(part for part in (fault.metric, fault.object) if part)
-        told = harmless(fault.text)
-        click.echo(f"  not read: {harmless(what)}: {told}" if what else f"  not read: {told}")
-    if len(faults) > _MOST_FAULTS:
-        click.echo(f"  not read: {len(faults) - _MOST_FAULTS} more")
+    for fault in faults[:_MAX_FAULTS]:
+        subject = " ".join(part for part in (fault.metric, fault.object) if part)
+        text = harmless(fault.text)
+        click.echo(f"  not read: {harmless(subject)}: {text}" if subject else f"  not read: {text}")
+    if len(faults) > _MAX_FAULTS:
+        click.echo(f"  not read: {len(faults) - _MAX_FAULTS} more")

@@ -1,4 +1,8 @@
-"""Numbers, units and times as a person reads them in a report; None is always "not known"."""
+"""Numbers, units and times as a person reads them in a report; None is always "not known".
+
+The words of a quantity and of a duration are those of the rules (``soakwatch_rules.wording.words``): one and the same
+number reads the same in a finding's sentence, on a page and on a terminal. Here is what only the collector needs.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,9 @@ import unicodedata
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from soakwatch.core.units import show_seconds
 from soakwatch_rules.rule import Ledger, Outcome, Window
+from soakwatch_rules.wording import words
+from soakwatch_rules.wording.words import plural, three_digits
 
 UNKNOWN = "not known"
 
@@ -35,6 +40,7 @@ _IEC = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B")
 _TIME = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 _LONG = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
 _SI = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_MINUTE_S = 60.0  # from here on a duration has two units, such as 1 min 30 s
 _NAMES = {"Cel": "°C", "": ""}
 
 
@@ -90,31 +96,18 @@ def number(value: float | None) -> str:
 
 
 def quantity(value: float | None, unit: str) -> str:
-    """A value with its unit in human size.
+    """A value with its unit as the rules' sentences say it; what is not a finite number is not known.
 
     >>> quantity(20 * 2**20, "By"), quantity(0.053, "1"), quantity(0.25, "s"), quantity(3, "{restart}")
-    ('20.0 MiB', '5.3 %', '250 ms', '3 restarts')
-    >>> quantity(1, "{restart}"), quantity(0, "{restart}"), quantity(1, "{request}/s")
-    ('1 restart', '0 restarts', '1 request/s')
-    >>> quantity(7000, "s"), quantity(None, "By")
-    ('1h56m', 'not known')
+    ('20 MiB', '5.3 %', '250 ms', '3 restarts')
+    >>> quantity(0, "{restart}"), quantity(7000, "s"), quantity(0.4, "s/s"), quantity(None, "By")
+    ('0 restarts', '1 h 56 min', '40 % of a core', 'not known')
     """
     if value is None or not math.isfinite(value):
         return UNKNOWN
-    if unit == "s" and value >= 60:
-        return show_seconds(value)
-    scale = scale_of(unit, value)
-    shown = value * scale.factor
-    if not math.isfinite(shown):
-        return f"{value:.4g} × {unit}"
-    if unit.startswith("By") and scale.factor != 1:
-        text = f"{shown:.1f}"
-    else:
-        text = _digits(shown)
-    base, slash, per = unit.partition("/")
-    if text in {"1", "-1"} and scale.factor == 1 and _is_annotation(base):
-        return f"{text} {base[1:-1]}{slash}{per[1:-1] if _is_annotation(per) else per}"
-    return f"{text} {scale.label}".rstrip()
+    if unit == "s/s":
+        return f"{three_digits(100 * value)} % of a core"
+    return words.quantity(value, unit)
 
 
 def extent(low: float | None, high: float | None, unit: str) -> str:
@@ -125,35 +118,18 @@ def extent(low: float | None, high: float | None, unit: str) -> str:
     """
     if low is None or high is None or not math.isfinite(low) or not math.isfinite(high):
         return UNKNOWN
-    if low == high:
+    if quantity(low, unit) == quantity(high, unit):
         return quantity(low, unit)
     peak = max(abs(low), abs(high))
-    if (unit == "s" and peak >= 60) or not math.isfinite(100 * peak):
+    if (unit == "s" and peak >= _MINUTE_S) or not math.isfinite(100 * peak):
         return f"{quantity(low, unit)} to {quantity(high, unit)}"
     scale = scale_of(unit, peak)
-    return f"{_digits(low * scale.factor)} to {_digits(high * scale.factor)} {scale.label}".rstrip()
-
-
-def _digits(shown: float) -> str:
-    return f"{shown:.4g}" if abs(shown) < 1e4 else number(float(round(shown)))
+    return f"{three_digits(low * scale.factor)} to {three_digits(high * scale.factor)} {scale.label}".rstrip()
 
 
 def _is_annotation(unit: str) -> bool:
     """Whether a unit is a word in braces, UCUM's way to say what is counted."""
     return len(unit) > 2 and unit[0] == "{" and unit[-1] == "}"
-
-
-def plural(word: str) -> str:
-    """More than one of what a UCUM annotation names; a word that ends in s is taken for a plural.
-
-    >>> plural("packet"), plural("process"), plural("context switch"), plural("query"), plural("bytes")
-    ('packets', 'processes', 'context switches', 'queries', 'bytes')
-    """
-    if word.endswith(("ss", "x", "ch", "sh")):
-        return word + "es"
-    if word.endswith("y") and word[-2:-1] not in {"a", "e", "o", "u", ""}:
-        return word[:-1] + "ies"
-    return word if word.endswith("s") else word + "s"
 
 
 def share_text(value: float | None) -> str:

@@ -1,7 +1,8 @@
 """The directory is the registry: what is installed is what lies in the folders, imported only when asked for.
 
 A module ``pollers/NAME.py`` is the poller NAME, ``loads/NAME.py`` the load NAME, ``detectors/NAME.py`` the rule NAME
-(its class in CamelCase). Others add pollers by entry points of the group ``soakwatch.pollers``, each naming a module.
+(its class in CamelCase). Other distributions add pollers and loads by entry points of the groups
+``soakwatch.pollers`` and ``soakwatch.loads``, each naming a module.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class PluginFolder:
     group: str | None = None  # entry points that add to it
 
     def names(self) -> tuple[str, ...]:
-        """Everything on the shelf, sorted; nothing is imported."""
+        """All names, of the folder and of entry points, sorted; nothing is imported."""
         return tuple(sorted({*self._files(), *self._added()}))
 
     def summary(self, name: str) -> str:
@@ -52,7 +53,7 @@ class PluginFolder:
     def module(self, name: str) -> ModuleType:
         """The module, imported now.
 
-        Raises PlanError for a name that is not on the shelf, with the nearest, and for a module that fails to import.
+        Raises PlanError for an unknown name, with the nearest, and for a module that fails to import.
         """
         if name in self._files():
             full = f"{self.package}.{name}"
@@ -92,7 +93,7 @@ class Registry:
 
 INSTALLED = Registry(
     PluginFolder("soakwatch.sources.pollers", "poller", "soakwatch.pollers"),
-    PluginFolder("soakwatch.sources.loads", "load"),
+    PluginFolder("soakwatch.sources.loads", "load", "soakwatch.loads"),
     PluginFolder("soakwatch_rules.detectors", "rule"),
 )
 
@@ -118,10 +119,10 @@ def rule_class(name: str, registry: Registry = INSTALLED) -> type[Rule]:
     Raises PlanError for an unknown name, with the nearest, and for a module without that class.
     """
     module = registry.rules.module(name)
-    found: object = getattr(module, camel_case(name), None)
-    if not isinstance(found, type) or not hasattr(found, "judge"):
-        raise PlanError(f"the rule {name!r} has no class {camel_case(name)}: mend {module.__name__}")
-    return cast("type[Rule]", found)
+    rule: object = getattr(module, camel_case(name), None)
+    if not isinstance(rule, type) or not hasattr(rule, "judge"):
+        raise PlanError(f"the rule {name!r} has no class {camel_case(name)}: fix {module.__name__}")
+    return cast("type[Rule]", rule)
 
 
 def camel_case(name: str) -> str:

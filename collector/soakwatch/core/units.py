@@ -7,6 +7,8 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, WithJsonSchema
 
+from soakwatch_rules.wording.words import duration, quantity
+
 _SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _BYTES = {
     "B": 1,
@@ -80,10 +82,19 @@ def size(text: object) -> float:
 
 
 def show_seconds(value: float) -> str:
-    """A duration as a person reads it.
+    """A duration as a person reads it, in the words of the rules' sentences.
 
     >>> show_seconds(5400), show_seconds(0.25), show_seconds(59), show_seconds(90061)
-    ('1h30m', '250ms', '59s', '1d1h1m')
+    ('1 h 30 min', '250 ms', '59 s', '1 d 1 h')
+    """
+    return duration(value)
+
+
+def plan_seconds(value: float) -> str:
+    """A duration as a plan or an option takes it, for sentences whose values are meant to be copied.
+
+    >>> plan_seconds(5400), plan_seconds(0.25), plan_seconds(59), plan_seconds(90061), plan_seconds(5401)
+    ('1h30m', '250ms', '59s', '1d1h1m', '1h30m')
     """
     if value < 1:
         return f"{value * 1000:.0f}ms"
@@ -97,21 +108,13 @@ def show_seconds(value: float) -> str:
     return text
 
 
-_IEC = ("B", "KiB", "MiB", "GiB", "TiB")
-
-
 def show_bytes(value: float) -> str:
     """Bytes as a person reads them.
 
-    >>> show_bytes(20 * 2**20), show_bytes(512)
-    ('20.0 MiB', '512 B')
+    >>> show_bytes(20 * 2**20), show_bytes(512), show_bytes(-1536)
+    ('20 MiB', '512 B', '-1.5 KiB')
     """
-    step, sign = abs(value), "-" if value < 0 else ""
-    for unit in _IEC:
-        if step < 1024 or unit == _IEC[-1]:
-            return f"{sign}{step:.0f} {unit}" if unit == "B" else f"{sign}{step:.1f} {unit}"
-        step /= 1024
-    raise AssertionError
+    return quantity(value, "By")
 
 
 _DURATION_SCHEMA = {

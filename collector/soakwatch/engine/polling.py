@@ -4,7 +4,7 @@ Every due time of a source becomes exactly one Poll: answered, failed, timed out
 still under way, missed because the monitor was late, or held back because a failing source is asked less often.
 
 A source that looks by itself may hand in later what nobody could fetch: such a look is one Poll more, under the due
-time that it belongs to, and whoever counts polls lets it stand for the lost one (``soakwatch.record.accounted``).
+time that it belongs to, and whoever counts polls lets it stand for the lost one (``soakwatch.record.follow``).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from soakwatch.core.redaction import Redaction
 from soakwatch.core.run_command import CommandResult, run_command
 from soakwatch.plan import EventPlan
 from soakwatch.record import Artifact, artifact_name
-from soakwatch.record.notes import Notes
+from soakwatch.record.queue import Notes
 from soakwatch_rules.rule import Event
 
 FAILED: Final = "script.failed"

@@ -33,9 +33,8 @@ from soakwatch.judge.rates import META as SO_FAR
 from soakwatch.judge.rates import look_text
 from soakwatch.plan.timeline import PhaseInterval
 from soakwatch.record import Record, RecordFullError
-from soakwatch.record.marks import ORIGIN as TOLD
-from soakwatch.record.notes import Notes
-from soakwatch.record.queue import Committer
+from soakwatch.record.model import USER_ORIGIN as TOLD
+from soakwatch.record.queue import Committer, Notes
 from soakwatch.runs.status import SourceStatus, Status
 from soakwatch.runs.watching import event_words, worth_showing
 from soakwatch_agent.sample import Poll

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.record.blocks import Values
-from soakwatch.record.parts import unified
+from soakwatch.record.merge import unified
+from soakwatch.record.model import Values
 from soakwatch.sources.tables.cells import numbers, whole
 from soakwatch.sources.tables.columns import TIME_NAMES
 from soakwatch.sources.tables.errors import DataError

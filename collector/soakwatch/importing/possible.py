@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.record.blocks import Values
+from soakwatch.record.model import Values
 from soakwatch_agent.metric import BY_NAME, slack_of
 
 

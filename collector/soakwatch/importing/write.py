@@ -19,9 +19,8 @@ from soakwatch.importing.timeline import Timeline
 from soakwatch.judge.unread import account, measures
 from soakwatch.record import Record
 from soakwatch.record.bulk import Readings, Stretch
-from soakwatch.record.marks import ORIGIN as EVENTS
-from soakwatch.record.meta_keys import LEFT_OUT, RULES_KEY, UNREAD
-from soakwatch.record.reader import GROWTH_KEY, IMPORTED_KEY, UNPOLLED
+from soakwatch.record.meta import GROWTH_KEY, IMPORTED_KEY, LEFT_OUT, RULES_KEY, UNPOLLED, UNREAD
+from soakwatch.record.model import USER_ORIGIN as EVENTS
 from soakwatch_agent.metric import BY_NAME
 
 SOURCE = "import"

@@ -19,7 +19,7 @@ from soakwatch.judge.lifetime import lifetime
 from soakwatch.judge.planned import Planned
 from soakwatch.judge.poll_mode import poll_modes
 from soakwatch.record import SeriesKey
-from soakwatch.record.reader import UNPOLLED
+from soakwatch.record.meta import UNPOLLED
 from soakwatch_agent.metric import BY_NAME, STATE
 from soakwatch_agent.metric_load import WHOLE_LOAD
 from soakwatch_rules.polling import CORE

@@ -21,9 +21,8 @@ from soakwatch.core.errors import RecordError
 from soakwatch.judge.baseline import META, MOST_SERIES, BaselineSnapshot, baseline_of, levels_of, metrics_of
 from soakwatch.plan import Plan
 from soakwatch.record import Record, RecordView, SeriesKey
-from soakwatch.record.blocks import decode, decode_ints, encode
+from soakwatch.record.meta import EARLIER, decode, decode_ints, encode, setup_of
 from soakwatch.record.reader import trait_of
-from soakwatch.record.setup import EARLIER, setup_of
 from soakwatch_rules.rule import Rule, Window
 from soakwatch_rules.series import Series
 

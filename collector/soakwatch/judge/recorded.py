@@ -13,8 +13,8 @@ from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan, plan_from_text
 from soakwatch.plan.rules import RulePlan, planned_rules, read_rules
 from soakwatch.record import RecordView
-from soakwatch.record.outside import is_written
-from soakwatch.record.reader import IMPORTED_KEY
+from soakwatch.record.lifecycle import lifecycle_of
+from soakwatch.record.meta import IMPORTED_KEY
 from soakwatch_rules.rule import Outcome
 
 ALARMS = frozenset({Outcome.FAIL, Outcome.WARN})
@@ -65,5 +65,5 @@ def judge_record(
         for rule in planned_rules(said)
         if not only or rule.name in only
     ]
-    goes_on = not ended and view.meta("ended_ns") is None and is_written(view.path)
+    goes_on = not ended and lifecycle_of(view.metas(), view.path) == "running"
     return nothing_passes_unseen(view, judge(view, view.meta("run") or "run", uses, told, earlier, goes_on=goes_on))

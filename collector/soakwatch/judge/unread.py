@@ -16,8 +16,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.record.meta_keys import LEFT_OUT, UNREAD
-from soakwatch.record.reader import IMPORTED_KEY
+from soakwatch.record.meta import IMPORTED_KEY, LEFT_OUT, UNREAD
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome, Rule, Window
 

@@ -1,19 +1,33 @@
 """The record: the one file of one run, and the only place where the parts of Soakwatch meet.
 
-``Record`` writes it, one process at a time; ``RecordView`` reads it, any process at any time.
+``Record`` writes it, one process at a time; ``RecordView`` reads it, any process at any time. Beside this package's own
+names these modules are public, each for one kind of caller:
+
+* ``reader``, ``writer``: the two classes and the errors; ``writer_lock``: whether a run is writing
+* ``queue``: polls, events and files of a run on their way to the writer's thread
+* ``bulk``: readings that are all there already, from tables and copies; ``merge``: pieces of a series made one
+* ``follow``: what is new since the last time, for live judging and sinks; ``backlog``: how far behind a sink is
+* ``inventory``: how much is in a record; ``series_cache``: series for a page that asks again and again
+* ``external_events``: events of others than the run; ``findings``: findings as texts; ``meta``: the keys of texts
+* ``model``, ``source``: the types that are handed out, and what a report reads of a record
+
+Modules that begin with an underscore hold the file's format: tables, codec, migrations. Nothing outside this package
+imports them, and nothing outside of it speaks SQL (contracts of ``tests/run``).
 """
 
-from soakwatch.record.artifacts import artifact_name
+from soakwatch.record._artifacts import artifact_name
+from soakwatch.record._files import SIDE_SUFFIXES, record_file
+from soakwatch.record._schema import RECORD_NAME, SCHEMA_VERSION
+from soakwatch.record._sqlite_errors import RecordFullError
 from soakwatch.record.findings import finding_from_json, finding_to_json
 from soakwatch.record.model import Artifact, ArtifactEntry, Counts, SeriesKey, Source, Span, StoredEvent, StoredFault
 from soakwatch.record.reader import RecordView
-from soakwatch.record.schema import RECORD_NAME, SCHEMA_VERSION
-from soakwatch.record.trouble import RecordFullError
 from soakwatch.record.writer import Record, add_outside_event
 
 __all__ = [
     "RECORD_NAME",
     "SCHEMA_VERSION",
+    "SIDE_SUFFIXES",
     "Artifact",
     "ArtifactEntry",
     "Counts",
@@ -29,4 +43,5 @@ __all__ = [
     "artifact_name",
     "finding_from_json",
     "finding_to_json",
+    "record_file",
 ]

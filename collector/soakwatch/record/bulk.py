@@ -1,21 +1,29 @@
-"""Successive polls of one source at once, straight into sealed blocks: for readings that are all there already."""
+"""Readings that are all there already: successive polls of one source at once, straight into sealed blocks, and the
+small tables of a record that is made again from a copy elsewhere."""
 
 from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.record.blocks import Values, encode
-from soakwatch.record.model import Source
-from soakwatch.record.recent import Ints
-from soakwatch.record.rows import OUTCOME_NUMBERS
-from soakwatch.record.text import storable
+from soakwatch.record._blocks import encode
+from soakwatch.record._files import connect, record_file
+from soakwatch.record._rows import storable
+from soakwatch.record._sqlite_errors import as_record_error
+from soakwatch.record.model import OUTCOME_NUMBERS, Ints, Source, Values
 from soakwatch_agent.sample import PollOutcome
+
+SeriesRow = tuple[str, str, str, int, str, str]
+"""Target, metric, object, the number of the source that brings it, unit and kind."""
+FaultRow = tuple[int, str, str, str, int, int, int]
+"""Source, metric, object, text, first and last time in UTC ns, and how often."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,3 +147,25 @@ def _series(sql: sqlite3.Connection, source: Source, readings: Readings) -> int:
 def _error(sql: sqlite3.Connection, text: str) -> int:
     sql.execute("INSERT OR IGNORE INTO error (text) VALUES (?)", (storable(text),))
     return int(sql.execute("SELECT id FROM error WHERE text=?", (storable(text),)).fetchone()[0])
+
+
+def restore_tables(
+    folder: Path, series: Iterable[SeriesRow], faults: Iterable[FaultRow], errors: Iterable[str]
+) -> None:
+    """Write series, faults and the texts of errors into a record that has none, in their order. Raises RecordError."""
+    path = record_file(folder)
+    try:
+        with closing(connect(path)) as sql:
+            sql.execute("BEGIN IMMEDIATE")
+            sql.executemany(
+                "INSERT INTO series (target, metric, object, source, unit, kind, last_ns) VALUES (?,?,?,?,?,?,NULL)",
+                ((storable(a), storable(b), storable(c), d, storable(e), f) for a, b, c, d, e, f in series),
+            )
+            sql.executemany(
+                "INSERT INTO fault (source, metric, object, text, first_ns, last_ns, count) VALUES (?,?,?,?,?,?,?)",
+                ((a, storable(b), storable(c), storable(d), e, f, g) for a, b, c, d, e, f, g in faults),
+            )
+            sql.executemany("INSERT INTO error (text) VALUES (?)", ((storable(text),) for text in errors))
+            sql.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise as_record_error(error, path) from None

@@ -1,15 +1,38 @@
-"""What the record hands out besides Poll, Series, Event and Finding: sources, keys, faults, artifacts, lives."""
+"""What the record hands out besides Poll, Series, Event and Finding: sources, keys, faults, artifacts, arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_agent.metric import BY_NAME
+from soakwatch_agent.sample import PollOutcome
 from soakwatch_rules.rule import Event
+
+Ints = NDArray[np.int64]
+"""Times in UTC ns, positions or numbers; shape (n,)."""
+Values = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.uint64]
+"""Readings of one series, shape (n,), in the type in which no bit of them is lost."""
+
+OUTCOMES: Mapping[int, PollOutcome] = {
+    0: PollOutcome.OK,
+    1: PollOutcome.FAILED,
+    2: PollOutcome.TIMEOUT,
+    3: PollOutcome.OVERRUN,
+    4: PollOutcome.MISSED,
+    5: PollOutcome.HELD_BACK,
+    6: PollOutcome.GAP,
+}
+"""The numbers under which outcomes are stored; never renumbered."""
+OUTCOME_NUMBERS: Mapping[PollOutcome, int] = {outcome: number for number, outcome in OUTCOMES.items()}
+
+USER_ORIGIN = "user"
+"""The origin of an event that somebody added: no probe, no plan and not the monitor."""
+MONITOR_ORIGIN = "monitor"
+"""The origin of an event that the monitor added by itself."""
 
 KEPT = " brings it already: kept from there"
 """The end of the fault that says that a metric was left out, for another source of the target brings it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -12,12 +12,15 @@ from typing import ParamSpec, Protocol, TypeVar
 
 from soakwatch.core.errors import RecordError
 from soakwatch.core.log_throttle import ThrottledLog
+from soakwatch.record.model import MONITOR_ORIGIN, Artifact
+from soakwatch.record.writer import Record
 from soakwatch_agent.sample import NOTHING, Poll, PollOutcome
+from soakwatch_rules.rule import Event
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-HELD_SAMPLES = 200_000  # about 60 MB: what waits for room on the disk before the oldest readings are given up
+MAX_WAITING_SAMPLES = 200_000  # about 60 MB: what waits for room on the disk before the oldest readings are given up
 
 
 class PollRecord(Protocol):
@@ -31,8 +34,9 @@ class PollRecord(Protocol):
 class Committer:
     """The outbox of a run. ``take`` never blocks and never fails; ``commit`` writes what is waiting.
 
-    A batch that cannot be written waits, in order, and is tried again with the next one. Beyond ``HELD_SAMPLES`` the
-    oldest readings are given up, but their polls stay, as missed with the reason: a hole is never silent.
+    A batch that cannot be written waits, in order, and is tried again with the next one. Beyond
+    ``MAX_WAITING_SAMPLES`` the oldest readings are given up, but their polls stay, as missed with the reason: a gap is
+    never silent.
     """
 
     def __init__(self, record: PollRecord, now_ns: Callable[[], int], *, threaded: bool = True) -> None:
@@ -64,7 +68,7 @@ class Committer:
         """Queue one poll."""
         self._waiting.append(poll)
         self._held += len(poll.answer.samples)
-        while self._held > HELD_SAMPLES and self._given_up < len(self._waiting):
+        while self._held > MAX_WAITING_SAMPLES and self._given_up < len(self._waiting):
             old = self._waiting[self._given_up]
             self._held -= len(old.answer.samples)
             reason = f"its readings were given up: {self.trouble or 'the record was too slow'}"
@@ -87,3 +91,32 @@ class Committer:
         self._given_up = max(0, self._given_up - len(batch))
         self.trouble = None
         self._complaint.well()
+
+
+class Notes:
+    """A record that takes what it can: on a full disk a note is lost, and the outbox complains of the disk."""
+
+    def __init__(self, record: Record, committer: Committer) -> None:
+        self._record, self._committer = record, committer
+
+    async def event(self, event: Event, origin: str = MONITOR_ORIGIN) -> int | None:
+        """Add an event; its number, or None if the record did not take it."""
+        try:
+            return await self._committer.call(self._record.add_event, event.target, event, origin)
+        except RecordError:
+            return None
+
+    async def ended(self, number: int, end_ns: int | None, told: Mapping[str, str]) -> None:
+        """Say when an event ended, and what became of it."""
+        try:
+            await self._committer.call(self._record.end_event, number, end_ns, told)
+        except RecordError:
+            return
+
+    async def keep(self, artifact: Artifact) -> str:
+        """Keep a file; why it is not kept, or ""."""
+        try:
+            kept = await self._committer.call(self._record.keep_artifact, artifact)
+        except RecordError:
+            return "the record did not take it"
+        return "" if kept else "all artifacts together would be too large"

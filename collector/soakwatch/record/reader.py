@@ -14,12 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch.core.errors import RecordError
-from soakwatch.record import artifacts
-from soakwatch.record.columns import Columns
-from soakwatch.record.files import record_file, size_of
+from soakwatch.record import _artifacts
+from soakwatch.record._columns import Columns
+from soakwatch.record._files import record_file, size_of
+from soakwatch.record._ledger import ledger_of
+from soakwatch.record._owners import Owner, silence_ns
+from soakwatch.record._replay import Replay
+from soakwatch.record._rows import EVENT_COLUMNS, event_of, last_time, sources_of
+from soakwatch.record._snapshot import open_snapshot
+from soakwatch.record._sqlite_errors import as_record_error, damaged
 from soakwatch.record.findings import finding_from_json
-from soakwatch.record.ledger import ledger_of
+from soakwatch.record.meta import GROWTH_KEY, IMPORTED_KEY
 from soakwatch.record.model import (
+    OUTCOME_NUMBERS,
+    OUTCOMES,
     Artifact,
     ArtifactEntry,
     Counts,
@@ -31,23 +39,11 @@ from soakwatch.record.model import (
     StoredFault,
     source_label,
 )
-from soakwatch.record.owners import Owner, silence_ns
-from soakwatch.record.replay import Replay
-from soakwatch.record.rows import EVENT_COLUMNS, OUTCOME_NUMBERS, OUTCOMES, event_of, last_time, sources_of
-from soakwatch.record.snapshot import open_snapshot
-from soakwatch.record.trouble import as_record_error, damaged
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Poll, PollOutcome
 from soakwatch_rules.rule import Finding, Ledger, Phase, Window
 from soakwatch_rules.series import Growth, Kind, Series, Trait
 
-GROWTH_KEY = "growth"
-"""The meta that holds, as JSON by metric, the bad direction of series outside of the catalogue."""
-IMPORTED_KEY = "imported"
-"""The meta that tells, as JSON, which files were imported and what their columns became. Of what was imported nobody
-owns a series: the files are what they are."""
-UNPOLLED = "table"
-"""The name of a source of imported readings without a pace, written when something happened: none was ever due."""
 _KINDS: Mapping[str, Kind] = {kind: kind for kind in get_args(Kind)}
 _GROWTH: Mapping[str, Growth] = {growth: growth for growth in get_args(Growth)}
 
@@ -266,18 +262,18 @@ class RecordView:
     def artifacts(self) -> tuple[Artifact, ...]:
         """The files that belong to the run, by time and name."""
         with self._reading() as sql:
-            found = [artifacts.read(sql, entry.name) for entry in artifacts.entries(sql)]
+            found = [_artifacts.read(sql, entry.name) for entry in _artifacts.entries(sql)]
         return tuple(one for one in found if one is not None)
 
     def artifact_entries(self) -> tuple[ArtifactEntry, ...]:
         """What files belong to the run, by time and name, without their bytes."""
         with self._reading() as sql:
-            return artifacts.entries(sql)
+            return _artifacts.entries(sql)
 
     def artifact(self, name: str) -> Artifact:
         """One file that belongs to the run. Raises RecordError if there is none of this name."""
         with self._reading() as sql:
-            found = artifacts.read(sql, name)
+            found = _artifacts.read(sql, name)
         if found is None:
             raise RecordError(f"{self.path} has no artifact {name!r}")
         return found
@@ -318,8 +314,8 @@ class RecordView:
         """Which lasting direction is bad, of metrics outside of the catalogue."""
         if self._directions is None:
             with self._reading():
-                as_record_error = json.loads(self.meta(GROWTH_KEY) or "{}")
-                self._directions = {metric: _GROWTH[word] for metric, word in as_record_error.items()}
+                words = json.loads(self.meta(GROWTH_KEY) or "{}")
+                self._directions = {metric: _GROWTH[word] for metric, word in words.items()}
         return self._directions
 
     def _is_imported(self) -> bool:

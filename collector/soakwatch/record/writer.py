@@ -13,21 +13,21 @@ from types import TracebackType
 from typing import Self
 
 from soakwatch.core.errors import RecordError
-from soakwatch.record import artifacts
+from soakwatch.record import _artifacts
+from soakwatch.record._files import BUSY_S, connect, record_file, size_of
+from soakwatch.record._rows import CADENCES, EVENT_COLUMNS, event_of, last_time, storable
+from soakwatch.record._schema import RECORD_NAME, SCHEMA_VERSION, migrate, version_of
+from soakwatch.record._sealing import SEAL_POLLS, SEAL_SAMPLES, drop_unused_layouts, seal_oldest
+from soakwatch.record._sqlite_errors import RecordFullError, as_record_error, damaged
+from soakwatch.record._writer_state import POLL_INSERT, WriterState, change_event, insert_event
 from soakwatch.record.bulk import Stretch, write_stretch
-from soakwatch.record.files import BUSY_S, connect, record_file, release_lock, size_of, take_lock
 from soakwatch.record.findings import finding_to_json, identity_of
 from soakwatch.record.model import Artifact, Source, StoredEvent
-from soakwatch.record.rows import CADENCES, EVENT_COLUMNS, event_of, last_time
-from soakwatch.record.schema import RECORD_NAME, SCHEMA_VERSION, migrate, version_of
-from soakwatch.record.sealing import SEAL_POLLS, SEAL_SAMPLES, drop_unused_layouts, seal_oldest
-from soakwatch.record.standing import POLL_INSERT, WriterState, change_event, insert_event
-from soakwatch.record.text import storable
-from soakwatch.record.trouble import RecordFullError, as_record_error, damaged
+from soakwatch.record.writer_lock import release_lock, take_lock
 from soakwatch_agent.sample import Poll
 from soakwatch_rules.rule import Event, Finding, Outcome
 
-_LAYOUTS = 1000  # unused layouts are removed when there are more: the polls of a source that never look alike
+_MAX_LAYOUTS = 1000  # unused layouts are removed when there are more: the polls of a source that never look alike
 
 
 class Record:
@@ -168,13 +168,13 @@ class Record:
         with self._writing() as sql:
             return insert_event(sql, target, event, origin)
 
-    def end_event(self, number: int, end_ns: int | None, as_record_error: Mapping[str, str] | None = None) -> None:
-        """Say when an event ended (None: as was said before), and what is ``told`` of it besides what was.
+    def end_event(self, number: int, end_ns: int | None, detail: Mapping[str, str] | None = None) -> None:
+        """Set when an event ended (None: leaves it as it is), and add to its ``detail``.
 
         Raises RecordError if there is no such event.
         """
         with self._writing() as sql:
-            change_event(sql, self.path, number, end_ns, as_record_error or {})
+            change_event(sql, self.path, number, end_ns, detail or {})
 
     def events_after(self, number: int) -> tuple[StoredEvent, ...]:
         """The events with a higher number, also those that other processes added."""
@@ -230,9 +230,9 @@ class Record:
     def keep_artifact(self, artifact: Artifact) -> bool:
         """Keep a file that belongs to the run; an older one of its name is replaced. False where all of them together
         would be too large: then nothing is changed."""
-        packed = artifacts.packed(artifact.data)
+        packed = _artifacts.packed(artifact.data)
         with self._writing() as sql:
-            return artifacts.keep(sql, artifact, packed)
+            return _artifacts.keep(sql, artifact, packed)
 
     def set_cursor(self, sink: str, position: str) -> None:
         """Remember how far a sink has read (what ``RecordView.polls_after`` returned)."""
@@ -342,7 +342,7 @@ class Record:
         with self._writing() as sql:
             polls, samples, series = seal_oldest(sql, source)
             sql.executemany("UPDATE series SET last_ns=? WHERE id=?", self._standing.intake.last_of(series))
-            if sql.execute("SELECT count(*) FROM layout").fetchone()[0] > _LAYOUTS:
+            if sql.execute("SELECT count(*) FROM layout").fetchone()[0] > _MAX_LAYOUTS:
                 drop_unused_layouts(sql)
                 self._standing.intake.forget_layouts()
         self._standing.sealed(source, polls, samples)

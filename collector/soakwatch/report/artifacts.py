@@ -1,24 +1,11 @@
-"""The files of a run: what scripts said, and the evidence that hooks brought; in a line, and on the disk."""
+"""The files of a run, written to the disk: output of scripts, and evidence that hooks collected."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from soakwatch.core.errors import RecordError
-from soakwatch.core.units import show_bytes
-from soakwatch.record import ArtifactEntry, RecordView, artifact_name
-from soakwatch_rules.wording.words import counted, some
-
-_NAMED = 3
-
-
-def files_text(entries: Sequence[ArtifactEntry]) -> str:
-    """One line for those who see no page; empty where there is none."""
-    if not entries:
-        return ""
-    size = show_bytes(sum(entry.size for entry in entries))
-    return f"{counted(len(entries), 'file')} in the record ({size}): {some([e.name for e in entries], _NAMED)}"
+from soakwatch.record import RecordView, artifact_name
 
 
 def write_files(view: RecordView, folder: Path) -> list[Path]:

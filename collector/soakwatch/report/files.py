@@ -13,19 +13,16 @@ REPORT_FILES = {"html": "report.html", "json": "verdict.json", "junit": "junit.x
 def write_reports(view: RecordView, verdict: Verdict, folder: Path) -> Path:
     """Write report.html, verdict.json, junit.xml and report.md; the path of the page."""
     # Bokeh and Jinja2 are not for a collector that runs for days, nor for its live judge.
-    from soakwatch.report.closer import closer_looks
     from soakwatch.report.html import render_html
     from soakwatch.report.json import render_json
     from soakwatch.report.junit import render_junit
     from soakwatch.report.markdown import render_markdown
-    from soakwatch.report.sinks import sink_accounts
 
-    closer = closer_looks(view.events())
     texts = {
         "html": render_html(view, verdict),
         "json": render_json(verdict),
         "junit": render_junit(verdict),
-        "md": render_markdown(verdict, view.withdrawn(), closer, view.artifact_entries(), sink_accounts(view)),
+        "md": render_markdown(view, verdict),
     }
     for kind, text in texts.items():
         (folder / REPORT_FILES[kind]).write_text(text, encoding="utf-8")

@@ -9,10 +9,9 @@ from typing import Any
 from bokeh.models import ColumnDataSource, HoverTool, Scatter, Segment
 from bokeh.models.annotations import LegendItem
 
-from soakwatch.report.ground import Row, draw_moments, item
-from soakwatch.report.lettering import plain
 from soakwatch.report.palette import BLACK, GROUND, OUTCOMES
-from soakwatch.report.strokes import put, words
+from soakwatch.report.plot_background import Row, draw_moments, item
+from soakwatch.report.plot_style import plain, put, words
 from soakwatch_rules.rule import Outcome, Window
 
 _TOLD = 4

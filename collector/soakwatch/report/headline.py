@@ -14,7 +14,7 @@ from soakwatch.report.moments import first_failure_ns
 from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome, Window
 from soakwatch_rules.traits import RISE_PER_HOUR, GrowthMethod, plain_words, traits_of
 from soakwatch_rules.wording.words import counted
-from soakwatch_rules.wording.words import lasting as took
+from soakwatch_rules.wording.words import duration as took
 
 _DOUBTS: Mapping[InconclusiveReason, str] = {
     InconclusiveReason.TOO_SHORT: "the run was too short",

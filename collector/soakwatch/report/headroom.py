@@ -1,4 +1,4 @@
-"""How far everything stayed from its limit, and how long until it is reached: limits of rules, and of the device."""
+"""How far each series stayed from its limit, and how long until it is reached: limits of rules, and of the device."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def _room(series: Series, limit: float, growth: Finding | None) -> Room | None:
         quantity(high, unit),
         quantity(float(np.median(end)), unit),
         quantity(limit, unit),
-        "the device" if series.metric in _STATED else "all there is",
+        "the device" if series.metric in _STATED else "all cores" if series.metric in _PROCESSORS else "the capacity",
         (limit - high) / limit,
         words,
         after_s,
@@ -184,7 +184,7 @@ def _outlook(metric: str, growth: Finding | None) -> tuple[str, float]:
     if growth.forecast is not None and (words := forecast_words(growth.forecast)):
         return words, growth.forecast.after_s
     if growth.outcome is Outcome.INCONCLUSIVE:
-        return f"not judged: {growth.why.value if growth.why is not None else 'in doubt'}", math.inf
+        return f"not judged: {growth.why.value if growth.why is not None else 'undecided'}", math.inf
     if growth.outcome is Outcome.PASS:
         return "no growth found", math.inf
-    return "grows, but no time can be told", math.inf
+    return "grows; time to the limit unknown", math.inf

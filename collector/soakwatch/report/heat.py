@@ -22,10 +22,8 @@ from bokeh.models.annotations import BoxAnnotation, ColorBar
 from bokeh.palettes import viridis
 from numpy.typing import NDArray
 
-from soakwatch.report.dressing import blank, dress_axis
-from soakwatch.report.lettering import plain, shortened, tip_unit
 from soakwatch.report.palette import GREY, GROUND, TEXT
-from soakwatch.report.strokes import put
+from soakwatch.report.plot_style import blank, dress_axis, plain, put, shortened, tip_unit
 from soakwatch_rules.rule import Window
 from soakwatch_rules.series import Series
 

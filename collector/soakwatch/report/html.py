@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import re
+from collections.abc import Mapping, Sequence
 from importlib import resources
-from typing import cast
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
@@ -28,11 +26,14 @@ from soakwatch.core.formatting import (
 from soakwatch.core.units import show_bytes, show_seconds
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource
-from soakwatch.report import sections
-from soakwatch.report.page import Section, open_page
+from soakwatch.report.blocks import Block, Curves, Table, columns_in
+from soakwatch.report.curves import curve_of
+from soakwatch.report.page import POINTS, Page, open_page
 from soakwatch.report.plots import javascript
+from soakwatch.report.section import Section, all_sections
 
 _COMMENT = re.compile(r"^[ ]*/\*.*?\*/\n", re.DOTALL | re.MULTILINE)
+_HEIGHT = 250  # pixels of a plot of a section's curves
 
 
 def render_html(source: ReportSource, verdict: Verdict, earlier: ReportSource | None = None) -> str:
@@ -40,15 +41,15 @@ def render_html(source: ReportSource, verdict: Verdict, earlier: ReportSource | 
 
     Nothing is fetched: styles, scripts and data are inside, and the document's own security policy forbids the rest.
     Each plot is a document of its own behind the text, so that a browser shows the text at once and draws what is
-    looked at. ``earlier`` is a run whose set-up this one's is held against.
+    scrolled into view. ``earlier`` is a run that this one is compared with.
     """
     page = open_page(source, verdict, earlier)
     environment = _environment()
     # All facts before any text: what stands above may link to what is placed below.
-    told = [(name, section, section.facts(page)) for name, section in all_sections()]
+    known = [(section, _facts(section, page)) for section in all_sections()]
     parts = [
-        {"name": name, "title": section.TITLE, "body": Markup(environment.from_string(section.TEMPLATE).render(facts))}  # noqa: S704 - autoescaped
-        for name, section, facts in told
+        {"name": section.name, "title": section.title, "body": _body(environment, section, facts)}
+        for section, facts in known
         if facts is not None
     ]
     pieces = page.drawing.pieces()
@@ -67,13 +68,33 @@ def render_html(source: ReportSource, verdict: Verdict, earlier: ReportSource | 
     )
 
 
-def all_sections() -> tuple[tuple[str, Section], ...]:
-    """The sections in the order of the page: every module of the folder is one."""
-    found = []
-    for module in pkgutil.iter_modules(sections.__path__):
-        loaded = cast("Section", importlib.import_module(f"{sections.__name__}.{module.name}"))
-        found.append((loaded.ORDER, module.name, loaded))
-    return tuple((name, section) for _, name, section in sorted(found, key=lambda one: one[:2]))
+def _facts(section: Section, page: Page) -> Mapping[str, object] | None:
+    """What a section's template is given: its own facts, or its blocks as drawn; None leaves it out."""
+    if section.facts is not None:
+        return section.facts(page)
+    blocks = section.blocks_in(page, "html")
+    return {"drawn": [_drawn(block, page) for block in blocks]} if blocks else None
+
+
+def _body(environment: Environment, section: Section, facts: Mapping[str, object]) -> Markup:
+    own = section.facts is not None
+    template = environment.from_string(section.template) if own else environment.get_template("blocks.html.jinja")
+    return Markup(template.render(facts))  # noqa: S704 - autoescaped
+
+
+def _drawn(block: Block, page: Page) -> tuple[str, Block, Sequence[object]]:
+    """A block by the name of its kind, with what the template needs beside it: a table's cells, a plot's element."""
+    parts: Sequence[object] = ()
+    if isinstance(block, Table):
+        parts = columns_in(block, "html")
+    elif isinstance(block, Curves):
+        curves = [curve_of(series, POINTS) for series in block.series]
+        alike = [curve_of(series, POINTS, curves[0].scale) for series in block.series]
+        element = page.drawing.draw(
+            alike, names=block.names, marks=block.marks, window=block.window, height=_HEIGHT, everywhere=True
+        )
+        parts = (element, _HEIGHT)
+    return type(block).__name__, block, parts
 
 
 def _text(name: str) -> str:

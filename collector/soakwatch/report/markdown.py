@@ -4,41 +4,70 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from itertools import groupby
 
-from soakwatch.core.formatting import SYMBOLS, printable, quantity, share_text, source_name, subject, utc
+from soakwatch.core.formatting import SYMBOLS, printable, quantity, subject, utc
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.verdict import Verdict
-from soakwatch.record import ArtifactEntry
-from soakwatch.report.artifacts import files_text
-from soakwatch.report.closer import CloserLook, closer_text
-from soakwatch.report.sinks import SinkAccount, sinks_text
-from soakwatch.report.told import Withdrawn, chain, confidence_text, framed, passed, standing, withdrawn_text
+from soakwatch.record.source import ReportSource
+from soakwatch.report.blocks import Block, Cell, Curves, Folded, Preformatted, Table, Text, columns_in, stands_alone
+from soakwatch.report.headline import headline
+from soakwatch.report.page import Page, open_page
+from soakwatch.report.section import Section, all_sections
+from soakwatch.report.sections import findings as findings_section
+from soakwatch.report.sections import verdict as verdict_section
+from soakwatch.report.sparks import spark_words, sparkline
+from soakwatch.report.summaries import chain, confidence_text, has_own_frame, outcome_words
 from soakwatch_rules.causes import Cause, CauseKind
-from soakwatch_rules.rule import Ledger, Outcome
+from soakwatch_rules.rule import Window
 from soakwatch_rules.wording.forecast import forecast_words
-from soakwatch_rules.wording.words import counted, some
 
-_TARGETS, _CAUSES, _SOURCES, _FOLDED, _WITHDRAWN, _MOMENTS, _SINKS = 8, 8, 8, 5, 2, 5, 2
+_MAX_LINES = 60
+_MAX_TARGETS, _MAX_CAUSES, _MAX_FOLDED, _MAX_MOMENTS, _MAX_ROWS = 8, 8, 5, 5, 5
 _ESCAPED = str.maketrans({char: "\\" + char for char in "\\`*_[]|~"})
 
 
-def render_markdown(
-    verdict: Verdict,
-    withdrawn: Withdrawn = (),
-    closer: Sequence[CloserLook] = (),
-    files: Sequence[ArtifactEntry] = (),
-    sinks: Sequence[SinkAccount] = (),
-) -> str:
-    """The verdict, the targets, what happened, the coverage; the rest folded. What is left out is counted.
+def render_markdown(source: ReportSource, verdict: Verdict, earlier: ReportSource | None = None) -> str:
+    """The verdict, the targets, the findings, and what every section says in brief; what is left out is counted.
 
-    ``withdrawn`` are the warnings of live judging that did not last, ``closer`` what the flight recorders were asked
-    for, ``sinks`` how the databases beside the run fared.
+    What passed, does not apply or was withdrawn is folded at the end. Sections of plug-ins that do not fit into 60
+    lines are counted.
     """
+    page = open_page(source, verdict, earlier)
+    parts: list[tuple[Section, list[str]]] = []
+    folded: list[Folded] = []
+    for section in all_sections():
+        if section.foreign or section.order not in {verdict_section.ORDER, findings_section.ORDER}:
+            blocks = section.blocks_in(page, "markdown")
+            folded += [block for block in blocks if isinstance(block, Folded)]
+            lines = _section(section.title, [b for b in blocks if not isinstance(b, Folded)], verdict.window)
+        else:
+            lines = _head(page) if section.order == verdict_section.ORDER else _findings(verdict)
+        parts.append((section, lines))
+    last = _folded(folded)
+    room = _MAX_LINES - 2 - len(last) - sum(len(lines) for section, lines in parts if not section.foreign)
+    kept: list[str] = []
+    left_out = 0
+    for section, lines in parts:
+        if section.foreign and len(lines) > room:
+            left_out += 1
+            continue
+        room -= len(lines) if section.foreign else 0
+        kept += lines
+    if left_out:
+        kept += ["", f"… and {left_out} more sections in the report."]
+    return "\n".join([*kept, *last]) + "\n"
+
+
+def _head(page: Page) -> list[str]:
+    verdict = page.verdict
     window = verdict.window
     lines = [
         f"## {SYMBOLS[verdict.outcome]} Soakwatch: {verdict.words} – {_text(verdict.run)}",
         "",
-        f"**{_text(verdict.reason, 400)}**",
+        f"**{_text(headline(verdict, page.load), 400)}**",
+        "",
+        _text(verdict.reason, 400),
         "",
         f"{utc(window.begin_ns)} to {utc(window.end_ns)} UTC, {show_seconds(window.seconds)}",
         "",
@@ -47,45 +76,84 @@ def render_markdown(
     ]
     lines += [
         f"| {_text(t.target)} | {_text(t.role)} | {SYMBOLS[t.outcome]} {t.outcome.value} | {_text(t.reason, 200)} |"
-        for t in verdict.targets[:_TARGETS]
+        for t in verdict.targets[:_MAX_TARGETS]
     ]
-    lines += _more(verdict.targets, _TARGETS, "targets")
-    if verdict.causes:
-        lines += ["", "### Findings", ""]
-        lines += [_cause_line(verdict, cause) for cause in verdict.causes[:_CAUSES]]
-        lines += _more(verdict.causes, _CAUSES, "causes")
-    if closer:
-        lines += ["", _text(closer_text(closer), 400)]
-    if files:
-        lines += ["", _text(files_text(files), 400)]
-    if sinks:
-        lines += ["", *(_text(text, 300) for text in sinks_text(sinks[:_SINKS]))]
-    lines += ["", "### Coverage", ""]
-    lines += [_ledger_line(ledger) for ledger in verdict.ledgers[:_SOURCES]]
-    lines += _more(verdict.ledgers, _SOURCES, "sources")
-    if not verdict.ledgers:
-        lines.append("Nothing was polled.")
-    folded = [f"- withdrawn: {_text(withdrawn_text(at_ns, f), 300)}" for at_ns, f in withdrawn[:_WITHDRAWN]]
-    if len(withdrawn) > _WITHDRAWN:
-        folded.append(f"- … and {len(withdrawn) - _WITHDRAWN} more withdrawn warnings in the report.")
-    passes = passed(verdict.findings)
-    folded += [f"- {SYMBOLS[Outcome.PASS]} {_text(one.words, 300)}" for one in passes[:_FOLDED]]
-    if len(passes) > _FOLDED:
-        folded.append(f"- … and {len(passes) - _FOLDED} more rules in the report.")
-    idle = [place for place, f in enumerate(verdict.findings) if f.outcome is Outcome.NOT_APPLICABLE]
-    if idle:
-        rules = some(sorted({verdict.findings[place].rule for place in idle}), 8)
-        folded.append(
-            f"- {SYMBOLS[Outcome.NOT_APPLICABLE]} not applicable: {_text(rules)} ({counted(len(idle), 'finding')})"
-        )
-    if folded:
-        parts = [
-            f"{counted(sum(one.number for one in passes), 'check')} passed",
-            f"{len(idle)} not applicable",
+    return lines + _more(verdict.targets, _MAX_TARGETS, "targets")
+
+
+def _findings(verdict: Verdict) -> list[str]:
+    if not verdict.causes:
+        return []
+    lines = ["", f"### {findings_section.TITLE}", ""]
+    lines += [_cause_line(verdict, cause) for cause in verdict.causes[:_MAX_CAUSES]]
+    return lines + _more(verdict.causes, _MAX_CAUSES, "causes")
+
+
+def _section(title: str, blocks: Sequence[Block], window: Window) -> list[str]:
+    """A section's lines: several sentences are a list; a single one needs no heading."""
+    if not blocks:
+        return []
+    lines = [] if stands_alone(blocks) or not title else ["", f"### {_text(title)}"]
+    for sentences, group in groupby(blocks, key=lambda block: isinstance(block, Text)):
+        some = list(group)
+        lines.append("")
+        if sentences:
+            bullet = "" if len(blocks) == 1 else "- "
+            lines += [bullet + _sentence(block) for block in some if isinstance(block, Text)]
+        else:
+            for block in some:
+                lines += _block(block, window)
+    return lines
+
+
+def _block(block: Block, window: Window) -> list[str]:
+    if isinstance(block, Table):
+        return _table(block)
+    if isinstance(block, Curves):
+        names = block.names or tuple(series.object or series.metric for series in block.series)
+        shown = [
+            (line, spark_words(series, window), name)
+            for series, name in zip(block.series, names, strict=True)
+            if (line := sparkline(series, window=block.window or window))
         ]
-        parts += [f"{len(withdrawn)} withdrawn while the run went on"] if withdrawn else []
-        lines += ["", f"<details><summary>{', '.join(parts)}</summary>", "", *folded, "", "</details>"]
-    return "\n".join(lines) + "\n"
+        return [f"- {_text(block.title)}: `{line}` {_text(f'{words} {name}')}" for line, words, name in shown]
+    if isinstance(block, Preformatted):
+        return [_text(block.summary)]
+    return []
+
+
+def _table(table: Table) -> list[str]:
+    columns, rows = columns_in(table, "markdown")
+    rule = "|".join("---:" if column.kind == "number" else "---" for column in columns)
+    lines = [f"| {' | '.join(_text(column.title) for column in columns)} |", f"|{rule}|"]
+    most = min(table.brief, _MAX_ROWS)
+    lines += [f"| {' | '.join(_cell(cell) for cell in row)} |" for row in rows[:most]]
+    left_out = max(len(rows) - most, 0) + table.left_out
+    return lines + (["", f"… and {left_out} more in the report."] if left_out else [])
+
+
+def _cell(cell: Cell) -> str:
+    sign = "" if cell.outcome is None else f"{SYMBOLS[cell.outcome]} "
+    return f"{sign}{_text(cell.text)}"
+
+
+def _sentence(text: Text) -> str:
+    sign = "" if text.outcome is None else f"{SYMBOLS[text.outcome]} {_text(text.word)} ".replace("  ", " ")
+    label = f"**{_text(text.label)}** " if text.label else ""
+    return f"{sign}{label}{_text(text.text, 400)}"
+
+
+def _folded(blocks: Sequence[Folded]) -> list[str]:
+    """All that is folded, behind one summary."""
+    if not blocks:
+        return []
+    lines = ["", f"<details><summary>{', '.join(_text(block.summary) for block in blocks)}</summary>", ""]
+    for block in blocks:
+        most = min(block.brief, _MAX_FOLDED)
+        lines += [f"- {_sentence(text)}" for text in block.texts[:most]]
+        if len(block.texts) > most:
+            lines.append(f"- … and {len(block.texts) - most} {block.more}.")
+    return [*lines, "", "</details>"]
 
 
 def _more(items: Sequence[object], shown: int, word: str) -> list[str]:
@@ -102,10 +170,10 @@ def _text(text: str, most: int = 160) -> str:
 
 
 def _cause_line(verdict: Verdict, cause: Cause) -> str:
-    """One line: outcome, target, what happened, its time line, figures and forecast of the leading finding."""
+    """One line: outcome, target, what happened, its moments, figures and forecast of the leading finding."""
     lead = verdict.findings[cause.leading]
     what = "" if len(cause.findings) > 1 else _text(subject(lead.metric, lead.object))
-    outcome = standing(lead) if len(cause.findings) == 1 else cause.outcome.value
+    outcome = outcome_words(lead) if len(cause.findings) == 1 else cause.outcome.value
     line = (
         f"- {SYMBOLS[cause.outcome]} **{outcome}** {_text(cause.target) or 'several targets'} {_text(lead.rule)}"
         f"{': ' if what else ''}{what} – {_text(cause.headline, 400)}"
@@ -114,23 +182,13 @@ def _cause_line(verdict: Verdict, cause: Cause) -> str:
         limit = f", limit {quantity(lead.limit, lead.unit)}" if lead.limit is not None else ""
         line += " " + _text(f"({quantity(lead.measured, lead.unit)}{limit})")
     if lead.forecast is not None and (words := forecast_words(lead.forecast)):
-        line += f"; if it goes on: {_text(words)}"
-    if framed(verdict, cause) and cause.timeline:
+        line += f"; forecast: {_text(words)}"
+    if has_own_frame(verdict, cause) and cause.timeline:
         sure = "" if cause.confidence is None else f" (one cause with {confidence_text(cause.confidence)} confidence)"
-        steps = [f"{when} {mark.text}" for when, mark in chain(cause, _MOMENTS)]
+        steps = [f"{when} {mark.text}" for when, mark in chain(cause, _MAX_MOMENTS)]
         left = len(cause.timeline) - len(steps)
         steps += [f"and {left} more moments"] if left else []
         line += f"; {_text(' → '.join(steps), 500)}{sure}"
     elif lead.settle and cause.kind is not CauseKind.UNSETTLED:
         line += f"; to resolve: {_text(lead.settle)}"
     return line.rstrip()
-
-
-def _ledger_line(ledger: Ledger) -> str:
-    gap = "no answer ever" if ledger.longest_gap is None else f"longest gap {show_seconds(ledger.longest_gap.seconds)}"
-    lost = ", ".join(f"{count} {how}" for how, count in sorted(ledger.lost.items()) if count)
-    late = f"; {ledger.recovered} of them recovered late" if ledger.recovered else ""
-    return (
-        f"- {_text(source_name(ledger))}: {ledger.got} of {ledger.due} polls "
-        f"({share_text(ledger.coverage)}), {gap}{late}{'; ' if lost else ''}{_text(lost)}"
-    )

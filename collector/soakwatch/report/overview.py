@@ -13,12 +13,12 @@ from soakwatch.core.event_kinds import WINDOW
 from soakwatch.core.formatting import Scale, natural, scale_of
 from soakwatch.core.units import show_seconds
 from soakwatch.record.source import ReportSource, SeriesKey
+from soakwatch.report.candidates import MOST_READ, Glance, candidates, glances, order_of
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.flags import Flag
-from soakwatch.report.glances import MOST_READ, Glance, candidates, glances, order_of
 from soakwatch.report.heat import MOST_ROWS, Heat
-from soakwatch.report.lettering import plain
 from soakwatch.report.load import generators
+from soakwatch.report.plot_style import plain
 from soakwatch.report.plots import Drawing
 from soakwatch.report.topics import TOPICS, Topic, further
 from soakwatch_agent.sample import object_labels

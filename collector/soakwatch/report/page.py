@@ -1,10 +1,9 @@
-"""What the sections of the HTML report are given, and what a section is."""
+"""What every section of a report is given: the record, the verdict, and the drawing that collects its plots."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from soakwatch.core.event_kinds import ACKNOWLEDGED, IDENTITY, WINDOW
 from soakwatch.core.formatting import natural, quantity
@@ -12,7 +11,7 @@ from soakwatch.judge.attribution import unlabelled
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource, SeriesKey, StoredEvent
 from soakwatch.report.acknowledged import Acknowledgement, Subject, acknowledgements, subject_of
-from soakwatch.report.closer import CloserLook, closer_looks
+from soakwatch.report.captures import Capture, captures_of
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.load import Generator, LoadLine, generators, load_lines
 from soakwatch.report.plots import Drawing
@@ -20,8 +19,8 @@ from soakwatch_rules.rule import Event, Finding, Outcome, Window
 
 POINTS = 2000
 IDENTITIES = frozenset({"system.boot.id"})
-"""Metrics whose size means nothing: they are judged, but a line of them would tell nothing."""
-_STALE = 3.5  # times the cadence: an older reading of the load tells nothing of a moment
+"""Metrics whose size means nothing: they are judged, but a line of them would mean nothing."""
+_STALE = 3.5  # times the cadence: an older sample of the load does not describe a moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +33,12 @@ class Page:
     load: tuple[Generator, ...]
     events: tuple[Event, ...]
     keys: frozenset[SeriesKey]
-    closer: tuple[CloserLook, ...] = ()
-    earlier: ReportSource | None = None  # the run whose set-up this one's is held against
-    said: Mapping[Subject, tuple[Acknowledgement, ...]] = field(default_factory=dict)
-    drawn: dict[SeriesKey, str] = field(default_factory=dict)  # what has a plot with its finding, and where
-    placed: dict[int, str] = field(default_factory=dict)  # findings (by id) that can be linked to, and where
-    causes_placed: dict[int, str] = field(default_factory=dict)  # causes (by place) that can be linked to, and where
+    captures: tuple[Capture, ...] = ()
+    earlier: ReportSource | None = None  # the run that this one is compared with
+    acknowledgements: Mapping[Subject, tuple[Acknowledgement, ...]] = field(default_factory=dict)
+    plotted: dict[SeriesKey, str] = field(default_factory=dict)  # what has a plot with its finding, and where
+    finding_anchors: dict[int, str] = field(default_factory=dict)  # findings (by id) that can be linked to, and where
+    cause_anchors: dict[int, str] = field(default_factory=dict)  # causes (by index) that can be linked to, and where
     _curves: dict[tuple[SeriesKey, int], Curve] = field(default_factory=dict)
 
     def curve(self, key: SeriesKey, points: int = POINTS) -> Curve:
@@ -55,8 +54,8 @@ class Page:
         exact = SeriesKey(finding.target, finding.metric, finding.object)
         if exact in self.keys:
             return (exact,)
-        if came := [key for key in unlabelled(finding.metric, finding.object, self.source.roles()) if key in self.keys]:
-            return tuple(came)
+        if own := [key for key in unlabelled(finding.metric, finding.object, self.source.roles()) if key in self.keys]:
+            return tuple(own)
         if finding.object:
             return ()
         return tuple(
@@ -67,7 +66,7 @@ class Page:
         )
 
     def events_in(self, target: str, window: Window) -> tuple[Event, ...]:
-        """Events of the target, or of none, that touch the window; not what a source said of itself at the begin."""
+        """Events of the target, or of none, that touch the window, but for what a source reported at its start."""
         return tuple(
             event
             for event in self.events
@@ -77,9 +76,9 @@ class Page:
             and (event.begin_ns if event.end_ns is None else event.end_ns) >= window.begin_ns
         )
 
-    def closer_to(self, finding: Finding) -> tuple[CloserLook, ...]:
-        """The flight recorder's stretches that show something of a finding."""
-        return tuple(look for look in self.closer if look.shows(finding))
+    def captures_for(self, finding: Finding) -> tuple[Capture, ...]:
+        """The flight-recorder captures that relate to a finding."""
+        return tuple(capture for capture in self.captures if capture.shows(finding))
 
     def load_in(self, window: Window) -> tuple[LoadLine, ...]:
         """What the generators did in the window, in brief."""
@@ -90,44 +89,32 @@ class Page:
 
         The last reading before the moment counts, unless it is older than three and a half times its cadence.
         """
-        told = []
-        for one in self.load:
-            if one.rate is None:
+        rates = []
+        for generator in self.load:
+            if generator.rate is None:
                 continue
-            series = one.rate.series
-            at = int(series.time_ns.searchsorted(time_ns, side="right")) - 1
-            fresh = at >= 0 and time_ns - int(series.time_ns[at]) <= _STALE * 1e9 * (series.cadence_s or 60.0)
-            words = quantity(float(series.values[at]), series.trait.unit) if fresh else "not read"
-            told.append(f"{one.name}: {words}" if len(self.load) > 1 else words)
-        return "; ".join(told)
+            series = generator.rate.series
+            index = int(series.time_ns.searchsorted(time_ns, side="right")) - 1
+            fresh = index >= 0 and time_ns - int(series.time_ns[index]) <= _STALE * 1e9 * (series.cadence_s or 60.0)
+            words = quantity(float(series.values[index]), series.trait.unit) if fresh else "not known"
+            rates.append(f"{generator.name}: {words}" if len(self.load) > 1 else words)
+        return "; ".join(rates)
 
     def acknowledged(self, finding: Finding) -> tuple[Acknowledgement, ...]:
-        """What was said of a finding."""
-        return self.said.get(subject_of(finding), ())
-
-
-class Section(Protocol):
-    """A module of ``sections``: its place on the page, its heading, its Jinja text, and what that is given."""
-
-    ORDER: int
-    TITLE: str
-    TEMPLATE: str
-
-    def facts(self, page: Page) -> Mapping[str, object] | None:
-        """The names in the template; None leaves the section out. All facts are asked for before any text is made."""
-        ...
+        """Who acknowledged a finding, and why."""
+        return self.acknowledgements.get(subject_of(finding), ())
 
 
 def open_page(source: ReportSource, verdict: Verdict, earlier: ReportSource | None = None) -> Page:
     """Read what every section needs."""
     load = generators(source)
-    rates = [one.rate.series for one in load if one.rate is not None]
+    rates = [generator.rate.series for generator in load if generator.rate is not None]
     alike = [rate for rate in rates if rate.trait.unit == rates[0].trait.unit]
     stored: Sequence[StoredEvent] = source.events()
-    happened = [one.event for one in stored if one.event.kind not in {WINDOW, ACKNOWLEDGED}]
+    happened = [event.event for event in stored if event.event.kind not in {WINDOW, ACKNOWLEDGED}]
     events = tuple(sorted(happened, key=lambda e: (e.begin_ns, e.target, e.kind, e.object)))
     phases = verdict.phases or source.phases()
-    drawing = Drawing(verdict.window, phases, events, [curve_of(one, POINTS) for one in alike[:4]])
+    drawing = Drawing(verdict.window, phases, events, [curve_of(rate, POINTS) for rate in alike[:4]])
     return Page(
         source,
         verdict,
@@ -135,7 +122,7 @@ def open_page(source: ReportSource, verdict: Verdict, earlier: ReportSource | No
         load,
         events,
         frozenset(source.keys()),
-        closer_looks(stored),
+        captures_of(stored),
         earlier,
         acknowledgements(stored),
     )

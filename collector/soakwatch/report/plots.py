@@ -20,11 +20,12 @@ from bokeh.models import (
 from bokeh.models.annotations import Legend, LegendItem, Span
 from bokeh.resources import Resources
 
+from soakwatch.report.bokeh_embed import Pieces, apart, whole
 from soakwatch.report.curves import Curve
-from soakwatch.report.dressing import blank
-from soakwatch.report.extents import decades, is_steep, reach
 from soakwatch.report.flags import Flag, draw_flags
-from soakwatch.report.ground import (
+from soakwatch.report.heat import Heat, blank_heat, draw_heat
+from soakwatch.report.palette import BLACK, DASHES, GREY, LINES, TEXT
+from soakwatch.report.plot_background import (
     draw_events,
     draw_judged,
     draw_load,
@@ -35,11 +36,19 @@ from soakwatch.report.ground import (
     phase_strips,
     touching,
 )
-from soakwatch.report.heat import Heat, blank_heat, draw_heat
-from soakwatch.report.lettering import names_of, numbered, plain, source_name, tip_unit
-from soakwatch.report.palette import BLACK, DASHES, GREY, LINES, TEXT
-from soakwatch.report.pieces import Pieces, apart, whole
-from soakwatch.report.strokes import put, words
+from soakwatch.report.plot_style import (
+    blank,
+    decades,
+    is_steep,
+    names_of,
+    numbered,
+    plain,
+    put,
+    reach,
+    source_name,
+    tip_unit,
+    words,
+)
 from soakwatch_rules.rule import Event, Mark, Phase, Window
 
 _FEW_POINTS = 60  # single readings between holes would be invisible as a line

@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.units import seconds
 from soakwatch.record import RecordView, StoredEvent
-from soakwatch.record.outside import is_written
+from soakwatch.record.writer_lock import is_written
 from soakwatch.runs.mark_event import EventRefusedError, EventRequest, moment, record_event
 from soakwatch_rules.rule import Finding, Outcome, Window
 from soakwatch_rules.traits import traits_of

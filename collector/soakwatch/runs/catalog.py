@@ -11,7 +11,7 @@ from pathlib import Path
 from soakwatch.core.errors import RecordError
 from soakwatch.core.suggest import nearest
 from soakwatch.record import RecordView
-from soakwatch.record.outside import is_written
+from soakwatch.record.lifecycle import lifecycle_of
 
 TOKEN_FILE, ADDRESS_FILE = "web.token", "web.url"
 
@@ -88,13 +88,12 @@ def run_line(folder: Path) -> RunLine:
 def line_of(view: RecordView, folder: Path) -> RunLine:
     """How the run stands whose record is open. Raises RecordError if it holds nothing."""
     window = view.window()
-    state = "ended" if view.meta("ended_ns") else "running" if is_written(folder) else "broken off"
     return RunLine(
         folder,
         view.meta("run") or folder.name,
         window.begin_ns,
         window.seconds,
-        state,
+        lifecycle_of(view.metas(), folder),
         view.meta("verdict"),
         _size(folder),
     )

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from soakwatch.core.errors import RecordError, SoakwatchError
 from soakwatch.record import RecordView
-from soakwatch.record.files import release_lock, take_lock
-from soakwatch.record.outside import is_written
+from soakwatch.record.writer_lock import is_written, release_lock, take_lock
 from soakwatch.runs.catalog import RECORD
 from soakwatch.runs.summary import RunSummary, summary_of
 

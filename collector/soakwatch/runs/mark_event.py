@@ -15,7 +15,8 @@ from soakwatch.core.suggest import hint
 from soakwatch.core.units import show_seconds
 from soakwatch.plan.expected import slip
 from soakwatch.plan.phase import EVENT_KIND
-from soakwatch.record.marks import ORIGIN, Marks, marks
+from soakwatch.record.external_events import ExternalEvents, external_events
+from soakwatch.record.model import USER_ORIGIN as ORIGIN
 from soakwatch.record.model import StoredEvent
 from soakwatch_rules.rule import Event
 
@@ -76,7 +77,7 @@ def record_event(run: Path, ask: EventRequest, now_ns: int) -> StoredEvent:
             f"{moment_text(last_ns)} is {_apart(now_ns, last_ns)} in the future: tell of it when it happens, or write"
             " it into the plan's events"
         )
-    with marks(run) as kept:
+    with external_events(run) as kept:
         targets = kept.targets()
         if ask.target and ask.target not in targets:
             raise EventRefusedError(f"the run has no target {ask.target!r}{hint(ask.target, targets)}")
@@ -158,9 +159,9 @@ def _check_text(name: str, text: str) -> None:
         raise EventRefusedError(f"{name} is one line of printable text, {_LONGEST_TEXT} characters at most")
 
 
-def _within_the_run(kept: Marks, ask: EventRequest, at_ns: int) -> None:
+def _within_the_run(kept: ExternalEvents, ask: EventRequest, at_ns: int) -> None:
     start, ended = kept.meta("start_ns"), kept.meta("ended_ns")
-    if start is not None and at_ns < int(start) - SLACK_NS:
+    if start is not None and at_ns < int(start) - SLACK_NS and ask.kind != STOP:  # a run that waits can be stopped
         raise EventRefusedError(
             f"{moment_text(at_ns)} is {_apart(at_ns, int(start))} before the begin of the run,"
             f" {moment_text(int(start))}: what was before is no part of it"
@@ -202,7 +203,7 @@ def _overlap(begin_ns: int, end_ns: int | None, begun_ns: int, ended_ns: int | N
     return (ended_ns is None or begin_ns < ended_ns) and (end_ns is None or begun_ns < end_ns)
 
 
-def _end(kept: Marks, ask: EventRequest, at_ns: int) -> StoredEvent:
+def _end(kept: ExternalEvents, ask: EventRequest, at_ns: int) -> StoredEvent:
     found = _open_event(kept.opened(), ask)
     begin_ns = found.event.begin_ns
     if at_ns < begin_ns and ask.at_ns is not None:

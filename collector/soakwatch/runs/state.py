@@ -23,11 +23,10 @@ from soakwatch.judge.recorded import recorded_plan
 from soakwatch.plan import Plan
 from soakwatch.plan.timeline import PhaseInterval, shifted, stretches
 from soakwatch.record import RecordView, SeriesKey, StoredEvent
+from soakwatch.record.lifecycle import Lifecycle, lifecycle_of
 from soakwatch.record.model import Source, source_label
-from soakwatch.record.outside import is_written
 from soakwatch_rules.rule import Finding
 
-Standing = Literal["waiting", "running", "ended", "broken off"]
 RECOUNT_NS = 60 * 10**9
 """Polls that came late take the place of lost ones: how all polls ended is counted anew so often."""
 SELF = "monitor"
@@ -104,7 +103,7 @@ class RunState:
 
     run: str
     name: str
-    standing: Standing
+    standing: Lifecycle
     now_ns: int
     begin_ns: int | None
     end_ns: int | None  # planned, or as it was
@@ -177,10 +176,8 @@ class StateReader:
     def _of(self, view: RecordView, now_ns: int) -> RunState:
         metas = view.metas()
         ended = metas.get("ended_ns")
-        standing: Standing = "ended" if ended else "running" if is_written(self._folder) else "broken off"
+        standing = lifecycle_of(metas, self._folder, now_ns)
         begin_ns = int(metas["start_ns"]) if metas.get("start_ns", "").isdecimal() else None
-        if standing == "running" and begin_ns is not None and now_ns < begin_ns:
-            standing = "waiting"
         plan, last_ns = self._planned(view), view.last_ns
         planned = () if plan is None or begin_ns is None else self._stretches(view, plan, begin_ns)
         phases = _phases(view, planned, standing, now_ns)
@@ -296,7 +293,7 @@ def _told(count: _Count, due_ns: NDArray[np.int64], outcome: NDArray[np.int64], 
 
 
 def _phases(
-    view: RecordView, planned: Sequence[PhaseInterval], standing: Standing, now_ns: int
+    view: RecordView, planned: Sequence[PhaseInterval], standing: Lifecycle, now_ns: int
 ) -> tuple[PhaseState, ...]:
     """The phases as they were, then those to come."""
     been = view.phases()

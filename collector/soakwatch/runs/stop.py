@@ -1,4 +1,4 @@
-"""Ending a run from outside: told as an event of its record, which it hears within a second or two."""
+"""Stopping a run from outside: a request is an event of its record, which the run sees within a second or two."""
 
 from __future__ import annotations
 
@@ -7,29 +7,26 @@ from pathlib import Path
 from soakwatch.core.event_kinds import STOP
 from soakwatch.record import StoredEvent
 from soakwatch.runs.mark_event import EventConflictError, EventRefusedError, EventRequest, record_event
-from soakwatch.runs.state import StateReader
+from soakwatch.runs.state import RunState
 
-LONGEST_REASON = 500
-_AGAIN_NS = 30 * 10**9  # a run that did not hear it by then may be told again
+MAX_REASON_LENGTH = 500
+_RETRY_AFTER_NS = 30 * 10**9  # a run that did not react by then may be asked again
 
 
-def end_run(folder: Path, reason: str, by: str, now_ns: int) -> StoredEvent:
-    """Tell a run to end, why and by which way. Raises EventConflictError for one that is over or was told so just now,
-    EventRefusedError for a reason that is too long, and RecordError."""
-    if len(reason) > LONGEST_REASON:
-        raise EventRefusedError(f"the reason has {len(reason)} characters: {LONGEST_REASON} at most")
-    state = StateReader(folder).read(now_ns)
+def stop_run(folder: Path, state: RunState, reason: str, by: str) -> StoredEvent:
+    """Ask the run in ``folder``, whose ``state`` was just read, to stop; ``by`` says through which door.
+
+    A run that waits for its start stops as well: it ends without a poll. Raises EventConflictError for a run that is
+    over or was asked less than 30 s ago, EventRefusedError for a reason that is too long, and RecordError.
+    """
+    if len(reason) > MAX_REASON_LENGTH:
+        raise EventRefusedError(f"the reason has {len(reason)} characters; the limit is {MAX_REASON_LENGTH}")
     if state.standing == "broken off":
-        raise EventConflictError(
-            "no monitor is running this run: it broke off, and soakwatch judge judges what is there"
-        )
-    if state.standing == "waiting":
-        raise EventConflictError(
-            "the run waits for its start and has nothing to judge: Ctrl-C where it was started ends it"
-        )
-    if state.standing != "running":
+        raise EventConflictError("no monitor is running this run: it broke off; judge what it has with soakwatch judge")
+    if state.standing == "ended":
         raise EventConflictError("the run is over already: there is nothing to stop")
-    told_ns = max((one.event.begin_ns for one in state.events if one.event.kind == STOP), default=0)
-    if now_ns - told_ns < _AGAIN_NS:
-        raise EventConflictError("stop was requested already: the run ends after its last polls")
-    return record_event(folder, EventRequest("mark", STOP, labels={"reason": reason or "none given", "by": by}), now_ns)
+    requested_ns = max((stored.event.begin_ns for stored in state.events if stored.event.kind == STOP), default=0)
+    if state.now_ns - requested_ns < _RETRY_AFTER_NS:
+        raise EventConflictError("stop already requested: the run ends after its last polls")
+    labels = {"reason": reason or "none given", "by": by}
+    return record_event(folder, EventRequest("mark", STOP, labels=labels), state.now_ns)

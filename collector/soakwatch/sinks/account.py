@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -18,9 +17,7 @@ import numpy as np
 
 from soakwatch.judge.rates import META as SO_FAR
 from soakwatch.record import RecordView
-from soakwatch.record.extent import Extent, SeriesExtent, extent_of
-from soakwatch.record.files import record_file
-from soakwatch.record.snapshot import open_snapshot
+from soakwatch.record.inventory import Inventory, SeriesInventory, inventory_of
 from soakwatch.sinks.lines import Value, key, line
 
 MEASUREMENT: Final = "soakwatch_record"
@@ -38,11 +35,11 @@ def account_lines(path: Path, run: str, grain_ns: int = 1) -> Iterator[bytes]:
     The same record gives the same lines, so that writing them again changes nothing.
     """
     with RecordView.open(path) as view:
-        extent = extent_of(path)
-        if not any(extent.polls.values()):
+        inventory = inventory_of(path)
+        if not any(inventory.polls.values()):
             return
         begin_ns = view.window().begin_ns
-        made = account_of(path, view, extent) | ({} if grain_ns == 1 else {"grain_ns": grain_ns})
+        made = account_of(view, inventory) | ({} if grain_ns == 1 else {"grain_ns": grain_ns})
         text = json.dumps(made, sort_keys=True, separators=(",", ":"))
     digest = hashlib.sha256(text.encode()).hexdigest()
     parts = [text[low : low + PART] for low in range(0, len(text), PART)]
@@ -52,26 +49,23 @@ def account_lines(path: Path, run: str, grain_ns: int = 1) -> Iterator[bytes]:
         yield line(head, fields, begin_ns + number)
 
 
-def account_of(path: Path, view: RecordView, extent: Extent) -> dict[str, object]:
+def account_of(view: RecordView, inventory: Inventory) -> dict[str, object]:
     """The account as plain JSON data. Raises RecordError."""
-    with ExitStack() as stack:
-        sql = open_snapshot(record_file(path), stack)
-        phases = sql.execute("SELECT name, begin_ns, end_ns FROM phase ORDER BY begin_ns, id").fetchall()
     events = [(one.id, one.origin, one.event) for one in view.events()]
     return {
         "version": VERSION,
         "meta": {name: value for name, value in view.metas().items() if name not in LEFT_OUT},
         "targets": dict(view.roles()),
         "sources": [
-            [s.id, s.target, s.name, s.label, s.interval_ns, s.required, extent.polls.get(s.id, 0)]
+            [s.id, s.target, s.name, s.label, s.interval_ns, s.required, inventory.polls.get(s.id, 0)]
             for s in view.sources()
         ],
         "series": [
             [s.key.target, s.key.metric, s.key.object, s.source, s.unit, s.kind, s.whole, s.readings]
-            for s in extent.series
+            for s in inventory.series
         ],
-        "left_out": [[number, times] for number, one in enumerate(extent.series) if (times := _left_out(view, one))],
-        "phases": [list(phase) for phase in phases],
+        "left_out": [[number, times] for number, one in enumerate(inventory.series) if (times := _left_out(view, one))],
+        "phases": [list(phase) for phase in inventory.phases],
         "spans": [[span.begin_ns, span.end_ns] for span in view.spans()],
         "events": [
             [
@@ -89,11 +83,11 @@ def account_of(path: Path, view: RecordView, extent: Extent) -> dict[str, object
             for number, origin, e in events
         ],
         "faults": [[f.source, f.metric, f.object, f.text, f.first_ns, f.last_ns, f.count] for f in view.faults()],
-        "errors": list(extent.errors),
+        "errors": list(inventory.errors),
     }
 
 
-def _left_out(view: RecordView, one: SeriesExtent) -> list[int]:
+def _left_out(view: RecordView, one: SeriesInventory) -> list[int]:
     """When another source stood in for the owner of a series, whose own looks came late: the record leaves these
     readings out, and in the database nobody can tell any more whose they are."""
     if one.shared_ns is None:

@@ -20,7 +20,7 @@ from soakwatch.core.roles import MONITOR
 from soakwatch.core.units import show_seconds
 from soakwatch.plan.sink import Influxdb
 from soakwatch.record import Record
-from soakwatch.sinks.backlog import backlog
+from soakwatch.record.backlog import backlog
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample, object_text
 
 MEASURE_EVERY_S = 5.0

@@ -13,9 +13,9 @@ import numpy as np
 
 from soakwatch.core.errors import RecordError
 from soakwatch.record import RecordView
-from soakwatch.record.model import SeriesKey, Source, source_label
-from soakwatch.record.rows import OUTCOMES
-from soakwatch.record.tail import Batch, News, Table, Tail
+from soakwatch.record.backlog import cursor_numbers, cursor_text
+from soakwatch.record.follow import Batch, News, Table, Tail
+from soakwatch.record.model import OUTCOMES, SeriesKey, Source, source_label
 from soakwatch.sinks.block import Block, ahead, gathered
 from soakwatch.sinks.influxdb.write import Passing, Pauses, Writer
 from soakwatch.sinks.late import Late
@@ -269,16 +269,3 @@ def phase_at(phases: Phases, time_ns: int) -> str:
         if begin_ns <= time_ns and (end_ns is None or time_ns < end_ns):
             return name
     return ""
-
-
-def cursor_numbers(cursor: str) -> dict[int, int]:
-    """How far each source had been read. Raises RecordError."""
-    try:
-        return {int(source): int(seq) for source, seq in (part.split(":") for part in cursor.split())}
-    except ValueError:
-        raise RecordError(f"{cursor!r} is no cursor of a record: begin again with an empty one") from None
-
-
-def cursor_text(read: Mapping[int, int]) -> str:
-    """The inverse of ``cursor_numbers``."""
-    return " ".join(f"{source}:{seq}" for source, seq in sorted(read.items()))

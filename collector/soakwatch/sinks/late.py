@@ -7,19 +7,12 @@ on a dashboard, and what had happened can still be seen by the outcome and the e
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 
-from soakwatch.record.accounted import PollColumns, accounted, in_order
-from soakwatch.record.columns import Columns
-from soakwatch.record.files import record_file
-from soakwatch.record.model import Source
-from soakwatch.record.rows import OUTCOME_NUMBERS
-from soakwatch.record.snapshot import open_snapshot
-from soakwatch.record.trouble import as_record_error
+from soakwatch.record.follow import PollColumns, effective_polls, in_order, polls_due
+from soakwatch.record.model import OUTCOME_NUMBERS, Source
 from soakwatch_agent.sample import PollOutcome
 
 Loss = tuple[int, int]
@@ -46,13 +39,7 @@ class Late:
         self._last[source.id] = high if last is None else max(last, high)
         if last is not None and in_order(polls.due_ns, last):
             return frozenset()
-        with ExitStack() as stack:
-            file = record_file(self._path)
-            sql = open_snapshot(file, stack)
-            try:
-                around = Columns(sql).polls_as_they_came(source.id, low - source.interval_ns, high + source.interval_ns)
-            except sqlite3.Error as error:
-                raise as_record_error(error, file) from None
-        account = accounted(around)
-        made_up = (around.outcome != _OK) & np.isin(around.due_ns, account.polls.due_ns[account.late])
+        around = polls_due(self._path, source.id, low - source.interval_ns, high + source.interval_ns)
+        effective = effective_polls(around)
+        made_up = (around.outcome != _OK) & np.isin(around.due_ns, effective.polls.due_ns[effective.late])
         return frozenset(zip(around.due_ns[made_up].tolist(), around.outcome[made_up].tolist(), strict=True))

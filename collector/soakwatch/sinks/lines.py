@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import to_json
 
-from soakwatch.record.tail import Table, Words
+from soakwatch.record.follow import Table, Words
 from soakwatch.sinks.block import NO_LINES, Block
 
 RESERVED = frozenset({"run", "target", "role", "phase", "time", "_field", "_measurement", "_value", "_time", "value"})

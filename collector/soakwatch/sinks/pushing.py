@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from soakwatch.plan.sink import Influxdb
-from soakwatch.sinks.backlog import backlog
-from soakwatch.sinks.feed import Feed, State, UnwantedError, cursor_numbers
+from soakwatch.record.backlog import backlog, cursor_numbers
+from soakwatch.sinks.feed import Feed, State, UnwantedError
 from soakwatch.sinks.influxdb.write import Refused, Writer
 
 _KEPT = 100

@@ -1,4 +1,4 @@
-"""What one look at a generator brought: its samples and faults, and figures of the whole out of those of its parts."""
+"""The answer of one poll of a load: its samples and faults, and figures of the whole generator out of its parts."""
 
 from __future__ import annotations
 
@@ -6,29 +6,38 @@ from collections.abc import Iterable
 
 from soakwatch_agent.sample import Answer, Event, Fault, Sample, object_text
 
-_MOST_FAULTS = 100  # a look at a generator with a thousand broken flows says enough with these
+_MAX_FAULTS = 100  # a poll of a generator with a thousand broken flows says enough with these
 
 
-class Figures:
-    """Samples and faults of one look, in the order in which they were found."""
+class AnswerBuilder:
+    """Collects the samples and faults of one poll, in the order in which they were put; all samples of ``time_ns``."""
 
-    def __init__(self, now_ns: int) -> None:
-        self._now_ns = now_ns
+    def __init__(self, time_ns: int) -> None:
+        self.time_ns = time_ns
         self._samples: list[Sample] = []
         self._faults: list[Fault] = []
 
-    def put(self, metric: str, value: float | None, **labels: object) -> None:
-        """A reading; None is none, and nothing is put (missing is never zero)."""
+    def put(self, metric: str, value: float | None, *, scale: float = 1.0, **labels: object) -> None:
+        """A sample of ``value`` times ``scale`` in the unit of the catalogue; None puts nothing: missing is never zero.
+
+        ``labels`` are those of the object, in the order of the catalogue.
+        """
         if value is not None:
-            self._samples.append(Sample(metric, object_text(**labels), value, self._now_ns))
+            exact = value if scale == 1.0 else value * scale  # a counter stays an int
+            self._samples.append(Sample(metric, object_text(**labels), exact, self.time_ns))
 
     def fault(self, metric: str, text: str, **labels: object) -> None:
-        """Why a reading is missing."""
-        if len(self._faults) < _MOST_FAULTS:
+        """Why a sample is missing; beyond a bound of faults in one poll, nothing."""
+        if len(self._faults) < _MAX_FAULTS:
             self._faults.append(Fault(metric, object_text(**labels), text))
 
+    def extend(self, other: AnswerBuilder) -> None:
+        """What another builder collected, whose samples may be of another time."""
+        self._samples += other._samples
+        self._faults += other._faults[: _MAX_FAULTS - len(self._faults)]
+
     def answer(self, *events: Event) -> Answer:
-        """The look."""
+        """The answer so far, with these events."""
         return Answer(tuple(self._samples), events, tuple(self._faults))
 
 
@@ -64,11 +73,11 @@ def mean_by(weighted: Iterable[tuple[float | None, float | None]]) -> float | No
 
 
 def rests(answer: Answer) -> bool:
-    """Whether a look says that the generator does not send."""
+    """Whether a poll says that the generator does not send."""
     return any(sample.metric == "load.sending" and sample.value == 0 for sample in answer.samples)
 
 
-def restarted(answer: Answer, now_ns: int, told: str) -> Answer:
-    """The look, and with it the event that the generator came back at rest and was told again what to send."""
-    event = Event("generator.restart", "", now_ns, None, {"found": "at rest after it had not answered", "told": told})
-    return Answer(answer.samples, (*answer.events, event), answer.faults)
+def restarted(answer: Answer, now_ns: int, ordered: str) -> Answer:
+    """The answer with the event that the generator came back at rest, and was ordered again to send ``ordered``."""
+    detail = {"found": "at rest after it had not answered", "told": ordered}
+    return Answer(answer.samples, (*answer.events, Event("generator.restart", "", now_ns, None, detail)), answer.faults)

@@ -18,7 +18,7 @@ Start = Callable[[SourceConfig, SourceContext, AsyncExitStack], Awaitable[Poller
 
 @dataclass(frozen=True, slots=True)
 class SourceModule:
-    """A poller or load, imported: its ``config`` class and its ``start`` (see poller.py)."""
+    """A poller or load, imported: its ``config`` class and its ``start`` (see ``soakwatch.sources.abc``)."""
 
     name: str
     kind: Literal["poller", "load"]
@@ -27,25 +27,25 @@ class SourceModule:
 
 
 def poller_module(name: str, registry: Registry = INSTALLED) -> SourceModule:
-    """The poller (else the load) called ``name``, imported and held against the convention of poller.py.
+    """The poller (else the load) called ``name``, imported and checked against the convention of ``sources.abc``.
 
     Raises PlanError for an unknown name, with the nearest, and for a module that breaks the convention.
     """
-    from soakwatch.sources.abc import SourceConfig
-
     if name in registry.pollers.names():
-        shelf = registry.pollers
+        folder = registry.pollers
     elif name in registry.loads.names():
-        shelf = registry.loads
+        folder = registry.loads
     else:
         known = (*pollers(registry), *loads(registry))
         raise PlanError(f"unknown source {name!r}{hint(name, known)}")
-    module = shelf.module(name)
+    module = folder.module(name)
     config: object = getattr(module, "Config", None)
     start: object = getattr(module, "start", None)
     if not (isinstance(config, type) and issubclass(config, SourceConfig)):
-        raise PlanError(f"the {shelf.word} {name!r} has no class Config made from SourceConfig: mend {module.__name__}")
+        raise PlanError(
+            f"the {folder.word} {name!r} has no class Config derived from SourceConfig: fix {module.__name__}"
+        )
     if not inspect.iscoroutinefunction(start):
-        raise PlanError(f"the {shelf.word} {name!r} has no 'async def start': mend {module.__name__}")
-    kind: Literal["poller", "load"] = "poller" if shelf is registry.pollers else "load"
+        raise PlanError(f"the {folder.word} {name!r} has no 'async def start': fix {module.__name__}")
+    kind: Literal["poller", "load"] = "poller" if folder is registry.pollers else "load"
     return SourceModule(name, kind, config, start)

@@ -10,14 +10,19 @@ from dataclasses import dataclass, field
 from typing import cast
 from urllib.parse import quote, urlsplit
 
-import httpx
-
 from soakwatch.core.errors import PlanError, SoakwatchError
 from soakwatch.core.secrets import Secret, secret
 from soakwatch.record import StoredEvent, finding_from_json
 from soakwatch.runs.attached import InterimVerdict, wait_until_recorded
 from soakwatch.runs.mark_event import EventConflictError, EventRefusedError, EventRequest, moment
-from soakwatch.sources.transport.tls import verifying
+from soakwatch.sources.transport.http_client import (
+    LOOPBACK,
+    REQUEST_ERRORS,
+    Cause,
+    failure_of,
+    sync_client,
+    tls_context,
+)
 from soakwatch.web.wire import body_of
 from soakwatch_rules.rule import Event, Outcome
 
@@ -25,7 +30,11 @@ TOKEN_VARIABLE = "SOAKWATCH_TOKEN"  # noqa: S105 - a name
 _WAIT_S = 15.0
 _LARGEST = 32 * 2**20
 _PATH = re.compile(r"(?:/api(?:/runs(?:/([^/]+)(?:/events)?)?)?)?/*")
-_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+_REMEDIES = {
+    Cause.TIMEOUT: "is the run still running?",
+    Cause.REFUSED: "is the run still running, and is this its address?",
+    Cause.CERTIFICATE: "name its CA bundle",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +85,7 @@ def remote_run(url: str, token: str | None, ca: str | None) -> RemoteRun:
         good = False
     if not good or found is None:
         raise PlanError("this is no address of a run: write http://HOST:PORT, or http://HOST:PORT/api/runs/NAME")
-    if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
+    if parts.scheme != "https" and parts.hostname not in LOOPBACK:
         raise PlanError(f"the token would cross the network in the clear: use https, or run beside {parts.hostname}")
     if token is None and TOKEN_VARIABLE not in os.environ:
         raise PlanError(f"{parts.netloc} wants a token: export {TOKEN_VARIABLE}, or name env:NAME or file:PATH")
@@ -91,15 +100,10 @@ def remote_run(url: str, token: str | None, ca: str | None) -> RemoteRun:
 
 def _answer(method: str, url: str, token: Secret, ca: str | None, body: bytes | None) -> dict[str, object]:
     place = urlsplit(url).netloc
-    secured = url.startswith("https://")
+    headers = {"authorization": f"Bearer {token.reveal()}", "content-type": "application/json"}
+    client = sync_client(headers, _WAIT_S, owner=f"the token of {token.reference}", context=tls_context(url, ca))
     try:
-        headers = {"authorization": f"Bearer {token.reveal()}", "content-type": "application/json"}
-        with (
-            httpx.Client(
-                verify=verifying(ca) if secured else True, headers=headers, timeout=_WAIT_S, trust_env=False
-            ) as client,
-            client.stream(method, url, content=body) as response,
-        ):
+        with client, client.stream(method, url, content=body) as response:
             parts, size = [], 0
             for part in response.iter_bytes():
                 size += len(part)
@@ -107,19 +111,8 @@ def _answer(method: str, url: str, token: Secret, ca: str | None, body: bytes | 
                     raise SoakwatchError(f"{place} answers with more than {_LARGEST >> 20} MiB: not read")
                 parts.append(part)
             status = response.status_code
-    except UnicodeError:
-        raise PlanError(f"the token of {token.reference} cannot stand in a header: it holds other than ASCII") from None
-    except httpx.TimeoutException:
-        raise SoakwatchError(f"{place} did not answer within {_WAIT_S:g} s: is the run still going on?") from None
-    except httpx.ConnectError as error:
-        why = (
-            "shows a certificate that is not trusted: name its authority"
-            if "certif" in str(error).lower()
-            else ("refuses: does the run still go on, and is this its address?")
-        )
-        raise SoakwatchError(f"{place} {why}") from None
-    except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
-        raise SoakwatchError(f"{place} broke off: {type(error).__name__}") from None
+    except REQUEST_ERRORS as error:
+        raise SoakwatchError(failure_of(error, place, _WAIT_S, _REMEDIES).text) from None
     return _understood(place, status, b"".join(parts))
 
 

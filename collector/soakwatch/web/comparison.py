@@ -11,7 +11,7 @@ from pathlib import Path
 from soakwatch.core.formatting import natural
 from soakwatch.core.roles import DUT
 from soakwatch.record import RecordView, SeriesKey
-from soakwatch.report.pieces import Pieces
+from soakwatch.report.bokeh_embed import Pieces
 from soakwatch.runs.compare import Line, OutcomeRow, differences, matrix, setup_of
 from soakwatch.runs.compare_figures import FIGURES, figures
 from soakwatch.runs.summary import RunSummary, summary_in

@@ -14,14 +14,11 @@ from bokeh.models.annotations import Legend, LegendItem
 from soakwatch.core.drawn import shown
 from soakwatch.core.formatting import scale_of
 from soakwatch.record import RecordView, SeriesKey
+from soakwatch.report.bokeh_embed import Pieces, apart
 from soakwatch.report.curves import Curve, curve_of
-from soakwatch.report.dressing import blank
-from soakwatch.report.extents import reach
-from soakwatch.report.ground import literal
-from soakwatch.report.lettering import plain, shortened, tip_unit
 from soakwatch.report.palette import BLACK, DASHES, GREY, LINES, PHASES, TEXT
-from soakwatch.report.pieces import Pieces, apart
-from soakwatch.report.strokes import put, words
+from soakwatch.report.plot_background import literal
+from soakwatch.report.plot_style import blank, plain, put, reach, shortened, tip_unit, words
 from soakwatch_rules.rule import Phase
 from soakwatch_rules.series import Series
 

@@ -7,12 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from soakwatch.record import RecordView, finding_to_json
-from soakwatch.record.outside import is_written
+from soakwatch.record.lifecycle import lifecycle_of
 from soakwatch.runs.catalog import RunLine
 from soakwatch.runs.mark_event import moment_text
 from soakwatch.web.wire import event_data
-
-RUNNING, ENDED, BROKEN_OFF = "running", "ended", "broken off"
 
 
 def events_data(folder: Path, after: int, most: int) -> Mapping[str, object]:
@@ -32,7 +30,7 @@ def findings_data(folder: Path) -> Mapping[str, object]:
         findings = view.findings(live=not ended)
         last_ns = view.last_ns
         return {
-            "state": ENDED if view.meta("ended_ns") else RUNNING if is_written(folder) else BROKEN_OFF,
+            "state": lifecycle_of(view.metas(), folder),
             "verdict": view.meta("verdict"),
             "reason": view.meta("reason"),
             "until": None if last_ns is None else moment_text(last_ns),

@@ -34,7 +34,7 @@ class ServedRun:
         self._findings: tuple[Finding, ...] = ()
         self._last: tuple[Status, float] | None = None
 
-    def look(self) -> RunSnapshot:
+    def read(self) -> RunSnapshot:
         """How it stands now; for a while as it was, when the server is away. Raises SoakwatchError."""
         try:
             look = self._asked()

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from soakwatch.core.drawn import shown
 from soakwatch.record import SeriesKey
-from soakwatch.record.held import Known, held_view
-from soakwatch.record.held_blocks import Blocks
+from soakwatch.record.series_cache import BlockCache, Known, cached_view
 from soakwatch.report.curves import breaks, thinned
 from soakwatch_rules.series import Series
 
@@ -93,12 +92,12 @@ def line_of(series: Series, ask: Ask) -> Line:
 class Reader:
     """Reads series of any record; what it decoded it keeps, in bounds, for the next question. For several threads."""
 
-    def __init__(self, blocks: Blocks | None = None) -> None:
-        self._blocks = blocks or Blocks()
+    def __init__(self, blocks: BlockCache | None = None) -> None:
+        self._blocks = blocks or BlockCache()
 
     def lines(self, folder: Path, ask: Ask) -> tuple[tuple[Line, ...], int | None]:
         """The lines, and how far the record reaches (UTC ns). Raises NoSuchSeriesError, and RecordError."""
-        with held_view(folder, self._blocks) as view:
+        with cached_view(folder, self._blocks) as view:
             made = []
             for key in ask.keys:
                 known = view.known(key)
@@ -112,7 +111,7 @@ class Reader:
 
     def keys(self, folder: Path) -> tuple[SeriesKey, ...]:
         """All series, sorted. Raises RecordError."""
-        with held_view(folder, self._blocks) as view:
+        with cached_view(folder, self._blocks) as view:
             return tuple(view.every())
 
     def newest(self, folder: Path, now_ns: int, most: int) -> tuple[tuple[tuple[SeriesKey, Known, float], ...], int]:
@@ -125,12 +124,12 @@ class Reader:
         def fresh_from_ns(known: Known) -> int:
             return now_ns - _OVER_NS - round(_SILENT * (known.cadence_s or 0.0) * 1e9)
 
-        with held_view(folder, self._blocks) as view:
+        with cached_view(folder, self._blocks) as view:
             return view.newest(fresh_from_ns, most)
 
     def listed(self, folder: Path) -> Mapping[str, object]:
         """All series with unit, kind, planned distance of readings in seconds and their number. Raises RecordError."""
-        with held_view(folder, self._blocks) as view:
+        with cached_view(folder, self._blocks) as view:
             readings, last_ns = view.readings(), view.last_ns
             series = [
                 {

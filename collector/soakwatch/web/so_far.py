@@ -10,7 +10,7 @@ from soakwatch.judge.planned import Planned
 from soakwatch.judge.recorded import recorded_rules
 from soakwatch.judge.verdict import Verdict, fold
 from soakwatch.record import RecordView
-from soakwatch.record.outside import is_written
+from soakwatch.record.writer_lock import is_written
 from soakwatch.report.files import REPORT_FILES
 from soakwatch.report.json import render_json
 from soakwatch_rules.rule import Outcome

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from soakwatch.record.files import BESIDE, record_file
+from soakwatch.record import SIDE_SUFFIXES, record_file
 from soakwatch.runs.state import RunState, StateReader
 
 _MOST_RUNS = 32
@@ -51,7 +51,7 @@ def _stamp(folder: Path) -> Stamp:
     """What changes whenever the record does."""
     file = record_file(folder)
     found = []
-    for suffix in ("", *BESIDE):
+    for suffix in ("", *SIDE_SUFFIXES):
         try:
             status = file.with_name(file.name + suffix).stat()
         except OSError:

@@ -12,7 +12,7 @@ from soakwatch.core.event_kinds import ACKNOWLEDGED, STOP, is_internal
 from soakwatch.core.formatting import printable, quantity, share_text, span_text, subject
 from soakwatch.judge.rates import Rate
 from soakwatch.record import StoredEvent
-from soakwatch.record.marks import ORIGIN as TOLD
+from soakwatch.record.model import USER_ORIGIN as TOLD
 from soakwatch.runs.mark_event import moment_text
 from soakwatch.runs.state import RunState, SourceState
 from soakwatch_agent.sample import object_labels

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from soakwatch.record.outside import is_written
+from soakwatch.record.lifecycle import lifecycle_of
 from soakwatch.runs.catalog import RECORD, RunLine, folders_of, unreadable
 from soakwatch.runs.summary import RunSummary, summary_of
 
@@ -125,7 +125,7 @@ def _as_it_is(summary: RunSummary) -> RunSummary:
     """A run that was going on when it was read may have been killed since: its record does not change by that."""
     if summary.line.state not in {"running", "broken off"}:
         return summary
-    state = "running" if is_written(summary.line.folder) else "broken off"
+    state = lifecycle_of({}, summary.line.folder)
     return summary if state == summary.line.state else replace(summary, line=replace(summary.line, state=state))
 
 

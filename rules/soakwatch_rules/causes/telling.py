@@ -12,7 +12,7 @@ from soakwatch_rules.causes.doubt import doubts
 from soakwatch_rules.causes.growing import Owner
 from soakwatch_rules.labels import label
 from soakwatch_rules.rule import Event, Finding, Mark, MarkKind, Outcome, Phase
-from soakwatch_rules.wording.words import lasting, moment, some
+from soakwatch_rules.wording.words import duration, moment, some
 
 _GRAVE = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE, Outcome.PASS, Outcome.NOT_APPLICABLE)
 _MAX_MARKS, _MAX_WEIGHED = 40, 30
@@ -84,7 +84,7 @@ def lag(first_ns: int, at_ns: int) -> str:
     >>> lag(0, 12 * 10**9), lag(5, 5)
     ('+12 s', '+0 s')
     """
-    return f"+{lasting((at_ns - first_ns) * 1e-9)}" if at_ns > first_ns else "+0 s"
+    return f"+{duration((at_ns - first_ns) * 1e-9)}" if at_ns > first_ns else "+0 s"
 
 
 def lags(cause: Cause) -> tuple[tuple[str, Mark], ...]:

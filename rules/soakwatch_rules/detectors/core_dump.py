@@ -67,7 +67,7 @@ class CoreDump:
     metrics: ClassVar[tuple[str, ...]] = ("system.core.files",)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec("readings of the core folder from end to end of the window", live="whole")
+    manner: ClassVar[RuleSpec] = RuleSpec("samples of the core folder from start to end of the window", live="whole")
     traits: ClassVar[Traits] = Traits(
         plain_words="a program crashed",
         rank=50,
@@ -78,19 +78,19 @@ class CoreDump:
         expected_as="core.dump",
     )
 
-    allowed: float = parameter(0.0, "{file}", "new core files that do not fail", "a soak has none")
+    allowed: float = parameter(0.0, "{file}", "new core files that are allowed", "a soak should have none")
 
     def __post_init__(self) -> None:
-        """Refuses parameters that mean nothing."""
+        """Raises ValueError for parameters outside their range."""
         if not 0 <= self.allowed < math.inf:
-            raise ValueError(f"core_dump: {self.allowed} allowed core files mean nothing: use 0 or more")
+            raise ValueError(f"core_dump: allowed is {self.allowed}: use 0 or more core files")
 
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
-            "a core dump is a core file that appeared, or was written, after the begin of the window; more than "
-            f"{self.allowed:g} unannounced ones fail; files that were there before do not; a crash that the device "
-            "tells of (process.crash, device.crash, watchdog) counts like a file"
+            "a core dump is a core file that appeared or was written after the start of the window; more than "
+            f"{self.allowed:g} unplanned ones fail; older files do not; a crash that the device "
+            "reports (process.crash, device.crash, watchdog) counts like a file"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -105,7 +105,9 @@ class CoreDump:
         slack_ns = max((round(2e9 * (spacing(s) or 0.0)) for s in folders), default=0)
         new = _new(events, case)
         old = len({_file(e) for e in events if e.kind == "core.present"} - {_file(e) for e in new})
-        doubts = [f"{_file(e)}: no time of writing" for e in events if e.kind == "core.present" and _written(e) is None]
+        doubts = [
+            f"{_file(e)}: modification time unknown" for e in events if e.kind == "core.present" and _written(e) is None
+        ]
         witnesses = [Witness(f"event {_file(e)}", _when(e, case), _when(e, case), _file(e)) for e in new]
         silent = [w for folder in folders for w in _uncovered(folder, events, slack_ns)]
         signs = sorted([*witnesses, *silent], key=lambda w: (w.begin_ns, w.text))
@@ -122,7 +124,7 @@ class CoreDump:
             marks=tuple(Mark(i.begin_ns, None, f"core: {i.text}") for i in found),
             numbers={"new": float(len(found)), "planned": float(planned), "before": float(old)},
         )
-        before = f" ({counted(old, 'older core file')} lay there before)" if old else ""
+        before = f" ({counted(old, 'older core file')} from before the run)" if old else ""
         faulty = list(reckoned.broken)
         if number > self.allowed:
             files = some([f"{i.text} at {moment(i.end_ns)}" for i in reckoned.unplanned])
@@ -138,10 +140,10 @@ class CoreDump:
                     made,
                     reason=unclear,
                     why=InconclusiveReason.GAP if blind else InconclusiveReason.PENDING,
-                    settle="needs readings of the core folder from end to end of the run",
+                    settle="needs samples of the core folder from start to end of the run",
                 ),
             )
-        calm = f"no new core file{before}" if not found else f"{counted(planned, 'announced core file')}{before}"
+        calm = f"no new core file{before}" if not found else f"{counted(planned, 'planned core file')}{before}"
         return (replace(made, outcome=Outcome.PASS, reason=calm),)
 
 
@@ -166,7 +168,9 @@ def _blind(folders: list[Series], case: Case) -> str:
     read = [f for f in folders if len(f)]
     if not read:
         return (
-            f"the core files were never counted: {faults(case.faults)}" if case.faults else "no core file was counted"
+            f"the core files could not be counted:  {faults(case.faults)}"
+            if case.faults
+            else "the core folder was never read"
         )
     first_ns = min(int(f.time_ns[0]) for f in read)
     for folder in read:
@@ -227,7 +231,7 @@ def _uncovered(folder: Series, events: list[Event], slack_ns: int) -> list[Witne
         risen = int(min(rises[i], _MOST))
         for time in near[:risen]:
             free.remove(time)
-        made += [Witness(f"count {n}", begin, end, "one file more in the folder") for n in range(risen - len(near))]
+        made += [Witness(f"count {n}", begin, end, "one more file in the folder") for n in range(risen - len(near))]
         if len(made) >= _MOST:
             break
     return made

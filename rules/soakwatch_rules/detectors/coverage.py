@@ -9,7 +9,7 @@ from soakwatch_rules.draft import absent, draft, faults
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Ledger, Mark, MarkKind, Outcome, RuleSpec
 from soakwatch_rules.traits import Traits
-from soakwatch_rules.wording.words import counted, lasting, moment
+from soakwatch_rules.wording.words import counted, duration, moment
 
 _ONE_POLL = 1.5  # intervals: between one missing poll and two
 
@@ -39,18 +39,18 @@ class Coverage:
     >>> ledger = Ledger("dut", "local", 1.0, due=100, got=90, lost={"timeout": 10}, longest_gap=None)
     >>> finding = Coverage().judge(Case("dut", "", Window(0, 100 * 10**9), ledgers=(ledger,)))[0]
     >>> finding.outcome.value, finding.reason
-    ('inconclusive', 'local: 90 of 100 due polls brought an answer (90.0 %), 10 timeout')
+    ('inconclusive', 'local: 90 of 100 due polls answered (90.0 %), 10 timeout')
 
     References: none; floor and gap are those of the project's definition of a verdict.
     """
 
     name: ClassVar[str] = "coverage"
     version: ClassVar[int] = 1
-    summary: ClassVar[str] = "too few polls brought an answer, or none for too long"
+    summary: ClassVar[str] = "too few polls were answered, or a gap lasted too long"
     metrics: ClassVar[tuple[str, ...]] = ()
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec("one poll that was due", live="whole")
+    manner: ClassVar[RuleSpec] = RuleSpec("one due poll", live="whole")
     traits: ClassVar[Traits] = Traits(
         plain_words="too many readings are missing",
         effect_words="management silent",
@@ -60,26 +60,26 @@ class Coverage:
         of_this_run=True,
     )
 
-    floor: float = parameter(0.95, "1", "least share of due polls that brought an answer", "definition of a verdict")
-    gap: float = parameter(0.05, "1", "longest gap as a share of the window", "definition of a verdict")
+    floor: float = parameter(0.95, "1", "minimum share of due polls that must be answered", "definition of a verdict")
+    gap: float = parameter(0.05, "1", "longest allowed gap, as a share of the window", "definition of a verdict")
 
     def __post_init__(self) -> None:
-        """Refuses parameters that mean nothing."""
+        """Raises ValueError for parameters outside their range."""
         if not (0 < self.floor <= 1 and 0 < self.gap <= 1):
-            raise ValueError(f"coverage: floor {self.floor} and gap {self.gap} are shares: use more than 0, up to 100%")
+            raise ValueError(f"coverage: floor {self.floor} and gap {self.gap} must be shares above 0 and up to 100%")
 
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
-            f"covered if at least {100 * self.floor:g} % of the due polls brought an answer and no gap lasted "
-            f"longer than {100 * self.gap:g} % of the window beyond one interval (one missing poll is none); else "
-            "inconclusive, and a warning where the source is not required"
+            f"covered if at least {100 * self.floor:g} % of the due polls were answered and no gap lasted "
+            f"longer than {100 * self.gap:g} % of the window beyond one interval (one missed poll is not a gap); else "
+            "inconclusive, or a warning if the source is not required"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a source; its object is the source's label."""
         if not case.ledgers:
-            return (absent(self, case, "account of polls (nothing polled it)"),)
+            return (absent(self, case, "poll statistics (no source polled it)"),)
         return tuple(self._of(case, ledger) for ledger in case.ledgers)
 
     def _of(self, case: Case, ledger: Ledger) -> Finding:
@@ -97,18 +97,20 @@ class Coverage:
                 made,
                 reason=f"{ledger.source}: no poll was due",
                 why=InconclusiveReason.TOO_SHORT,
-                settle="run for longer than the interval",
+                settle="run for longer than the poll interval",
             )
         silence = ledger.longest_gap
         beyond_s = 0.0 if silence is None else max(0.0, silence.seconds - ledger.interval_s)
         long = beyond_s > max(self.gap * case.window.seconds, _ONE_POLL * ledger.interval_s)
-        lost = ", ".join(f"{number} {how}" for how, number in sorted(ledger.lost.items(), key=lambda i: (-i[1], i[0])))
-        polls = f"{ledger.got} of {counted(ledger.due, 'due poll')}"
-        text = f"{ledger.source}: {polls} brought an answer ({100 * share:.1f} %)"
-        text += f", {ledger.recovered} of them recovered late" if ledger.recovered else ""
+        lost = ", ".join(
+            f"{number:,} {how}" for how, number in sorted(ledger.lost.items(), key=lambda i: (-i[1], i[0]))
+        )
+        polls = f"{ledger.got:,} of {counted(ledger.due, 'due poll')}"
+        text = f"{ledger.source}: {polls} answered ({100 * share:.1f} %)"
+        text += f", {ledger.recovered:,} of them delivered late" if ledger.recovered else ""
         text += f", {lost}" if lost else ""
         if silence is not None and beyond_s > 0.5 * ledger.interval_s:
-            text += f"; longest gap {lasting(silence.seconds)} from {moment(silence.begin_ns)}"
+            text += f"; longest gap {duration(silence.seconds)} from {moment(silence.begin_ns)}"
         if ledger.errors:
             text += f"; {faults(ledger.errors, 1)}"
         marks = (
@@ -130,5 +132,5 @@ class Coverage:
             made,
             outcome=outcome,
             why=InconclusiveReason.GAP if outcome is Outcome.INCONCLUSIVE else None,
-            settle="mend the source or the path to it (or poll it less often), then run again",
+            settle="fix the source or the path to it (or poll it less often), then run again",
         )

@@ -20,7 +20,7 @@ from soakwatch_rules.stats.saturation import Windows, cover
 from soakwatch_rules.stats.spikes import LEAST, busy_throughout
 from soakwatch_rules.stats.tally import Tally
 from soakwatch_rules.traits import Traits
-from soakwatch_rules.wording.words import counted, lasting, moment, quantity, some
+from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _TOTAL = "system.cpu.utilization"
 _DROPS = (
@@ -46,9 +46,9 @@ class _Full:
     throughout: bool
 
     def mark(self) -> Mark:
-        text = f"{self.what} saturated for {lasting(self.window.seconds)}"
+        text = f"{self.what} saturated for {duration(self.window.seconds)}"
         if self.throughout:
-            text += ", from the first reading to the last: or it is in poll mode, which nothing says"
+            text += ", from the first sample to the last (or in poll mode, which nothing indicates)"
         if self.lost:
             text += f", {self.lost}"
         text += " (planned)" if self.planned else ""
@@ -108,12 +108,13 @@ class CpuSaturation:
 
     name: ClassVar[str] = "cpu_saturation"
     version: ClassVar[int] = 2
-    summary: ClassVar[str] = "CPU was busy to the top for minutes"
+    summary: ClassVar[str] = "CPU was saturated for minutes"
     metrics: ClassVar[tuple[str, ...]] = (_TOTAL, polling.CORE, *_DROPS)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec(
-        "16 readings, half of those expected, three times the duration of a saturation, no reading longer than it",
+        "16 samples, half of those expected, three times the duration of a saturation, samples no further apart than "
+        "it",
         shortest_s=900.0,
     )
     traits: ClassVar[Traits] = Traits(
@@ -123,22 +124,22 @@ class CpuSaturation:
         witness=True,
     )
 
-    enter: float = parameter(0.95, "1", "a saturated CPU is at least this busy", "as a spike")
-    seconds: float = parameter(300.0, "s", "time over which the mean is taken", "shorter is a spike, not a state")
+    enter: float = parameter(0.95, "1", "utilisation from which a CPU is saturated", "as for cpu_spike")
+    seconds: float = parameter(300.0, "s", "duration over which the mean is taken", "shorter is a spike")
 
     def __post_init__(self) -> None:
-        """Refuses parameters that mean nothing."""
+        """Raises ValueError for parameters outside their range."""
         if not 0 < self.enter <= 1:
-            raise ValueError(f"cpu_saturation: enter {self.enter} is a share: use more than 0, up to 100%")
+            raise ValueError(f"cpu_saturation: enter {self.enter} must be a share above 0 and up to 100%")
         if not 0 < self.seconds < math.inf:
-            raise ValueError(f"cpu_saturation: {self.seconds} s are no duration: use more than 0, such as 5m")
+            raise ValueError(f"cpu_saturation: seconds is {self.seconds}: use a duration above 0, such as 5m")
 
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
             f"saturated is a mean utilisation of at least {100 * self.enter:g} % over {self.seconds:g} s, of all "
             "cores or of one, outside of phases named spike or stress; it warns, and fails if more than twice as much "
-            "was dropped meanwhile as at other times; cores that are known to poll are not judged"
+            "was dropped meanwhile as at other times; cores known to be in poll mode are not judged"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -152,8 +153,8 @@ class CpuSaturation:
         apart, n = cadence(about), len(about)
         made = replace(draft(self, case, about), limit=self.seconds, unit="s")
         if n < LEAST or apart is None:
-            more = f"needs {lasting((LEAST - n) * apart)} more" if apart else f"needs {LEAST} readings"
-            reason = f"{counted(n, 'reading')}: too few to tell a state from a moment"
+            more = f"needs {duration((LEAST - n) * apart)} more" if apart else f"needs {LEAST} samples"
+            reason = f"{counted(n, 'sample')}: {LEAST} needed"
             return (replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle=more),)
         enough = [s for s in loads if len(s) >= LEAST]
         polls = _polling(enough, case, self.enter)
@@ -193,28 +194,30 @@ class CpuSaturation:
         if unasked:
             told = some([f"{moment(f.window.begin_ns)}: {f.mark().text}" for f in lossy or unasked])
             outcome = Outcome.FAIL if lossy else Outcome.WARN
-            tail = "" if lossy else "; no drops in it were seen"
+            tail = "" if lossy else "; no drops were seen meanwhile"
             return replace(made, outcome=outcome, reason=f"{told}{tail}")
         if not judged:
-            reason = f"poll-mode: {_names(polls)}: busy from the begin on, so being busy says nothing"
-            return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}; judge it by cycles per packet")
+            reason = f"poll mode: {_names(polls)} busy from the start, so utilisation says nothing about load"
+            return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}; use cycles per packet instead")
         n = len(judged[0])
         if (short := 3 * self.seconds - n * apart) > 0:
-            reason = f"{lasting(n * apart)} of readings: too short to show a state of {lasting(self.seconds)}"
-            return replace(made, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=f"needs {lasting(short)} more")
-        if made.expected is not None and 2 * made.samples < made.expected:
-            reason = f"{made.samples} of {made.expected} expected readings, less than half"
+            reason = f"{duration(n * apart)} of samples: too short to show a saturation of {duration(self.seconds)}"
             return replace(
-                made, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected readings"
+                made, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=f"needs {duration(short)} more"
+            )
+        if made.expected is not None and 2 * made.samples < made.expected:
+            reason = f"{made.samples} of {made.expected} expected samples, less than half"
+            return replace(
+                made, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
             )
         if apart > 1.05 * self.seconds:
-            reason = f"a reading every {lasting(apart)} would not show a saturation under {lasting(2 * apart)}"
+            reason = f"a sample every {duration(apart)} cannot show a saturation shorter than {duration(2 * apart)}"
             return replace(
-                made, reason=reason, why=InconclusiveReason.CADENCE, settle=f"poll every {lasting(self.seconds)}"
+                made, reason=reason, why=InconclusiveReason.CADENCE, settle=f"poll every {duration(self.seconds)}"
             )
         highest = quantity(made.numbers["highest_mean"], "1")
-        planned = f", {counted(len(asked), 'planned one')}" if asked else ""
-        reason = f"not saturated{planned}: the highest mean over {lasting(self.seconds)} is {highest}"
+        planned = f", {counted(len(asked), 'planned saturation')}" if asked else ""
+        reason = f"not saturated{planned}: highest mean over {duration(self.seconds)} {highest}"
         return replace(made, outcome=Outcome.PASS, reason=reason)
 
 
@@ -313,8 +316,8 @@ def _names(series: list[Series]) -> str:
 
 def _doubts(polls: list[Series], loads: list[Series], cut: list[Series]) -> Iterator[str]:
     if polls:
-        yield f"poll-mode, not judged: {_names(polls)}"
+        yield f"in poll mode, not judged: {_names(polls)}"
     if all(s.metric == _TOTAL for s in loads):
-        yield "only the total was read: one saturated core of several does not show in it"
+        yield "only the total was polled: one saturated core of several does not show in it"
     if not any(s.metric in _DROPS and len(s) > 1 for s in cut):
-        yield "no drop counter was read: a saturation could only be warned of"
+        yield "no drop counter was polled: a saturation could only warn"

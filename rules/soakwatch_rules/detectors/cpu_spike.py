@@ -29,7 +29,7 @@ from soakwatch_rules.stats.spikes import (
 )
 from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.plateau import GAP, SortedPlateaus, doubts_of, mark_of
-from soakwatch_rules.wording.words import counted, lasting, moment, quantity, some
+from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _PLANNED_SLACK_S = 5.0
 _LEVEL_READINGS = 60  # of 30 readings a deviation is wrong by a fifth, and false alarms come of it
@@ -98,7 +98,7 @@ class CpuSpike:
 
     name: ClassVar[str] = "cpu_spike"
     version: ClassVar[int] = 3
-    summary: ClassVar[str] = "CPU jumped to the top and stayed there"
+    summary: ClassVar[str] = "CPU jumped to 95 % or more and stayed there"
     metrics: ClassVar[tuple[str, ...]] = (
         "system.cpu.utilization",
         "system.cpu.core.utilization",
@@ -107,7 +107,7 @@ class CpuSpike:
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec(
-        "16 readings, half of those expected, a cadence of at most half the duration of a spike", baseline=True
+        "16 samples, half of those expected, a poll interval of at most half the duration of a spike", baseline=True
     )
     traits: ClassVar[Traits] = Traits(
         plain_words="the CPU jumped to its top",
@@ -116,29 +116,33 @@ class CpuSpike:
         witness=True,
     )
 
-    enter: float = parameter(0.95, "1", "a spike is at least this busy", "99.9 % is a spike as much as 100 %")
-    leave: float = parameter(0.85, "1", "a spike ends below this", "measured: one plateau is one spike")
-    rise: float = parameter(0.20, "1", "least rise above the level", "measured: no false alarm on busy devices")
-    sigmas: float = parameter(6.0, "{sigma}", "least rise in robust sigmas of the level", "measured, as above")
-    seconds: float = parameter(10.0, "s", "least time at the top", "shorter peaks are counted and told")
-    trailing: float = parameter(1800.0, "s", "time before a spike that makes the level", "30 min follow a daily wave")
-    coarsest: float = parameter(60.0, "s", "readings further apart decide nothing", "a pass would hide 2 min spikes")
-    surge: float = parameter(
-        0.80, "1", "a surge, which only warns, is at least this busy", "measured on pods of a cluster"
+    enter: float = parameter(0.95, "1", "utilisation from which it is a spike", "99.9 % is a spike as much as 100 %")
+    leave: float = parameter(0.85, "1", "utilisation below which a spike ends", "measured: one plateau is one spike")
+    rise: float = parameter(
+        0.20, "1", "minimum rise above the device's own level", "measured: no false alarm on busy devices"
     )
-    surge_rise: float = parameter(0.50, "1", "least rise of a surge above the level", "measured, as above")
-    surge_seconds: float = parameter(90.0, "s", "least time of a surge", "measured: two readings a minute apart")
+    sigmas: float = parameter(6.0, "{sigma}", "minimum rise in robust sigmas of the level", "measured, as above")
+    seconds: float = parameter(10.0, "s", "minimum duration of a spike", "shorter peaks are only counted")
+    trailing: float = parameter(1800.0, "s", "time before a spike that gives the level", "30 min follow a daily wave")
+    coarsest: float = parameter(60.0, "s", "samples further apart are inconclusive", "a pass would hide 2 min spikes")
+    surge: float = parameter(
+        0.80, "1", "utilisation from which it is a surge, which only warns", "measured on pods of a cluster"
+    )
+    surge_rise: float = parameter(0.50, "1", "minimum rise of a surge above the level", "measured, as above")
+    surge_seconds: float = parameter(90.0, "s", "minimum duration of a surge", "measured: two samples a minute apart")
 
     def __post_init__(self) -> None:
-        """Refuses parameters that mean nothing."""
+        """Raises ValueError for parameters outside their range."""
         if not 0 < self.leave <= self.enter <= 1:
-            raise ValueError(f"cpu_spike: leave {self.leave} and enter {self.enter}: use 0 < leave <= enter <= 1")
+            raise ValueError(f"cpu_spike: leave is {self.leave} and enter is {self.enter}: use 0 < leave <= enter <= 1")
         if not all(0 <= x < math.inf for x in (self.rise, self.sigmas)):
-            raise ValueError("cpu_spike: rise and sigmas are 0 or more")
+            raise ValueError("cpu_spike: rise and sigmas must be 0 or more")
         if not (0 < self.surge <= 1 and 0 <= self.surge_rise < math.inf):
-            raise ValueError(f"cpu_spike: surge {self.surge} is a share above 0 up to 100%, surge_rise is 0 or more")
+            raise ValueError(
+                f"cpu_spike: surge is {self.surge}: use a share above 0 and up to 100%, and a surge_rise of 0 or more"
+            )
         if not all(0 < x < math.inf for x in (self.seconds, self.trailing, self.coarsest, self.surge_seconds)):
-            raise ValueError("cpu_spike: seconds, trailing, coarsest and surge_seconds are durations above 0")
+            raise ValueError("cpu_spike: seconds, trailing, coarsest and surge_seconds must be durations above 0")
 
     def definition(self) -> str:
         """The definition with its parameters."""
@@ -146,8 +150,8 @@ class CpuSpike:
             f"a spike is a utilisation of at least {100 * self.enter:g} % and of max({100 * self.rise:g} points, "
             f"{self.sigmas:g} robust sigmas of means as long) above the device's own level (baseline phase, else the "
             f"{self.trailing:g} s before) for at least {self.seconds:g} s; it ends below {100 * self.leave:g} %; none "
-            "may happen outside of phases named spike or stress, unless the same comes from the start of the run to "
-            f"its end; readings at most {self.coarsest:g} s apart; a "
+            "may happen outside of phases named spike or stress, unless the same recurs from the start of the run to "
+            f"its end; samples at most {self.coarsest:g} s apart; a "
             f"rise of {100 * self.surge_rise:g} points to at least {100 * self.surge:g} % for {self.surge_seconds:g} s "
             "warns"
         )
@@ -163,10 +167,10 @@ class CpuSpike:
         made = replace(draft(self, case, series), limit=self.seconds, unit="s")
         apart, n = cadence(series), len(series)
         if n < LEAST or apart is None:
-            more = f"needs {lasting((LEAST - n) * apart)} more" if apart else f"needs {LEAST} readings"
+            more = f"needs {duration((LEAST - n) * apart)} more" if apart else f"needs {LEAST} samples"
             return replace(
                 made,
-                reason=f"{counted(n, 'reading')}: too few to know the device's level",
+                reason=f"{counted(n, 'sample')}: {LEAST} needed to know the device's own level",
                 why=InconclusiveReason.TOO_FEW,
                 settle=more,
             )
@@ -188,19 +192,23 @@ class CpuSpike:
     def _busy(self, made: Finding, case: Case, value: Floats, base: Level | None) -> Finding | None:
         """Of a series that is busy from its first reading to its last: whether that is how it always is."""
         middle = quantity(float(np.median(value)), "1")
-        metrics = "judge it by cycles per packet"
+        metrics = "use cycles per packet instead"
         if base is not None:
-            reason = f"poll-mode: at {quantity(base.middle, '1')} in the baseline already, so being busy says nothing"
+            reason = (
+                f"CPU was at {quantity(base.middle, '1')} in the baseline already, as a busy-polling (DPDK) core "
+                "would be; spikes cannot be judged"
+            )
         elif (evidence := polling.evidence(case, made.object)) or polling.constant(made.metric, value):
-            how = evidence or f"at {middle} from the first reading to the last, and hardly ever less: taken for one"
-            reason = f"poll-mode: {how}, so being busy says nothing"
+            how = evidence or f"CPU was at {middle} from the start and hardly ever below"
+            reason = f"busy-polling core ({how}); spikes cannot be judged"
         elif float(np.median(value)) >= self.enter:
             return replace(
                 made,
-                reason=f"at {middle} from the first reading to the last: saturated, or in poll mode; nothing was read "
-                "before it, and nothing says that it polls",
+                reason=f"CPU was at {middle} from the start: saturated, or a busy-polling (DPDK) core; there is no "
+                "baseline, "
+                "and nothing says that it is in poll mode",
                 why=InconclusiveReason.NO_REFERENCE,
-                settle="a baseline phase without load, or poll_mode of the target in the plan (poll_mode: [2, 3])",
+                settle="add a baseline phase without load, or name the cores in the plan (poll_mode: [2, 3])",
             )
         else:
             return None
@@ -232,10 +240,10 @@ class CpuSpike:
     def _why(self, one: Plateau) -> str:
         """Why a plateau is neither a spike nor explained."""
         if one.level is None:
-            return "nothing else was read to compare it with"
+            return "there is nothing to compare it with"
         if one.top < one.level + self.rise:
-            return f"less than {100 * self.rise:g} points above the level"
-        return f"less than {self.sigmas:g} sigmas ({quantity(one.sigma, '1')}) above the level"
+            return f"less than {100 * self.rise:g} points above the device's own level"
+        return f"less than {self.sigmas:g} sigmas ({quantity(one.sigma, '1')}) above the device's own level"
 
     def _numbered(
         self,
@@ -288,30 +296,32 @@ class CpuSpike:
             text = some([f"{moment(mark.begin_ns)}: {mark.text}" for mark in told.aside])
             return replace(
                 made,
-                reason=f"no spike for sure, but {counted(len(told.aside), 'plateau')}: {text}",
+                reason=f"{counted(len(told.aside), 'plateau')} that may be a spike: {text}",
                 why=InconclusiveReason.NO_REFERENCE,
-                settle="a baseline phase without load, or an hour of readings before it",
+                settle="add a baseline phase without load, or an hour of samples before it",
             )
         if told.unsure:
-            reason = f"{told.habit()}: a habit or a fault, which so short a run does not tell"
+            reason = f"{told.habit()}: normal behaviour or a fault; the run is too short to tell"
             return replace(
                 made,
                 reason=reason,
                 why=InconclusiveReason.TOO_SHORT,
-                settle="a run in which it comes five times or more",
+                settle="needs a run in which it occurs five times or more",
             )
         if (short := _WINDOWS * self.seconds - n * apart) > 0:
-            reason = f"{lasting(n * apart)} of readings: too short to have shown a spike of {self.seconds:g} s"
-            return replace(made, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=f"needs {lasting(short)} more")
-        if made.expected is not None and 2 * n < made.expected:
-            reason = f"{n} of {made.expected} expected readings, less than half: a spike may lie between them"
+            reason = f"{duration(n * apart)} of samples: too short to show a spike of {self.seconds:g} s"
             return replace(
-                made, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected readings"
+                made, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=f"needs {duration(short)} more"
+            )
+        if made.expected is not None and 2 * n < made.expected:
+            reason = f"{n} of {made.expected} expected samples, less than half: a spike may have been missed"
+            return replace(
+                made, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
             )
         if apart > _UNEVEN * self.coarsest:
-            reason = f"a reading every {lasting(apart)} would not show a spike under {lasting(2 * apart)}"
+            reason = f"a sample every {duration(apart)} cannot show a spike shorter than {duration(2 * apart)}"
             return replace(
-                made, reason=reason, why=InconclusiveReason.CADENCE, settle=f"poll every {lasting(self.seconds / 2)}"
+                made, reason=reason, why=InconclusiveReason.CADENCE, settle=f"poll every {duration(self.seconds / 2)}"
             )
         if told.surges:
             text = some([f"{moment(m.begin_ns)}: {m.text}" for m in told.surges])
@@ -319,23 +329,23 @@ class CpuSpike:
                 made, outcome=Outcome.WARN, reason=f"no spike, but {counted(len(told.surges), 'surge')}: {text}"
             )
         if told.habits and told.rare():
-            reason = f"{told.habit()}, from the start of the run to its end: its own habit, or a fault all along"
+            reason = f"{told.habit()}, throughout the run: its normal behaviour, or a fault from the start"
             return replace(made, outcome=Outcome.WARN, reason=reason)
         return replace(made, outcome=Outcome.PASS, reason=self._passed(made, told))
 
     def _passed(self, made: Finding, told: SortedPlateaus) -> str:
-        planned = f", {counted(len(told.planned), 'planned one')} in phases that asked for it" if told.planned else ""
-        parts = [f"no spike{planned}; highest reading {quantity(made.numbers['highest'], '1')}"]
+        planned = f", {counted(len(told.planned), 'planned spike')} in spike or stress phases" if told.planned else ""
+        parts = [f"no spike{planned}; highest sample {quantity(made.numbers['highest'], '1')}"]
         if told.habits:
-            parts.append(f"{told.habit()}, from the start of the run to its end: its own habit")
+            parts.append(f"{told.habit()}, throughout the run: its normal behaviour")
         if told.brief and not told.habits:
-            parts.append(f"{counted(told.brief, 'brief peak')} of up to {lasting(told.brief_s)}")
+            parts.append(f"{counted(told.brief, 'brief peak')} of up to {duration(told.brief_s)}")
         if told.scatter:
-            parts.append(f"its own scatter reached the top {counted(told.scatter, 'time')}")
+            parts.append(f"its normal scatter reached {100 * self.enter:g} % {counted(told.scatter, 'time')}")
         share = made.numbers["chance_of_shortest"]
         if share < 1 and made.smallest_detectable is not None:
             parts.append(
-                f"a spike of {lasting(self.seconds)} would have shown with a probability of {quantity(share, '1')}"
+                f"a spike of {duration(self.seconds)} would have been detected with {quantity(share, '1')} probability"
             )
         return "; ".join(parts)
 

@@ -18,7 +18,7 @@ from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.stats.distributions import binomial_above, gamma_quantile
 from soakwatch_rules.stats.flow import Steps, amounts, restarts, steps
 from soakwatch_rules.traits import Traits
-from soakwatch_rules.wording.words import counted, lasting, moment, quantity, some
+from soakwatch_rules.wording.words import counted, duration, moment, plural, quantity, some, whole
 
 _SLACK_NS = 5 * 10**9  # the edges of a planned phase
 _MARKS = 20
@@ -84,7 +84,7 @@ class Drops:
 
     name: ClassVar[str] = "drops"
     version: ClassVar[int] = 1
-    summary: ClassVar[str] = "the device dropped packets where none may be dropped"
+    summary: ClassVar[str] = "the device dropped packets outside of overload phases"
     metrics: ClassVar[tuple[str, ...]] = (
         "system.network.packet.dropped",
         "system.network.errors",
@@ -97,7 +97,7 @@ class Drops:
     )
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec("two readings, one near each end of the window; 1/ratio packets offered")
+    manner: ClassVar[RuleSpec] = RuleSpec("two samples, one near each end of the window; 1/ratio packets offered")
     traits: ClassVar[Traits] = Traits(
         plain_words="packets were lost",
         effect_words="packets lost",
@@ -105,18 +105,20 @@ class Drops:
         witness=True,
     )
 
-    ratio: float = parameter(0.0, "1", "dropped packets per packet offered that are allowed", "a soak loses nothing")
+    ratio: float = parameter(0.0, "1", "allowed dropped packets per packet offered", "a soak loses nothing")
 
     def __post_init__(self) -> None:
-        """Refuses a ratio that means nothing."""
+        """Raises ValueError for a ratio outside of its range."""
         if not 0 <= self.ratio < 1:
-            raise ValueError(f"drops: ratio {self.ratio} is a share of packets: use 0 <= ratio < 1, 0.000001 is 1 ppm")
+            raise ValueError(
+                f"drops: ratio is {self.ratio}: use a share of packets, 0 <= ratio < 1 (0.000001 is 1 ppm)"
+            )
 
     def definition(self) -> str:
         """The definition with its parameter."""
         return (
-            f"in no phase but those named stress or spike may more than {self.ratio:g} of the packets offered be "
-            "dropped by the device's own counter; drops that are as frequent while the generators are idle only warn"
+            f"outside of phases named stress or spike, at most {self.ratio:g} of the packets offered may be "
+            "dropped according to the device's own counters; drops that are as frequent with idle generators only warn"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -129,8 +131,8 @@ class Drops:
         series = series.between(case.window.begin_ns, case.window.end_ns).finite()
         made, n = draft(self, case, series), len(series)
         if n < 2:
-            reason = f"{counted(n, 'reading')} of a counter: it takes two to see it rise"
-            return replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle="needs 2 readings")
+            reason = f"{counted(n, 'sample')} of the counter; 2 needed"
+            return replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle="needs 2 samples")
         load = named(case.load, "load.tx.packets", "load.tx.packet.rate", "load.offered.packet.rate")
         taken = steps(series)
         asked = _asked(taken, case)
@@ -167,8 +169,8 @@ class Drops:
         unexplained = series.metric not in _BROKEN or any(p.dropped > own * p.offered for p in judged)
         if said.outcome is not Outcome.FAIL or own <= 0 or unexplained:
             return said
-        reason = f"{said.reason}; the generator loses up to {100 * own:.3g} % by itself (calibrated), which explains it"
-        settle = "mend the generator's own loss, and calibrate again"
+        reason = f"{said.reason}; the generator itself loses up to {100 * own:.3g} % (calibrated), which explains it"
+        settle = "fix the generator's own loss and calibrate again"
         return replace(
             said,
             outcome=Outcome.INCONCLUSIVE,
@@ -183,41 +185,44 @@ class Drops:
     ) -> Finding:
         dropped, offered, seconds = sums
         known, least = made.unit == "1", 1 / self.ratio if self.ratio > 0 else 0.0
-        much = f"{_number(dropped)} {_noun(series)} in {lasting(seconds)}"
-        much += f", {_number(offered)} packets offered" if known else ""
+        much = f"{whole(dropped)} {_noun(series)} in {duration(seconds)}"
+        much += f", {whole(offered)} packets offered" if known else ""
         over = [p for p in judged if p.dropped > self.ratio * p.offered and (self.ratio == 0 or p.offered >= least)]
         if self.ratio == 0 and dropped > 0:
             told = some([f"{moment(m.begin_ns)}: {m.text}" for m in made.marks if not m.planned])
             if background := _background(judged):
                 rate = quantity(background, f"{series.trait.unit}/s")
-                reason = f"{much}, no more often than with the generators idle ({rate}): {told}"
+                reason = f"{much}, no more often than with idle generators ({rate}): {told}"
                 return replace(made, outcome=Outcome.WARN, reason=reason)
             return replace(made, outcome=Outcome.FAIL, reason=f"{much}: {told}")
         if self.ratio > 0 and known and over:
             worst = max(over, key=lambda p: p.dropped / p.offered)
             share, name = worst.dropped / worst.offered, worst.phase.name or "run"
-            reason = f"{share:.3g} of the packets offered were dropped in the phase {name}, over {self.ratio:g}: {much}"
+            reason = f"{share:.3g} of the packets offered were dropped in phase {name}; allowed {self.ratio:g}: {much}"
             return replace(made, outcome=Outcome.FAIL, reason=reason)
         if blind := unseen(series.time_ns, case.window):
             return replace(
-                made, reason=blind, why=InconclusiveReason.GAP, settle="read the counter near both ends of the window"
+                made, reason=blind, why=InconclusiveReason.GAP, settle="poll the counter near both ends of the window"
             )
         if self.ratio > 0 and not known and dropped > 0:
-            reason = f"{much}: without a count of the packets offered nobody knows whether that is over {self.ratio:g}"
+            reason = (
+                f"{much}; the number of packets offered is not known, so it cannot be compared with the limit of "
+                f"{self.ratio:g}"
+            )
             settle = "record what the generator sends (load.tx.packets)"
             return replace(made, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
         if self.ratio > 0 and known and offered < least:
-            reason = f"{much}: too few to show a ratio of {self.ratio:g}"
-            settle = f"offer {_number(least - offered)} packets more"
+            reason = f"{much}: too few packets to verify a ratio of {self.ratio:g}"
+            settle = f"offer {whole(least - offered)} more packets"
             return replace(made, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=settle)
         if seconds <= 0:
-            reason = "the whole window is stress or spike: nothing to judge here"
+            reason = "the whole window is stress or spike: judged by overload_loss"
             return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason)
         if dropped > 0:
-            return replace(made, outcome=Outcome.PASS, reason=f"{much}: within {self.ratio:g}")
-        told = f"; {_number(made.numbers['planned'])} in planned overload" if made.numbers["planned"] > 0 else ""
-        within = f" and {_number(offered)} packets offered" if known else ""
-        return replace(made, outcome=Outcome.PASS, reason=f"none dropped in {lasting(seconds)}{within}{told}")
+            return replace(made, outcome=Outcome.PASS, reason=f"{much}; allowed {self.ratio:g}")
+        told = f"; {whole(made.numbers['planned'])} in planned overload" if made.numbers["planned"] > 0 else ""
+        within = f" and {whole(offered)} packets offered" if known else ""
+        return replace(made, outcome=Outcome.PASS, reason=f"none dropped in {duration(seconds)}{within}{told}")
 
 
 def _asked(taken: Steps, case: Case) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -296,7 +301,7 @@ def _marks(taken: Steps, asked: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> t
     for begin, end in list(zip(begins.tolist(), ends.tolist(), strict=True))[:_MARKS]:
         planned = bool(asked[begin:end].any())
         how = " (planned overload)" if planned else ""
-        text = f"{_number(float(taken.count[begin:end].sum()))} lost{how}"
+        text = f"{whole(float(taken.count[begin:end].sum()))} lost{how}"
         made.append(Mark(int(taken.begin_ns[begin]), int(taken.end_ns[end - 1]), text, planned=planned))
     return tuple(made)
 
@@ -304,22 +309,21 @@ def _marks(taken: Steps, asked: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> t
 def _doubts(taken: Steps, again: int, planned: float, series: Series, load: tuple[Series, ...]) -> list[str]:
     doubts = []
     if again:
-        doubts.append(f"the counter fell {counted(again, 'time')}: what it counted just before is not known")
+        doubts.append(f"the counter was reset {counted(again, 'time')}: what it counted just before is not known")
     if planned > 0:
-        doubts.append(f"{_number(planned)} {_noun(series)} in stress or spike phases did not count")
+        doubts.append(f"{whole(planned)} {_noun(series)} in stress or spike phases were not counted")
     if not load:
-        doubts.append("no count of the packets offered: drops are told per second, not as a ratio")
+        doubts.append("the number of packets offered is not known: drops are given per second, not as a ratio")
     apart = spacing(series)
     longest = float(taken.seconds.max(initial=0.0))
     if apart is not None and longest > _GAP * apart:
-        doubts.append(f"a gap of {lasting(longest)}: drops in it have no exact time, and a restart in it is unseen")
+        doubts.append(
+            f"a gap of {duration(longest)}: the time of drops in it is not exact, and a counter reset in it "
+            "would go unnoticed"
+        )
     return doubts
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if 1 <= abs(value) < 1e12 or value == 0 else f"{value:.3g}"
 
 
 def _noun(series: Series) -> str:
     noun = series.trait.unit.strip("{}")
-    return "lost" if noun == "1" else f"{noun}s lost"
+    return "lost" if noun == "1" else f"{plural(noun)} lost"

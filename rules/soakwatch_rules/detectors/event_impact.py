@@ -19,7 +19,7 @@ from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark,
 from soakwatch_rules.sight import spacing
 from soakwatch_rules.traffic import Traffic, traffic
 from soakwatch_rules.traits import Traits
-from soakwatch_rules.wording.words import counted, lasting
+from soakwatch_rules.wording.words import counted, duration, whole
 
 _MEASURED = 300  # events of a kind: a log may tell of thousands
 _MOST = 50  # events whose own numbers are told
@@ -94,7 +94,7 @@ class EventImpact:
 
     name: ClassVar[str] = "event_impact"
     version: ClassVar[int] = 3
-    summary: ClassVar[str] = "what an event cost: outage by loss and by time stamps, peaks, way back"
+    summary: ClassVar[str] = "impact of an event: outage by loss and by time stamps, peaks, recovery"
     metrics: ClassVar[tuple[str, ...]] = (
         "reach.up",
         "reach.round_trip",
@@ -105,7 +105,7 @@ class EventImpact:
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec(
-        "an event that was planned or told, and what the load or probes tell before and after it",
+        "a planned or reported event, and samples of load or probes before and after it",
         needs_load=True,
         live="end",
     )
@@ -116,29 +116,32 @@ class EventImpact:
         expected_as="outage",
     )
 
-    outage: float = parameter(0.0, "s", "longest outage that is allowed", "0: it is measured and told")
-    loss: float = parameter(0.0, "{packet}", "most that one event may lose", "0: it is measured and told")
-    within: float = parameter(0.0, "s", "time to be back, from its begin; 0: the event's deadline", "the plan knows")
-    look: float = parameter(600.0, "s", "time looked at after its end", "a proof of being back takes 60 readings")
-    lead: float = parameter(5.0, "s", "time looked at before its begin", "who tells of an event may be late")
-    tolerance: float = parameter(0.05, "1", "band about the level before", "that of recovery")
+    outage: float = parameter(0.0, "s", "longest allowed outage", "0: measured, not limited")
+    loss: float = parameter(0.0, "{packet}", "packets that one event may lose", "0: measured, not limited")
+    within: float = parameter(
+        0.0, "s", "time to recover, from the start of the event; 0: the event's deadline", "set in the plan"
+    )
+    look: float = parameter(600.0, "s", "time judged after the end of the event", "proving recovery takes 60 samples")
+    lead: float = parameter(5.0, "s", "time judged before the start of the event", "events may be reported late")
+    tolerance: float = parameter(0.05, "1", "band around the level before", "as for recovery")
 
     def __post_init__(self) -> None:
-        """Refuses parameters that mean nothing."""
+        """Raises ValueError for parameters outside their range."""
         if not all(0 <= x < math.inf for x in (self.outage, self.loss, self.within, self.lead)):
-            raise ValueError("event_impact: outage, within and lead (seconds) and loss (packets) are 0 or more")
+            raise ValueError("event_impact: outage, within and lead (seconds) and loss (packets) must be 0 or more")
         if not (0 < self.look < math.inf and 0 < self.tolerance < math.inf):
             raise ValueError("event_impact: look (a duration) and tolerance (a share) must be above 0: use 10m and 5%")
 
     def definition(self) -> str:
         """The definition with its parameters."""
-        outage = f"{self.outage:g} s" if self.outage else "any length (0: it is only told)"
-        loss = f"{self.loss:g} packets" if self.loss else "any number (0: only told)"
-        when = f"{self.within:g} s after its begin" if self.within else "the event's deadline (0 s: no time of its own)"
+        outage = f"{self.outage:g} s" if self.outage else "any length (0: not limited)"
+        loss = f"{self.loss:g} packets" if self.loss else "any number of packets (0: not limited)"
+        when = f"{self.within:g} s after its start" if self.within else "the event's deadline"
         return (
-            f"an outage (lost / rate offered, and by time stamps, from {self.lead:g} s before an event to "
+            f"an outage (lost / rate offered, and by time stamps; from {self.lead:g} s before an event to "
             f"{self.look:g} s after it) may last {outage} and cost {loss}; by {when} traffic and latency are back "
-            f"within {100 * self.tolerance:g} % of before (the CPU else warns); what was announced has to come"
+            f"within {100 * self.tolerance:g} % of the level before (a late CPU only warns); what an event announces "
+            "must happen"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -149,7 +152,7 @@ class EventImpact:
         events, load = operator_events(case.events), traffic(case)
         places = stretches(case, events, self.lead, self.look, _step_s(case, load))
         if not places:
-            reason = "no event was planned or told: nothing to measure"
+            reason = "no event was planned or reported"
             return (replace(draft(self, case), outcome=Outcome.NOT_APPLICABLE, reason=reason),)
         kinds = dict.fromkeys(place.event.kind for place in places)
         blurred = _overlapped(places)
@@ -167,11 +170,13 @@ class EventImpact:
         worst = min(said, key=lambda s: (_WORST.index(s.outcome), -(s.one.seconds or 0.0)))
         doubt = [text for s, (_, blur) in zip(said, own, strict=True) for text in doubts(s.one, load, overlapped=blur)]
         if len(every) > len(own):
-            doubt.append(f"of {len(every)} events only {len(own)} were measured: those announced, and the first")
+            doubt.append(f"only {len(own)} of {len(every)} events were measured: the planned ones and the first ones")
         if broke := [place.event.detail["failed"] for place, _ in own if "failed" in place.event.detail]:
-            doubt.append(f"{counted(len(broke), 'script')} failed ({broke[0]}): what was to be done may not have been")
+            doubt.append(
+                f"{counted(len(broke), 'script')} failed ({broke[0]}): the planned action may not have happened"
+            )
         if case.devices > 1 and load is not None:
-            doubt.append(f"{case.devices} devices share the load: what was lost may be due to another")
+            doubt.append(f"{case.devices} devices share the load: the loss may be due to another one")
         made = replace(
             draft(self, case),
             object=f"event={kind}",
@@ -194,7 +199,7 @@ class EventImpact:
             )
         text = told(worst.one, load)
         if len(said) > 1:
-            which = "worst" if worst.outcome is Outcome.PASS else "the one that counts"
+            which = "worst"
             text = f"{_summary(kind, said)}; {which}: {text}"
         reason = f"{worst.text}; {text}" if worst.text else text
         return replace(made, outcome=worst.outcome, reason=reason, why=worst.why, settle=worst.settle)
@@ -213,37 +218,37 @@ class EventImpact:
             limits = self.outage or self.loss or self.within
             blind = next((u.text for u in broken if u.blind), "")
             if limits or blind:
-                reason = blind or f"nothing tells of the outage that has a limit: {one.blind}"
-                settle = "run a load that tells what is sent and what comes back, or probe a peer (icmp, tcp)"
+                reason = blind or f"the outage could not be measured: {one.blind}"
+                settle = "use a generator that reports packets sent and received, or probe a peer (icmp, tcp)"
                 return _Said(one, Outcome.INCONCLUSIVE, reason, InconclusiveReason.NO_REFERENCE, settle)
             return _Said(one, Outcome.PASS if one.back else Outcome.NOT_APPLICABLE, "")
         blind = next((u.text for u in broken if u.blind), "")
         if blind:
-            settle = "listen to what tells of it (syslog, traps), or announce what is polled"
+            settle = "receive syslog or traps from the device, or announce something that is polled"
             return _Said(one, Outcome.INCONCLUSIVE, blind, InconclusiveReason.NO_REFERENCE, settle)
         if self.outage and one.seconds + one.error_s > self.outage:
-            reason = f"an outage of {one.seconds:.3g} s ± {one.error_s:.2g} s may be longer than {self.outage:g} s"
+            reason = f"an outage of {one.seconds:.3g} s ± {one.error_s:.2g} s may exceed the limit of {self.outage:g} s"
             return _Said(
-                one, Outcome.INCONCLUSIVE, reason, InconclusiveReason.CADENCE, "probe or read the load more often"
+                one, Outcome.INCONCLUSIVE, reason, InconclusiveReason.CADENCE, "probe, or poll the load, more often"
             )
         blind_s = 0.0 if one.traffic is None or one.spans else one.traffic.blind_s
         if blind_s > (self.outage or one.seen_s):
-            reason = f"what comes back scatters so much that an outage of under {lasting(blind_s)} would not be seen"
-            settle = "record what is sent and what comes back, or probe a peer (icmp, tcp) more often"
+            reason = f"received traffic is so noisy that an outage under {duration(blind_s)} cannot be detected"
+            settle = "record packets sent and received, or probe a peer (icmp, tcp) more often"
             return _Said(one, Outcome.INCONCLUSIVE, reason, InconclusiveReason.NOISE, settle)
         if self.loss and one.traffic is None:
-            reason = f"what was lost is not counted: {one.blind}"
+            reason = f"losses could not be counted: {one.blind}"
             return _Said(
                 one,
                 Outcome.INCONCLUSIVE,
                 reason,
                 InconclusiveReason.NO_REFERENCE,
-                "record what is sent and what comes back",
+                "record packets sent and received",
             )
         if not one.over:
-            return _Said(one, Outcome.WARN, f"what was down had not come back {lasting(one.seen_s)} after its begin")
+            return _Said(one, Outcome.WARN, f"traffic had not recovered {duration(one.seen_s)} after the event started")
         if limit_s and (names := _late(one.back, limit_s, one.seen_s)):
-            reason = f"{names} not back in the band of before within {lasting(limit_s)} of its begin, traffic is"
+            reason = f"traffic recovered, but {names} was not back at the level before within {duration(limit_s)}"
             return _Said(one, Outcome.WARN, reason)
         return _Said(one, Outcome.PASS, "")
 
@@ -254,17 +259,17 @@ class EventImpact:
         """What is beyond its limits for certain."""
         found = []
         if self.outage and one.seconds is not None and one.seconds - one.error_s > self.outage:
-            found.append(f"an outage of {one.seconds:.3g} s is longer than {self.outage:g} s")
+            found.append(f"outage of {one.seconds:.3g} s; allowed {self.outage:g} s")
         if self.loss and one.traffic is not None and one.traffic.lost > self.loss:
-            found.append(f"{one.traffic.lost:,.6g} lost are more than {self.loss:g}")
+            found.append(f"{whole(one.traffic.lost)} packets lost; allowed {self.loss:g}")
         if not limit_s:
             return found
         seen_s = one.seen_s
         down_s = max(((span.down_ns - one.event.begin_ns) * 1e-9 for span in one.spans), default=0.0)
         if down_s > limit_s:
-            found.append(f"what was down was not back within {lasting(limit_s)} of its begin")
+            found.append(f"traffic had not recovered within {duration(limit_s)} of the start")
         if names := _late([b for b in one.back if b.served], limit_s, seen_s):
-            found.append(f"{names} not back in the band of before within {lasting(limit_s)} of its begin")
+            found.append(f"{names} was not back at the level before within {duration(limit_s)} of the start")
         return found
 
     def _pending(self, case: Case, one: Impact, limit_s: float, broken: Sequence[Unkept]) -> _Said | None:
@@ -272,10 +277,12 @@ class EventImpact:
         left_s = limit_s - (case.window.end_ns - one.event.begin_ns) * 1e-9
         still = next((u.text for u in broken if u.open), "")
         if still:
-            return _Said(one, Outcome.INCONCLUSIVE, still, InconclusiveReason.PENDING, "judge again after its deadline")
+            return _Said(one, Outcome.INCONCLUSIVE, still, InconclusiveReason.PENDING, "judge again after the deadline")
         if left_s > 0 and (not one.over or any(b.away for b in one.back)):
-            reason = f"not back when the run ended, {lasting(left_s)} before it has to be"
-            return _Said(one, Outcome.INCONCLUSIVE, reason, InconclusiveReason.PENDING, f"needs {lasting(left_s)} more")
+            reason = f"not recovered when the run ended, {duration(left_s)} before the deadline"
+            return _Said(
+                one, Outcome.INCONCLUSIVE, reason, InconclusiveReason.PENDING, f"needs {duration(left_s)} more"
+            )
         return None
 
 
@@ -320,10 +327,11 @@ def _summary(kind: str, said: Sequence[_Said]) -> str:
     known = [s.one.seconds for s in said if s.one.seconds is not None]
     agree = [s.one.agree for s in said if s.one.agree is not None]
     if not known:
-        return f"{counted(len(said), 'event')} of kind {kind}, none measured"
-    both = f", both methods agree in {sum(agree)} of {len(agree)}" if agree else ""
+        return f"{counted(len(said), f'{kind} event')}, none measured"
+    both = f", both methods agree for {sum(agree)} of {len(agree)}" if agree else ""
     return (
-        f"{len(said)} of kind {kind}: outage median {float(np.median(known)):.3g} s, worst {max(known):.3g} s "
+        f"{counted(len(said), f'{kind} event')}: median outage {float(np.median(known)):.3g} s, worst "
+        f"{max(known):.3g} s "
         f"({len(known)} measured){both}"
     )
 

@@ -13,7 +13,7 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Ledger, Mark, MarkKind, Outcome, RuleSpec, Silence
 from soakwatch_rules.silences import to_the_end
 from soakwatch_rules.traits import Traits
-from soakwatch_rules.wording.words import counted, lasting, moment
+from soakwatch_rules.wording.words import counted, duration, moment
 
 _MOST_MARKS = 100
 _SHOWN = 3
@@ -56,8 +56,8 @@ class Gap:
     >>> case = Case("dut", "", Window(0, 1000 * 10**9), ledgers=(ledger("snmp", silence), ledger("ssh")))
     >>> for finding in Gap().judge(case):
     ...     print(finding.object, finding.outcome, "-", finding.reason.partition(":")[0])
-    snmp pass - 1 silence, 1 min unseen
-    ssh pass - no silence of 30 s or more
+    snmp pass - 1 silence, 1 min in total
+    ssh pass - no silence of 30 s or longer
 
     References: J. Mogul and K. Ramakrishnan, Eliminating Receive Livelock in an Interrupt-Driven Kernel, ACM TOCS 15,
     1997 (a device that is busy receiving answers nobody, so silence at a full CPU is the device's).
@@ -65,13 +65,11 @@ class Gap:
 
     name: ClassVar[str] = "gap"
     version: ClassVar[int] = 3
-    summary: ClassVar[str] = "a source was silent, and why"
+    summary: ClassVar[str] = "a source stopped answering for a while, and the probable cause"
     metrics: ClassVar[tuple[str, ...]] = (TOTAL, *LIVES, UP)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec(
-        "one poll that was due; CPU, a second source or the load's figures for a cause"
-    )
+    manner: ClassVar[RuleSpec] = RuleSpec("one due poll; for a cause also CPU, a second source or generator figures")
     traits: ClassVar[Traits] = Traits(
         plain_words="nothing was heard for too long",
         effect_words="management silent",
@@ -81,32 +79,33 @@ class Gap:
         of_this_run=True,
     )
 
-    intervals: float = parameter(
-        3.0, "{interval}", "shortest silence that is explained", "of under 3 no account is kept"
-    )
-    busy: float = parameter(0.95, "1", "a CPU that may starve its agent is at least this busy", "as a spike")
-    hit: float = parameter(0.01, "1", "forwarding is hit if this share more is lost than before", "above usual noise")
+    intervals: float = parameter(3.0, "{interval}", "shortest silence that is judged", "shorter ones are not recorded")
+    busy: float = parameter(0.95, "1", "CPU from which the device may be too busy to answer", "as a spike")
+    hit: float = parameter(0.01, "1", "additional loss from which forwarding counts as affected", "above usual noise")
 
     def __post_init__(self) -> None:
-        """Refuses parameters that mean nothing."""
+        """Raises ValueError for parameters outside their range."""
         if not 1 <= self.intervals < math.inf:
-            raise ValueError(f"gap: {self.intervals:g} intervals are no silence: use 1 or more (under 3 are not kept)")
+            raise ValueError(
+                f"gap: intervals is {self.intervals:g}: use 1 or more (silences under 3 intervals are not recorded)"
+            )
         if not (0 < self.busy <= 1 and 0 < self.hit <= 1):
-            raise ValueError(f"gap: busy {self.busy} and hit {self.hit} are shares: use more than 0, up to 100%")
+            raise ValueError(f"gap: busy {self.busy} and hit {self.hit} must be shares above 0 and up to 100%")
 
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
-            f"a silence is {self.intervals:g} intervals or more without an answer; the monitor's if half of its polls "
-            f"were not sent, the device's if it rebooted, its CPU was at {100 * self.busy:g} % before or "
-            f"{100 * self.hit:g} % more of the load was lost meanwhile, the path's if other sources answered or the "
-            "load went on unharmed; the device's and unexplained ones warn"
+            f"a silence is {self.intervals:g} intervals or more without an answer; caused by the monitor if half of "
+            "its polls "
+            f"were not sent, by the device if it rebooted, its CPU was at {100 * self.busy:g} % before or "
+            f"{100 * self.hit:g} % more of the load was lost meanwhile, by the path if other sources answered or the "
+            "load was unaffected; silences caused by the device, and unexplained ones, warn"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a source; its object is the source's label."""
         if not case.ledgers:
-            return (absent(self, case, "account of polls (nothing polled it)"),)
+            return (absent(self, case, "poll statistics (no source polled it)"),)
         cause = causes(case, self.busy, self.hit)
         return tuple(self._of(case, ledger, cause) for ledger in case.ledgers)
 
@@ -123,13 +122,11 @@ class Gap:
             detectable_unit="s",
         )
         if not ledger.due:
-            return replace(
-                made, outcome=Outcome.NOT_APPLICABLE, reason=f"{ledger.source}: no poll was due, so none is missing"
-            )
+            return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=f"{ledger.source}: no poll was due")
         if not ledger.got:
-            why, settle = InconclusiveReason.GAP, "mend the source or the path to it, then run again"
+            why, settle = InconclusiveReason.GAP, "fix the source or the path to it, then run again"
             told = f": {ledger.errors[0]}" if ledger.errors else ""
-            reason = f"{ledger.source} never answered{told}; why cannot be told"
+            reason = f"{ledger.source} never answered{told}; the cause is unknown"
             if ledger.required:
                 return replace(made, reason=reason, why=why, settle=settle)
             return replace(made, outcome=Outcome.WARN, reason=reason)
@@ -156,13 +153,13 @@ class Gap:
             ),
         )
         if not gaps:
-            return replace(made, outcome=Outcome.PASS, reason=f"no silence of {lasting(least_s)} or more")
+            return replace(made, outcome=Outcome.PASS, reason=f"no silence of {duration(least_s)} or longer")
         told = "; ".join(
-            f"{moment(g.window.begin_ns)} for {lasting(g.window.seconds)}, {g.cause}: {g.why}" for g in gaps[:_SHOWN]
+            f"{moment(g.window.begin_ns)} for {duration(g.window.seconds)}, {g.cause}: {g.why}" for g in gaps[:_SHOWN]
         )
         more = f"; and {len(gaps) - _SHOWN} more" if len(gaps) > _SHOWN else ""
         ended = to_the_end([ledger], [g.window for g in in_order if g.cause == PATH], case.window, _DEAD_S)
         outcome = Outcome.WARN if BLAMED.intersection(named) or ended is not None else Outcome.PASS
-        reason = f"{counted(len(gaps), 'silence')}, {lasting(unseen)} unseen: {told}{more}"
-        doubt = f"what happened in {lasting(unseen)} of silence was not seen by {ledger.source}"
+        reason = f"{counted(len(gaps), 'silence')}, {duration(unseen)} in total:  {told}{more}"
+        doubt = f"{ledger.source} saw nothing of what happened in {duration(unseen)} of silence"
         return replace(made, outcome=outcome, reason=reason, doubts=(doubt,))

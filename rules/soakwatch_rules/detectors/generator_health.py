@@ -21,7 +21,7 @@ from soakwatch_rules.stats.commanded import Shortfall, shortfall
 from soakwatch_rules.stats.saturation import Means, cover
 from soakwatch_rules.throughput import curve
 from soakwatch_rules.traits import Traits
-from soakwatch_rules.wording.words import counted, lasting, moment, quantity
+from soakwatch_rules.wording.words import counted, duration, moment, quantity, whole
 
 _COUNTERS = ("load.tx.packets", "load.rx.packets", "load.requests", "load.failures", "load.queue_full")
 _CEILINGS = (
@@ -99,8 +99,8 @@ class GeneratorHealth:
     ...     case = Case("trex", "", Window(0, 600 * 10**9), (told, sent), role="generator")
     ...     finding = GeneratorHealth().judge(case)[0]
     ...     print(finding.outcome, "-", finding.reason.partition(";")[0])
-    pass - sent 100.0 % of the packets commanded
-    inconclusive - sent 95.0 % of the packets commanded
+    pass - sent 100 % of the commanded packets
+    inconclusive - sent 95 % of the commanded packets
 
     References: RFC 2544 section 20 and RFC 8219 (the tester must sustain the rate); J. Little, Oper. Res. 9, 1961; G.
     Tene, How not to measure latency, 2013 (coordinated omission: a generator that waits hides the device's stalls).
@@ -135,7 +135,7 @@ class GeneratorHealth:
     )
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec("two readings of what the generator did, a minute of them", shortest_s=60.0)
+    manner: ClassVar[RuleSpec] = RuleSpec("two samples of the generator over at least a minute", shortest_s=60.0)
     traits: ClassVar[Traits] = Traits(
         plain_words="the traffic generator did not do its part",
         rank=10,
@@ -145,25 +145,28 @@ class GeneratorHealth:
         of_this_run=True,
     )
 
-    tolerance: float = parameter(0.01, "1", "achieved may differ so much from commanded", "project default")
-    busy: float = parameter(0.90, "1", "its CPU stays below this", "above it queues build up in the generator")
+    tolerance: float = parameter(0.01, "1", "allowed difference between achieved and commanded rate", "project default")
+    busy: float = parameter(
+        0.90, "1", "CPU utilisation that the generator must stay below", "above it queues build up in the generator"
+    )
     seconds: float = parameter(60.0, "s", "time over which its CPU is averaged", "a moment is no lack")
     headroom: float = parameter(0.10, "1", "the command stays so far below what it can send", "project default")
 
     def __post_init__(self) -> None:
-        """Refuses parameters that mean nothing."""
+        """Raises ValueError for parameters outside their range."""
         if not (0 < self.tolerance < 1 and 0 < self.busy <= 1 and 0 <= self.headroom < 1):
-            raise ValueError("generator_health: tolerance, busy and headroom are shares: use 1%, 90% and 10%, say")
+            raise ValueError("generator_health: tolerance, busy and headroom must be shares, such as 1%, 90% and 10%")
         if not 0 < self.seconds < math.inf:
-            raise ValueError(f"generator_health: {self.seconds} s are no duration: use more than 0, such as 1m")
+            raise ValueError(f"generator_health: seconds is {self.seconds}: use a duration above 0, such as 1m")
 
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
-            f"healthy if in each phase it sent what it was told within {100 * self.tolerance:g} %, its queue was never "
+            f"healthy if in each phase it sent what was commanded within {100 * self.tolerance:g} %, its queue was "
+            "never "
             f"full, its CPU stayed below {100 * self.busy:g} % over {self.seconds:g} s, its counters never fell, "
-            "what it sent had come back or was lost by the end, and the command stayed "
-            f"{100 * self.headroom:g} % below its ceiling; else inconclusive; what it does not tell is not judged"
+            "no packets were in flight at the end, and the command stayed "
+            f"{100 * self.headroom:g} % below its ceiling; else inconclusive; what it does not report is not judged"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -173,7 +176,7 @@ class GeneratorHealth:
         cut = [s.between(case.window.begin_ns, case.window.end_ns).finite() for s in case.series]
         cut = [s for s in cut if s.metric in self.metrics]
         if not cut:
-            return (absent(self, case, "figures of the load"),)
+            return (absent(self, case, "generator figures"),)
         kept = [s for s in cut if len(s) > (s.metric not in _CEILING_NAMES)]  # a ceiling may be told once
         about = max(
             [s for s in cut if s.metric != _LEVEL] or cut, key=lambda s: (len(s), -self.metrics.index(s.metric))
@@ -181,12 +184,15 @@ class GeneratorHealth:
         made = draft(self, case, about)
         seen = list(self._parts(case, kept))
         if not seen:
-            reason = "the generator tells too little to judge it: nothing that it sent, was told to send, or can send"
+            reason = (
+                "the generator reports too little to judge it: neither packets sent, nor the commanded rate, nor "
+                "its ceiling"
+            )
             if len(about) > 1:
                 return (replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
             return (
                 replace(
-                    made, reason=reason, why=InconclusiveReason.TOO_FEW, settle="needs two readings of what it sent"
+                    made, reason=reason, why=InconclusiveReason.TOO_FEW, settle="needs two samples of what it sent"
                 ),
             )
         faulty = [p for p in seen if p.fault]
@@ -217,14 +223,14 @@ class GeneratorHealth:
             )
         told = "; ".join(dict.fromkeys(p.text for p in (faulty or seen)))
         if faulty:
-            settle = "mend the generator or ask less of it, then run again"
+            settle = "fix the generator or lower the commanded rate, then run again"
             return (replace(made, reason=told, why=InconclusiveReason.GENERATOR, settle=settle),)
         return (replace(made, outcome=Outcome.PASS, reason=told),)
 
     def _parts(self, case: Case, kept: list[Series]) -> Iterator[_Part]:
         for word, found, off in self._compared(case, kept):
             where = f" in the phase {found.phase}" if found.phase else ""
-            text = f"sent {quantity(found.ratio, '1')} of the {word} commanded{where}"
+            text = f"sent {quantity(found.ratio, '1')} of the commanded {word}{where}"
             mark = Mark(found.window.begin_ns, found.window.end_ns, text) if off else None
             yield _Part("achieved", off, text, mark)
         for name, own in _by_object(kept):
@@ -261,7 +267,7 @@ class GeneratorHealth:
                 if found is not None and self._is_off(found) and found.ratio < 1:
                     where = f" in the phase {found.phase}" if found.phase else ""
                     yield (
-                        f"{quantity(found.ratio, '1')} of the requests commanded were sent{where}: it may have waited "
+                        f"{quantity(found.ratio, '1')} of the commanded requests were sent{where}: it may have waited "
                         "for the device"
                     )
 
@@ -272,7 +278,7 @@ class GeneratorHealth:
         covered = cover(series.time_ns, cadence(series) or 1.0)
         highest = Means(series.time_ns, np.clip(series.values, 0.0, 2.0), covered).highest(self.seconds)
         if highest is not None:
-            text = f"its CPU was at {quantity(highest, '1')} at most over {lasting(self.seconds)}"
+            text = f"its CPU peaked at {quantity(highest, '1')} over {duration(self.seconds)}"
             yield _Part("busy", highest >= self.busy, text)
 
     def _headroom(self, own: dict[str, Series]) -> Iterator[_Part]:
@@ -291,7 +297,7 @@ class GeneratorHealth:
             return None
         share = min(1e6, max(0.0, most / stated))
         left = min(1.0, 1 - share)
-        asked = "was asked for" if told.metric == wanted[0] else "ran at"
+        asked = "was commanded" if told.metric == wanted[0] else "ran at"
         text = (
             f"the generator {asked} {quantity(share, '1')} of its calibrated ceiling ({quantity(most, unit)} of "
             f"{quantity(stated, unit)}): {quantity(left, '1')} headroom"
@@ -300,11 +306,11 @@ class GeneratorHealth:
 
 
 _WORDS = {
-    "achieved": "whether it sent what it was told",
+    "achieved": "whether it sent the commanded rate",
     "queue": "whether its queue was full",
     "busy": "how busy it was",
     "counters": "whether its counters fell",
-    "drained": "whether what it sent had come back at the end",
+    "drained": "whether packets were still in flight at the end",
     "headroom": "how much more it could have sent",
 }
 
@@ -370,7 +376,7 @@ def _queue(own: dict[str, Series]) -> Iterator[_Part]:
         yield _Part("queue", fault=False, text="its queue was never full")
         return
     at = int(steps.time_ns[np.argmax(steps.values > 0)])
-    text = f"its queue was full {number:.4g} times, first before {moment(at)}"
+    text = f"its queue was full {whole(number)} times, first before {moment(at)}"
     yield _Part("queue", fault=True, text=text, mark=Mark(at, None, text))
 
 
@@ -389,7 +395,7 @@ def _monotone(own: dict[str, Series], case: Case) -> Iterator[_Part]:
         yield _Part("counters", fault=False, text="its counters never fell")
     for series, times_ns in fallen:
         at, number = int(times_ns[0]), counted(int(times_ns.size), "time")
-        text = f"{series.metric} fell {number}, first before {moment(at)}: the generator began anew"
+        text = f"{series.metric} fell {number}, first before {moment(at)}: the generator restarted"
         yield _Part("counters", fault=True, text=text, mark=Mark(at, None, text))
 
 
@@ -417,8 +423,8 @@ def _drained(own: dict[str, Series]) -> Iterator[_Part]:
         missing = float(sent.values[-1]) - float(back.values[-1])
     settled = bool(back.value[-1] == back.value[-2])
     missing = min(max(missing, -1e300), 1e300)
-    ending = "and nothing more came" if settled else "and more were still coming"
-    yield _Part("drained", fault=not settled, text=f"{missing:.6g} packets had not come back at the end {ending}")
+    ending = "and none arrived any more" if settled else "and more were still arriving"
+    yield _Part("drained", fault=not settled, text=f"{whole(missing)} packets had not come back at the end, {ending}")
 
 
 def _lost(case: Case, kept: list[Series]) -> Iterator[str]:
@@ -426,12 +432,12 @@ def _lost(case: Case, kept: list[Series]) -> Iterator[str]:
     own, flow = own_loss(kept), Forwarding.of(replace(case, load=tuple(kept)))
     lost = None if flow is None else lost_share(flow.tallies(), case.window)
     if own is not None and lost is not None and lost > 0 and flow is not None:
-        whose = "explains" if lost <= own else "does not explain"
+        explained = "explains" if lost <= own else "does not explain"
         gone = f"{100 * lost:.3g} % of the {flow.word} did not come back"
-        yield f"{gone}, up to {100 * own:.3g} % are its own loss: that {whose} it"
+        yield f"{gone}; the generator's own loss of up to {100 * own:.3g} % {explained} it"
 
 
 def _silent(kept: list[Series], window: Window) -> Iterator[str]:
     last = max(int(s.time_ns[-1]) for s in kept)
     if (window.end_ns - last) > max(_SILENT * window.seconds, 3 * (cadence(kept[0]) or 0.0)) * 1e9:
-        yield f"the generator told nothing after {moment(last)}"
+        yield f"the generator reported nothing after {moment(last)}"

@@ -23,7 +23,7 @@ from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
 from soakwatch_rules.traits import GrowthMethod, Traits
 from soakwatch_rules.wording.growth import doubts_of, per_hour, sentence, settle_of
-from soakwatch_rules.wording.words import counted, lasting, quantity
+from soakwatch_rules.wording.words import counted, duration, quantity
 
 Floats = NDArray[np.float64]
 
@@ -126,7 +126,7 @@ class Growth:
 
     name: ClassVar[str] = "growth"
     version: ClassVar[int] = 5
-    summary: ClassVar[str] = "grows at the end of the soak, faster than allowed"
+    summary: ClassVar[str] = "grows faster than allowed at the end of the soak"
     metrics: ClassVar[tuple[str, ...]] = (
         "process.memory.usage",
         "process.memory.pss",
@@ -152,7 +152,8 @@ class Growth:
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ("soak",)
     manner: ClassVar[RuleSpec] = RuleSpec(
-        "16 readings over 2 h in one life and half of the expected; expect an answer from 96 readings and 12 h on",
+        "16 samples over 2 h without a restart and half of those expected; a decision is likely from 96 samples and "
+        "12 h",
         shortest_s=7200.0,
         live="minutes",
     )
@@ -160,42 +161,48 @@ class Growth:
         plain_words="something keeps growing", rank=80, growth=GrowthMethod.SHAPE, trend=True
     )
 
-    tolerance: float = parameter(0.05, "1", "growth per horizon that is allowed, of the level", "usual practice")
-    horizon: float = parameter(86400.0, "s", "time for which the tolerance is stated", "a share per day")
-    fail: float = parameter(0.95, "1", "probability of more growth than allowed from which it fails", "measured")
-    guarded: float = parameter(0.75, "1", "the same, where the straight line says so as well", "measured")
-    clear: float = parameter(0.05, "1", "probability of more growth up to which it passes", "measured")
+    tolerance: float = parameter(0.05, "1", "allowed growth per horizon, as a share of the level", "usual practice")
+    horizon: float = parameter(86400.0, "s", "time that the tolerance refers to", "a share per day")
+    fail: float = parameter(0.95, "1", "probability of excessive growth from which it fails", "measured")
+    guarded: float = parameter(0.75, "1", "the same, if a straight-line fit confirms it", "measured")
+    clear: float = parameter(0.05, "1", "probability of excessive growth up to which it passes", "measured")
     free: float = parameter(0.2, "1", "the same among shapes that can grow at the end", "measured: power of a pass")
-    shortest: float = parameter(7200.0, "s", "shortest life that is judged", "a warm-up of hours looks like a leak")
-    follow: float = parameter(0.8, "1", "share of the variance that a load must explain", "measured")
+    shortest: float = parameter(
+        7200.0, "s", "shortest time without a restart that is judged", "a warm-up of hours looks like growth"
+    )
+    follow: float = parameter(
+        0.8, "1", "share of the variance that a load must explain to be corrected for", "measured"
+    )
 
     def __post_init__(self) -> None:
-        """Refuses parameters that mean nothing."""
+        """Raises ValueError for parameters outside their range."""
         if not 0 < self.tolerance < math.inf:
-            raise ValueError(f"growth: a tolerance of {self.tolerance} fails everything: use more than 0, such as 5%")
+            raise ValueError(f"growth: tolerance is {self.tolerance}: use more than 0, such as 5%")
         if not (0 < self.horizon < math.inf and 0 < self.shortest < math.inf):
-            raise ValueError("growth: horizon and shortest are durations above 0, such as 24h and 2h")
+            raise ValueError("growth: horizon and shortest must be durations above 0, such as 24h and 2h")
         if not 0 < self.clear < self.guarded <= self.fail < 1:
             raise ValueError("growth: use probabilities with 0 < clear < guarded <= fail < 1, such as 5%, 75% and 95%")
         if not 0 < self.free <= 1 or not 0 < self.follow <= 1:
-            raise ValueError("growth: free and follow are shares above 0 and up to 1, such as 20% and 80%")
+            raise ValueError("growth: free and follow must be shares above 0 and up to 1, such as 20% and 80%")
 
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
-            f"growth if the slope at the end of a life exceeds {100 * self.tolerance:g} % of its level per "
-            f"{self.horizon:g} s (or the metric's floor per life) with {100 * self.fail:g} % probability over all "
-            f"shapes, or {100 * self.guarded:g} % by shapes free to grow where the 95 % bound of the straight line "
-            f"exceeds it too; up to three steps, or uneven ones, have ended; none if "
-            f"with at most {100 * self.clear:g} %, and {100 * self.free:g} % among shapes free to grow; under 6 h with "
-            f"98 and 5 %; lives of at least {self.shortest:g} s and 16 readings; judged beside a load that "
-            f"explains {100 * self.follow:g} %; what rose by under 2 % in all of under 12 h is open"
+            f"growth if the slope at the end of a lifetime (time between restarts) exceeds {100 * self.tolerance:g} % "
+            "of its level per "
+            f"{self.horizon:g} s (or the metric's floor per lifetime) with {100 * self.fail:g} % probability over all "
+            f"shapes, or {100 * self.guarded:g} % by shapes that can grow where the 95 % bound of the straight line "
+            f"exceeds it too; up to three steps, or uneven ones, have ended; no growth if "
+            f"with at most {100 * self.clear:g} %, and {100 * self.free:g} % among shapes that can grow; under 6 h "
+            "with "
+            f"98 and 5 %; lifetimes of at least {self.shortest:g} s and 16 samples; corrected for a load that "
+            f"explains {100 * self.follow:g} %; a rise of under 2 % in under 12 h is undecided"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a series; a life that grows decides."""
         if not case.series:
-            return (absent(self, case, "reading of something that may grow"),)
+            return (absent(self, case, "metric that may grow"),)
         return tuple(self._of(case, series) for series in case.series)
 
     def _of(self, case: Case, series: Series) -> Finding:
@@ -226,12 +233,12 @@ class Growth:
             )
         read = sum(len(j.life.series) for j in judged)
         if made.expected is not None and 2 * read < made.expected:
-            reason = f"the lives that can be judged hold {read} of {made.expected} expected readings, less than half"
+            reason = f"the lifetimes that can be judged hold {read} of {made.expected} expected samples, less than half"
             return replace(
                 made,
                 reason=reason,
                 why=InconclusiveReason.GAP,
-                settle="needs at least half of the expected readings in long lives",
+                settle="needs at least half of the expected samples in long lifetimes",
             )
         told = self._told(made, max(big, key=excess), Outcome.PASS, series, found, judged)
         warned = noted(series, case, judged)
@@ -242,21 +249,22 @@ class Growth:
         most = max((len(life.series) for life in found), default=0)
         if found and longest < self.shortest:
             whole = case.window.seconds
-            where = "the window is" if whole < self.shortest else f"the longest of {len(found)} lives is"
-            missing = lasting(max(1.0, self.shortest - longest))
+            where = "the window is" if whole < self.shortest else f"the longest of {len(found)} lifetimes is"
+            missing = duration(max(1.0, self.shortest - longest))
             return replace(
                 made,
-                reason=f"{where} {lasting(longest)} long: growth and the end of a warm-up look the same",
+                reason=f"{where} only {duration(longest)} long, {duration(self.shortest)} needed: until then a "
+                "warm-up looks like growth",
                 why=InconclusiveReason.TOO_SHORT,
                 settle=f"needs {missing} more without a restart",
             )
         missing_n = max(1, LEAST - most)
-        every = f": {lasting(missing_n * apart)} more at a reading every {lasting(apart)}" if apart is not None else ""
+        every = f": {duration(missing_n * apart)} more at a sample every {duration(apart)}" if apart is not None else ""
         return replace(
             made,
-            reason=f"{counted(most, 'reading')} in the longest life: too few to tell a leak from a step",
+            reason=f"{counted(most, 'sample')} in the longest lifetime; {LEAST} needed to tell growth from a step",
             why=InconclusiveReason.TOO_FEW,
-            settle=f"needs {counted(missing_n, 'more reading')} in one life{every}",
+            settle=f"needs {counted(missing_n, 'more sample')} without a restart{every}",
         )
 
     def _judged(self, life: Life, case: Case) -> GrowthOfLife:
@@ -306,7 +314,7 @@ class Growth:
 
     def _of_family(self, family: int) -> str:
         return (
-            f"one of {family} series that are judged so in this run, so it fails from {100 * self._bar(family):.4g} % "
+            f"one of {family} series judged by this rule in the run, so it fails from {100 * self._bar(family):.4g} % "
             "on (Bonferroni)"
         )
 
@@ -348,10 +356,10 @@ class Growth:
         doubts = list(doubts_of(trend, life.window.seconds))
         if one.lowest:
             doubts.append(
-                f"judged by the lowest reading of each of {_LOWEST} stretches: its means do not tell it from jobs"
+                f"judged by the lowest sample of each of {_LOWEST} intervals: means cannot distinguish it from jobs"
             )
         if one.cut:
-            doubts.append("a longer life of the same had been as high and stood: a restart cut a sawtooth or a warm-up")
+            doubts.append("a longer lifetime reached the same level and passed: a restart cut a sawtooth or a warm-up")
         reason = sentence(
             series.metric, trend, trait, life.window.seconds, None if one.trend is one.raw else one.follows
         )
@@ -360,15 +368,15 @@ class Growth:
             numbers |= load_numbers(one.follows, one.raw, sign)
             reason = with_load(reason, one.follows, one.raw, trait)
         if len(found) > len(judged):
-            doubts.append(f"{_lives(len(found) - len(judged))} between restarts too short to judge")
+            doubts.append(f"{counted(len(found) - len(judged), 'lifetime')} between restarts too short to judge")
         known = trend.mode != "none"
         smallest = None
         if trend.smallest_detectable is not None:
             smallest = per_hour(trend.allowed + 2 * trend.smallest_detectable)
-        marks = [Mark(life.window.begin_ns, life.window.end_ns, "the life that decided")] if len(found) > 1 else []
+        marks = [Mark(life.window.begin_ns, life.window.end_ns, "the decisive lifetime")] if len(found) > 1 else []
         if trend.bend_s is not None:
             at = life.window.begin_ns + round(trend.bend_s * 1e9)
-            marks.append(Mark(at, None, f"where the shape bends ({trend.shape})"))
+            marks.append(Mark(at, None, f"change of slope ({trend.shape})"))
         return replace(
             made,
             outcome=outcome,
@@ -398,9 +406,5 @@ class Growth:
             after, soon, late = (room / slope - since for slope in (line.slope, line.high, line.low))
         if not (0 < after < math.inf and math.isfinite(late) and late - soon <= after):
             return None
-        what = f"{life.series.metric} at its {'least' if down else 'limit'} ({quantity(end, trait.unit)})"
+        what = f"{life.series.metric} at its {'minimum' if down else 'limit'} ({quantity(end, trait.unit)})"
         return Forecast(what, after, max(0.0, soon), late)
-
-
-def _lives(number: int) -> str:
-    return counted(number, "life").replace("lifes", "lives")

@@ -23,7 +23,7 @@ from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.saturation import cover
 from soakwatch_rules.stats.spikes import busy_throughout
 from soakwatch_rules.traits import Traits
-from soakwatch_rules.wording.words import counted, lasting, moment, quantity, some
+from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _TOTAL = "system.cpu.utilization"
 _UP = "reach.up"
@@ -112,11 +112,11 @@ class Hang:
 
     name: ClassVar[str] = "hang"
     version: ClassVar[int] = 3
-    summary: ClassVar[str] = "the device stopped forwarding and answering without a reboot, or is dead"
+    summary: ClassVar[str] = "the device stopped forwarding and answering without a reboot"
     metrics: ClassVar[tuple[str, ...]] = (_TOTAL, *_LIVES, _UP)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec("polls that were answered, or 16 readings of the CPU")
+    manner: ClassVar[RuleSpec] = RuleSpec("answered polls, or 16 samples of the CPU")
     traits: ClassVar[Traits] = Traits(
         plain_words="it stopped answering or forwarding",
         rank=60,
@@ -127,26 +127,29 @@ class Hang:
     )
 
     seconds: float = parameter(30.0, "s", "shortest hang", "three polls of 10 s")
-    pinned: float = parameter(0.98, "1", "a CPU at the top is at least this busy", "a reading of 100 % with idle ticks")
+    pinned: float = parameter(0.98, "1", "utilisation from which the CPU counts as fully busy", "100 % with idle ticks")
 
-    dead: float = parameter(300.0, "s", "a silence to the end of the run that is death", "a reboot takes less")
+    dead: float = parameter(
+        300.0, "s", "silence to the end of the run from which the device is dead", "a reboot takes less"
+    )
 
     def __post_init__(self) -> None:
-        """Refuses parameters that mean nothing."""
+        """Raises ValueError for parameters outside their range."""
         if not (0 < self.dead < math.inf):
-            raise ValueError(f"hang: dead {self.dead} s is no duration: use more than 0, such as 5m")
+            raise ValueError(f"hang: dead is {self.dead}: use a duration above 0, such as 5m")
         if not 0 < self.seconds < math.inf:
-            raise ValueError(f"hang: {self.seconds} s are no duration: use more than 0, such as 30s")
+            raise ValueError(f"hang: seconds is {self.seconds}: use a duration above 0, such as 30s")
         if not 0 < self.pinned <= 1:
-            raise ValueError(f"hang: pinned {self.pinned} is a share: use more than 0, up to 100%")
+            raise ValueError(f"hang: pinned {self.pinned} must be a share above 0 and up to 100%")
 
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
-            f"a hang is {self.seconds:g} s or more in which forwarding stood while all management was silent or the "
-            f"CPU was at {100 * self.pinned:g} % or above, without a reboot; without the load's figures a silence of "
-            f"that length only warns, unless it lasts for {self.dead:g} s to the end of the run without any load that "
-            "comes back, or the device is only watched from outside (icmp, tcp, http)"
+            f"a hang is {self.seconds:g} s or more without forwarding while no management answered or the "
+            f"CPU was at {100 * self.pinned:g} % or above, without a reboot; without traffic figures a silence of "
+            f"that length only warns, unless it lasts for {self.dead:g} s to the end of the run without any traffic "
+            "that "
+            "comes back, or the device is only probed from outside (icmp, tcp, http)"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -157,10 +160,10 @@ class Hang:
         polled = [ledger for ledger in case.ledgers if ledger.due]
         if not polled and (cpu is None or len(cpu) < _LEAST_CPU):
             if any(s.metric != _UP for s in cut):
-                reason = "no account of polls, and too few readings of the CPU"
-                settle = f"needs {_LEAST_CPU} readings of {_TOTAL}"
+                reason = "no poll statistics, and too few samples of the CPU"
+                settle = f"needs {_LEAST_CPU} samples of {_TOTAL}"
                 return (replace(draft(self, case), reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle),)
-            return (absent(self, case, "account of polls (nothing polled it)"),)
+            return (absent(self, case, "poll statistics (no source polled it)"),)
         flow = Forwarding.of(case)
         stood = None if flow is None else flow.stopped(case.window)
         silent, pinned = silent_all(case.ledgers, [s for s in cut if s.metric == _UP]), self._pinned(cpu)
@@ -212,7 +215,7 @@ class Hang:
         for gone in found:
             if comes_back(case, gone):
                 continue
-            told = f"has not answered since {moment(gone.begin_ns)}, to the end of the run"
+            told = f"has not answered since {moment(gone.begin_ns)} (to the end of the run)"
             if gone is not end:
                 told = f"did not answer from {moment(gone.begin_ns)} until {moment(gone.end_ns)}"
             over = [s for s in made if s.window.begin_ns < gone.end_ns and s.window.end_ns > gone.begin_ns]
@@ -227,14 +230,14 @@ class Hang:
     ) -> Finding:
         hung = [s for s in left if s.stood_s is not None]
         if dead := [s for s in hung if s.dead]:
-            return replace(made, outcome=Outcome.FAIL, reason=f"it {some([s.text for s in dead])}")
+            return replace(made, outcome=Outcome.FAIL, reason=f"the device {some([s.text for s in dead])}")
         if hung:
-            told = some([f"{moment(s.window.begin_ns)} for {lasting(s.window.seconds)}: {s.text}" for s in hung])
+            told = some([f"{moment(s.window.begin_ns)} for {duration(s.window.seconds)}: {s.text}" for s in hung])
             identity = [s for s in (best[m] for m in _LIVES) if s is not None]
             sure = [s for s in hung if _ends_with(s, case) or any(_same_life(each, s.window) for each in identity)]
             if sure:
                 return replace(made, outcome=Outcome.FAIL, reason=f"{counted(len(hung), 'hang')}: {told}")
-            reason = f"{told}; nothing tells whether it rebooted meanwhile"
+            reason = f"{told}; whether it rebooted meanwhile is not known"
             return replace(
                 made,
                 reason=reason,
@@ -242,12 +245,12 @@ class Hang:
                 settle="poll the uptime or the boot id, then run again",
             )
         if left:
-            told = some([f"{moment(s.window.begin_ns)} for {lasting(s.window.seconds)}" for s in left])
-            reason = f"all management was silent: {told}; nothing tells whether it forwarded meanwhile"
+            told = some([f"{moment(s.window.begin_ns)} for {duration(s.window.seconds)}" for s in left])
+            reason = f"no management answered: {told}; whether it forwarded traffic meanwhile is not known"
             before = [_last(best[_TOTAL], s.window.begin_ns) for s in left]
             if any(value is not None and value >= self.pinned for value in before):
-                settle = "run a load that tells what comes back, so that a hang can be told from a busy agent"
-                reason += f", and the CPU was at {quantity(max(v for v in before if v is not None), '1')} before"
+                settle = "use a generator that reports received traffic, to distinguish a hang from a busy agent"
+                reason += f"; the CPU was at {quantity(max(v for v in before if v is not None), '1')} just before"
                 return replace(made, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
             return replace(made, outcome=Outcome.WARN, reason=reason)
         cpu = best[_TOTAL]
@@ -256,11 +259,11 @@ class Hang:
                 made,
                 reason="no poll was answered",
                 why=InconclusiveReason.TOO_FEW,
-                settle="mend the source or the path to it",
+                settle="fix the source or the path to it",
             )
         silences = int(made.numbers["silences"])
-        quiet = f"{counted(silences, 'silence')} of all management" if silences else "management answered all along"
-        beside = "" if made.doubts or not silences else " while it forwarded"
+        quiet = f"{counted(silences, 'silence')} of all management" if silences else "management answered throughout"
+        beside = "" if made.doubts or not silences else " while traffic was forwarded"
         return replace(made, outcome=Outcome.PASS, reason=f"no hang: {quiet}{beside}")
 
     def _pinned(self, cpu: Series | None) -> tuple[Window, ...]:
@@ -279,16 +282,16 @@ class Hang:
         if stood is None:
             for span in silent:
                 if span.seconds >= self.seconds:
-                    yield _Stop(span, (f"all management silent for {lasting(span.seconds)}",), None, silent=True)
+                    yield _Stop(span, (f"no management answered for {duration(span.seconds)}",), None, silent=True)
             return
         both = common(joined([*silent, *pinned]), stood)
         for span in joined(both, apart_ns):
             stood_s = overlap_s(span, both)
             if stood_s >= self.seconds:
-                told = [f"forwarding stood for {lasting(overlap_s(span, stood))}"]
-                for what, others in (("all management silent", silent), ("CPU at the top", pinned)):
+                told = [f"no forwarding for {duration(overlap_s(span, stood))}"]
+                for what, others in (("no management answered", silent), ("CPU fully busy", pinned)):
                     if (lasted := overlap_s(span, joined(others))) > 0:
-                        told.append(f"{what} for {lasting(lasted)}")
+                        told.append(f"{what} for {duration(lasted)}")
                 yield _Stop(span, tuple(told), stood_s, silent=overlap_s(span, joined(silent)) > 0)
 
 
@@ -335,15 +338,15 @@ def _doubts(
     asked: list[_Stop],
 ) -> Iterator[str]:
     if flow is None:
-        yield "nothing tells what came back of the load: a hang is known only by its silence"
+        yield "received traffic is not known: a hang shows only as silence"
     elif case.devices > 1:
-        yield f"{case.devices} devices share the load: which of them stood cannot be told"
+        yield f"{case.devices} devices share the load: which of them stopped is not known"
     if not case.ledgers:
-        yield "nothing polled it: its silence cannot be known"
+        yield "no source polled it: silences are not known"
     beside = sum(span.seconds for span in stood or ()) - sum(overlap_s(span, silent) for span in stood or ())
     if beside >= 1:
-        yield f"forwarding stood for {lasting(beside)} while management answered"
+        yield f"no forwarding for {duration(beside)} while management answered"
     if gone:
-        yield f"{counted(len(gone), 'stop')} with a reboot in it did not count"
+        yield f"{counted(len(gone), 'stop')} with a reboot not counted"
     if asked:
-        yield f"{counted(len(asked), 'stop')} under a planned event did not count"
+        yield f"{counted(len(asked), 'stop')} during a planned event not counted"

@@ -28,7 +28,7 @@ _SEGFAULT = "kernel.segfault"
 _COMM = 15  # the kernel cuts the name of a process here
 _PROGRAM = re.compile(r" in ([^\s\[]+)\[")
 _OF = re.compile(r" of (.+?)(?: \[\d+\])?$")
-_ALONE = "counted in the kernel's log"
+_ALONE = "counted in the kernel log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class KernelFault:
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec(
-        "two readings of the kernel's log, from end to end of the window", live="whole"
+        "two samples of the kernel log, from start to end of the window", live="whole"
     )
     traits: ClassVar[Traits] = Traits(
         plain_words="its kernel logged a fault",
@@ -92,18 +92,18 @@ class KernelFault:
         event_kinds=tuple(KERNEL),
     )
 
-    allowed: float = parameter(0.0, "{fault}", "faults of the device's own that do not fail", "a soak has none")
+    allowed: float = parameter(0.0, "{fault}", "allowed faults of the device itself", "a soak should have none")
 
     def __post_init__(self) -> None:
-        """Refuses parameters that mean nothing."""
+        """Raises ValueError for parameters outside their range."""
         if not 0 <= self.allowed < math.inf:
-            raise ValueError(f"kernel_fault: {self.allowed} allowed faults mean nothing: use 0 or more")
+            raise ValueError(f"kernel_fault: allowed is {self.allowed}: use 0 or more faults")
 
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
             "a kernel fault is a panic, oops, lockup, hung task, uncorrected hardware error, or the segfault of a "
-            f"watched process in the kernel's log; more than {self.allowed:g} unannounced ones fail; segfaults of "
+            f"watched process in the kernel log; more than {self.allowed:g} unplanned ones fail; segfaults of "
             "other processes, corrected hardware errors and thermal throttling warn"
         )
 
@@ -120,7 +120,7 @@ class KernelFault:
         made = draft(self, case, about)
         if not logs and not told and not any(key in KERNEL for e in case.events for key in e.expect):
             unread = faults(text for text in case.faults if "kernel log" in text)
-            reason = f"the kernel's log was not read: {unread}" if unread else "this target has no kernel log"
+            reason = unread or "this target reports no kernel log"
             return (replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
         slack_ns = max(2 * 10**9, *(round(2e9 * (spacing(s) or 0.0)) for s in logs), 0)
         seen = _Watched.of(case)
@@ -152,17 +152,17 @@ class KernelFault:
             numbers={"faults": float(len(grave) + len(minor)), "grave": float(len(grave)), "planned": float(planned)},
         )
         faulty = [*_sentences(grave), *broken] if len(grave) > self.allowed else broken
-        rest = list(_sentences(minor, beside=", which is not watched" if seen.names else ""))
+        rest = list(_sentences(minor, note="(not watched)" if seen.names else ""))
         if faulty:
             return (replace(made, outcome=Outcome.FAIL, reason="; ".join([*faulty, *rest])),)
         blind = min((unseen(s.time_ns, window) for s in logs), default="")
         if pending or (blind and not rest):
-            settle = "needs the kernel's log from end to end of the run, to the end of what was announced"
+            settle = "needs the kernel log from start to end of the run, and until planned events are over"
             why = InconclusiveReason.PENDING if pending else InconclusiveReason.GAP
             return (replace(made, reason=next(iter(pending), blind), why=why, settle=settle),)
         if rest:
             return (replace(made, outcome=Outcome.WARN, reason="; ".join(rest)),)
-        calm = f"{counted(planned, 'announced kernel fault')}" if planned else "no fault in the kernel's log"
+        calm = f"{counted(planned, 'planned kernel fault')}" if planned else "no fault in the kernel log"
         return (replace(made, outcome=Outcome.PASS, reason=calm),)
 
 
@@ -226,12 +226,12 @@ def _announced(kind: str, case: Case) -> tuple[Intent, ...]:
     return (*own, *(intent for found in also for intent in found))
 
 
-def _sentences(found: Iterable[tuple[Incident, str]], beside: str = "") -> Iterator[str]:
+def _sentences(found: Iterable[tuple[Incident, str]], note: str = "") -> Iterator[str]:
     """``3 segfaults of swboomd: 03:27:06, …``: each kind and process once, with its first times."""
     rows: dict[tuple[str, str], list[Incident]] = {}
     for incident, kind in found:
         of = _OF.search(incident.text)
-        who = f" of {of[1]}{beside if kind == _SEGFAULT else ''}" if of else ""
+        who = f" of {of[1]}{f' {note}' if kind == _SEGFAULT and note else ''}" if of else ""
         rows.setdefault((kind, who), []).append(incident)
     for (kind, who), several in rows.items():
         alone = f"{_ALONE} " if all(_ALONE in i.text for i in several) else ""

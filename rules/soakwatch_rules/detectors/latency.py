@@ -30,8 +30,8 @@ from soakwatch_rules.slow_stretches import DOUBLED, SlowStretch, slow_stretches,
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.slowdown import Slowness
 from soakwatch_rules.traits import Traits
-from soakwatch_rules.wording.latency import name_of, shown, times_of
-from soakwatch_rules.wording.words import counted, lasting, moment, some
+from soakwatch_rules.wording.latency import name_of, times_of
+from soakwatch_rules.wording.words import counted, duration, moment, some
 
 _LIMITS: Final = {
     "p50": ("p50", "0.5", "0.50", "50", "median"),
@@ -52,7 +52,7 @@ _MOST_MARKS = 50
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Says whether answers became slow and stayed so: latencies of the load by percentile, round trips to a peer.
+    """Says whether latency rose and stayed high: latencies of the load by percentile, round trips to a peer.
 
     Readings (seconds) are taken together in blocks of ``lasting`` and at least three readings (a tenth of that in short
     runs), each its median, so single slow answers are no fault; on a log scale, since latencies have heavy tails. What
@@ -89,9 +89,9 @@ class Latency:
     >>> for value in (calm, np.where(np.arange(1440) < 1150, calm, 2 * calm)):
     ...     series = readings("load.latency", value, 60.0, object="quantile=p99")
     ...     finding = Latency().judge(Case("dut", "", Window(0, 86400 * 10**9), (series,)))[0]
-    ...     print(finding.outcome, "-", finding.reason.partition(" from")[0])
+    ...     print(finding.outcome, "-", finding.reason.partition(" from")[0].partition(" (")[0])
     pass - p99 latency stayed near its usual 19.6 ms
-    fail - p99 latency was 2 times as high
+    fail - p99 latency was 2 times the usual value
 
     References: P. Sen, Estimates of the regression coefficient based on Kendall's tau, JASA 63, 1968; L. Kleinrock,
     Queueing systems I, 1975 (delay grows with load, without bound near saturation); RFC 2544, 26.2 and RFC 7679 (what
@@ -100,54 +100,55 @@ class Latency:
 
     name: ClassVar[str] = "latency"
     version: ClassVar[int] = 1
-    summary: ClassVar[str] = "answers became slow and stayed so"
+    summary: ClassVar[str] = "latency rose and stayed high"
     metrics: ClassVar[tuple[str, ...]] = ("load.latency", "load.flow.latency", ROUND_TRIP)
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec(
-        "18 readings, of which a third tells what is usual (or a baseline)",
+        "18 samples, a third of them to know the usual latency (or a baseline)",
         shortest_s=1800.0,
         live="minutes",
         baseline=True,
     )
     traits: ClassVar[Traits] = Traits(plain_words="its answers became slow and stayed so")
 
-    factor: float = parameter(1.6, "1", "slower than usual by this factor", "finds a doubled latency in most noise")
-    gross: float = parameter(10.0, "1", "slower by this factor fails however short", "nobody's wave is tenfold")
-    lasting: float = parameter(60.0, "s", "how long a slow stretch lasts at least", "single slow answers are no fault")
-    share: float = parameter(
-        0.1, "1", "share of what is judged that a slow stretch may last", "a batch job of 2 h a day"
+    factor: float = parameter(
+        1.6, "1", "allowed factor over the usual latency", "finds a doubled latency in most noise"
     )
-    ending: float = parameter(
-        0.05, "1", "share that a slow stretch which lasts to the end may last", "an hour of a day"
-    )
-    floor: float = parameter(0.001, "s", "difference that is not worth a word", "0.3 to 0.7 ms of a ping is nothing")
+    gross: float = parameter(10.0, "1", "factor that fails however short", "no normal cycle is tenfold")
+    lasting: float = parameter(60.0, "s", "minimum duration of high latency", "single slow answers are not a fault")
+    share: float = parameter(0.1, "1", "allowed share of the judged time with high latency", "a batch job of 2 h a day")
+    ending: float = parameter(0.05, "1", "the same if it lasts to the end of the run", "an hour of a day")
+    floor: float = parameter(0.001, "s", "difference that is ignored", "0.3 to 0.7 ms of a ping is normal")
     p50: float = parameter(0.0, "s", "limit of the median; 0 = none")
     p90: float = parameter(0.0, "s", "limit of the 90th percentile; 0 = none")
     p95: float = parameter(0.0, "s", "limit of the 95th percentile; 0 = none")
     p99: float = parameter(0.0, "s", "limit of the 99th percentile; 0 = none")
     p999: float = parameter(0.0, "s", "limit of the 99.9th percentile; 0 = none")
     mean: float = parameter(0.0, "s", "limit of the mean; 0 = none")
-    highest: float = parameter(0.0, "s", "limit of the highest of each reading; 0 = none")
+    highest: float = parameter(0.0, "s", "limit of the maximum of each sample; 0 = none")
     round_trip: float = parameter(0.0, "s", "limit of the round trip to a peer; 0 = none")
 
     def __post_init__(self) -> None:
-        """Refuses parameters that mean nothing."""
+        """Raises ValueError for parameters outside their range."""
         if not 1 < self.factor <= self.gross < math.inf:
-            raise ValueError(f"latency: factor {self.factor:g}, gross {self.gross:g}: use 1 < factor <= gross")
+            raise ValueError(f"latency: factor is {self.factor:g} and gross is {self.gross:g}: use 1 < factor <= gross")
         if not (0 < self.ending <= self.share < 1 and 0 < self.lasting < math.inf and 0 <= self.floor < math.inf):
-            raise ValueError("latency: use 0 < ending <= share < 1 (such as 2% and 10%), and durations from 0 on")
+            raise ValueError(
+                "latency: use 0 < ending <= share < 1 (such as 2% and 10%), a lasting above 0 and a floor of 0 or more"
+            )
         for name in (*_LIMITS, "round_trip"):
             if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"latency: {name}: a limit is a duration such as 50ms, or 0 for none")
+                raise ValueError(f"latency: {name} must be a duration such as 50ms, or 0 for no limit")
 
     def definition(self) -> str:
         """The definition with its parameters."""
-        limits = [f"{name} {shown(value)}" for name in (*_LIMITS, "round_trip") if (value := getattr(self, name))]
+        limits = [f"{name} {duration(value)}" for name in (*_LIMITS, "round_trip") if (value := getattr(self, name))]
         return (
-            f"medians of {self.lasting:g} s may not be over {self.gross:g} times what is usual at their load, nor over "
-            f"{self.factor:g} times for {100 * self.share:g} % of what is judged (for {100 * self.ending:g} % where it "
-            f"lasts to the end), by at least {shown(self.floor)}; usual is the baseline, else the early part; "
+            f"medians of {self.lasting:g} s may not exceed {self.gross:g} times the usual latency at that load, nor "
+            f"{self.factor:g} times for {100 * self.share:g} % of the judged time (for {100 * self.ending:g} % if it "
+            f"lasts to the end), by at least {duration(self.floor)}; the usual latency is that of the baseline, else "
+            "of the early run; "
             f"{'limits of ' + ', '.join(limits) if limits else 'no limit is set'}"
         )
 
@@ -163,13 +164,16 @@ class Latency:
         series = replace(series, time_ns=series.time_ns[good], value=series.value[good])
         made, apart = replace(draft(self, case, series), unit="s"), cadence(series)
         if apart is None or len(series) < READINGS * LEAST:
-            reason = f"{counted(len(series), 'reading')} of {name_of(series)}: too few to know what is usual"
-            settle = f"needs {READINGS * LEAST} readings"
+            reason = (
+                f"{counted(len(series), 'sample')} of {name_of(series)}; {READINGS * LEAST} needed to know the "
+                "usual latency"
+            )
+            settle = f"needs {READINGS * LEAST} samples"
             return replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle)
         if made.expected is not None and 2 * len(series) < made.expected:
-            reason = f"{len(series)} of {made.expected} expected readings, less than half"
+            reason = f"{len(series)} of {made.expected} expected samples, less than half"
             return replace(
-                made, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected readings"
+                made, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
             )
         total_s = case.window.seconds
         block_s = max(min(self.lasting, _SHORT * total_s), READINGS * apart)
@@ -199,19 +203,21 @@ class Latency:
             limit=limit,
             smallest_detectable=block_s,
             detectable_unit="s",
-            marks=tuple(Mark(w.begin_ns, w.end_ns, f"above the limit of {shown(limit)}") for w in spans[:_MOST_MARKS]),
+            marks=tuple(
+                Mark(w.begin_ns, w.end_ns, f"above the limit of {duration(limit)}") for w in spans[:_MOST_MARKS]
+            ),
             numbers={"stretches": float(len(spans)), "seconds": sum(w.seconds for w in spans), "highest": highest},
         )
         name = name_of(series)
         if spans:
-            told = some([f"{moment(w.begin_ns)} for {lasting(w.seconds)}" for w in spans])
-            reason = f"{name} was above the limit of {shown(limit)}: {told}; the highest median is {shown(highest)}"
+            told = some([f"{moment(w.begin_ns)} for {duration(w.seconds)}" for w in spans])
+            reason = f"{name} exceeded the limit of {duration(limit)}: {told}; highest median {duration(highest)}"
             return replace(made, outcome=Outcome.FAIL, reason=reason)
         if not at.size:
-            settle = f"needs {READINGS} readings in {lasting(block_s)} of a phase that is judged"
-            return replace(made, reason=f"too few readings of {name}", why=InconclusiveReason.TOO_FEW, settle=settle)
+            settle = f"needs {READINGS} samples per {duration(block_s)} in a judged phase"
+            return replace(made, reason=f"too few samples of {name}", why=InconclusiveReason.TOO_FEW, settle=settle)
         made = replace(made, outcome=Outcome.PASS)
-        reason = f"{name} stayed below the limit of {shown(limit)}: the highest median is {shown(highest)}"
+        reason = f"{name} stayed below the limit of {duration(limit)}; highest median {duration(highest)}"
         compared = self._compared(case, made, series, block_s)
         if compared.outcome in {Outcome.FAIL, Outcome.WARN}:
             return replace(made, outcome=Outcome.WARN, reason=f"{reason}; but {compared.reason}", marks=compared.marks)
@@ -222,13 +228,13 @@ class Latency:
         own = None if before is None else level_of(before)
         fine = grid_of(case, series, block_s)
         if not fine.judged.any():
-            reason = f"{name} was only read in phases that others judge"
+            reason = f"{name} was only polled in phases that other rules judge"
             return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason, why=None, settle="")
         known = int((fine.reference & np.isfinite(fine.value)).sum())
         if known < LEAST:
-            need = lasting(LEAST / EARLY * block_s)
-            reason = f"{counted(known, 'block')} of {lasting(block_s)} to know the usual {name} by, of {LEAST}"
-            settle = f"needs {need} of readings, or a baseline phase of {lasting(LEAST * block_s)}"
+            need = duration(LEAST / EARLY * block_s)
+            reason = f"only {counted(known, 'block')} of {duration(block_s)} to know the usual {name}; {LEAST} needed"
+            settle = f"needs {need} of samples, or a baseline phase of {duration(LEAST * block_s)}"
             return replace(made, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=settle)
         quick = against(fine, own)
         gross = max(math.log(self.gross), _GROSS_NOISE * quick.sigma)
@@ -289,7 +295,8 @@ class Latency:
             smallest_detectable=math.exp(least) - 1,
             detectable_unit="1",
             marks=tuple(
-                Mark(s.window.begin_ns, s.window.end_ns, f"{s.times:.3g} times as high") for s in told[:_MOST_MARKS]
+                Mark(s.window.begin_ns, s.window.end_ns, f"{s.times:.3g} times the usual value")
+                for s in told[:_MOST_MARKS]
             ),
             numbers={
                 "usual": level,
@@ -304,44 +311,47 @@ class Latency:
         if failing or late:
             s = max(failing or late, key=lambda one: (one.gross, one.seconds * math.log(max(one.times, 1.01))))
             over = s.window.end_ns >= case.window.end_ns - round(2e9 * grid.block_s)
-            end = "to the end of the run" if over else "as long as it was judged"
-            ends = f" {end}" if s.to_end else f" for {lasting(s.seconds)}"
+            end = "to the end of the run" if over else "to the end of the judged time"
+            ends = f" {end}" if s.to_end else f" for {duration(s.seconds)}"
             reason = (
-                f"{name} was {times_of(s.times)} as high from {moment(s.window.begin_ns)} on,{ends}: {shown(s.value)} "
-                f"against {shown(s.usual)} ({self._usual(case, series)})"
+                f"{name} was {times_of(s.times)} the usual value from {moment(s.window.begin_ns)}{ends}: "
+                f"{duration(s.value)} "
+                f"instead of {duration(s.usual)} ({self._usual(case, series)})"
             )
             if s.to_end:
-                reason += f", for {lasting(s.seconds)}"
+                reason += f", for {duration(s.seconds)}"
             if failing:
                 return replace(made, outcome=Outcome.FAIL, reason=reason)
-            reason += "; it rose gradually, and the load is not known: a wave of the load, or a device that slows down"
-            settle = "record what is offered (load.offered.rate, load.tx.packets), or run for two whole waves"
+            reason += "; it rose gradually and the load is not known: a load cycle, or a device that slows down"
+            settle = "record the offered load (load.offered.rate, load.tx.packets), or run for two whole cycles"
             return replace(
                 made, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.CYCLE, settle=settle
             )
         if told:
-            texts = some([f"{moment(s.window.begin_ns)} for {lasting(s.seconds)}: {shown(s.value)}" for s in told])
+            texts = some([f"{moment(s.window.begin_ns)} for {duration(s.seconds)}: {duration(s.value)}" for s in told])
             reason = (
-                f"{name} was over {times_of(min(s.times for s in told))} the usual {shown(level)} for a while: {texts}"
+                f"{name} temporarily exceeded {times_of(min(s.times for s in told))} the usual {duration(level)}: "
+                f"{texts}"
             )
             if any(s.above for s in told):
-                reason += "; the load was higher than ever before it"
+                reason += "; the load was higher than ever before"
             return replace(made, outcome=Outcome.WARN, reason=reason)
         if math.exp(least) > _PASS and made.outcome is not Outcome.PASS:
             reason = (
-                f"{name} scatters so much that up to {math.exp(least):.2g} times the usual {shown(level)} is not seen"
+                f"{name} is so noisy that a rise to {math.exp(least):.2g} times the usual {duration(level)} cannot be "
+                "detected"
             )
             return replace(
                 made,
                 reason=reason,
                 why=InconclusiveReason.NOISE,
-                settle="needs more requests per reading, or longer phases",
+                settle="needs more requests per sample, or longer phases",
             )
-        highest = f"the slowest {lasting(grid.block_s)} were {shown(level * math.exp(worst))}"
-        reason = f"{name} stayed near its usual {shown(level)} from {self._usual(case, series)}: {highest}"
+        highest = f"the slowest {duration(grid.block_s)} had {duration(level * math.exp(worst))}"
+        reason = f"{name} stayed near its usual {duration(level)} ({self._usual(case, series)}); {highest}"
         return replace(made, outcome=Outcome.PASS, reason=reason)
 
     def _usual(self, case: Case, series: Series) -> str:
         if lent(case, series) is not None:
             return "the baseline of an earlier run"
-        return "the baseline" if baselines(case) else "the early part of the run"
+        return "the baseline" if baselines(case) else "the early run"

@@ -16,7 +16,7 @@ from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.votes import voted
 from soakwatch_rules.traits import Traits
-from soakwatch_rules.wording.words import counted, lasting, moment, quantity, some
+from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _MOST_MARKS = 100
 _LATENCY: Final = "load.latency"
@@ -83,8 +83,8 @@ class Level:
     ...     finding = rule.judge(case)[0]
     ...     print(finding.outcome, "-", finding.reason.partition(":")[0])
     not applicable - no limit is set
-    pass - never 3 of 5 readings at 90 Cel or above; the highest is 85 Cel
-    fail - 1 time above 80 Cel
+    pass - never 3 of 5 samples at or above 90 °C; highest 85 °C
+    fail - 1 time above 80 °C
 
     References: O. H. Schmitt, A thermionic trigger, J. Sci. Instrum. 15, 1938 (two thresholds); IEC 62682
     (alarm deadband and delay); RFC 2819 (rising and falling thresholds of RMON, which has no votes: one reading is an
@@ -99,21 +99,21 @@ class Level:
     )
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec("a limit in the plan, M readings, half of those expected")
+    manner: ClassVar[RuleSpec] = RuleSpec("a limit in the plan, M samples, half of those expected")
     traits: ClassVar[Traits] = Traits(
         plain_words="a limit of the plan was passed",
         of_returned_load=True,
         needs_limit=True,
     )
 
-    needed: float = parameter(3.0, "{reading}", "N: so many readings at the limit or above", "one may be a glitch")
-    of: float = parameter(5.0, "{reading}", "M: among the last so many", "a reading below does not clear it")
-    leave: float = parameter(0.95, "1", "it ends below this share of the limit", "a wavering plateau is one")
+    needed: float = parameter(3.0, "{reading}", "N: samples at or above the limit", "one may be a glitch")
+    of: float = parameter(5.0, "{reading}", "M: of the last M samples", "one sample below does not clear it")
+    leave: float = parameter(0.95, "1", "share of the limit below which it ends", "a noisy plateau counts once")
     temperature: float = parameter(0.0, "Cel", "limit of each sensor; 0 = none")
     cpu: float = parameter(0.0, "1", "limit of the utilisation of all cores; 0 = none")
     core: float = parameter(0.0, "1", "limit of the utilisation of each core; 0 = none")
-    memory: float = parameter(0.0, "1", "limit of the memory in use, as a share of all; 0 = none")
-    swap: float = parameter(0.0, "1", "limit of the swap in use, as a share of all; 0 = none")
+    memory: float = parameter(0.0, "1", "limit of the used memory, as a share of the total; 0 = none")
+    swap: float = parameter(0.0, "1", "limit of the used swap, as a share of the total; 0 = none")
     disk: float = parameter(0.0, "1", "limit of each filesystem, as a share of its size; 0 = none")
     connections: float = parameter(
         0.0, "1", "limit of connection and session tables, as a share of their size; 0 = none"
@@ -122,21 +122,21 @@ class Level:
     process_memory: float = parameter(0.0, "By", "limit of the resident memory of each process; 0 = none")
     descriptors: float = parameter(0.0, "{descriptor}", "limit of the open files of each process; 0 = none")
     threads: float = parameter(0.0, "{thread}", "limit of the threads of each process; 0 = none")
-    processes: float = parameter(0.0, "{process}", "limit of the processes of the machine; 0 = none")
+    processes: float = parameter(0.0, "{process}", "limit of the number of processes; 0 = none")
     latency: float = parameter(0.0, "s", "limit of the 99th percentile of the load's latency; 0 = none")
 
     def __post_init__(self) -> None:
-        """Refuses parameters that mean nothing."""
+        """Raises ValueError for parameters outside their range."""
         if not 1 <= self.needed <= self.of < math.inf:
-            raise ValueError(f"level: {self.needed:g} of {self.of:g} readings: use 1 <= needed <= of")
+            raise ValueError(f"level: needed is {self.needed:g} and of is {self.of:g}: use 1 <= needed <= of")
         if not 0 < self.leave <= 1:
-            raise ValueError(f"level: leave {self.leave} is a share of the limit: use more than 0, up to 100%")
+            raise ValueError(f"level: leave is {self.leave}: use a share of the limit above 0 and up to 100%")
         for name, value in self._limits():
             if not 0 <= value < math.inf:
-                raise ValueError(f"level: {name} {value} is no limit: use more than 0, or 0 for none")
+                raise ValueError(f"level: {name} is {value}: use a limit above 0, or 0 for none")
             if value > 1 and name in _SHARES:
                 instead = f"write {value:g}%" if 2 < value <= 100 else "use at most 100%"
-                raise ValueError(f"level: {name} is a share, and {value:g} is more than all: {instead}")
+                raise ValueError(f"level: {name} is a share and cannot be {value:g}: {instead}")
 
     @property
     def wanted(self) -> tuple[str, ...]:
@@ -148,7 +148,7 @@ class Level:
         """The definition with its parameters."""
         told = [f"{name} {value:g}" for name, value in self._limits() if value]
         return (
-            f"exceeded if {self.needed:g} of the last {self.of:g} readings are at the limit or above, until one is "
+            f"exceeded if {self.needed:g} of the last {self.of:g} samples are at or above the limit, until one is "
             f"below {100 * self.leave:g} % of it; {', '.join(told) or 'no limit is set'}"
         )
 
@@ -184,10 +184,10 @@ class Level:
                 read = tuple(s for s in read if s.trait.ceiling) or read  # a table without a size beside one with it
         if not read:
             made = replace(draft(self, case), metric=limited.metric)
-            reason = f"{name} has a limit, but {limited.metric} was not read"
+            reason = f"{name} has a limit, but {limited.metric} was not polled"
             if case.faults:
                 reason += f": {faults(case.faults)}"
-            settle = f"poll {limited.metric}, or take the limit of {name} out of the plan"
+            settle = f"poll {limited.metric}, or remove the limit of {name} from the plan"
             yield replace(made, reason=reason, why=InconclusiveReason.UNREAD, settle=settle)
         for series in read:
             yield self._of(case, series, name, value, of_ceiling=limited.of_ceiling)
@@ -197,17 +197,20 @@ class Level:
         made, unit = replace(draft(self, case, series), unit=series.trait.unit), series.trait.unit
         ceiling = series.trait.ceiling
         if of_ceiling and (ceiling is None or not 0 < ceiling < math.inf):
-            reason = f"{name}: the limit is a share, and nothing states the most that {series.metric} can be"
+            reason = f"{name}: the limit is a share, but the device does not state the maximum of {series.metric}"
             return replace(
-                made, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle="poll the metric that states it"
+                made,
+                reason=reason,
+                why=InconclusiveReason.NO_REFERENCE,
+                settle="poll the metric that states the maximum, or give no share",
             )
         limit = value * ceiling if of_ceiling and ceiling is not None else value
         if not 0 < limit < math.inf:
             return replace(
                 made,
-                reason=f"{name}: the limit is no number",
+                reason=f"{name}: the limit is not a finite number",
                 why=InconclusiveReason.NO_REFERENCE,
-                settle="mend the limit",
+                settle="correct the limit",
             )
         n, apart = len(series), cadence(series)
         needed, of = math.ceil(self.needed), math.ceil(self.of)
@@ -215,9 +218,9 @@ class Level:
         if not n:
             return replace(
                 made,
-                reason=f"no reading of {series.metric}",
+                reason=f"no samples of {series.metric}",
                 why=InconclusiveReason.TOO_FEW,
-                settle=f"needs {of} readings",
+                settle=f"needs {of} samples",
             )
         spans: list[Mark] = []
         number, above_s, highest = 0, 0.0, float(series.values.max())
@@ -239,18 +242,18 @@ class Level:
         )
         shown = quantity(limit, unit)
         if number:
-            times = some([f"{moment(m.begin_ns)} for {lasting(((m.end_ns or 0) - m.begin_ns) * 1e-9)}" for m in spans])
-            reason = f"{counted(number, 'time')} above {shown}: {times}; the highest is {quantity(highest, unit)}"
+            times = some([f"{moment(m.begin_ns)} for {duration(((m.end_ns or 0) - m.begin_ns) * 1e-9)}" for m in spans])
+            reason = f"{counted(number, 'time')} above {shown}: {times}; highest {quantity(highest, unit)}"
             return replace(made, outcome=Outcome.FAIL, reason=reason)
         if n < of:
-            more = f"needs {of - n} more readings"
+            more = f"needs {counted(of - n, 'more sample')}"
             return replace(
-                made, reason=f"{counted(n, 'reading')}, of {of}", why=InconclusiveReason.TOO_FEW, settle=more
+                made, reason=f"{counted(n, 'sample')}; {of} needed", why=InconclusiveReason.TOO_FEW, settle=more
             )
         if made.expected is not None and 2 * n < made.expected:
-            reason = f"{n} of {made.expected} expected readings, less than half: {shown} may have been exceeded"
+            reason = f"{n} of {made.expected} expected samples, less than half: {shown} may have been exceeded"
             return replace(
-                made, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected readings"
+                made, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
             )
-        reason = f"never {needed} of {of} readings at {shown} or above; the highest is {quantity(highest, unit)}"
+        reason = f"never {needed} of {of} samples at or above {shown}; highest {quantity(highest, unit)}"
         return replace(made, outcome=Outcome.PASS, reason=reason)

@@ -42,7 +42,7 @@ from soakwatch_rules.stats.outage import Bins, settled
 from soakwatch_rules.stats.standstill import Stop, stops, stops_of_rate
 from soakwatch_rules.throughput import Curve
 from soakwatch_rules.traits import Traits
-from soakwatch_rules.wording.words import lasting
+from soakwatch_rules.wording.words import counted, duration
 
 _LEAST = {PACKETS: 3.0, REQUESTS: 3.0, CONNECTIONS: 3.0, PINGS: 5.0}
 _LEAST_STOPPED = 5.0  # lost in a stop: at one packet a minute each that is lost would be one
@@ -113,12 +113,12 @@ class Loss:
 
     name: ClassVar[str] = "loss"
     version: ClassVar[int] = 1
-    summary: ClassVar[str] = "what was offered did not come back"
+    summary: ClassVar[str] = "offered traffic did not come back"
     metrics: ClassVar[tuple[str, ...]] = ("reach.sent", "reach.lost", "reach.up", PORTS, *DROPPED)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec(
-        "two readings of what was sent and came back, 1/limit packets, requests, connections or pings",
+        "two samples of what was sent and received, and 1/limit packets, requests, connections or pings",
         needs_load=True,
         live="end",
     )
@@ -128,26 +128,29 @@ class Loss:
         rank=110,
     )
 
-    packets: float = parameter(0.001, "1", "lost packets of those sent that are allowed", "a soak stays below capacity")
-    requests: float = parameter(0.001, "1", "failed requests of those sent that are allowed", "as for packets")
-    connections: float = parameter(0.001, "1", "failed connections of those tried that are allowed", "as for packets")
-    pings: float = parameter(0.003, "1", "lost pings (icmp, tcp, http) of those sent", "one in a thousand is common")
-    seconds: float = parameter(10.0, "s", "a stretch without any that fails", "ITU-T Y.1540, G.826: unavailable")
+    packets: float = parameter(0.001, "1", "allowed share of packets lost", "a soak stays below capacity")
+    requests: float = parameter(0.001, "1", "allowed share of requests failed", "as for packets")
+    connections: float = parameter(0.001, "1", "allowed share of connections failed", "as for packets")
+    pings: float = parameter(0.003, "1", "allowed share of pings (icmp, tcp, http) lost", "one in a thousand is common")
+    seconds: float = parameter(10.0, "s", "shortest interruption that fails", "ITU-T Y.1540, G.826: unavailable")
 
     def __post_init__(self) -> None:
-        """Refuses parameters that mean nothing."""
+        """Raises ValueError for parameters outside their range."""
         if not all(0 <= x < 1 for x in (self.packets, self.requests, self.connections, self.pings)):
-            raise ValueError("loss: packets, requests, connections and pings are shares: use 0 <= x < 1, 0.1% say")
+            raise ValueError(
+                "loss: packets, requests, connections and pings must be shares from 0 to below 100%, such as 0.1%"
+            )
         if not 0 < self.seconds < math.inf:
-            raise ValueError(f"loss: {self.seconds} s are no duration: use more than 0, such as 10s")
+            raise ValueError(f"loss: seconds is {self.seconds}: use a duration above 0, such as 10s")
 
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
-            f"in no phase but stress and spike, and outside of announced events, may more than {100 * self.packets:g} "
+            f"outside of stress and spike phases and of planned events, at most {100 * self.packets:g} "
             f"% of the packets, {100 * self.requests:g} % of the requests, {100 * self.connections:g} % of the "
-            f"connections and {100 * self.pings:g} % of the pings be lost, nor provably more than in the baseline "
-            f"phase; nor may next to nothing come back for {self.seconds:g} s while it is offered"
+            f"connections and {100 * self.pings:g} % of the pings may be lost, and not provably more than in the "
+            "baseline "
+            f"phase; nor may almost nothing come back for {self.seconds:g} s while load is offered"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -158,7 +161,7 @@ class Loss:
         for one in offers(case):
             groups.setdefault((one.kind, one.label), []).append(one)
         if not groups:
-            reason = "nothing tells of what was sent and came back: packets, requests, connections or pings"
+            reason = "no source reports what was sent and received: packets, requests, connections or pings"
             return (replace(draft(self, case), outcome=Outcome.NOT_APPLICABLE, reason=reason),)
         return tuple(self._of(case, kind, group) for (kind, _), group in groups.items())
 
@@ -194,9 +197,9 @@ class Loss:
         made = self._measured(made, kind, seen)
         doubts = []
         if case.devices > 1:
-            doubts.append(f"{case.devices} devices share the load: which of them lost it is not known")
+            doubts.append(f"{case.devices} devices share the load: which of them lost traffic is not known")
         if seen.ratio is None and kind != PINGS:
-            doubts.append("what was sent is not known: a share that is lost is not seen, only that nothing comes back")
+            doubts.append("what was sent is not known: only interruptions can be detected, not a share that is lost")
         made = replace(made, doubts=tuple(doubts))
         said = self._said(kind, made, seen, limit)
         if kind != PACKETS:
@@ -217,7 +220,7 @@ class Loss:
         until = min((p.window.begin_ns for p in last if p.name in _ENDING), default=case.window.end_ns)
         if until > case.window.begin_ns:
             times = one.series.finite().time_ns
-            seen.blind = unseen(times, Window(case.window.begin_ns, until)) if times.size > 1 else "under two readings"
+            seen.blind = unseen(times, Window(case.window.begin_ns, until)) if times.size > 1 else "only one sample"
 
     def _look_at_bins(
         self, case: Case, one: Offer, bins: Bins, out: NDArray[np.bool_], over: NDArray[np.bool_], seen: Seen
@@ -298,9 +301,9 @@ class Loss:
             if _CHANGING & set(begun):
                 return  # the load was turned off with the phase
             if begun and stop.last:
-                unsure = f"it stopped with the begin of the phase {begun[-1]}"
+                unsure = f"it stopped at the start of phase {begun[-1]}"
             elif last and stop.turned_down:
-                unsure = "it sank step by step before"
+                unsure = "it had been decreasing step by step before"
             elif last and window.seconds <= max(_TAIL_S, _TAIL * case.window.seconds):
                 unsure = "it is only the end of the run"
         seen.stops.append(Standstill(replace(stop, last=last), window, one, unsure))
@@ -344,10 +347,10 @@ class Loss:
             first += f" and {len(sure) - 3} more" if len(sure) > 3 else ""
             told.append(first if sure[0].stop.blurred else f"{nothing_came(kind)} {first}")
         marks = made.marks
-        told += [f"{lost_words(kind, x)}, over {percent(limit)}" for x in sorted(over, key=lambda x: -x.share)[:2]]
+        told += [f"{lost_words(kind, x)}; allowed {percent(limit)}" for x in sorted(over, key=lambda x: -x.share)[:2]]
         for one in sorted(worse, key=lambda x: -x.share)[:1]:
             before = percent(seen.base.share) if seen.base is not None else ""
-            told.append(f"{lost_words(kind, one)}, provably more than in the baseline phase ({before})")
+            told.append(f"{lost_words(kind, one)}; provably more than in the baseline phase ({before})")
         if told:
             if not sure:
                 hit = sorted([*over, *worse], key=lambda x: -x.share)
@@ -356,45 +359,45 @@ class Loss:
             return replace(made, outcome=Outcome.FAIL, reason=who + "; ".join(told), marks=marks)
         if seen.stops:
             last = seen.stops[-1]
-            reason = f"{who}{nothing_came(kind)} {last.text}: {last.unsure}, so it may be the generator that ended"
-            settle = "record what the generator offers (load.sending, load.users, the rate it is told to send)"
+            reason = f"{who}{nothing_came(kind)} {last.text}; {last.unsure}, so the generator may have ended"
+            settle = "record what the generator offers (load.sending, load.users, the commanded rate)"
             return replace(made, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
         if seen.unknown > 0:
-            reason = f"{who}{seen.unknown:,.0f} {kind} failed, of an unknown number"
-            settle = "record how many there were (load.requests, load.connections.opened)"
+            reason = f"{who}{seen.unknown:,.0f} {kind} failed; the total is not known"
+            settle = "record the total (load.requests, load.connections.opened)"
             return replace(made, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
         return self._quiet(kind, made, seen, limit, who)
 
     def _quiet(self, kind: str, made: Finding, seen: Seen, limit: float, who: str) -> Finding:
         """What is said where nothing is above a limit."""
         if seen.readings < 2:
-            reason = f"{who}{seen.readings} readings: it takes two to see what came back"
-            return replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle="needs 2 readings")
+            reason = f"{who}{counted(seen.readings, 'sample')}; 2 needed"
+            return replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle="needs 2 samples")
         if seen.blind:
-            settle = "read what came back near both ends of the run"
+            settle = "poll received traffic near both ends of the run"
             return replace(made, reason=f"{who}{seen.blind}", why=InconclusiveReason.GAP, settle=settle)
         if seen.ratio is None:
-            reason = f"{who}{kind} came back all along, without a stop of {lasting(self.seconds)}"
+            reason = f"{who}{kind} came back throughout, without an interruption of {duration(self.seconds)}"
             return replace(made, outcome=Outcome.PASS, reason=reason)
         sent, lost = sum(x.sent for x in seen.shares), max(0.0, sum(x.lost for x in seen.shares))
         if sent <= 0:
-            reason = f"{who}no {kind} were sent outside of stress, spike and announced events"
+            reason = f"{who}no {kind} were sent outside of stress, spike and planned events"
             return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason)
         few = limit > 0 and sent < 1 / limit
         much = f"{lost:,.0f} of {sent:,.0f} {kind} lost"
         if few:
-            reason = f"{who}{much}: too few to show a loss of {percent(limit)}, which takes {1 / limit:,.0f}"
+            reason = f"{who}{much}; a loss of {percent(limit)} takes at least {1 / limit:,.0f}"
             return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason)
         high = [x for x in seen.shares if x.lost > limit * x.sent and x.sent * limit >= 1]
         if high:
             one = max(high, key=lambda x: x.share)
-            reason = f"{who}{lost_words(kind, one)}: over {percent(limit)}, but "
+            reason = f"{who}{lost_words(kind, one)}; over the limit of {percent(limit)}, but "
             if one.error > 0 and one.lost >= _LEAST[kind]:
                 settle = "record counters (load.tx.packets, load.rx.packets) instead of rates"
-                reason += "within the error of rates that are sampled"
+                reason += "within the error of sampled rates"
                 return replace(made, reason=reason, why=InconclusiveReason.NOISE, settle=settle)
-            return replace(made, outcome=Outcome.WARN, reason=reason + f"{one.lost:.0f} are too few to be sure")
-        within = f", within {percent(limit)}" if lost > 0 else ""
+            return replace(made, outcome=Outcome.WARN, reason=reason + f"{one.lost:.0f} are too few to be certain")
+        within = f"; allowed {percent(limit)}" if lost > 0 else ""
         return replace(made, outcome=Outcome.PASS, reason=f"{who}{much}{within}")
 
     def _over(self, kind: str, one: Share, limit: float) -> bool:

@@ -29,7 +29,7 @@ from soakwatch_rules.labels import label
 from soakwatch_rules.lent import DOUBT, lent
 from soakwatch_rules.looks import DURATION, Looks, looks, slower
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.peers import cut_with_own, finite_numbers, interval, milliseconds, peer_name, requests, values_in
+from soakwatch_rules.peers import cut_with_own, finite_numbers, interval, peer_name, requests, values_in
 from soakwatch_rules.pressure import Pressure, pressure, seconds
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Ledger, Mark, MarkKind, Outcome, RuleSpec, Window
 from soakwatch_rules.series import Series
@@ -37,20 +37,20 @@ from soakwatch_rules.sight import cadence
 from soakwatch_rules.silences import of_monitor, silent_all
 from soakwatch_rules.spans import common, overlap_s, without
 from soakwatch_rules.traits import Traits
-from soakwatch_rules.wording.words import counted, lasting, moment, quantity, some
+from soakwatch_rules.wording.words import counted, duration, moment, quantity, some, whole
 
 _DEAD_S = 300.0  # as for ``hang``
 _LEAST = 16  # readings of a round trip, or requests, on each side
 _ALL = 0.9  # of the load, more than before: what an overload loses is no sign of a silent management
-_REST = "let the load rest for a while, name a baseline phase, or judge with an earlier run's baseline"
+_REST = "add a baseline phase or a pause of the load, or judge with the baseline of an earlier run"
 _NO_POLLS = frozenset({"syslog", "traps", "icmp", "tcp", "http"})  # they only listen, or have their peers' findings
 _STARVES = frozenset({DEVICE, UNKNOWN})
 _WORDS = {
-    MONITOR: "the monitor's own",
+    MONITOR: "caused by the monitor",
     REBOOT: "with a reboot in it",
-    PLANNED: "announced",
-    PATH: "the path's",
-    DEVICE: "the device's",
+    PLANNED: "planned",
+    PATH: "caused by the path",
+    DEVICE: "caused by the device",
     UNKNOWN: "of unknown cause",
 }
 
@@ -113,7 +113,7 @@ class ManagementIsolation:
 
     name: ClassVar[str] = "management_isolation"
     version: ClassVar[int] = 4
-    summary: ClassVar[str] = "management was not reachable while the device carried a high load"
+    summary: ClassVar[str] = "management was not reachable under high load"
     metrics: ClassVar[tuple[str, ...]] = (
         "reach.round_trip",
         UP,
@@ -126,33 +126,37 @@ class ManagementIsolation:
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec(
-        "a high load (stress, spike, or the load's figures) and 16 probes or three intervals of polls in it",
+        "a high load (stress, spike, or generator figures) with 16 probes or three poll intervals in it",
         shortest_s=600.0,
         live="end",
         baseline=True,
     )
     traits: ClassVar[Traits] = Traits(plain_words="its management suffered under the load")
 
-    loss: float = parameter(0.05, "1", "requests, or time, lost under high load beyond that of low load", "one in 20")
-    latency: float = parameter(1.0, "s", "longest median round trip under high load", "the timeout of an SNMP request")
-    times: float = parameter(10.0, "1", "a round trip so many times as long warns", "a queue built up")
-    busy: float = parameter(0.95, "1", "a CPU that may starve its agent is at least this busy", "as for gap")
+    loss: float = parameter(
+        0.05, "1", "allowed share of requests, or of time, lost under high load beyond that under low load", "one in 20"
+    )
+    latency: float = parameter(
+        1.0, "s", "limit of the median round trip under high load", "the timeout of an SNMP request"
+    )
+    times: float = parameter(10.0, "1", "factor over the round trip under low load that warns", "a queue built up")
+    busy: float = parameter(0.95, "1", "CPU from which the device may be too busy to answer", "as for gap")
 
     def __post_init__(self) -> None:
-        """Refuses parameters that mean nothing."""
+        """Raises ValueError for parameters outside their range."""
         if not (0 <= self.loss < 1 and 0 < self.busy <= 1):
-            raise ValueError("management_isolation: loss and busy are shares: use 5% and 95%, say")
+            raise ValueError("management_isolation: loss and busy must be shares, such as 5% and 95%")
         if not (0 < self.latency < math.inf and 1 <= self.times < math.inf):
-            raise ValueError("management_isolation: latency is a time above 0, times is 1 or more: use 1s and 10")
+            raise ValueError("management_isolation: use a latency above 0 and a times of 1 or more, such as 1s and 10")
 
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
             f"under high load (stress, spike, or over half of the highest load) at most {100 * self.loss:g} % of "
-            f"requests more than under low load are lost, the median round trip is at most {self.latency:g} s "
-            f"({self.times:g} times that of low load warns; of whole looks {self.times:g} times and over "
-            f"{self.latency:g} s fail), and no source is silent for {100 * self.loss:g} % of it "
-            f"through the device (its CPU at {100 * self.busy:g} % before, or all load lost)"
+            f"requests more than under low load may be lost, the median round trip may be at most {self.latency:g} s "
+            f"({self.times:g} times that of low load warns; for whole polls {self.times:g} times and over "
+            f"{self.latency:g} s fail), and no source may be silent for {100 * self.loss:g} % of it "
+            f"because of the device (its CPU at {100 * self.busy:g} % before, or all load lost)"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -164,12 +168,12 @@ class ManagementIsolation:
         peers = sorted({s.object for s in case.series if s.metric.startswith("reach.") and len(s.finite())})
         timed = [s for s in case.series if s.metric == DURATION and len(s.finite())]
         if not peers and not polled and not timed:
-            return (absent(self, case, "probe and no account of polls"),)
+            return (absent(self, case, "probes and no poll statistics"),)
         under, gone = pressure(case), self._gone(case)
         if under is None or not under.high:
             if gone is not None:
                 return (gone,)
-            reason = "no stress or spike phase, and no load is told: nobody knows when the device was under pressure"
+            reason = "no stress or spike phase and no load figures: it is not known when the load was high"
             return (replace(draft(self, case), outcome=Outcome.NOT_APPLICABLE, reason=reason),)
         cut = cuts(case, causes(case, self.busy, _ALL)) if peers else ()
         probed = [*(self._peer(case, peer, under, cut) for peer in peers), *(() if gone is None else (gone,))]
@@ -180,7 +184,7 @@ class ManagementIsolation:
         silent = silent_all(case.ledgers, [s for s in case.series if s.metric == UP])
         if (gone := alive_without_management(case, silent, _DEAD_S)) is None:
             return None
-        text = f"all management silent since {moment(gone.begin_ns)}, to the end of the run, while the load came back"
+        text = f"no management answered from {moment(gone.begin_ns)} to the end of the run, while traffic was forwarded"
         made = replace(draft(self, case), samples=sum(x.got for x in case.ledgers), unit="s", limit=_DEAD_S)
         marks = (Mark(gone.begin_ns, gone.end_ns, text, MarkKind.SILENCE),)
         return replace(made, outcome=Outcome.FAIL, reason=text, measured=gone.seconds, marks=marks)
@@ -222,8 +226,8 @@ class ManagementIsolation:
         doubts = (*((DOUBT,) if borrowed else ()), *self._doubts(case, under, share, usual or 0.0, alone=not borrowed))
         made = replace(made, measured=late, numbers=finite_numbers(numbers), doubts=doubts)
         if late is None and share is None and not missing:
-            reason = f"{name}: too few probes under high load ({under.told}, {lasting(seconds(under.high))})"
-            settle = f"needs {_LEAST} probes in it: probe more often, or load longer"
+            reason = f"{name}: too few probes under high load ({under.told},  {duration(seconds(under.high))})"
+            settle = f"needs {_LEAST} probes in it: probe more often, or load for longer"
             if seconds(under.high) < _LEAST * (cadence(about) or math.inf):
                 return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}: {settle}")
             return replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle)
@@ -233,12 +237,12 @@ class ManagementIsolation:
     def _cut(self, said: Finding, total: tuple[float, float], usual: float) -> Finding:
         """Where all management was silent over a path: nobody knows whether the peer would have answered."""
         gone_s, gone = said.numbers["path_s"], said.numbers["path_lost"]
-        told = f"{gone:,.0f} more in {lasting(gone_s)} in which all management was silent and the load went through"
-        said = replace(said, reason=f"{said.reason}; {told}: the path's")
+        told = f"{gone:,.0f} more lost in {duration(gone_s)} in which no management answered but traffic was forwarded"
+        said = replace(said, reason=f"{said.reason}; {told}: lost by the path")
         sent, lost = total
         if said.outcome is Outcome.FAIL or sent < _LEAST or interval(lost, sent)[0] <= self.loss + usual:
             return said
-        settle = "mend the path to its management, or probe over another one, then run again"
+        settle = "fix the path to the management address, or probe over another one, then run again"
         return replace(said, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.GAP, settle=settle)
 
     def _said(
@@ -253,29 +257,27 @@ class ManagementIsolation:
         sent, lost, usual = asked
         told = []
         if late is not None:
-            before = f" ({milliseconds(calm)} under low load)" if calm is not None else ""
-            told.append(f"median round trip {milliseconds(late)}{before}")
+            before = f" ({duration(calm)} under low load)" if calm is not None else ""
+            told.append(f"median round trip {duration(late)}{before}")
         low, high = interval(lost, sent) if sent >= _LEAST else (0.0, 0.0)
         if sent >= _LEAST:
-            held = (
-                "nothing under low load to compare with" if usual is None else f"{quantity(usual, '1')} under low load"
-            )
+            held = "not known under low load" if usual is None else f"{quantity(usual, '1')} under low load"
             told.append(f"{quantity(lost / sent, '1')} of {sent:,.0f} requests lost ({held})")
             made = replace(made, smallest_detectable=self.loss + high - low, detectable_unit="1")
         text = f"{name} under {under.told}: {', '.join(told)}"
         marks = tuple(Mark(w.begin_ns, w.end_ns, text) for w in under.high[:20])
         beyond = self.loss + (usual or 0.0)
         if usual is not None and sent >= _LEAST and low > beyond:
-            reason = f"{text}: more than {quantity(self.loss, '1')} beyond that of low load"
+            reason = f"{text}; allowed {quantity(self.loss, '1')} more than under low load"
             made = replace(made, measured=lost / sent, limit=beyond, unit="1", interval=(low, high))
             return replace(made, outcome=Outcome.FAIL, reason=reason, marks=marks)
         if late is not None and late > self.latency:
-            return replace(made, outcome=Outcome.FAIL, reason=f"{text}: over {milliseconds(self.latency)}", marks=marks)
+            return replace(made, outcome=Outcome.FAIL, reason=f"{text}; allowed {duration(self.latency)}", marks=marks)
         if sent >= _LEAST and low > beyond:
             return replace(made, reason=text, why=InconclusiveReason.NO_REFERENCE, settle=_REST, marks=marks)
         if sent >= _LEAST and lost / sent > beyond:
-            settle = f"needs about {4 * max(sent, _LEAST):.0f} requests under high load to tell"
-            reason = f"{text}: over {quantity(self.loss, '1')}, but too few requests to be sure"
+            settle = f"needs about {whole(4 * max(sent, _LEAST))} requests under high load"
+            reason = f"{text}; over the limit of {quantity(self.loss, '1')}, but too few requests to be certain"
             return replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle, marks=marks)
         if late is not None and calm is not None and late > self.times * calm and late > 0.01:
             reason = f"{text}: {late / calm:.3g} times as long" if calm > 0 else text
@@ -284,12 +286,12 @@ class ManagementIsolation:
 
     def _doubts(self, case: Case, under: Pressure, share: float | None, usual: float, *, alone: bool) -> Iterator[str]:
         if not under.low and alone:
-            yield "there was no time of low load: only the limits themselves were judged"
+            yield "there was no low load to compare with: only absolute limits were judged"
         flow = Forwarding.of(case)
         if share is not None and share > usual + self.loss and flow is not None:
             through = [x for w in under.high if (x := lost_share(flow.tallies(), w)) is not None]
             if through and max(through) > 0.5 * share:
-                yield f"{quantity(max(through), '1')} of the load was lost as well: the peer may lie behind the device"
+                yield f"{quantity(max(through), '1')} of the load was lost as well: the peer may be behind the device"
         yield from _monitor(case.ledgers)
 
     # --- looks ---------------------------------------------------------------------------------------------
@@ -305,20 +307,20 @@ class ManagementIsolation:
         doubts = (*((DOUBT,) if borrowed is not None else ()), *_monitor(case.ledgers))
         made = replace(draft(self, case, series), unit="s", doubts=doubts)
         if high is None or max(float(high.number), high.due) < _LEAST:
-            reason = f"under {under.told} ({lasting(seconds(under.high))}) there were under {_LEAST} looks of {source}"
+            reason = f"fewer than {_LEAST} polls of {source} under {under.told} ({duration(seconds(under.high))})"
             return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason)
         low = low if low is not None and low.number >= _LEAST else None
         limit = None if low is None else max(self.latency, self.times * low.median)
         usual = low.lost / low.due if low is not None and low.due >= _LEAST else None
         numbers = {"looks": float(high.number), "took": high.median, "took_p95": high.late}
-        text = f"looks of {source} under {under.told} took {milliseconds(high.median)} (median)"
+        text = f"polls of {source} under {under.told} took {duration(high.median)} (median)"
         if low is not None:
             numbers |= {"took_low": low.median, "slower": slower(high, low)}
-            text += f", {milliseconds(low.median)} under low load"
+            text += f", {duration(low.median)} under low load"
         if high.due >= _LEAST:
             numbers |= {"due": high.due, "lost": high.lost, "lost_share": high.lost / high.due}
             numbers |= {} if usual is None else {"lost_share_low": usual}
-            text += f"; {high.lost:.0f} of {high.due:.0f} were lost one at a time"
+            text += f"; {high.lost:.0f} of {high.due:.0f} single polls were lost"
         made = replace(made, measured=high.median, limit=limit, numbers=finite_numbers(numbers))
         marks = tuple(Mark(w.begin_ns, w.end_ns, text) for w in under.high[:20])
         return self._slow(replace(made, marks=marks), text, high, low, usual)
@@ -326,9 +328,9 @@ class ManagementIsolation:
     def _slow(self, made: Finding, text: str, high: Looks, low: Looks | None, usual: float | None) -> Finding:
         if high.due >= _LEAST and (ends := interval(high.lost, high.due))[0] > self.loss + (usual or 0.0):
             if usual is None:
-                reason = f"{text}: no looks under low load tell what is lost usually"
+                reason = f"{text}; the usual loss under low load is not known"
                 return replace(made, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=_REST)
-            reason = f"{text}: more than {quantity(self.loss, '1')} beyond that of low load"
+            reason = f"{text}; allowed {quantity(self.loss, '1')} more than under low load"
             return replace(
                 made,
                 outcome=Outcome.FAIL,
@@ -339,7 +341,7 @@ class ManagementIsolation:
                 interval=ends,
             )
         if low is None or high.number < _LEAST:
-            doubt = "too few looks under low load to know how long they take" if low is None else "few were answered"
+            doubt = "too few polls under low load to compare with" if low is None else "few polls were answered"
             return replace(made, outcome=Outcome.PASS, reason=text, marks=(), doubts=(*made.doubts, doubt))
         often = slower(high, low)
         if often > self.times and high.median > self.latency:
@@ -399,40 +401,47 @@ class ManagementIsolation:
     ) -> Finding:
         length = seconds(under.high)
         if not ledger.got:
-            reason = f"{ledger.source} never answered: whether it would under high load is not known"
+            reason = f"{ledger.source} never answered"
             if not ledger.required:
                 return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason)
             return replace(
                 made,
                 reason=reason,
                 why=InconclusiveReason.GAP,
-                settle="mend the source or the path to it, then run again",
+                settle="fix the source or the path to it, then run again",
             )
         if length < 3 * ledger.interval_s:
             reason = (
-                f"{ledger.source} is polled each {lasting(ledger.interval_s)}, {under.told} lasted {lasting(length)}"
+                f"{ledger.source} is polled every {duration(ledger.interval_s)}; {under.told} lasted only "
+                f"{duration(length)}"
             )
-            return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}: a silence takes three intervals")
+            return replace(
+                made, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}, less than the three intervals of a silence"
+            )
         if not within:
-            return replace(made, outcome=Outcome.PASS, reason=f"{ledger.source} answered all along under {under.told}")
+            return replace(made, outcome=Outcome.PASS, reason=f"{ledger.source} answered throughout under {under.told}")
         words = some(
             [
-                f"{moment(gap.window.begin_ns)} for {lasting(gap.window.seconds)}, {_WORDS[gap.cause]}: {gap.why}"
+                f"{moment(gap.window.begin_ns)} for {duration(gap.window.seconds)}, {_WORDS[gap.cause]}: {gap.why}"
                 for gap, _ in sorted(within, key=lambda x: (x[0].cause not in _STARVES, -x[1]))
             ]
         )
-        text = f"{ledger.source} under {under.told}: {counted(len(within), 'silence')} of {lasting(length)}: {words}"
+        text = f"{ledger.source} under {under.told}: {counted(len(within), 'silence')} of {duration(length)}: {words}"
         if starved > self.loss * length:
-            reason = f"{text}; it did not answer for {quantity(starved / length, '1')} of it, and did not reboot"
+            reason = (
+                f"{text}; it did not answer for {quantity(starved / length, '1')} of the time without a reboot "
+                f"(allowed {quantity(self.loss, '1')})"
+            )
             return replace(made, outcome=Outcome.FAIL, reason=reason)
         open_s = sum(gap.window.seconds for gap in alone)
         if open_s > self.loss * length and not under.low:
-            reason = f"{text}; no time of low load tells the path from a device that starves its management"
+            reason = (
+                f"{text}; without low load to compare with, the path and a device that neglects its management "
+                "look the same"
+            )
             return replace(made, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=_REST)
         if open_s > self.loss * length and not made.numbers["low_silences"]:
-            reason = (
-                f"{text}; silent under high load only: a path that is shared, or a device that starves its management"
-            )
+            reason = f"{text}; silent under high load only: a shared path, or a device that neglects its management"
             return replace(made, outcome=Outcome.WARN, reason=reason)
         return replace(made, outcome=Outcome.PASS, reason=text)
 
@@ -446,4 +455,4 @@ def _monitor(ledgers: Sequence[Ledger]) -> Iterator[str]:
     late = sum(x.lost.get("missed", 0) for x in ledgers)
     due = sum(x.due for x in ledgers)
     if due and late > 0.01 * due:
-        yield f"the monitor itself was late: {late} of {due} polls were not sent in time"
+        yield f"the monitor itself was late: {late:,} of {due:,} polls were not sent in time"

@@ -18,10 +18,12 @@ from soakwatch_rules.sight import cadence, expected
 from soakwatch_rules.stats.stages import compare, stages, still_rising
 from soakwatch_rules.traits import GrowthMethod, Traits
 from soakwatch_rules.wording.stage import JudgedLife, doubts_of, sentence
-from soakwatch_rules.wording.words import counted, lasting
+from soakwatch_rules.wording.words import counted, duration
 
 _CUT = 0.75  # of the window: a life that is shorter was cut by restarts
-_BESIDE = "; only a warning where growth judged the series and found none, or where the last third itself does not rise"
+_BESIDE = (
+    "; only a warning if the rule growth judged the series and found none, or if the last third itself does not rise"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ class MemoryGrowth:
 
     name: ClassVar[str] = "memory_growth"
     version: ClassVar[int] = 2
-    summary: ClassVar[str] = "memory in the last third of the soak lies above the first"
+    summary: ClassVar[str] = "memory was higher in the last third of the soak than in the first"
     metrics: ClassVar[tuple[str, ...]] = (
         "process.memory.usage",
         "system.memory.usage",
@@ -91,46 +93,54 @@ class MemoryGrowth:
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ("soak",)
     manner: ClassVar[RuleSpec] = RuleSpec(
-        "8 readings and 10 s in the first and in the last third of a life, half of the expected", live="minutes"
+        "8 samples and 10 s in the first and in the last third of a lifetime, half of those expected", live="minutes"
     )
     traits: ClassVar[Traits] = Traits(
         plain_words="memory keeps growing", rank=81, growth=GrowthMethod.STAGES, trend=True
     )
 
-    tolerance: float = parameter(0.05, "1", "growth of the mean that is not worth a verdict", "the method's wording")
-    width: float = parameter(1.0, "{sd}", "half width of a stage's interval", "the method's wording")
-    least: float = parameter(8.0, "{reading}", "what the first and the last stage need each", "half of 16 blocks")
-    stage: float = parameter(10.0, "s", "shortest stage that is compared", "less is a program starting, not a soak")
+    tolerance: float = parameter(0.05, "1", "allowed growth of the mean", "the method's definition")
+    width: float = parameter(1.0, "{sd}", "half width of a stage's interval", "the method's definition")
+    least: float = parameter(
+        8.0, "{reading}", "samples that the first and the last stage need each", "half of 16 blocks"
+    )
+    stage: float = parameter(10.0, "s", "shortest stage that is compared", "less is a starting program, not a soak")
     decides: float = parameter(
-        0.0, "{way}", "who decides where growth judged the series too", "a warm-up is no leak", ("with growth", "alone")
+        0.0,
+        "{way}",
+        "which rule decides if growth judged the series too",
+        "a warm-up is not a leak",
+        ("with growth", "alone"),
     )
 
     def __post_init__(self) -> None:
-        """Refuses parameters that mean nothing."""
+        """Raises ValueError for parameters outside their range."""
         if not 0 <= self.tolerance < math.inf:
-            raise ValueError(f"memory_growth: a tolerance of {self.tolerance} means nothing: use 0 or more, such as 5%")
+            raise ValueError(f"memory_growth: tolerance is {self.tolerance}: use 0 or more, such as 5%")
         if not 0 < self.width <= 3:
-            raise ValueError(f"memory_growth: a width of {self.width} standard deviations sees nothing: use 0 to 3")
+            raise ValueError(f"memory_growth: width is {self.width} standard deviations: use more than 0, up to 3")
         if not 2 <= self.least < math.inf:
-            raise ValueError(f"memory_growth: {self.least} readings a stage have no spread: use 2 or more")
+            raise ValueError(f"memory_growth: least is {self.least}: use 2 or more samples per stage")
         if not 0 <= self.decides <= 1:
-            raise ValueError("memory_growth: decides is 0 (with growth) or 1 (alone)")
+            raise ValueError("memory_growth: decides must be 0 (with growth) or 1 (alone)")
         if not 0 <= self.stage < math.inf:
-            raise ValueError(f"memory_growth: a stage of {self.stage} s means nothing: use 0 or more, such as 10s")
+            raise ValueError(f"memory_growth: stage is {self.stage}: use a duration of 0 or more, such as 10s")
 
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
-            f"growth if, within one life, the intervals mean ± {self.width:g} sd of the first and the last third (by "
-            f"time) do not cross and the last mean exceeds the first by more than {100 * self.tolerance:g} %; "
-            f"each third needs {self.least:g} readings and {self.stage:g} s, each life and all together half of those "
+            f"growth if, between two restarts, the intervals mean ± {self.width:g} sd of the first and the last third "
+            "(by "
+            f"time) do not overlap and the last mean exceeds the first by more than {100 * self.tolerance:g} %; "
+            f"each third needs {self.least:g} samples and {self.stage:g} s, each lifetime and all together half of "
+            "those "
             f"expected{'' if self.decides else _BESIDE}"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a series; the life that grew most decides."""
         if not case.series:
-            return (absent(self, case, "memory reading"),)
+            return (absent(self, case, "memory usage"),)
         return tuple(self._of(case, series) for series in case.series)
 
     def _of(self, case: Case, series: Series) -> Finding:
@@ -152,17 +162,17 @@ class MemoryGrowth:
         if worst.life.window.seconds < _CUT * case.window.seconds and not again:
             made = replace(made, numbers=dict(made.numbers) | {CUT: 1.0})
         if worst.of.grows:
-            return replace(made, outcome=Outcome.FAIL, reason=sentence(worst, series, self.tolerance))
+            return replace(made, outcome=Outcome.FAIL, reason=sentence(worst, series, self.tolerance, len(all_lives)))
         read = sum(len(c.life.series) for c in judged)
         if made.expected is not None and 2 * read < made.expected:
-            reason = f"the lives that can be judged hold {read} of {made.expected} expected readings, less than half"
+            reason = f"the lifetimes that can be judged hold {read} of {made.expected} expected samples, less than half"
             return replace(
                 made,
                 reason=reason,
                 why=InconclusiveReason.GAP,
-                settle="needs at least half of the expected readings in long lives",
+                settle="needs at least half of the expected samples in long lifetimes",
             )
-        return replace(made, outcome=Outcome.PASS, reason=sentence(worst, series, self.tolerance))
+        return replace(made, outcome=Outcome.PASS, reason=sentence(worst, series, self.tolerance, len(all_lives)))
 
     def _compare(self, life: Life, apart: float | None) -> JudgedLife | None:
         window, series = life.window, life.series
@@ -185,29 +195,26 @@ class MemoryGrowth:
         return JudgedLife(life, compared, float(np.fmin(sixth, 2 * twelfth)))
 
     def _undecided(self, made: Finding, found: tuple[Life, ...], apart: float | None) -> Finding:
-        readings = counted(made.samples, "reading")
-        of = f" of {made.expected} expected" if made.expected is not None else ""
-        reason = f"{readings}{of} in {counted(len(found), 'life').replace('lifes', 'lives')}: no life is long enough"
+        needed = 3 * self.least
+        most = max((len(life.series) for life in found), default=0)
+        between = " between restarts" if len(found) > 1 else ""
+        reason = f"only {counted(most, 'sample')}{between}; {needed:g} needed"
         if apart is None:
-            return replace(
-                made,
-                reason=reason,
-                why=InconclusiveReason.TOO_FEW,
-                settle=f"needs at least {3 * self.least:g} readings without a restart",
-            )
-        longest = max((len(life.series) for life in found), default=0)
-        length_s = min(longest * apart, max((life.window.seconds for life in found), default=0.0))
-        missing = max(3 * self.least * apart, 3 * self.stage) - length_s
-        if missing > 0:
-            settle = f"needs {lasting(missing)} more without a restart, at a reading every {lasting(apart)}"
-        else:
-            settle = "needs readings in the first and the last third, and half of those expected"
-        return replace(
-            made,
-            reason=reason,
-            why=InconclusiveReason.TOO_SHORT if missing > 0 else InconclusiveReason.GAP,
-            settle=settle,
+            settle = f"needs at least {needed:g} samples without a restart"
+            return replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle)
+        length_s = min(most * apart, max((life.window.seconds for life in found), default=0.0))
+        missing = max(needed * apart, 3 * self.stage) - length_s
+        if missing <= 0:
+            of = f" of {made.expected:,} expected" if made.expected is not None else ""
+            reason = f"{counted(made.samples, 'sample')}{of}: too few in the first or in the last third"
+            settle = "needs samples in the first and the last third, and half of those expected"
+            return replace(made, reason=reason, why=InconclusiveReason.GAP, settle=settle)
+        if most >= needed:
+            reason = f"only {duration(length_s)} of samples{between}; {duration(3 * self.stage)} needed"
+        settle = (
+            f"needs {duration(missing)} more without a restart, or more frequent polls (now every {duration(apart)})"
         )
+        return replace(made, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=settle)
 
     def _measured(self, made: Finding, worst: JudgedLife, series: Series, alive: int, judged: int) -> Finding:
         c, (first, middle, last) = worst.of, worst.of.stages
@@ -240,7 +247,7 @@ class MemoryGrowth:
             unit=series.trait.unit,
             smallest_detectable=c.smallest / worst.hours,
             detectable_unit=f"{series.trait.unit}/h",
-            marks=(Mark(decided.begin_ns, decided.end_ns, "the life that decided"),) if alive > 1 else (),
+            marks=(Mark(decided.begin_ns, decided.end_ns, "the decisive lifetime"),) if alive > 1 else (),
             numbers=numbers,
             doubts=doubts_of(worst, series, alive - judged, self.tolerance),
         )

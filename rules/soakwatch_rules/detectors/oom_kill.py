@@ -53,11 +53,11 @@ class OomKill:
 
     name: ClassVar[str] = "oom_kill"
     version: ClassVar[int] = 2
-    summary: ClassVar[str] = "the kernel killed a process for want of memory"
+    summary: ClassVar[str] = "the kernel killed a process because memory ran out"
     metrics: ClassVar[tuple[str, ...]] = (_COUNTER, "system.kernel.alarms")
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec("two readings of the counter, from end to end of the window", live="whole")
+    manner: ClassVar[RuleSpec] = RuleSpec("two samples of the counter, from start to end of the window", live="whole")
     traits: ClassVar[Traits] = Traits(
         plain_words="it ran out of memory",
         rank=40,
@@ -66,18 +66,18 @@ class OomKill:
         expected_as="kernel.oom",
     )
 
-    allowed: float = parameter(0.0, "{kill}", "kills that do not fail", "a soak has none")
+    allowed: float = parameter(0.0, "{kill}", "allowed OOM kills", "a soak should have none")
 
     def __post_init__(self) -> None:
-        """Refuses parameters that mean nothing."""
+        """Raises ValueError for parameters outside their range."""
         if not 0 <= self.allowed < math.inf:
-            raise ValueError(f"oom_kill: {self.allowed} allowed kills mean nothing: use 0 or more")
+            raise ValueError(f"oom_kill: allowed is {self.allowed}: use 0 or more kills")
 
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
             "a kill is an increment of the kernel's counter, an OOM line of its log or a kernel.oom event "
-            f"(one kill if within two readings); more than {self.allowed:g} unannounced ones fail"
+            f"(one kill if within two samples); more than {self.allowed:g} unplanned ones fail"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -112,12 +112,14 @@ class OomKill:
             faulty.insert(0, f"{counted(number, 'OOM kill')}: {some([_told(i) for i in reckoned.unplanned])}")
         if faulty:
             return (replace(made, outcome=Outcome.FAIL, reason="; ".join(faulty)),)
-        blind = min((unseen(s.time_ns, case.window) for s in counters), default="neither counter nor log was read")
+        blind = min(
+            (unseen(s.time_ns, case.window) for s in counters), default="neither counter nor kernel log was polled"
+        )
         if blind and case.faults:
             blind += f": {faults(case.faults)}"
         unclear = blind or next(iter(reckoned.open), "")
         if unclear:
-            settle = "needs the kernel's counter or log from end to end of the run"
+            settle = "needs the kernel's counter or log from start to end of the run"
             return (
                 replace(
                     made,
@@ -126,7 +128,7 @@ class OomKill:
                     settle=settle,
                 ),
             )
-        calm = f"{counted(planned, 'announced OOM kill')}" if found else "no OOM kill"
+        calm = f"{counted(planned, 'planned OOM kill')}" if found else "no OOM kill"
         return (replace(made, outcome=Outcome.PASS, reason=calm),)
 
 

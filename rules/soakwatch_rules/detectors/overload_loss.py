@@ -21,7 +21,7 @@ from soakwatch_rules.stats.capacity import NOTHING, Capacity, carried, excess
 from soakwatch_rules.stats.flow import binned
 from soakwatch_rules.stats.tally import Tally
 from soakwatch_rules.traits import Traits
-from soakwatch_rules.wording.words import lasting, moment, quantity
+from soakwatch_rules.wording.words import duration, moment, quantity, three_digits
 
 _BIN_S = 10.0
 _CADENCES = 2.0
@@ -70,7 +70,7 @@ class _Overload:
         """By how many percentage points of what was offered more was lost than had to be."""
         beyond = 100 * (self.share - self.explained)
         more = "more" if beyond >= 0 else "less"
-        return f"{abs(beyond):.1f} points {more} than offered - capacity ({quantity(self.explained, '1')})"
+        return f"{three_digits(abs(beyond))} points {more} than offered - capacity ({quantity(self.explained, '1')})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,21 +143,25 @@ class OverloadLoss:
         effect_words="packets lost",
     )
 
-    capacity: float = parameter(0.0, "{packet}/s", "what the device can carry", "0: from the phases without loss")
+    capacity: float = parameter(0.0, "{packet}/s", "capacity of the device", "0: taken from the phases without loss")
     error: float = parameter(0.01, "1", "standard error of a stated capacity", "a good RFC 2544 search")
-    limit: float = parameter(0.01, "1", "excess loss that is allowed, of what could be carried", "definition of a soak")
-    clean: float = parameter(0.001, "1", "loss up to this share is none", "packets under way when counters are read")
-    near: float = parameter(0.05, "1", "a rate without loss is near capacity if overload carried so little more", "")
-    drain: float = parameter(5.0, "s", "time after the phase in which packets still come back", "deep queues")
+    limit: float = parameter(
+        0.01, "1", "allowed excess loss, as a share of what could be carried", "definition of a soak"
+    )
+    clean: float = parameter(0.001, "1", "share of loss that is ignored", "packets in flight when counters are polled")
+    near: float = parameter(0.05, "1", "margin within which a rate without loss counts as the capacity", "")
+    drain: float = parameter(5.0, "s", "time after the phase in which packets still arrive", "deep queues")
 
     def __post_init__(self) -> None:
-        """Refuses parameters that mean nothing."""
+        """Raises ValueError for parameters outside their range."""
         if not (0 <= self.capacity < math.inf and 0 <= self.drain <= 86400):
             raise ValueError(
-                "overload_loss: capacity (packets a second) and drain (seconds, at most a day) are 0 or more"
+                "overload_loss: capacity (packets a second) and drain (seconds, at most a day) must be 0 or more"
             )
         if not all(0 <= x < 1 for x in (self.error, self.limit, self.clean, self.near)):
-            raise ValueError("overload_loss: error, limit, clean and near are ratios: use 0 <= x < 1, 0.01 is 1 %")
+            raise ValueError(
+                "overload_loss: error, limit, clean and near must be shares from 0 to below 1 (0.01 is 1 %)"
+            )
 
     def definition(self) -> str:
         """The definition with its parameters."""
@@ -180,7 +184,7 @@ class OverloadLoss:
             reason = "the run has no phase named stress or spike"
             return (replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
         if flow is None:
-            return (absent(self, case, "count of what was sent and came back (load.tx.packets, load.rx.packets)"),)
+            return (absent(self, case, "count of packets sent and received (load.tx.packets, load.rx.packets)"),)
         return (self._of(case, phases, flow),)
 
     def _of(self, case: Case, phases: tuple[Phase, ...], flow: _Flow) -> Finding:
@@ -200,16 +204,18 @@ class OverloadLoss:
             else:
                 seen.append(one)
         if not seen:
-            reason = f"too little of the {phases[0].name} phase ({lasting(phases[0].window.seconds)}) was counted"
-            settle = f"count what is sent and comes back at least every {lasting(max(1.0, unseen / 10))} in it"
+            reason = f"too few samples in the {phases[0].name} phase ({duration(phases[0].window.seconds)})"
+            settle = f"poll packets sent and received at least every {duration(max(1.0, unseen / 10))} in it"
             return replace(made, reason=reason, why=InconclusiveReason.GAP, settle=settle)
         worst = max(seen, key=lambda one: one.ratio if known is not None else one.lost / max(one.sent, 1.0))
         made = replace(self._measured(made, worst, known), marks=tuple(_mark(one, known) for one in seen))
-        doubts = [f"{len(phases) - len(seen)} of {len(phases)} overload phases could not be counted"] if unseen else []
+        doubts = (
+            [f"{len(phases) - len(seen)} of {len(phases)} overload phases could not be evaluated"] if unseen else []
+        )
         if case.devices > 1:
-            doubts.append(f"{case.devices} devices under test: nobody knows which of them lost the packets")
+            doubts.append(f"{case.devices} devices under test: which of them lost the packets is not known")
         if known is not None and worst.sent <= known.rate * worst.seconds:
-            doubts.append("the phase did not offer more than the capacity: it was no overload")
+            doubts.append("the offered load did not exceed the capacity: not an overload")
         made = replace(made, doubts=tuple(doubts))
         said = self._blamed(case, made, seen, worst, known, flow.unit)
         if said.outcome is Outcome.FAIL and (crossed := _crossed(case, worst, flow)) is not None:
@@ -229,10 +235,10 @@ class OverloadLoss:
         if said.outcome is not Outcome.FAIL:
             return said
         rest = max((one.without(own) for one in seen), key=lambda one: one.ratio)
-        told = f"the generator loses up to {100 * own:.3g} % by itself (calibrated)"
+        told = f"the generator itself loses up to {100 * own:.3g} % (calibrated)"
         if self._said(made, rest, known, unit).outcome is Outcome.FAIL:
-            return replace(said, doubts=(*said.doubts, f"{told}: that does not explain it"))
-        settle = "mend the generator's own loss, or send less, and calibrate again"
+            return replace(said, doubts=(*said.doubts, f"{told}, which does not explain it"))
+        settle = "fix the generator's own loss, or send less, and calibrate again"
         reason = f"{said.reason}; {told}, which explains it"
         return replace(
             said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.GENERATOR, settle=settle
@@ -244,7 +250,9 @@ class OverloadLoss:
         behind = max(0.0, crossed.let_out - crossed.back) / max(crossed.sent, NOTHING)
         if self._said(said, worst.without(behind), known, unit).outcome is Outcome.FAIL:
             return told
-        reason = f"{said.reason}; the generator's receiver or the path lost that, not the device: {crossed.text}"
+        reason = (
+            f"{said.reason}; lost after leaving the device, by the path or the generator's receiver: {crossed.text}"
+        )
         return replace(told, outcome=Outcome.WARN, reason=reason)
 
     def _shown(self, case: Case, flow: _Flow, bin_s: float) -> Capacity | None:
@@ -313,28 +321,33 @@ class OverloadLoss:
         told = f"{worst.phase.name} of {moment(worst.phase.window.begin_ns)}: {quantity(max(share, 0.0), '1')} of "
         told += f"{offered} lost"
         told += f", {worst.points}" if known is not None and share > 0 and worst.explained > -NOTHING else ""
-        remedy = "state the capacity, or let a ramp phase go up until the device begins to lose"
+        remedy = "state the capacity, or add a ramp phase up to the rate at which the device starts to lose packets"
         if known is None:
             if share <= self.limit:
-                return replace(made, outcome=Outcome.PASS, measured=share, reason=f"{told}, within the limit as it is")
-            reason = f"{told}; no capacity is known to hold it against"
+                return replace(
+                    made, outcome=Outcome.PASS, measured=share, reason=f"{told}; allowed {quantity(self.limit, '1')}"
+                )
+            reason = f"{told}; the capacity is not known, so the loss may be due to overload"
             return replace(made, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=remedy)
         can = (
             f"a capacity of {'at least ' * known.bound}{quantity(known.rate, f'{unit}/s')} ± {100 * known.error:.2g} %"
         )
         if ratio > self.limit + _SIGMAS * known.error:
             least = "at least " if known.bound else ""
-            reason = f"{told}, {least}{quantity(ratio, '1')} of {can} more than overload explains"
+            reason = f"{told}, {least}{quantity(ratio, '1')} of {can} more than the overload explains"
             return replace(made, outcome=Outcome.FAIL, reason=reason)
         through = (worst.sent - worst.lost) / worst.seconds
         if known.bound and share > self.limit and through > (1 + self.near) * known.rate:
-            reason = f"{told}; {can} was never exceeded without it, so the loss may be overload or not"
+            reason = f"{told}; {can} was never exceeded without loss, so overload may explain it or not"
             return replace(made, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=remedy)
         if ratio > self.limit:
             settle = f"measure the capacity to ± {50 * (ratio - self.limit):.2g} %"
-            reason = f"{told}, {quantity(ratio, '1')} of {can} more than overload explains: within its error"
+            reason = (
+                f"{told}, {quantity(ratio, '1')} of {can} more than the overload explains, within the error of "
+                "the capacity"
+            )
             return replace(made, reason=reason, why=InconclusiveReason.NOISE, settle=settle)
-        return replace(made, outcome=Outcome.PASS, reason=f"{told}, no more than overload explains at {can}")
+        return replace(made, outcome=Outcome.PASS, reason=f"{told}, no more than the overload explains at {can}")
 
 
 def _crossed(case: Case, worst: _Overload, flow: _Flow) -> Crossing | None:

@@ -20,7 +20,7 @@ from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
 from soakwatch_rules.throughput import Curve, Flow, curve, flows
 from soakwatch_rules.traits import Traits
-from soakwatch_rules.wording.words import counted, lasting, quantity
+from soakwatch_rules.wording.words import counted, duration, quantity
 
 _LEAST = 16
 _HOUR_S = 3600.0
@@ -32,11 +32,11 @@ _TIMES = 3.14  # Student's t of 99 % at six degrees of freedom
 _LONGEST_H = 1000.0
 _WORDS = {
     "leak": "a steady decline",
-    "late leak": "a decline that began late",
+    "late leak": "a decline that started late",
     "step": "a step down",
     "two slopes": "two slopes, one after the other",
     "stairs": "a few steps down",
-    "plateau": "one that came to an end",
+    "plateau": "a decline that ended",
     "step and leak": "a step down and a decline",
     "leak in steps": "a decline in steps",
 }
@@ -99,7 +99,7 @@ class PerformanceDecline:
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ("soak",)
     manner: ClassVar[RuleSpec] = RuleSpec(
-        "16 readings of throughput and 2 h; 96 readings to expect a decision",
+        "16 samples of throughput and 2 h; a decision is likely from 96 samples",
         shortest_s=7200.0,
         needs_load=True,
         live="minutes",
@@ -111,21 +111,23 @@ class PerformanceDecline:
         of_returned_load=True,
     )
 
-    tolerance: float = parameter(0.05, "1", "fall within the run that is allowed, of the level", "noise of real runs")
-    shortest: float = parameter(7200.0, "s", "a shorter window decides nothing", "as for memory")
+    tolerance: float = parameter(0.05, "1", "allowed decline in the run, as a share of the level", "noise of real runs")
+    shortest: float = parameter(7200.0, "s", "shortest window that is judged", "as for memory")
 
     def __post_init__(self) -> None:
-        """Refuses parameters that mean nothing."""
+        """Raises ValueError for parameters outside their range."""
         if not (0 < self.tolerance < 1 and 0 <= self.shortest < math.inf):
-            raise ValueError("performance_decline: use 0 < tolerance < 1 (0.05 is 5 % a run) and shortest in seconds")
+            raise ValueError(
+                "performance_decline: use 0 < tolerance < 1 (0.05 is 5 % per run) and a shortest of 0 s or more"
+            )
 
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
             f"throughput (per offered load) may not fall by more than {100 * self.tolerance:g} % of its level in "
             "the run: neither from the first to the last quarter (99 % probability), nor at the rate of its end "
-            "(95 %), nor in its last twelfth against before (99.9 %); a window shorter than "
-            f"{self.shortest:g} s decides nothing"
+            "(95 %), nor in its last twelfth compared with before (99.9 %); a window shorter than "
+            f"{self.shortest:g} s is not judged"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -148,8 +150,11 @@ class PerformanceDecline:
         n, span = shown.rate.size, case.window.seconds
         if n < _LEAST or span < self.shortest:
             more = max(self.shortest - span, 0.0)
-            reason = f"{counted(n, 'reading')} of throughput in {lasting(max(span, 0.0))}: too little to see a decline"
-            settle = f"needs {lasting(more)} more" if more > 0 else f"needs {_LEAST} readings"
+            reason = (
+                f"{counted(n, 'sample')} of throughput in {duration(max(span, 0.0))}; {_LEAST} samples in "
+                f"{duration(self.shortest)} needed"
+            )
+            settle = f"needs {duration(more)} more" if more > 0 else f"needs {_LEAST} samples"
             return replace(
                 made,
                 reason=reason,
@@ -172,14 +177,17 @@ class PerformanceDecline:
         doubts = [*self._doubts(flow, plain, relative)]
         if stopped:
             seconds_in = sum((stop.end_ns - stop.begin_ns) * 1e-9 for stop in stopped)
-            doubts.append(f"{lasting(seconds_in)} in which next to nothing came back did not count (see loss)")
+            doubts.append(f"{duration(seconds_in)} in which almost nothing came back were not counted (see loss)")
         if case.devices > 1:
-            doubts.append(f"{case.devices} devices share the load: nobody knows which declined")
+            doubts.append(f"{case.devices} devices share the load: which of them declined is not known")
         made = replace(self._measured(made, trend, fell, level, span), doubts=tuple(doubts))
         said = self._said(made, trend, fell, level)
         late = late_fall(parts.value, self.tolerance)
         if said.outcome is not Outcome.FAIL and late is not None and late.probability >= _LATE:
-            reason = f"throughput fell by {quantity(_cut(late.share), '1')} shortly before the end and stayed there"
+            reason = (
+                f"throughput fell by {quantity(_cut(late.share), '1')} shortly before the end and stayed low; "
+                f"allowed {quantity(self.tolerance, '1')}"
+            )
             numbers = dict(made.numbers) | {"fell_late": _cut(late.share), "fell_late_probability": late.probability}
             said = replace(made, outcome=Outcome.FAIL, reason=reason, numbers=numbers)
         if (
@@ -188,7 +196,7 @@ class PerformanceDecline:
             and span >= DAY_S / 3
             and of_a_day(parts.time_s, parts.value)
         ):
-            reason = f"{said.reason}; but it moves as a daily wave, and what was offered is not known"
+            reason = f"{said.reason}; but this may be a daily cycle, and the offered load is not known"
             settle = "record the offered load, or run for two days"
             return replace(
                 said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.CYCLE, settle=settle
@@ -217,31 +225,35 @@ class PerformanceDecline:
     def _said(self, made: Finding, trend: Trend, fell: Fall | None, level: float) -> Finding:
         hourly = f"{-100 * _cut(trend.rate * _HOUR_S / level):+.2g} %/h"
         lower = fell is not None and fell.probability >= _SURE
-        change = "" if fell is None else f"last quarter {-100 * _cut(fell.share):+.1f} % against the first"
+        change = "" if fell is None else f"last quarter {-100 * _cut(fell.share):+.3g} % compared with the first"
         if trend.outcome is Outcome.FAIL or lower:
             word = _WORDS.get(trend.shape, f"shape {trend.shape}")
-            still = f"still falling ({hourly})" if trend.outcome is Outcome.FAIL else "not falling any more"
-            reason = "; ".join(x for x in (f"throughput declined: {word}", change, still) if x)
+            still = f"still falling ({hourly})" if trend.outcome is Outcome.FAIL else "no longer falling"
+            reason = "; ".join(
+                x
+                for x in (f"throughput declined (allowed {quantity(self.tolerance, '1')}): {word}", change, still)
+                if x
+            )
             return replace(made, outcome=Outcome.FAIL, reason=reason)
         if trend.outcome is Outcome.INCONCLUSIVE:
             hours = trend.hours_needed
             more = (
-                f"needs {lasting(max(hours, 0.1) * _HOUR_S)} more at this noise"
+                f"needs {duration(max(hours, 0.1) * _HOUR_S)} more at this noise level"
                 if hours is not None
                 else (
-                    "needs readings without gaps"
+                    "needs samples without gaps"
                     if trend.why is InconclusiveReason.GAP
                     else "needs a steadier load, or a longer run"
                 )
             )
-            reason = "; ".join(
-                x for x in (f"whether throughput falls at the end ({hourly}) cannot be told", change) if x
-            )
+            reason = "; ".join(x for x in (f"whether throughput falls at the end ({hourly}) is undecided", change) if x)
             return replace(made, reason=reason, why=trend.why or InconclusiveReason.NOISE, settle=more)
         if fell is not None and fell.share > self.tolerance:
             longer = (_TIMES * fell.error / (fell.share - self.tolerance)) ** 2 - 1
             hours = min(max(longer, 0.1) * made.window.seconds / _HOUR_S, _LONGEST_H)
-            reason = f"{change}, ± {100 * _cut(fell.error):.1f} %: a decline or noise; none at the end ({hourly})"
+            reason = (
+                f"{change}, ± {100 * _cut(fell.error):.2g} %: a decline or noise; not falling at the end ({hourly})"
+            )
             numbers = dict(made.numbers) | {"probability": fell.probability}
             return replace(
                 made,
@@ -249,14 +261,14 @@ class PerformanceDecline:
                 numbers=numbers,
                 reason=reason,
                 why=InconclusiveReason.NOISE,
-                settle=f"needs {lasting(hours * _HOUR_S)} more",
+                settle=f"needs {duration(hours * _HOUR_S)} more",
             )
         reason = "; ".join(x for x in (f"throughput does not decline ({hourly} at the end)", change) if x)
         return replace(made, outcome=Outcome.PASS, reason=reason)
 
     def _doubts(self, flow: Flow, plain: Curve, relative: Curve | None) -> list[str]:
         if relative is None:
-            return ["the offered load is not known: a decline may be that of the load"]
+            return ["the offered load is not known: the load may have declined"]
         if flow.told or not flow.sent:
             return []
         absolute = (
@@ -268,7 +280,7 @@ class PerformanceDecline:
             return []
         share = quantity(_cut(absolute.share), "1")
         return [
-            f"sent and received both fell by {share}: less was asked for, or the generator waits for a slower device"
+            f"sent and received both fell by {share}: less was commanded, or the generator waits for a slower device"
         ]
 
 

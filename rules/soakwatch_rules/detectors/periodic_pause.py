@@ -20,7 +20,7 @@ from soakwatch_rules.stats.pauses import LEAST, STILL, Dip, Rhythm, dips, level_
 from soakwatch_rules.stats.standstill import stops_of_rate
 from soakwatch_rules.throughput import Curve, Flow, curve, flows
 from soakwatch_rules.traits import Traits
-from soakwatch_rules.wording.words import counted, lasting, moment, quantity, some
+from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _LEAST = 16  # readings of one level
 _MARKS = 50
@@ -106,12 +106,12 @@ class PeriodicPause:
 
     name: ClassVar[str] = "periodic_pause"
     version: ClassVar[int] = 3
-    summary: ClassVar[str] = "throughput stopped for a moment, again and again"
+    summary: ClassVar[str] = "throughput paused repeatedly"
     metrics: ClassVar[tuple[str, ...]] = ()
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ("soak",)
     manner: ClassVar[RuleSpec] = RuleSpec(
-        "16 readings of throughput in a phase, half of those expected; 9 pauses for a period",
+        "16 samples of throughput in a phase, half of those expected; 9 pauses for a period",
         shortest_s=600.0,
         needs_load=True,
     )
@@ -123,13 +123,17 @@ class PeriodicPause:
         expected_as="outage",
     )
 
-    depth: float = parameter(0.3, "1", "a pause lowers a reading by this share", "shallower dips are noise or load")
-    sigmas: float = parameter(5.0, "{sigma}", "and by this many robust sigmas", "4 sigmas: 2 to 3 % of hours alarm")
-    longest: float = parameter(10.0, "s", "a pause of so many lost seconds fails", "ITU-T Y.1540: unavailable")
-    tolerated: float = parameter(0.0, "s", "pauses of up to so many lost seconds pass", "none, unless it is known")
+    depth: float = parameter(0.3, "1", "share by which a pause lowers a sample", "shallower dips are noise or load")
+    sigmas: float = parameter(
+        5.0, "{sigma}", "robust sigmas by which a pause lowers a sample", "4 sigmas: false alarms in 2 to 3 % of hours"
+    )
+    longest: float = parameter(10.0, "s", "lost seconds from which a pause fails", "ITU-T Y.1540: unavailable")
+    tolerated: float = parameter(
+        0.0, "s", "lost seconds up to which a pause passes", "none, unless pauses are expected"
+    )
 
     def __post_init__(self) -> None:
-        """Refuses parameters that mean nothing."""
+        """Raises ValueError for parameters outside their range."""
         if not (0 < self.depth < 1 and 0 <= self.sigmas < math.inf):
             raise ValueError("periodic_pause: use 0 < depth < 1 (0.3 is 30 %) and sigmas of 0 or more")
         if not (0 <= self.tolerated <= self.longest and self.longest > 0):
@@ -139,10 +143,10 @@ class PeriodicPause:
         """The definition with its parameters."""
         return (
             f"a pause is throughput below its running level by {100 * self.depth:g} % and {self.sigmas:g} robust "
-            f"sigmas, or a standstill (8 and more readings below 5 % that chance would not make), or an event of kind "
-            f"pause; more than {self.tolerated:g} lost seconds warn, {self.longest:g} "
-            "fail; periodic are 8 intervals and more with an interquartile range below 0.6 medians that chance would "
-            "not make so even (1 %)"
+            f"sigmas, or a standstill (8 or more samples below 5 %, beyond chance), or an event of kind "
+            f"pause; more than {self.tolerated:g} lost seconds warn, {self.longest:g} or more "
+            "fail; periodic are 8 or more intervals with an interquartile range below 0.6 medians, more even than "
+            "chance (1 %)"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -153,7 +157,7 @@ class PeriodicPause:
         logs = sorted({e.object for e in case.events if e.kind == "pause" and e.target == case.target})
         made += [self._log(case, thing) for thing in logs]
         if not made:
-            made = [absent(self, case, "throughput (load.request.rate, load.rx.packets) or log of pauses")]
+            made = [absent(self, case, "throughput (load.request.rate, load.rx.packets) and no log of pauses")]
         return (*made, *self._silences(case))
 
     def _flow(self, case: Case, flow: Flow) -> Finding:
@@ -166,43 +170,41 @@ class PeriodicPause:
         counts = shown is None and flow.series.trait.unit.startswith("{")
         seen = self._seen(case, shown or plain, apart or 1.0, sent, commanded=shown is not None, counts=counts)
         if seen is None or apart is None:
-            short = lasting(_LEAST * apart) if apart else f"{_LEAST} readings"
-            reason = f"under {_LEAST} readings of throughput in each phase: too few to know its level"
+            short = duration(_LEAST * apart) if apart else f"{_LEAST} samples"
+            reason = f"fewer than {_LEAST} samples of throughput in each phase"
             return replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle=f"needs {short} of one phase")
-        noisy, scatter = seen.deep >= 1, f"the throughput scatters by {quantity(seen.sigma, '1')} (robust sigma)"
+        noisy, scatter = seen.deep >= 1, f"the throughput is noisy ({quantity(seen.sigma, '1')} robust sigma)"
         lost = max(seen.deep, 2 * seen.deep - 0.2) + _POWER_SIGMAS * seen.sigma
-        doubts = [f"{scatter}: standstills only, shorter pauses are not seen"] if noisy else []
+        doubts = [f"{scatter}: only standstills are detected, not shorter pauses"] if noisy else []
         if seen.still:
-            doubts.append(f"{counted(seen.still, 'reading')} of 5 % of the level and less, alone or few, did not count")
+            doubts.append(f"{counted(seen.still, 'sample')} at or below 5 % of the level, alone or few, not counted")
         if shown is None:
-            doubts.append("what the generator was told to send is not known: its own pauses look the same")
+            doubts.append("the commanded load is not known: pauses of the generator look the same")
         if seen.quiet:
-            doubts.append(f"in {counted(seen.quiet, 'pause')} the generator sent less as well: it may be the cause")
+            doubts.append(f"in {counted(seen.quiet, 'pause')} the generator also sent less and may be the cause")
         if seen.ends:
-            doubts.append(
-                f"{counted(seen.ends, 'dip')} at a phase's begin, or after which it did not come back, did not count"
-            )
+            doubts.append(f"{counted(seen.ends, 'dip')} at the start of a phase, or without a recovery, not counted")
         made = replace(made, smallest_detectable=None if noisy else apart * lost, doubts=tuple(doubts))
         numbers = {"sigma": seen.sigma, "depth": seen.deep, "readings": float(seen.readings)}
         said = self._said(case, made, seen.pauses, apart, numbers)
         if noisy and said.outcome is Outcome.PASS:
             shortest_s = min(apart * max(_FEWEST, (self.sigmas * seen.sigma / 0.9) ** 2), 1e6)
-            reason = f"{scatter}: a full stop is no outlier; no standstill of {lasting(shortest_s)} and longer"
+            reason = f"{scatter}, so short stops cannot be detected; no standstill of {duration(shortest_s)} or longer"
             if shortest_s <= _SHORT * seen.readings * apart:
                 return replace(said, reason=reason, smallest_detectable=shortest_s)
-            settle = f"record it every {lasting(shortest_s)}, averaged"
+            settle = f"record averages over {duration(shortest_s)}"
             return replace(
                 said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.NOISE, settle=settle
             )
         half = made.expected is not None and 2 * made.samples < made.expected
         if half and said.outcome is Outcome.PASS:
-            reason = f"{made.samples} of {made.expected} expected readings, less than half: pauses may lie between them"
+            reason = f"{made.samples} of {made.expected} expected samples, less than half: pauses may have been missed"
             return replace(
                 said,
                 outcome=Outcome.INCONCLUSIVE,
                 reason=reason,
                 why=InconclusiveReason.GAP,
-                settle="needs at least half of the expected readings",
+                settle="needs at least half of the expected samples",
             )
         return said
 
@@ -278,8 +280,8 @@ class PeriodicPause:
                     measured=longest,
                     limit=self.longest,
                     marks=marks[:_MARKS],
-                    reason=f"{ledger.source} falls silent {counted(len(at), 'time')}, {_beat(beat)}, for up to "
-                    f"{lasting(longest)}; that is the management, not the traffic",
+                    reason=f"{ledger.source} fell silent {counted(len(at), 'time')}, {_beat(beat)}, for up to "
+                    f"{duration(longest)}; this concerns management, not traffic",
                     numbers={"pauses": float(len(at)), "period_s": beat.period_s, "spread": beat.spread},
                 )
             )
@@ -308,26 +310,28 @@ class PeriodicPause:
             }
         marks = tuple(
             Mark(
-                p.begin_ns, p.end_ns, f"{lasting(p.lost_s)} lost{' (planned)' if p.planned else ''}", planned=p.planned
+                p.begin_ns, p.end_ns, f"{duration(p.lost_s)} lost{' (planned)' if p.planned else ''}", planned=p.planned
             )
             for p in pauses
         )
         doubts = list(made.doubts)
         if beat is not None and periodic and beat.period_s < 4 * apart:
-            doubts.append(f"the period is under four readings ({lasting(apart)}): the true one may be shorter")
+            doubts.append(
+                f"the period is shorter than four samples ({duration(apart)} apart): the true one may be shorter"
+            )
         made = replace(made, measured=worst, marks=marks[:_MARKS], numbers=numbers, doubts=tuple(doubts))
         if not counting:
             small = numbers["tolerated_pauses"]
-            more = f"; {counted(int(small), 'pause')} of up to {lasting(worst)} tolerated" if small else ""
+            more = f"; {counted(int(small), 'pause')} of up to {duration(worst)} tolerated" if small else ""
             more += f"; {counted(planned, 'pause')} in planned events" if planned else ""
             return replace(made, outcome=Outcome.PASS, reason=f"no {kind}pause{more}")
-        told = some([f"{moment(p.begin_ns)} ({lasting(p.lost_s)})" for p in counting])
-        few = "too few to tell a rhythm" if len(counting) <= LEAST else "irregular"
+        told = some([f"{moment(p.begin_ns)} ({duration(p.lost_s)})" for p in counting])
+        few = "too few to show a rhythm" if len(counting) <= LEAST else "irregular"
         how = _beat(beat) if beat is not None and periodic else few
-        reason = f"{counted(len(counting), f'{kind}pause')}, {how}, longest {lasting(worst)}, "
-        reason += f"{lasting(numbers['lost_s'])} lost in all: {told}"
+        reason = f"{counted(len(counting), f'{kind}pause')}, {how}, longest {duration(worst)}, "
+        reason += f"{duration(numbers['lost_s'])} lost in total: {told}"
         if worst >= self.longest and case.devices > 1:
-            reason += f"; {case.devices} devices share the load: nobody knows which paused"
+            reason += f"; {case.devices} devices share the load: which of them paused is not known"
         fails = worst >= self.longest and case.devices < 2
         return replace(made, outcome=Outcome.FAIL if fails else Outcome.WARN, reason=reason)
 
@@ -382,6 +386,6 @@ def _beat(beat: Rhythm) -> str:
     close = timer > 0 and abs(beat.period_s - 60 * timer) <= 0.005 * beat.period_s
     like = f", like a timer of {timer} min" if close and beat.spread < 0.05 else ""
     return (
-        f"one every {beat.period_s:.4g} s (95 %: {beat.low_s:.4g} to {beat.high_s:.4g} s; middle half of the "
+        f"every {beat.period_s:.4g} s (95 %: {beat.low_s:.4g} to {beat.high_s:.4g} s; middle half of the "
         f"intervals within {100 * beat.spread:.0f} %{like})"
     )

@@ -20,7 +20,7 @@ from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark,
 from soakwatch_rules.series import Series
 from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.traits import Crash, Traits
-from soakwatch_rules.wording.words import counted, lasting, moment, some
+from soakwatch_rules.wording.words import counted, duration, moment, some
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class ProcessRestart:
 
     name: ClassVar[str] = "process_restart"
     version: ClassVar[int] = 2
-    summary: ClassVar[str] = "a watched process restarted or is gone"
+    summary: ClassVar[str] = "a watched process restarted or exited"
     metrics: ClassVar[tuple[str, ...]] = (
         "process.up",
         "process.start_time",
@@ -75,7 +75,7 @@ class ProcessRestart:
     scope: ClassVar[Literal["object", "metric", "target"]] = "object"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec(
-        "two readings of the process, from its first to the end of the window", live="whole"
+        "two samples of the process, from its first to the end of the window", live="whole"
     )
     traits: ClassVar[Traits] = Traits(
         plain_words="a process restarted",
@@ -86,19 +86,19 @@ class ProcessRestart:
         expected_as="process.restart",
     )
 
-    allowed: float = parameter(0.0, "{restart}", "restarts that do not fail", "a soak has none")
+    allowed: float = parameter(0.0, "{restart}", "allowed restarts", "a soak should have none")
 
     def __post_init__(self) -> None:
-        """Refuses parameters that mean nothing."""
+        """Raises ValueError for parameters outside their range."""
         if not 0 <= self.allowed < math.inf:
-            raise ValueError(f"process_restart: {self.allowed} allowed restarts mean nothing: use 0 or more")
+            raise ValueError(f"process_restart: allowed is {self.allowed}: use 0 or more restarts")
 
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
-            f"a restart is a new start time, a time down between two up, or an event that tells of one; more than "
-            f"{self.allowed:g} unannounced restarts fail, so does a process that is gone at the end and an announced "
-            f"restart that did not come"
+            f"a restart is a new start time, a time down between two up, or a reported restart; more than "
+            f"{self.allowed:g} unplanned restarts fail, as do a process that is gone at the end and a planned "
+            f"restart that did not happen"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -115,14 +115,14 @@ class ProcessRestart:
         about = next((s for s in (up, starts, series.get("process.count")) if s is not None), None)
         made = replace(draft(self, case, about), unit="{restart}", limit=self.allowed)
         if first_ns is None:
-            never = "it never appeared" if about is not None and len(about) else "nothing was read of it"
+            never = "no such process ever ran" if about is not None and len(about) else "no samples of it"
             why = f": {faults(case.faults)}" if case.faults else ""
             return (
                 replace(
                     made,
                     reason=f"{_name(case)}: {never}{why}",
                     why=InconclusiveReason.UNREAD,
-                    settle="check the watch: name, glob or pidfile",
+                    settle="check the name, glob or pidfile under watch:",
                 ),
             )
         return (self._of(case, made, up, starts, series.get("process.child"), first_ns),)
@@ -151,7 +151,7 @@ class ProcessRestart:
             measured=float(number),
             marks=tuple(marks),
             doubts=tuple(
-                f"the start time moved at {moment(i.end_ns)} together with the clock: taken for the clock's step"
+                f"the start time changed at {moment(i.end_ns)} together with the clock: taken for a clock step"
                 for i in stepped
             ),
             numbers={"restarts": float(len(back)), "planned": float(len(reckoned.planned))},
@@ -171,11 +171,13 @@ class ProcessRestart:
             reason = f"{_name(case)}: {'; '.join(faulty)}"
             visitor = label(case.object, "instance") != "0" and late_s > 3 * apart_s
             if visitor and not reckoned.broken:
-                reason += "; it came after the begin, beside others of its name: whether it should stay is not known"
+                reason += (
+                    "; it appeared after the start beside others of that name: whether it should stay is not known"
+                )
                 return replace(made, outcome=Outcome.WARN, reason=reason)
             return replace(made, outcome=Outcome.FAIL, reason=reason)
         if reckoned.open or waited:
-            reason = next(iter(reckoned.open), "it is down while an announced event is under way")
+            reason = next(iter(reckoned.open), "it is down while a planned event is in progress")
             return replace(
                 made,
                 reason=f"{_name(case)}: {reason}",
@@ -190,16 +192,18 @@ class ProcessRestart:
                 made,
                 reason=f"{_name(case)}: {blind}",
                 why=InconclusiveReason.GAP,
-                settle="needs readings to the end of the run",
+                settle="needs samples to the end of the run",
             )
         replaced = reckon(children, announced, case.window, "restart", slack_ns).unplanned
         if len(replaced) == 1 and late_s <= 3 * apart_s and up is not None and up.values[-1] > 0:
-            reason = f"{_name(case)}: a worker went and another came in its place at {moment(replaced[0].end_ns)}"
+            reason = f"{_name(case)}: a worker was replaced by another at {moment(replaced[0].end_ns)}"
             marks = [Mark(replaced[0].begin_ns, replaced[0].end_ns, "worker replaced")]
             return replace(made, outcome=Outcome.WARN, reason=reason, marks=tuple(marks))
-        calm = f"{counted(number, 'restart')}, {len(reckoned.planned)} announced" if back else "no restart"
-        late = f"; it appeared at {moment(first_ns)}, {lasting(late_s)} after the begin" if late_s > 3 * apart_s else ""
-        visits = f"; {counted(len(children), 'change')} of child process (session, worker)" if children else ""
+        calm = f"{counted(number, 'restart')}, {len(reckoned.planned)} planned" if back else "no restart"
+        late = (
+            f"; it appeared at {moment(first_ns)}, {duration(late_s)} after the start" if late_s > 3 * apart_s else ""
+        )
+        visits = f"; {counted(len(children), 'change')} of child processes (sessions, workers)" if children else ""
         return replace(made, outcome=Outcome.PASS, reason=f"{_name(case)}: {calm}{visits}{late}")
 
 

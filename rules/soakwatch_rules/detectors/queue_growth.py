@@ -20,7 +20,7 @@ from soakwatch_rules.stats.tolerance import Tolerance
 from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
 from soakwatch_rules.traits import GrowthMethod, Traits
-from soakwatch_rules.wording.words import counted, lasting, moment, quantity, some
+from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _DAY_S = 86400.0
 _HOUR_S = 3600.0
@@ -43,7 +43,7 @@ class _Look(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueueGrowth:
-    """Says whether a queue keeps more and more packets, or ran full.
+    """Says whether a queue fills up over time, or ran full.
 
     The window is cut into at most 96 blocks (15 min each in 24 h), and two series of them are judged by the trend
     engine (``growth``): the block *minima* and the block *medians*. A slot that leaks is missing in every moment, so it
@@ -87,28 +87,30 @@ class QueueGrowth:
 
     name: ClassVar[str] = "queue_growth"
     version: ClassVar[int] = 1
-    summary: ClassVar[str] = "a queue keeps more and more packets, or ran full"
+    summary: ClassVar[str] = "a queue fills up over time, or ran full"
     metrics: ClassVar[tuple[str, ...]] = ("queue.depth", "queue.usage")
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ("soak",)
     manner: ClassVar[RuleSpec] = RuleSpec(
-        "16 readings and 2 h of one life; 96 readings and 12 h to expect a decision", shortest_s=7200.0, live="minutes"
+        "16 samples and 2 h without a restart; a decision is likely from 96 samples and 12 h",
+        shortest_s=7200.0,
+        live="minutes",
     )
     traits: ClassVar[Traits] = Traits(plain_words="a queue keeps growing", rank=82, growth=GrowthMethod.QUEUE)
 
     tolerance: float = parameter(
         0.1,
         "1",
-        "growth per 24 h that is allowed, of the ceiling, else of the level",
+        "allowed growth per 24 h, as a share of the queue's limit, else of the level",
         "measured: no false alarm up to 95 % utilisation",
     )
-    shortest: float = parameter(7200.0, "s", "a shorter life decides nothing", "as for memory")
+    shortest: float = parameter(7200.0, "s", "shortest time without a restart that is judged", "as for memory")
 
     def __post_init__(self) -> None:
-        """Refuses parameters that mean nothing."""
+        """Raises ValueError for parameters outside their range."""
         if not (0 < self.tolerance < math.inf and 0 <= self.shortest < math.inf):
             raise ValueError(
-                "queue_growth: tolerance is a share of the ceiling above 0 (0.1 is 10 %), shortest seconds"
+                "queue_growth: use a tolerance above 0 (0.1 is 10 % of the limit) and a shortest of 0 s or more"
             )
 
     def definition(self) -> str:
@@ -116,8 +118,8 @@ class QueueGrowth:
         return (
             "the lowest depths of up to 96 blocks may not grow at the end of the run, with 95 % probability, by more "
             f"than {100 * self.tolerance:g} % of the queue's limit (else of its level) per 24 h; medians that do so "
-            "alone are load, not leak; the depth stays below the limit; a life shorter than "
-            f"{self.shortest:g} s decides nothing"
+            "alone are load, not a leak; the depth must stay below the limit; a lifetime shorter than "
+            f"{self.shortest:g} s is not judged"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -140,18 +142,21 @@ class QueueGrowth:
             if len(life.series) >= _LEAST and life.window.seconds >= self.shortest
         ]
         if not looks:
-            reason = f"{counted(len(whole), 'reading')} in {lasting(case.window.seconds)}: too short to see growth"
+            reason = (
+                f"{counted(len(whole), 'sample')} in {duration(case.window.seconds)}; {_LEAST} samples in "
+                f"{duration(self.shortest)} without a restart needed"
+            )
             more = max(self.shortest - case.window.seconds, 0.0)
-            settle = f"needs {lasting(more)} more" if more > 0 else f"needs {_LEAST} readings of one life"
+            settle = f"needs {duration(more)} more" if more > 0 else f"needs {_LEAST} samples without a restart"
             why = InconclusiveReason.TOO_SHORT if more > 0 else InconclusiveReason.TOO_FEW
             return _full(replace(made, reason=reason, why=why, settle=settle))
         failing = [look for look in looks if look.floor.outcome is Outcome.FAIL]
         look = max(failing or looks, key=lambda one: one.window.seconds)
         doubts = []
         if len(looks) > 1:
-            doubts.append(f"one of {len(looks)} lives between restarts, from {moment(look.window.begin_ns)}")
+            doubts.append(f"one of {len(looks)} lifetimes between restarts, from {moment(look.window.begin_ns)}")
         if series.trait.ceiling is None:
-            doubts.append("the queue's limit is not known: growth is held against its level, and nothing is forecast")
+            doubts.append("the queue's limit is not known: growth is compared with its level, without a forecast")
         made = replace(made, doubts=tuple(doubts))
         return _full(self._said(case, _with_arithmetic(made, look), look))
 
@@ -178,23 +183,23 @@ class QueueGrowth:
         rate = f"{quantity(low.rate * _HOUR_S, f'{unit}/h')} (allowed {quantity(low.allowed * _HOUR_S, f'{unit}/h')})"
         if low.outcome is Outcome.FAIL:
             ahead = _forecast(look, middle) or _forecast(look, low)
-            reason = f"slots leak: even the lowest depth of each block grows, by {rate}, shape {low.shape}"
+            reason = f"slots leak: even the minimum depth grows by {rate}; shape: {low.shape}"
             return replace(made, outcome=Outcome.FAIL, reason=reason, forecast=ahead)
         creeps = middle.outcome is Outcome.FAIL
-        busier = f"{quantity(middle.rate * _HOUR_S, f'{unit}/h')} by its median"
+        busier = f"{quantity(middle.rate * _HOUR_S, f'{unit}/h')} in the median"
         if low.outcome is Outcome.INCONCLUSIVE:
-            also = f"; it fills by {busier}" if creeps else ""
-            reason = f"whether the lowest depth of each block grows cannot be told ({rate}){also}"
+            also = f"; the queue fills by {busier}" if creeps else ""
+            reason = f"whether the minimum depth grows is undecided: {rate}{also}"
             return replace(made, reason=reason, why=low.why or InconclusiveReason.NOISE, settle=_settle(low))
         if not creeps:
-            reason = f"the lowest depth of each block does not grow: {rate}"
-            unsure = "; its median may" if middle.outcome is Outcome.INCONCLUSIVE else ""
+            reason = f"the minimum depth does not grow: {rate}"
+            unsure = "; the median may" if middle.outcome is Outcome.INCONCLUSIVE else ""
             return replace(made, outcome=Outcome.PASS, reason=reason + unsure)
-        reason = f"load, not leak: the queue fills by {busier}, but still empties as far as before"
+        reason = f"load, not a leak: the queue fills by {busier}, but still empties as far as before"
         made = replace(made, forecast=_forecast(look, middle))
         change = _load_change(case, look.window)
         if change is None:
-            settle = "record what is offered (load.tx.packets), or hold it steady"
+            settle = "record the offered load (load.tx.packets), or keep it steady"
             return replace(
                 made, reason=f"{reason}; the load is not known", why=InconclusiveReason.NO_REFERENCE, settle=settle
             )
@@ -291,11 +296,11 @@ def _settle(trend: Trend) -> str:
     hours = trend.hours_needed
     if hours is None or not math.isfinite(hours):
         return (
-            "needs a calmer load, or a longer run"
+            "needs a steadier load, or a longer run"
             if trend.why is not InconclusiveReason.GAP
-            else "needs readings without gaps"
+            else "needs samples without gaps"
         )
-    return f"needs {lasting(max(hours, 0.1) * _HOUR_S)} more at this noise"
+    return f"needs {duration(max(hours, 0.1) * _HOUR_S)} more at this noise level"
 
 
 def _hourly(rate: float) -> float:

@@ -59,7 +59,7 @@ class Reboot:
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec(
-        "two readings of boot id, boot time or uptime, from end to end of the window", live="whole"
+        "two samples of boot id, boot time or uptime, from start to end of the window", live="whole"
     )
     traits: ClassVar[Traits] = Traits(
         plain_words="it rebooted",
@@ -70,19 +70,20 @@ class Reboot:
         event_kinds=("reboot",),
     )
 
-    allowed: float = parameter(0.0, "{reboot}", "reboots that do not fail", "a soak has none")
+    allowed: float = parameter(0.0, "{reboot}", "allowed reboots", "a soak should have none")
 
     def __post_init__(self) -> None:
-        """Refuses parameters that mean nothing."""
+        """Raises ValueError for parameters outside their range."""
         if not 0 <= self.allowed < math.inf:
-            raise ValueError(f"reboot: {self.allowed} allowed reboots mean nothing: use 0 or more")
+            raise ValueError(f"reboot: allowed is {self.allowed}: use 0 or more reboots")
 
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
-            "a reboot is a changed boot id, or without one an uptime that began again while the time of boot moved by "
-            f"over {MOVED_S:g} s (a 497-day wrap is none); more than {self.allowed:g} unannounced ones fail, and an "
-            "announced one that did not come, or not for the announced cause"
+            "a reboot is a changed boot id, or without one an uptime that restarted while the boot time moved by "
+            f"over {MOVED_S:g} s (a 497-day wrap is not one); more than {self.allowed:g} unplanned ones fail, as does "
+            "a "
+            "planned one that did not happen, or happened for another cause"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -94,26 +95,26 @@ class Reboot:
         about = next((s for s in (boot_id, uptime, boot_time) if s is not None and len(s) > 1), None)
         if about is None:
             if case.series or announced:
-                text = "fewer than two readings of boot id or uptime: it takes two to see a reboot"
+                text = "fewer than 2 samples of boot id or uptime"
                 return (
                     replace(
                         draft(self, case),
                         reason=text,
                         why=InconclusiveReason.TOO_FEW,
-                        settle="needs two readings of the uptime",
+                        settle="needs 2 samples of the uptime",
                     ),
                 )
             return (absent(self, case, "boot id or uptime"),)
         slack_ns = round(2e9 * (spacing(about) or 0.0))
         seen, doubts, unsure = reboots(boot_id, boot_time, uptime)
-        told = [witnessed(e, "event", "event reboot") for e in case.events if e.kind == "reboot" and not e.expect]
+        told = [witnessed(e, "event", "reported reboot") for e in case.events if e.kind == "reboot" and not e.expect]
         found = incidents((*seen, *told), slack_ns)
         back = [i for i in found if not _contradicted(i, boot_id)]
-        doubts += ["an event told of a reboot, but the boot id stayed the same"] * (len(back) < len(found))
+        doubts += ["an event reported a reboot, but the boot id stayed the same"] * (len(back) < len(found))
         reckoned = reckon(back, announced, case.window, "reboot", slack_ns)
         number, planned = len(reckoned.unplanned), len(reckoned.planned)
         if any(i.cause for i in announced) and any(not i.cause for i in reckoned.planned):
-            doubts.append("nothing told why it rebooted: that it was for the announced cause is not known")
+            doubts.append("no reason for the reboot was reported: whether it had the planned cause is not known")
         made = replace(
             draft(self, case, about),
             measured=float(number),
@@ -131,7 +132,7 @@ class Reboot:
             return (replace(made, outcome=Outcome.FAIL, reason="; ".join(faulty)),)
         unclear = unsure or next(iter(reckoned.open), "") or _blind(about, uptime, case.window)
         if unclear:
-            settle = "needs uptime or boot id from end to end of the run, to the end of what was announced"
+            settle = "needs uptime or boot id from start to end of the run, and until planned events are over"
             return (
                 replace(
                     made,
@@ -140,9 +141,9 @@ class Reboot:
                     settle=settle,
                 ),
             )
-        calm = f"{counted(len(back), 'reboot')}, {planned} announced" if back else "no reboot"
-        what = {"system.boot.id": "one boot id", "system.uptime": "the uptime ran on"}.get(
-            about.metric, "one boot time"
+        calm = f"{counted(len(back), 'reboot')}, {planned} planned" if back else "no reboot"
+        what = {"system.boot.id": "the boot id stayed the same", "system.uptime": "the uptime ran on"}.get(
+            about.metric, "the boot time stayed the same"
         )
         return (replace(made, outcome=Outcome.PASS, reason=calm if back else f"{calm}: {what}"),)
 

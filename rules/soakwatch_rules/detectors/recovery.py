@@ -23,7 +23,7 @@ from soakwatch_rules.sight import cadence, expected
 from soakwatch_rules.stats.distributions import student_quantile
 from soakwatch_rules.stats.equivalence import LEAST, OUT, Reference, Return, reference, returned, trend
 from soakwatch_rules.traits import Traits
-from soakwatch_rules.wording.words import counted, lasting, moment, quantity, some
+from soakwatch_rules.wording.words import counted, duration, moment, plus_minus, quantity, some
 
 _CALM_S = 1800.0
 _CALM_READINGS = 400
@@ -31,7 +31,7 @@ _LEAST_BEFORE = 16
 _LEAST_EFFECTIVE = 4.0
 _LATELY = 0.1  # of the time after: a shorter last absence may be over in a moment
 _SURE = 0.01  # of a rise from repetition to repetition
-_WANDER = " independent readings"
+_WANDER = " independent samples"
 _WORST = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN, Outcome.PASS)
 
 
@@ -92,7 +92,7 @@ class Recovery:
 
     name: ClassVar[str] = "recovery"
     version: ClassVar[int] = 6
-    summary: ClassVar[str] = "after stress a level did not come back, or not in time"
+    summary: ClassVar[str] = "a level did not recover after stress, or not in time"
     metrics: ClassVar[tuple[str, ...]] = (
         "system.cpu.utilization",
         "system.cpu.module.utilization",
@@ -110,7 +110,7 @@ class Recovery:
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec(
-        "16 readings before the stress and 60 after it under the same load", shortest_s=3600, live="end", baseline=True
+        "16 samples before the stress and 60 after it under the same load", shortest_s=3600, live="end", baseline=True
     )
     traits: ClassVar[Traits] = Traits(
         plain_words="it did not come back to where it was",
@@ -118,23 +118,25 @@ class Recovery:
         of_returned_load=True,
     )
 
-    tolerance: float = parameter(0.05, "1", "band about the level before", "the reference experiment's")
-    share: float = parameter(0.02, "1", "least band as a share of the reading's range", "2 points of a utilisation")
-    within: float = parameter(0.0, "s", "time to recover; 0: the recovery phase", "the plan knows better")
-    look: float = parameter(3600.0, "s", "time looked at where no recovery phase follows", "longer is growth's matter")
+    tolerance: float = parameter(0.05, "1", "band around the level before", "the reference experiment's")
+    share: float = parameter(0.02, "1", "minimum band, as a share of the metric's range", "2 points of a utilisation")
+    within: float = parameter(0.0, "s", "time to recover; 0: the recovery phase", "set in the plan")
+    look: float = parameter(
+        3600.0, "s", "time judged if no recovery phase follows", "longer changes are judged by growth"
+    )
     kept: float = parameter(0.1, "1", "share of its level that memory may keep after one stress", "arenas and caches")
-    load: float = parameter(0.10, "1", "difference of load that forbids the comparison", "twice the tolerance")
+    load: float = parameter(0.10, "1", "load difference from which levels are not compared", "twice the tolerance")
 
     def __post_init__(self) -> None:
-        """Refuses parameters that mean nothing."""
+        """Raises ValueError for parameters outside their range."""
         if not 0 < self.tolerance < math.inf:
-            raise ValueError(f"recovery: a tolerance of {self.tolerance} can never be proven: use more, such as 5%")
+            raise ValueError(f"recovery: tolerance is {self.tolerance}: use more than 0, such as 5%")
         if not 0 <= self.share < 1:
-            raise ValueError(f"recovery: a share of {self.share} of the range means nothing: use 0 to 1, such as 2%")
+            raise ValueError(f"recovery: share is {self.share}: use a share of the range from 0 to 1, such as 2%")
         if not 0 <= self.kept < math.inf:
-            raise ValueError(f"recovery: kept {self.kept} means nothing: use a share of the level, such as 10%")
+            raise ValueError(f"recovery: kept is {self.kept}: use a share of the level, such as 10%")
         if not 0 <= self.within < math.inf:
-            raise ValueError(f"recovery: within {self.within} s means nothing: use a time, or 0 for the phase")
+            raise ValueError(f"recovery: within is {self.within}: use a duration, or 0 for the recovery phase")
         if not (0 < self.look < math.inf and 0 < self.load < math.inf):
             raise ValueError("recovery: look (a duration) and load (a share) must be above 0")
 
@@ -142,7 +144,7 @@ class Recovery:
         """The definition with its parameters."""
         limit = f"within {self.within:g} s" if self.within else "within the recovery phase"
         return (
-            f"recovered at the first window (30 readings or more) whose mean is proven within max("
+            f"recovered at the first window (30 samples or more) whose mean is proven within max("
             f"{100 * self.tolerance:g} %, {100 * self.share:g} % of the range) of the level before the stress, after "
             f"the last one proven outside or swinging farther than that; {limit} (without one {self.look:g} s), the "
             f"mean from there on proven inside as well (memory may keep {100 * self.kept:g} % after one stress); the "
@@ -152,7 +154,7 @@ class Recovery:
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a series; the worst episode decides."""
         if not case.series:
-            return (absent(self, case, "level that stress could move"),)
+            return (absent(self, case, "metric that stress could change"),)
         return tuple(self._of(case, series) for series in case.series)
 
     def _of(self, case: Case, series: Series) -> Finding:
@@ -161,18 +163,18 @@ class Recovery:
         calm_s = max(_CALM_S, _CALM_READINGS * (apart or 0.0))
         found = episodes(case, round(self.look * 1e9), round(calm_s * 1e9))
         if not found:
-            reason = "no stress or spike phase, failover or upgrade is over: nothing to recover from"
+            reason = "no stress or spike phase, failover or upgrade has ended: nothing to recover from"
             return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason)
         if _kept(series):
-            reason = f"{series.metric} is the highest since the generator began: it cannot come back"
+            reason = f"{series.metric} is the maximum since the generator started: it cannot recover"
             return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason)
         if apart is None:
-            reason = f"{counted(made.samples, 'reading')}: too few to know a level"
+            reason = f"{counted(made.samples, 'sample')}: too few to know the level"
             return replace(
                 made,
                 reason=reason,
                 why=InconclusiveReason.TOO_FEW,
-                settle=f"needs {2 * LEAST} readings after the stress",
+                settle=f"needs {2 * LEAST} samples after the stress",
             )
         judged = [self._episode(case, series, found[: at + 1], apart) for at in range(len(found))]
         long = [j for j in judged if j.why is not InconclusiveReason.TOO_SHORT or j.back is not None]
@@ -184,14 +186,14 @@ class Recovery:
         after = series.between(episode.after.begin_ns, episode.after.end_ns)
         due = expected(episode.after.seconds, apart) or 0
         if due < 2 * LEAST or len(after) < 2 * LEAST:
-            reason = f"{counted(len(after), 'reading')} after the {episode.name}: too few to see it come back"
+            reason = f"{counted(len(after), 'sample')} after the {episode.name}; {2 * LEAST} needed"
             missing = 2 * LEAST - min(due, len(after))
             why = InconclusiveReason.TOO_SHORT if due < 2 * LEAST else InconclusiveReason.GAP
-            settle = f"needs {lasting(missing * apart)} more of recovery at a reading every {lasting(apart)}"
+            settle = f"needs {duration(missing * apart)} more of recovery at a sample every {duration(apart)}"
             return JudgedEpisode(episode, Outcome.INCONCLUSIVE, reason, why, settle)
         if 2 * len(after) < due:
             reason = f"{len(after)} of {due} expected readings after the {episode.name}, less than half"
-            settle = "needs at least half of the expected readings"
+            settle = "needs at least half of the expected samples"
             return JudgedEpisode(episode, Outcome.INCONCLUSIVE, reason, InconclusiveReason.GAP, settle)
         chosen, trouble = self._before(case, series, episode)
         if chosen is None and trouble.endswith(_WANDER):
@@ -199,47 +201,47 @@ class Recovery:
             if said is not None:
                 return replace(said, doubt=trouble)
         if chosen is None:
-            settle = f"needs {lasting(max(_CALM_S, 100 * apart))} under the same load before the stress"
+            settle = f"needs {duration(max(_CALM_S, 100 * apart))} under the same load before the stress"
             return JudgedEpisode(episode, Outcome.INCONCLUSIVE, trouble, InconclusiveReason.NO_REFERENCE, settle)
         band = self._band(series, chosen.mean)
         back = returned(after.values, chosen, band) if math.isfinite(band) else None
         if back is None:
-            reason = "the readings are too large to compute with"
-            settle = "needs readings in a larger unit"
+            reason = "the values are too large to compute with"
+            settle = "needs values in a larger unit"
             return JudgedEpisode(episode, Outcome.INCONCLUSIVE, reason, InconclusiveReason.RESOLUTION, settle, chosen)
         begun = JudgedEpisode(episode, Outcome.PASS, "", None, "", chosen, band, back, doubt=trouble)
         judged = beside_history(self._decided(begun, series, after, apart), series, so_far, chosen)
         return memory_kept(judged, series, self.kept)
 
     def _before(self, case: Case, series: Series, episode: Episode) -> tuple[Reference | None, str]:
-        trouble, load, own = f"nothing calm was read before the {episode.name}", commanded(case), False
+        trouble, load, own = f"no calm samples before the {episode.name}", commanded(case), False
         later = median_load(load, (episode.after.begin_ns + episode.after.end_ns) // 2, episode.after.end_ns)
         for window in episode.before:
             value = series.between(window.begin_ns, window.end_ns).values
             if value.size < _LEAST_BEFORE or float(np.abs(value).max()) > 1e150:
-                trouble = f"{counted(value.size, 'reading')} of the calm before the {episode.name}: too few"
+                trouble = (
+                    f"{counted(value.size, 'sample')} of the calm before the {episode.name}; {_LEAST_BEFORE} needed"
+                )
                 continue
             own = True
             earlier = median_load(load, window.begin_ns, window.end_ns)
             if earlier is not None and later is not None:
                 largest = max(abs(earlier), abs(later))
                 if abs(later - earlier) > self.load * largest:
-                    trouble = (
-                        f"the load before the {episode.name} was {earlier:.4g}, after it {later:.4g}: no comparison"
-                    )
+                    trouble = f"the load differs ({earlier:.3g} before the {episode.name}, {later:.3g} after it)"
                     continue
             made = reference(value)
             if made.effective >= _LEAST_EFFECTIVE:
                 return made, ""
             trouble = (
-                f"the {lasting(window.seconds)} before the {episode.name} wander: they are worth "
+                f"the {duration(window.seconds)} before the {episode.name} fluctuate slowly: they are worth only "
                 f"{made.effective:.1f}{_WANDER}"
             )
         other = None if own else lent(case, series, alike=True)
         if other is not None and len(other) >= _LEAST_BEFORE and float(np.abs(other.values).max()) <= 1e150:
             made = reference(other.values)
             if made.effective >= _LEAST_EFFECTIVE:
-                return made, f"{DOUBT}, under a load that is not known here"
+                return made, f"{DOUBT}, whose load is not known here"
         return None, trouble
 
     def _band(self, series: Series, level: float) -> float:
@@ -254,10 +256,10 @@ class Recovery:
         window_s = back.width * apart
         seconds = None if back.at is None else self._since(after, back, episode)
         made = replace(made, seconds=seconds, window_s=window_s, limit_s=limit_s)
-        rest = f"{quantity(back.residue, unit)} ± {quantity(back.residue_half, unit)}"
+        rest = plus_minus(back.residue, back.residue_half, unit)
         aside = back.outside or _outside(back, made.band)
         if aside and self._harmless(series, back):
-            reason = f"stays {rest} from the level before, in the harmless direction"
+            reason = f"stayed {rest} from the level before, in the harmless direction"
             return replace(made, outcome=Outcome.WARN, reason=reason)
         if aside and episode.after.seconds < self.within:
             return replace(
@@ -265,8 +267,8 @@ class Recovery:
                 outcome=Outcome.INCONCLUSIVE,
                 why=InconclusiveReason.PENDING,
                 seconds=None,
-                reason=f"not back {lasting(episode.after.seconds)} after the {episode.name}: {rest} away",
-                settle=f"needs {lasting(self.within - episode.after.seconds)} more",
+                reason=f"not recovered {duration(episode.after.seconds)} after the {episode.name}: off by {rest}",
+                settle=f"needs {duration(self.within - episode.after.seconds)} more",
             )
         lately = None if back.since is None else (len(after) - back.since) * apart
         if back.outside and lately is not None and back.since and lately < _LATELY * episode.after.seconds:
@@ -275,44 +277,44 @@ class Recovery:
                 outcome=Outcome.INCONCLUSIVE,
                 why=InconclusiveReason.PENDING,
                 seconds=None,
-                reason=f"was back, and left again {lasting(lately)} before the end",
-                settle=f"needs {lasting(lately + 2 * window_s)} more of recovery",
+                reason=f"recovered, and left the band again {duration(lately)} before the end",
+                settle=f"needs {duration(lately + 2 * window_s)} more of recovery",
             )
         if back.outside:
-            reason = f"did not come back in {lasting(episode.after.seconds)}: {rest} away"
+            reason = f"did not recover in {duration(episode.after.seconds)}: off by {rest}"
             return replace(made, outcome=Outcome.FAIL, reason=reason, seconds=None)
         if aside:
-            return replace(made, outcome=Outcome.FAIL, reason=f"a residue of {rest} stays", seconds=None)
+            return replace(made, outcome=Outcome.FAIL, reason=f"a residue of {rest} remains", seconds=None)
         if seconds is None and back.swing:
             return replace(
                 made,
                 outcome=Outcome.INCONCLUSIVE,
                 why=InconclusiveReason.PENDING,
-                reason=f"still swings by {quantity(back.swing, unit)} about the level at the end",
-                settle=f"needs {lasting(episode.after.seconds)} more of recovery",
+                reason=f"still oscillates by {quantity(back.swing, unit)} around the level at the end",
+                settle=f"needs {duration(episode.after.seconds)} more of recovery",
             )
         if seconds is None and back.last is not None and back.last + back.width > len(after):
             return replace(
                 made,
                 outcome=Outcome.INCONCLUSIVE,
                 why=InconclusiveReason.TOO_SHORT,
-                reason=f"came back too shortly before the end to be proven: {rest} away",
-                settle=f"needs {lasting(2 * window_s)} more of recovery",
+                reason=f"recovered too shortly before the end to be proven: off by {rest}",
+                settle=f"needs {duration(2 * window_s)} more of recovery",
             )
         if seconds is None or abs(back.residue) + back.residue_half > made.band:
-            what = "nor that it does not" if seconds is None else "but the rest may lie outside"
+            what = "" if seconds is None else ", and the residue may be outside the band"
             wanted = self._wanted(made)
             return replace(
                 made,
                 outcome=Outcome.INCONCLUSIVE,
                 why=InconclusiveReason.NOISE,
                 settle=wanted,
-                reason=f"too noisy to tell that it comes back, {what}: {rest} away",
+                reason=f"too noisy to prove recovery{what}: off by {rest}",
             )
-        told = f"back {lasting(seconds)} (± {lasting(window_s)}) after the {episode.name}, residue {rest}"
-        told = told if back.last is not None else f"the {episode.name} left no trace after it, residue {rest}"
+        told = f"recovered {duration(seconds)} (± {duration(window_s)}) after the {episode.name}, residue {rest}"
+        told = told if back.last is not None else f"no effect remained after the {episode.name}, residue {rest}"
         if seconds > limit_s:
-            return replace(made, outcome=Outcome.FAIL, reason=f"{told}: later than {lasting(limit_s)}")
+            return replace(made, outcome=Outcome.FAIL, reason=f"{told}; allowed {duration(limit_s)}")
         return replace(made, reason=told)
 
     def _since(self, after: Series, back: Return, episode: Episode) -> float:
@@ -330,10 +332,10 @@ class Recovery:
         assert back is not None
         gap = made.band - abs(back.residue)
         if gap <= 0.05 * made.band:
-            return "needs a wider tolerance: what is left is as large as the band"
+            return "needs a wider tolerance: the residue is as large as the band"
         times = (back.residue_half / gap) ** 2 if back.at is not None else (back.half / (0.6 * made.band)) ** 2 * 4
         longer = made.episode.after.seconds * max(times, 1.2)
-        return f"needs about {lasting(longer)} of recovery, and as long a calm before, at this noise"
+        return f"needs about {duration(longer)} of recovery, and as long a calm before, at this noise level"
 
     def _told(
         self, made: Finding, case: Case, series: Series, judged: Sequence[JudgedEpisode], worst: JudgedEpisode
@@ -346,7 +348,7 @@ class Recovery:
             worst = replace(kept[-1], outcome=Outcome.FAIL)
         outcome, reason = worst.outcome, f"{series.metric}: {worst.reason}"
         if len(judged) > 1:
-            reason += f" (the worst of {counted(len(judged), 'episode')}, at {moment(worst.episode.stress.begin_ns)})"
+            reason += f" (worst of {counted(len(judged), 'episode')}, at {moment(worst.episode.stress.begin_ns)})"
         back = worst.back
         if back is not None and worst.before is not None:
             error = back.residue_error * _t(back)
@@ -369,13 +371,15 @@ class Recovery:
             made = replace(made, limit=worst.limit_s, unit="s")
         if grown is not None:
             numbers["residue_per_repetition"] = grown
-            text = f"what is left grows by {quantity(grown, unit)} from repetition to repetition"
+            text = f"the residue grows by {quantity(grown, unit)} with each repetition"
             doubts.append(text)
             if outcome is Outcome.PASS or worst.kept:
                 outcome = Outcome.FAIL if worst.kept else Outcome.WARN
                 reason = f"{reason}; but {text}"
         marks = tuple(
-            Mark(j.episode.stress.end_ns + round((j.seconds or 0.0) * 1e9), None, f"back after the {j.episode.name}")
+            Mark(
+                j.episode.stress.end_ns + round((j.seconds or 0.0) * 1e9), None, f"recovered after the {j.episode.name}"
+            )
             if j.seconds is not None
             else Mark(j.episode.after.begin_ns, j.episode.after.end_ns, f"after the {j.episode.name}: {j.reason}")
             for j in judged
@@ -407,17 +411,17 @@ class Recovery:
         doubts = sorted({j.doubt for j in told if j.doubt})
         short = sum(j.why is InconclusiveReason.TOO_SHORT and j.back is None for j in judged)
         if short and told:
-            doubts.append(f"the time after {counted(short, 'episode')} is too short to be judged")
+            doubts.append(f"the time after {counted(short, 'episode')} is too short to judge")
         relapses = [moment(j.episode.stress.end_ns) for j in told if j.back is not None and j.back.relapses]
         if relapses:
-            doubts.append(f"it had come back and left again after the stress that ended at {some(relapses)}")
+            doubts.append(f"it recovered and left the band again after the stress that ended at {some(relapses)}")
         for j in told:
             whole = Window(j.episode.stress.begin_ns, j.episode.after.end_ns)
             born = [life.window.begin_ns for life in lives(series, whole, case.events)[1:]]
             if born:
-                doubts.append(f"it started anew at {some([moment(b) for b in born])}: a restart recovers most things")
+                doubts.append(f"it restarted at {some([moment(b) for b in born])}, which resets most levels")
         if told and not commanded(case):
-            doubts.append("no generator tells the load: that it was the same before and after is not known")
+            doubts.append("no generator reports the load: whether it was the same before and after is not known")
         return doubts
 
 

@@ -17,7 +17,7 @@ from soakwatch_rules.series import Growth, Series
 from soakwatch_rules.stats.differences import Difference, difference, repeatability, runs_needed
 from soakwatch_rules.stats.flow import amount
 from soakwatch_rules.traits import Traits
-from soakwatch_rules.wording.words import counted, lasting, quantity
+from soakwatch_rules.wording.words import counted, duration, quantity
 
 _LEAST = 16
 _LOST = frozenset(
@@ -103,7 +103,7 @@ class RunDifference:
 
     name: ClassVar[str] = "run_difference"
     version: ClassVar[int] = 2
-    summary: ClassVar[str] = "a level differs from that in earlier runs by more than runs differ"
+    summary: ClassVar[str] = "a level differs from earlier runs by more than runs vary"
     metrics: ClassVar[tuple[str, ...]] = (
         "load.rx.packets",
         "load.rx.packet.rate",
@@ -128,32 +128,37 @@ class RunDifference:
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ("soak",)
     manner: ClassVar[RuleSpec] = RuleSpec(
-        "two earlier runs, better five, and 16 readings of each after settling", needs_earlier=True, live="end"
+        "two earlier runs, better five, and 16 samples of each after settling", needs_earlier=True, live="end"
     )
     traits: ClassVar[Traits] = Traits(plain_words="it is not as it was in earlier runs", trend=True, compares_runs=True)
 
-    settle: float = parameter(0.2, "1", "first part of each run that is left out", "a warm-up of hours in a day")
-    tolerance: float = parameter(0.05, "1", "change that is not worth a word", "the reference experiment's")
-    alpha: float = parameter(0.05, "1", "probability of a warning without a change", "the reference experiment's")
+    settle: float = parameter(0.2, "1", "first share of each run that is left out", "a warm-up of hours in a day")
+    tolerance: float = parameter(0.05, "1", "change that is ignored", "from the reference experiment")
+    alpha: float = parameter(0.05, "1", "probability of a warning without a change", "from the reference experiment")
     sure: float = parameter(0.005, "1", "probability of a failure without a change", "ten series fail in 5 % of runs")
-    worth: float = parameter(0.10, "1", "change that a pass must have been able to show", "twice the tolerance")
+    worth: float = parameter(0.10, "1", "change that a pass must have been able to detect", "twice the tolerance")
     band: float = parameter(0.15, "1", "distance from the median within which runs repeat", "customary")
 
     def __post_init__(self) -> None:
-        """Refuses parameters that mean nothing."""
+        """Raises ValueError for parameters outside their range."""
         if not 0 <= self.settle < 1:
-            raise ValueError(f"run_difference: settle {self.settle} leaves nothing: use a share of 0 to 1, such as 20%")
+            raise ValueError(f"run_difference: settle is {self.settle}: use a share from 0 to below 1, such as 20%")
         if not 0 < self.sure <= self.alpha < 0.5:
-            raise ValueError(f"run_difference: sure {self.sure}, alpha {self.alpha}: use 0 < sure <= alpha < 0.5")
+            raise ValueError(
+                f"run_difference: sure is {self.sure} and alpha is {self.alpha}: use 0 < sure <= alpha < 0.5"
+            )
         if not (0 <= self.tolerance <= self.worth < math.inf and 0 < self.band < math.inf):
-            raise ValueError("run_difference: use a tolerance of 0 or more, worth at least as much, and a band above 0")
+            raise ValueError(
+                "run_difference: use a tolerance of 0 or more, a worth at least as large, and a band above 0"
+            )
 
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
             f"the median after the first {100 * self.settle:g} % of the run differs from those of earlier runs if the "
             f"change exceeds {100 * self.tolerance:g} % and the one-sided t prediction p is below {self.alpha:g} (fail "
-            f"below {self.sure:g}, in the bad direction); a pass could have shown {100 * self.worth:g} %; runs repeat "
+            f"below {self.sure:g}, in the bad direction); a pass could have detected {100 * self.worth:g} %; runs "
+            "repeat "
             f"within ±{100 * self.band:g} % of their median"
         )
 
@@ -170,19 +175,19 @@ class RunDifference:
             return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason)
         now = self._measure(series.between(case.window.begin_ns, case.window.end_ns))
         if now is None:
-            reason = f"{counted(made.samples, 'reading')}: fewer than {_LEAST} after settling"
+            reason = f"{counted(made.samples, 'sample')}; {_LEAST} needed after settling"
             return replace(
-                made, reason=reason, why=InconclusiveReason.TOO_FEW, settle=f"needs {_LEAST} readings after settling"
+                made, reason=reason, why=InconclusiveReason.TOO_FEW, settle=f"needs {_LEAST} samples after settling"
             )
         if made.expected is not None and 2 * made.samples < made.expected:
-            reason = f"{made.samples} of {made.expected} expected readings, less than half"
+            reason = f"{made.samples} of {made.expected} expected samples, less than half"
             return replace(
-                made, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected readings"
+                made, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
             )
         earlier = [m for other in case.earlier if (m := self._measure(other)) is not None]
         series = replace(series, trait=replace(series.trait, unit=_unit(series), worse=_worse(series)))
         if not earlier:
-            reason = f"{counted(len(case.earlier), 'earlier run')} without {_LEAST} readings after settling"
+            reason = f"{counted(len(case.earlier), 'earlier run')} without {_LEAST} samples after settling"
             return replace(
                 made, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle="needs two earlier runs, better five"
             )
@@ -214,13 +219,13 @@ class RunDifference:
         return max(self.tolerance, small) if math.isfinite(small) else self.tolerance
 
     def _from_zero(self, made: Finding, series: Series, old: Sequence[float], now: Measure, least: float) -> Finding:
-        told = f"{_what(series)}: {quantity(now.median, series.trait.unit)}, in {counted(len(old), 'earlier run')} none"
+        told = f"{_what(series)}: {quantity(now.median, series.trait.unit)}; zero in {counted(len(old), 'earlier run')}"
         if abs(now.median) <= least:
-            return replace(made, outcome=Outcome.PASS, reason=f"{told}: less than anybody cares about")
+            return replace(made, outcome=Outcome.PASS, reason=f"{told}; negligible")
         if len(old) < 2:
             return replace(
                 made,
-                reason=f"{told}: no spread between runs is known",
+                reason=f"{told}; the variation between runs is not known",
                 why=InconclusiveReason.NO_REFERENCE,
                 settle="needs two earlier runs, better five",
             )
@@ -257,36 +262,37 @@ class RunDifference:
         unit, worse = series.trait.unit, series.trait.worse
         runs = counted(d.n_old, "earlier run")
         old = f"{quantity(d.old, unit)} in {runs}"
-        told = f"{_what(series)}: {quantity(d.new, unit)}, {100 * d.change:+.1f} % against {old}"
+        told = f"{_what(series)}: {quantity(d.new, unit)}, {100 * d.change:+.3g} % compared with {old}"
         if d.spread is None or d.p_up is None or d.p_down is None or d.smallest is None:
             if d.n_old > 1 or d.old == d.new == 0:
-                return replace(made, outcome=Outcome.PASS, reason=f"{told}: zero in all of them")
+                return replace(made, outcome=Outcome.PASS, reason=f"{told}: zero in all runs")
             return replace(
                 made,
-                reason=f"{told}; no spread between runs is known",
+                reason=f"{told}; the variation between runs is not known",
                 why=InconclusiveReason.NO_REFERENCE,
                 settle="needs two earlier runs, better five",
             )
-        told += f", which differ by {100 * d.spread:.2g} % (sd)"
+        told += f", which vary by {100 * d.spread:.2g} % (sd)"
         p = d.p_up if d.change > 0 else d.p_down
         bad = worse is None or (worse == "up") == (d.change > 0)
         if (d.rose or d.fell) and bad:
             outcome = Outcome.FAIL if worse is not None and p < self.sure else Outcome.WARN
             how = "" if worse is None else "worse by "
-            return replace(made, outcome=outcome, reason=f"{told}: {how}more than runs differ (p = {p:.2g})")
+            return replace(made, outcome=outcome, reason=f"{told}: {how}more than runs vary (p = {p:.2g})")
         if (d.rose or d.fell) and not bad:
-            return replace(made, outcome=Outcome.PASS, reason=f"{told}: better by more than runs differ (p = {p:.2g})")
+            return replace(made, outcome=Outcome.PASS, reason=f"{told}: better by more than runs vary (p = {p:.2g})")
         if d.equivalent:
             return replace(made, outcome=Outcome.PASS, reason=f"{told}: equal within {100 * d.tolerance:.3g} %")
         seems = abs(d.change) > d.tolerance and bad
         if not seems and d.smallest <= max(self.worth, d.tolerance):
-            seen = f"a change of {100 * d.smallest:.2g} % would have shown"
+            seen = f"a change of {100 * d.smallest:.2g} % would have been detected"
             return replace(made, outcome=Outcome.PASS, reason=f"{told}: no difference; {seen}")
         needed = runs_needed(d.spread, max(self.worth, d.tolerance), 1, d.alpha)
-        settle = f"needs {needed} earlier runs at this spread" if needed is not None and needed > d.n_old else ""
+        settle = f"needs {needed} earlier runs at this variation" if needed is not None and needed > d.n_old else ""
         if not settle:
-            settle = "repeat this run: one more run of the new kind and one more of the old"
-        why = "above the tolerance, but runs differ as much" if seems else "runs differ too much to tell"
+            settle = "repeat the new run and one of the earlier runs"
+        above = f"above the tolerance of {100 * d.tolerance:.3g} %, but runs vary as much"
+        why = above if seems else "runs vary too much to decide"
         return replace(made, reason=f"{told}: {why}", why=InconclusiveReason.NOISE, settle=settle)
 
     def _doubts(self, now: Measure, earlier: Sequence[Measure], named: int) -> list[str]:
@@ -294,17 +300,18 @@ class RunDifference:
         lengths = [m.seconds for m in earlier] + [now.seconds]
         if max(lengths) > _LENGTHS * min(lengths):
             doubts.append(
-                f"the runs lasted {lasting(min(lengths))} to {lasting(max(lengths))}: a warm-up weighs differently"
+                f"the runs lasted {duration(min(lengths))} to {duration(max(lengths))}: a warm-up has a different "
+                "weight"
             )
         if len(earlier) < named:
-            doubts.append(f"{counted(named - len(earlier), 'earlier run')} had too few readings")
+            doubts.append(f"{counted(named - len(earlier), 'earlier run')} had too few samples")
         medians = [m.median for m in earlier] + [now.median]
         repeats = repeatability(medians, self.band)
         if repeats is not None and repeats.sd_upper is not None:
             within = "lie" if repeats.within else "do not all lie"
             doubts.append(
                 f"{repeats.n} runs {within} within ±{100 * self.band:g} % of their median (worst "
-                f"{100 * repeats.worst:.2g} %), which proves a sd below {100 * repeats.sd_upper:.2g} %"
+                f"{100 * repeats.worst:.2g} %), which proves an sd below {100 * repeats.sd_upper:.2g} %"
             )
         return doubts
 

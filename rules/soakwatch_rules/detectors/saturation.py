@@ -22,7 +22,7 @@ from soakwatch_rules.stats.tally import Tally
 from soakwatch_rules.stats.tolerance import Tolerance
 from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.traits import Traits
-from soakwatch_rules.wording.words import counted, lasting, moment, quantity, some
+from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _SHARE: Final = "1"
 _FULL = 0.999  # of the limit: nothing fits in any more
@@ -50,26 +50,26 @@ class _Thing(NamedTuple):
 
 
 _THINGS: Final = {
-    "system.sessions": _Thing("session table", "table", "new sessions are refused then"),
+    "system.sessions": _Thing("session table", "table", "new sessions are refused"),
     "system.sessions.utilization": _Thing(
-        "session table", "table", "new sessions are refused then", instead="system.sessions"
+        "session table", "table", "new sessions are refused", instead="system.sessions"
     ),
-    "system.conntrack.count": _Thing("connection table", "", "new connections are dropped then"),
-    "queue.depth": _Thing("queue", "queue", "packets are dropped then", counter="queue.dropped"),
-    "process.open_files": _Thing("open files of process", "process", "no file or connection can be opened then"),
-    "system.filesystem.usage": _Thing("file system", "mountpoint", "nothing can be written then"),
+    "system.conntrack.count": _Thing("connection table", "", "new connections are dropped"),
+    "queue.depth": _Thing("queue", "queue", "packets are dropped", counter="queue.dropped"),
+    "process.open_files": _Thing("open files of process", "process", "no file or connection can be opened"),
+    "system.filesystem.usage": _Thing("file system", "mountpoint", "nothing can be written"),
     "system.memory.pool.usage": _Thing(
-        "memory pool", "pool", "allocations fail then", refuses=False, counter="system.memory.pool.failures"
+        "memory pool", "pool", "allocations fail", refuses=False, counter="system.memory.pool.failures"
     ),
     "system.memory.pool.utilization": _Thing(
         "memory pool",
         "pool",
-        "allocations fail then",
+        "allocations fail",
         refuses=False,
         counter="system.memory.pool.failures",
         instead="system.memory.pool.usage",
     ),
-    "system.memory.swap.usage": _Thing("swap", "", "memory cannot be swapped out then", refuses=False),
+    "system.memory.swap.usage": _Thing("swap", "", "memory cannot be swapped out", refuses=False),
 }
 _EVEN: Final = 3.0  # times the median distance of readings, that the longest has at most
 _FILES: Final = "system.filesystem.usage"
@@ -129,7 +129,7 @@ class Saturation:
     ...     found = Saturation().judge(Case("dut", series.object, Window(0, 86400 * 10**9), (series,)))[0]
     ...     print(found.outcome, "-", found.reason)
     pass - session table: at most 50 % of 6 M sessions
-    fail - session table: 100 % of 6 M sessions from 1970-01-01 11:40:00 UTC for 1 h: new sessions are refused then
+    fail - session table: 100 % of 6 M sessions from 1970-01-01 11:40:00 UTC for 1 h: new sessions are refused
 
     References: RFC 2544 and RFC 3511 (a table at its limit is the capacity of a device); O. H. Schmitt, A thermionic
     trigger, J. Sci. Instrum. 15, 1938 (two thresholds); trend: see ``growth``.
@@ -141,27 +141,30 @@ class Saturation:
     metrics: ClassVar[tuple[str, ...]] = (*_THINGS, *sorted({t.counter for t in _THINGS.values() if t.counter}))
     scope: ClassVar[Literal["object", "metric", "target"]] = "object"
     phases: ClassVar[tuple[str, ...]] = ()
-    manner: ClassVar[RuleSpec] = RuleSpec("a limit that the device states, and two readings", live="recent")
+    manner: ClassVar[RuleSpec] = RuleSpec("a limit stated by the device, and two samples", live="recent")
     traits: ClassVar[Traits] = Traits(plain_words="something in it ran full", fills=True)
 
-    enter: float = parameter(0.95, "1", "full from this share of the limit on", "retries and bursts need the rest")
-    leave: float = parameter(0.9, "1", "full until below this share", "a wavering plateau is one")
-    lasting: float = parameter(60.0, "s", "how long it lasts at least", "a burst is what a queue is for")
-    ahead: float = parameter(259200.0, "s", "a limit that is reached sooner is warned of", "a long weekend")
+    enter: float = parameter(0.95, "1", "share of the limit from which it is full", "retries and bursts need the rest")
+    leave: float = parameter(0.9, "1", "share below which it is no longer full", "a noisy plateau counts once")
+    lasting: float = parameter(60.0, "s", "minimum duration", "queues exist for bursts")
+    ahead: float = parameter(259200.0, "s", "forecast time to the limit below which it warns", "a long weekend")
 
     def __post_init__(self) -> None:
-        """Refuses parameters that mean nothing."""
+        """Raises ValueError for parameters outside their range."""
         if not 0 < self.leave <= self.enter <= 1:
-            raise ValueError(f"saturation: leave {self.leave:g}, enter {self.enter:g}: use 0 < leave <= enter <= 100%")
+            raise ValueError(
+                f"saturation: leave is {self.leave:g} and enter is {self.enter:g}: use 0 < leave <= enter <= 100%"
+            )
         if not (0 <= self.lasting < math.inf and 0 <= self.ahead < math.inf):
-            raise ValueError("saturation: lasting and ahead are durations such as 60s and 3d")
+            raise ValueError("saturation: lasting and ahead must be durations such as 60s and 3d")
 
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
-            f"full from a reading of {100 * self.enter:g} % of the limit until one below {100 * self.leave:g} %, for "
-            f"{self.lasting:g} s and two readings at least; what got there and refuses service then fails; a limit "
-            f"that is reached within {lasting(self.ahead)} is warned of"
+            f"full from a sample at {100 * self.enter:g} % of the limit until one below {100 * self.leave:g} %, for "
+            f"{self.lasting:g} s and two samples at least; fails if it filled up in the run and refuses service; a "
+            "limit "
+            f"that will be reached within {duration(self.ahead)} warns"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -182,8 +185,8 @@ class Saturation:
         series = series.between(case.window.begin_ns, case.window.end_ns).finite()
         made, apart, name = replace(draft(self, case, series), unit=_SHARE), cadence(series), _name(series)
         if apart is None or len(series) < 2:
-            reason = f"{name}: {counted(len(series), 'reading')}"
-            return replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle="needs two readings")
+            reason = f"{name}: {counted(len(series), 'sample')}"
+            return replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle="needs 2 samples")
         used = series.values / limit
         counter = next((s for s in case.series if s.metric == thing.counter), None)
         found = list(self._found(case, series, used, apart, counter))
@@ -207,13 +210,13 @@ class Saturation:
             return self._said(made, series, limit, found)
         most = f"{name}: at most {_percent(highest)} of {_amount(limit, series)}"
         if made.expected is not None and 2 * len(series) < made.expected and not _steady(series, case.window):
-            reason = f"{most} in {len(series)} of {made.expected} expected readings, less than half"
+            reason = f"{most} in {len(series)} of {made.expected} expected samples, less than half"
             return replace(
-                made, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected readings"
+                made, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
             )
         soon = made.forecast
         if soon is not None and soon.after_s <= self.ahead:
-            reason = f"{most}, and it climbs: it reaches its limit in {lasting(soon.after_s)} if it goes on like this"
+            reason = f"{most} and rising: the limit is reached in {duration(soon.after_s)} at this rate"
             return replace(made, outcome=Outcome.WARN, reason=reason)
         return replace(made, outcome=Outcome.PASS, reason=most)
 
@@ -252,7 +255,7 @@ class Saturation:
         texts = some(
             [
                 f"{_percent(f.highest)} of {_amount(limit, series)} from {moment(f.window.begin_ns)} "
-                + (f"to the end, {lasting(f.window.seconds)}" if f.to_end else f"for {lasting(f.window.seconds)}")
+                + (f"to the end, {duration(f.window.seconds)}" if f.to_end else f"for {duration(f.window.seconds)}")
                 + (f" ({f.refused})" if f.refused else "")
                 for f in told
             ]
@@ -261,16 +264,16 @@ class Saturation:
         if failing:
             return replace(made, outcome=Outcome.FAIL, reason=f"{reason}: {thing.then}")
         if all(f.planned for f in found):
-            return replace(made, outcome=Outcome.WARN, reason=f"{reason}, while that was asked for")
+            return replace(made, outcome=Outcome.WARN, reason=f"{reason}, during a planned overload or event")
         whole = found[0]
         if whole.first and whole.to_end and whole.highest - whole.lowest < _STILL:
             if series.metric == _FILES and whole.lowest >= _FILES_FULL:
                 return replace(
-                    made, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}: a read-only image is always full"
+                    made, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}: constantly full, as a read-only image is"
                 )
             if not thing.refuses:
-                return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}: it never moved")
-        tail = ", from the start of the run on" if whole.first else ""
+                return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}: it never changed")
+        tail = ", from the start of the run" if whole.first else ""
         return replace(made, outcome=Outcome.WARN, reason=f"{reason}{tail}")
 
     def _fails(self, metric: str, full: _Full) -> bool:
@@ -348,5 +351,4 @@ def _amount(limit: float, series: Series) -> str:
     """
     if series.trait.unit == _SHARE:
         return "its size"
-    shown = quantity(limit, series.trait.unit)
-    return f"{shown}s" if series.trait.unit.startswith("{") else shown
+    return quantity(limit, series.trait.unit)

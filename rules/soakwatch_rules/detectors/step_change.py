@@ -17,7 +17,7 @@ from soakwatch_rules.series import Series
 from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.steps import Step, Steps, steps
 from soakwatch_rules.traits import Traits
-from soakwatch_rules.wording.words import counted, lasting, moment, quantity, some
+from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
 _WIDTH = 8  # blocks in a window
 _PIECES = 4  # windows that the usual difference of windows is known from
@@ -79,7 +79,7 @@ class StepChange:
 
     name: ClassVar[str] = "step_change"
     version: ClassVar[int] = 2
-    summary: ClassVar[str] = "a level changed at once, stayed changed, and nothing explains it"
+    summary: ClassVar[str] = "a level changed suddenly and lastingly without an explanation"
     metrics: ClassVar[tuple[str, ...]] = (
         "system.cpu.utilization",
         "system.cpu.module.utilization",
@@ -100,39 +100,41 @@ class StepChange:
     scope: ClassVar[Literal["object", "metric", "target"]] = "metric"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec(
-        "four times the lasting time (2 h) without a restart, and half of the readings", shortest_s=7200, live="minutes"
+        "four times the lasting time (2 h) without a restart, and half of the samples", shortest_s=7200, live="minutes"
     )
     traits: ClassVar[Traits] = Traits(plain_words="a level jumped and stayed", of_returned_load=True)
 
-    rise: float = parameter(0.10, "1", "least step, as a share of the level", "smaller ones are within a day's wander")
-    sigmas: float = parameter(5.0, "{sigma}", "least step in robust sigmas of all such differences", "measured")
+    rise: float = parameter(
+        0.10, "1", "minimum step, as a share of the level", "smaller ones are within daily variation"
+    )
+    sigmas: float = parameter(5.0, "{sigma}", "minimum step in robust sigmas of all such differences", "measured")
     lasting: float = parameter(1800.0, "s", "how long both levels must last", "longer than a batch job or a spike")
-    load: float = parameter(0.10, "1", "change of the load that explains a step", "as large as the least step")
+    load: float = parameter(0.10, "1", "change of the load that explains a step", "as large as the minimum step")
 
     def __post_init__(self) -> None:
-        """Refuses parameters that mean nothing."""
+        """Raises ValueError for parameters outside their range."""
         if not 0 < self.rise < 1:
-            raise ValueError(f"step_change: a rise of {self.rise} means nothing: use a share between 0 and 1, as 10%")
+            raise ValueError(f"step_change: rise is {self.rise}: use a share between 0 and 1, such as 10%")
         if not 2 <= self.sigmas < math.inf:
-            raise ValueError(f"step_change: {self.sigmas} sigmas would call noise a step: use 2 or more")
+            raise ValueError(f"step_change: sigmas is {self.sigmas}: use 2 or more")
         if not 1 <= self.lasting < math.inf:
-            raise ValueError(f"step_change: a level that lasts {self.lasting} s is none: use 1s or more, such as 30m")
+            raise ValueError(f"step_change: lasting is {self.lasting}: use 1s or more, such as 30m")
         if not 0 < self.load < math.inf:
-            raise ValueError(f"step_change: a load change of {self.load} explains everything: use more than 0")
+            raise ValueError(f"step_change: load is {self.load}: use a share above 0")
 
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
             f"a step is a change of the median of {self.lasting:g} s to that of the next {self.lasting:g} s by more "
             f"than max({100 * self.rise:g} % of the level, {self.sigmas:g} robust sigmas of all such changes) that a "
-            "step fits better than a straight line; explained by an event or a phase within 2 min or 3 readings, or "
-            f"by a change of the offered load of more than {100 * self.load:g} %; unexplained ones are warned of"
+            "step fits better than a straight line; explained by an event or a phase within 2 min or 3 samples, or "
+            f"by a change of the offered load of more than {100 * self.load:g} %; unexplained steps warn"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a series."""
         if not case.series:
-            return (absent(self, case, "reading of a level"),)
+            return (absent(self, case, "level to compare"),)
         return tuple(self._of(case, series) for series in case.series)
 
     def _of(self, case: Case, series: Series) -> Finding:
@@ -176,20 +178,23 @@ class StepChange:
 
     def _undecided(self, made: Finding, found: tuple[Life, ...], apart: float | None) -> Finding:
         if apart is None:
-            reason = f"{counted(made.samples, 'reading')}: too few to know a level"
+            reason = f"{counted(made.samples, 'sample')}: too few to know the level"
             return replace(
-                made, reason=reason, why=InconclusiveReason.TOO_FEW, settle=f"needs {lasting(_PIECES * self.lasting)}"
+                made, reason=reason, why=InconclusiveReason.TOO_FEW, settle=f"needs {duration(_PIECES * self.lasting)}"
             )
         needed = self.needed_s(apart)
         longest = max((float(life.series.seconds[-1]) + apart for life in found), default=0.0)
-        many = counted(len(found), "life").replace("lifes", "lives")
+        many = counted(len(found), "lifetime")
         if longest < needed:
-            reason = f"{counted(made.samples, 'reading')} in {many}, the longest of {lasting(longest)}: too short"
-            settle = f"needs {lasting(needed - longest)} more without a restart"
+            reason = (
+                f"{counted(made.samples, 'sample')} in {many}, the longest {duration(longest)}; "
+                f"{duration(needed)} needed"
+            )
+            settle = f"needs {duration(needed - longest)} more without a restart"
             return replace(made, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=settle)
-        reason = f"{counted(made.samples, 'reading')} in {many}: no {lasting(needed)} of them without a long gap"
+        reason = f"{counted(made.samples, 'sample')} in {many}: never {duration(needed)} without a long gap"
         return replace(
-            made, reason=reason, why=InconclusiveReason.GAP, settle=f"needs {lasting(needed)} without a long gap"
+            made, reason=reason, why=InconclusiveReason.GAP, settle=f"needs {duration(needed)} without a long gap"
         )
 
     def _decided(
@@ -224,33 +229,37 @@ class StepChange:
             made = replace(made, measured=height, interval=(height - 1.96 * sigma, height + 1.96 * sigma))
         if open_steps:
             texts = some([f"{moment(t.time_ns)}: {_height(t, unit)}" for t in open_steps])
-            reason = f"{counted(len(open_steps), 'step')} that nothing explains: {texts}"
+            reason = f"{counted(len(open_steps), 'unexplained step')}: {texts}"
             return replace(made, outcome=Outcome.WARN, reason=reason)
         read = sum(len(life.series) for life, _ in judged)
         if made.expected is not None and 2 * read < made.expected:
-            reason = f"no step in {read} of {made.expected} expected readings, less than half"
+            reason = f"no step in {read} of {made.expected} expected samples, less than half"
             return replace(
-                made, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected readings"
+                made, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
             )
         if told:
             texts = some([f"{moment(t.time_ns)}: {_height(t, unit)}{_because(t)}" for t in told])
-            return replace(made, outcome=Outcome.PASS, reason=f"{counted(len(told), 'step')}, explained: {texts}")
+            return replace(made, outcome=Outcome.PASS, reason=f"{counted(len(told), 'explained step')}: {texts}")
         seen = f"no lasting step of at least {quantity(widest.least, unit)}"
-        return replace(made, outcome=Outcome.PASS, reason=f"{seen} ({lasting(self.lasting)} against the next)")
+        return replace(
+            made, outcome=Outcome.PASS, reason=f"{seen} (each {duration(self.lasting)} compared with the next)"
+        )
 
     def _doubts(
         self, case: Case, level: Series, judged: list[tuple[Life, Steps]], teeth: int, switches: int, holes: int
     ) -> list[str]:
         doubts = []
         if teeth:
-            doubts.append(f"{counted(teeth, 'abrupt change')} took back what had come gradually (a sawtooth): no step")
+            doubts.append(f"{counted(teeth, 'abrupt change')} undid a gradual change (a sawtooth): not a step")
         if switches:
-            doubts.append(f"{counted(switches, 'change')} back and forth between the same levels: a cycle, no step")
+            doubts.append(f"{counted(switches, 'change')} back and forth between the same levels: a cycle, not a step")
         if holes:
-            doubts.append(f"{counted(holes, 'gap')} of over {lasting(self.lasting / 2)}: a step there is not seen")
+            doubts.append(
+                f"{counted(holes, 'gap')} longer than {duration(self.lasting / 2)}: a step there would be missed"
+            )
         short = len(lives(level, case.window, case.events)) - len(judged)
         if short > 0:
-            doubts.append(f"{counted(short, 'life').replace('lifes', 'lives')} between restarts too short to judge")
+            doubts.append(f"{counted(short, 'lifetime')} between restarts too short to judge")
         return doubts
 
 

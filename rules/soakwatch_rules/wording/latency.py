@@ -1,11 +1,10 @@
-"""What the latency rule says: the name of a series, times and ratios as an engineer writes them."""
+"""Names of latency series, and ratios, as an engineer writes them."""
 
 from __future__ import annotations
 
 from soakwatch_rules.labels import label
 from soakwatch_rules.latency_blocks import ROUND_TRIP
 from soakwatch_rules.series import Series
-from soakwatch_rules.wording.words import quantity
 
 
 def name_of(series: Series) -> str:
@@ -21,15 +20,6 @@ def name_of(series: Series) -> str:
         return f"round trip{f' to {peer}' if peer else ''}{f' ({protocol})' if protocol else ''}"
     flow, told = label(series.object, "flow"), label(series.object, "quantile")
     return f"{f'{told} ' if told else ''}latency{f' of flow {flow}' if flow else ''}"
-
-
-def shown(seconds: float) -> str:
-    """A latency, to three digits.
-
-    >>> shown(0.0000421), shown(0.0205), shown(3.0)
-    ('42.1 µs', '20.5 ms', '3 s')
-    """
-    return quantity(float(f"{seconds:.3g}"), "s")
 
 
 def times_of(times: float) -> str:

@@ -11,7 +11,7 @@ from soakwatch_rules.rule import Mark
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.habit import Habit
 from soakwatch_rules.stats.spikes import Floats, Plateau
-from soakwatch_rules.wording.words import counted, lasting, quantity
+from soakwatch_rules.wording.words import counted, duration, quantity
 
 GAP: Final = 3.0  # cadences
 _FREQUENT = 24  # times in a run: then it belongs to what the device always does
@@ -40,16 +40,16 @@ class SortedPlateaus:
     def habit(self) -> str:
         """The habit in words."""
         most = max((one for one, _ in self.habits), key=lambda one: one.number)
-        every = f", one every {lasting(most.every_s)}" if most.every_s is not None else ""
+        every = f", every {duration(most.every_s)}" if most.every_s is not None else ""
         longest = max(lasted for _, lasted in self.habits)
-        return f"at the top {counted(most.number, 'time')} for up to {lasting(longest)}{every}"
+        return f"at its maximum {counted(most.number, 'time')} for up to {duration(longest)}{every}"
 
 
 def mark_of(one: Plateau, series: Series, cover_s: Floats) -> Mark:
     """When a plateau was, how high and how long, and from which level it rose."""
     begin = int(series.time_ns[one.open]) - round(cover_s[one.open] * 1e9)
     level = "" if one.level is None else f" from a level of {quantity(one.level, '1')}"
-    text = f"{quantity(one.peak, '1')} for {lasting(one.above_s)}{level}"
+    text = f"{quantity(one.peak, '1')} for {duration(one.above_s)}{level}"
     return Mark(begin, int(series.time_ns[one.close - 1]), text)
 
 
@@ -59,21 +59,26 @@ def doubts_of(series: Series, apart: float, told: SortedPlateaus) -> list[str]:
     gaps = np.flatnonzero(steps > GAP * apart * 1e9)
     if gaps.size:
         longest = float(steps.max()) * 1e-9
-        doubts.append(f"{counted(int(gaps.size), 'gap')} of up to {lasting(longest)} in the readings: unseen there")
+        doubts.append(
+            f"{counted(int(gaps.size), 'gap')} of up to {duration(longest)} in the samples, in which nothing was seen"
+        )
         found = (*told.spikes, *told.planned, *told.aside)
         ends = np.array([(m.begin_ns, m.end_ns or m.begin_ns) for m in found]).reshape(-1, 2)
         inside = [(ends[:, 0] <= series.time_ns[g]) & (ends[:, 1] >= series.time_ns[g + 1]) for g in gaps[:1000]]
         if bool(np.any(inside)):
-            doubts.append("a spike was still open after a gap: it is taken for one")
+            doubts.append("a spike continued after a gap: it is counted as one")
     if told.planned:
-        doubts.append(f"{counted(len(told.planned), 'spike')} inside spike or stress phases did not count")
+        doubts.append(f"{counted(len(told.planned), 'spike')} inside spike or stress phases were not counted")
     if told.habits and not told.unsure:
-        doubts.append("what it did from the start of the run on is taken for its habit: a fault all along would be too")
+        doubts.append(
+            "what recurs from the start of the run counts as normal behaviour, which would hide a fault "
+            "present from the start"
+        )
     if told.room < 1:
         hidden = (
-            f"in {quantity(1 - told.room, '1')} of the time the level was too high or too unsteady for a sudden rise"
+            f"in {quantity(1 - told.room, '1')} of the time the level was too high or too noisy to show a sudden rise"
         )
-        doubts.append(f"{hidden}: a plateau then makes this inconclusive")
+        doubts.append(f"{hidden}")
     if apart > 10:
-        doubts.append(f"a reading every {lasting(apart)}: spikes under {lasting(2 * apart)} may be missed")
+        doubts.append(f"a sample every {duration(apart)}: spikes shorter than {duration(2 * apart)} may be missed")
     return doubts

@@ -1,4 +1,4 @@
-"""What the stage-interval method says of a life, in sentences."""
+"""Sentences of the stage-interval method about one lifetime."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from soakwatch_rules.lives import Life
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.stages import Comparison
-from soakwatch_rules.wording.words import counted, lasting, moment, quantity
+from soakwatch_rules.wording.words import counted, moment, plus_minus, quantity
 
 _LITTLE = 0.15  # of the rise: of a straight leak half of it comes after the middle third
 
@@ -32,24 +32,29 @@ class JudgedLife:
         return self.life.window.seconds * (2 / 3) / 3600
 
 
-def sentence(judged: JudgedLife, series: Series, tolerance: float) -> str:
-    """Both means with their spread, which is higher, by how much, and why that is growth or none."""
-    c, unit = judged.of, series.trait.unit
-    change = f"{100 * (c.last - c.first) / abs(c.first):+z.1f} %" if c.first else f"{quantity(c.last, unit)} from zero"
-    higher = "the same in both" if c.last == c.first else f"higher in the {'last' if c.last > c.first else 'first'}"
+def sentence(judged: JudgedLife, series: Series, tolerance: float, several: int = 1) -> str:
+    """Both means with their spread, the change and its rate, what is allowed, and why that is growth or none.
+
+    With ``several`` lifetimes it says which one.
+    """
+    c, unit, allowed = judged.of, series.trait.unit, f"allowed {100 * tolerance:g} %"
+    change = f"{100 * (c.last - c.first) / abs(c.first):+.3g} %" if c.first else f"{quantity(c.last, unit)} from zero"
+    rate = quantity(abs(c.last - c.first) / judged.hours, f"{unit}/h")
+    verb = "went" if c.last == c.first else "grew" if c.last > c.first else "fell"
     means = (
-        f"{quantity(c.first, unit)} ± {quantity(c.sds[0], unit)} in the first third, {quantity(c.last, unit)} ± "
-        f"{quantity(c.sds[1], unit)} in the last; the mean is {higher} ({change} in {lasting(3600 * judged.hours)})"
+        f"{verb} from {plus_minus(c.first, c.sds[0], unit)} (first third) to {plus_minus(c.last, c.sds[1], unit)} "
+        f"(last third): {change}, about {rate}"
     )
     if c.grows:
-        why = f"the intervals do not cross and the change is above the tolerance of {100 * tolerance:g} %"
+        why = allowed
     elif c.rise > c.allowed:
-        why = "but the intervals cross"
+        why = f"{allowed}, but the intervals overlap"
     elif c.rise <= 0:
-        why = "which is no growth"
+        why = "no growth"
     else:
-        why = f"within the tolerance of {100 * tolerance:g} %"
-    return f"{series.metric}: {means}, {why}, in the life from {moment(judged.life.window.begin_ns)}"
+        why = f"within the allowed {100 * tolerance:g} %"
+    which = f", in the lifetime from {moment(judged.life.window.begin_ns)}" if several > 1 else ""
+    return f"{series.metric} {means}; {why}{which}"
 
 
 def doubts_of(judged: JudgedLife, series: Series, short: int, tolerance: float) -> tuple[str, ...]:
@@ -57,18 +62,22 @@ def doubts_of(judged: JudgedLife, series: Series, short: int, tolerance: float) 
     doubts, c, middle = [], judged.of, judged.of.stages[1].mean
     if c.grows:
         over = middle is not None and abs(c.last - middle) <= _LITTLE * c.rise
-        text = "nearly all of it came before the last third: " if over else ""
-        doubts.append(f"{text}a warm-up, a cache that fills or one lasting step look the same to this method")
+        text = "nearly all of the growth came before the last third: " if over else ""
+        doubts.append(f"{text}a warm-up, a cache that fills, or a single lasting step look the same to this method")
     else:
         rate = c.smallest / judged.hours
         daily = 24 * rate / abs(c.first) if c.first else 0.0
         share = f" ({100 * daily:.3g} % of the level a day)" if 0 < daily <= 1 else ""
         share = f" ({daily:.3g} times the level a day)" if daily > 1 else share
-        doubts.append(f"a leak slower than {quantity(rate, f'{series.trait.unit}/h')}{share} would not have been seen")
+        doubts.append(
+            f"a leak slower than {quantity(rate, f'{series.trait.unit}/h')}{share} would not have been detected"
+        )
     if not c.grows and c.rise > c.allowed:
         change = f" by {100 * c.rise / abs(c.first):.1f} %" if c.first else ""
-        literal = "; read literally, the method says growth" if c.rise > tolerance * abs(c.last) else ""
-        doubts.append(f"the mean moved{change}, more than the tolerance: the spread of the readings hides it{literal}")
+        literal = "; taken literally, the method says growth" if c.rise > tolerance * abs(c.last) else ""
+        doubts.append(
+            f"the mean changed{change}, more than the tolerance, but within the spread of the samples{literal}"
+        )
     if short > 0:
-        doubts.append(f"{counted(short, 'life').replace('lifes', 'lives')} between restarts too short to judge")
+        doubts.append(f"{counted(short, 'lifetime')} between restarts too short to judge")
     return tuple(doubts)

@@ -2,46 +2,94 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
+from itertools import pairwise
 
 _IEC = ("KiB", "MiB", "GiB", "TiB")
-_LARGE = ((1e12, "T "), (1e9, "G "), (1e6, "M "))
-_SPANS = ((86400, "d"), (3600, "h"), (60, "min"))
+_LARGE = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
+_SPANS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+_SYMBOLS = {"By": "B", "Cel": "°C"}
+_IRREGULAR = {"life": "lives"}
 
 
 def quantity(value: float, unit: str) -> str:
-    """A value with its unit: bytes in powers of 1024, ratios in percent, everything else to four digits.
+    """A value with its UCUM unit, to three significant digits: bytes in powers of 1024, ratios in percent.
+
+    Whole numbers of countable things (units in braces) are exact below 100,000.
 
     >>> quantity(20 * 2**20, "By"), quantity(0.953, "1"), quantity(-1536, "By/h"), quantity(3, "{file}")
-    ('20.00 MiB', '95.3 %', '-1.50 KiB/h', '3 file')
+    ('20 MiB', '95.3 %', '-1.5 KiB/h', '3 files')
     >>> quantity(7_489_000, "{packet}/s"), quantity(12_345.6, "{packet}/s"), quantity(0.0205, "s")
-    ('7.489 M packet/s', '12346 packet/s', '20.5 ms')
-    >>> quantity(0.00124, "1/h"), quantity(0.0004, "1")
-    ('0.124 %/h', '0.04 %')
+    ('7.49 M packets/s', '12,300 packets/s', '20.5 ms')
+    >>> quantity(0.00124, "1/h"), quantity(0.0004, "1"), quantity(2.5e9, "bit/s"), quantity(40, "Cel")
+    ('0.124 %/h', '0.04 %', '2.5 Gbit/s', '40 °C')
+    >>> quantity(90, "s"), quantity(4321, "{session}")
+    ('1 min 30 s', '4,321 sessions')
     """
+    if unit == "s":
+        return f"{'-' * (value < 0)}{duration(abs(value))}"
+    number, name = _scaled(value, unit)
+    return f"{number}{name}"
+
+
+def plus_minus(value: float, error: float, unit: str) -> str:
+    """A value with its error, both in the unit that suits the value.
+
+    >>> plus_minus(24_799_846, 828_098, "By"), plus_minus(0.5, 0.01, "1"), plus_minus(-40.0, 2.0, "{packet}")
+    ('23.7 ± 0.79 MiB', '50 ± 1 %', '-40 ± 2 packets')
+    """
+    number, name = _scaled(value, unit)
+    if unit == "s" or not value or not error or not math.isfinite(value):
+        return f"{quantity(value, unit)} ± {quantity(error, unit)}"
+    factor = abs(float(number.replace(",", "")) / value)
+    share = error * factor
+    shown = f"{share:.2g}" if 1e-3 <= share < 100 else three_digits(share)
+    return f"{number} ± {shown}{name}"
+
+
+def _scaled(value: float, unit: str) -> tuple[str, str]:
+    """The number and the unit's name behind it, with the space or prefix between them."""
     bare, slash, per = unit.partition("/")
+    tail = slash + per.strip("{}")
     if bare == "1":
-        percent = 100 * value
-        # a rate of some thousandths an hour is much in a day, and a small spread is not none
-        shown = f"{percent:.3g}" if per else f"{percent:.1f}" if abs(percent) >= 1 or not percent else f"{percent:.2g}"
-        return f"{shown} %{slash}{per}"
-    if unit == "s" and 1e-9 < abs(value) < 1:
-        return f"{1e3 * value:.4g} ms" if abs(value) >= 1e-3 else f"{1e6 * value:.4g} µs"
-    if bare != "By" or abs(value) < 1024:
-        name = "B" if bare == "By" else bare.strip("{}")
-        per = per.strip("{}")
-        if 1e6 <= abs(value) < 1e15:
-            factor, prefix = next((f, p) for f, p in _LARGE if abs(value) >= f)
-            return f"{value / factor:.4g} {prefix}{name}{slash}{per}"
-        if 1e4 <= abs(value) < 1e6:
-            return f"{value:.0f} {name}{slash}{per}"
-        return f"{value:.4g} {name}{slash}{per}"
-    size = value
-    for name in _IEC:
-        size /= 1024
-        if abs(size) < 1024 or name == _IEC[-1]:
-            break
-    return f"{size:.2f} {name}{slash}{per}"
+        return three_digits(100 * value), f" %{tail}"
+    if bare == "By" and abs(value) >= 1024:
+        size, name = value, _IEC[-1]
+        for name in _IEC:
+            size /= 1024
+            if abs(size) < 1023.5 or name == _IEC[-1]:
+                break
+        return three_digits(size), f" {name}{tail}"
+    counted_in = bare.strip("{}") if bare.startswith("{") else ""
+    name = _SYMBOLS.get(bare, bare)
+    if counted_in:
+        name = counted_in if value == 1 and not per else plural(counted_in)
+    if 1e6 <= abs(value) < 1e15:
+        factor, prefix = next((f, p) for f, p in _LARGE if abs(value) >= f)
+        return three_digits(value / factor), f" {prefix}{' ' * bool(counted_in)}{name}{tail}"
+    exact = counted_in and value == round(value) and abs(value) < 1e5
+    return (f"{value:,.0f}" if exact else three_digits(value)), f" {name}{tail}"
+
+
+def three_digits(value: float) -> str:
+    """A number to three significant digits, without an exponent where that is readable.
+
+    >>> three_digits(0.012345), three_digits(99.96), three_digits(12345.6), three_digits(0.0)
+    ('0.0123', '100', '12,300', '0')
+    """
+    if not math.isfinite(value) or not 99.95 <= abs(value) < 1e9:
+        return f"{value:.3g}"
+    return f"{float(f'{value:.3g}'):,.0f}"
+
+
+def whole(number: float) -> str:
+    """How many: all digits, in groups of three, below a million million.
+
+    >>> whole(1234567.0), whole(2.5e15)
+    ('1,234,567', '2.5e+15')
+    """
+    return f"{number:,.0f}" if abs(number) < 1e12 else f"{number:.3g}"
 
 
 def moment(time_ns: int) -> str:
@@ -53,40 +101,57 @@ def moment(time_ns: int) -> str:
     return datetime.fromtimestamp(time_ns // 10**9, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def lasting(seconds: float) -> str:
-    """A duration, in two units at most.
+def duration(seconds: float) -> str:
+    """A duration, in two neighbouring units at most.
 
-    >>> lasting(0.2), lasting(75), lasting(5400), lasting(90000), lasting(3599.7)
-    ('200 ms', '1 min 15 s', '1 h 30 min', '1 d 1 h', '1 h')
+    >>> duration(0.2), duration(75), duration(5400), duration(90000), duration(3599.7), duration(0.0000421)
+    ('200 ms', '1 min 15 s', '1 h 30 min', '1 d 1 h', '1 h', '42.1 µs')
     """
-    if seconds < 1:
-        return f"{1000 * seconds:.0f} ms"
-    if round(seconds, 1) < 60:
+    if not math.isfinite(seconds) or seconds <= 1e-9:
+        return f"{max(seconds, 0.0):.3g} s"
+    if seconds < 0.9995e-3:
+        return f"{1e6 * seconds:.3g} µs"
+    if seconds < 0.9995:
+        return f"{1e3 * seconds:.3g} ms"
+    if seconds < 59.95:
         return f"{seconds:.3g} s"
-    parts, left = [], round(seconds)
-    for length, name in _SPANS:
-        if left >= length:
-            parts.append(f"{left // length} {name}")
-            left %= length
-    if left:
-        parts.append(f"{left} s")
-    return " ".join(parts[:2])
+    for (length, name), (step, lesser) in pairwise(_SPANS):
+        steps = round(seconds / step)
+        if steps * step >= length:
+            large, small = divmod(steps, length // step)
+            return f"{large} {name} {small} {lesser}" if small else f"{large} {name}"
+    return f"{seconds:.3g} s"
 
 
 def counted(number: int, noun: str) -> str:
     """A number with its noun, in the plural where it is one.
 
-    >>> counted(1, "restart"), counted(3, "restart")
-    ('1 restart', '3 restarts')
+    >>> counted(1, "restart"), counted(3, "restart"), counted(2, "life"), counted(12_345, "poll")
+    ('1 restart', '3 restarts', '2 lives', '12,345 polls')
     """
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun if number == 1 else plural(noun)}"
 
 
-def some(times: list[str], most: int = 3) -> str:
+def plural(noun: str) -> str:
+    """More than one of them.
+
+    >>> plural("process"), plural("switch"), plural("entry"), plural("series"), plural("day")
+    ('processes', 'switches', 'entries', 'series', 'days')
+    """
+    if noun in _IRREGULAR or noun.endswith("series"):
+        return _IRREGULAR.get(noun, noun)
+    if noun.endswith(("s", "x", "ch", "sh")):
+        return f"{noun}es"
+    if noun.endswith("y") and noun[-2:-1] not in tuple("aeiou"):
+        return f"{noun[:-1]}ies"
+    return f"{noun}s"
+
+
+def some(texts: list[str], most: int = 3) -> str:
     """The first few of a list, and how many there are beyond them.
 
     >>> some(["a", "b"]), some(["a", "b", "c", "d"], 2)
     ('a, b', 'a, b and 2 more')
     """
-    more = len(times) - most
-    return ", ".join(times[:most]) + (f" and {more} more" if more > 0 else "")
+    more = len(texts) - most
+    return ", ".join(texts[:most]) + (f" and {more} more" if more > 0 else "")

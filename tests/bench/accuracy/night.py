@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.record import Record
 from soakwatch.record.bulk import PollFacts, Readings, Stretch
-from soakwatch.record.rows import OUTCOME_NUMBERS
+from soakwatch.record.model import OUTCOME_NUMBERS
 from soakwatch_agent.metric import BY_NAME, COUNTER, STATE
 from soakwatch_agent.sample import PollOutcome
 from soakwatch_rules.rule import Event

@@ -5,7 +5,7 @@
     python tests/bench/accuracy/synthetic.py --write                        also rules/soakwatch_rules/measured/RULE.md
 
 A row is a scenario: % of its seeds that failed, warned, passed, were inconclusive or not applicable, and how many of
-them the table of outcomes (tests/rules/outcomes.py) calls wrong. Each rule is written as soon as it is done.
+them the OUTCOMES of the rule's test call wrong. Each rule is written as soon as it is done.
 """
 
 from __future__ import annotations

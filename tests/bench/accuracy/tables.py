@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.wording.words import lasting, quantity
+from soakwatch_rules.wording.words import duration, quantity
 
 _BARS = "▁▂▃▄▅▆▇█"
 WIDE, HIGH, EDGE, LEFT = 760, 200, 34, 80
@@ -99,7 +99,7 @@ def svg(
         f'<text x="2" y="{HIGH - 6}" {text}>{escape(note)}</text>'
         f'<text x="2" y="{EDGE + 4}" {text}>{quantity(high, unit)}</text>'
         f'<text x="2" y="{HIGH - EDGE + 4}" {text}>{quantity(low, unit)}</text>'
-        f'<text x="{WIDE - EDGE}" y="{HIGH - EDGE + 14}" text-anchor="end" {text}>{lasting(last - first)}</text>'
+        f'<text x="{WIDE - EDGE}" y="{HIGH - EDGE + 14}" text-anchor="end" {text}>{duration(last - first)}</text>'
         f'<polygon points="{" ".join(top + bottom[::-1])}" fill="#9bc" opacity=".6"/>'
         f'<polyline points="{" ".join(line)}" fill="none" stroke="#246" stroke-width="1.2"/>{lines}</svg>\n'
     )

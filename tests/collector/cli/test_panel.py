@@ -65,7 +65,7 @@ def test_everything_that_matters_is_there_at_every_width(width: int) -> None:
         "fw-7.2-overnight",
         "phase soak (2 of 4)",
         "31 %",
-        "7h21m gone, 16h38m left",
+        "7h21m elapsed, 16h38m left",
         "phase stress in 14h12m",
         "2.969 M packets/s sent",
         "26,510",
@@ -143,7 +143,7 @@ def test_a_source_that_falls_silent_is_told_by_its_account_alone() -> None:
 
     def look(at_s: float, got: int, failed: int) -> float | None:
         status = replace(STATUS, elapsed_s=at_s, sources=(source("dut/ssh", got, failed),))
-        return silences.look(status).sources[0].silent_s
+        return silences.completed(status).sources[0].silent_s
 
     assert [look(0, 0, 0), look(10, 1, 0), look(60, 1, 0)] == [None, None, None]
     assert [look(70, 1, 1), look(130, 1, 2)] == [60.0, 120.0]

@@ -45,13 +45,13 @@ def test_an_alarm_is_told_once_and_withdrawn_once() -> None:
 def test_nothing_is_withdrawn_without_a_new_look() -> None:
     """A moment without findings of the same judging (the judge restarts) takes nothing back; a worse one is told."""
     alarms = Alarms()
-    assert alarms.look(replace(QUIET, findings=(LEAK,))) == ([LEAK], [])
-    assert alarms.look(QUIET) == ([], [])
+    assert alarms.update(replace(QUIET, findings=(LEAK,))) == ([LEAK], [])
+    assert alarms.update(QUIET) == ([], [])
     worse = replace(LEAK, outcome=Outcome.FAIL)
-    assert alarms.look(replace(QUIET, findings=(worse,), judged_at_s=120.0)) == ([worse], [])
-    assert alarms.look(replace(QUIET, judged_at_s=180.0)) == ([], [worse])
+    assert alarms.update(replace(QUIET, findings=(worse,), judged_at_s=120.0)) == ([worse], [])
+    assert alarms.update(replace(QUIET, judged_at_s=180.0)) == ([], [worse])
     assert list(alarms.withdrawn.values()) == [worse]
-    alarms.look(replace(QUIET, findings=(LEAK,), judged_at_s=240.0))
+    alarms.update(replace(QUIET, findings=(LEAK,), judged_at_s=240.0))
     assert not alarms.withdrawn
 
 

@@ -8,15 +8,18 @@ import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from tests.collector.cli.terminals import SOAKWATCH, Terminal
 
 from soakwatch.cli.display.follow import RecordedRun
-from soakwatch.record import RecordView
+from soakwatch.core.errors import RecordError
+from soakwatch.record import RecordView, StoredEvent
 from soakwatch.runs.mark_event import EventConflictError, EventRefusedError
-from soakwatch.runs.stop import LONGEST_REASON, end_run
+from soakwatch.runs.state import StateReader
+from soakwatch.runs.stop import MAX_REASON_LENGTH, stop_run
 from soakwatch.testing.records import small_record
 
 ME = f"pid:{os.getpid()}"
@@ -63,7 +66,7 @@ def test_a_run_is_watched_left_alone_stopped_and_its_end_seen(on_terminal: Termi
     assert max(len(line) for line in visitor.text.splitlines()) < 60
     visitor.interrupt()
     assert visitor.end() == 130
-    assert "the run goes on" in visitor.text
+    assert "the run continues" in visitor.text
     assert not visitor.screen.cursor.hidden
     witness = on_terminal("watch", "run", "--verdict", columns=120)
     witness.until(lambda text: "phase soak" in text, "the phase")
@@ -119,7 +122,7 @@ def test_a_monitor_that_was_killed_is_told(on_terminal: Terminals, tmp_path: Pat
     assert "broke off: its monitor ended without a verdict" in visitor.text
     assert "soakwatch resume run" in visitor.text
     with pytest.raises(EventConflictError, match="broke off"):
-        end_run(tmp_path / "run", "", "a test", time.time_ns())
+        stopped(tmp_path / "run")
 
 
 def test_a_visitor_that_is_told_to_end_gives_the_cursor_back(on_terminal: Terminals) -> None:
@@ -161,20 +164,66 @@ def test_where_nobody_looks_there_are_plain_lines(tmp_path: Path) -> None:
     assert seen.stdout.isascii()
 
 
+def stopped(folder: Path, reason: str = "") -> StoredEvent:
+    """The request to stop the run in a folder now."""
+    return stop_run(folder, StateReader(folder).read(time.time_ns()), reason, "a test")
+
+
 def test_a_reason_is_short_and_a_record_alone_cannot_be_stopped(tmp_path: Path) -> None:
-    """What a stop refuses, with a sentence."""
+    """What a stop refuses, with a sentence; a run that waits for its start, however long, can be stopped, once."""
     with small_record(tmp_path / "run", 1):
         pass
-    with pytest.raises(EventRefusedError, match="500 at most"):
-        end_run(tmp_path / "run", "x" * (LONGEST_REASON + 1), "a test", time.time_ns())
-    with pytest.raises(EventConflictError):
-        end_run(tmp_path / "run", "", "a test", time.time_ns())
+    with pytest.raises(EventRefusedError, match="limit is 500"):
+        stopped(tmp_path / "run", "x" * (MAX_REASON_LENGTH + 1))
+    with pytest.raises(EventConflictError, match="broke off"):
+        stopped(tmp_path / "run")
     with small_record(tmp_path / "later", 1) as record:
-        record.set_meta("start_ns", str(time.time_ns() + 3600 * 10**9))
-        with pytest.raises(EventConflictError, match="waits for its start"):
-            end_run(tmp_path / "later", "", "a test", time.time_ns())
-        assert RecordedRun(tmp_path / "later").look().status.standing == "waiting"
-    look = RecordedRun(tmp_path / "run").look()
+        record.set_meta("start_ns", str(time.time_ns() + 36_000 * 10**9))
+        assert RecordedRun(tmp_path / "later").read().status.standing == "waiting"
+        assert stopped(tmp_path / "later", "no rack").event.detail == {"reason": "no rack", "by": "a test"}
+        with pytest.raises(EventConflictError, match="already requested"):
+            stopped(tmp_path / "later")
+
+
+def stands_waiting(folder: Path) -> bool:
+    """Whether the run in a folder has set up its sources and waits."""
+    try:
+        state = StateReader(folder).read(time.time_ns())
+    except RecordError:
+        return False
+    return state.standing == "waiting" and bool(state.sources)
+
+
+def test_a_run_that_waits_for_its_start_is_stopped(tmp_path: Path) -> None:
+    """`stop` ends it at once; it has no poll, is judged by nobody, and decides nothing."""
+    at = datetime.now(UTC) + timedelta(hours=10)
+    (tmp_path / "plan.yaml").write_text(
+        f"start: {at:%Y-%m-%dT%H:%M:%SZ}\ntargets:\n  me: {{role: dut, sources: [local]}}\nduration: 1m\n"
+    )
+    with subprocess.Popen(
+        [SOAKWATCH, "run", "plan.yaml", "--into", "run", "--no-web"], cwd=tmp_path, text=True, stdout=subprocess.PIPE
+    ) as run:
+        try:
+            deadline = time.monotonic() + 60
+            while not stands_waiting(tmp_path / "run") and time.monotonic() < deadline:
+                time.sleep(0.1)
+            asked = piped(tmp_path, "stop", "run", "--reason", "no rack today")
+            assert asked.returncode == 0, asked.stderr
+            told, _ = run.communicate(timeout=60)
+        finally:
+            run.kill()
+    assert run.returncode == 3
+    assert "stopped before its start: nothing was polled" in told
+    look = RecordedRun(tmp_path / "run").read()
+    assert (look.over, look.verdict, look.exit_code) == (True, "inconclusive", 3)
+    assert look.reason.startswith("stopped before its start")
+
+
+def test_what_is_left_of_a_killed_run_is_over(tmp_path: Path) -> None:
+    """Its record has no end, and nobody writes it."""
+    with small_record(tmp_path / "run", 1):
+        pass
+    look = RecordedRun(tmp_path / "run").read()
     assert look.over
     assert look.status.standing == "broken off"
     assert look.exit_code == 4

@@ -21,8 +21,8 @@ from soakwatch.judge.live.following import RunFollower
 from soakwatch.judge.live.hour import Hour
 from soakwatch.judge.live.minutes import Minutes
 from soakwatch.record import Record, RecordView, SeriesKey
+from soakwatch.record.follow import Tail
 from soakwatch.record.reader import trait_of
-from soakwatch.record.tail import Tail
 from soakwatch.sources.abc import BackfilledPoll, Facts, Poller, SourceError, timing
 from soakwatch.testing.records import SECOND, T0
 from soakwatch.testing.virtual import VirtualTime

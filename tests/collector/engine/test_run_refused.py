@@ -64,7 +64,7 @@ def test_a_wrong_plan_ends_a_new_run_at_once_with_every_sentence(
     assert cli.run(["run", "wrong.yaml"]) == 2
     said = capsys.readouterr()
     assert said.err.splitlines() == SENTENCES
-    assert "is removed again" in said.out
+    assert "was removed" in said.out
     assert "judging" not in said.out
     assert list((here / "runs").iterdir()) == []
 
@@ -72,7 +72,7 @@ def test_a_wrong_plan_ends_a_new_run_at_once_with_every_sentence(
 def test_a_folder_that_was_named_is_kept_and_its_run_can_go_on(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With --into nothing is removed. In a resumed run the same errors are failed polls: hours may be in its record."""
     assert cli.run(["run", "wrong.yaml", "--into", "kept"]) == 2
-    assert "kept holds the first seconds: remove it, or name another folder" in capsys.readouterr().out
+    assert "kept contains the first seconds: remove it, or name another folder" in capsys.readouterr().out
     assert cli.run(["resume", "kept"]) == 3
     assert "finished after 6s" in capsys.readouterr().out
     with RecordView.open(here / "kept") as view:

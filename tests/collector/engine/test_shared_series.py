@@ -14,8 +14,8 @@ from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.judge.recorded import judge_record
 from soakwatch.plan.rules import planned_rules
 from soakwatch.record import Record, RecordView, SeriesKey
-from soakwatch.record.intake import PollPacker
-from soakwatch.record.owners import Owners
+from soakwatch.record._owners import Owners
+from soakwatch.record._packer import PollPacker
 from soakwatch.testing.records import SECOND, T0
 from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.series import Series

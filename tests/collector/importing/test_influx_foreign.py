@@ -312,4 +312,4 @@ def test_options_of_tables_are_refused(address_of: AddressOf, capsys: pytest.Cap
     assert run(["judge", f"{address}&run=x", "--map", "a=b"]) == 2
     assert "--map: a run of Soakwatch is read as it is" in capsys.readouterr().err
     assert run(["import", address, "more.csv"]) == 2
-    assert "imported by itself" in capsys.readouterr().err
+    assert "imported alone" in capsys.readouterr().err

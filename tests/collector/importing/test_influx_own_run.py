@@ -12,7 +12,7 @@ from tests.collector.importing.influx_runs import T0, S, everything
 from soakwatch.judge.recorded import judge_record
 from soakwatch.plan.sink import Influxdb
 from soakwatch.record import Record, RecordView
-from soakwatch.record.extent import extent_of
+from soakwatch.record.inventory import inventory_of
 from soakwatch.report.json import render_json
 from soakwatch.sinks import account
 from soakwatch.sinks.account import account_lines
@@ -100,12 +100,12 @@ def test_the_account_of_a_record_does_not_change_when_it_is_sent_again(
 
 
 def test_an_extent_counts_each_time_once(recorded: Path) -> None:
-    extent = extent_of(recorded)
+    inventory = inventory_of(recorded)
     with RecordView.open(recorded) as view:
-        for one in extent.series:
+        for one in inventory.series:
             assert one.readings == len(view.series(one.key))
             assert one.whole == (view.series(one.key).value.dtype.kind != "f")
-        assert sum(extent.polls.values()) == view.counts().polls
+        assert sum(inventory.polls.values()) == view.counts().polls
 
 
 def delete(influxd: Influxd, bucket: str, predicate: str, begin: int = 0) -> None:

@@ -176,7 +176,7 @@ def test_the_case_has_the_lent_baseline_where_the_run_has_none(tmp_path: Path) -
     assert frozen is not None
     assert (frozen.run, frozen.levels[0].count) == ("earlier", 60)
     (finding,) = rule.judge(case)
-    assert "its own level is that of an earlier run's baseline" in finding.doubts
+    assert "compared with the baseline of an earlier run" in finding.doubts
     own = against(having, None, str(earlier), tmp_path, 0.0)
     assert own.lent is None
     assert own.warnings == ("the plan has a baseline phase of its own: that of earlier is not used",)

@@ -151,7 +151,7 @@ def test_a_highest_value_since_the_begin_is_no_level(tmp_path: Path) -> None:
     verdict = judged(running_maximum(tmp_path / "run"), Recovery())
     (finding,) = of_latency(verdict)
     assert finding.outcome is Outcome.NOT_APPLICABLE
-    assert "the highest since the generator began" in finding.reason
+    assert "the maximum since the generator started" in finding.reason
     assert verdict.outcome is Outcome.PASS
 
 

@@ -145,7 +145,7 @@ def test_a_restart_is_found_before_the_minute_is_over(tmp_path: Path) -> None:
         for _ in range(20):
             live.wake()
             assert not await live.judge_when_due()
-        clock.at += round(WOKEN_APART_S) + 600  # however long a look took on this machine
+        clock.at += round(WOKEN_APART_S) + 600  # however long a poll took on this machine
         assert await live.judge_when_due()
         clock.at += round(JUDGE_EVERY_S) - 1
         assert not await live.judge_when_due(), "nobody woke it"

@@ -15,7 +15,7 @@ from soakwatch.judge.live.client import JUDGE_EVERY_S
 from soakwatch.record import RecordView
 from soakwatch.runs.mark_event import EventRequest, record_event
 from soakwatch.runs.state import RunState, StateReader
-from soakwatch.runs.stop import end_run
+from soakwatch.runs.stop import stop_run
 from soakwatch_rules.rule import Outcome
 
 LASTS_S = 50
@@ -67,7 +67,7 @@ def test_a_killed_process_and_an_event_are_judged_while_a_short_run_goes_on(tmp_
             assert {one.rule for one in found.findings if one.outcome is Outcome.FAIL} == {"process_restart"}
             told = record_event(run, EventRequest("mark", "config"), time.time_ns()).event
             state_when(soak, run, lambda state: (state.judged_ns or 0) >= told.begin_ns, "a look after the event")
-            end_run(run, "seen", "test", time.time_ns())
+            stop_run(run, StateReader(run).read(time.time_ns()), "seen", "test")
             assert soak.wait(60) == 1
         finally:
             worker.kill()

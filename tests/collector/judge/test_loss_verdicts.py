@@ -217,12 +217,12 @@ HOURS = 4 * 3600
         (
             [("dut", "snmp", 60, polled(HOURS - 600)), ("tg", "csv", 10, sends(HOURS - 600))],
             "hang",
-            "forwarding stood for",
+            "no forwarding for",
         ),
         (
             [("dut", "snmp", 60, polled(HOURS - 600)), ("tg", "csv", 10, sends())],
             "management_isolation",
-            "while the load came back",
+            "while traffic was forwarded",
         ),
         (
             [("dut", "snmp", 60, polled(stop=HOURS / 2)), ("tg", "csv", 10, sends(HOURS / 2))],
@@ -257,10 +257,10 @@ def test_a_silence_in_the_middle_warns(tmp_path: Path, capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("out", "share", "outcome", "sentence"),
     [
-        (1.0, 0.97, "warn", "the generator's receiver or the path lost them, not the device"),
+        (1.0, 0.97, "warn", "lost after leaving the device, by the path or the generator's receiver"),
         (0.97, 0.97, "fail", "device in 14,3"),
-        (1.0, 0.5, "inconclusive", "the generator's receiver or the path lost them"),
-        (0.0, 1.0, "inconclusive", "the device's interfaces carried less than a tenth of it"),
+        (1.0, 0.5, "inconclusive", "lost after leaving the device"),
+        (0.0, 1.0, "inconclusive", "the device's interfaces carried less than 10 % of it"),
     ],
     ids=["behind the device", "in the device", "half of it behind the device", "a generator that lies"],
 )

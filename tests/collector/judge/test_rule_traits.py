@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,11 +48,11 @@ def strangers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
         sys.modules.pop(f"{detectors.__name__}.{name}", None)
 
 
-def finding(rule: str, outcome: Outcome = Outcome.FAIL, *at_s: float, **more: object) -> Finding:
+def finding(rule: str, outcome: Outcome = Outcome.FAIL, *at_s: float, **more: Any) -> Finding:
     """A finding of the device, with marks at these seconds."""
     marks = tuple(Mark(round(a * SECOND), None, f"{rule} here") for a in at_s)
     made = Finding(rule, 1, outcome, "fw", "", "", DAY, "d", f"{rule} said so", 9, marks=marks)
-    return replace(made, **more)  # type: ignore[arg-type]
+    return replace(made, **more)
 
 
 def verdict(*findings: Finding) -> Verdict:

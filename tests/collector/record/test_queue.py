@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from soakwatch.core.clock import SteadyClock
 from soakwatch.core.errors import RecordError
 from soakwatch.engine.scheduler import GRACE_S, Timers
-from soakwatch.record.queue import HELD_SAMPLES, Committer
+from soakwatch.record.queue import MAX_WAITING_SAMPLES, Committer
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 
 
@@ -60,7 +60,7 @@ def test_beyond_its_bound_the_oldest_readings_go_but_their_polls_stay() -> None:
     shelf = Shelf()
     shelf.full = True
     committer = Committer(shelf, lambda: 0, threaded=False)
-    size = HELD_SAMPLES // 10
+    size = MAX_WAITING_SAMPLES // 10
 
     async def main() -> None:
         for number in range(15):
@@ -75,7 +75,7 @@ def test_beyond_its_bound_the_oldest_readings_go_but_their_polls_stay() -> None:
     assert [p.due_ns for p in shelf.kept] == [*range(15), 99]
     assert [p.outcome for p in shelf.kept[:5]] == [PollOutcome.MISSED] * 5
     assert shelf.kept[0].error == "its readings were given up: no room left on the disk"
-    assert sum(len(p.answer.samples) for p in shelf.kept) == HELD_SAMPLES + 1
+    assert sum(len(p.answer.samples) for p in shelf.kept) == MAX_WAITING_SAMPLES + 1
 
 
 def test_a_batch_under_way_when_the_run_ends_is_written_once_however_slow_the_disk() -> None:

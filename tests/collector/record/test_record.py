@@ -13,13 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soakwatch.core.errors import RecordError
-from soakwatch.record import (
-    Record,
-    RecordView,
-    SeriesKey,
-)
-from soakwatch.record.sealing import SEAL_POLLS
-from soakwatch.record.standing import REASONS
+from soakwatch.record import Record, RecordView, SeriesKey
+from soakwatch.record._sealing import SEAL_POLLS
+from soakwatch.record._writer_state import MAX_REASONS
 from soakwatch_agent.sample import NOTHING, Answer, Fault, Poll, PollOutcome, Sample, object_text
 from soakwatch_rules.rule import Window
 
@@ -276,9 +272,9 @@ def test_faults_are_counted_and_bounded(tmp_path: Path) -> None:
     with RecordView.open(tmp_path) as view:
         same, *others = view.faults()
     assert (same.text, same.count, same.first_ns, same.last_ns) == ("not permitted", 60, T0, T0 + 59 * SECOND)
-    assert len(others) == REASONS + 1
+    assert len(others) == MAX_REASONS + 1
     assert sum(fault.count for fault in others) == 60
-    assert others[-1].text == f"further reasons, the first of them: errno {REASONS}"
+    assert others[-1].text == f"further reasons, the first of them: errno {MAX_REASONS}"
 
 
 def test_polls_are_read_on_from_a_cursor_across_sealing(tmp_path: Path) -> None:
@@ -305,7 +301,7 @@ def test_polls_are_read_on_from_a_cursor_across_sealing(tmp_path: Path) -> None:
         (PollOutcome.OK, None),
         (PollOutcome.TIMEOUT, "it was timeout"),
     }
-    with RecordView.open(tmp_path) as view, pytest.raises(RecordError, match="no cursor"):
+    with RecordView.open(tmp_path) as view, pytest.raises(RecordError, match="is not a cursor of a record"):
         view.polls_after("sausage", 1)
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from soakwatch.core.errors import RecordError
-from soakwatch.record import Artifact, ArtifactEntry, Record, RecordView, artifact_name, artifacts
-from soakwatch.record.artifacts import LONGEST_NAME, MOST_BYTES
-from soakwatch.record.schema import APPLICATION_ID, STEPS
+from soakwatch.record import Artifact, ArtifactEntry, Record, RecordView, artifact_name
+from soakwatch.record import _artifacts as artifacts
+from soakwatch.record._artifacts import MAX_BYTES, MAX_NAME_LENGTH
+from soakwatch.record._schema import APPLICATION_ID, STEPS
 from soakwatch_rules.rule import Event
 
 T0 = 1_700_000_000 * 10**9
@@ -38,7 +39,7 @@ def test_an_artifact_comes_back_with_what_it_is_about(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_all_artifacts_together_are_bounded(tmp_path: Path) -> None:
     """What would make them too large is refused, and what is there stays; a replacement makes its own room."""
-    noise = random.Random(5).randbytes(MOST_BYTES // 2)
+    noise = random.Random(5).randbytes(MAX_BYTES // 2)
     with Record.create(tmp_path) as record:
         assert record.put_artifact("one", "x/y", noise)
         assert not record.put_artifact("two", "x/y", noise)
@@ -46,15 +47,15 @@ def test_all_artifacts_together_are_bounded(tmp_path: Path) -> None:
         assert record.put_artifact("two", "x/y", noise[:1000])
         with RecordView.open(tmp_path) as view:
             assert [(entry.name, entry.size) for entry in view.artifact_entries()] == [
-                ("one", MOST_BYTES // 2),
+                ("one", MAX_BYTES // 2),
                 ("two", 1000),
             ]
 
 
 def test_outputs_leave_room_for_evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A script that chatters every second fills neither the half that is kept for evidence, nor the list."""
-    noise = random.Random(6).randbytes(MOST_BYTES // 4)
-    monkeypatch.setattr(artifacts, "MOST_OUTPUTS", 3)
+    noise = random.Random(6).randbytes(MAX_BYTES // 4)
+    monkeypatch.setattr(artifacts, "MAX_OUTPUTS", 3)
     with Record.create(tmp_path) as record:
         told = [record.keep_artifact(Artifact(f"s{n}", "x/y", noise, T0, "script", "")) for n in range(2)]
         assert told == [True, False]
@@ -116,6 +117,6 @@ def test_names_stay_below_the_folder_that_they_are_written_into() -> None:
             "".join(chance.choices("a./\\ ~\0é$-", k=chance.randrange(120))) for _ in range(1 + chance.randrange(4))
         ]
         name = artifact_name(*parts)
-        assert 0 < len(name) <= LONGEST_NAME
+        assert 0 < len(name) <= MAX_NAME_LENGTH
         assert not name.startswith("/")
         assert not {"..", ".", ""} & set(name.split("/"))

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from soakwatch.record.blocks import Values, decode, encode
+from soakwatch.record._blocks import decode, encode
+from soakwatch.record.model import Values
 
 ANY_FLOATS = st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=80)
 FEW_FLOATS = st.lists(st.sampled_from([0.1, -0.0, 0.0, 5e-324, 1 / 3]), max_size=80)

@@ -8,7 +8,7 @@ import numpy as np
 
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record.bulk import Readings, Stretch
-from soakwatch.record.reader import IMPORTED_KEY
+from soakwatch.record.meta import IMPORTED_KEY
 from soakwatch.testing.records import SECOND, T0
 
 SWITCHES = SeriesKey("dut", "system.context_switches", "")

@@ -13,7 +13,7 @@ import pytest
 
 from soakwatch.core.errors import RecordError
 from soakwatch.record import SCHEMA_VERSION, Record, RecordView, add_outside_event
-from soakwatch.record.schema import APPLICATION_ID, STEPS, migrate
+from soakwatch.record._schema import APPLICATION_ID, STEPS, migrate
 from soakwatch.testing.records import KEYS, SECOND, first_values, small_poll, small_record
 from soakwatch_rules.rule import Event
 

@@ -13,9 +13,9 @@ from soakwatch.cli.main import run
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record import Artifact, Record
 from soakwatch.record.source import ReportSource
-from soakwatch.report.artifacts import files_text
 from soakwatch.report.html import render_html
 from soakwatch.report.markdown import render_markdown
+from soakwatch.report.sections.artifacts import files_text
 from soakwatch.report.terminal import print_verdict
 
 BEGIN = 1_700_000_000 * 10**9
@@ -49,9 +49,9 @@ def test_the_page_folds_texts_and_links_the_rest(night: tuple[WithFiles, Verdict
     entries = full.artifact_entries()
     assert files_text(entries).startswith("3 files in the record (300.0 KiB): scripts/failover.txt")
     target = io.StringIO()
-    print_verdict(verdict, Console(file=target, width=200), files=entries)
+    print_verdict(full, verdict, Console(file=target, width=200))
     assert "3 files in the record" in target.getvalue()
-    assert "3 files in the record" in render_markdown(verdict, files=entries)
+    assert "3 files in the record" in render_markdown(full, verdict)
 
 
 def test_files_are_written_below_the_folder_that_is_named(tmp_path: Path) -> None:

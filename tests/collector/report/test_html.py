@@ -17,7 +17,8 @@ import pytest
 from soakwatch.judge.verdict import Verdict, fold
 from soakwatch.record.model import Span, StoredEvent
 from soakwatch.record.source import ReportSource
-from soakwatch.report.html import all_sections, render_html
+from soakwatch.report.html import render_html
+from soakwatch.report.section import all_sections
 from soakwatch_rules.rule import Event, Outcome, Phase, Window
 
 Night = tuple[ReportSource, Verdict]
@@ -274,8 +275,13 @@ def test_a_slow_card_is_flagged(page: str) -> None:
 def test_what_could_not_be_judged_has_its_place(page: str) -> None:
     """Inconclusive and not applicable findings, silent targets and unreadable metrics are listed with reasons."""
     text = Outline(page).text
-    part = text[text.index("What could not be judged") : text.index("told by")]
-    for word in ("the kernel log may not be read", "run as root", "no core folder is watched", "No rule looked at: tg"):
+    part = text[text.rindex("What could not be judged") :].partition("Coverage")[0]
+    for word in (
+        "the kernel log may not be read",
+        "run as root",
+        "no core folder is watched",
+        "No rule applied to: tg",
+    ):
         assert word in part
     assert "PSS of httpd may not be read: be root" in text
 
@@ -283,8 +289,8 @@ def test_what_could_not_be_judged_has_its_place(page: str) -> None:
 def test_every_section_module_has_its_place() -> None:
     """Sections are found in their folder and have different places on the page."""
     found = all_sections()
-    orders = [section.ORDER for _, section in found]
+    orders = [section.order for section in found]
     assert orders == sorted(set(orders))
     assert {"verdict", "findings", "series", "coverage", "unjudged", "events", "plan", "setup", "words"} <= {
-        n for n, _ in found
+        section.name for section in found
     }

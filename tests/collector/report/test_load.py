@@ -163,5 +163,5 @@ def test_a_run_without_a_generator_says_so(make_night: Callable[[int], Night]) -
 
     page = render_html(Bare(), replace(verdict))  # type: ignore[arg-type]
     assert "No generator was recorded." in page
-    assert "No generator was recorded: what the targets were asked to do is not known." in page
+    assert "No traffic generator was recorded: the load on the targets is not known." in page
     assert "has the role generator, but no load was recorded of it" in page

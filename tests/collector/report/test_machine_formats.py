@@ -12,13 +12,15 @@ from xml.etree import ElementTree as ET
 import jsonschema
 import pytest
 from rich.console import Console
+from tests.collector.report.conftest import MemoryRecord
 
 from soakwatch.judge.verdict import Verdict, fold
 from soakwatch.record.source import ReportSource
 from soakwatch.report.json import render_json, verdict_document, verdict_schema
 from soakwatch.report.junit import render_junit
 from soakwatch.report.markdown import render_markdown
-from soakwatch.report.terminal import print_verdict, sparkline
+from soakwatch.report.sparks import sparkline
+from soakwatch.report.terminal import print_verdict
 from soakwatch_rules.rule import Finding, Outcome, Window
 
 Night = tuple[ReportSource, Verdict]
@@ -134,8 +136,7 @@ def test_junit_of_hostile_names_is_valid_xml(night: Night) -> None:
 @pytest.mark.parametrize("extra", [0, 60])
 def test_markdown_fits_a_pull_request(make_night: Callable[[int], Night], extra: int) -> None:
     """At most 60 lines, however many findings there are; what is left out is counted."""
-    verdict = make_night(extra)[1]
-    text = render_markdown(verdict)
+    text = render_markdown(*make_night(extra))
     assert len(text.splitlines()) <= 60
     assert text.startswith("## ✗ Soakwatch: FAIL")
     assert f"✓ memory\\_growth: {1 + extra} check{'s' if extra else ''} passed; smallest detectable 5 %" in text
@@ -143,17 +144,17 @@ def test_markdown_fits_a_pull_request(make_night: Callable[[int], Night], extra:
 
 def test_markdown_stays_short_when_everything_fails(make_night: Callable[[int], Night]) -> None:
     """Many targets, failures and sources at once still give at most 60 lines."""
-    verdict = make_night(0)[1]
+    record, verdict = make_night(0)
     bad = [replace(verdict.findings[0], target=f"t{n}") for n in range(90)]
     calm = [replace(one, outcome=Outcome.PASS, rule="calm") for one in bad]
     ledgers = [replace(verdict.ledgers[0], target=f"t{n}", source="local") for n in range(90)]
     crowd = fold("crowd", verdict.window, {f"t{n}": "dut" for n in range(90)}, bad + calm, ledgers, verdict.phases)
-    assert len(render_markdown(crowd).splitlines()) <= 60
+    assert len(render_markdown(record, crowd).splitlines()) <= 60
 
 
 def test_markdown_escapes_what_would_be_markup(night: Night) -> None:
     """No tag, table bar, code span, link or mention of a hostile name survives as markup."""
-    text = render_markdown(hostile(night[1]))
+    text = render_markdown(night[0], hostile(night[1]))
     assert "<script>" not in text
     assert "](" not in text.replace("\\](", "")
     assert "@everyone" not in text
@@ -166,8 +167,7 @@ def shown(verdict: Verdict, night: Night, *, terminal: bool) -> str:
     """What is printed, 60 columns wide."""
     target = io.StringIO()
     console = Console(file=target, force_terminal=terminal, width=60, legacy_windows=False)
-    source = night[0]
-    print_verdict(verdict, console, [source.series(key) for key in source.keys(["process.memory.usage"])])
+    print_verdict(night[0], verdict, console)
     return target.getvalue()
 
 
@@ -177,12 +177,12 @@ def test_terminal_text_is_plain_where_nobody_looks(night: Night) -> None:
     assert "\x1b" not in text
     assert not set("┃│━") & set(text)
     assert f"    {night[1].findings[0].reason}" in text.splitlines()
-    assert "coverage monitor/snmp: 0 of 2880 polls (0 %), no answer ever; 2880 failed" in text.splitlines()
+    assert "coverage monitor/snmp: 0 of 2,880 polls (0 %), never answered; 2,880 failed" in text.splitlines()
 
 
 def test_a_target_without_findings_is_not_applicable(night: Night) -> None:
     """The generator, of which no rule said anything, is not shown as a pass to people."""
-    assert "| tg | generator | – not applicable |" in render_markdown(night[1])
+    assert "| tg | generator | – not applicable |" in render_markdown(*night)
     assert "not applicable: tg (generator)" in shown(night[1], night, terminal=False)
     assert json.loads(render_json(night[1]))["targets"]["tg"]["verdict"] == "not applicable"
 
@@ -217,7 +217,7 @@ def test_every_format_takes_an_empty_verdict() -> None:
     """A run that polled nothing is inconclusive in every format, and none of them fails."""
     verdict = empty()
     assert json.loads(render_json(verdict))["verdict"] == "inconclusive"
-    assert "INCONCLUSIVE" in render_markdown(verdict)
+    assert "INCONCLUSIVE" in render_markdown(MemoryRecord(), verdict)
     assert ET.fromstring(render_junit(verdict)).get("errors") == "1"
 
 

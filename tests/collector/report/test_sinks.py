@@ -14,7 +14,6 @@ from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource
 from soakwatch.report.html import render_html
 from soakwatch.report.markdown import render_markdown
-from soakwatch.report.sinks import sink_accounts
 from soakwatch.report.terminal import print_verdict
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_rules.series import Series, Trait
@@ -54,10 +53,9 @@ def healthy(sink: str = "influxdb-1") -> tuple[Series, ...]:
 def shown(source: WithSeries, verdict: Verdict) -> tuple[str, str, str]:
     """On a terminal, in Markdown, and the section of the page."""
     target = io.StringIO()
-    accounts = sink_accounts(source)
-    print_verdict(verdict, Console(file=target, width=200), sinks=accounts)
+    print_verdict(source, verdict, Console(file=target, width=200))
     section = render_html(source, verdict).partition('<section id="sinks">')[2].partition("</section>")[0]
-    return target.getvalue(), render_markdown(verdict, sinks=accounts), section
+    return target.getvalue(), render_markdown(source, verdict), section
 
 
 def test_a_run_without_a_database_says_nothing_of_one(night: tuple[WithSeries, Verdict]) -> None:
@@ -68,7 +66,7 @@ def test_a_run_without_a_database_says_nothing_of_one(night: tuple[WithSeries, V
 
 def test_a_database_that_kept_up_is_one_quiet_line(night: tuple[WithSeries, Verdict]) -> None:
     terminal, markdown, section = shown(with_sinks(night, *healthy()), night[1])
-    words = "sink influxdb-1: 12,300 lines written, none refused; never more than 30s behind; up to date at the end"
+    words = "sink influxdb-1: 12,300 lines written, none rejected; never more than 30s behind; up to date at the end"
     assert words in terminal
     assert words in markdown
     assert "12,300" in section
@@ -88,10 +86,10 @@ def test_an_outage_refusals_and_what_waited_at_the_end_are_told(night: tuple[Wit
         *healthy("influxdb-2"),
     )
     terminal, markdown, section = shown(fed, night[1])
-    words = "sink influxdb-1: 3,000 lines written, 7 refused; 10m3s behind at 2026-11-20 18:40:05;"
+    words = "sink influxdb-1: 3,000 lines written, 7 rejected; 10m3s behind at 2026-11-20 18:40:05;"
     assert words in " ".join(terminal.split())
-    assert "4m behind at the end, 12,300 polls waited" in terminal
-    assert "7 refused" in markdown
+    assert "4m behind at the end, 12,300 polls not written" in terminal
+    assert "7 rejected" in markdown
     assert "card warn" in section
     assert "sink-…-refused.txt" in section
     assert "soakwatch sink RUN --to" in section
@@ -100,7 +98,7 @@ def test_an_outage_refusals_and_what_waited_at_the_end_are_told(night: tuple[Wit
 
 def test_a_report_for_a_pull_request_stays_short(night: tuple[WithSeries, Verdict]) -> None:
     many = with_sinks(night, *(series for n in range(9) for series in healthy(f"influxdb-{n}")))
-    assert len(render_markdown(night[1], sinks=sink_accounts(many)).splitlines()) <= 60
+    assert len(render_markdown(many, night[1]).splitlines()) <= 60
 
 
 @pytest.mark.parametrize("missing", [0, 1, 2, 3])

@@ -18,12 +18,12 @@ from soakwatch_rules.rule import Event, Finding
 
 Night = tuple[ReportSource, Verdict]
 TITLES = (
-    "What broke first, and what followed",
-    "Findings, by their causes",
-    "Headroom to each limit",
+    "Timeline of failures and warnings",
+    "Findings",
+    "Headroom",
     "What could not be judged",
     "Passed",
-    "Load, and the generator's health",
+    "Generator and load",
     "Set-up",
 )
 
@@ -48,7 +48,7 @@ def printed(night: Night, width: int, *, terminal: bool, encoding: str = "utf-8"
     """What is printed of a night, with its record."""
     target = Encoded(encoding)
     console = Console(file=target, force_terminal=terminal, width=width, legacy_windows=False, no_color=not colour)
-    print_verdict(night[1], console, withdrawn=night[0].withdrawn(), source=night[0])
+    print_verdict(*night, console)
     return target.getvalue()
 
 
@@ -72,7 +72,7 @@ def test_all_of_it_is_there_in_order_and_within_the_width(eventful: Night, width
     assert max(len(line) for line in lines) <= width
     text = " ".join(" ".join(lines).split())
     for words in (
-        "if it goes on: system.memory.limit (3.80 GiB) exhausted in 31 h ± 6 h (90 %)",
+        "forecast: system.memory.limit (3.80 GiB) exhausted in 31 h ± 6 h (90 %)",
         "+1 min",
         "reboot",
         "growth: 14 series: too short",
@@ -80,7 +80,7 @@ def test_all_of_it_is_there_in_order_and_within_the_width(eventful: Night, width
         "measured 17.2 MiB/h; limit 1.9 MiB/h",
         "leaker/local",
         "97.91 %",
-        "load meanwhile (means)",
+        "load at that time (means)",
     ):
         assert words in text, words
 

@@ -199,7 +199,7 @@ def test_runs_that_are_not_there(tmp_path: Path, served: ServedRun, monkeypatch:
         assert "nobody-knows" not in str(refused.value)
     assert issubclass(RecordError, SoakwatchError)
     monkeypatch.setenv("SOAKWATCH_TOKEN", "ümlaut" * 4)
-    with pytest.raises(PlanError, match="other than ASCII"):
+    with pytest.raises(PlanError, match="other than printable ASCII"):
         attach(served.url)
 
 

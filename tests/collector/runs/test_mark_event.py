@@ -14,7 +14,7 @@ from typing import Literal, TypeVar
 import pytest
 
 from soakwatch.record import Record, RecordView
-from soakwatch.record.schema import STEPS, migrate
+from soakwatch.record._schema import STEPS, migrate
 from soakwatch.runs import mark_event as marking
 from soakwatch.runs.mark_event import (
     MOST,
@@ -220,7 +220,7 @@ def test_an_event_of_a_run_that_ended_asks_for_another_judging(
     assert done.returncode == 0
     assert done.stdout.splitlines() == [
         "failover marked",
-        "the run has ended: judge it again with 'soakwatch judge last'",
+        "the run has ended: to judge it with this event, run 'soakwatch judge last'",
     ]
 
 
@@ -295,7 +295,7 @@ def test_a_time_reads_back() -> None:
         (("last", "failover", "--end"), "no open event 'failover'"),
         (("last", "failover", "--begin", "--until", "2026-11-21T00:00:00Z"), "--until is for an event that is over"),
         (("last", "failover", "--target", "moon"), "no target 'moon'"),
-        (("last", "failover", "--expect", "reboot=many"), "a number of times"),
+        (("last", "failover", "--expect", "reboot=many"), "expected a count"),
         (("last", "failover", "--expect", "reboot=1", "--expect", "reboot=2"), "given twice"),
         (("last", "failover", "--within", "5"), "write a number with a unit"),
         (("last", "failover", "--label", "ticket"), "not KEY=VALUE"),
@@ -317,7 +317,7 @@ def test_the_command_begins_ends_and_overlaps(soakwatch: Command, run: Path) -> 
     began = soakwatch(
         "event", "last", "upgrade", "--begin", "--target", "dut", "--expect", "reboot=1", "--within", "10m"
     )
-    assert (began.returncode, began.stdout) == (0, "upgrade began on dut\n")
+    assert (began.returncode, began.stdout) == (0, "upgrade started on dut\n")
     again = soakwatch("event", "last", "upgrade", "--begin", "--target", "dut")
     assert again.returncode == 2
     assert "still open: end that first" in again.stderr

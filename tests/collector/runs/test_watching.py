@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from soakwatch.cli.display.follow import RecordedRun, attend, conclude, glance
+from soakwatch.cli.display.follow import RecordedRun, follow, show_outcome, show_snapshot
 from soakwatch.plan import plan_from_text
 from soakwatch.plan.timeline import stretches
 from soakwatch.record import Record
@@ -88,7 +88,7 @@ def test_the_record_tells_what_a_display_needs(tmp_path: Path) -> None:
         assert status.judged_at_s == 50.0
         assert status.events == ("20:27:20 failover dut",)
         target = io.StringIO()
-        glance(RecordedRun(tmp_path / "run", lambda: BEGIN + 60 * SECOND).look(), Console(file=target, width=60))
+        show_snapshot(RecordedRun(tmp_path / "run", lambda: BEGIN + 60 * SECOND).read(), Console(file=target, width=60))
     for words in (
         "phase baseline (1 of 2)",
         "2 M packets/s sent",
@@ -107,20 +107,20 @@ def test_a_run_is_shown_until_its_verdict_is_there(tmp_path: Path) -> None:
         way = RecordedRun(tmp_path / "run", lambda: BEGIN + 60 * SECOND)
         target = io.StringIO()
         console = Console(file=target, width=80)
-        assert (way.look().over, way.look().exit_code) == (False, 3)
+        assert (way.read().over, way.read().exit_code) == (False, 3)
 
         def pause(_seconds: float) -> None:
-            looks.append(way.look())
+            looks.append(way.read())
             if len(looks) == 2:
                 record.set_meta("ended_ns", str(BEGIN + 60 * SECOND))
             if len(looks) == 4:
                 record.set_meta("verdict", "fail")
                 record.set_meta("reason", "dut failed\x1b[2J growth")
 
-        last = attend(way, console, pause=pause)
+        last = follow(way, console, pause=pause)
     assert [look.status.doing != "" for look in looks] == [False, False, True, True]
     assert (last.over, last.verdict, last.exit_code) == (True, "fail", 1)
-    conclude(last, "run", console)
+    show_outcome(last, "run", console)
     told = target.getvalue().splitlines()
     assert any("being judged" in line for line in told)
     assert told[-3:] == ["✗ FAIL  night", "dut failed[2J growth", "full report: soakwatch report run"]
@@ -130,7 +130,7 @@ def test_a_run_that_was_left_while_it_was_judged_is_broken_off(tmp_path: Path) -
     """Its end is recorded, its verdict is not, and nobody writes any more."""
     with record_of(tmp_path / "run") as record:
         record.set_meta("ended_ns", str(BEGIN + 60 * SECOND))
-    look = RecordedRun(tmp_path / "run", lambda: BEGIN + 70 * SECOND).look()
+    look = RecordedRun(tmp_path / "run", lambda: BEGIN + 70 * SECOND).read()
     assert (look.over, look.verdict, look.status.standing, look.exit_code) == (True, None, "broken off", 4)
 
 

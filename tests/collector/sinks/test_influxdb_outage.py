@@ -17,7 +17,7 @@ import pytest
 
 from soakwatch.plan.sink import Influxdb
 from soakwatch.record import Record, RecordView
-from soakwatch.sinks.backlog import backlog
+from soakwatch.record.backlog import backlog
 from soakwatch.sinks.beside import SinksBeside
 from soakwatch.testing.influxd import BUCKET, Influxd
 from soakwatch.testing.records import KEYS, T0, small_poll, small_record

@@ -38,7 +38,7 @@ def test_a_sink_that_takes_lines_is_said_and_none_is_written(
     to = bucket_of("checked")
     assert checked(tmp_path, to) in {0, 1}  # 1: this machine may be short of room
     told = capsys.readouterr()
-    assert f"sink: {to.url} {ORG}/checked takes lines" in told.out
+    assert f"sink: {to.url} {ORG}/checked accepts writes" in told.out
     assert "sinks:" not in told.err
     assert influxd.influxql("SHOW MEASUREMENTS", "checked") == []
 
@@ -72,7 +72,7 @@ def test_a_wrong_bucket_ends_a_check_as_an_error_of_the_plan(
     told = capsys.readouterr()
     assert "plan.yaml: sinks: " in told.err
     assert "has no bucket no-such in lab: make it" in told.err
-    assert "What this can show" in told.out  # the sources are looked at all the same
+    assert "What this run can detect" in told.out  # the sources are looked at all the same
 
 
 def test_a_server_that_is_not_there_and_a_token_that_is_not_there(

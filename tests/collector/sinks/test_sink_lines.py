@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from soakwatch.core.errors import RecordError
 from soakwatch.plan.sink import Influxdb
-from soakwatch.record.tail import Table
+from soakwatch.record.follow import Table
 from soakwatch.sinks.block import NO_LINES, Block, ahead, gathered
 from soakwatch.sinks.lines import alike, decimals, key, line, table_block
 from soakwatch.testing.influxd import Influxd

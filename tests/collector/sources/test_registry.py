@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from soakwatch.cli.main import run
 from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED, PluginFolder, Registry, loads, pollers, rule_class, rules
 from soakwatch.sources.registry import poller_module
@@ -18,6 +19,7 @@ TINY = Registry(
     PluginFolder("plugin_folders.loads", "load"),
     PluginFolder("plugin_folders.detectors", "rule"),
 )
+TINY_SUMMARIES = {"poller": "A source that counts its looks", "load": "A load that pumps nothing"}
 BROKEN = Registry(
     PluginFolder("plugin_folders.broken", "poller"),
     PluginFolder("plugin_folders.loads", "load"),
@@ -46,8 +48,8 @@ def test_names_and_summaries_come_from_files_without_import() -> None:
 def test_a_source_is_looked_up_in_pollers_then_loads() -> None:
     """A name is found on either shelf, and the module's config class and start come with it."""
     assert poller_module("probe", TINY).kind == "poller"
-    found = poller_module("pump", TINY)
-    assert (found.kind, found.name, found.config.__name__) == ("load", "pump", "Config")
+    pump = poller_module("pump", TINY)
+    assert (pump.kind, pump.name, pump.config.__name__) == ("load", "pump", "Config")
 
 
 def test_a_rule_is_the_class_that_its_file_names() -> None:
@@ -63,15 +65,15 @@ def test_what_breaks_the_convention_is_named() -> None:
         (lambda: rule_class("zzz", TINY), "unknown rule 'zzz'; known here: slow_drift"),
         (
             lambda: poller_module("unfinished", BROKEN),
-            "the poller 'unfinished' has no 'async def start': mend plugin_folders.broken.unfinished",
+            "the poller 'unfinished' has no 'async def start': fix plugin_folders.broken.unfinished",
         ),
         (
             lambda: poller_module("odd_one", BROKEN),
-            "the poller 'odd_one' has no class Config made from SourceConfig: mend plugin_folders.broken.odd_one",
+            "the poller 'odd_one' has no class Config derived from SourceConfig: fix plugin_folders.broken.odd_one",
         ),
         (
             lambda: rule_class("odd_one", BROKEN),
-            "the rule 'odd_one' has no class OddOne: mend plugin_folders.broken.odd_one",
+            "the rule 'odd_one' has no class OddOne: fix plugin_folders.broken.odd_one",
         ),
     ]
     for call, sentence in cases:
@@ -80,20 +82,28 @@ def test_what_breaks_the_convention_is_named() -> None:
         assert str(caught.value) == sentence
 
 
-def test_an_entry_point_adds_a_poller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A distribution that names a module in the group of pollers is found beside the folder."""
+@pytest.mark.parametrize(("kind", "module"), [("poller", "pollers/probe.py"), ("load", "loads/pump.py")])
+def test_an_entry_point_adds_a_source(
+    kind: str, module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A distribution that names a module in the group of its kind is found beside the folder, by plans and commands."""
     info = tmp_path / "foreign-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: foreign\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[tiny.more]\nforeign = foreign_probe\n")
-    source = (Path(__file__).parents[1] / "plugin_folders/pollers/probe.py").read_text()
-    (tmp_path / "foreign_probe.py").write_text(source)
+    (info / "entry_points.txt").write_text(f"[soakwatch.{kind}s]\nforeign = foreign_{kind}\n")
+    text = (Path(__file__).parents[1] / "plugin_folders" / module).read_text()
+    (tmp_path / f"foreign_{kind}.py").write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
-    house = Registry(PluginFolder("plugin_folders.pollers", "poller", "tiny.more"), TINY.loads, TINY.rules)
-    assert pollers(house) == ("foreign", "locked", "probe")
-    assert house.pollers.summary("foreign") == "A source that counts its looks"
-    assert poller_module("foreign", house).config.__module__ == "foreign_probe"
-    del sys.modules["foreign_probe"]
+    folder = INSTALLED.pollers if kind == "poller" else INSTALLED.loads
+    assert "foreign" in folder.names()
+    assert ("foreign" in pollers(), "foreign" in loads()) == (kind == "poller", kind == "load")
+    assert folder.summary("foreign") == TINY_SUMMARIES[kind]
+    assert f"foreign_{kind}" not in sys.modules
+    source = poller_module("foreign")
+    assert (source.kind, source.config.__module__) == (kind, f"foreign_{kind}")
+    assert run([f"{kind}s", "foreign"]) == 0
+    assert "required" in capsys.readouterr().out
+    del sys.modules[f"foreign_{kind}"]
 
 
 def test_everything_installed_holds_the_convention() -> None:

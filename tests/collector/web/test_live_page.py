@@ -206,6 +206,14 @@ def test_a_run_is_told_to_stop_once(running: tuple[Record, Path, int], page: htt
     assert (told.event.kind, told.event.detail["reason"]) == ("run.stop", "seen enough")
 
 
+def test_a_run_that_waits_is_stopped_from_its_page(running: tuple[Record, Path, int], page: httpx.Client) -> None:
+    """However far its start is."""
+    running[0].set_meta("start_ns", str(time.time_ns() + 36_000 * SECOND))
+    assert page.get("/api/runs/now/state").json()["state"] == "waiting"
+    assert page.post("/api/runs/now/stop", json={"reason": "no rack"}).status_code == 202
+    assert page.post("/api/runs/now/stop", json={}).status_code == 409
+
+
 def test_who_only_looks_sees_nothing_to_act_with(live: ServedRun, page: httpx.Client) -> None:
     """The page has no button to mark, acknowledge or stop, and asking all the same is refused."""
     word = derived(Token(token(live)), "view")

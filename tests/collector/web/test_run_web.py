@@ -69,7 +69,7 @@ def test_a_run_takes_events_over_http(
     """Its first line and a file say where; what was told is in its record and its report; nothing stays behind."""
     process, run = started(*LONG), tmp_path / "run"
     told = re.fullmatch(
-        r"recording into run; events to (http://127\.0\.0\.1:\d+) \(token in run/web\.token\)", first_line(process)
+        r"recording to run; events to (http://127\.0\.0\.1:\d+) \(token in run/web\.token\)", first_line(process)
     )
     assert told is not None
     url = told[1]
@@ -100,7 +100,7 @@ def test_a_run_takes_events_over_http(
 def test_without_web_nothing_is_served(started: Started, until: Until, tmp_path: Path) -> None:
     """`--no-web`, and `web: false` in the plan; the modules of HTTP are not even loaded."""
     process, run = started(*LONG, "--no-web"), tmp_path / "run"
-    assert first_line(process) == "recording into run"
+    assert first_line(process) == "recording to run"
     until(lambda: (run / "record.sqlite").is_file() and polls(run) > 2, "polls")
     assert not (run / "web.url").exists()
     maps = Path(f"/proc/{process.pid}/net/tcp").read_text()
@@ -112,7 +112,7 @@ def test_without_web_nothing_is_served(started: Started, until: Until, tmp_path:
     plan = tmp_path / "plan.yaml"
     plan.write_text("duration: 3s\nweb: false\ntargets: {local: {sources: [{local: {interval: 1s}}]}}\n")
     quiet = started("run", plan, "--into", "quiet")
-    assert first_line(quiet) == "recording into quiet"
+    assert first_line(quiet) == "recording to quiet"
 
 
 def test_a_server_that_cannot_be_is_a_warning(started: Started, tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_server_that_cannot_be_is_a_warning(started: Started, tmp_path: Path) 
         )
         output = rest(process)
     assert process.returncode == 3, output
-    assert "recording into run\n" in output
+    assert "recording to run\n" in output
     assert "INCONCLUSIVE" in output
 
 

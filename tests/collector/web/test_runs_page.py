@@ -20,8 +20,8 @@ from soakwatch.judge.baseline import BaselineSnapshot
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record
-from soakwatch.record.files import release_lock, take_lock
 from soakwatch.record.model import StoredEvent
+from soakwatch.record.writer_lock import release_lock, take_lock
 from soakwatch.runs.catalog import run_line
 from soakwatch.runs.releases import release_of
 from soakwatch.runs.summary import RunSummary, summary_of

@@ -16,7 +16,7 @@ from soakwatch.judge.baseline import META as BASELINE
 from soakwatch.judge.baseline import BaselineSnapshot
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import Artifact, Record
-from soakwatch.record.files import release_lock, take_lock
+from soakwatch.record.writer_lock import release_lock, take_lock
 from soakwatch.runs.delete import delete
 from soakwatch.web.access import Token
 from soakwatch.web.folder import Folder

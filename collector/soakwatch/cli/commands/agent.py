@@ -1,9 +1,11 @@
-"""Puts the agent on a host over SSH, asks how it stands, removes it; builds the zipapp."""
+"""Install the agent on a host over SSH, show its status, remove it, or build it as a zipapp."""
 
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from soakwatch.sources.transport.ssh.connection import SshLine
 
 T = TypeVar("T")
-Decorated = TypeVar("Decorated", bound=Callable[..., object])
 _FOLDER = ".soakwatch-agent"
 
 
@@ -27,39 +28,77 @@ Examples:
   soakwatch agent status soak@198.18.0.5
   soakwatch agent remove soak@198.18.0.5
   soakwatch agent bundle -o agent.pyz
-  soakwatch agent certificate agent-papers --name fw1
+  soakwatch agent certificate agent-tls --name fw1
 \b
 In a plan: sources: [{agent: {host: 198.18.0.5, user: soak, interval: 1s}}]; its keys: soakwatch pollers agent"""
 )
 def command() -> None:
-    """Work with the agent, which looks at its host by itself and keeps what a cut network hides."""
+    """Manage the agent, which samples its host on its own and keeps what a network outage would hide."""
 
 
-def _access(function: Decorated) -> Decorated:
-    """The options of a command that goes to a host."""
-    for decorate in reversed(
-        (
-            click.argument("where", metavar="USER@HOST[:PORT]"),
-            click.option("--key", help="Private key: a path or env:NAME (default: the keys of ~/.ssh)."),
-            click.option("--password", metavar="REF", help="Password of the account: env:NAME or file:PATH."),
-            click.option("--known-hosts", metavar="FILE", help="Trusted host keys (default: ~/.ssh/known_hosts)."),
-            click.option("--host-key", metavar="SHA256:…", help="The one host key that is accepted."),
-            click.option("--jump", multiple=True, metavar="USER@HOST[:PORT]", help="Jump host. May be repeated."),
-            click.option(
-                "--dir",
-                "folder",
-                default=_FOLDER,
-                show_default=True,
-                help="The agent's folder, from the account's home.",
-            ),
-        )
-    ):
-        function = decorate(function)
-    return function
+@dataclass(frozen=True, slots=True)
+class HostOptions:
+    """How to reach a host over SSH, and the agent's folder on it, as given on the command line."""
+
+    where: str
+    key: str | None
+    password: str | None
+    known_hosts: str | None
+    host_key: str | None
+    jump: tuple[str, ...]
+    folder: str
+
+    def agent_folder(self) -> str:
+        """The agent's folder, relative to the account's home. Raises BadParameter for one that cannot be used."""
+        plain = self.folder.removeprefix("~/")
+        if not plain or plain.startswith(("~", "-")) or not plain.isprintable():
+            raise click.BadParameter(f"{self.folder!r} is not a folder of the account", param_hint="--dir")
+        return plain
+
+
+_HOST_OPTIONS = (
+    click.argument("where", metavar="USER@HOST[:PORT]"),
+    click.option("--key", show_default="the keys of ~/.ssh", help="Private key: a path or env:NAME."),
+    click.option("--password", metavar="REF", help="Password of the account: env:NAME or file:PATH."),
+    click.option("--known-hosts", metavar="FILE", show_default="~/.ssh/known_hosts", help="Trusted host keys."),
+    click.option("--host-key", metavar="SHA256:…", help="The only host key to accept."),
+    click.option("--jump", multiple=True, metavar="USER@HOST[:PORT]", help="Jump host. May be repeated."),
+    click.option(
+        "--dir",
+        "folder",
+        default=_FOLDER,
+        show_default=True,
+        help="Folder of the agent, relative to the account's home.",
+    ),
+)
+
+
+def _host_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Adds the options of a command that goes to a host, and passes them to it as one HostOptions."""
+
+    @functools.wraps(function)
+    def with_host(
+        where: str,
+        key: str | None,
+        password: str | None,
+        known_hosts: str | None,
+        host_key: str | None,
+        jump: tuple[str, ...],
+        folder: str,
+        **others: object,
+    ) -> None:
+        function(HostOptions(where, key, password, known_hosts, host_key, jump, folder), **others)
+
+    decorated: Callable[..., None] = with_host
+    for option in reversed(_HOST_OPTIONS):
+        decorated = option(decorated)
+    return decorated
 
 
 _WHEEL = click.option(
-    "--wheel", type=click.Path(path_type=Path), help="psutil for hosts of another kind: a wheel file (pip download)."
+    "--wheel",
+    type=click.Path(path_type=Path),
+    help="Wheel of psutil for hosts of another platform (from pip download).",
 )
 
 
@@ -68,62 +107,33 @@ _WHEEL = click.option(
 Example:
   soakwatch agent install soak@198.18.0.5 --key ~/.ssh/soak
 \b
-It runs as a user service of systemd, or in the background where there is none, opens no port, and writes only into
-its folder. An agent of another version is replaced with --upgrade only; its spool is kept."""
+The agent runs as a systemd user service, or in the background on hosts without systemd. It opens no port and writes
+only to its folder. An agent of another version is replaced only with --upgrade; its spool is kept."""
 )
-@_access
+@_host_options
 @_WHEEL
 @click.option("--service/--child", default=True, help="Run as a service, or per SSH session.")
 @click.option("--upgrade", "--replace", is_flag=True, help="Replace an agent of another version.")
-def install(
-    where: str,
-    key: str | None,
-    password: str | None,
-    known_hosts: str | None,
-    host_key: str | None,
-    jump: tuple[str, ...],
-    folder: str,
-    wheel: Path | None,
-    service: bool,  # noqa: FBT001
-    upgrade: bool,  # noqa: FBT001
-) -> None:
+def install(host: HostOptions, wheel: Path | None, *, service: bool, upgrade: bool) -> None:
     """Put the agent on a host over SSH and start it."""
     from soakwatch.sources.pollers.agent.install import install as put
     from soakwatch.sources.pollers.agent.install import shown
 
     psutil = _psutil(wheel)
-    done = _on_host(
-        where,
-        key,
-        password,
-        known_hosts,
-        host_key,
-        jump,
-        lambda line: put(line, _plain(folder), psutil, service=service, upgrade=upgrade),
-    )
+    done = _on_host(host, lambda line: put(line, host.agent_folder(), psutil, service=service, upgrade=upgrade))
     for sentence in done.did:
         click.echo(sentence)
-    click.echo(f"it greets: {shown(done.hello)}")
+    click.echo(f"the agent answers: {shown(done.hello)}")
 
 
 @command.command(epilog="\b\nExample:\n  soakwatch agent status soak@198.18.0.5")
-@_access
-def status(
-    where: str,
-    key: str | None,
-    password: str | None,
-    known_hosts: str | None,
-    host_key: str | None,
-    jump: tuple[str, ...],
-    folder: str,
-) -> None:
-    """Show how the agent on a host stands: version, spool, losses, cost."""
+@_host_options
+def status(host: HostOptions) -> None:
+    """Show the status of the agent on a host: version, spool, losses, cost."""
     from soakwatch.sources.pollers.agent.install import shown
     from soakwatch.sources.pollers.agent.install import status as ask
 
-    hello, standing = _on_host(
-        where, key, password, known_hosts, host_key, jump, lambda line: ask(line, _plain(folder))
-    )
+    hello, state = _on_host(host, lambda line: ask(line, host.agent_folder()))
     click.echo(shown(hello))
     for name in (
         "up_s",
@@ -141,27 +151,17 @@ def status(
         "recorder_every_s",
         "recorder_cpu_s",
     ):
-        value = standing.get(name)
+        value = state.get(name)
         click.echo(f"  {name:<18}{'-' if value is None else value}")
 
 
 @command.command(epilog="\b\nExample:\n  soakwatch agent remove soak@198.18.0.5")
-@_access
-def remove(
-    where: str,
-    key: str | None,
-    password: str | None,
-    known_hosts: str | None,
-    host_key: str | None,
-    jump: tuple[str, ...],
-    folder: str,
-) -> None:
-    """End the agent on a host and delete it, with its spool."""
+@_host_options
+def remove(host: HostOptions) -> None:
+    """Stop the agent on a host and delete it with its spool."""
     from soakwatch.sources.pollers.agent.install import remove as take_away
 
-    for sentence in _on_host(
-        where, key, password, known_hosts, host_key, jump, lambda line: take_away(line, _plain(folder))
-    ):
+    for sentence in _on_host(host, lambda line: take_away(line, host.agent_folder())):
         click.echo(sentence)
 
 
@@ -171,10 +171,17 @@ Example:
   soakwatch agent bundle -o agent.pyz
   scp agent.pyz host: && ssh host python3 agent.pyz run"""
 )
-@click.option("-o", "--out", type=click.Path(path_type=Path), default=Path("soakwatch-agent.pyz"), show_default=True)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("soakwatch-agent.pyz"),
+    show_default=True,
+    help="File to write.",
+)
 @_WHEEL
 def bundle(out: Path, wheel: Path | None) -> None:
-    """Build the agent as one file that any Python from 3.9 on runs, with psutil inside."""
+    """Build the agent and psutil as one file that runs on Python 3.9 and later."""
     from soakwatch.sources.pollers.agent.bundle import bundle as build
     from soakwatch.sources.pollers.agent.bundle import write_bundle
 
@@ -188,33 +195,26 @@ def bundle(out: Path, wheel: Path | None) -> None:
 @command.command(
     epilog="""\b
 Example:
-  soakwatch agent certificate agent-papers --name fw1
+  soakwatch agent certificate agent-tls --name fw1
 \b
 On the host: soakwatch-agent run --https 198.18.0.5:8443 --token-file token --cert cert.pem --key key.pem"""
 )
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--name", default="soakwatch-agent", show_default=True, help="Name in the certificate.")
 def certificate(folder: Path, name: str) -> None:
-    """Write a certificate, its key and a token for an agent that serves HTTPS into FOLDER."""
+    """Write a certificate, a key and a token to FOLDER, for an agent that serves HTTPS."""
     from soakwatch.sources.pollers.agent.certificate import write_papers
 
-    paper = write_papers(folder, name)
-    click.echo(f"{paper.cert}, {paper.key}, {paper.token}")
-    click.echo("in the plan:")
-    click.echo(f"  - agent: {{url: https://HOST:PORT, token: file:{paper.token}, fingerprint: {paper.fingerprint}}}")
+    files = write_papers(folder, name)
+    click.echo(f"{files.cert}, {files.key}, {files.token}")
+    click.echo("add to the plan:")
+    click.echo(f"  - agent: {{url: https://HOST:PORT, token: file:{files.token}, fingerprint: {files.fingerprint}}}")
 
 
 def _psutil(wheel: Path | None) -> Psutil:
     from soakwatch.sources.pollers.agent.bundle import installed_psutil, psutil_of_wheel
 
     return installed_psutil() if wheel is None else psutil_of_wheel(wheel)
-
-
-def _plain(folder: str) -> str:
-    plain = folder.removeprefix("~/")
-    if not plain or plain.startswith(("~", "-")) or not plain.isprintable():
-        raise click.BadParameter(f"{folder!r} is no folder of the account", param_hint="--dir")
-    return plain
 
 
 def _refused(detail: ErrorDetails) -> str:
@@ -224,16 +224,8 @@ def _refused(detail: ErrorDetails) -> str:
     return f"{option}: {detail['msg'].removeprefix('Value error, ')}"
 
 
-def _on_host(
-    where: str,
-    key: str | None,
-    password: str | None,
-    known_hosts: str | None,
-    host_key: str | None,
-    jump: tuple[str, ...],
-    work: Callable[[SshLine], Coroutine[object, object, T]],
-) -> T:
-    """Does something over one SSH connection. Raises SoakwatchError for all that the user can mend."""
+def _on_host(host: HostOptions, work: Callable[[SshLine], Coroutine[object, object, T]]) -> T:
+    """Do some work over one SSH connection. Raises SoakwatchError for everything that the user can correct."""
     from contextlib import AsyncExitStack
 
     from pydantic import ValidationError
@@ -244,20 +236,25 @@ def _on_host(
     from soakwatch.sources.transport.ssh.connection import open_line
 
     try:
-        keys = {"key": key, "password": password, "known_hosts": known_hosts, "host_key": host_key}
-        told = hop(where)
-        assert isinstance(told, dict)
-        access = Access.model_validate({**told, **keys, "jump": list(jump)})
+        keys = {
+            "key": host.key,
+            "password": host.password,
+            "known_hosts": host.known_hosts,
+            "host_key": host.host_key,
+        }
+        address = hop(host.where)
+        assert isinstance(address, dict)
+        access = Access.model_validate({**address, **keys, "jump": list(host.jump)})
     except ValidationError as error:
         raise click.UsageError(_refused(error.errors()[0])) from None
     except ValueError:
-        raise click.BadParameter(f"{where!r} is no host: write user@host or user@host:port") from None
+        raise click.BadParameter(f"invalid host {host.where!r}: write user@host or user@host:port") from None
 
-    async def all_of_it() -> T:
+    async def connect_and_work() -> T:
         async with AsyncExitStack() as stack:
             return await work(await open_line(access, Path(), stack))
 
     try:
-        return asyncio.run(all_of_it())
+        return asyncio.run(connect_and_work())
     except SourceError as failure:
         raise SoakwatchError(str(failure)) from None

@@ -1,4 +1,4 @@
-"""Records the generators of a plan looped back without the device, and keeps what they can send."""
+"""Measure the highest load that the generators of a plan can send, looped back without the device."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from soakwatch.cli.options import runs_option
 from soakwatch.core.errors import EXIT_INCONCLUSIVE, EXIT_PASS
-from soakwatch.runs.catalog import DEFAULT_RUNS
 
 if TYPE_CHECKING:
     from soakwatch.plan import Plan
@@ -22,36 +22,30 @@ Examples:
   soakwatch calibrate plan.yaml --for 2m --levels 25%,50%,75%,100%
   soakwatch calibrate plan.yaml -o lab/generators.reference.yaml
 \b
-Levels go above 100% so that a run at full load can show a reserve. A generator that refuses one keeps the level before.
-Runs of the plan then state their headroom (RFC 8219 asks for a reserve; rule generator_health, 10 % by default), and
-are inconclusive where the generator had none. The record is one like others: soakwatch report last
-Exit codes: 0 every generator has a ceiling, 2 usage or plan error, 3 one sent nothing, or lost too much of it, 4 the
-monitor itself broke."""
+Levels go above 100% so that a run at full load can show a reserve. A generator that refuses a level keeps the previous
+one. Runs of the plan then report the headroom of their generators (RFC 8219 asks for a reserve; rule generator_health,
+10 % by default), and are inconclusive if a generator had none. The calibration is a run itself: soakwatch report last
+Exit codes: 0 every generator has a ceiling, 2 usage or plan error, 3 a generator sent nothing or lost too much of it,
+4 the monitor itself failed."""
 )
 @click.argument("plan", type=click.Path(path_type=Path))
-@click.option("--for", "length", default="60s", show_default=True, help="How long each level is held, 15s at least.")
+@click.option("--for", "length", default="60s", show_default=True, help="Duration of each level, at least 15s.")
 @click.option(
     "--levels",
     default="50%,100%,125%",
     show_default=True,
-    help="What generators with drive: true are told to send, of their full rate.",
+    help="Levels for generators with drive: true, as shares of their full rate.",
 )
-@click.option(
-    "--runs",
-    "runs_folder",
-    type=click.Path(path_type=Path),
-    default=DEFAULT_RUNS,
-    show_default=True,
-    help="Folder of all runs.",
-)
+@runs_option("Folder of all runs.")
 @click.option(
     "-o",
     "output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="File of the reference (default: the plan's name with .reference.yaml, beside it).",
+    show_default="PLAN with the suffix .reference.yaml",
+    help="Reference file to write.",
 )
 def command(plan: Path, length: str, levels: str, runs_folder: Path, output: Path | None) -> int:
-    """Run only the generators of PLAN, looped back without the device, and write down the most that they send."""
+    """Run only the generators of PLAN, looped back without the device, and record the highest load they can send."""
     from soakwatch.engine.calibrate import calibration_of, length_of, levels_of
     from soakwatch.judge.calibration import beside
     from soakwatch.plan import load_plan
@@ -83,9 +77,9 @@ def _calibrate(plan: Plan, calibration: Plan, runs: Path, file: Path) -> int:
     from soakwatch.runs.catalog import new_folder
 
     names = ", ".join(target.name for target in generators_of(plan))
-    how = "driven through its levels" if driven_of(calibration) else "recorded as it sends by itself"
+    how = "driven through the levels" if driven_of(calibration) else "observed without being driven"
     click.echo(
-        f"calibrating {names}, {how}, for {show_seconds(calibration.duration_s)}: the ports must be looped back to "
+        f"calibrating {names}, {how}, for {show_seconds(calibration.duration_s)}: the ports must be connected to "
         "each other, without the device between them"
     )
     clock = SteadyClock()
@@ -97,23 +91,25 @@ def _calibrate(plan: Plan, calibration: Plan, runs: Path, file: Path) -> int:
         discard(folder)
         raise
     with RecordView.open(folder) as view:
-        found = calibrated(calibration, view)
-    for one in found:
-        for sentence in sentences(one):
+        results = calibrated(calibration, view)
+    for result in results:
+        for sentence in sentences(result):
             click.echo(sentence)
         highest = max((phase.load or 0.0) for phase in calibration.phases)
-        if highest and followed(one, highest):
+        if highest and followed(result, highest):
             click.echo(
-                f"{one.target.name}: that is at the highest level, {highest:.0%}: it may send more; a run at full load "
-                "needs a ceiling above it to state a reserve"
+                f"{result.target.name}: reached at the highest level, {highest:.0%}, so it may be able to send more; "
+                "to show a reserve at full load, calibrate with higher --levels"
             )
     sources = {target.name: fingerprint(target) for target in generators_of(plan)}
-    kept = {one.target.name: (sources[one.target.name], one.ceilings) for one in found if one.ceilings}
-    if kept:
-        write_reference(file, datetime.now(UTC), folder.name, version("soakwatch"), kept)
+    measured = {
+        result.target.name: (sources[result.target.name], result.ceilings) for result in results if result.ceilings
+    }
+    if measured:
+        write_reference(file, datetime.now(UTC), folder.name, version("soakwatch"), measured)
         click.echo(f"reference {file}")
-    missing = [one.target.name for one in found if not one.ceilings]
+    missing = [result.target.name for result in results if not result.ceilings]
     if missing:
-        told = "nothing is written" if not kept else "the others are written"
-        click.echo(f"soakwatch: inconclusive: {', '.join(missing)} has no ceiling; {told}", err=True)
+        outcome = "the ceilings of the others are written" if measured else "nothing is written"
+        click.echo(f"soakwatch: inconclusive: no ceiling measured for {', '.join(missing)}; {outcome}", err=True)
     return EXIT_INCONCLUSIVE if missing else EXIT_PASS

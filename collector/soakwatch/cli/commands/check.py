@@ -1,4 +1,4 @@
-"""Checks a plan: parses it, looks at every source, and says what the run can and cannot show."""
+"""Check a plan: parse it, poll every source, and show what the run can and cannot detect."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from soakwatch.cli.options import runs_option
 from soakwatch.core.errors import EXIT_FAIL, EXIT_PASS, EXIT_USAGE
 
 if TYPE_CHECKING:
@@ -21,19 +22,19 @@ Examples:
   soakwatch check plan.yaml
   soakwatch check plan.yaml --no-connect
 \b
-A sink is asked whether it takes lines; none is written. A run whose sink cannot be reached, or refuses its token,
-begins all the same: the record keeps what the sink lacks, and it is sent once that is mended.
+Sinks are tested without writing to them. A run starts even if a sink is unreachable or rejects its token: the record
+keeps the data and sends it once the sink works.
 \b
-Exit codes: 0 all is well; 1 something that the plan names cannot be sampled, or a sink cannot be reached; 2 the plan
-cannot be used, or a sink refuses its token, organisation or bucket."""
+Exit codes: 0 no problems; 1 something that the plan names cannot be sampled, or a sink is unreachable; 2 the plan is
+invalid, or a sink rejects its token, organisation or bucket."""
 )
 @click.argument("plan", type=click.Path(path_type=Path))
-@click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), help="Folder of the runs.  [runs]")
+@runs_option("Folder of all runs.")
 @click.option("--no-connect", is_flag=True, help="Only parse the plan.")
-def command(plan: Path, runs: Path, no_connect: bool) -> int:  # noqa: FBT001 - click's signature
-    """Parse PLAN, look twice at every source, and show what will be sampled, what that can show, and the disk needed.
+def command(plan: Path, runs_folder: Path, no_connect: bool) -> int:  # noqa: FBT001 - click's signature
+    """Parse PLAN, poll every source twice, and show what will be sampled, what it can detect, and the disk needed.
 
-    A load that is a command is started for these looks, for some seconds.
+    A load that is a command is started for some seconds.
     """
     from soakwatch.engine.hooks.opening import check_outside
     from soakwatch.engine.notify.opening import looked_at
@@ -47,10 +48,10 @@ def command(plan: Path, runs: Path, no_connect: bool) -> int:  # noqa: FBT001 - 
     _show_plan(loaded, tuple(rule.name for rule in rules))
     for line in notified:
         click.echo(line)
-    _show_against(loaded, runs)
+    _show_references(loaded, runs_folder)
     if no_connect:
         return EXIT_PASS
-    return max(_look_at_sinks(loaded), _connect(loaded, runs))
+    return max(_check_sinks(loaded), _connect(loaded, runs_folder))
 
 
 def _show_plan(plan: Plan, rules: tuple[str, ...]) -> None:
@@ -61,80 +62,80 @@ def _show_plan(plan: Plan, rules: tuple[str, ...]) -> None:
     click.echo(f"{plan.name}: {show_seconds(plan.duration_s)} ({phases}){start}")
     click.echo(f"rules: {', '.join(rules) or 'none'}")
     if plan.start and plan.start < datetime.now(UTC):
-        click.echo("note: the planned start has passed: the run would begin at once")
+        click.echo("note: the planned start is in the past: the run would start at once")
     for event in plan.events:
-        within = f", to be over within {show_seconds(event.within_s)}" if event.within_s else ""
+        within = f", finished within {show_seconds(event.within_s)}" if event.within_s else ""
         when = f"at {show_seconds(event.at_s)}" + (f" of {event.phase}" if event.phase else "")
         when += f", every {show_seconds(event.every_s)}" if event.every_s else ""
-        deed = f", by {shlex.join(event.run)}" if event.run else ""
-        click.echo(f"event: {event.kind} {when} on {event.target or 'every target'}{within}{deed}")
+        script = f", by {shlex.join(event.run)}" if event.run else ""
+        click.echo(f"event: {event.kind} {when} on {event.target or 'every target'}{within}{script}")
     for hook in plan.hooks:
         click.echo(f"hook: on {' and '.join(hook.on)} of {hook.rule}: {', '.join(hook.deeds)}")
 
 
-def _show_against(plan: Plan, runs: Path) -> None:
+def _show_references(plan: Plan, runs: Path) -> None:
     import time
 
     from soakwatch.engine.references import against
 
     now_s = time.time()
-    held = against(plan, None, None, runs, now_s)
-    for sentence in held.sentences(now_s):
+    references = against(plan, None, None, runs, now_s)
+    for sentence in references.sentences(now_s):
         click.echo(sentence)
-    for warning in held.warnings:
+    for warning in references.warnings:
         click.echo(f"note: {warning}")
 
 
-def _look_at_sinks(plan: Plan) -> int:
+def _check_sinks(plan: Plan) -> int:
     from soakwatch.sinks.beforehand import look_at_sinks
 
-    looks = look_at_sinks(plan.sinks)
-    for look in looks:
-        if look.trouble is None:
-            click.echo(f"sink: {look.where} takes lines")
+    checks = look_at_sinks(plan.sinks)
+    for check in checks:
+        if check.trouble is None:
+            click.echo(f"sink: {check.where} accepts writes")
         else:
-            click.echo(f"soakwatch: {plan.origin}: sinks: {look.trouble}", err=True)
-    if any(look.wrong for look in looks):
+            click.echo(f"soakwatch: {plan.origin}: sinks: {check.trouble}", err=True)
+    if any(check.wrong for check in checks):
         return EXIT_USAGE
-    return EXIT_FAIL if any(look.trouble for look in looks) else EXIT_PASS
+    return EXIT_FAIL if any(check.trouble for check in checks) else EXIT_PASS
 
 
 def _connect(plan: Plan, runs: Path) -> int:
     import asyncio
     import tempfile
 
-    from soakwatch.cli.tables import show_look
+    from soakwatch.cli.tables import show_source_check
     from soakwatch.core.prefix import prefixed
     from soakwatch.core.units import show_bytes, show_seconds
     from soakwatch.engine.plan_check import absent_processes, disk_bytes, free_bytes, look_everywhere
     from soakwatch.engine.sensitivity import sensitivity
 
     with tempfile.TemporaryDirectory(prefix="soakwatch-check-") as folder:
-        looks = asyncio.run(look_everywhere(plan, Path(folder)))
-    for look in looks:
-        show_look(look, plan.duration_s)
-    wrong = [
-        f"{look.source.place}: {prefixed(look.target.name, look.source.poller, look.error)}"
-        for look in looks
-        if look.error
+        checks = asyncio.run(look_everywhere(plan, Path(folder)))
+    for check in checks:
+        show_source_check(check, plan.duration_s)
+    problems = [
+        f"{check.source.place}: {prefixed(check.target.name, check.source.poller, check.error)}"
+        for check in checks
+        if check.error
     ]
-    wrong += [
+    problems += [
         f"{plan.origin}: {target.name}: no process {name!r} is running: its findings would be inconclusive"
-        for target, name in absent_processes(looks)
+        for target, name in absent_processes(checks)
     ]
-    click.echo("\nWhat this can show:")
-    for sentence in sensitivity(plan, looks):
+    click.echo("\nWhat this run can detect:")
+    for sentence in sensitivity(plan, checks):
         click.echo(f"  {sentence}")
-    need, free = disk_bytes(looks, plan.duration_s), free_bytes(runs)
-    click.echo(f"\nDisk: about {show_bytes(need)} (3 bytes a sample); {show_bytes(free)} are free for {runs}")
+    need, free = disk_bytes(checks, plan.duration_s), free_bytes(runs)
+    click.echo(f"\nDisk: about {show_bytes(need)} needed (3 bytes a sample), {show_bytes(free)} free in {runs}")
     if need > free:
-        wrong.append(f"the record needs about {show_bytes(need)}, and {show_bytes(free)} are free for {runs}")
-    late = [look for look in looks if look.error is None and look.seconds > look.interval_s]
-    for look in late:
-        took, interval = show_seconds(look.seconds), show_seconds(look.interval_s)
-        wrong.append(
-            f"{look.source.place}: a look takes {took}, longer than its interval of {interval}: raise interval"
+        problems.append(f"the record needs about {show_bytes(need)}, but only {show_bytes(free)} are free in {runs}")
+    late = [check for check in checks if check.error is None and check.seconds > check.interval_s]
+    for check in late:
+        took, interval = show_seconds(check.seconds), show_seconds(check.interval_s)
+        problems.append(
+            f"{check.source.place}: a poll takes {took}, longer than its interval of {interval}: raise interval"
         )
-    for sentence in wrong:
+    for sentence in problems:
         click.echo(f"soakwatch: {sentence}", err=True)
-    return EXIT_FAIL if wrong else EXIT_PASS
+    return EXIT_FAIL if problems else EXIT_PASS

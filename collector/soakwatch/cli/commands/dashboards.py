@@ -1,4 +1,4 @@
-"""Writes the Grafana dashboards, and the provisioning that makes a Grafana find them and their InfluxDB."""
+"""Write the Grafana dashboards, and the provisioning files for them and their InfluxDB."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 NEXT = """next:
-1. copy {out}/provisioning to /etc/grafana/provisioning; or import {out}/dashboards, with a data source of uid {uid}
-2. {token}, and restart it: the token is written nowhere else
-3. open "Soakwatch · Fleet" in the folder {folder}; for the wall, "Soakwatch · Run" with ?kiosk behind its address"""
+1. copy {out}/provisioning to /etc/grafana/provisioning; or import {out}/dashboards and add a data source with uid {uid}
+2. {token}, and restart Grafana; the token is stored nowhere else
+3. open "Soakwatch · Fleet" in the folder {folder}; for a wall screen, "Soakwatch · Run" with ?kiosk added to its URL"""
 
 
 @click.command(
@@ -19,8 +19,8 @@ Examples:
   soakwatch dashboards --out /srv/grafana --url http://influx.lab:8086 --bucket soak --token-file /run/secrets/token
   soakwatch dashboards --out grafana --force      after an upgrade of Soakwatch
 \b
-An existing Grafana takes them in from provisioning/ (copy it to /etc/grafana/provisioning) or by hand: import the
-files of dashboards/ and make a data source of InfluxDB, InfluxQL, with the uid 'soakwatch-influxql'.
+An existing Grafana loads them from provisioning/ (copy it to /etc/grafana/provisioning). To do it by hand, import the
+files of dashboards/ and create an InfluxDB data source (InfluxQL) with the uid 'soakwatch-influxql'.
 No token is written: Grafana reads it from the file or from its environment when it starts."""
 )
 @click.option(
@@ -34,30 +34,30 @@ No token is written: Grafana reads it from the file or from its environment when
     "--url",
     default="$INFLUXDB_URL",
     show_default="INFLUXDB_URL of Grafana's environment",
-    help="Address of the InfluxDB, as Grafana sees it.",
+    help="URL of the InfluxDB, as seen by Grafana.",
 )
 @click.option("--bucket", default="soak", show_default=True, help="Bucket that the sink writes to.")
 @click.option(
     "--token-file",
     default=None,
     show_default="INFLUXDB_TOKEN of Grafana's environment",
-    help="File that holds the token, as Grafana sees it.",
+    help="File that holds the token, as seen by Grafana.",
 )
 @click.option(
-    "--folder", default=None, show_default="OUT/dashboards", help="Folder of the dashboards, as Grafana sees it."
+    "--folder", default=None, show_default="OUT/dashboards", help="Folder of the dashboards, as seen by Grafana."
 )
-@click.option("--force", is_flag=True, help="Replace files that are there and differ.")
+@click.option("--force", is_flag=True, help="Overwrite files that exist and differ.")
 def command(out: Path, url: str, bucket: str, token_file: str | None, folder: str | None, *, force: bool) -> None:
     """Write the dashboards Run, Device, Compare, Fleet and Monitor, and their provisioning.
 
-    The files are listed on standard output, what to do with them is told on standard error. Files that are there and
-    differ are not replaced without --force.
+    The files are listed on standard output, the next steps on standard error. Files that exist and differ are not
+    overwritten without --force.
     """
     from soakwatch.sinks.grafana import FOLDER, SOURCE_UID, Grafana, write_grafana
 
     token = "$INFLUXDB_TOKEN" if token_file is None else f"$__file{{{token_file}}}"
-    place = Grafana(url, bucket, token, folder or str((out / "dashboards").resolve()))
-    for file in write_grafana(out, place, force=force):
+    grafana = Grafana(url, bucket, token, folder or str((out / "dashboards").resolve()))
+    for file in write_grafana(out, grafana, force=force):
         click.echo(file)
     needed = [name for name, given in (("INFLUXDB_URL", url), ("INFLUXDB_TOKEN", token)) if given == f"${name}"]
     steps = [f"put {' and '.join(needed)} into Grafana's environment"] if needed else []

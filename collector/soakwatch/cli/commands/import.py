@@ -1,5 +1,5 @@
 # ruff: noqa: N999 - the file's name is the command's
-"""Makes a run of anybody's series (CSV tables, InfluxDB buckets), to be judged and reported like any other."""
+"""Import series from CSV tables or InfluxDB as a run that can be judged and reported like any other."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from soakwatch.cli.options import runs_option
 from soakwatch.importing.command_line import options_of, table_options
-from soakwatch.runs.catalog import DEFAULT_RUNS
 from soakwatch.sinks.influxdb.read.words import HELP, MAP_FILE, is_database
 
 if TYPE_CHECKING:
@@ -33,15 +33,15 @@ Examples:
 \b
 Then: soakwatch judge last; soakwatch report last --html report.html
 \b
-A long table has the columns time,target,metric,object,value[,unit]; in a wide one every column of numbers is a series.
-Columns called like a metric, or by a common name (cpu, rss, fds, threads, tps …), become that metric; every other one
-becomes imported.NAME and is judged by the rules that are named with --rule. What was guessed is told.
+A long table has the columns time,target,metric,object,value[,unit]; in a wide table every numeric column is a series.
+A column named like a metric, or by a common name (cpu, rss, fds, threads, tps …), becomes that metric; any other column
+becomes imported.NAME and is judged by the rules given with --rule. Every guess is reported.
 \b
---role gen=generator says what a target is. --phase soak=30m..22h and --events FILE say what the run went through; a
-time is ISO 8601, an epoch, or a duration from the first reading. The file is CSV with a header (or YAML with a list):
+--role gen=generator sets the role of a target. --phase soak=30m..22h and --events FILE describe the run; a time is
+ISO 8601, epoch seconds, or a duration from the first sample. The file is CSV with a header (or YAML with a list):
   kind,begin,end,target,object,expect,within
   upgrade,6h,6h5m,fw,,reboot=1 process.restart=3,10m
-kind and begin are needed; any further column is kept with the event.
+kind and begin are required; additional columns are stored with the event.
 \b
 """
     + HELP
@@ -49,23 +49,22 @@ kind and begin are needed; any further column is kept with the event.
     + MAP_FILE
 )
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@runs_option("Folder for the new run.")
 @click.option(
-    "--runs",
-    "runs_folder",
-    type=click.Path(path_type=Path),
-    default=DEFAULT_RUNS,
-    show_default=True,
-    help="Folder in which the run is made.",
+    "--name", "name", metavar="NAME", show_default="name of the first file, run or bucket", help="Name of the run."
 )
-@click.option("--name", "name", metavar="NAME", help="Name of the run.  [name of the first file, run or bucket]")
 @click.option(
-    "--rule", "names", multiple=True, help="Rule by which the run is judged. May be repeated.  [all that know it]"
+    "--rule",
+    "names",
+    multiple=True,
+    show_default="all that apply",
+    help="Rule that judges the run. May be repeated.",
 )
 @table_options
 def command(
     files: tuple[str, ...], runs_folder: Path, name: str | None, names: tuple[str, ...], **given: object
 ) -> None:
-    """Make a run of the tables in FILE… ('-': standard input), or of an InfluxDB (influxdb://HOST/BUCKET?…)."""
+    """Import the tables in FILE… ('-': standard input), or series of an InfluxDB (influxdb://HOST/BUCKET?…)."""
     from rich.console import Console
 
     from soakwatch.core.registry import rule_class
@@ -77,25 +76,25 @@ def command(
         rule_class(rule)
     database = next((file for file in files if is_database(file)), None)
     if database is not None and len(files) > 1:
-        raise click.UsageError("a database is imported by itself: name nothing else beside it")
+        raise click.UsageError("a database must be imported alone: name no other file with it")
     if database is not None:
         _import_database(database, runs_folder, name, names, given)
         return
     run = name or stem_of(files[0])
-    told = options_of(given, "up")
+    options = options_of(given, "up")
     folder = new_folder(runs_folder, run, time.time_ns())
     with Console(stderr=True).status("importing") as shown:
-        made = import_files(files, folder, run, told, ["soakwatch", "import", *files], shown.update, names)
-    for note in made.notes:
+        imported = import_files(files, folder, run, options, ["soakwatch", "import", *files], shown.update, names)
+    for note in imported.notes:
         click.echo(f"note: {harmless(note)}", err=True)
-    _show(made)
+    _show(imported)
     click.echo(f"record  {folder / 'record.sqlite'}")
 
 
 def _import_database(
     address: str, runs_folder: Path, name: str | None, names: tuple[str, ...], given: Mapping[str, object]
 ) -> None:
-    """A run of a database: it appears among the runs once all of it is there."""
+    """Import a run from a database: it appears among the runs once it is complete."""
     from rich.console import Console
 
     from soakwatch.core.tables import harmless
@@ -108,7 +107,7 @@ def _import_database(
     runs_folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".importing-", dir=runs_folder) as draft:
         with Console(stderr=True).status("importing") as shown:
-            made = import_database(
+            imported = import_database(
                 address,
                 Path(draft) / "run" / "record",
                 name,
@@ -121,25 +120,25 @@ def _import_database(
         (Path(draft) / "run" / "record").rename(folder)
     for note in notes:
         click.echo(f"note: {harmless(note)}", err=True)
-    if made is not None:
-        _show(made)
+    if imported is not None:
+        _show(imported)
     click.echo(f"record  {folder / 'record.sqlite'}")
 
 
-def _show(made: ImportedRun) -> None:
-    """The series that were made, a line each."""
+def _show(imported: ImportedRun) -> None:
+    """Print the imported series, a line each."""
     from soakwatch.core.tables import show_table
     from soakwatch.core.units import show_seconds
 
     rows = [
         (
-            one.column,
-            one.target,
-            f"{one.metric} {one.object}".strip(),
-            one.unit,
-            f"{one.time_ns.size}",
-            show_seconds((int(one.time_ns[-1]) - int(one.time_ns[0])) * 1e-9),
+            series.column,
+            series.target,
+            f"{series.metric} {series.object}".strip(),
+            series.unit,
+            f"{series.time_ns.size}",
+            show_seconds((int(series.time_ns[-1]) - int(series.time_ns[0])) * 1e-9),
         )
-        for one in made.series
+        for series in imported.series
     ]
-    show_table(("column", "target", "series", "unit", "readings", "length"), rows)
+    show_table(("column", "target", "series", "unit", "samples", "length"), rows)

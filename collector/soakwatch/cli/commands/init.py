@@ -1,4 +1,4 @@
-"""Writes a commented plan to start from."""
+"""Write a commented plan to start from."""
 
 from __future__ import annotations
 
@@ -18,21 +18,25 @@ Examples:
   soakwatch init -o - --process 'snort*' --process pidfile:/run/bgpd.pid
   soakwatch init --target 'snmp://198.18.0.1?version=2c' --target ssh://soak@198.18.0.1 --interval 10s"""
 )
-@click.option("-o", "--output", default="plan.yaml", help="File to write, or - for stdout.  [plan.yaml]")
+@click.option("-o", "--output", default="plan.yaml", show_default=True, help="File to write, or - for stdout.")
 @click.option(
-    "--target", "targets", multiple=True, help="What to poll: local, snmp://HOST, ssh://USER@HOST and so on.  [local]"
+    "--target",
+    "targets",
+    multiple=True,
+    show_default="local",
+    help="What to poll: local, snmp://HOST, ssh://USER@HOST … May be repeated.",
 )
 @click.option(
     "--process",
     "processes",
     multiple=True,
     metavar="NAME",
-    help="Process to watch: a name, a glob, pid:N, cmdline:REGEX or pidfile:FILE. May be given again.",
+    help="Process to watch: NAME, GLOB, pid:N, cmdline:REGEX or pidfile:FILE. May be repeated.",
 )
-@click.option("--duration", help="Length of the run, such as 24h.  [24h]")
-@click.option("--interval", help="Time between polls, such as 1s.  [1s]")
+@click.option("--duration", show_default="24h", help="Length of the run.")
+@click.option("--interval", show_default="1s", help="Time between polls.")
 @click.option("--name", help="Name of the run.")
-@click.option("--force", is_flag=True, help="Write over a file that is there.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 def command(
     output: str,
     targets: tuple[str, ...],
@@ -42,17 +46,17 @@ def command(
     name: str | None,
     force: bool,  # noqa: FBT001 - click's signature
 ) -> None:
-    """Write a commented plan; without options, on a terminal, ask for what matters."""
+    """Write a commented plan; without options on a terminal, ask for the essentials."""
     from soakwatch.plan import plan_from_text, quick_plan
     from soakwatch.plan.draft import draft
 
     if output != "-" and Path(output).exists() and not force:
-        raise SoakwatchError(f"{output} exists: choose another file with -o, or write over it with --force")
+        raise SoakwatchError(f"{output} exists: choose another file with -o, or overwrite it with --force")
     if not (targets or processes or duration or interval or name) and sys.stdin.isatty() and sys.stdout.isatty():
         targets = tuple(
             click.prompt("What to poll (local, or addresses such as ssh://soak@fw1)", default="local").split()
         )
-        asked = click.prompt("Processes to watch (names or globs, with blanks between; empty = none)", default="")
+        asked = click.prompt("Processes to watch (names or globs, separated by spaces; empty for none)", default="")
         processes = tuple(asked.split())
         duration = click.prompt("Length of the run", default="24h")
         interval = click.prompt("Time between polls", default="1s")

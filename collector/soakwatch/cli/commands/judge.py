@@ -1,4 +1,4 @@
-"""Judges a finished record again, under its own plan, another plan, or single rules; or anybody's series."""
+"""Judge a finished run again, by its own plan, another plan or single rules; or judge imported series."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from soakwatch.cli.options import runs_option
 from soakwatch.importing.command_line import is_table, options_of, table_options, table_told
-from soakwatch.runs.catalog import DEFAULT_RUNS
 from soakwatch.sinks.influxdb.read.words import HELP, is_database
 
 if TYPE_CHECKING:
@@ -32,32 +32,29 @@ Examples:
   soakwatch judge 'influxdb://tig:8086/telegraf?token=env:INFLUX_TOKEN&host=fw1&from=2026-11-20T20:00Z'
 \b
 The verdict is computed from the record alone: the same record and rules give the same verdict, bit for bit.
-A table is judged by every rule whose metrics it holds; rules that are named with --rule also judge its other columns
-('soakwatch import --help' tells how columns are understood).
+A table is judged by every rule whose metrics it contains; rules given with --rule also judge its other columns
+('soakwatch import --help' explains how columns are mapped).
 \b
 """
     + HELP
     + """
 \b
-Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor itself broke."""
+Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor itself failed."""
 )
 @click.argument("run", metavar="RUN|DATA.csv|influxdb://…")
-@click.option("--plan", type=click.Path(path_type=Path), help="Take the rules from this plan instead of the run's own.")
-@click.option("--rule", "names", multiple=True, help="Judge by this rule only. May be repeated.")
-@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write verdict.json here ('-': print it).")
 @click.option(
-    "--runs",
-    "runs_folder",
-    type=click.Path(path_type=Path),
-    default=DEFAULT_RUNS,
-    show_default=True,
-    help="Folder in which RUN is looked up.",
+    "--plan", type=click.Path(path_type=Path), show_default="the run's own", help="Plan with the rules to apply."
 )
+@click.option("--rule", "names", multiple=True, show_default="all", help="Rule to apply. May be repeated.")
+@click.option(
+    "--json", "json_file", type=click.Path(path_type=Path), help="Write verdict.json to this file ('-': print it)."
+)
+@runs_option()
 @click.option(
     "--against",
     multiple=True,
     metavar="RUN",
-    help="An earlier run to compare with (rule run_difference). Repeat it: five are better.",
+    help="Earlier run to compare with (rule run_difference). May be repeated; five runs are best.",
 )
 @table_options
 def command(
@@ -71,7 +68,7 @@ def command(
 ) -> int:
     """Judge RUN (a folder, a record file, or 'last'), a table (CSV, '-': standard input) or a database.
 
-    The verdict is printed, and the exit code is the verdict's.
+    The verdict is printed, and decides the exit code.
     """
     from rich.console import Console
 
@@ -79,7 +76,6 @@ def command(
     from soakwatch.judge.recorded import judge_record
     from soakwatch.plan import load_plan
     from soakwatch.record import RecordView
-    from soakwatch.report.closer import closer_looks
     from soakwatch.report.json import render_json
     from soakwatch.report.terminal import print_verdict
     from soakwatch.runs.catalog import find_run
@@ -87,32 +83,25 @@ def command(
     for name in names:
         if rule_class(name).manner.needs_earlier and not against:
             raise click.UsageError(f"--rule {name} compares with earlier runs: name them with --against RUN")
-    told_plan = load_plan(plan, device=False) if plan is not None else None
+    given_plan = load_plan(plan, device=False) if plan is not None else None
     with ExitStack() as stack:
         view = stack.enter_context(_opened(run, runs_folder, names, given))
         earlier = [stack.enter_context(RecordView.open(find_run(other, runs_folder))) for other in against]
         console = Console()
         with console.status("judging") as shown:
-            verdict = judge_record(view, told_plan, names, lambda text: shown.update(f"judging: {text}"), earlier)
+            verdict = judge_record(view, given_plan, names, lambda text: shown.update(f"judging: {text}"), earlier)
         if json_file is not None and str(json_file) == "-":
             click.echo(render_json(verdict), nl=False)
             return verdict.exit_code
         if json_file is not None:
             json_file.write_text(render_json(verdict), encoding="utf-8")
-        print_verdict(
-            verdict,
-            console,
-            withdrawn=view.withdrawn(),
-            closer=closer_looks(view.events()),
-            source=view,
-            earlier=earlier[0] if earlier else None,
-        )
+        print_verdict(view, verdict, console, earlier[0] if earlier else None)
     return verdict.exit_code
 
 
 @contextmanager
 def _opened(run: str, runs_folder: Path, names: tuple[str, ...], given: Mapping[str, object]) -> Iterator[RecordView]:
-    """The record that is meant, or one made of a table for this judging only."""
+    """The record that ``run`` names, or a temporary one made of a table or a database."""
     from soakwatch.record import RecordView
     from soakwatch.runs.catalog import find_run
 
@@ -123,7 +112,7 @@ def _opened(run: str, runs_folder: Path, names: tuple[str, ...], given: Mapping[
     if not is_table(run):
         options = table_told(given)
         if options:
-            raise click.UsageError(f"{', '.join(options)}: only for tables, and {run} is a run")
+            raise click.UsageError(f"{', '.join(options)}: only valid for tables, but {run} is a run")
         with RecordView.open(find_run(run, runs_folder)) as view:
             yield view
         return
@@ -135,13 +124,13 @@ def _opened(run: str, runs_folder: Path, names: tuple[str, ...], given: Mapping[
     from soakwatch.importing.files import import_files, stem_of
     from soakwatch.importing.judged import growth_of, told_of_rules
 
-    told = options_of(given, growth_of(names))
+    table_given = options_of(given, growth_of(names))
     with tempfile.TemporaryDirectory(prefix="soakwatch-judge-") as folder:
         with Console(stderr=True).status("reading") as shown:
-            made = import_files(
-                [run], Path(folder) / "run", stem_of(run), told, ["soakwatch", "judge", run], shown.update
+            imported = import_files(
+                [run], Path(folder) / "run", stem_of(run), table_given, ["soakwatch", "judge", run], shown.update
             )
-        for note in (*made.notes, *told_of_rules(run, made.series, names)):
+        for note in (*imported.notes, *told_of_rules(run, imported.series, names)):
             click.echo(f"note: {harmless(note.removeprefix(f'{run}: '))}", err=True)
         with RecordView.open(Path(folder) / "run") as view:
             yield view
@@ -149,7 +138,7 @@ def _opened(run: str, runs_folder: Path, names: tuple[str, ...], given: Mapping[
 
 @contextmanager
 def _of_database(address: str, names: tuple[str, ...], given: Mapping[str, object]) -> Iterator[RecordView]:
-    """A record made of a database for this judging only; ``soakwatch import`` keeps one."""
+    """A temporary record made of a database; ``soakwatch import`` keeps one."""
     import tempfile
 
     from rich.console import Console

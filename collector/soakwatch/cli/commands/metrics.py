@@ -1,4 +1,4 @@
-"""Lists the metrics of the catalogue, or the kinds of events: name, unit, kind and meaning."""
+"""List the metrics of the catalogue, or the kinds of events: name, unit, kind and meaning."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Examples:
 def command(pattern: str | None, *, events: bool) -> None:
     """List the metrics, or the kinds of events; PATTERN is a glob, or a part of the name.
 
-    Kinds of metrics: a gauge is a level, a counter only grows, a state is an identity whose change means something.
-    Growth says which lasting direction is bad.
+    Kinds of metrics: a gauge is a level, a counter only grows, a state is an identifier whose change matters. Growth is
+    the lasting direction that is bad.
 
     Kinds of events: a planned event can expect the expectable ones, of an intervention the cost is judged. Users can
     record events of any other kind: those count as interventions.

@@ -1,4 +1,4 @@
-"""Looks at the notifications of a plan, or tries one: a test message to each, and what came of it."""
+"""Check the notifications of a plan, or send a test message to each."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 @click.command(
     epilog="""\b
 Examples:
-  soakwatch notify plan.yaml                      which services, and whether their addresses are complete
-  soakwatch notify plan.yaml --test               sends a test message to each
+  soakwatch notify plan.yaml                      list the services, and whether their addresses are complete
+  soakwatch notify plan.yaml --test               send a test message to each
   soakwatch notify --test --to env:SOAK_NOTIFY_URL
 \b
 In a plan:
@@ -27,23 +27,23 @@ In a plan:
       on: [start, failure, end]                   default: failure and end
       attach: report                              or summary (Markdown text), or none
 \b
-The secret holds an Apprise URL:
+The secret is an Apprise URL:
   mailtos://USER:PASSWORD@smtp.example?from=soak@example&to=team@example     e-mail (?mode=starttls, or ssl)
-  slack://TOKEN_A/TOKEN_B/TOKEN_C/#soak, slack://xoxb-…/#soak                Slack; only a bot token takes files
+  slack://TOKEN_A/TOKEN_B/TOKEN_C/#soak, slack://xoxb-…/#soak                Slack; files need a bot token
   workflows://HOST/WORKFLOW/SIGNATURE                                        Microsoft Teams
   tgram://BOT_TOKEN/CHAT_ID                                                  Telegram
   jsons://HOST/PATH, xmls://HOST/PATH                                        a webhook
-Others: https://appriseit.com/services/. The first failure is told at once, later ones are summed up at most every
-30 minutes, 20 times a run. While the run goes on nothing waits for a message; the end waits 30 s at most.
-The HTML report goes with the end where the service takes files and it is below 10 MB, else a Markdown summary.
+Others: https://appriseit.com/services/. The first failure is sent at once; later failures are summarised at most every
+30 minutes and 20 times per run. Messages never delay a running soak; at its end they delay it by 30 s at most.
+The final message carries the HTML report if the service accepts files and it is below 10 MB, else a Markdown summary.
 \b
-Exit codes: 0 all is well; 2 an address is not complete, or a message could not be sent."""
+Exit codes: 0 no problems; 2 an address is incomplete, or a message could not be sent."""
 )
 @click.argument("plan", required=False, type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--test", is_flag=True, help="Send one test message to each.")
-@click.option("--to", metavar="REF", help="Without a plan: the secret that holds an Apprise URL, such as env:NAME.")
+@click.option("--to", metavar="REF", help="Without a plan: reference to an Apprise URL, env:NAME or file:PATH.")
 def command(plan: Path | None, to: str | None, *, test: bool) -> int:
-    """Look at the notifications of PLAN without sending anything; with --test, send a message to each."""
+    """Check the notifications of PLAN without sending anything; with --test, send a message to each."""
     from soakwatch.core.errors import PlanError
     from soakwatch.core.secrets import reference
     from soakwatch.engine.notify.opening import looked_at
@@ -51,7 +51,7 @@ def command(plan: Path | None, to: str | None, *, test: bool) -> int:
     from soakwatch.plan import load_plan
 
     if (plan is None) == (to is None):
-        raise click.UsageError("name a plan, or --to env:NAME, and not both")
+        raise click.UsageError("name either a plan or --to env:NAME")
     if to is not None:
         try:
             reference(to)
@@ -62,24 +62,24 @@ def command(plan: Path | None, to: str | None, *, test: bool) -> int:
             answer = Sender(to).look()
             if answer.trouble:
                 raise PlanError(answer.trouble)
-            click.echo(f"{to}: {answer.service}" + ("" if answer.files else " (takes no files)"))
+            click.echo(f"{to}: {answer.service}" + ("" if answer.files else " (accepts no files)"))
             return EXIT_PASS
     else:
         assert plan is not None
-        made = load_plan(plan, device=False)
-        if not made.notify:
-            raise PlanError(f"{plan}: nobody is notified: write notify: [{{to: env:SOAK_NOTIFY_URL}}]")
+        loaded = load_plan(plan, device=False)
+        if not loaded.notify:
+            raise PlanError(f"{plan}: the plan has no notify: section; add notify: [{{to: env:SOAK_NOTIFY_URL}}]")
         if not test:
-            for line in looked_at(made):
+            for line in looked_at(loaded):
                 click.echo(line)
             return EXIT_PASS
-        name, references = made.name, [one.to for one in made.notify]
-        files = [one.attach == "report" for one in made.notify]
-    return _try(name, references, files)
+        name, references = loaded.name, [receiver.to for receiver in loaded.notify]
+        files = [receiver.attach == "report" for receiver in loaded.notify]
+    return _send_test(name, references, files)
 
 
-def _try(name: str, references: list[str], files: list[bool]) -> int:
-    """Send a test message to each, with a small page where the report would go."""
+def _send_test(name: str, references: list[str], files: list[bool]) -> int:
+    """Send a test message to each, with a small page in place of the report."""
     import tempfile
     from concurrent.futures import ThreadPoolExecutor
 
@@ -88,7 +88,7 @@ def _try(name: str, references: list[str], files: list[bool]) -> int:
 
     with tempfile.TemporaryDirectory(prefix="soakwatch-notify-") as folder, ThreadPoolExecutor(4) as crew:
         page = Path(folder) / "test.html"
-        page.write_text("<!doctype html><title>Test</title><p>Here the report of a run would be.</p>", "utf-8")
+        page.write_text("<!doctype html><title>Test</title><p>The report of a run would be here.</p>", "utf-8")
         letters = [sample_letter(name, page if attached else None) for attached in files]
 
         def sent(to: str, letter: Message) -> Sent:

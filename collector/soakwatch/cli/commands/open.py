@@ -1,4 +1,4 @@
-"""Opens the page of a run, or of a folder that is served, in a browser: by a link that works once."""
+"""Open the page of a run, or of a served folder of runs, in a browser by a one-time link."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from soakwatch.runs.catalog import DEFAULT_RUNS
+from soakwatch.cli.options import runs_option
 
-_GOOD_S = 600.0
+_LINK_VALID_S = 600.0
 
 
 @click.command(
@@ -16,25 +16,18 @@ _GOOD_S = 600.0
 Examples:
   soakwatch open last
   soakwatch open last --print
-  soakwatch open last --view-only --print        for the wall screen, or a colleague
-  soakwatch open runs                            the folder that 'soakwatch serve' shows
+  soakwatch open last --view-only --print        for a wall screen or a colleague
+  soakwatch open runs                            the folder that 'soakwatch serve' serves
 \b
-The link lets one browser in, once, within ten minutes; the browser keeps a cookie.
-A link for looking only works until the token changes. Of a run that ended and is not served, the report is opened."""
+The link admits one browser, once, within ten minutes; the browser keeps a cookie.
+A view-only link works until the token changes. If the run has ended and is not served, its report is opened."""
 )
 @click.argument("run", metavar="RUN", default="last")
-@click.option("--view-only", is_flag=True, help="A link with which nothing can be marked, acknowledged or stopped.")
+@click.option("--view-only", is_flag=True, help="Create a link that cannot mark, acknowledge or stop anything.")
 @click.option("--print", "printed", is_flag=True, help="Print the link instead of opening it.")
-@click.option(
-    "--runs",
-    "runs_folder",
-    type=click.Path(path_type=Path),
-    default=DEFAULT_RUNS,
-    show_default=True,
-    help="Folder in which RUN is looked up.",
-)
+@runs_option()
 def command(run: str, runs_folder: Path, *, view_only: bool, printed: bool) -> None:
-    """Open the page of RUN (a folder, a record file, 'last', or a folder of runs that is served)."""
+    """Open the page of RUN (a folder, a record file, 'last', or a served folder of runs)."""
     import time
 
     from soakwatch.core.errors import SoakwatchError
@@ -46,12 +39,14 @@ def command(run: str, runs_folder: Path, *, view_only: bool, printed: bool) -> N
     folder = folder if folder.is_dir() else folder.parent
     if served := served_at(folder):
         url, token = served
-        way = f"view/{derived(token, 'view')}" if view_only else f"enter/{one_time_code(token, time.time() + _GOOD_S)}"
-        link = f"{url}/{way}"
+        code = one_time_code(token, time.time() + _LINK_VALID_S)
+        link = f"{url}/view/{derived(token, 'view')}" if view_only else f"{url}/enter/{code}"
     elif (report := folder / "report.html").is_file():
         link = report.absolute().as_uri()
     else:
-        raise SoakwatchError(f"{folder} is not served and has no report: soakwatch report {folder} --html FILE")
+        raise SoakwatchError(
+            f"{folder} is not served and has no report: write one with soakwatch report {folder} --html FILE"
+        )
     if printed or not _opened(link):
         click.echo(link)
 

@@ -1,4 +1,4 @@
-"""Lists the device profiles, shows one, or says which one a device would get."""
+"""List the device profiles, show one, or show which one matches a device."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ Examples:
   soakwatch profiles --folder my-profiles my-box"""
 )
 @click.argument("name", required=False)
-@click.option("--match", "device", nargs=2, metavar="OID DESCR", help="which profile has this sysObjectID and sysDescr")
-@click.option("--schema", is_flag=True, help="print the JSON Schema of a profile")
-@click.option("--folder", type=click.Path(path_type=Path), help="a folder with profiles of your own")
+@click.option(
+    "--match", "device", nargs=2, metavar="OID DESCR", help="Show the profile for this sysObjectID and sysDescr."
+)
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of a profile.")
+@click.option("--folder", type=click.Path(path_type=Path), help="Folder with additional profiles.")
 def command(name: str | None, device: tuple[str, str] | None, *, schema: bool, folder: Path | None) -> None:
-    """List the profiles; with NAME show what it asks, which metrics come of it, and which events it knows."""
+    """List the profiles; with NAME show its queries, metrics and events."""
     from soakwatch.sources.profiles.loading import load_profiles
 
     if schema:
@@ -52,16 +54,18 @@ def _match(profiles: Profiles, object_id: str, description: str) -> None:
 
     from soakwatch.sources.profiles.matching import match
 
-    unasked: list[str] = []
+    unknown: list[str] = []
 
     async def present(oid: str) -> str | None:
-        unasked.append(oid)
+        unknown.append(oid)
         return None
 
-    found = asyncio.run(match(object_id.lstrip("."), description, present, profiles.heads()))
-    click.echo(f"{found.name}: {harmless(found.why)}")
-    if unasked:
-        click.echo(f"A device that answers {' or '.join(unasked)} may get another one: only the device can tell.")
+    profile = asyncio.run(match(object_id.lstrip("."), description, present, profiles.heads()))
+    click.echo(f"{profile.name}: {harmless(profile.why)}")
+    if unknown:
+        click.echo(
+            f"A device that answers {' or '.join(unknown)} may match another profile: probe the device to be sure."
+        )
 
 
 def _show(profiles: Profiles, name: str) -> None:
@@ -73,10 +77,10 @@ def _show(profiles: Profiles, name: str) -> None:
         f"{profile.name}: {profile.title}" + (f" (extends {', '.join(profile.extends)})" * bool(profile.extends))
     )
     for clause in profile.select:
-        click.echo(f"  chosen where {clause_line(clause)}")
+        click.echo(f"  selected if {clause_line(clause)}")
     if profile.facts:
         click.echo(f"\nFacts: {', '.join(fact.name for fact in profile.facts)}")
-    click.echo("\nAsked over SNMP, by group:")
+    click.echo("\nSNMP queries by group:")
     for group in profile.groups:
         for line in group_lines(group):
             click.echo(f"  {line}")

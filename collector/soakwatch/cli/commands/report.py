@@ -1,4 +1,4 @@
-"""Writes the report of a run: a page that opens offline, JSON, JUnit, Markdown; or shows it on the terminal."""
+"""Write the report of a run as offline HTML, JSON, JUnit or Markdown, or show it on the terminal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from soakwatch.runs.catalog import DEFAULT_RUNS
+from soakwatch.cli.options import runs_option
 
 
 @click.command(
@@ -17,29 +17,22 @@ Examples:
   soakwatch report runs/20261121T200000Z-fw-7.2 --json verdict.json --junit junit.xml --md report.md
   soakwatch report last --artifacts evidence
 \b
-Without options the verdict is shown on the terminal. 'soakwatch schema verdict' prints the schema of the JSON.
-The exit code is 0 once everything is written; 'soakwatch judge' is the command whose exit code is the verdict."""
+Without options the verdict is shown on the terminal. 'soakwatch schema verdict' prints the JSON schema.
+The exit code is 0 if everything was written; for the verdict as exit code use 'soakwatch judge'."""
 )
 @click.argument("run", metavar="RUN")
-@click.option("--html", "html_file", type=click.Path(path_type=Path), help="Write the page here.")
-@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write verdict.json here.")
-@click.option("--junit", "junit_file", type=click.Path(path_type=Path), help="Write JUnit XML here.")
-@click.option("--md", "md_file", type=click.Path(path_type=Path), help="Write Markdown here.")
-@click.option("--against", metavar="RUN", help="An earlier run: the page and the terminal say what changed since.")
+@click.option("--html", "html_file", type=click.Path(path_type=Path), help="Write the HTML report to this file.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write verdict.json to this file.")
+@click.option("--junit", "junit_file", type=click.Path(path_type=Path), help="Write JUnit XML to this file.")
+@click.option("--md", "md_file", type=click.Path(path_type=Path), help="Write Markdown to this file.")
+@click.option("--against", metavar="RUN", help="Earlier run to compare with, in HTML and on the terminal.")
 @click.option(
     "--artifacts",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Write the files of the record (outputs of scripts, evidence) below this folder.",
+    help="Write the files of the record (script output, captures) to this folder.",
 )
-@click.option(
-    "--runs",
-    "runs_folder",
-    type=click.Path(path_type=Path),
-    default=DEFAULT_RUNS,
-    show_default=True,
-    help="Folder in which RUN is looked up.",
-)
+@runs_option()
 def command(
     run: str,
     html_file: Path | None,
@@ -58,12 +51,10 @@ def command(
     from soakwatch.judge.recorded import judge_record
     from soakwatch.record import RecordView
     from soakwatch.report.artifacts import write_files
-    from soakwatch.report.closer import closer_looks
     from soakwatch.report.html import render_html
     from soakwatch.report.json import render_json
     from soakwatch.report.junit import render_junit
     from soakwatch.report.markdown import render_markdown
-    from soakwatch.report.sinks import sink_accounts
     from soakwatch.report.terminal import print_verdict
     from soakwatch.runs.catalog import find_run
 
@@ -73,28 +64,18 @@ def command(
         earlier = None if against is None else stack.enter_context(RecordView.open(find_run(against, runs_folder)))
         if artifacts is not None:
             written = write_files(view, artifacts)
-            click.echo(f"wrote {len(written)} files below {artifacts}" if written else "the record holds no files")
+            click.echo(f"wrote {len(written)} files to {artifacts}" if written else "the record contains no files")
             if not wanted:
                 return
-        verdict, withdrawn, closer = judge_record(view), view.withdrawn(), closer_looks(view.events())
-        files, sinks = view.artifact_entries(), sink_accounts(view)
+        verdict = judge_record(view)
         if not wanted:
-            print_verdict(
-                verdict,
-                Console(),
-                withdrawn=withdrawn,
-                closer=closer,
-                files=files,
-                sinks=sinks,
-                source=view,
-                earlier=earlier,
-            )
+            print_verdict(view, verdict, Console(), earlier)
             return
         texts = (
             (html_file, render_html(view, verdict, earlier) if html_file else ""),
             (json_file, render_json(verdict)),
             (junit_file, render_junit(verdict)),
-            (md_file, render_markdown(verdict, withdrawn, closer, files, sinks)),
+            (md_file, render_markdown(view, verdict, earlier) if md_file else ""),
         )
     for file, text in texts:
         if file is not None:

@@ -1,4 +1,4 @@
-"""Lists the rules, or shows one: its exact definition, parameters and metrics."""
+"""List the rules, or show one: its exact definition, parameters and metrics."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ In a plan:
   rules:
     cpu_spike: {enter: 90%}    # a parameter
     core_dump: false           # off
-    reboot: {required: false}  # inconclusive does not hold up a pass"""
+    reboot: {required: false}  # an inconclusive result does not block a pass"""
 )
 @click.argument("name", required=False)
 def command(name: str | None) -> None:
-    """List the rules; with NAME show its definition, parameters, least data, and how often it was wrong."""
+    """List the rules; with NAME show its definition, parameters, minimum data and measured error rates."""
     shelf = INSTALLED.rules
     if name is None:
         show_table(("rule", "what it finds"), [(rule, shelf.summary(rule)) for rule in shelf.names()])
@@ -38,30 +38,31 @@ def _show(shelf: PluginFolder, name: str) -> None:
     from soakwatch_rules.measured import table
     from soakwatch_rules.parameter import parameters
 
-    made = rule_class(name)
-    click.echo(f"{name} (version {made.version}): {made.summary}\n")
-    click.echo(f"Definition, with the defaults: {made().definition()}\n")
-    click.echo(_told(shelf.docstring(name), inspect.getdoc(made) or "") + "\n")
+    rule = rule_class(name)
+    click.echo(f"{name} (version {rule.version}): {rule.summary}\n")
+    click.echo(f"Definition, with the defaults: {rule().definition()}\n")
+    click.echo(_description(shelf.docstring(name), inspect.getdoc(rule) or "") + "\n")
     scope = {"object": "each object of a target", "metric": "each single series", "target": "a target as a whole"}
-    click.echo(f"Judges:  {scope[made.scope]}")
-    click.echo(f"Window:  {', '.join(made.phases) or 'the whole run'}")
-    click.echo(f"Metrics: {', '.join(made.metrics) or 'none: it reads events, the load and the account of the polls'}")
-    click.echo(f"Needs:   {made.manner.needs}")
-    if made.manner.shortest_s:
+    click.echo(f"Judges:  {scope[rule.scope]}")
+    click.echo(f"Window:  {', '.join(rule.phases) or 'the whole run'}")
+    click.echo(f"Metrics: {', '.join(rule.metrics) or 'none: it uses events, the load and the outcome of the polls'}")
+    click.echo(f"Needs:   {rule.manner.needs}")
+    if rule.manner.shortest_s:
         click.echo(
-            f"         (a run planned shorter than {show_seconds(made.manner.shortest_s)} is not held up by its doubt)"
+            f"         (in a run planned for less than {show_seconds(rule.manner.shortest_s)}, an inconclusive result "
+            "does not block a pass)"
         )
-    known = parameters(made)
+    known = parameters(rule)
     if known:
         click.echo("\nParameters:")
         rows = [(p.name, p.shown or _default(p.default, p.unit), p.unit, p.about, p.origin or "-") for p in known]
         show_table(("name", "default", "unit", "meaning", "where the default comes from"), rows)
     measured = table(name)
-    click.echo(f"\nMeasured on signals of known truth:\n\n{measured}" if measured else "\nMeasured: no table yet")
+    click.echo(f"\nMeasured on signals of known truth:\n\n{measured}" if measured else "\nMeasured: no table available")
 
 
-def _told(module: str, rule: str) -> str:
-    """What module and class say of the rule, without its runnable examples and its list of parameters."""
+def _description(module: str, rule: str) -> str:
+    """The docstrings of module and class, without the examples and the list of parameters."""
     paragraphs = [*module.split("\n\n"), *rule.split("\n\n")]
     return "\n\n".join(part.strip("\n") for part in paragraphs if not part.lstrip().startswith((">>>", "Parameters:")))
 

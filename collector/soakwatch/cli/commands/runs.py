@@ -1,4 +1,4 @@
-"""Lists the runs of a folder: state, verdict, worst finding, coverage, release, length, size."""
+"""List the runs of a folder: state, verdict, worst finding, coverage, release, length, size."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Examples:
   soakwatch runs
   soakwatch runs /srv/runs
 \b
-A run that is 'broken off' goes on with: soakwatch resume RUN"""
+Resume a run that was 'broken off' with: soakwatch resume RUN"""
 )
 @click.argument("folder", type=click.Path(path_type=Path), default=DEFAULT_RUNS)
 def command(folder: Path) -> None:
@@ -35,7 +35,7 @@ def command(folder: Path) -> None:
         line, worst = run.line, run.worst
         return {
             "run": line.folder.name,
-            "began": "?" if line.begin_ns is None else utc_text(line.begin_ns),
+            "started": "?" if line.begin_ns is None else utc_text(line.begin_ns),
             "length": "?" if line.seconds is None else show_seconds(line.seconds),
             "state": line.state,
             "verdict": line.verdict or "not judged",
@@ -45,12 +45,12 @@ def command(folder: Path) -> None:
             "record": show_bytes(line.bytes),
         }
 
-    runs = [summary_of(one, drawn=False) for one in folders_of(folder)]
+    runs = [summary_of(run_folder, drawn=False) for run_folder in folders_of(folder)]
     if not runs:
         click.echo(f"no runs in {folder}/: start one with 'soakwatch run' or 'soakwatch demo'")
         return
     rows = [row(run) for run in runs]
-    # Those that tell least go first where a terminal has no room; what is read by a program has all.
+    # The least informative columns go first where a terminal is too narrow; a program that reads this gets all.
     wide = shutil.get_terminal_size().columns if sys.stdout.isatty() else 1000
     head = [name for name in rows[0] if wide >= _ROOM.get(name, 0)]
     show_table(head, [[cells[name] for name in head] for cells in rows])

@@ -1,4 +1,4 @@
-"""Prints a JSON Schema, of plans or of verdict.json, or the OpenAPI text of the page's HTTP API."""
+"""Print the JSON Schema of plans or of verdict.json, or the OpenAPI document of the HTTP API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Examples:
 @click.argument("what", type=click.Choice(["plan", "verdict", "api"]))
 def command(what: str) -> None:
     """Print the JSON Schema of a plan, with every installed source and rule, or of verdict.json; or the OpenAPI 3.1
-    text of what 'soakwatch run' and 'soakwatch serve' answer over HTTP."""
+    document of the HTTP API that 'soakwatch run' and 'soakwatch serve' provide."""
     import json
 
     if what == "plan":

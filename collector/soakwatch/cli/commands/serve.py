@@ -1,4 +1,4 @@
-"""Serves the runs of a folder: a page of all of them to filter, compare and delete, each run's page, and the API."""
+"""Serve a folder of runs: a page to filter, compare and delete runs, the page of each run, and the HTTP API."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 
 from soakwatch.runs.catalog import DEFAULT_RUNS
 
-_LINK_S = 3600.0
+_LINK_VALID_S = 3600.0
 
 
 @click.command(
@@ -24,15 +24,15 @@ Examples:
   curl -H "Authorization: Bearer $(cat runs/web.token)" -H 'Content-Type: application/json'
        -d '{"kind": "failover", "expect": {"reboot": 1}, "within": "5m"}' http://127.0.0.1:8720/api/runs/last/events
 \b
-A run answers by itself while it goes on (its first line says where); this is for the runs that ended as well.
+A running soak serves its own page (its first line shows the address); this command serves finished runs as well.
 The token is kept in DIR/web.token, which only you can read, unless --token names another.
-Other addresses than loopback are served with TLS only. Ctrl-C ends it."""
+Addresses other than loopback require TLS. Ctrl-C ends the server."""
 )
 @click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), default=DEFAULT_RUNS)
-@click.option("--listen", default="", metavar="HOST:PORT", help="Where to listen (default: 127.0.0.1:8720).")
-@click.option("--token", metavar="REF", help="The token: env:NAME or file:PATH (default: one is made in DIR).")
-@click.option("--cert", metavar="FILE", help="Certificate (PEM): serve HTTPS.")
-@click.option("--key", metavar="FILE", help="The certificate's key (PEM).")
+@click.option("--listen", default="", metavar="HOST:PORT", show_default="127.0.0.1:8720", help="Address to listen on.")
+@click.option("--token", metavar="REF", show_default="a new one in DIR/web.token", help="Token: env:NAME or file:PATH.")
+@click.option("--cert", metavar="FILE", help="Certificate (PEM); serves HTTPS.")
+@click.option("--key", metavar="FILE", help="Key of the certificate (PEM).")
 def command(folder: Path, listen: str, token: str | None, cert: str | None, key: str | None) -> None:
     """Serve the pages and the API of the runs in DIR (default: runs) until Ctrl-C."""
     from soakwatch.core.errors import SoakwatchError
@@ -45,12 +45,12 @@ def command(folder: Path, listen: str, token: str | None, cert: str | None, key:
     from soakwatch.web.serving import serve
 
     if not folder.is_dir():
-        raise SoakwatchError(f"{folder} is no folder of runs: name one, or start a run first")
+        raise SoakwatchError(f"{folder} is not a folder: name a folder of runs, or start a run first")
     try:
         plan = WebPlan(listen or f"127.0.0.1:{PORT}", None if token is None else reference(token), cert, key)
     except ValueError:
         raise click.BadParameter(
-            "a token is never given in the clear: write env:NAME or file:PATH", param_hint="--token"
+            "a token must not be given in clear text: write env:NAME or file:PATH", param_hint="--token"
         ) from None
     address(plan)
     shown = token_for(plan, folder)
@@ -60,18 +60,16 @@ def command(folder: Path, listen: str, token: str | None, cert: str | None, key:
     with serve(plan, shown, Folder(folder)) as served:
         click.echo(f"serving {folder} at {served.url}" + (f" (token in {shown.file})" if shown.file else ""))
         if sys.stdout.isatty():
-            click.echo(
-                f"page    {served.url}/enter/{one_time_code(shown, time.time() + _LINK_S)} (works once; for another: "
-                f"soakwatch open {folder})"
-            )
+            code = one_time_code(shown, time.time() + _LINK_VALID_S)
+            click.echo(f"page    {served.url}/enter/{code} (one-time link; for a new one: soakwatch open {folder})")
         try:
             write_address(folder, served.url)
             while served.alive and not ended.wait(1.0):
                 pass
         except OSError as error:
-            raise SoakwatchError(f"{folder} cannot tell where it is served: {error.strerror}") from None
+            raise SoakwatchError(f"the server's address cannot be written to {folder}: {error.strerror}") from None
         finally:
             remove_address(folder)
     if not ended.is_set():
-        raise SoakwatchError("the server ended by itself: start it again")
+        raise SoakwatchError("the server ended unexpectedly: start it again")
     click.echo("ended")

@@ -1,4 +1,4 @@
-"""Sends a record to InfluxDB: samples, polls, events, findings and the verdict; writes are idempotent."""
+"""Send a run to InfluxDB: samples, polls, events, findings and the verdict; writes are idempotent."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from soakwatch.runs.catalog import DEFAULT_RUNS
+from soakwatch.cli.options import runs_option
 
 
 @click.command(
@@ -15,28 +15,25 @@ Examples:
   soakwatch sink last --to 'influxdb://127.0.0.1:8086?org=lab&bucket=soak&token=env:INFLUX_TOKEN'
   soakwatch sink runs/20261121T200000Z-fw-7.2 --to https://influx.lab --org lab --bucket soak --token file:token
 \b
-A run whose plan names sinks feeds them by itself; this sends a run of another day, or what a run could not send.
-The token is a reference (env:NAME or file:PATH). What is sent again changes nothing.
+A run whose plan has sinks writes to them by itself; this command sends an older run, or what a run could not send.
+The token is a reference (env:NAME or file:PATH). Writes are idempotent: sending a run again changes nothing.
 \b
-Exit codes: 0 everything is written; 1 the database refused lines for good, or took nothing for the time of --patience;
-2 the address, the token, the organisation or the bucket is wrong."""
+Exit codes: 0 everything is written; 1 the database rejected lines, or accepted nothing for the time of --patience;
+2 the address, token, organisation or bucket is wrong."""
 )
 @click.argument("run", metavar="RUN")
 @click.option("--to", "to", required=True, metavar="URL", help="influxdb://HOST:8086, influxdbs://HOST or http(s)://.")
 @click.option("--org", help="Organisation.")
-@click.option("--bucket", help="Bucket that exists.")
+@click.option("--bucket", help="Existing bucket.")
 @click.option("--token", metavar="REF", help="Token: env:NAME or file:PATH.")
-@click.option("--ca", type=click.Path(path_type=Path, dir_okay=False), help="Certificates (PEM) that are trusted.")
-@click.option("--as", "name", metavar="NAME", help="Name of the run in the database (default: its folder's).")
-@click.option("--patience", default="2m", show_default=True, help="How long to try while the database takes nothing.")
+@click.option("--ca", type=click.Path(path_type=Path, dir_okay=False), help="CA bundle (PEM).")
 @click.option(
-    "--runs",
-    "runs_folder",
-    type=click.Path(path_type=Path),
-    default=DEFAULT_RUNS,
-    show_default=True,
-    help="Folder in which RUN is looked up.",
+    "--as", "name", metavar="NAME", show_default="name of its folder", help="Name of the run in the database."
 )
+@click.option(
+    "--patience", default="2m", show_default=True, help="How long to retry while the database accepts nothing."
+)
+@runs_option()
 def command(
     run: str,
     to: str,
@@ -62,23 +59,23 @@ def command(
         patience_s = seconds(patience)
     except ValueError as error:
         raise PlanError(f"--patience: {error}") from None
-    found = find_run(run, runs_folder)
-    shown = name or (found.parent if found.is_file() else found).resolve().name
-    place = influxdb_of(to, org, bucket, token, None if ca is None else str(ca))
-    (look,) = look_at_sinks([place])
-    if look.wrong:  # what somebody has to mend first is no matter of patience
-        raise PlanError(f"--to: {look.trouble}")
+    record = find_run(run, runs_folder)
+    shown = name or (record.parent if record.is_file() else record).resolve().name
+    database = influxdb_of(to, org, bucket, token, None if ca is None else str(ca))
+    (check,) = look_at_sinks([database])
+    if check.wrong:  # a wrong token or bucket does not get better by waiting
+        raise PlanError(f"--to: {check.trouble}")
     console = Console(stderr=True)
     if console.is_terminal:
         with console.status(f"sending {shown}", refresh_per_second=4) as status:
-            pushed = push(found, shown, place, patience_s, lambda words: status.update(f"sending {shown}: {words}"))
-    else:  # a spinner that nobody sees turns all the same
-        pushed = push(found, shown, place, patience_s)
+            pushed = push(record, shown, database, patience_s, lambda words: status.update(f"sending {shown}: {words}"))
+    else:  # a spinner costs CPU even where nobody sees it
+        pushed = push(record, shown, database, patience_s)
     if pushed.trouble is not None:
-        click.echo(f"soakwatch: {pushed.trouble}; tried for {patience}, {pushed.written} lines are written", err=True)
+        click.echo(f"soakwatch: {pushed.trouble}; tried for {patience}, {pushed.written} lines written", err=True)
         return EXIT_FAIL
     for refused in pushed.refused[:5]:
-        click.echo(f"refused: {refused.why}: {refused.line[:200].decode(errors='replace')}", err=True)
-    more = f", {pushed.rejected} refused" if pushed.rejected else ""
+        click.echo(f"rejected: {refused.why}: {refused.line[:200].decode(errors='replace')}", err=True)
+    more = f", {pushed.rejected} rejected" if pushed.rejected else ""
     click.echo(f"wrote {pushed.written} lines of {shown}{more}")
     return EXIT_FAIL if pushed.rejected else 0

@@ -1,4 +1,4 @@
-"""Ends a run that goes on, from another terminal: it is judged and reported with what is there."""
+"""Stop a running soak from another terminal; it is judged and reported with the data recorded so far."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from soakwatch.runs.catalog import DEFAULT_RUNS
+from soakwatch.cli.options import runs_option
 
 
 @click.command(
@@ -16,27 +16,21 @@ Examples:
   soakwatch stop last --reason "the rack is needed" && soakwatch watch last
   SOAKWATCH_TOKEN=... soakwatch stop http://127.0.0.1:8720
 \b
-The run hears it within a second or two and ends as after Ctrl-C: its last looks are kept, it is judged, and the report
-is written by the process that runs it. The report says that it was stopped, and why."""
+The run ends within a second or two, as after Ctrl-C: its last polls are kept, and its own process judges it and writes
+the report. The report shows that it was stopped, and why."""
 )
 @click.argument("run", metavar="RUN|URL")
-@click.option("--reason", default="", help="Why, for the report.")
-@click.option("--ca", metavar="FILE", help="CA bundle (PEM) that an HTTPS server is verified by.")
-@click.option(
-    "--runs",
-    "runs_folder",
-    type=click.Path(path_type=Path),
-    default=DEFAULT_RUNS,
-    show_default=True,
-    help="Folder in which RUN is looked up.",
-)
+@click.option("--reason", default="", help="Reason to show in the report.")
+@click.option("--ca", metavar="FILE", help="CA bundle (PEM) to verify an HTTPS server.")
+@runs_option()
 def command(run: str, reason: str, ca: str | None, runs_folder: Path) -> None:
-    """End RUN (a folder, a record file, 'last', or the URL of a server) properly, now."""
+    """Stop RUN (a folder, a record file, 'last', or the URL of a server) and judge it."""
     import json
     import time
 
     from soakwatch.runs.catalog import find_run
-    from soakwatch.runs.stop import end_run
+    from soakwatch.runs.state import StateReader
+    from soakwatch.runs.stop import stop_run
 
     why = " ".join(reason.split())
     if run.startswith(("http://", "https://")):
@@ -44,5 +38,6 @@ def command(run: str, reason: str, ca: str | None, runs_folder: Path) -> None:
 
         remote_run(run, None, ca).ask("POST", "stop", json.dumps({"reason": why}).encode())
     else:
-        end_run(find_run(run, runs_folder), why, "command line", time.time_ns())
-    click.echo(f"stopping: the run is judged and reported now; follow it with: soakwatch watch {run}")
+        folder = find_run(run, runs_folder)
+        stop_run(folder, StateReader(folder).read(time.time_ns()), why, "command line")
+    click.echo(f"stopping; judging now. Follow it with: soakwatch watch {run}")

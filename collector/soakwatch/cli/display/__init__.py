@@ -1,1 +1,1 @@
-"""What a terminal shows while a run goes on."""
+"""What a terminal shows of a running soak."""

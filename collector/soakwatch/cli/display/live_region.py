@@ -1,5 +1,5 @@
-"""A picture at the foot of a terminal that is drawn over itself: nothing is cleared before it is written, so nothing
-flickers; what others print meanwhile stands above it and stays."""
+"""A picture at the bottom of a terminal that is redrawn in place: nothing is cleared before it is overwritten, so
+nothing flickers; what others print meanwhile appears above it and stays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.file_proxy import FileProxy
 from rich.segment import ControlType, Segment
 from rich.text import Text
 
-_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"  # terminals that know it show all of what lies between at once
+_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"  # terminals that support it show everything in between at once
 
 
 class Picture(Protocol):
@@ -31,38 +31,38 @@ class Frame(RenderHook):
     def __init__(self, console: Console) -> None:
         self._console = console
         self._picture: Picture | None = None
-        self._widths: list[int] = []  # of the lines that stand there now
+        self._widths: list[int] = []  # of the lines that are shown now
 
     def draw(self, picture: Picture) -> None:
-        """Show this one now. Raises OSError if the terminal is gone."""
+        """Show this picture now. Raises OSError if the terminal is gone."""
         self._picture = picture
         self._console.print(Control())
 
     def clear(self) -> None:
-        """Take it away."""
+        """Remove the picture."""
         self._picture = None
         self._console.print(Control())
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
         """What is printed, and the picture below it."""
-        message = any(not isinstance(one, Control) for one in renderables)
+        message = any(not isinstance(renderable, Control) for renderable in renderables)
         return [_Raw(_BEGIN), self._back(wiped=message), *renderables, _Drawn(self, self._picture), _Raw(_END)]
 
     def _back(self, *, wiped: bool) -> ConsoleRenderable:
-        """To where the picture begins; a terminal that became narrower has broken its lines anew."""
+        """Back to where the picture begins; a terminal that became narrower has rewrapped its lines."""
         width = max(self._console.width, 1)
-        rows = sum(max(1, -(-one // width)) for one in self._widths)
+        rows = sum(max(1, -(-drawn_width // width)) for drawn_width in self._widths)
         up = f"\x1b[{rows - 1}A" if rows > 1 else ""
-        narrower = any(one > width for one in self._widths)
+        narrower = any(drawn_width > width for drawn_width in self._widths)
         return _Raw("\r" + up + ("\x1b[J" if wiped or narrower else ""))
 
     def drawn(self, options: ConsoleOptions, picture: Picture | None) -> Iterator[Segment]:
         """The segments of a picture, each line cleared behind its text only, and all that was below."""
         console = self._console
-        told = [] if picture is None else picture.lines(max(options.max_width - 1, 1), max(console.height - 1, 1))
-        self._widths = [line.cell_len for line in told]
-        for at, line in enumerate(told):
-            if at:
+        lines = [] if picture is None else picture.lines(max(options.max_width - 1, 1), max(console.height - 1, 1))
+        self._widths = [line.cell_len for line in lines]
+        for index, line in enumerate(lines):
+            if index:
                 yield Segment.line()
             yield from console.render_lines(line, options.update(no_wrap=True), pad=False)[0]
             yield _code("\x1b[K")
@@ -89,9 +89,9 @@ class _Drawn:
 
 @contextmanager
 def framed(console: Console) -> Iterator[Frame]:
-    """A frame on a terminal for as long as the block lasts; then it is gone, and what was printed stays.
+    """A frame on a terminal for as long as the block lasts; then it is removed, and what was printed stays.
 
-    What is written to standard error meanwhile stands above it. A terminal that goes away raises nothing here.
+    What is written to standard error meanwhile appears above it. A terminal that disappears raises nothing here.
     """
     frame = Frame(console)
     stderr = sys.stderr
@@ -112,7 +112,7 @@ def framed(console: Console) -> Iterator[Frame]:
 
 
 def drawable(console: Console) -> bool:
-    """Whether a console is a terminal on which a picture can be drawn over itself."""
+    """Whether a console is a terminal on which a picture can be redrawn in place."""
     return console.is_terminal and not console.is_dumb_terminal and console.file.isatty()
 
 

@@ -1,4 +1,4 @@
-"""The picture of a run on a terminal: fits any width, and leaves out what matters least where the height is short."""
+"""The status panel of a run on a terminal: fits any width, and omits the least important lines if it is not high."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from soakwatch_rules.rule import Finding, Outcome
 STYLES = {Outcome.FAIL: "bold red", Outcome.INCONCLUSIVE: "magenta", Outcome.WARN: "yellow", Outcome.PASS: "green"}
 _STANDING = {"broken off": "bold red", "ended": "bold green", "waiting": "bold cyan"}
 _LABEL = 10
-_NARROWEST, _WIDE = 20, 100
-_SHOWN_FINDINGS, _SHOWN_WITHDRAWN, _SHOWN_RATES, _FEWEST_SOURCES, _MOST_REASON = 8, 3, 3, 3, 3
+_MIN_WIDTH, _WIDE = 20, 100
+_MAX_FINDINGS, _MAX_WITHDRAWN, _MAX_RATES, _MIN_SOURCES, _MAX_REASON_LINES = 8, 3, 3, 3, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +42,16 @@ class RunPicture:
 
     def lines(self, width: int, height: int) -> Sequence[Text]:
         """At most ``height`` lines, none wider than ``width`` cells."""
-        width = max(width, _NARROWEST)
+        width = max(width, _MIN_WIDTH)
         head, foot = list(self._head(width)), list(self._foot())
         left = max(height - len(head) - len(foot), 0)
         judged = list(self._findings(width, left))
-        sources = self._sources(max(left - len(judged), min(_FEWEST_SOURCES + 1, left)))
+        sources = self._sources(max(left - len(judged), min(_MIN_SOURCES + 1, left)))
         judged = judged[: max(left - len(sources), 0)]
-        told = [*head, *sources, *judged, *foot]
-        if len(told) + 2 <= height and sources:  # room to breathe
-            told = [*head, Text(""), *sources, Text(""), *judged, *foot]
-        return [_cut(line, width, self.encoding) for line in told[:height]]
+        lines = [*head, *sources, *judged, *foot]
+        if len(lines) + 2 <= height and sources:  # room for blank lines
+            lines = [*head, Text(""), *sources, Text(""), *judged, *foot]
+        return [_cut(line, width, self.encoding) for line in lines[:height]]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield from self.lines(options.max_width, 1000)
@@ -61,7 +61,7 @@ class RunPicture:
         now = status.standing if status.standing != "running" else f"phase {status.phase}"
         if status.standing == "running" and status.place:
             now += f" ({status.place})"
-        times = f"{span(status.elapsed_s)} gone"
+        times = f"{span(status.elapsed_s)} elapsed"
         if status.standing in {"running", "waiting"}:
             times += f", {span(status.left_s)} left"
         name = Text(harmless(status.run), style="bold")
@@ -78,7 +78,7 @@ class RunPicture:
             yield _row("load", load.removeprefix("load "))
 
     def _bar(self, width: int) -> Text:
-        """How much of the run is over, with the share in figures."""
+        """A progress bar with the percentage of the run that has elapsed."""
         status = self.status
         total = status.elapsed_s + status.left_s
         share = min(status.elapsed_s / total, 1.0) if total > 0 else 0.0
@@ -88,63 +88,63 @@ class RunPicture:
         done = int(cells * share)
         return Text.assemble((full * done, "cyan"), (empty * (cells - done), "dim"), words)
 
-    def _sources(self, most: int) -> list[Text]:
-        """A table of the sources: those that fail first where there is no room for all."""
+    def _sources(self, max_lines: int) -> list[Text]:
+        """A table of the sources: failing ones first if there is no room for all."""
         sources = self.status.sources
-        if not sources or most < 2:
+        if not sources or max_lines < 2:
             return []
-        chosen = sources if len(sources) < most else tuple(sorted(sources, key=_trouble))[: max(most - 2, 1)]
-        widest = max(cell_len(harmless(one.label)) for one in chosen)
+        chosen = sources if len(sources) < max_lines else tuple(sorted(sources, key=_trouble))[: max(max_lines - 2, 1)]
+        widest = max(cell_len(harmless(source.label)) for source in chosen)
         heads = ("due", "got", "failed")
-        cells = [(f"{one.due:,}", f"{one.got:,}", f"{one.failed:,}") for one in chosen]
-        sizes = [max(len(head), *(len(row[at]) for row in cells)) for at, head in enumerate(heads)]
+        cells = [(f"{source.due:,}", f"{source.got:,}", f"{source.failed:,}") for source in chosen]
+        sizes = [max(len(head), *(len(row[column]) for row in cells)) for column, head in enumerate(heads)]
         name = min(widest, 32)
         title = "source".ljust(name) + "".join(f"  {head:>{size}}" for head, size in zip(heads, sizes, strict=True))
         rows = [Text(title, style="dim")]
-        for one, (due, got, failed) in zip(chosen, cells, strict=True):
-            label = Text(harmless(one.label))
+        for source, (due, got, failed) in zip(chosen, cells, strict=True):
+            label = Text(harmless(source.label))
             label.truncate(name, overflow="ellipsis", pad=True)
             figures = f"  {due:>{sizes[0]}}  {got:>{sizes[1]}}  "
-            line = Text.assemble(label, figures, (f"{failed:>{sizes[2]}}", "red" if one.failed else "dim"))
-            if one.silent_s is not None:
-                line.append(f"  no answer for {span(one.silent_s)}", style="bold red")
-            rows.append(line.append(f"  {lost_words(one)}" if one.failed else "", style="dim"))
+            line = Text.assemble(label, figures, (f"{failed:>{sizes[2]}}", "red" if source.failed else "dim"))
+            if source.silent_s is not None:
+                line.append(f"  no answer for {span(source.silent_s)}", style="bold red")
+            rows.append(line.append(f"  {lost_words(source)}" if source.failed else "", style="dim"))
         if len(chosen) < len(sources):
-            rest = [one for one in sources if one not in chosen]
-            silent = sum(one.silent_s is not None for one in rest)
-            told = f"{silent} of them without an answer" if silent else "all of them answer"
-            rows.append(Text(f"and {len(rest)} more sources, {told}", style="dim"))
+            rest = [source for source in sources if source not in chosen]
+            silent = sum(source.silent_s is not None for source in rest)
+            state = f"{silent} of them not answering" if silent else "all of them answering"
+            rows.append(Text(f"and {len(rest)} more sources, {state}", style="dim"))
         return rows
 
-    def _findings(self, width: int, most: int) -> Iterator[Text]:
-        status, found = self.status, alarms(self.status)
-        judged = "not judged yet: live findings come within a minute"
+    def _findings(self, width: int, max_lines: int) -> Iterator[Text]:
+        status, raised = self.status, alarms(self.status)
+        judged = "not judged yet: first live findings within a minute"
         if status.judged_at_s is not None:
             ago = status.elapsed_s - status.judged_at_s
             when = f"judged {span(ago)} ago" if status.standing == "running" else "judged"
             judged = f"{when}: {counts(status.findings) or 'no findings yet'}"
         yield _row("findings", judged)
-        shown = min(_SHOWN_FINDINGS, max(most // 3, 2))
-        whole = [_block(finding, width, whole=True) for finding in found[:shown]]
-        if sum(len(block) for block in whole) > most * 2 // 3:
-            whole = [_block(finding, width, whole=False) for finding in found[:shown]]
-        for block in whole:
+        shown = min(_MAX_FINDINGS, max(max_lines // 3, 2))
+        blocks = [_block(finding, width, whole=True) for finding in raised[:shown]]
+        if sum(len(block) for block in blocks) > max_lines * 2 // 3:
+            blocks = [_block(finding, width, whole=False) for finding in raised[:shown]]
+        for block in blocks:
             yield from block
-        if len(found) > shown:
-            yield Text(f"  and {len(found) - shown} more", style="dim")
-        for finding in self.withdrawn[-_SHOWN_WITHDRAWN:]:
+        if len(raised) > shown:
+            yield Text(f"  and {len(raised) - shown} more", style="dim")
+        for finding in self.withdrawn[-_MAX_WITHDRAWN:]:
             yield Text(f"  withdrawn: {finding_words(finding)}", style="dim")
-        if len(self.withdrawn) > _SHOWN_WITHDRAWN:
-            yield Text(f"  and {len(self.withdrawn) - _SHOWN_WITHDRAWN} withdrawn before", style="dim")
+        if len(self.withdrawn) > _MAX_WITHDRAWN:
+            yield Text(f"  and {len(self.withdrawn) - _MAX_WITHDRAWN} withdrawn before", style="dim")
         yield from self._rates(width)
 
     def _rates(self, width: int) -> Iterator[Text]:
         rates = self.status.rates
-        lines = [line for rate in rates[:_SHOWN_RATES] for line in textwrap.wrap(harmless(rate.words), width - _LABEL)]
-        if len(rates) > _SHOWN_RATES:
-            lines.append(f"and {len(rates) - _SHOWN_RATES} more that grow")
-        for place, line in enumerate(lines):
-            yield _row("" if place else "growing", line)
+        lines = [line for rate in rates[:_MAX_RATES] for line in textwrap.wrap(harmless(rate.words), width - _LABEL)]
+        if len(rates) > _MAX_RATES:
+            lines.append(f"and {len(rates) - _MAX_RATES} more growing series")
+        for index, line in enumerate(lines):
+            yield _row("" if index else "growing", line)
 
     def _foot(self) -> Iterator[Text]:
         status = self.status
@@ -166,16 +166,18 @@ def _row(label: str, words: str, style: str = "") -> Text:
 
 
 def _block(finding: Finding, width: int, *, whole: bool) -> list[Text]:
-    """A finding in one line if it fits, else with its reason in lines of its own; its early warning always has one."""
-    style, told, later = STYLES[finding.outcome], finding_words(finding), harmless(forecast_text(finding))
-    if 2 + cell_len(told) <= width:
-        return [Text(f"  {told}", style=style)]
+    """A finding in one line if it fits, else with its reason in separate lines; the forecast always has its own."""
+    style, text, forecast = STYLES[finding.outcome], finding_words(finding), harmless(forecast_text(finding))
+    if 2 + cell_len(text) <= width:
+        return [Text(f"  {text}", style=style)]
     if whole:
-        reason = textwrap.wrap(harmless(finding.reason), max(width - 4, 10), max_lines=_MOST_REASON, placeholder=" …")
+        reason = textwrap.wrap(
+            harmless(finding.reason), max(width - 4, 10), max_lines=_MAX_REASON_LINES, placeholder=" …"
+        )
         lines = [f"  {harmless(title(finding))}", *(f"    {line}" for line in reason)]
     else:
         lines = [f"  {harmless(title(finding))}: {harmless(finding.reason)}"]
-    return [Text(line, style=style) for line in (*lines, *([f"    if it goes on: {later}"] if later else []))]
+    return [Text(line, style=style) for line in (*lines, *([f"    if it goes on: {forecast}"] if forecast else []))]
 
 
 def _trouble(source: SourceStatus) -> tuple[bool, float]:
@@ -184,7 +186,7 @@ def _trouble(source: SourceStatus) -> tuple[bool, float]:
 
 
 def _cut(line: Text, width: int, encoding: str) -> Text:
-    """The line in letters that the terminal has, no wider than it is."""
+    """The line in characters that the terminal can show, no wider than it is."""
     if not spells(encoding, line.plain):
         line = Text.assemble(*((encodable(line.plain[a:b], encoding), style) for a, b, style in _runs(line)))
     line.truncate(width, overflow="ellipsis" if spells(encoding, "…") else "crop")
@@ -192,9 +194,9 @@ def _cut(line: Text, width: int, encoding: str) -> Text:
 
 
 def _runs(line: Text) -> list[tuple[int, int, str]]:
-    """The line in pieces of one style each; styles do not lie upon one another here."""
-    pieces, at = [], 0
-    for own in sorted(line.spans, key=lambda one: one.start):
-        pieces += [(at, own.start, str(line.style)), (own.start, own.end, str(own.style))]
-        at = own.end
-    return [(a, b, style) for a, b, style in (*pieces, (at, len(line.plain), str(line.style))) if b > a]
+    """The line in pieces of one style each; the spans must not overlap."""
+    pieces, position = [], 0
+    for styled in sorted(line.spans, key=lambda styled: styled.start):
+        pieces += [(position, styled.start, str(line.style)), (styled.start, styled.end, str(styled.style))]
+        position = styled.end
+    return [(a, b, style) for a, b, style in (*pieces, (position, len(line.plain), str(line.style))) if b > a]

@@ -1,6 +1,6 @@
-"""A run as it is seen on a terminal: one picture that is drawn over itself, or plain lines where there is no terminal.
+"""A run as shown on a terminal: a panel that is redrawn in place, or plain lines if there is no terminal.
 
-Every display shows a ``Status``, whether of a run in this process or of one that is watched through its record.
+Every display shows a ``Status``, either of a run in this process or of one that is followed through its record.
 """
 
 from __future__ import annotations
@@ -27,38 +27,39 @@ _SHORT_RUN_S = 1800.0
 
 
 class Alarms:
-    """Failures and warnings that were told so far, and those of them that a later look did not find again."""
+    """Failures and warnings that were reported so far, and those of them that a later evaluation withdrew."""
 
     def __init__(self) -> None:
-        self._told: dict[tuple[str, ...], Finding] = {}
+        self._reported: dict[tuple[str, ...], Finding] = {}
         self._judged_at_s: float | None = None
         self.withdrawn: dict[tuple[str, ...], Finding] = {}
 
-    def look(self, status: Status) -> tuple[list[Finding], list[Finding]]:
-        """What is told for the first time (or has become worse), and what is withdrawn by a newer look."""
+    def update(self, status: Status) -> tuple[list[Finding], list[Finding]]:
+        """The alarms that are new (or have another outcome), and those that a newer evaluation withdrew."""
         now = {(f.rule, f.target, f.metric, f.object): f for f in alarms(status)}
-        new = [f for key, f in now.items() if key not in self._told or self._told[key].outcome is not f.outcome]
-        gone = {key: f for key, f in self._told.items() if key not in now and status.judged_at_s != self._judged_at_s}
+        known = self._reported
+        new = [f for key, f in now.items() if key not in known or known[key].outcome is not f.outcome]
+        gone = {key: f for key, f in known.items() if key not in now and status.judged_at_s != self._judged_at_s}
         self._judged_at_s = status.judged_at_s
-        self._told = {key: f for key, f in self._told.items() if key not in gone} | now
+        self._reported = {key: f for key, f in known.items() if key not in gone} | now
         self.withdrawn = {key: f for key, f in {**self.withdrawn, **gone}.items() if key not in now}
         return new, list(gone.values())
 
 
 class Silences:
-    """Since when each source does not answer, from its account alone: for displays whose status does not say it."""
+    """How long each source has not answered, derived from its poll counts, for a status that does not contain it."""
 
     def __init__(self) -> None:
-        self._well: dict[str, tuple[int, int, float]] = {}  # got and due when it last answered, and when that was
+        self._answered: dict[str, tuple[int, int, float]] = {}  # got and due at the last answer, and its time in s
 
-    def look(self, status: Status) -> Status:
-        """The status with how long its sources have been silent."""
-        return replace(status, sources=tuple(self._told(one, status.elapsed_s) for one in status.sources))
+    def completed(self, status: Status) -> Status:
+        """The status with how long each of its sources has been silent."""
+        return replace(status, sources=tuple(self._with_silence(s, status.elapsed_s) for s in status.sources))
 
-    def _told(self, source: SourceStatus, now_s: float) -> SourceStatus:
-        got, due, since_s = self._well.get(source.label, (-1, 0, now_s))
+    def _with_silence(self, source: SourceStatus, now_s: float) -> SourceStatus:
+        got, due, since_s = self._answered.get(source.label, (-1, 0, now_s))
         if source.got != got:
-            self._well[source.label] = source.got, source.due, now_s
+            self._answered[source.label] = source.got, source.due, now_s
             return source
         if source.silent_s is not None or source.due == due:
             return source
@@ -66,35 +67,35 @@ class Silences:
 
 
 class Lines:
-    """Plain lines: at the start, at every change of phase, finding and source, and now and then in between."""
+    """Plain lines: at the start, at every change of phase, findings or sources, and periodically in between."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._told = ("", "", "")
+        self._printed = ("", "", "")
         self._alarms, self._silences = Alarms(), Silences()
-        self._mute: frozenset[str] = frozenset()
+        self._silent: frozenset[str] = frozenset()
         self._growing: dict[tuple[str, str, str], Rate] = {}
         self._next_s = 0.0
 
     def show(self, status: Status) -> None:
-        """Print what is new."""
-        status = self._silences.look(status)
-        news = (status.standing, status.phase, status.doing) != self._told
-        new, gone = self._alarms.look(status)
+        """Print what has changed."""
+        status = self._silences.completed(status)
+        changed = (status.standing, status.phase, status.doing) != self._printed
+        new, gone = self._alarms.update(status)
         for finding in new:
             self._print(f"{_clock(status)} {finding_words(finding)}")
         for finding in gone:
             self._print(f"{_clock(status)} WITHDRAWN {finding_words(finding)}")
-        self._tell_rates(status)
-        self._tell_silent(status)
-        if news or status.elapsed_s >= self._next_s:
-            self._told = status.standing, status.phase, status.doing
+        self._print_rates(status)
+        self._print_silences(status)
+        if changed or status.elapsed_s >= self._next_s:
+            self._printed = status.standing, status.phase, status.doing
             every = LINE_EVERY_S if status.elapsed_s + status.left_s <= _SHORT_RUN_S else LONG_RUN_LINE_EVERY_S
             self._next_s = (status.elapsed_s // every + 1) * every
             self._print(f"{_clock(status)} " + "; ".join(_parts(status)))
 
-    def _tell_rates(self, status: Status) -> None:
-        """What is found to grow, once; and again when a rate is withdrawn."""
+    def _print_rates(self, status: Status) -> None:
+        """Print each growth rate once, and again when it is withdrawn."""
         now = {(rate.target, rate.metric, rate.object): rate for rate in status.rates}
         for rate in (rate for key, rate in now.items() if key not in self._growing):
             self._print(f"{_clock(status)} {rate.words}")
@@ -105,37 +106,37 @@ class Lines:
                 )
         self._growing = now
 
-    def _tell_silent(self, status: Status) -> None:
-        """A source that fell silent, and one that answers again."""
+    def _print_silences(self, status: Status) -> None:
+        """Print each source that stopped answering, and each that answers again."""
         now = frozenset(source.label for source in status.sources if source.silent_s is not None)
-        for label in sorted(now - self._mute):
+        for label in sorted(now - self._silent):
             self._print(f"{_clock(status)} source {label} does not answer")
-        for label in sorted(self._mute - now):
+        for label in sorted(self._silent - now):
             self._print(f"{_clock(status)} source {label} answers again")
-        self._mute = now
+        self._silent = now
 
     def _print(self, text: str) -> None:
-        told = encodable(harmless(text), self._console.encoding)
-        self._console.print(told, markup=False, highlight=False, emoji=False, soft_wrap=True)
+        line = encodable(harmless(text), self._console.encoding)
+        self._console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
 class Panel:
-    """A picture on a terminal."""
+    """The status panel on a terminal."""
 
     def __init__(self, frame: Frame, encoding: str) -> None:
         self._frame, self._encoding = frame, encoding
         self._alarms, self._silences = Alarms(), Silences()
 
     def show(self, status: Status) -> None:
-        """Draw it anew, at once. Raises OSError if the terminal is gone."""
-        self._alarms.look(status)
+        """Redraw the panel at once. Raises OSError if the terminal is gone."""
+        self._alarms.update(status)
         withdrawn = tuple(self._alarms.withdrawn.values())
-        self._frame.draw(RunPicture(self._silences.look(status), withdrawn, self._encoding))
+        self._frame.draw(RunPicture(self._silences.completed(status), withdrawn, self._encoding))
 
 
 @contextlib.contextmanager
 def shown(console: Console) -> Iterator[Lines | Panel]:
-    """Something that shows a run on this console."""
+    """A display for runs on this console: a panel on a terminal, else plain lines."""
     if not drawable(console):
         yield Lines(console)
         return
@@ -144,7 +145,7 @@ def shown(console: Console) -> Iterator[Lines | Panel]:
 
 
 def panel(status: Status, withdrawn: tuple[Finding, ...] = (), encoding: str = "utf-8") -> RunPicture:
-    """The whole picture of one moment; ``withdrawn`` are the alarms that did not last."""
+    """The panel for one status; ``withdrawn`` are the alarms that did not last."""
     return RunPicture(status, withdrawn, encoding)
 
 

@@ -1,4 +1,4 @@
-"""How the monitor itself is, as the display of its own run shows it: no poll, and nothing that is kept."""
+"""The monitor's own health, as the display of its run shows it; neither polled nor recorded."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from soakwatch.runs.status_words import own_words
 from soakwatch_agent.place import Place, ProcAt
 from soakwatch_agent.sample import PollOutcome
 
-_BEATS = 10
+_INTERVALS = 10
 
 
-class OwnGlance:
-    """Memory, lateness of the event loop over the last beats, polls missed, and the room on the record's disk."""
+class SelfStatus:
+    """Memory, lateness of the event loop over the last intervals, missed polls, and free space on the record's disk."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._here, self._process = folder, Place(), psutil.Process()
-        self._late: deque[float] = deque(maxlen=_BEATS)
-        self._at_s: float | None = None
+        self._late: deque[float] = deque(maxlen=_INTERVALS)
+        self._shown_s: float | None = None
 
-    def beat(self, every_s: float) -> None:
-        """To be called by a task that slept for ``every_s`` after ``words``."""
-        if self._at_s is not None:
-            self._late.append(max(0.0, time.monotonic() - self._at_s - every_s))
+    def record_lateness(self, every_s: float) -> None:
+        """To be called by a task that slept for ``every_s`` seconds after ``words``."""
+        if self._shown_s is not None:
+            self._late.append(max(0.0, time.monotonic() - self._shown_s - every_s))
 
     def words(self, status: Status) -> str:
-        """In a line; "" where the system does not say it."""
+        """The health in one line; "" if the system does not provide it."""
         try:
             with ProcAt(self._here):  # a source may have pointed psutil at another machine's files
                 memory = float(self._process.memory_info().rss)
@@ -40,5 +40,5 @@ class OwnGlance:
             return ""
         missed = sum(source.outcomes[PollOutcome.MISSED] for source in status.sources)
         late_s = max(self._late) if self._late else None
-        self._at_s = time.monotonic()
+        self._shown_s = time.monotonic()
         return own_words(memory, late_s, missed, free)

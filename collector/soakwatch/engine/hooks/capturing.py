@@ -15,7 +15,7 @@ from soakwatch.engine.hooks.there import AUTO, there
 from soakwatch.plan import Plan, TargetPlan
 from soakwatch.plan.hook import CapturePlan
 from soakwatch.record import Artifact, artifact_name
-from soakwatch.record.notes import Notes
+from soakwatch.record.queue import Notes
 from soakwatch.sources.transport.ssh.access import Access
 
 

@@ -17,7 +17,7 @@ from soakwatch.judge.verdict import Verdict
 from soakwatch.plan.hook import FINDINGS, CapturePlan, HookPlan
 from soakwatch.record import Artifact, artifact_name
 from soakwatch.record.findings import identity_of
-from soakwatch.record.notes import Notes
+from soakwatch.record.queue import Notes
 from soakwatch_rules.rule import Event, Finding
 
 FAILED: Final = "hook.failed"

@@ -13,7 +13,7 @@ from soakwatch.engine.hooks.hooks import Hooks, Takes
 from soakwatch.engine.hooks.occasion import HookFailedError, Occasion
 from soakwatch.plan import Plan
 from soakwatch.plan.hook import CapturePlan, WebhookPlan
-from soakwatch.record.notes import Notes
+from soakwatch.record.queue import Notes
 
 
 def surroundings(plan: Plan, folder: Path) -> dict[str, str]:

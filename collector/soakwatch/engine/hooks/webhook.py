@@ -14,6 +14,7 @@ from soakwatch.core.secrets import secret
 from soakwatch.engine.hooks.occasion import HookFailedError
 from soakwatch.plan.hook import WebhookPlan, is_web_address
 from soakwatch.report.json import Json
+from soakwatch.sources.transport.http_client import REQUEST_ERRORS, Cause, async_client, failure_of
 from soakwatch.sources.transport.tls import verifying
 
 TIMEOUT_S = 10.0
@@ -37,22 +38,14 @@ async def post(planned: WebhookPlan, document: Mapping[str, Json], pauses_s: Seq
     """Post it, at most ``len(pauses_s) + 1`` times. Raises HookFailedError."""
     try:
         address = await asyncio.to_thread(address_of, planned)
-        headers = {name: secret(told).reveal() for name, told in planned.headers.items()}
+        where = _shown(address)
+        headers = {name: secret(reference).reveal() for name, reference in planned.headers.items()}
+        headers = {"content-type": "application/json", "user-agent": "soakwatch", **headers}
         context = await asyncio.to_thread(verifying, planned.ca)
+        client = async_client(headers, TIMEOUT_S, owner=f"a secret for {where}", context=context)
     except PlanError as error:
         raise HookFailedError(str(error)) from None
     content = json.dumps(document, allow_nan=False).encode()
-    where = _shown(address)
-    try:
-        client = httpx.AsyncClient(
-            verify=context,
-            timeout=TIMEOUT_S,
-            follow_redirects=False,
-            trust_env=False,
-            headers={"content-type": "application/json", "user-agent": "soakwatch", **headers},
-        )
-    except (ValueError, UnicodeError):
-        raise HookFailedError(f"a secret for {where} cannot stand in a header: it holds other than ASCII") from None
     async with client:
         for pause_s in (*pauses_s, None):
             trouble, again = await _try(client, address, content, where)
@@ -68,14 +61,9 @@ async def _try(client: httpx.AsyncClient, address: str, content: bytes, where: s
     try:
         async with asyncio.timeout(TIMEOUT_S), client.stream("POST", address, content=content) as response:
             status = response.status_code  # what it says besides is not read
-    except (TimeoutError, httpx.TimeoutException):
-        return f"{where} did not answer within {TIMEOUT_S:g} s", True
-    except httpx.ConnectError as error:
-        if "certificate" in str(error).lower():
-            return f"{where} shows a certificate that is not trusted: give ca", False
-        return f"{where} cannot be reached", True
-    except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ValueError):
-        return f"{where} broke off", True
+    except (TimeoutError, ValueError, *REQUEST_ERRORS) as error:
+        failure = failure_of(error, where, TIMEOUT_S, {Cause.CERTIFICATE: "set ca"})
+        return failure.text, failure.cause is not Cause.CERTIFICATE
     if 200 <= status < 300:
         return "", False
     return f"{where} answers with the status {status}", status >= 500 or status in _AGAIN

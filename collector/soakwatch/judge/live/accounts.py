@@ -1,7 +1,7 @@
 """The account of a source that goes on: polls by how they ended and the silences, added up batch by batch.
 
 Two accounts of successive stretches make the account of both, so one is kept for each phase, and a window that begins
-and ends with phases is the sum of theirs. The result is that of ``record.ledger.ledger_of``, from every poll.
+and ends with phases is the sum of theirs. The result is that of ``record.follow.ledger_of``, from every poll.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from soakwatch.record.accounted import Accounted, PollColumns, accounted, in_order
-from soakwatch.record.model import Source
-from soakwatch.record.rows import OUTCOME_NUMBERS, OUTCOMES
+from soakwatch.record.follow import EffectivePolls, PollColumns, effective_polls, in_order
+from soakwatch.record.model import OUTCOME_NUMBERS, OUTCOMES, Source
 from soakwatch_agent.sample import PollOutcome
 from soakwatch_rules.rule import Ledger, Silence, Window
 
@@ -167,14 +166,14 @@ class Accounts:
 
     def take(self, source: Source, polls: PollColumns) -> None:
         """Add polls that fit to the stretches in which they were due."""
-        self._take(source, accounted(polls))
+        self._take(source, effective_polls(polls))
 
-    def retake(self, source: Source, whole: Accounted) -> None:
+    def retake(self, source: Source, whole: EffectivePolls) -> None:
         """Forget a source, and take all its polls anew: looks came late and stand for polls that had been lost."""
         self._made.pop(source.id, None)
         self._take(source, whole)
 
-    def _take(self, source: Source, taken: Accounted) -> None:
+    def _take(self, source: Source, taken: EffectivePolls) -> None:
         polls = taken.polls
         if not polls.due_ns.size:
             return

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from soakwatch.judge.live.hour import Part, joined
 from soakwatch.judge.live.minutes import MINUTE_NS
 from soakwatch.judge.live.words import typed
-from soakwatch.record.recent import Ints
-from soakwatch.record.tail import Table, Words
+from soakwatch.record.follow import Table, Words
+from soakwatch.record.model import Ints
 
 _FEW = 4  # changes in one batch (a minute, mostly) that are all kept
 _GAP = 3  # distances of readings

@@ -16,13 +16,20 @@ from soakwatch.judge.live.changes import Changes
 from soakwatch.judge.live.hour import HOUR_NS, Hour, Stretch, joined
 from soakwatch.judge.live.minutes import Minutes
 from soakwatch.record import SeriesKey, Source, StoredEvent, StoredFault
-from soakwatch.record.accounted import PollColumns, accounted
-from soakwatch.record.ledger import ledger_of
-from soakwatch.record.model import source_label
-from soakwatch.record.owners import Owner, silence_ns
+from soakwatch.record.follow import (
+    Batch,
+    News,
+    NewSeries,
+    Owner,
+    PollColumns,
+    Table,
+    Tail,
+    effective_polls,
+    ledger_of,
+    silence_ns,
+)
+from soakwatch.record.model import OUTCOME_NUMBERS, source_label
 from soakwatch.record.reader import trait_of
-from soakwatch.record.rows import OUTCOME_NUMBERS
-from soakwatch.record.tail import Batch, News, NewSeries, Table, Tail
 from soakwatch_agent.metric import BY_NAME, GAUGE, STATE
 from soakwatch_agent.metric_load import WHOLE_LOAD
 from soakwatch_agent.sample import PollOutcome
@@ -272,7 +279,7 @@ class View:
             np.concatenate([np.empty(0, np.int64), *(getattr(polls, name) for polls in hour)])
             for name in ("due_ns", "start_ns", "outcome", "error")
         ]
-        account = accounted(PollColumns(*columns)).between(window.begin_ns, window.end_ns)
+        account = effective_polls(PollColumns(*columns)).between(window.begin_ns, window.end_ns)
         return ledger_of(source, shown, account, self._of.errors, window)
 
 

@@ -28,7 +28,7 @@ from soakwatch.judge.live.following import RunFollower
 from soakwatch.judge.live.words import Floats
 from soakwatch.judge.rates import Rate
 from soakwatch.record import SeriesKey
-from soakwatch.record.recent import Ints
+from soakwatch.record.model import Ints
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_rules.rule import Event, Rule, Window
 

@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch.judge.live.words import Floats, floats, typed
-from soakwatch.record.blocks import Values
-from soakwatch.record.owners import Owner
-from soakwatch.record.parts import between, unified
-from soakwatch.record.recent import Ints
-from soakwatch.record.tail import Table, Words
+from soakwatch.record.follow import Owner, Table, Words
+from soakwatch.record.merge import between, unified
+from soakwatch.record.model import Ints, Values
 
 HOUR_NS = 3_600_000_000_000
 MOST_ROWS = 36_000  # an hour at ten readings a second; of faster ones the last hour is shorter

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from soakwatch.judge.live.words import Floats, floats
-from soakwatch.record.recent import Ints
-from soakwatch.record.tail import Table
+from soakwatch.record.follow import Table
+from soakwatch.record.model import Ints
 
 MINUTE_NS = 60_000_000_000
 MOST = 4320  # bins of a series: 72 h of minutes

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.record.blocks import Values
-from soakwatch.record.tail import Words
+from soakwatch.record.follow import Words
+from soakwatch.record.model import Values
 
 Floats = NDArray[np.float64]
 

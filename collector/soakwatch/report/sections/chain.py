@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - lines of HTML are as long as they are
-"""What broke first and what followed: the moments of all causes in order of time, over all targets, with the load."""
+"""What failed or warned first and what followed: the moments of all causes in order of time, with the load then."""
 
 from __future__ import annotations
 
@@ -8,52 +8,53 @@ from dataclasses import dataclass
 
 from soakwatch.core.formatting import number, source_name, span_text, zoom_of
 from soakwatch.core.units import show_seconds
+from soakwatch.report.blocks import CONSOLE, Block, Cell, Column, Table, Text
 from soakwatch.report.moments import first_failure_ns
 from soakwatch.report.page import Page
+from soakwatch.report.summaries import about
 from soakwatch_rules.causes import Cause, lag
 from soakwatch_rules.rule import Mark, MarkKind, Outcome, Window
 
 ORDER = 12
-TITLE = "What broke first, and what followed"
-_MOST, _SHOWN, _MOST_LASTING, _MOST_SILENT = 40, 12, 12, 8
-_SAME = 5_000_000_000  # ns: silences and gaps that begin so near to one another are one
-_TOLD = frozenset({Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE})
+TITLE = "Timeline of failures and warnings"
+_MAX_MOMENTS, _SHOWN, _MAX_LASTING, _MAX_SILENCES, _BRIEF = 40, 12, 12, 8, 10
+_SAME_NS = 5_000_000_000  # silences and gaps that begin within this time are one
+_REPORTED = frozenset({Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE})
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
-{% macro moments(some) %}
+{% macro moments(shown_rows) %}
 <table class="chain">{{ m.caption("What happened, in order of time, over all targets") }}
-<thead><tr><th>outcome</th><th>when (UTC)</th><th class="num">after the first</th><th>target</th><th>what happened</th>{% if loaded %}<th class="num">load then</th>{% endif %}</tr></thead><tbody>
-{% for row in some %}
+<thead><tr><th>outcome</th><th>when (UTC)</th><th class="num">after first failure</th><th>target</th><th>what happened</th>{% if loaded %}<th class="num">load then</th>{% endif %}</tr></thead><tbody>
+{% for row in shown_rows %}
 <tr{% if row.first %} class="first"{% endif %}><td>{% if row.outcome %}{{ m.badge(row.outcome) }}{% else %}<span class="badge not-applicable">{{ "event" if row.cause else "silent" }}</span>{% endif %}</td><td class="keep">{{ m.zoomed(row.zoom, to, row.when) }}</td><td class="num">{{ row.lag }}</td>
-<td class="name">{{ row.target or "several" }}</td><td class="why">{% set link = links.get(row.place) if row.cause else "coverage" %}{% if link %}<a href="#{{ link }}">{{ row.text }}</a>{% else %}{{ row.text }}{% endif %}</td>{% if loaded %}<td class="num">{{ row.load or "–" }}</td>{% endif %}</tr>
+<td class="name">{{ row.target or "several" }}</td><td class="why">{% set link = links.get(row.index) if row.cause else "coverage" %}{% if link %}<a href="#{{ link }}">{{ row.text }}</a>{% else %}{{ row.text }}{% endif %}</td>{% if loaded %}<td class="num">{{ row.load or "–" }}</td>{% endif %}</tr>
 {% endfor %}
 </tbody></table>
 {% endmacro %}
 {% if rows %}
 <div class="card scroll">{{ moments(rows[:shown]) }}
 {% if rows|length > shown %}<details class="bulk"><summary>{{ rows|length - shown }} later moments</summary>{{ moments(rows[shown:]) }}</details>{% endif %}
-{% if more %}<p class="soft">{{ more }} further moments stand with their causes below.</p>{% endif %}
-<p class="soft">A time leads to that moment in the plots, a sentence to its evidence.{% if failed %} Lags count from the first moment of what failed; what came before has a minus.{% endif %}</p></div>
+{% if more %}<p class="soft">{{ more }} further moments are listed with their causes below.</p>{% endif %}
+<p class="soft">Click a time to zoom the plots, a sentence to see its evidence.{% if failed %} Offsets are relative to the first failure.{% endif %}</p></div>
 {% endif %}
 {% if lasting %}
-<div class="card scroll"><table>{{ m.caption("What has no moment of its own") }}
-<thead><tr><th>outcome</th><th>judged over (UTC)</th><th>target</th><th>what has no moment of its own: it went on all the time</th></tr></thead><tbody>
-{% for place, cause in lasting[:most_lasting] %}
-<tr><td>{{ m.badge(cause.outcome) }}</td><td class="keep">{{ m.zoomed(zooms[place], to, spans[place]) }}</td><td class="name">{{ cause.target or "several" }}</td>
-<td class="why">{% set link = links.get(place) %}{% if link %}<a href="#{{ link }}">{{ cause.headline|truncate(300) }}</a>{% else %}{{ cause.headline|truncate(300) }}{% endif %}</td></tr>
+<div class="card scroll"><table>{{ m.caption("Present throughout the run") }}
+<thead><tr><th>outcome</th><th>judged over (UTC)</th><th>target</th><th>present throughout the run</th></tr></thead><tbody>
+{% for index, cause in lasting[:max_lasting] %}
+<tr><td>{{ m.badge(cause.outcome) }}</td><td class="keep">{{ m.zoomed(zooms[index], to, spans[index]) }}</td><td class="name">{{ cause.target or "several" }}</td>
+<td class="why">{% set link = links.get(index) %}{% if link %}<a href="#{{ link }}">{{ cause.headline|truncate(300) }}</a>{% else %}{{ cause.headline|truncate(300) }}{% endif %}</td></tr>
 {% endfor %}
-</tbody></table>{% if lasting|length > most_lasting %}<p class="soft">{{ lasting|length - most_lasting }} more are told below.</p>{% endif %}</div>
+</tbody></table>{% if lasting|length > max_lasting %}<p class="soft">{{ lasting|length - max_lasting }} more are listed below.</p>{% endif %}</div>
 {% endif %}
-{% if not rows and not lasting %}<p>Nothing broke.</p>{% endif %}
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A moment: of which cause (its place; none of a silence), what it came to by itself (None of an event or a
-    silence), how long after the first failure, and the load then."""
+    """A moment: the index of its cause (-1 of a silence), its own outcome (None of an event or a silence), how long
+    after the first failure it was, and the load then."""
 
-    place: int
+    index: int
     cause: Cause | None
     outcome: Outcome | None
     target: str
@@ -66,33 +67,97 @@ class Row:
     first: bool
 
 
-def facts(page: Page) -> Mapping[str, object]:
-    """The moments of what fails, warns or is in doubt; causes without a moment of their own apart."""
-    told = [(place, cause) for place, cause in enumerate(page.verdict.causes) if cause.outcome in _TOLD]
-    timed = [(place, cause) for place, cause in told if cause.timeline]
-    lasting = [(place, cause) for place, cause in told if not cause.timeline and _objects(cause)]
-    moments = sorted([*_ordered(timed), *_silences(page, timed)], key=lambda one: (one[3].begin_ns, one[0]))
-    failed_ns = first_failure_ns(page.verdict)
-    first_ns = min((mark.begin_ns for *_, mark in moments), default=0) if failed_ns is None else failed_ns
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The moments in order of time, how many are left out, and the causes (with their index) without any moment."""
+
+    rows: tuple[Row, ...]
+    left_out: int
+    lasting: tuple[tuple[int, Cause], ...]
+    failed: bool
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the load is known at any of the moments."""
+        return any(row.load for row in self.rows)
+
+
+def facts(page: Page) -> Mapping[str, object] | None:
+    """What the page draws of the chain; None where nothing failed or warned."""
+    chain = chain_of(page)
+    if not chain.rows and not chain.lasting:
+        return None
     run = page.verdict.window
-    rows = [_row(page, one, first_ns) for one in moments]
     return {
-        "rows": rows,
+        "rows": chain.rows,
         "shown": _SHOWN,
-        "more": sum(len(cause.timeline) for _, cause in timed) - sum(row.cause is not None for row in rows),
-        "lasting": lasting,
-        "most_lasting": _MOST_LASTING,
-        "loaded": any(row.load for row in rows),
-        "failed": failed_ns is not None,
-        "links": page.causes_placed,
+        "more": chain.left_out,
+        "lasting": chain.lasting,
+        "max_lasting": _MAX_LASTING,
+        "loaded": chain.loaded,
+        "failed": chain.failed,
+        "links": page.cause_anchors,
         "to": "overview" if page.keys else "findings",
-        "zooms": {place: zoom_of(_clipped(cause.begin_ns, cause.end_ns, run)) for place, cause in lasting},
-        "spans": {place: span_text(cause.begin_ns, cause.end_ns) for place, cause in lasting},
+        "zooms": {index: zoom_of(_clipped(cause.begin_ns, cause.end_ns, run)) for index, cause in chain.lasting},
+        "spans": {index: span_text(cause.begin_ns, cause.end_ns) for index, cause in chain.lasting},
     }
 
 
+def blocks(page: Page) -> Sequence[Block] | None:
+    """The same as a table for a console, and a sentence for each cause without a moment."""
+    chain = chain_of(page)
+    found: list[Block] = [_table(chain)] if chain.rows else []
+    for _, cause in chain.lasting[:_BRIEF]:
+        what = about(page.verdict.findings[cause.leading])
+        text = f"{cause.target or 'several targets'}  throughout the run: {what}"
+        found.append(Text(text, outcome=cause.outcome, formats=CONSOLE))
+    return found
+
+
+def _table(chain: Chain) -> Table:
+    """The moments; the day is in the heading where it is the same for all."""
+    one_day = len({row.when[:10] for row in chain.rows}) == 1
+    columns = [
+        Column(f"{chain.rows[0].when[:10]} UTC" if one_day else "UTC", "time"),
+        Column("offset", "number"),
+        *([Column("load then")] if chain.loaded else []),
+        Column("target", "name"),
+        Column("what happened"),
+    ]
+    rows: list[list[Cell | str]] = [
+        [
+            row.when[11:19] if one_day else row.when[:19],
+            Cell(row.lag, "strong"),
+            *([row.load or "–"] if chain.loaded else []),
+            _whose(row),
+            Cell(row.text, "strong" if row.first else ""),
+        ]
+        for row in chain.rows
+    ]
+    return Table("What happened", tuple(columns), rows, CONSOLE, _SHOWN, left_out=chain.left_out)
+
+
+def _whose(row: Row) -> Cell:
+    """Whose moment it is; an event and a silence are no findings and have no outcome."""
+    name = row.target or "several targets"
+    return Cell(f"· {name}", "soft") if row.outcome is None else Cell(name, outcome=row.outcome)
+
+
+def chain_of(page: Page) -> Chain:
+    """The moments of what fails, warns or is inconclusive; causes without a moment of their own apart."""
+    causes = [(index, cause) for index, cause in enumerate(page.verdict.causes) if cause.outcome in _REPORTED]
+    timed = [(index, cause) for index, cause in causes if cause.timeline]
+    lasting = [(index, cause) for index, cause in causes if not cause.timeline and _happened(cause)]
+    moments = sorted([*_ordered(timed), *_silences(page, timed)], key=lambda moment: (moment[3].begin_ns, moment[0]))
+    failed_ns = first_failure_ns(page.verdict)
+    first_ns = min((mark.begin_ns for *_, mark in moments), default=0) if failed_ns is None else failed_ns
+    rows = tuple(_row(page, moment, first_ns) for moment in moments)
+    left_out = sum(len(cause.timeline) for _, cause in timed) - sum(row.cause is not None for row in rows)
+    return Chain(rows, left_out, tuple(lasting), failed_ns is not None)
+
+
 def around(mark: Mark, run: Window) -> Window:
-    """The stretch of the run that shows a moment and what is beside it."""
+    """The part of the run that shows a moment and what is around it."""
     end_ns = mark.begin_ns if mark.end_ns is None else mark.end_ns
     pad = max((end_ns - mark.begin_ns) // 2, 60_000_000_000)
     return _clipped(mark.begin_ns - pad, end_ns + pad, run)
@@ -103,58 +168,58 @@ def _clipped(begin_ns: int, end_ns: int, run: Window) -> Window:
     return Window(begin, max(min(end_ns, run.end_ns), begin + 1))
 
 
-def _objects(cause: Cause) -> bool:
-    """Whether something went on, rather than that it could not be judged."""
+def _happened(cause: Cause) -> bool:
+    """Whether something happened, rather than that it could not be judged."""
     return cause.outcome is not Outcome.INCONCLUSIVE
 
 
 Moment = tuple[int, Cause | None, str, Mark]
-"""The place of a cause, the cause, its target, and one of its moments; a silence has no cause."""
+"""The index of a cause, the cause, its target, and one of its moments; a silence has no cause."""
 
 
 def _silences(page: Page, timed: Sequence[tuple[int, Cause]]) -> list[Moment]:
-    """The longest silences of sources that no cause tells of: what does not answer may be what broke."""
-    told = {
-        (cause.target, mark.begin_ns // _SAME)
+    """The longest silences of sources that no cause covers: what does not answer may be what failed."""
+    covered = {
+        (cause.target, mark.begin_ns // _SAME_NS)
         for _, cause in timed
         for mark in cause.timeline
         if mark.kind is MarkKind.SILENCE
     }
-    found = []
+    silences = []
     for ledger in page.verdict.ledgers:
         name = source_name(ledger)
         for silence in ledger.silences:
             window = silence.window
-            near = {(ledger.target, window.begin_ns // _SAME + step) for step in (-1, 0, 1)}
-            if not silence.lost or near & told:
+            near = {(ledger.target, window.begin_ns // _SAME_NS + step) for step in (-1, 0, 1)}
+            if not silence.lost or near & covered:
                 continue
             lost = ", ".join(f"{number(count)} {how}" for how, count in sorted(silence.lost.items()) if count)
-            text = f"{name} brought no answer for {show_seconds(window.seconds)}: {lost}"
-            found.append((-window.seconds, (-1, None, ledger.target, Mark(window.begin_ns, window.end_ns, text))))
-    found.sort(key=lambda one: (one[0], one[1][3].begin_ns, one[1][2]))
-    return [moment for _, moment in found[:_MOST_SILENT]]
+            text = f"{name} did not answer for {show_seconds(window.seconds)}: {lost}"
+            silences.append((-window.seconds, (-1, None, ledger.target, Mark(window.begin_ns, window.end_ns, text))))
+    silences.sort(key=lambda entry: (entry[0], entry[1][3].begin_ns, entry[1][2]))
+    return [moment for _, moment in silences[:_MAX_SILENCES]]
 
 
 def _ordered(timed: Sequence[tuple[int, Cause]]) -> list[Moment]:
     """The moments by time: where they are too many the first of each cause, then those of what failed."""
     ranked = []
-    for place, cause in timed:
+    for index, cause in timed:
         for nth, mark in enumerate(cause.timeline):
-            ranked.append((nth > 0, list(Outcome).index(cause.outcome), nth, mark.begin_ns, place, cause, mark))
-    ranked.sort(key=lambda one: one[:5])
-    kept = sorted(ranked[:_MOST], key=lambda one: (one[3], one[1], one[4]))
-    return [(place, cause, cause.target, mark) for *_, place, cause, mark in kept]
+            ranked.append((nth > 0, list(Outcome).index(cause.outcome), nth, mark.begin_ns, index, cause, mark))
+    ranked.sort(key=lambda entry: entry[:5])
+    kept = sorted(ranked[:_MAX_MOMENTS], key=lambda entry: (entry[3], entry[1], entry[4]))
+    return [(index, cause, cause.target, mark) for *_, index, cause, mark in kept]
 
 
 def _row(page: Page, moment: Moment, first_ns: int) -> Row:
-    place, cause, target, mark = moment
+    index, cause, target, mark = moment
     ends = mark.end_ns if mark.end_ns is not None and mark.end_ns - mark.begin_ns >= 10**9 else mark.begin_ns
     when = span_text(mark.begin_ns, ends) if ends > mark.begin_ns else span_text(mark.begin_ns, mark.begin_ns)[:19]
     after = (
         lag(first_ns, mark.begin_ns) if mark.begin_ns >= first_ns else lag(mark.begin_ns, first_ns).replace("+", "−")
     )
     return Row(
-        place,
+        index,
         cause,
         mark.outcome,
         target,

@@ -1,31 +1,106 @@
-# ruff: noqa: E501 - lines of HTML are as long as they are
-"""What changed in the set-up since the earlier run that was named."""
+"""What changed in the set-up since an earlier run: versions, machines, plan, identities of the devices."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import unified_diff
 
-from soakwatch.report.changed import changed
+from soakwatch.core.leaves import leaves, tree_of
+from soakwatch.record.meta import EARLIER, SETUP, setup_of
+from soakwatch.record.source import ReportSource
+from soakwatch.report.blocks import CONSOLE, HTML, Block, Column, Preformatted, Table, Text
 from soakwatch.report.page import Page
+from soakwatch.runs.releases import release_of
+from soakwatch_rules.wording.words import counted
 
 ORDER = 48
 TITLE = "Changed since the earlier run"
-_MOST, _LINES = 200, 200
-TEMPLATE = """\
-{% import "macros.html.jinja" as m with context %}
-<p>Held against the run <span class="name">{{ run }}</span>{% if not changes and not plan %}: the set-up is the same, as far as both records tell it{% endif %}.</p>
-{% if changes %}<div class="card scroll"><table>{{ m.caption("What is another than in the earlier run") }}
-<thead><tr><th>of</th><th>then</th><th>now</th></tr></thead><tbody>
-{% for one in changes[:most] %}<tr><td class="name">{{ one.about }}</td><td class="name">{{ one.before or "–" }}</td><td class="name">{{ one.now or "–" }}</td></tr>
-{% endfor %}</tbody></table>{% if changes|length > most %}<p class="soft">{{ changes|length - most }} more differ.</p>{% endif %}</div>{% endif %}
-{% if plan %}<details{% if plan|length <= 30 %} open{% endif %}><summary>The plan is another: {{ plan|length }} lines of difference</summary><pre>{% for line in plan[:lines] %}{{ line }}
-{% endfor %}</pre></details>{% endif %}
-"""
+_MAX_SETUP_CHARACTERS = 2_000_000
+_MAX_ROWS, _BRIEF, _MAX_LINES = 200, 8, 200
 
 
-def facts(page: Page) -> Mapping[str, object] | None:
-    """Nothing where no earlier run was named."""
-    found = changed(page.source, page.earlier)
-    if found is None:
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One fact that differs; ``before`` or ``now`` is empty where the run did not have it."""
+
+    about: str
+    before: str
+    now: str
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What differs from ``run``, in order of its names, and the lines of the plan that differ."""
+
+    run: str
+    changes: tuple[Change, ...]
+    plan: tuple[str, ...]
+
+
+def blocks(page: Page) -> Sequence[Block] | None:
+    """How many facts differ and which; None where there is no earlier run."""
+    difference = changed(page.source, page.earlier)
+    if difference is None:
         return None
-    return {"run": found.run, "changes": found.changes, "plan": found.plan, "most": _MOST, "lines": _LINES}
+    number = len(difference.changes) + bool(difference.plan)
+    differences = counted(number, "difference") + " in the set-up" if number else "the same set-up in both records"
+    shown = [[change.about, change.before or "–", change.now or "–"] for change in difference.changes[:_MAX_ROWS]]
+    made: list[Block] = [Text(f"Compared with {difference.run}{_release(page.earlier)}: {differences}.", formats=_BOTH)]
+    if shown:
+        columns = (Column("fact", "name"), Column("then", "name"), Column("now", "name"))
+        more = len(difference.changes) - len(shown)
+        made.append(
+            Table("What differs from the earlier run", columns, shown, _BOTH, _BRIEF, left_out=more, more="differences")
+        )
+    if difference.plan:
+        summary = f"The plan differs in {counted(len(difference.plan), 'line')}"
+        made += [Preformatted(summary, difference.plan[:_MAX_LINES]), Text(f"{summary}.", formats=CONSOLE)]
+    return made
+
+
+_BOTH = HTML | CONSOLE
+
+
+def changed(source: ReportSource, earlier: ReportSource | None) -> Changed | None:
+    """Compared with ``earlier``, or else with the set-up that the record keeps of a run; None where neither is."""
+    before = setup_of(earlier) if earlier is not None else _kept(source.meta(EARLIER))
+    if before is None:
+        return None
+    now = setup_of(source)
+    before_flat, now_flat = _facts(before), _facts(now)
+    names = sorted(before_flat.keys() | now_flat.keys())
+    changes = tuple(
+        Change(name, before_flat.get(name, ""), now_flat.get(name, ""))
+        for name in names
+        if before_flat.get(name) != now_flat.get(name)
+    )
+    lines = unified_diff(str(before["plan"]).splitlines(), str(now["plan"]).splitlines(), lineterm="", n=1)
+    return Changed(str(before["run"]), changes, tuple(lines)[2:])
+
+
+def _release(earlier: ReportSource | None) -> str:
+    release = "" if earlier is None else release_of(earlier.events(), earlier.roles(), earlier.meta("fingerprint"))
+    return f" (release {release})" if release else ""
+
+
+def _kept(text: str | None) -> Mapping[str, object] | None:
+    if not text or len(text) > _MAX_SETUP_CHARACTERS:
+        return None
+    try:
+        setup = json.loads(text)
+    except ValueError:
+        return None
+    return setup if isinstance(setup, dict) and {*SETUP, "run", "identities"} <= setup.keys() else None
+
+
+def _facts(setup: Mapping[str, object]) -> dict[str, str]:
+    """Every single fact by the path to it."""
+    facts: dict[str, str] = {}
+    for key in ("versions", "fingerprint"):
+        facts |= leaves(tree_of(str(setup[key])), key if key == "versions" else "")
+    identities = setup["identities"]
+    if isinstance(identities, dict):
+        facts |= {f"{name}": str(value) for name, value in identities.items()}
+    return facts

@@ -1,26 +1,67 @@
-# ruff: noqa: E501 - lines of HTML are as long as they are
-"""This run beside earlier ones, the figures of the load first."""
+"""This run beside earlier ones: what the rule run_difference measured, the figures of the load first."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
-from soakwatch.report.compared import compared, figures_of
+from soakwatch.core.formatting import natural, quantity, subject
+from soakwatch.judge.verdict import Verdict
+from soakwatch.report.blocks import CONSOLE, HTML, Block, Cell, Column, Table
 from soakwatch.report.page import Page
+from soakwatch.runs.compare_figures import figures
+from soakwatch_agent.metric import BY_NAME, COUNTER
+from soakwatch_rules.detectors.run_difference import RunDifference
+from soakwatch_rules.rule import Finding
+from soakwatch_rules.wording.words import counted
 
 ORDER = 25
-TITLE = "Beside earlier runs"
-TEMPLATE = """\
-{% import "macros.html.jinja" as m with context %}
-<div class="card scroll"><table>{{ m.caption("Figures of this run and of earlier ones") }}
-<thead><tr><th>figure</th><th>this run</th><th>earlier</th>{% if judged %}<th>change</th><th>said</th>{% endif %}</tr></thead>
-<tbody>{% for row in rows %}<tr><th>{{ row.about }}</th><td>{{ row.now }}</td><td>{{ row.before }}</td>{% if judged %}<td>{{ row.change }}</td><td>{{ row.outcome.value if row.outcome else "" }}{% if row.told %} ({{ row.told }}){% endif %}</td>{% endif %}</tr>
-{% endfor %}</tbody></table></div>
-"""
+TITLE = "Compared with earlier runs"
+_RULE = RunDifference.name
+_BRIEF = 20
 
 
-def facts(page: Page) -> Mapping[str, object] | None:
-    """What was compared; without the rule that does so the figures of both runs; None where no run was named."""
-    rows = compared(page.verdict)
-    beside = rows or figures_of(page)
-    return {"rows": beside, "judged": bool(rows)} if beside else None
+def blocks(page: Page) -> Sequence[Block] | None:
+    """What was compared; without the rule that does so the figures of both runs; None where no run was named.
+
+    What could not be compared has no row here: it is among what could not be judged.
+    """
+    judged = _judged(page.verdict)
+    columns = [Column("figure"), Column("this run", "number"), Column("earlier", "number")]
+    if judged:
+        columns += [Column("change", "number"), Column("result", formats=HTML | CONSOLE)]
+    rows = judged or _figures(page)
+    if not rows:
+        return None
+    table = Table("Figures of this run and of earlier ones", tuple(columns), rows, formats=HTML | CONSOLE, brief=_BRIEF)
+    return (table,)
+
+
+def _judged(verdict: Verdict) -> list[list[Cell | str]]:
+    """What was compared with earlier runs, in the order in which people ask: throughput, loss, latency, device."""
+    compared = [f for f in verdict.findings if f.rule == _RULE and "new" in f.numbers]
+    return [_row(finding) for finding in sorted(compared, key=_order)]
+
+
+def _figures(page: Page) -> list[list[Cell | str]]:
+    """The figures of this run and of the one it is compared with; empty where there is none."""
+    if page.earlier is None:
+        return []
+    lines = figures([page.source, page.earlier], [[], []])
+    return [[f"{line.head}, {line.of}", line.cells[0], line.cells[1]] for line in lines]
+
+
+def _order(finding: Finding) -> tuple[object, ...]:
+    return RunDifference.metrics.index(finding.metric), natural(finding.target), natural(finding.object)
+
+
+def _row(finding: Finding) -> list[Cell | str]:
+    entry, numbers = BY_NAME[finding.metric], finding.numbers
+    unit = f"{entry.unit}/s" if entry.kind == COUNTER else entry.unit
+    p = numbers.get("p")
+    return [
+        f"{finding.target} {subject(finding.metric, finding.object)}",
+        quantity(numbers["new"], unit),
+        f"{quantity(numbers['old'], unit)} ({counted(int(numbers['runs']), 'run')})",
+        f"{100 * numbers['change']:+.3g} %",
+        Cell(finding.outcome.value + ("" if p is None else f" (p = {p:.2g})"), outcome=finding.outcome),
+    ]

@@ -1,29 +1,31 @@
 # ruff: noqa: E501 - lines of HTML are as long as they are
-"""How much of what should have been read was read, for each source, and when it was not."""
+"""How many of the due polls of each source were answered, and when they were not."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from soakwatch.core.formatting import number, share_text, source_name, utc, zoom_of
 from soakwatch.core.units import show_seconds
 from soakwatch.record.model import source_label
-from soakwatch.report.losses import Cell, Loss, cells_of, losses_of, within
+from soakwatch.report import losses
+from soakwatch.report.blocks import Block, Cell, Column, Format, Table, Text
+from soakwatch.report.losses import Loss, cells_of, losses_of, within
 from soakwatch.report.page import Page
 from soakwatch.report.sections.chain import around
 from soakwatch_rules.rule import Ledger, Mark, Window
 
 ORDER = 30
 TITLE = "Coverage"
-_CELLS, _LISTED = 600, 8
+_CELLS, _MAX_LISTED, _MAX_LOSSES, _BRIEF, _MARKDOWN_LINES = 600, 8, 2000, 40, 8
 _WORDS = {
     "ok": "answered",
     "failed": "the source answered with an error, or not at all",
     "timeout": "no answer in time",
     "overrun": "previous poll still running",
     "missed": "the monitor was late",
-    "held back": "not asked: a failing source is asked less often",
+    "held back": "not polled: a failing source is polled less often",
     "gap": "the monitor was not running",
 }
 TEMPLATE = """\
@@ -31,16 +33,16 @@ TEMPLATE = """\
 {% if rows %}
 <div class="card scroll"><table class="strips-table">{{ m.caption("How much each source answered") }}
 <thead><tr><th>source</th><th>the run</th><th class="num">every</th><th class="num">answered</th><th class="num">coverage</th>
-<th>lost</th><th>longest hole</th></tr></thead><tbody>
+<th>lost</th><th>longest gap</th></tr></thead><tbody>
 {% for row in rows %}
 <tr><td class="name">{{ row.name }}{% if not row.required %} <span class="soft">(optional)</span>{% endif %}</td>
 <td><div class="strip" role="img" aria-label="{{ row.coverage }} answered; lost: {{ row.lost }}">{% for cell in row.cells %}<span class="{{ cell.word|replace(" ", "-") }}" style="left:{{ cell.left }}%;width:{{ cell.width }}%;height:{{ cell.height }}%" title="{{ cell.title }}"></span>{% endfor %}</div><div class="ends" aria-hidden="true"><span>{{ window.begin_ns|utc }}</span><span>{{ window.end_ns|utc }}</span></div></td>
 <td class="num">{{ row.every }}</td><td class="num">{{ row.answered }}</td><td class="num">{{ row.coverage }}</td>
-<td>{{ row.lost }}</td><td>{{ row.hole }}</td></tr>
+<td>{{ row.lost }}</td><td>{{ row.gap }}</td></tr>
 {% if row.errors %}<tr><td></td><td colspan="6" class="soft">{% for error in row.errors %}<div>{{ error }}</div>{% endfor %}</td></tr>{% endif %}
 {% endfor %}
 </tbody></table>
-{% if words %}<p class="strips">{% for word, meaning in words %}<span class="strip"><span class="{{ word|replace(" ", "-") }}"></span></span> {{ word }}: {{ meaning }}{{ "; " if not loop.last }}{% endfor %}. The height is the share of lost polls: below 10 %, below half, or more; grey is where no poll is recorded.</p>{% endif %}</div>
+{% if words %}<p class="strips">{% for word, meaning in words %}<span class="strip"><span class="{{ word|replace(" ", "-") }}"></span></span> {{ word }}: {{ meaning }}{{ "; " if not loop.last }}{% endfor %}. Height: share of lost polls (below 10 %, below half, or more); grey: no poll recorded.</p>{% endif %}</div>
 {% if losses %}
 <details{% if losses <= 12 %} open{% endif %}><summary>When polls were lost</summary>
 <div class="card scroll"><table>{{ m.caption("When polls were lost") }}
@@ -49,14 +51,14 @@ TEMPLATE = """\
 <tr><td class="name">{{ row.name }}</td><td class="keep">{{ m.zoomed(zooms[loss], "overview", loss.begin_ns|utc) }}</td><td class="keep">{{ loss.end_ns|utc }}</td><td class="num">{{ lasted }}</td><td>{{ loss.words }}</td></tr>
 {% endfor %}{% endfor %}
 </tbody></table>
-{% for row in rows if row.unlisted %}<p class="soft"><span class="name">{{ row.name }}</span>: {{ row.unlisted|number }} shorter stretches are in the strip only.</p>{% endfor %}</div></details>
+{% for row in rows if row.unlisted %}<p class="soft"><span class="name">{{ row.name }}</span>: {{ row.unlisted|number }} shorter losses are shown in the strip only.</p>{% endfor %}</div></details>
 {% endif %}
 {% else %}<p>Nothing was polled.</p>{% endif %}
 {% if spans|length > 1 %}
 <p><b>The monitor itself ran {{ spans|length }} times:</b> {% for span in spans %}{{ span.begin_ns|utc }} to {{ span.end_ns|utc }}{{ "; " if not loop.last }}{% endfor %}.</p>
 {% endif %}
 {% if faults %}
-<details{% if faults|length <= 12 %} open{% endif %}><summary>Metrics that could not be read in looks that otherwise worked: {{ faults|length }}</summary>
+<details{% if faults|length <= 12 %} open{% endif %}><summary>Metrics missing in polls that otherwise succeeded: {{ faults|length }}</summary>
 <div class="card scroll"><table>{{ m.caption("Metrics that could not be read") }}
 <thead><tr><th>source</th><th>metric</th><th>why</th><th class="num">times</th><th>first</th><th>last</th></tr></thead><tbody>
 {% for source, fault in faults[:100] %}
@@ -74,12 +76,12 @@ class Row:
 
     name: str
     required: bool
-    cells: tuple[Cell, ...]
+    cells: tuple[losses.Cell, ...]
     every: str
     answered: str
     coverage: str
     lost: str
-    hole: str
+    gap: str
     errors: tuple[str, ...]
     listed: tuple[tuple[Loss, str], ...]
     unlisted: int
@@ -92,7 +94,7 @@ def facts(page: Page) -> Mapping[str, object]:
     rows = [_row(page, ledger, ids.get(ledger.source)) for ledger in page.verdict.ledgers]
     seen = {cell.word for row in rows for cell in row.cells}
     names = {source.id: f"{source.target} {source.label}" for source in sources}
-    told = sorted(page.source.faults(), key=lambda f: (f.target, f.source, f.metric, f.object, f.first_ns, f.text))
+    faults = sorted(page.source.faults(), key=lambda f: (f.target, f.source, f.metric, f.object, f.first_ns, f.text))
     zooms = {loss: zoom_of(_span(page, loss)) for row in rows for loss, _ in row.listed}
     return {
         "zooms": zooms,
@@ -101,8 +103,56 @@ def facts(page: Page) -> Mapping[str, object]:
         "words": [(word, meaning) for word, meaning in _WORDS.items() if word in seen],
         "losses": sum(len(row.listed) for row in rows),
         "spans": page.source.spans(),
-        "faults": [(names.get(fault.source, fault.target), fault) for fault in told],
+        "faults": [(names.get(fault.source, fault.target), fault) for fault in faults],
     }
+
+
+def blocks(page: Page) -> Sequence[Block]:
+    """A row for each source, the least covered first; on a terminal with a strip of when its polls were lost."""
+    ledgers = page.verdict.ledgers
+    ranked = sorted(ledgers, key=lambda ledger: ledger.coverage if ledger.coverage is not None else 0.0)
+    sources = page.source.sources()
+    ids = {source_label(source, sources): source.id for source in sources}
+    columns = (Column("source", "name"), Column("coverage", "number"), Column("the run"), Column("answered"))
+    rows: list[list[Cell | str]] = [
+        [source_name(one), _share(one), _strip(page, ids.get(one.source)), account(one)] for one in ranked[:_BRIEF]
+    ]
+    found: list[Block] = [Table("Coverage", columns, rows, _TERMINAL, _BRIEF, left_out=len(ranked) - len(rows))]
+    lines = [f"{source_name(ledger)}: {account(ledger, share_text(ledger.coverage))}" for ledger in ledgers]
+    found += [Text(f"coverage {line}", formats=_TEXT) for line in lines]
+    found += [Text(line, formats=_MARKDOWN) for line in lines[:_MARKDOWN_LINES]]
+    if len(ledgers) > _MARKDOWN_LINES:
+        found.append(Text(f"… and {len(ledgers) - _MARKDOWN_LINES} more sources in the report.", formats=_MARKDOWN))
+    if not ledgers:
+        return [Text("Nothing was polled.")]
+    return found
+
+
+_TERMINAL: frozenset[Format] = frozenset({"terminal"})
+_TEXT: frozenset[Format] = frozenset({"text"})
+_MARKDOWN: frozenset[Format] = frozenset({"markdown"})
+
+
+def account(ledger: Ledger, share: str = "") -> str:
+    """How many polls were answered (with their ``share``), the longest gap, and how the others ended."""
+    lost = ", ".join(f"{number(count)} {how}" for how, count in sorted(ledger.lost.items()) if count)
+    gap = ledger.longest_gap
+    gap_text = "never answered" if gap is None else f"longest gap {show_seconds(gap.seconds)}"
+    late = f"; {number(ledger.recovered)} of them recovered late" if ledger.recovered else ""
+    answered = f"{number(ledger.got)} of {number(ledger.due)} polls" + (f" ({share})" if share else "")
+    return f"{answered}, {gap_text}{late}" + (f"; {lost}" if lost else "")
+
+
+def _share(ledger: Ledger) -> Cell:
+    whole = ledger.coverage is not None and ledger.coverage >= 1
+    return Cell(share_text(ledger.coverage), "" if whole else "caution" if ledger.got else "bad")
+
+
+def _strip(page: Page, source: int | None) -> Cell:
+    if source is None:
+        return Cell("")
+    lost, _ = losses_of(within(page.source.poll_outcomes(source), page.verdict.window), _MAX_LOSSES)
+    return Cell("", lost=tuple((loss.begin_ns, loss.end_ns) for loss in lost))
 
 
 def _span(page: Page, loss: Loss) -> Window:
@@ -111,13 +161,13 @@ def _span(page: Page, loss: Loss) -> Window:
 
 def _row(page: Page, ledger: Ledger, source: int | None) -> Row:
     gap, name, window = ledger.longest_gap, source_name(ledger), page.verdict.window
-    cells: tuple[Cell, ...] = ()
+    cells: tuple[losses.Cell, ...] = ()
     listed: tuple[Loss, ...] = ()
     more = 0
     if source is not None:
         polls = within(page.source.poll_outcomes(source), window)
         cells = cells_of(polls, window, _CELLS, round(ledger.interval_s * 1e9))
-        listed, more = losses_of(polls, _LISTED)
+        listed, more = losses_of(polls, _MAX_LISTED)
     return Row(
         name=name,
         required=ledger.required,
@@ -127,8 +177,8 @@ def _row(page: Page, ledger: Ledger, source: int | None) -> Row:
         + (f", {number(ledger.recovered)} recovered late" if ledger.recovered else ""),
         coverage=share_text(ledger.coverage),
         lost=", ".join(f"{number(count)} {how}" for how, count in sorted(ledger.lost.items()) if count) or "none",
-        hole="no answer ever" if gap is None else f"{show_seconds(gap.seconds)} from {utc(gap.begin_ns)}",
+        gap="never answered" if gap is None else f"{show_seconds(gap.seconds)} from {utc(gap.begin_ns)}",
         errors=ledger.errors,
-        listed=tuple((one, show_seconds((one.end_ns - one.begin_ns) * 1e-9 + ledger.interval_s)) for one in listed),
+        listed=tuple((loss, show_seconds((loss.end_ns - loss.begin_ns) * 1e-9 + ledger.interval_s)) for loss in listed),
         unlisted=more,
     )

@@ -13,7 +13,7 @@ from soakwatch.core.units import show_seconds
 from soakwatch.report.acknowledged import Acknowledgement
 from soakwatch.report.page import IDENTITIES, Page, worst_first
 from soakwatch.report.sections.chain import around
-from soakwatch.report.told import confidence_text, framed, kind_words
+from soakwatch.report.summaries import confidence_text, has_own_frame, kind_words
 from soakwatch_rules.causes import Cause, CauseKind, lags
 from soakwatch_rules.rule import Finding, Mark, Outcome
 from soakwatch_rules.wording.forecast import forecast_words
@@ -43,7 +43,7 @@ TEMPLATE = """\
 {% if card.marks %}<p><b>Where.</b></p><ul class="events">
 {% for mark, zoom in card.marks[:12] %}<li>{{ m.zoomed(zoom, card.to, m.when(mark.begin_ns, mark.end_ns)) }} {{ mark.text }}</li>{% endfor %}
 {% if card.marks|length > 12 %}<li>and {{ card.marks|length - 12 }} more, marked in the plot</li>{% endif %}</ul>{% endif %}
-{% if card.closer %}<p><b>A closer look.</b> {% for look in card.closer[:few_looks] %}<a href="#{{ look.anchor }}">{{ look.window.begin_ns|span(look.window.end_ns) }}</a> ({{ look.reason }}){{ "; " if not loop.last }}{% endfor %}{% if card.closer|length > few_looks %}; and {{ card.closer|length - few_looks }} more{% endif %}</p>{% endif %}
+{% if card.captures %}<p><b>A closer look.</b> {% for look in card.captures[:few_looks] %}<a href="#{{ look.anchor }}">{{ look.window.begin_ns|span(look.window.end_ns) }}</a> ({{ look.reason }}){{ "; " if not loop.last }}{% endfor %}{% if card.captures|length > few_looks %}; and {{ card.captures|length - few_looks }} more{% endif %}</p>{% endif %}
 {% if card.events %}<p><b>Events in this window.</b></p>{{ m.events(card.events) }}{% endif %}
 </div></div>
 {% if card.arithmetic %}<details><summary>The rule's arithmetic</summary><table class="pairs">{{ m.caption("The arithmetic of " ~ card.finding.rule) }}<tbody>
@@ -177,7 +177,7 @@ def facts(page: Page) -> Mapping[str, object]:
 def cause_anchor(page: Page, place: int) -> str:
     """The name of a cause's place within the page: that of its card where it has but one."""
     cause = page.verdict.causes[place]
-    return f"cause-{place + 1}" if framed(page.verdict, cause) else _anchor(cause.leading)
+    return f"cause-{place + 1}" if has_own_frame(page.verdict, cause) else _anchor(cause.leading)
 
 
 def _anchor(place: int) -> str:
@@ -187,7 +187,7 @@ def _anchor(place: int) -> str:
 def _shown(page: Page, place: int) -> Shown:
     cause = page.verdict.causes[place]
     first_of = {page.verdict.findings[one].rule: one for one in reversed(cause.findings)}
-    page.causes_placed[place] = cause_anchor(page, place)
+    page.cause_anchors[place] = cause_anchor(page, place)
     rows_only = cause.kind is CauseKind.UNSETTLED and len(cause.findings) > 1
     chosen = [] if rows_only else [one for one in cause.findings if one in first_of.values()][:_CARDS]
     rest = [one for one in cause.findings if one not in chosen]
@@ -203,7 +203,7 @@ def _shown(page: Page, place: int) -> Shown:
         cards=cards,
         rest=_rows(page, rest[: _ALL_ROWS // 4]),
         resting=len(rest),
-        framed=framed(page.verdict, cause),
+        framed=has_own_frame(page.verdict, cause),
     )
 
 
@@ -215,14 +215,14 @@ def _margin(finding: Finding) -> float:
 
 
 def _rows(page: Page, places: Sequence[int]) -> list[Row]:
-    page.placed.update({id(page.verdict.findings[place]): _anchor(place) for place in places})
+    page.finding_anchors.update({id(page.verdict.findings[place]): _anchor(place) for place in places})
     told = [(_anchor(place), page.verdict.findings[place]) for place in places]
     return [(anchor, finding, page.acknowledged(finding)) for anchor, finding in told]
 
 
 def _card(page: Page, place: int) -> dict[str, object]:
     finding, anchor = page.verdict.findings[place], _anchor(place)
-    page.placed[id(finding)] = anchor
+    page.finding_anchors[id(finding)] = anchor
     draw = page.drawing.plots < _MOST_PLOTS
     keys = [key for key in page.judged_by(finding) if key.metric not in IDENTITIES]
     plots, left_out = [], ""
@@ -234,7 +234,7 @@ def _card(page: Page, place: int) -> dict[str, object]:
             limit = finding.limit * first.scale.factor
         alike = [curve for curve in curves if curve.unit == first.unit]
         for key in (curve.key for curve in alike):
-            page.drawn.setdefault(key, anchor)
+            page.plotted.setdefault(key, anchor)
         plots = [page.drawing.draw(alike, marks=finding.marks, judged=finding.window, limit=limit, height=HEIGHT)]
         if len(alike) < len(keys):
             left_out = f"{len(keys) - len(alike)} more series of this finding are not in this plot."
@@ -252,7 +252,7 @@ def _card(page: Page, place: int) -> dict[str, object]:
         "arithmetic": [(name, number(float(value))) for name, value in sorted(finding.numbers.items())],
         "load": page.load_in(finding.window),
         "marks": [(mark, zoom_of(around(mark, page.verdict.window))) for mark in finding.marks],
-        "closer": page.closer_to(finding),
+        "captures": page.captures_for(finding),
         "events": page.events_in(finding.target, finding.window),
         "plots": plots,
         "left_out": left_out,

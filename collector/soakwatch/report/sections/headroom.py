@@ -1,63 +1,93 @@
-# ruff: noqa: E501 - lines of HTML are as long as they are
-"""Headroom to each limit, and hours until it is reached: the worst first."""
+"""Headroom to each limit, and when the limit is reached at the present rate: the worst first."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
-from soakwatch.report.headroom import rooms
+from soakwatch.core.formatting import subject
+from soakwatch.core.roles import MONITOR
+from soakwatch.report.blocks import CONSOLE, HTML, Block, Cell, Column, Table, Text
+from soakwatch.report.headroom import Room, rooms
 from soakwatch.report.page import Page
+from soakwatch_rules.rule import Outcome
+from soakwatch_rules.wording.words import counted
 
 ORDER = 26
 TITLE = "Headroom"
-_MOST, _FEW = 120, 20
-TEMPLATE = """\
-{% import "macros.html.jinja" as m with context %}
-{% macro rows(some) %}
-<table class="limits">{{ m.caption("Headroom to each limit, the worst first") }}
-<thead><tr><th>target</th><th>of</th><th class="num">highest</th><th class="num">at the end</th><th class="num">limit</th><th>limit of</th><th class="num">headroom</th><th>if it goes on</th></tr></thead><tbody>
-{% for row in some %}
-<tr{% if row.room < 0 %} class="beyond"{% endif %}><td class="name">{{ row.target }}</td><td class="name">{{ subject(row.about[0], row.about[1]) or "the target" }}</td><td class="num">{{ row.measured }}</td><td class="num">{{ row.at_end or "–" }}</td>
-<td class="num">{{ row.limit }}</td><td>{% set link = placed.get(row.key) %}{% if link %}<a href="#{{ link }}">{{ row.of }}</a>{% else %}{{ row.of }}{% endif %}</td>
-<td class="num">{% if row.room < 0 %}<span class="flag">! {{ row.room_text }}</span>{% else %}<span class="meter" aria-hidden="true"><span style="width:{{ row.filled }}%"></span></span> {{ row.room_text }}{% endif %}</td><td>{{ row.forecast or "–" }}</td></tr>
-{% endfor %}
-</tbody></table>
-{% endmacro %}
-<p class="soft">How much of each limit was left where the readings came nearest to it: first what is beyond its limit, what runs out within a week, what can run out at all, and then the limits of rules. “Highest” is a rule's own measure where the limit is a rule's; “at the end” is the median of the last twentieth of the run. Limits of zero (no restart, no crash, no drop) have no headroom: they held, or they are findings.</p>
-{% if shown %}<div class="card scroll">{{ rows(shown[:few]) }}
-{% if shown|length > few %}<details class="bulk"><summary>{{ shown|length - few }} with more headroom</summary>{{ rows(shown[few:]) }}</details>{% endif %}
-{% if more %}<p class="soft">{{ more }} with still more headroom are in verdict.json.</p>{% endif %}
-{% if unread %}<p class="soft">{{ unread }} further series with a stated limit were not looked at.</p>{% endif %}</div>
-{% else %}<p>No limit was stated, by no rule and by no device.</p>{% endif %}
-{% if zeros %}<p>{{ zeros }} {{ "thing" if zeros == 1 else "things" }} had to stay at zero, and did.</p>{% endif %}
-"""
+_MAX_ROWS, _FOLDED_AFTER, _BRIEF = 120, 20, 12
+_INTRO = (
+    "How much of each limit was left at the highest measured value. Exceeded limits come first, then what runs out "
+    "within a week, limits of the device, and limits of rules. For a limit of a rule, “highest” is the rule's own "
+    "measure; “at the end” is the median of the last 5 % of the run. Zero-tolerance limits (restarts, crashes, drops) "
+    "are listed under Findings."
+)
+_COLUMNS = (
+    Column("target", "name"),
+    Column("object", "name"),
+    Column("highest", "number"),
+    Column("at the end", "number"),
+    Column("limit", "number"),
+    Column("limit set by"),
+    Column("headroom", "number"),
+    Column("forecast"),
+)
+_BRIEF_COLUMNS = (
+    Column("headroom", "number"),
+    Column("highest", "number"),
+    Column("limit", "number"),
+    Column("object, who set the limit, forecast"),
+)
 
 
-def facts(page: Page) -> Mapping[str, object]:
+def blocks(page: Page) -> Sequence[Block]:
     """The rows, the worst first."""
     found, unread = rooms(page.source, page.verdict.findings)
-    shown = [
-        {
-            "target": room.target,
-            "about": room.about,
-            "measured": room.measured,
-            "at_end": room.at_end,
-            "limit": room.limit,
-            "of": room.of,
-            "room": room.room,
-            "room_text": room.room_text,
-            "forecast": room.forecast,
-            "filled": f"{100 * min(max(1 - room.room, 0), 1):.0f}",
-            "key": id(room.finding),
-        }
-        for room in found[:_MOST]
+    blocks: list[Block] = [Text(_INTRO, tone="soft", formats=HTML)]
+    if found:
+        rows = [_row(room, page) for room in found[:_MAX_ROWS]]
+        more = len(found) - len(rows)
+        words = "with still more headroom are in verdict.json"
+        blocks.append(
+            Table("Headroom to each limit", _COLUMNS, rows, HTML, folded_after=_FOLDED_AFTER, left_out=more, more=words)
+        )
+        blocks += _brief(found)
+    else:
+        blocks.append(Text("Neither a rule nor a device stated a limit.", formats=HTML))
+    if unread:
+        blocks.append(Text(f"{unread} further series with a stated limit were not read.", tone="soft", formats=HTML))
+    zeros = sum(f.limit == 0 and f.measured == 0 and f.outcome is Outcome.PASS for f in page.verdict.findings)
+    if zeros:
+        blocks.append(Text(f"{counted(zeros, 'zero-tolerance counter')} stayed at zero.", formats=HTML))
+    return blocks
+
+
+def _row(room: Room, page: Page) -> list[Cell | str]:
+    over = room.room < 0
+    return [
+        room.target,
+        subject(*room.about) or "the target",
+        room.measured,
+        room.at_end or "–",
+        room.limit,
+        Cell(room.of, link=page.finding_anchors.get(id(room.finding), "")),
+        Cell(room.room_text, "bad" if over else "", meter=None if over else min(max(1 - room.room, 0), 1)),
+        room.forecast or "–",
     ]
-    zeros = sum(f.limit == 0 and f.measured == 0 and f.outcome.value == "pass" for f in page.verdict.findings)
-    return {
-        "shown": shown,
-        "more": len(found[_MOST:]),
-        "few": _FEW,
-        "unread": unread,
-        "zeros": zeros,
-        "placed": page.placed,
-    }
+
+
+def _brief(found: Sequence[Room]) -> list[Block]:
+    """The devices' own limits that were used at all; the monitor's and those far away are counted."""
+    near = [room for room in found if room.target != MONITOR and room.room < 1]
+    rows: list[list[Cell | str]] = [
+        [
+            Cell(room.room_text, "bad" if room.room < 0 else ""),
+            room.measured,
+            room.limit,
+            f"{room.target} {subject(*room.about)} ({room.of})" + (f"; {room.forecast}" if room.forecast else ""),
+        ]
+        for room in near
+    ]
+    blocks: list[Block] = [Table("Headroom to each limit", _BRIEF_COLUMNS, rows, CONSOLE, _BRIEF)] if rows else []
+    if ample := sum(room.room >= 1 for room in found):
+        blocks.append(Text(f"{counted(ample, 'more limit')} with ample headroom", tone="soft", formats=CONSOLE))
+    return blocks

@@ -1,11 +1,12 @@
 # ruff: noqa: E501 - lines of HTML are as long as they are
-"""The load: what each generator was told to send, what was answered, what failed, and how long it took."""
+"""The load: what each generator offered and sent, what was answered, what failed, and how long it took."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from soakwatch.core.formatting import extent, number, quantity, scale_of, small_share
+from soakwatch.report.blocks import CONSOLE, Block, Text
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.load import (
     Figure,
@@ -17,12 +18,13 @@ from soakwatch.report.load import (
     figure_of,
 )
 from soakwatch.report.page import POINTS, Page
-from soakwatch_rules.rule import Window
+from soakwatch_rules.rule import Outcome, Window
+from soakwatch_rules.traits import traits_of
 
 ORDER = 34
 TITLE = "Generator and load"
 HEIGHT = 250
-_MOST_PLOTTED, _MOST_LINES = 4, 7
+_MAX_PLOTTED, _MAX_LINES, _BRIEF = 4, 7, 6
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
 {% for one in streams %}
@@ -40,10 +42,10 @@ TEMPLATE = """\
 <p class="soft">Mean of the readings, below it lowest to highest. The mean of a latency quantile is the mean of what the generator reported
 from reading to reading, not the quantile of the whole stretch.{% if one.missing %} This generator does not report: {{ one.missing }}.{% endif %}</p></div>
 {% if one.plots %}<div class="grid">{% for title, element in one.plots %}<div class="card"><h4>{{ title }}</h4>{{ m.plot(element, height) }}</div>{% endfor %}</div>{% endif %}
-{% else %}<p>No generator was recorded: what the targets were asked to do is not known.</p>
+{% else %}<p>No traffic generator was recorded: the load on the targets is not known.</p>
 {% endfor %}
 {% if unplotted %}<p class="soft">Only the first {{ most }} streams have plots.</p>{% endif %}
-{% for target in silent %}<p><b class="name">{{ target }}</b> has the role generator, but no load was recorded of it.</p>
+{% for target in silent %}<p><b class="name">{{ target }}</b> has the role generator, but recorded no load.</p>
 {% endfor %}
 """
 
@@ -55,13 +57,36 @@ def facts(page: Page) -> Mapping[str, object]:
     stretches = [("the run", run), *((phase.name, phase.window) for phase in phases)]
     seen = {one.target for one in page.load}
     return {
-        "streams": [_stream(page, one, stretches, draw=place < _MOST_PLOTTED) for place, one in enumerate(page.load)],
+        "streams": [_stream(page, one, stretches, draw=place < _MAX_PLOTTED) for place, one in enumerate(page.load)],
         "stretches": [name for name, _ in stretches],
         "silent": sorted(n for n, role in page.source.roles().items() if role == "generator" and n not in seen),
-        "unplotted": len(page.load) > _MOST_PLOTTED,
-        "most": _MOST_PLOTTED,
+        "unplotted": len(page.load) > _MAX_PLOTTED,
+        "most": _MAX_PLOTTED,
         "height": HEIGHT,
     }
+
+
+def blocks(page: Page) -> Sequence[Block]:
+    """What each generator did over the run in one sentence, and whether it was healthy."""
+    lines = page.load_in(page.verdict.window)
+    found: list[Block] = []
+    for line in lines[:_BRIEF]:
+        figures = ", ".join(_reading(figure) for figure in line.figures if figure.readings)
+        found.append(Text(figures or "no sample", label=line.name, formats=CONSOLE))
+    if len(lines) > _BRIEF:
+        found.append(Text(f"… and {len(lines) - _BRIEF} more streams in the report", tone="soft", formats=CONSOLE))
+    health = [f for f in page.verdict.findings if lines and traits_of(f.rule).generator]
+    found += [
+        Text(f"{finding.target}: {finding.reason}", outcome=finding.outcome, formats=CONSOLE)
+        for finding in health
+        if finding.outcome is not Outcome.NOT_APPLICABLE
+    ]
+    return found
+
+
+def _reading(figure: Figure) -> str:
+    spread = "" if figure.low == figure.high else f" ({extent(figure.low, figure.high, figure.unit)})"
+    return f"{figure.word} {quantity(figure.mean, figure.unit)}{spread}"
 
 
 def _stream(page: Page, one: Generator, stretches: Sequence[tuple[str, Window]], *, draw: bool) -> dict[str, object]:
@@ -155,7 +180,7 @@ def _plots(page: Page, one: Generator) -> list[tuple[str, str]]:
         made.append(("Lost", element))
     if not rates and not made and one.rate is not None:
         unit = one.rate.series.trait.unit
-        rates = [trace for trace in one.others if trace.series.trait.unit == unit][:_MOST_LINES]
+        rates = [trace for trace in one.others if trace.series.trait.unit == unit][:_MAX_LINES]
     if rates:
         told = " and ".join(dict.fromkeys(trace.word for trace in rates)) if len(rates) <= 2 else "rates"
         element = drawing.draw(_curves(rates), names=_words(rates), load=False, everywhere=True, height=HEIGHT)
@@ -165,7 +190,7 @@ def _plots(page: Page, one: Generator) -> list[tuple[str, str]]:
         element = drawing.draw(_curves(failed), names=_words(failed), everywhere=True, height=HEIGHT)
         made.append(("Failed", element))
     if one.latencies:
-        lines = one.latencies[-_MOST_LINES:]
+        lines = one.latencies[-_MAX_LINES:]
         element = drawing.draw(_curves(lines), names=_words(lines), everywhere=True, height=HEIGHT)
         made.append(("Latency", element))
     return made

@@ -52,5 +52,5 @@ def facts(page: Page) -> Mapping[str, object] | None:
         targets.append({"name": name, "role": roles.get(name, ""), "panels": rows, "folded": folded})
     if not targets:
         return None
-    numbered = [(number, f, page.placed.get(id(f), "")) for number, f in told if number in drawn]
+    numbered = [(number, f, page.finding_anchors.get(id(f), "")) for number, f in told if number in drawn]
     return {"targets": targets, "findings": numbered, "symbols": SYMBOLS}

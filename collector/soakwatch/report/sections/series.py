@@ -71,8 +71,8 @@ def facts(page: Page) -> Mapping[str, object]:
     everything = sorted(
         judged, key=lambda k: (order.index(judged[k][0].outcome), k.metric, natural(k.object), k.target)
     )
-    above = [(key, page.drawn[key]) for key in everything if key in page.drawn]
-    apart = [key for key in everything if key not in page.drawn]
+    above = [(key, page.plotted[key]) for key in everything if key in page.plotted]
+    apart = [key for key in everything if key not in page.plotted]
     calm = Counter((k.target, k.metric) for k in apart if judged[k][0].outcome is Outcome.PASS)
     crowd = {k for k in apart if judged[k][0].outcome is Outcome.PASS and calm[k.target, k.metric] > _CROWD}
     passed = [k for k in apart if judged[k][0].outcome is Outcome.PASS]
@@ -134,7 +134,7 @@ def _single(page: Page, key: SeriesKey, findings: list[Finding]) -> dict[str, ob
         "key": key,
         "curve": curve,
         "outcome": findings[0].outcome,
-        "rules": [(f.rule, page.placed.get(id(f), "")) for f in findings[:_MOST_RULES]],
+        "rules": [(f.rule, page.finding_anchors.get(id(f), "")) for f in findings[:_MOST_RULES]],
         "element": page.drawing.draw([curve], marks=marks, height=HEIGHT) if curve.low is not None else "",
     }
 

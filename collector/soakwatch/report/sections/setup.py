@@ -1,20 +1,23 @@
 # ruff: noqa: E501 - lines of HTML are as long as they are
-"""The set-up: versions, and what each machine is, with what is wrong with it flagged."""
+"""The set-up: versions, and what each machine is, with known misconfiguration flagged."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from soakwatch.core.event_kinds import IDENTITY
+from soakwatch.core.units import show_bytes
+from soakwatch.report.blocks import CONSOLE, Block, Text
 from soakwatch.report.page import Page
 
 ORDER = 46
 TITLE = "Set-up"
-_LONG = 30
+_LONG, _BRIEF = 30, 4
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
 {% if flags %}
-<div class="card warn"><b>Worth a look</b><ul>{% for flag in flags %}<li class="flag">! {{ flag }}</li>{% endfor %}</ul></div>
+<div class="card warn"><b>Check this</b><ul>{% for flag in flags %}<li class="flag">! {{ flag }}</li>{% endfor %}</ul></div>
 {% endif %}
 {% if versions %}<h3>Versions</h3><div class="card"><table class="pairs">{{ m.caption("Versions") }}<tbody>
 {% for name, value in versions %}<tr><th>{{ name }}</th><td>{{ value }}</td></tr>
@@ -30,7 +33,7 @@ TEMPLATE = """\
 {% endfor %}</tbody></table></div></details>
 {% endfor %}
 </div>
-{% else %}<p>The record holds no description of the machines.</p>
+{% else %}<p>The record has no description of the machines.</p>
 {% endfor %}
 """
 
@@ -48,12 +51,56 @@ def facts(page: Page) -> Mapping[str, object]:
     return {"flags": flags, "versions": versions, "machines": machines}
 
 
+def blocks(page: Page) -> Sequence[Block]:
+    """Each machine in a line, and the versions of the monitor."""
+    machines = _machines(page)
+    found: list[Block] = [Text(words, label=name, formats=CONSOLE) for name, words in machines[:_BRIEF]]
+    if len(machines) > _BRIEF:
+        found.append(Text(f"… and {len(machines) - _BRIEF} more machines in the report", tone="soft", formats=CONSOLE))
+    versions = _object(page.source.meta("versions"))
+    known = [f"{name} {_text(versions[name])}" for name in ("soakwatch", "python") if name in versions]
+    if known:
+        found.append(Text(", ".join(known), label="monitor", formats=CONSOLE))
+    return found
+
+
+def _machines(page: Page) -> list[tuple[str, str]]:
+    """Each machine in a line: what its devices reported of themselves, else its fingerprint."""
+    identities: dict[str, dict[str, str]] = {}
+    for event in page.events:
+        if event.kind == IDENTITY:
+            identities.setdefault(event.target, {}).update(event.detail)
+    machines = [
+        (target, ", ".join(detail[key] for key in ("system", "model", "version", "name") if detail.get(key)))
+        for target, detail in sorted(identities.items())
+    ]
+    for target, tree in sorted(_object(page.source.meta("fingerprint")).items()):
+        if target not in identities:
+            machines.append((target, ", ".join(_hardware(tree))))
+    return [(target, words) for target, words in machines if words]
+
+
+def _hardware(tree: Tree) -> list[str]:
+    host, cpu, memory = (_branch(tree, name) for name in ("host", "cpu", "memory"))
+    facts = [str(host[name]) for name in ("os", "kernel") if host.get(name)]
+    if cpu.get("model"):
+        facts.append(f"{cpu['model']}, {cpu.get('logical_cores', '?')} cores")
+    total = memory.get("total_bytes")
+    facts += [show_bytes(total)] if isinstance(total, int | float) else []
+    return facts
+
+
+def _branch(tree: Tree, name: str) -> dict[str, Tree]:
+    branch = tree.get(name) if isinstance(tree, dict) else None
+    return branch if isinstance(branch, dict) else {}
+
+
 def _object(text: str | None) -> dict[str, Tree]:
     if not text:
         return {}
     try:
         read: Tree = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {"unreadable": text}
     return read if isinstance(read, dict) else {"": read}
 

@@ -1,39 +1,109 @@
-# ruff: noqa: E501 - lines of HTML are as long as they are
-"""What could not be judged, and why: silence is never a pass."""
+"""What could not be judged, and why: missing data is never a pass."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
+from soakwatch.judge.verdict import NOT_OBSERVABLE, NOT_REQUIRED
+from soakwatch.report.blocks import CONSOLE, HTML, Block, Cell, Column, Folded, Format, Table, Text
 from soakwatch.report.page import Page, worst_first
-from soakwatch_rules.causes import doubts
-from soakwatch_rules.rule import Outcome
+from soakwatch_rules.causes import Cause, CauseKind, Doubt, doubts
+from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome
+from soakwatch_rules.wording.words import counted, some
 
 ORDER = 28
 TITLE = "What could not be judged"
-TEMPLATE = """\
-{% import "macros.html.jinja" as m with context %}
-{% if rows %}
-<div class="card scroll"><table>{{ m.caption("What could not be judged, and to resolve") }}
-<thead><tr><th>outcome</th><th>target</th><th>rule</th><th>of</th><th>why</th><th>to resolve</th></tr></thead><tbody>
-{% for row in rows %}
-<tr><td>{{ m.badge(row.outcome) }}</td><td class="name">{{ row.targets|join(", ") }}</td><td class="keep">{{ row.rule }}</td>
-<td>{% if row.places|length > 1 %}{{ row.count }}: {% endif %}<span class="name">{{ row.about or "the target" }}</span></td><td>{{ row.why }}</td><td>{{ row.settle or "–" }}</td></tr>
-{% endfor %}
-</tbody></table></div>
-{% else %}<p>Every rule found what it needs on every target.</p>{% endif %}
-{% if silent %}<p><b>No rule looked at:</b> {{ silent|join(", ") }}.</p>{% endif %}
-"""
+_BRIEF, _MAX_RULES = 10, 8
+_MARKDOWN: frozenset[Format] = frozenset({"markdown"})
 
 
-def facts(page: Page) -> Mapping[str, object]:
-    """What is inconclusive or does not apply, a row for each reason, and targets without any finding."""
+def blocks(page: Page) -> Sequence[Block]:
+    """What is inconclusive or not applicable, a row for each reason, and targets without any finding."""
+    return (*_page_blocks(page), *_console_blocks(page), *_markdown_blocks(page.verdict.findings))
+
+
+def undecided(cause: Cause) -> bool:
+    """Whether a cause says that something could not be judged, rather than what happened."""
+    if cause.outcome is not Outcome.INCONCLUSIVE:
+        return False
+    return cause.kind is CauseKind.UNSETTLED or cause.waived
+
+
+def _page_blocks(page: Page) -> list[Block]:
     findings, unjudged = page.verdict.findings, {Outcome.INCONCLUSIVE, Outcome.NOT_APPLICABLE}
-    judged = {finding.target for finding in findings}
-    places = sorted(
-        (p for p, f in enumerate(findings) if f.outcome in unjudged), key=lambda p: worst_first(findings[p])
+    indices = sorted(
+        (index for index, f in enumerate(findings) if f.outcome in unjudged), key=lambda i: worst_first(findings[i])
     )
-    return {
-        "rows": doubts(findings, places),
-        "silent": sorted(target.target for target in page.verdict.targets if target.target not in judged),
-    }
+    columns = (
+        Column("outcome"),
+        Column("target", "name"),
+        Column("rule", "time"),
+        Column("object", "name"),
+        Column("reason"),
+        Column("to resolve"),
+    )
+    rows: list[list[Cell | str]] = [
+        [
+            Cell(row.outcome.value, outcome=row.outcome),
+            ", ".join(row.targets),
+            row.rule,
+            (f"{row.count}: " if len(row.places) > 1 else "") + (row.about or "the target"),
+            row.why,
+            row.settle or "–",
+        ]
+        for row in doubts(findings, indices)
+    ]
+    drawn: list[Block] = [Table("What could not be judged, and how to resolve it", columns, rows, HTML)]
+    if not rows:
+        drawn = [Text("Every rule had the data it needs on every target.", formats=HTML)]
+    judged = {finding.target for finding in findings}
+    silent = sorted(target.target for target in page.verdict.targets if target.target not in judged)
+    if silent:
+        drawn.append(Text(", ".join(silent), label="No rule applied to:", formats=HTML))
+    return drawn
+
+
+def _console_blocks(page: Page) -> list[Block]:
+    findings = page.verdict.findings
+    causes = [cause for cause in page.verdict.causes if undecided(cause)]
+    waived = {index for cause in causes if cause.waived for index in cause.findings}
+    rows = doubts(findings, [index for cause in causes for index in cause.findings])
+    idle = doubts(findings, _not_applicable(findings))
+    texts = [
+        Text(
+            f"{', '.join(row.targets)}  {row.words}{_note(row, findings, waived)}",
+            outcome=row.outcome,
+            detail=f"of {row.about or 'the target'}",
+            formats=CONSOLE,
+        )
+        for row in rows[:_BRIEF]
+    ]
+    if len(rows) > _BRIEF:
+        texts.append(Text(f"… and {len(rows) - _BRIEF} more undecided in the report", tone="soft", formats=CONSOLE))
+    texts += [
+        Text(f"{', '.join(row.targets)}  {row.words}", outcome=row.outcome, formats=CONSOLE) for row in idle[:_BRIEF]
+    ]
+    if len(idle) > _BRIEF:
+        texts.append(Text(f"… and {len(idle) - _BRIEF} more not applicable", tone="soft", formats=CONSOLE))
+    return list(texts)
+
+
+def _note(row: Doubt, findings: Sequence[Finding], waived: set[int]) -> str:
+    """Whether an undecided row was required for a pass."""
+    if not waived.issuperset(row.places):
+        return ""
+    coarse = all(findings[index].why is InconclusiveReason.CADENCE for index in row.places)
+    return f" {NOT_OBSERVABLE if coarse else NOT_REQUIRED}"
+
+
+def _markdown_blocks(findings: Sequence[Finding]) -> list[Block]:
+    idle = _not_applicable(findings)
+    if not idle:
+        return []
+    rules = some(sorted({findings[index].rule for index in idle}), _MAX_RULES)
+    text = Text(f"{rules} ({counted(len(idle), 'finding')})", outcome=Outcome.NOT_APPLICABLE)
+    return [Folded(f"{len(idle)} not applicable", (text,), _MARKDOWN)]
+
+
+def _not_applicable(findings: Sequence[Finding]) -> list[int]:
+    return [index for index, finding in enumerate(findings) if finding.outcome is Outcome.NOT_APPLICABLE]

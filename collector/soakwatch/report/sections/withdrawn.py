@@ -1,30 +1,51 @@
-# ruff: noqa: E501 - lines of HTML are as long as they are
-"""Warnings of live judging that did not last: said while the run went on, and taken back in the open."""
+"""Warnings of the live judge that did not last: given while the run went on, and withdrawn later."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
+from soakwatch.core.formatting import subject, utc
+from soakwatch.report.blocks import BRIEF, HTML, Block, Cell, Column, Folded, Table, Text
 from soakwatch.report.page import Page
+from soakwatch.report.summaries import withdrawn_text
 
 ORDER = 55
-TITLE = "Withdrawn"
-_MOST = 200
-TEMPLATE = """\
-{% import "macros.html.jinja" as m with context %}
-<p class="soft">Said while the run went on, and not found again by a later look: a warm-up looks like a leak until it levels off.
-The verdict rests on the whole run only.</p>
-<div class="card scroll"><table>{{ m.caption("Withdrawn warnings") }}
-<thead><tr><th>said</th><th>withdrawn (UTC)</th><th>target</th><th>rule</th><th>of</th><th>what was said</th></tr></thead><tbody>
-{% for at_ns, f in rows[:most] %}
-<tr><td>{{ m.badge(f.outcome) }}</td><td class="keep">{{ at_ns|utc }}</td><td class="name">{{ f.target }}</td><td class="keep">{{ f.rule }}</td>
-<td class="name">{{ subject(f.metric, f.object) or "the target" }}</td><td>{{ f.reason }}</td></tr>
-{% endfor %}
-</tbody></table>{% if rows|length > most %}<p class="soft">{{ rows|length - most }} more are in the record.</p>{% endif %}</div>
-"""
+TITLE = "Withdrawn warnings"
+_MAX_ROWS, _BRIEF = 200, 5
 
 
-def facts(page: Page) -> Mapping[str, object] | None:
-    """The withdrawn warnings in the order in which they were withdrawn; nothing where there was none."""
-    rows = page.source.withdrawn()
-    return {"rows": rows, "most": _MOST} if rows else None
+def blocks(page: Page) -> Sequence[Block] | None:
+    """The withdrawn warnings in the order in which they were withdrawn; None where there was none."""
+    withdrawn = page.source.withdrawn()
+    if not withdrawn:
+        return None
+    columns = (
+        Column("warning"),
+        Column("withdrawn (UTC)", "time"),
+        Column("target", "name"),
+        Column("rule"),
+        Column("object", "name"),
+        Column("what was reported"),
+    )
+    rows: list[list[Cell | str]] = [
+        [
+            Cell(f.outcome.value, outcome=f.outcome),
+            utc(time_ns),
+            f.target,
+            f.rule,
+            subject(f.metric, f.object) or "the target",
+            f.reason,
+        ]
+        for time_ns, f in withdrawn[:_MAX_ROWS]
+    ]
+    intro = (
+        "Reported while the run went on and not confirmed later: a warm-up looks like a leak until it levels off. The "
+        "verdict rests on the whole run only."
+    )
+    more = len(withdrawn) - len(rows)
+    texts = tuple(Text(f"withdrawn: {withdrawn_text(time_ns, f)}") for time_ns, f in withdrawn)
+    return (
+        Text(intro, tone="soft", formats=HTML),
+        Table("Withdrawn warnings", columns, rows, HTML, left_out=more, more="warnings are in the record"),
+        Folded(f"{len(withdrawn)} withdrawn during the run", texts, BRIEF, _BRIEF, "withdrawn warnings in the report"),
+    )

@@ -15,6 +15,7 @@ from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import SecretRef, secret
 from soakwatch.core.units import Seconds
 from soakwatch.sources.abc import SourceConfig, SourceError
+from soakwatch.sources.transport.http_client import LOOPBACK, REQUEST_ERRORS, Cause, async_client, failure_of
 from soakwatch.sources.transport.tls import Pin, pinned, unverified, verifying
 
 LARGEST = 8 * 2**20
@@ -79,31 +80,45 @@ class PeerError(SourceError):
 class WebAccess:
     """One client of one URL; connections are kept and opened anew when they break."""
 
-    def __init__(self, config: WebConfig, client: httpx.AsyncClient, wait_s: float) -> None:
-        self._url, self._client, self._wait_s = config.url, client, wait_s
+    def __init__(
+        self, config: WebConfig, client: httpx.AsyncClient, wait_s: float, remedies: Mapping[Cause, str]
+    ) -> None:
+        self._url, self._client, self._wait_s, self._remedies = config.url, client, wait_s, remedies
 
     async def get(self, accept: str = "*/*") -> Page:
         """The page. Raises PeerError; SourceError for an unknown name and a body that is too large."""
+        return await self.request("GET", headers={"accept": accept})
+
+    async def request(
+        self, method: str, path: str = "", headers: Mapping[str, str] | None = None, content: bytes | None = None
+    ) -> Page:
+        """The answer to one request; ``path`` is appended to the URL of the plan. Raises as ``get`` does."""
+        url = f"{self._url.rstrip('/')}{path}" if path else self._url
         try:
-            async with self._client.stream("GET", self._url, headers={"accept": accept}) as response:
-                parts, size = [], 0
+            async with self._client.stream(method, url, headers=headers, content=content) as response:
+                body = bytearray()
                 async for part in response.aiter_bytes():
-                    size += len(part)
-                    if size > LARGEST:
-                        raise SourceError(f"{shown(self._url)} answers with more than {LARGEST >> 20} MiB: not read")
-                    parts.append(part)
-                headers = {name.lower(): value for name, value in response.headers.items()}
-                return Page(response.status_code, headers, b"".join(parts))
-        except httpx.TimeoutException:
-            raise PeerError(f"{shown(self._url)} did not answer within {self._wait_s:g} s") from None
-        except httpx.ConnectError as error:
-            raise _unconnected(self._url, error) from None
-        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
-            raise PeerError(f"{shown(self._url)} broke off: {_plain(type(error).__name__)}") from None
+                    body += part
+                    if len(body) > LARGEST:
+                        raise SourceError(f"{shown(url)} answers with more than {LARGEST >> 20} MiB: not read")
+                names = {name.lower(): value for name, value in response.headers.items()}
+                return Page(response.status_code, names, bytes(body))
+        except REQUEST_ERRORS as error:
+            # A connection that cannot be made concerns the address in the plan, whatever was to be asked there.
+            where = shown(self._url.rstrip("/") if path and isinstance(error, httpx.ConnectError) else url)
+            failure = failure_of(error, where, self._wait_s, self._remedies)
+            ours = failure.cause in {Cause.HOST_NAME, Cause.NO_ROUTE}
+            raise (SourceError if ours else PeerError)(failure.text) from None
 
 
-async def web_access(config: WebConfig, target: str, limit_s: float, stack: AsyncExitStack) -> WebAccess:
-    """A client for the URL of a source; ``limit_s`` is the timeout of its polls.
+async def web_access(
+    config: WebConfig,
+    target: str,
+    limit_s: float,
+    stack: AsyncExitStack,
+    remedies: Mapping[Cause, str] | None = None,
+) -> WebAccess:
+    """A client for the URL of a source; ``limit_s`` is the timeout of its polls, ``remedies`` see ``failure_of``.
 
     Raises PlanError for keys that contradict each other, SourceError if a pinned server shows another certificate.
     """
@@ -114,7 +129,7 @@ async def web_access(config: WebConfig, target: str, limit_s: float, stack: Asyn
         for name, value in (("token", config.token), ("password", config.password), ("headers", config.headers))
         if value
     ]
-    if secrets and not secured and parts.hostname not in {"127.0.0.1", "::1", "localhost"}:
+    if secrets and not secured and parts.hostname not in LOOPBACK:
         raise PlanError(
             f"{target}: {secrets[0]} would cross the network in the clear: use https in {shown(config.url)}"
         )
@@ -133,26 +148,12 @@ async def web_access(config: WebConfig, target: str, limit_s: float, stack: Asyn
     headers = {name: secret(reference).reveal() for name, reference in config.headers.items()}
     if config.token is not None:
         headers["authorization"] = f"Bearer {secret(config.token).reveal()}"
-    auth = (
-        None
-        if config.user is None
-        else httpx.BasicAuth(config.user, secret(config.password).reveal() if config.password else "")
-    )
-    try:
-        client = httpx.AsyncClient(
-            verify=True if context is None else context,
-            headers=headers,
-            auth=auth,
-            timeout=wait_s,
-            follow_redirects=False,
-            limits=httpx.Limits(max_connections=2),
-            trust_env=False,
-        )
-    except (ValueError, UnicodeError):
-        raise PlanError(
-            f"{target}: a secret of {shown(config.url)} cannot stand in a header: it holds other than ASCII"
-        ) from None
-    return WebAccess(config, await stack.enter_async_context(client), wait_s)
+    auth = None
+    if config.user is not None:
+        auth = httpx.BasicAuth(config.user, secret(config.password).reveal() if config.password else "")
+    owner = f"{target}: a secret of {shown(config.url)}"
+    client = async_client(headers, wait_s, owner=owner, context=context, auth=auth)
+    return WebAccess(config, await stack.enter_async_context(client), wait_s, remedies or {})
 
 
 def shown(url: str) -> str:
@@ -163,23 +164,3 @@ def shown(url: str) -> str:
     """
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-
-def _unconnected(url: str, error: httpx.ConnectError) -> SourceError:
-    told = str(error).lower()
-    where = shown(url)
-    if "name or service not known" in told or "name resolution" in told or "no address associated" in told:
-        return SourceError(f"{where}: the name is not known: mend url, or this machine's name service")
-    if "certificate" in told:
-        return PeerError(f"{where} shows a certificate that is not trusted: give ca, or pin it")
-    if "unreachable" in told and "network" in told:
-        return SourceError(f"{where} cannot be asked: there is no route from this machine")
-    if "ssl" in told:
-        return PeerError(f"{where} accepts a connection and then does not speak TLS")
-    if "refused" in told or "all connection attempts failed" in told:
-        return PeerError(f"{where} refuses: nothing listens there")
-    return PeerError(f"{where} cannot be reached")
-
-
-def _plain(name: str) -> str:
-    return {"RemoteProtocolError": "it does not speak HTTP", "ReadError": "the connection was lost"}.get(name, name)

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from soakwatch.plan import Plan, plan_from_text
 from soakwatch.record import Record
-from soakwatch.record.notes import Notes
-from soakwatch.record.queue import Committer
+from soakwatch.record.queue import Committer, Notes
 from soakwatch_rules.rule import Finding, Outcome, Window
 
 T0 = 1_700_000_000 * 10**9

@@ -303,8 +303,8 @@ def test_what_is_wrong_outside_of_the_plan_is_told_before_the_run(
 @pytest.mark.parametrize(
     ("address", "told"),
     [
-        ("http://127.0.0.1:1/T0K3N", "http://127.0.0.1:1 cannot be reached"),
-        ("https://127.0.0.1:1/T0K3N", "https://127.0.0.1:1 cannot be reached"),
+        ("http://127.0.0.1:1/T0K3N", "http://127.0.0.1:1 refuses the connection: nothing listens on that port"),
+        ("https://127.0.0.1:1/T0K3N", "https://127.0.0.1:1 refuses the connection: nothing listens on that port"),
     ],
 )
 def test_a_webhook_that_nobody_answers_is_told_without_its_path(address: str, told: str) -> None:
@@ -346,7 +346,7 @@ def test_a_webhook_posts_to_nobody_whose_certificate_is_not_trusted(tmp_path: Pa
         planned = {"url": f"{server.address}/T0K3N"}
         with pytest.raises(HookFailedError) as caught:
             asyncio.run(post(WebhookPlan.model_validate(planned), {}, (0.0,)))
-        assert str(caught.value) == f"{server.address} shows a certificate that is not trusted: give ca"
+        assert str(caught.value) == f"{server.address} presents a certificate that is not trusted: set ca"
         assert server.bodies == []
         asyncio.run(post(WebhookPlan.model_validate({**planned, "ca": str(tmp_path / "ca")}), {"a": 1}, ()))
         assert server.bodies == [{"a": 1}]

@@ -106,7 +106,7 @@ notify:
             *[(SENT, "env:SOAK_MAIL", "failure")] * len(live),
         ]
     )
-    assert "waiting for the notifications, 30 s at most" in done.stdout
+    assert "waiting for notifications, 30 s at most" in done.stdout
     complaint = "notify env:SOAK_DOWN: json did not get the message of the end: nobody listens there"
     assert done.stdout.count(complaint) == 1
     kept = b"".join(file.read_bytes() for file in (tmp_path / "run").iterdir()) + done.stdout.encode()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.collector.sources.loads.generator_kit import Load, acted, by_series, looked
 
-from soakwatch.sources.answer_builder import Figures
+from soakwatch.sources.answer_builder import AnswerBuilder
 from soakwatch.sources.loads.otg.metrics import MOST_ROWS, is_sending, put_flows, put_ports, put_whole, rows_of
 from soakwatch.testing.otg_server import FakeFlow, OtgServer, otg_server
 from soakwatch_agent.metric import BY_NAME
@@ -157,7 +157,7 @@ def test_random_answers_raise_nothing() -> None:
         rows = rows_of(tree, "flow_metrics")
         if rows is None:
             continue
-        figures = Figures(7)
+        figures = AnswerBuilder(7)
         put_ports(figures, rows)
         put_flows(figures, rows)
         put_whole(figures, rows, flows=True)
@@ -168,7 +168,7 @@ def test_random_answers_raise_nothing() -> None:
     many = rows_of({"flow_metrics": [{"name": f"f{number}", "frames_tx": 1} for number in range(5000)]}, "flow_metrics")
     assert many is not None
     assert (len(many.named), many.cut) == (MOST_ROWS, True)
-    figures = Figures(7)
+    figures = AnswerBuilder(7)
     put_whole(figures, many, flows=True)
     assert figures.answer().samples == ()
     none: list[Any] = [None, [], "x", {"flow_metrics": "x"}, {"flow_metrics": [1]}]

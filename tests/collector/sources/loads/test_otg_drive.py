@@ -196,5 +196,5 @@ def test_nobody_there_ends_the_run_before_it_begins(tmp_path: Path) -> None:
     """A required generator that cannot be reached: one sentence, no traceback."""
     port = free_port()
     told = refused_run(tmp_path, f'{{otg: {{url: "http://127.0.0.1:{port}"}}}}')
-    assert "refuses: nothing listens there" in told
+    assert "refuses the connection: nothing listens on that port" in told
     assert str(port) in told

@@ -42,8 +42,8 @@ def acts(server: OtgServer, act: Act) -> None:
         ("garbage", "does not answer with JSON"),
         ("html", "does not answer with JSON"),
         ("silent", "did not answer within 0.9 s"),
-        ("reset", "broke off: it does not speak HTTP"),
-        ("half", "broke off: it does not speak HTTP"),
+        ("reset", "closed the connection without an answer"),
+        ("half", "closed the connection in the middle of its answer"),
         ("flood", "answers with more than 8 MiB: not read"),
         ("error", "answers with status 500: the engine is gone and how"),
     ],
@@ -79,7 +79,8 @@ def test_nothing_answers_at_the_start() -> None:
     with pytest.raises(SourceError) as caught:
         looked("otg", {"url": f"https://127.0.0.1:{port}"})
     assert str(caught.value) == (
-        f"https://127.0.0.1:{port} refuses: nothing listens there; is the controller up, and the port right?"
+        f"https://127.0.0.1:{port} refuses the connection: nothing listens on that port; is the controller running, "
+        "and the port right?"
     )
 
 
@@ -132,7 +133,7 @@ def test_a_self_signed_certificate(tmp_path: Path) -> None:
         url = f"https://127.0.0.1:{server.port}"
         (answer,) = looked("otg", {"url": url, "pin": f"sha256:{pin}"})
         assert by_series(answer)["load.sending", ""] == 1
-        with pytest.raises(SourceError, match="shows a certificate that is not trusted: give its pin"):
+        with pytest.raises(SourceError, match="presents a certificate that is not trusted: set ca, or pin"):
             looked("otg", {"url": url})
         with pytest.raises(SourceError, match=f"another certificate than the pinned one, refused: sha256:{pin}"):
             looked("otg", {"url": url, "pin": "0" * 64})
@@ -142,7 +143,10 @@ def test_a_self_signed_certificate(tmp_path: Path) -> None:
 
 def test_plain_http_where_tls_is_asked() -> None:
     """The sentence says what it is."""
-    with otg_server(one_flow()) as server, pytest.raises(SourceError, match="does not speak TLS: is it http"):
+    with (
+        otg_server(one_flow()) as server,
+        pytest.raises(SourceError, match="does not speak TLS: does the port serve plain HTTP"),
+    ):
         looked("otg", {"url": f"https://127.0.0.1:{server.port}"})
 
 
@@ -158,7 +162,7 @@ def test_a_controller_that_asks_who_it_is(monkeypatch: pytest.MonkeyPatch) -> No
         server.authorization = "Basic bWU6aHVudGVyMg=="
         (answer,) = looked("otg", {"url": url, "user": "me", "password": "env:T"})
         assert by_series(answer)["load.sending", ""] == 1
-        with pytest.raises(LoginRefusedError, match="does not let you in: see user and password"):
+        with pytest.raises(LoginRefusedError, match="refuses the login of you: check user and password"):
             looked("otg", {"url": url, "user": "you", "password": "env:T"})
         with pytest.raises(SourceError, match="status 401: who are you") as caught:
             looked("otg", {"url": url, "token": "env:T"})
@@ -169,7 +173,10 @@ def test_a_controller_that_asks_who_it_is(monkeypatch: pytest.MonkeyPatch) -> No
     ("keys", "sentence"),
     [
         ({"url": "http://198.18.0.3", "token": "env:T"}, "token would cross the network in the clear: use https"),
-        ({"url": "https://198.18.0.3", "token": "env:T", "verify": False}, "sent to an unverified server: give pin"),
+        (
+            {"url": "https://198.18.0.3", "token": "env:T", "verify": False},
+            "sent to an unverified server: remove verify: false",
+        ),
         ({"url": "https://198.18.0.3", "password": "env:T"}, "password needs user"),
     ],
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.collector.sources.snmp.snmpd import Snmpd
 
-from soakwatch.cli.tables import show_look
+from soakwatch.cli.tables import show_source_check
 from soakwatch.engine.plan_check import SourceLook, look_everywhere
 from soakwatch.plan import plan_from_text
 from soakwatch.testing.snmp_cells import Cell, name_of
@@ -66,5 +66,5 @@ def test_what_a_look_is_too_short_for_is_told_and_not_called_missing(
         look = looked_at(device.address[1], f"profile: box, profiles: {tmp_path}", "10s")
     assert look.error is None
     assert (look.slow, look.lacking) == ({CPU: 60.0}, ())
-    show_look(look)
-    assert f"  not seen yet: {CPU}: the device renews it every 1m\n" in capsys.readouterr().out
+    show_source_check(look)
+    assert f"  no value yet: {CPU}: the device updates it every 1m\n" in capsys.readouterr().out

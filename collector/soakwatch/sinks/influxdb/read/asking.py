@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
+import httpx
 from pydantic_core import from_json
 
 from soakwatch.core.errors import PlanError
@@ -20,13 +21,18 @@ from soakwatch.core.secrets import secret
 from soakwatch.core.suggest import hint
 from soakwatch.sinks.influxdb.read.address import Place
 from soakwatch.sources.tables.errors import DataError
-
-if TYPE_CHECKING:
-    import httpx
+from soakwatch.sources.transport.http_client import REQUEST_ERRORS, Cause, failure_of, sync_client, tls_context
 
 ROWS = 10_000  # of one piece
 _LONGEST_PIECE = 64 * 2**20  # bytes of one piece: texts may be long
 _LONGEST_WORD = 300
+_REMEDIES = {
+    Cause.TIMEOUT: "try a longer timeout=, or read less with from= and to=",
+    Cause.REFUSED: "is InfluxDB running there?",
+    Cause.UNREACHABLE: "is InfluxDB running there?",
+    Cause.CERTIFICATE: "give ca=FILE",
+    Cause.NOT_TLS: "write influxdb:// without tls=",
+}
 
 Cell = float | int | str | bool | None
 
@@ -50,38 +56,16 @@ class Influx:
         self._client: httpx.Client | None = None
 
     def __enter__(self) -> Self:
-        import ssl
-
-        import httpx
-
         headers = {"accept": "application/json"}
-        if self.place.token is not None:
-            try:
-                held = secret(self.place.token).reveal()
-            except PlanError as error:
-                raise DataError(f"{self.place.shown}: {error}") from None
-            if not (held.isascii() and held.isprintable()):
-                raise DataError(
-                    f"{self.place.shown}: what {self.place.token} stands for is no token: it has more than "
-                    "one line, or letters that no token has"
-                )
-            headers["authorization"] = f"Token {held}"
-        verify: ssl.SSLContext | bool = True
-        if self.place.ca is not None:
-            try:
-                verify = ssl.create_default_context(cafile=self.place.ca)
-            except (OSError, ssl.SSLError):
-                raise DataError(f"{self.place.ca} cannot be read as certificates: name a PEM file with ca=") from None
-        self._client = self._stack.enter_context(
-            httpx.Client(
-                base_url=self.place.url,
-                headers=headers,
-                timeout=self.place.timeout_s,
-                verify=verify,
-                trust_env=False,
-                follow_redirects=False,
-            )
-        )
+        try:
+            if self.place.token is not None:
+                headers["authorization"] = f"Token {secret(self.place.token).reveal()}"
+            context = tls_context(self.place.url, self.place.ca)
+            owner = f"the token of {self.place.token}"
+            client = sync_client(headers, self.place.timeout_s, owner=owner, context=context)
+        except PlanError as error:
+            raise DataError(f"{self.place.shown}: {error}") from None
+        self._client = self._stack.enter_context(client)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -117,11 +101,9 @@ class Influx:
 
     def _check_org(self, org: str) -> None:
         """``/query`` takes the token's organisation whatever is asked for; 1.8 knows none and says 404 to all."""
-        import httpx
-
         assert self._client is not None
         try:
-            answer = self._client.get("/api/v2/buckets", params={"org": org, "limit": "1"})
+            answer = self._client.get(f"{self.place.url}/api/v2/buckets", params={"org": org, "limit": "1"})
         except httpx.HTTPError:
             return  # the first question tells
         if answer.status_code == 404 and "organization" in answer.text[:1000].lower():
@@ -129,25 +111,17 @@ class Influx:
 
     @contextmanager
     def _answer(self, asked: Mapping[str, str]) -> Iterator[httpx.Response]:
-        import httpx
-
         place = self.place
         assert self._client is not None
         form = {"db": place.bucket, "epoch": "ns", "chunked": "true", "chunk_size": str(ROWS), **asked}
         try:
-            with self._client.stream("POST", "/query", data=form) as answer:
+            with self._client.stream("POST", f"{place.url}/query", data=form) as answer:
                 if answer.status_code != 200:
                     raise DataError(self._refused(answer.status_code, _said(b"".join(_some(answer)))))
                 yield answer
-        except httpx.ConnectError as error:
-            raise DataError(f"{place.url} cannot be reached: {_why(str(error).upper())}") from None
-        except httpx.TimeoutException:
-            raise DataError(
-                f"{place.url} did not answer within {place.timeout_s:g} s: try a longer timeout=, or less "
-                "of it with from= and to="
-            ) from None
-        except httpx.HTTPError:
-            raise DataError(self._cut()) from None
+        except REQUEST_ERRORS as error:
+            failure = failure_of(error, place.url, place.timeout_s, _REMEDIES)
+            raise DataError(self._cut() if failure.cause is Cause.BROKEN else failure.text) from None
 
     def _lines(self, answer: httpx.Response) -> Iterator[str]:
         """The pieces of an answer, one text each."""
@@ -232,15 +206,6 @@ def text(value: str) -> str:
     "'it\\'s'"
     """
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n") + "'"
-
-
-def _why(said: str) -> str:
-    """What probably ails a connection that cannot be made."""
-    if "CERTIFICATE" in said:
-        return "its certificate is not trusted: give ca=FILE"
-    if "SSL" in said or "TLS" in said:
-        return "it speaks no TLS: write influxdb:// without tls="
-    return "is InfluxDB running there?"
 
 
 def _some(answer: httpx.Response) -> Iterator[bytes]:

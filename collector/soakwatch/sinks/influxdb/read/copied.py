@@ -9,11 +9,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.record.blocks import Values
 from soakwatch.record.bulk import PollFacts
-from soakwatch.record.model import Source, source_label
-from soakwatch.record.recent import Ints
-from soakwatch.record.rows import OUTCOME_NUMBERS
+from soakwatch.record.model import OUTCOME_NUMBERS, Ints, Source, Values, source_label
 from soakwatch.sinks.influxdb.read.account import Account
 from soakwatch.sinks.influxdb.read.asking import Cell, Influx, Piece, quoted, text
 from soakwatch.sinks.lines import LONGEST, key

@@ -15,8 +15,7 @@ from soakwatch.importing.gather import MOST_SERIES
 from soakwatch.importing.possible import possible
 from soakwatch.importing.settle import Imported, ImportedSeries
 from soakwatch.importing.write import Due, write_record
-from soakwatch.record.blocks import Values
-from soakwatch.record.recent import Ints
+from soakwatch.record.model import Ints, Values
 from soakwatch.sinks.influxdb.read.address import Place
 from soakwatch.sinks.influxdb.read.asking import Influx
 from soakwatch.sinks.influxdb.read.mapping import Entry, FieldMap, filled

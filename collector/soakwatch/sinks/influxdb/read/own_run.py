@@ -13,14 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from soakwatch.record import Record
-from soakwatch.record.blocks import Values
-from soakwatch.record.bulk import Readings, Stretch
-from soakwatch.record.extent import extent_of
-from soakwatch.record.model import Source
-from soakwatch.record.parts import unified
-from soakwatch.record.recent import Ints
-from soakwatch.record.restoring import restore_tables
-from soakwatch.record.rows import OUTCOME_NUMBERS
+from soakwatch.record.bulk import Readings, Stretch, restore_tables
+from soakwatch.record.inventory import inventory_of
+from soakwatch.record.merge import unified
+from soakwatch.record.model import OUTCOME_NUMBERS, Ints, Source, Values
 from soakwatch.sinks.influxdb.read.account import Account, read_account
 from soakwatch.sinks.influxdb.read.address import Place
 from soakwatch.sinks.influxdb.read.asking import Influx
@@ -149,11 +145,11 @@ class _Copy:
 
 def _check(folder: Path, account: Account, place: Place) -> None:
     """Nothing is missing and nothing is too much. Raises DataError."""
-    extent = extent_of(folder)
-    polls = sum(extent.polls.values())
+    inventory = inventory_of(folder)
+    polls = sum(inventory.polls.values())
     if polls != account.polls:
         raise DataError(_unlike(place, "polls", polls, account.polls, ""))
-    copied = [made.readings + len(account.left_out.get(number, ())) for number, made in enumerate(extent.series)]
+    copied = [made.readings + len(account.left_out.get(number, ())) for number, made in enumerate(inventory.series)]
     wrong = [one[1] for one, there in zip(account.series, copied, strict=True) if one[7] != there]
     if wrong:
         named = ", ".join(dict.fromkeys(wrong[: 3 * _SHOWN]))

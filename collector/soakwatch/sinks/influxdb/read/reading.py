@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch.importing.gather import MOST_SERIES
-from soakwatch.record.blocks import Values
-from soakwatch.record.recent import Ints
+from soakwatch.record.model import Ints, Values
 from soakwatch.sinks.influxdb.read.address import Place
 from soakwatch.sinks.influxdb.read.asking import Cell, Influx, quoted, text
 from soakwatch.sources.tables.errors import DataError
@@ -184,6 +183,6 @@ def _word(cell: Cell) -> str:
 
 
 def _joined(column: Column) -> tuple[Ints, Values]:
-    from soakwatch.record.parts import in_time, unified
+    from soakwatch.record.merge import in_time, unified
 
     return in_time(np.concatenate(column.time_ns), unified(column.value))

@@ -21,7 +21,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from soakwatch.sources.abc import Facts, SourceContext, SourceError, timing
-from soakwatch.sources.answer_builder import Figures, restarted, rests
+from soakwatch.sources.answer_builder import AnswerBuilder, restarted, rests
 from soakwatch.sources.loads.otg.api import OtgApi, RefusedError, Tree, otg_api
 from soakwatch.sources.loads.otg.metrics import Row, Rows, is_sending, put_flows, put_ports, put_whole, rows_of
 from soakwatch.sources.loads.otg.rates import flows_of, offered, scaled
@@ -87,7 +87,7 @@ class OtgLoad:
             raise
         if ports is None:
             raise SourceError(f"{self._api.where} does not answer with port metrics: see that url is the controller's")
-        figures = Figures(now_ns)
+        figures = AnswerBuilder(now_ns)
         flows = await self._flow_rows(figures)
         if not ports.named and (flows is None or not flows.named):
             raise SourceError(f"{self._api.where} has no ports and no flows: push the test's configuration first")
@@ -110,7 +110,7 @@ class OtgLoad:
     async def _metrics(self, kind: str, request: Mapping[str, Tree]) -> Tree:
         return await self._api.call("POST", "/monitor/metrics", {"choice": kind, kind: request})
 
-    async def _flow_rows(self, figures: Figures) -> Rows | None:
+    async def _flow_rows(self, figures: AnswerBuilder) -> Rows | None:
         names: list[Tree] = list(self._config.flows or ())
         try:
             flows = rows_of(await self._metrics("flow", {"flow_names": names} if names else {}), "flow_metrics")
@@ -121,7 +121,7 @@ class OtgLoad:
             figures.fault("load.flow.tx.packets", "the controller does not answer with flow metrics")
         return flows
 
-    def _put_whole(self, figures: Figures, ports: Rows, flows: Rows | None) -> None:
+    def _put_whole(self, figures: AnswerBuilder, ports: Rows, flows: Rows | None) -> None:
         """The sum of what the plan or the first flows that count have settled: it is not changed within a run."""
         if self._by_flows is None and flows is not None:
             counts = [row.get("frames_tx") for rows in flows.named.values() for row in rows]
@@ -165,7 +165,7 @@ class DrivenOtg:
         told = offered(self._flows, self._applied)
         if told is None:
             return answer
-        figures = Figures(now_ns)
+        figures = AnswerBuilder(now_ns)
         figures.put(told[0], told[1] if self._sending else 0)
         return Answer((*answer.samples, *figures.answer().samples), answer.events, answer.faults)
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from soakwatch.sources.answer_builder import Figures, mean_by, whole
+from soakwatch.sources.answer_builder import AnswerBuilder, mean_by, whole
 from soakwatch.sources.loads.otg.api import Tree
 
 MOST_ROWS = 4096
@@ -65,7 +65,7 @@ def is_sending(ports: Rows, flows: Rows | None) -> bool | None:
     return any(rate > 0 for rate in known) if known and len(known) == len(rates) else None
 
 
-def put_ports(figures: Figures, ports: Rows) -> None:
+def put_ports(figures: AnswerBuilder, ports: Rows) -> None:
     """What each port says."""
     for name, rows in ports.named.items():
         row = rows[-1]  # a name is a port's own: of two, the later
@@ -80,7 +80,7 @@ def put_ports(figures: Figures, ports: Rows) -> None:
             figures.put("load.port.up", int(link == "up"), port=name)
 
 
-def put_flows(figures: Figures, flows: Rows) -> None:
+def put_flows(figures: AnswerBuilder, flows: Rows) -> None:
     """What each flow says."""
     for name, rows in flows.named.items():
         for way in _WAYS:
@@ -98,7 +98,7 @@ def put_flows(figures: Figures, flows: Rows) -> None:
             figures.put("load.flow.latency", value, flow=name, quantile=quantile)
 
 
-def put_whole(figures: Figures, rows: Rows, *, flows: bool) -> None:
+def put_whole(figures: AnswerBuilder, rows: Rows, *, flows: bool) -> None:
     """The whole generator: the sums over its flows, or over its ports, as the plan has it.
 
     Sums over ports hold what protocols send as well; sums over flows hold those flows alone whose metrics are enabled.
@@ -151,7 +151,7 @@ def _whole_number(value: Tree) -> float | None:
     return int(found) if found == int(found) and found < 2**64 else None
 
 
-def _count(figures: Figures, metric: str, row: Row, key: str, **labels: object) -> float | None:
+def _count(figures: AnswerBuilder, metric: str, row: Row, key: str, **labels: object) -> float | None:
     value = row.get(key)
     if value is None:
         return None  # columns can be left out, and a controller need not have all
@@ -161,7 +161,7 @@ def _count(figures: Figures, metric: str, row: Row, key: str, **labels: object) 
     return found
 
 
-def _rate(figures: Figures, metric: str, row: Row, key: str, **labels: object) -> float | None:
+def _rate(figures: AnswerBuilder, metric: str, row: Row, key: str, **labels: object) -> float | None:
     value = row.get(key)
     if value is None:
         return None

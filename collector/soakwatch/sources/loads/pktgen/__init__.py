@@ -19,7 +19,7 @@ from typing import Annotated
 from pydantic import Field
 
 from soakwatch.sources.abc import Facts, HostName, SourceConfig, SourceContext, SourceError, timing
-from soakwatch.sources.answer_builder import Figures, restarted, rests
+from soakwatch.sources.answer_builder import AnswerBuilder, restarted, rests
 from soakwatch.sources.loads.pktgen import figures as pg
 from soakwatch.sources.loads.pktgen.console import Console, lua_string, tells
 from soakwatch.sources.loads.pktgen.lua_text import Said, Table
@@ -89,7 +89,7 @@ class PktgenLoad:
         ports = pg.ports_of(said)
         if not ports.totals:
             raise SourceError(f"{self._console.where} says nothing of {_of(self._config.ports)}{_because(said)}")
-        figures = Figures(now_ns)
+        figures = AnswerBuilder(now_ns)
         self._nothing_counted = self._nothing_counted + 1 if pg.counts_nothing(ports) else 0
         if self._nothing_counted < _NOTHING_COUNTED:
             pg.put_counters(figures, ports)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from soakwatch.sources.answer_builder import Figures, mean_by, whole
+from soakwatch.sources.answer_builder import AnswerBuilder, mean_by, whole
 from soakwatch.sources.loads.pktgen.lua_text import Said, Table, Value
 
 TOTALS, RATES, LINKS, SENDING, PACKETS, INFO = "totals", "rates", "links", "sending", "packets", "info"
@@ -72,7 +72,7 @@ def is_sending(ports: Ports) -> bool | None:
     return False if states and None not in states else None
 
 
-def put_counters(figures: Figures, ports: Ports) -> None:
+def put_counters(figures: AnswerBuilder, ports: Ports) -> None:
     """Counters and errors of ports and of the whole."""
     for metric, key in _PORT_COUNTERS.items():
         counts = {port: _count(figures, metric, port, table, key) for port, table in ports.totals.items()}
@@ -91,7 +91,7 @@ def put_counters(figures: Figures, ports: Ports) -> None:
     figures.put("load.queue_full", whole(failed))
 
 
-def put_rates(figures: Figures, ports: Ports) -> None:
+def put_rates(figures: AnswerBuilder, ports: Ports) -> None:
     """Rates of ports and of the whole; nothing from versions that say none."""
     for way, keys in (("tx", ("pkts_tx", "opackets")), ("rx", ("pkts_rx", "ipackets"))):
         metric = f"load.port.{way}.packet.rate"
@@ -104,7 +104,7 @@ def put_rates(figures: Figures, ports: Ports) -> None:
         figures.put(metric, whole(_bits(figures, metric, table, key, millions) for table in ports.rates.values()))
 
 
-def put_state(figures: Figures, ports: Ports) -> None:
+def put_state(figures: AnswerBuilder, ports: Ports) -> None:
     """Links, and whether it sends."""
     for port, state in ports.links.items():
         if isinstance(state, str) and state:
@@ -119,7 +119,7 @@ def put_state(figures: Figures, ports: Ports) -> None:
         figures.put("load.sending", int(sending))
 
 
-def put_latency(figures: Figures, ports: Ports) -> None:
+def put_latency(figures: AnswerBuilder, ports: Ports) -> None:
     """Latency over all ports that measure it (``latency all enable``); a zero is one that was not measured.
 
     The smallest and the largest are those since Pktgen's last ``clr``. Older versions say whole microseconds, and their
@@ -139,7 +139,7 @@ def put_latency(figures: Figures, ports: Ports) -> None:
     figures.put("load.latency", max(_known(high), default=None), quantile="max")
 
 
-def put_offered(figures: Figures, ports: Ports) -> None:
+def put_offered(figures: AnswerBuilder, ports: Ports) -> None:
     """Packets per second that the sending ports are set to, as Pktgen works it out of rate and size of one packet.
 
     Wrong for mixed sizes (sequences, ranges, PCAP files): it is only asked for where the plan wants it.
@@ -161,7 +161,7 @@ def rates_set(ports: Ports) -> dict[int, float]:
 
 
 def _count(
-    figures: Figures, metric: str, port: int | None, table: Table, key: str, direction: str | None = None
+    figures: AnswerBuilder, metric: str, port: int | None, table: Table, key: str, direction: str | None = None
 ) -> float | None:
     """A counter; older Lua writes large ones as reals. Below zero (unset memory was seen) it is a fault."""
     value = table.get(key)
@@ -175,7 +175,7 @@ def _count(
     return None
 
 
-def _gauge(figures: Figures, metric: str, port: int, table: Table, keys: tuple[str, ...]) -> float | None:
+def _gauge(figures: AnswerBuilder, metric: str, port: int, table: Table, keys: tuple[str, ...]) -> float | None:
     value = next((table[key] for key in keys if key in table), None)
     if _is_number(value) and value >= 0:
         return value
@@ -183,7 +183,7 @@ def _gauge(figures: Figures, metric: str, port: int, table: Table, keys: tuple[s
     return None
 
 
-def _bits(figures: Figures, metric: str, table: Table, key: str, millions: str) -> float | None:
+def _bits(figures: AnswerBuilder, metric: str, table: Table, key: str, millions: str) -> float | None:
     for name, factor in ((key, 8), (millions, 1_000_000)):
         value = table.get(name)
         if _is_number(value) and value >= 0:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from soakwatch.sources.loads.trex.histogram import Delay, Window, buckets, merged, window
+from soakwatch.sources.answer_builder import AnswerBuilder
+from soakwatch.sources.loads.trex.histogram import Delay, Window, buckets, merged, put_latency, window
 from soakwatch.sources.loads.trex.plain import count, listing, mapping, number, word
-from soakwatch.sources.loads.trex.sheet import AnswerBuilder
+from soakwatch.sources.loads.trex.totals import put_number
 
 _OPENED = ("tcps_connects", "udps_connects")
 _FAILED = ("tcps_conndrops", "tcps_drops", "udps_keepdrops")
@@ -26,42 +27,46 @@ def described(reply: object) -> dict[str, int]:
     return {name: number for name, number in pairs if name and number is not None}
 
 
-def put_counters(sheet: AnswerBuilder, reply: object, numbers: Mapping[str, int]) -> dict[str, int]:
+def put_counters(builder: AnswerBuilder, reply: object, numbers: Mapping[str, int]) -> dict[str, int]:
     """Connections and segments sent again, by metric; none before any traffic."""
     raw = mapping(reply)
     clients, servers = mapping(raw.get("client")), mapping(raw.get("server"))
     if not numbers or not raw:
         return {}
     sums = {
-        "load.connections.opened": _put_sum(sheet, "load.connections.opened", _OPENED, numbers, clients),
-        "load.connections.failed": _put_sum(sheet, "load.connections.failed", _FAILED, numbers, clients),
-        "load.retransmits": _put_sum(sheet, "load.retransmits", _AGAIN, numbers, clients, servers),
+        "load.connections.opened": _put_sum(builder, "load.connections.opened", _OPENED, numbers, clients),
+        "load.connections.failed": _put_sum(builder, "load.connections.failed", _FAILED, numbers, clients),
+        "load.retransmits": _put_sum(builder, "load.retransmits", _AGAIN, numbers, clients, servers),
     }
     return {metric: value for metric, value in sums.items() if value is not None}
 
 
-def put_open(sheet: AnswerBuilder, reply: object, numbers: Mapping[str, int], whole: Mapping[str, object]) -> None:
+def put_open(builder: AnswerBuilder, reply: object, numbers: Mapping[str, int], whole: Mapping[str, object]) -> None:
     """Connections that are open: at the clients, or of the totals where the counters do not say."""
     if "m_active_flows" in numbers and mapping(reply):
-        _put_sum(sheet, "load.connections", ("m_active_flows",), numbers, mapping(mapping(reply).get("client")))
+        _put_sum(builder, "load.connections", ("m_active_flows",), numbers, mapping(mapping(reply).get("client")))
     elif "m_active_flows" in whole:
-        sheet.take("load.connections", whole["m_active_flows"])
+        put_number(builder, "load.connections", whole["m_active_flows"])
     if "m_tx_cps" in whole:
-        sheet.take("load.connection.rate", whole["m_tx_cps"])
+        put_number(builder, "load.connection.rate", whole["m_tx_cps"])
 
 
 def _put_sum(
-    sheet: AnswerBuilder, metric: str, names: tuple[str, ...], numbers: Mapping[str, int], *sides: Mapping[str, object]
+    builder: AnswerBuilder,
+    metric: str,
+    names: tuple[str, ...],
+    numbers: Mapping[str, int],
+    *sides: Mapping[str, object],
 ) -> int | None:
     """The sum of what the description knows of these counters; one that is not sent is nought."""
     raw = [side.get(str(numbers[name]), 0) for side in sides for name in names if name in numbers]
     values = [value for value in map(count, raw) if value is not None]
     if len(values) < len(raw):
-        sheet.fault(metric, "TRex sent a counter that is no whole number")
+        builder.fault(metric, "TRex sent a counter that is no whole number")
         return None
     if not raw:
         return None
-    sheet.put(metric, sum(values))
+    builder.put(metric, sum(values))
     return sum(values)
 
 
@@ -71,7 +76,7 @@ class Probes:
     def __init__(self) -> None:
         self._before: dict[str, Delay] = {}
 
-    def put(self, sheet: AnswerBuilder, reply: object) -> None:
+    def put(self, builder: AnswerBuilder, reply: object) -> None:
         """Latency and jitter of the packets that came since the look before, if the probes are on."""
         now = {
             name: _delay(mapping(part))
@@ -87,9 +92,9 @@ class Probes:
                 jitters += [delay.jitter_us] if delay.jitter_us is not None else []
         self._before = now
         if parts:
-            sheet.latency("load.latency", merged(parts))
+            put_latency(builder, "load.latency", merged(parts))
         if jitters:
-            sheet.put("load.jitter", max(jitters), "", 1e-6)
+            builder.put("load.jitter", max(jitters), scale=1e-6)
 
 
 def _delay(raw: Mapping[str, object]) -> Delay:

@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from soakwatch.sources.abc import SourceError
+from soakwatch.sources.answer_builder import AnswerBuilder
 from soakwatch.sources.loads.trex.plain import mapping, number, word
 from soakwatch.sources.loads.trex.rate import Rate
 from soakwatch.sources.loads.trex.rpc import Ask, Refusal, RefusedError, Rpc
 from soakwatch.sources.loads.trex.session import Server
-from soakwatch.sources.loads.trex.sheet import AnswerBuilder
 from soakwatch.sources.loads.trex.totals import SENDING
 
 _ALL_CORES = 2**64 - 1
@@ -87,12 +87,12 @@ class Driver:
         """Whether TRex was started anew since it took its level."""
         return self.level is not None and self._followed not in {"", server.handle}
 
-    def put(self, sheet: AnswerBuilder) -> None:
+    def put(self, builder: AnswerBuilder) -> None:
         """What the ports were told to send, where TRex could say what their streams come to."""
         if self._factor and all(port in self._most or not factor for port, factor in self._factor.items()):
             for metric, which in (("load.offered.packet.rate", 0), ("load.offered.bit.rate", 1)):
                 told = [factor * self._most[port][which] if factor else 0.0 for port, factor in self._factor.items()]
-                sheet.put(metric, sum(told))
+                builder.put(metric, sum(told))
 
     async def release(self) -> None:
         """Stop what was started and give the ports back; takes a few seconds at most, and never fails."""

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from soakwatch.sources.loads.trex.histogram import Delay, Window, buckets, merged, window
+from soakwatch.sources.answer_builder import AnswerBuilder
+from soakwatch.sources.loads.trex.histogram import Delay, Window, buckets, merged, put_latency, window
 from soakwatch.sources.loads.trex.plain import count, mapping, number, total
-from soakwatch.sources.loads.trex.sheet import AnswerBuilder
-from soakwatch_agent.sample import object_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ class FlowBook:
         self._before: dict[int, Flow] = {}
         self._disordered = 0
 
-    def put(self, sheet: AnswerBuilder, flows: Mapping[int, Flow]) -> list[int]:
+    def put(self, builder: AnswerBuilder, flows: Mapping[int, Flow]) -> list[int]:
         """The samples of these flows; the groups whose counters began anew since the look before."""
         windows: list[Window] = []
         jitters: list[float] = []
@@ -103,29 +102,28 @@ class FlowBook:
             if before is not None and _restarted(before, flow):
                 anew.append(group)
                 before = None
-            self._put_counters(sheet, flow, before, anew=group in anew)
+            self._put_counters(builder, flow, before, anew=group in anew)
             if flow.delay is None:
                 continue
             part = window(before.delay, flow.delay) if before is not None and before.delay is not None else None
             if part is None:
                 continue
             windows.append(part)
-            sheet.latency("load.flow.latency", part, flow=group)
-            sheet.put("load.flow.jitter", flow.delay.jitter_us, object_text(flow=group), 1e-6)
+            put_latency(builder, "load.flow.latency", part, flow=group)
+            builder.put("load.flow.jitter", flow.delay.jitter_us, scale=1e-6, flow=group)
             jitters += [flow.delay.jitter_us] if flow.delay.jitter_us is not None else []
         if windows:
-            sheet.latency("load.latency", merged(windows))
+            put_latency(builder, "load.latency", merged(windows))
         if jitters:
-            sheet.put("load.jitter", max(jitters), "", 1e-6)
+            builder.put("load.jitter", max(jitters), scale=1e-6)
         if any(flow.disordered is not None for flow in flows.values()):
-            sheet.put("load.disordered.packets", self._disordered)
+            builder.put("load.disordered.packets", self._disordered)
         self._before = dict(flows)
         return anew
 
-    def _put_counters(self, sheet: AnswerBuilder, flow: Flow, before: Flow | None, *, anew: bool) -> None:
-        thing = object_text(flow=flow.group)
-        sheet.put("load.flow.tx.packets", flow.sent, thing)
-        sheet.put("load.flow.rx.packets", flow.received, thing)
+    def _put_counters(self, builder: AnswerBuilder, flow: Flow, before: Flow | None, *, anew: bool) -> None:
+        builder.put("load.flow.tx.packets", flow.sent, flow=flow.group)
+        builder.put("load.flow.rx.packets", flow.received, flow=flow.group)
         if flow.disordered is not None:
             # Added up here: the sum of counters that come and go with their flows would step back.
             old = before.disordered if before is not None and before.disordered is not None else 0
@@ -134,7 +132,7 @@ class FlowBook:
             return
         lost, came = (flow.lost or 0) - (before.lost or 0), (flow.received or 0) - (before.received or 0)
         if came >= 0 and lost + came > 0:
-            sheet.put("load.flow.loss", min(max(lost / (lost + came), 0.0), 1.0), thing)
+            builder.put("load.flow.loss", min(max(lost / (lost + came), 0.0), 1.0), flow=flow.group)
 
 
 def _restarted(before: Flow, now: Flow) -> bool:

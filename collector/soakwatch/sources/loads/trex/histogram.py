@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from soakwatch.sources.answer_builder import AnswerBuilder
 from soakwatch.sources.loads.trex.plain import count
 
 Buckets = Mapping[int, int]
@@ -110,6 +111,14 @@ def quantile(part: Window, share: float) -> float | None:
             return max(float(low), min(inside, part.max_us or inside))
         passed += many
     return None
+
+
+def put_latency(builder: AnswerBuilder, metric: str, part: Window, **labels: object) -> None:
+    """The latency of a window under ``metric``, in seconds: mean, max, and quantiles of the buckets."""
+    builder.put(metric, part.mean_us, scale=1e-6, **labels, quantile="mean")
+    builder.put(metric, part.max_us, scale=1e-6, **labels, quantile="max")
+    for name, share in QUANTILES.items():
+        builder.put(metric, quantile(part, share), scale=1e-6, **labels, quantile=name)
 
 
 def _above(low: int, part: Window) -> float:

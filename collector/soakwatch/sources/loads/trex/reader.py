@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import zmq.asyncio
 
 from soakwatch.sources.abc import Facts, SourceError
+from soakwatch.sources.answer_builder import AnswerBuilder
 from soakwatch.sources.loads.trex import astf
 from soakwatch.sources.loads.trex.driver import Driver
 from soakwatch.sources.loads.trex.flows import Flow, FlowBook, asked, published
@@ -14,9 +15,8 @@ from soakwatch.sources.loads.trex.plain import count, listing, mapping
 from soakwatch.sources.loads.trex.published import Published
 from soakwatch.sources.loads.trex.rpc import Ask, Refusal, Rpc
 from soakwatch.sources.loads.trex.session import Server, greet
-from soakwatch.sources.loads.trex.sheet import AnswerBuilder
 from soakwatch.sources.loads.trex.totals import by_port, put_port, put_state, put_whole
-from soakwatch_agent.sample import Answer, Event, object_text
+from soakwatch_agent.sample import Answer, Event
 
 _BUCKETS = (
     "latency quantiles are read from TRex's histogram, whose buckets are one digit wide (10-19 us, 100-199 us ...)"
@@ -64,26 +64,26 @@ class Reader:
 
     async def look(self, now_ns: int, driver: Driver | None) -> Answer:
         """One look; with the rate that a driver told the ports, and told again if TRex was started anew."""
-        sheet = AnswerBuilder(now_ns)
+        builder = AnswerBuilder(now_ns)
         server = await self.server()
         results = await self._rpc.ask_all(self._questions(server))
         if all(isinstance(each, Refusal) for each in results):  # as with the handle of another process
             server = await self.server(anew=True)
             results = await self._rpc.ask_all(self._questions(server))
-        self._put_states(sheet, server, results)
+        self._put_states(builder, server, results)
         if server.asked:
-            await self._put_asked(sheet, server, results[len(server.ports) :])
+            await self._put_asked(builder, server, results[len(server.ports) :])
         else:
-            await self._put_published(sheet, server, results[len(server.ports) :])
+            await self._put_published(builder, server, results[len(server.ports) :])
         if driver is not None:
             if driver.behind(server):
                 try:
                     await driver.drive(server, driver.level or 0.0)
                 except SourceError as failure:
-                    sheet.fault("load.offered.packet.rate", f"TRex was started anew and is not driven: {failure}")
-            driver.put(sheet)
+                    builder.fault("load.offered.packet.rate", f"TRex was started anew and is not driven: {failure}")
+            driver.put(builder)
         events, self._events = tuple(self._events), []
-        return Answer(tuple(sheet.samples), events, tuple(sheet.faults))
+        return builder.answer(*events)
 
     def facts(self) -> Facts:
         """What TRex said of itself."""
@@ -138,43 +138,41 @@ class Reader:
             asks.append(Ask("get_active_pgids", {}))
         return asks
 
-    def _put_states(self, sheet: AnswerBuilder, server: Server, results: Sequence[object]) -> None:
+    def _put_states(self, builder: AnswerBuilder, server: Server, results: Sequence[object]) -> None:
         sending: list[bool] = []
         for port, status in zip(server.ports, results, strict=False):
             if isinstance(status, Refusal):
-                sheet.fault(
-                    "load.port.up", f"TRex refuses the state of the port: {status.text}", object_text(port=port)
-                )
+                builder.fault("load.port.up", f"TRex refuses the state of the port: {status.text}", port=port)
                 continue
-            sends = put_state(sheet, port, mapping(status))
+            sends = put_state(builder, port, mapping(status))
             sending += [sends] if sends is not None else []
         if any(sending) or len(sending) == len(server.ports):
-            sheet.put("load.sending", int(any(sending)))
+            builder.put("load.sending", int(any(sending)))
 
-    async def _put_asked(self, sheet: AnswerBuilder, server: Server, results: Sequence[object]) -> None:
+    async def _put_asked(self, builder: AnswerBuilder, server: Server, results: Sequence[object]) -> None:
         whole, *rest = results
         if isinstance(whole, Refusal):
             raise SourceError(f"TRex at {self._rpc.where} refuses get_global_stats: {whole.text}")
         ports = dict(zip(server.ports, rest, strict=False))
         for port, raw in ports.items():
             if isinstance(raw, Refusal):
-                sheet.fault("load.port.tx.packets", f"TRex refuses them: {raw.text}", object_text(port=port))
-        self._put_totals(sheet, mapping(whole), {port: mapping(raw) for port, raw in ports.items()})
+                builder.fault("load.port.tx.packets", f"TRex refuses them: {raw.text}", port=port)
+        self._put_totals(builder, mapping(whole), {port: mapping(raw) for port, raw in ports.items()})
         special = rest[len(server.ports) :]
         if server.mode == "ASTF":
-            self._put_astf(sheet, mapping(whole), special, latency="get_latency_stats" in server.methods)
+            self._put_astf(builder, mapping(whole), special, latency="get_latency_stats" in server.methods)
         elif special:
-            await self._put_flows(sheet, special[0])
+            await self._put_flows(builder, special[0])
 
-    async def _put_published(self, sheet: AnswerBuilder, server: Server, results: Sequence[object]) -> None:
+    async def _put_published(self, builder: AnswerBuilder, server: Server, results: Sequence[object]) -> None:
         news = self._published
         assert news is not None
         await news.fresh(self._patience_s)
         if news.unread:
-            sheet.fault("load.lines.unread", f"a message could not be read: {news.trouble}")
-        sheet.put("load.lines.unread", news.unread)
+            builder.fault("load.lines.unread", f"a message could not be read: {news.trouble}")
+        builder.put("load.lines.unread", news.unread)
         if results:
-            await self._put_flows(sheet, results[0])  # releases in between publish their totals only
+            await self._put_flows(builder, results[0])  # releases in between publish their totals only
         if news.totals_ns == self._published_ns:
             return  # nothing new: it publishes less often than it is looked at
         self._published_ns = news.totals_ns
@@ -183,26 +181,25 @@ class Reader:
         self._put_totals(then, news.totals, {port: ports.get(port, {}) for port in server.ports})
         if not results:
             self._put_flow_samples(then, published(news.flows, news.latency))
-        sheet.samples += then.samples
-        sheet.faults += then.faults
+        builder.extend(then)
 
     def _put_totals(
-        self, sheet: AnswerBuilder, whole: Mapping[str, object], ports: Mapping[int, Mapping[str, object]]
+        self, builder: AnswerBuilder, whole: Mapping[str, object], ports: Mapping[int, Mapping[str, object]]
     ) -> None:
-        put_whole(sheet, whole, ports)
+        put_whole(builder, whole, ports)
         for port, raw in ports.items():
-            put_port(sheet, port, raw)
+            put_port(builder, port, raw)
         factor = whole.get("m_platform_factor")
         self._factor = float(factor) if isinstance(factor, int | float) and factor > 0 else 1.0
         starved = bool(count(whole.get("m_total_alloc_error")))
         if starved and not self._starved:
             detail = {"source": f"TRex at {self._rpc.where}", "errors": str(whole.get("m_total_alloc_error"))}
-            self._events.append(Event("generator.out_of_buffers", "", sheet.time_ns, None, detail))
+            self._events.append(Event("generator.out_of_buffers", "", builder.time_ns, None, detail))
         self._starved = starved
 
-    async def _put_flows(self, sheet: AnswerBuilder, active: object) -> None:
+    async def _put_flows(self, builder: AnswerBuilder, active: object) -> None:
         if isinstance(active, Refusal):
-            sheet.fault("load.flow.tx.packets", f"TRex refuses the list of its flows: {active.text}")
+            builder.fault("load.flow.tx.packets", f"TRex refuses the list of its flows: {active.text}")
             return
         raw = mapping(active).get("ids")  # a plain list, or one for each kind
         kinds = [raw] if isinstance(raw, list) else [mapping(raw).get("latency"), mapping(raw).get("flow_stats")]
@@ -210,35 +207,35 @@ class Reader:
         chosen = list(dict.fromkeys(groups))[: self._most_flows]
         self._unsampled = len(set(groups)) - len(chosen)
         if not chosen:
-            self._put_flow_samples(sheet, {})
+            self._put_flow_samples(builder, {})
             return
         (reply,) = await self._rpc.ask_all([Ask("get_pgid_stats", {"pgids": chosen})])
         if isinstance(reply, Refusal):
-            sheet.fault("load.flow.tx.packets", f"TRex refuses the figures of its flows: {reply.text}")
+            builder.fault("load.flow.tx.packets", f"TRex refuses the figures of its flows: {reply.text}")
             return
-        self._put_flow_samples(sheet, asked(reply))
+        self._put_flow_samples(builder, asked(reply))
 
-    def _put_flow_samples(self, sheet: AnswerBuilder, flows: Mapping[int, Flow]) -> None:
+    def _put_flow_samples(self, builder: AnswerBuilder, flows: Mapping[int, Flow]) -> None:
         chosen = dict(list(flows.items())[: self._most_flows])
-        anew = self._flows.put(sheet, chosen)
+        anew = self._flows.put(builder, chosen)
         if anew:
             detail = {"source": f"TRex at {self._rpc.where}", "flows": ", ".join(map(str, anew[:20]))}
-            self._events.append(Event("generator.cleared", "", sheet.time_ns, None, detail))
+            self._events.append(Event("generator.cleared", "", builder.time_ns, None, detail))
 
     def _put_astf(
-        self, sheet: AnswerBuilder, whole: Mapping[str, object], special: Sequence[object], *, latency: bool
+        self, builder: AnswerBuilder, whole: Mapping[str, object], special: Sequence[object], *, latency: bool
     ) -> None:
         answers = [None if isinstance(each, Refusal) else each for each in special]
         if special and isinstance(special[0], Refusal) and _NO_TRAFFIC not in special[0].text:
-            sheet.fault("load.connections.opened", f"TRex refuses its counters: {special[0].text}")
+            builder.fault("load.connections.opened", f"TRex refuses its counters: {special[0].text}")
         if not self._numbers and len(answers) > 1 + latency:
             self._numbers = astf.described(answers[1 + latency])
-        counted = astf.put_counters(sheet, answers[0], self._numbers)
-        astf.put_open(sheet, answers[0], self._numbers, whole)
+        counted = astf.put_counters(builder, answers[0], self._numbers)
+        astf.put_open(builder, answers[0], self._numbers, whole)
         if latency and len(answers) > 1:
-            self._probes.put(sheet, answers[1])
+            self._probes.put(builder, answers[1])
         fell = [metric for metric, value in counted.items() if value < self._counted.get(metric, 0)]
         if fell:  # the epoch of TRex says less: it changes with every start, whether counters are cleared or not
             detail = {"source": f"TRex at {self._rpc.where}", "counters": ", ".join(fell)}
-            self._events.append(Event("generator.cleared", "", sheet.time_ns, None, detail))
+            self._events.append(Event("generator.cleared", "", builder.time_ns, None, detail))
         self._counted.update(counted)

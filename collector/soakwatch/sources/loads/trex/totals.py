@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from soakwatch.sources.answer_builder import AnswerBuilder
 from soakwatch.sources.loads.trex.plain import count, mapping, number, word
-from soakwatch.sources.loads.trex.sheet import AnswerBuilder
-from soakwatch_agent.sample import object_text
 
 _WHOLE = {
     "m_total_tx_pkts": "load.tx.packets",
@@ -38,43 +37,50 @@ _OF_PORT = re.compile(r"(\w+)-(\d{1,2})")
 SENDING = frozenset({"TX", "PCAP_TX"})
 
 
-def put_whole(sheet: AnswerBuilder, raw: Mapping[str, object], ports: Mapping[int, Mapping[str, object]]) -> None:
+def put_number(builder: AnswerBuilder, metric: str, raw: object, **labels: object) -> None:
+    """A value as it stands in a message; one that is not a number is a fault. What is missing must not get here."""
+    value = number(raw)
+    if value is None:
+        builder.fault(metric, f"TRex says {str(raw)[:40]!r}, which is not a number", **labels)
+    builder.put(metric, value, scale=1.0, **labels)
+
+
+def put_whole(builder: AnswerBuilder, raw: Mapping[str, object], ports: Mapping[int, Mapping[str, object]]) -> None:
     """The whole generator: rates, totals, offered rates where TRex knows them, queues, and the busiest of its cores."""
     for field, metric in _WHOLE.items():
         if field in raw:
-            sheet.take(metric, raw[field])
+            put_number(builder, metric, raw[field])
     for field, metric in _OFFERED.items():
         if number(raw.get(field)):  # 0 is what the interactive modes say for "not known"
-            sheet.take(metric, raw[field])
+            put_number(builder, metric, raw[field])
     sent, back = count(raw.get("m_total_tx_pkts")), count(raw.get("m_total_rx_pkts"))
     if sent is not None and back is not None:
-        sheet.put("load.drop.estimate", sent - back)
+        builder.put("load.drop.estimate", sent - back)
     full, dropped = count(raw.get("m_total_queue_full")), count(raw.get("m_total_queue_drop"))
     if full is not None:
-        sheet.put("load.queue_full", full + (dropped or 0))
+        builder.put("load.queue_full", full + (dropped or 0))
     busy = [number(raw.get(field)) for field in ("m_cpu_util", "m_rx_cpu_util")]
     busy += [number(port.get("m_cpu_util")) for port in ports.values()]
     known = [share for share in busy if share is not None and share >= 0]
     if known:
-        sheet.put("load.cpu.utilization", min(max(known) / 100, 1.0))
+        builder.put("load.cpu.utilization", min(max(known) / 100, 1.0))
 
 
-def put_port(sheet: AnswerBuilder, port: int, raw: Mapping[str, object]) -> None:
+def put_port(builder: AnswerBuilder, port: int, raw: Mapping[str, object]) -> None:
     """One port's totals, rates and errors."""
-    thing = object_text(port=port)
     for field, metric in _PORT.items():
         if field in raw:
-            sheet.take(metric, raw[field], thing)
+            put_number(builder, metric, raw[field], port=port)
     for field, direction in _ERRORS.items():
         if field in raw:
-            sheet.take("load.port.errors", raw[field], object_text(port=port, direction=direction))
+            put_number(builder, "load.port.errors", raw[field], port=port, direction=direction)
 
 
-def put_state(sheet: AnswerBuilder, port: int, raw: Mapping[str, object]) -> bool | None:
+def put_state(builder: AnswerBuilder, port: int, raw: Mapping[str, object]) -> bool | None:
     """One port's link; whether it sends, None if it does not say."""
     up = mapping(mapping(raw.get("attr")).get("link")).get("up")
     if isinstance(up, bool):
-        sheet.put("load.port.up", int(up), object_text(port=port))
+        builder.put("load.port.up", int(up), port=port)
     state = word(raw.get("state"))
     return state in SENDING if state else None
 

@@ -1,0 +1,161 @@
+"""What is kept of sealed blocks between two questions: decoded arrays, where blocks lie in time, how many readings.
+
+Sealed blocks are never changed or removed, and their numbers only grow: what was read of them holds as long as the file
+is the same one.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch.record.model import Ints, Values
+
+MAX_BYTES = 64 * 2**20
+"""Bytes of decoded blocks that are kept: those of about 25 series of 72 h at 1 s."""
+_MAX_FILES, _MAX_INDEXES = 8, 500
+_NOWHERE: Ints = np.zeros((2, 0), dtype=np.int64)
+
+File = tuple[str, int, int, str]
+"""Path, device, inode, and when the run began."""
+_Key = tuple[File, str, int]
+K = TypeVar("K")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Axes:
+    """The axes of a file by their numbers, from 0 on: first and last time, source, and the blocks of their chunk, each
+    of shape (n,). A number that is not there has no time."""
+
+    columns: Ints
+
+    def touching(self, begin_ns: int | None, end_ns: int | None) -> NDArray[np.bool_]:
+        """Which of them have times in begin <= time < end, shape (n,)."""
+        first_ns, last_ns = self.columns[:2]
+        found: NDArray[np.bool_] = last_ns >= first_ns
+        if begin_ns is not None:
+            found &= last_ns >= begin_ns
+        if end_ns is not None:
+            found &= first_ns < end_ns
+        return found
+
+    def source(self, axis: int) -> int:
+        """Who brought what is on it."""
+        return int(self.columns[2, axis])
+
+    def blocks(self, some: NDArray[np.bool_]) -> tuple[int, int]:
+        """The first and the last number of a block that can be on some of them; there must be one."""
+        return int(self.columns[3][some].min()), int(self.columns[4][some].max())
+
+
+NO_AXES = Axes(np.array([[1], [0], [0], [0], [0]], dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counted:
+    """How many readings of each series (by its number) are in the blocks up to one, that one included."""
+
+    until: int
+    readings: Ints
+
+
+class BlockCache:
+    """Arrays that were decoded of sealed blocks, by file and number, the last used ones; for several threads."""
+
+    def __init__(self, largest: int = MAX_BYTES) -> None:
+        self._largest, self._size = largest, 0
+        self._arrays: OrderedDict[_Key, Values] = OrderedDict()
+        self._counts: OrderedDict[File, Counted] = OrderedDict()
+        self._axes: OrderedDict[File, Axes] = OrderedDict()
+        self._places: OrderedDict[tuple[File, int], Ints] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def size(self) -> int:
+        """Bytes that are kept."""
+        return self._size
+
+    def get(
+        self, file: File, kind: str, numbers: Sequence[int], make: Callable[[list[int]], Iterable[tuple[int, Values]]]
+    ) -> list[Values]:
+        """The arrays of these numbers, in their order; those that are not there are made."""
+        found: dict[int, Values] = {}
+        with self._lock:
+            for number in numbers:
+                array = self._arrays.get((file, kind, number))
+                if array is not None:
+                    found[number] = array
+                    self._arrays.move_to_end((file, kind, number))
+        missing = [number for number in dict.fromkeys(numbers) if number not in found]
+        if missing:
+            made = dict(make(missing))
+            self._keep(file, kind, made)
+            found |= made
+        return [found[number] for number in numbers]
+
+    def counted(self, file: File) -> Counted:
+        """What was counted of a file so far."""
+        with self._lock:
+            return self._counts.get(file, Counted(0, np.zeros(0, dtype=np.int64)))
+
+    def keep_counted(self, file: File, counted: Counted) -> None:
+        """Remember a count, of a few files."""
+        with self._lock:
+            _put(self._counts, file, counted, _MAX_FILES)
+
+    def places(self, file: File, series: int, sql: sqlite3.Connection) -> Ints:
+        """Numbers and axes of all blocks of a series, shape (2, n), at least those that this snapshot sees."""
+        with self._lock:
+            held = self._places.get((file, series), _NOWHERE)
+        until = int(held[0, -1]) if held.size else 0
+        rows = sql.execute("SELECT id, axis FROM block WHERE series=? AND id>? ORDER BY id", (series, until)).fetchall()
+        if rows:
+            held = np.concatenate([held, np.array(rows, dtype=np.int64).T], axis=1)
+        with self._lock:
+            _put(self._places, (file, series), held, _MAX_INDEXES)
+        return held
+
+    def axes(self, file: File, sql: sqlite3.Connection) -> Axes:
+        """The axes of a file, at least those that this snapshot of it sees."""
+        with self._lock:
+            held = self._axes.get(file, NO_AXES)
+        until = held.columns.shape[1] - 1
+        rows = sql.execute(
+            "SELECT axis.id, first_ns, axis.last_ns, source, first_block, last_block FROM axis"
+            " JOIN chunk ON chunk.id = axis.chunk WHERE axis.id>? ORDER BY axis.id",
+            (until,),
+        ).fetchall()
+        if rows:
+            new = np.array(rows, dtype=np.int64).T
+            grown = np.zeros((5, new[0, -1] - until), dtype=np.int64)
+            grown[0] = 1  # a number that is not there: it begins behind its end
+            grown[:, new[0] - until - 1] = new[1:]
+            held = Axes(np.concatenate([held.columns, grown], axis=1))
+            with self._lock:
+                _put(self._axes, file, held, _MAX_FILES)
+        return held
+
+    def _keep(self, file: File, kind: str, made: Mapping[int, Values]) -> None:
+        with self._lock:
+            for number, array in made.items():
+                if (file, kind, number) not in self._arrays:
+                    array.flags.writeable = False  # shared by all that ask
+                    self._arrays[file, kind, number] = array
+                    self._size += array.nbytes
+            while self._size > self._largest and len(self._arrays) > 1:
+                self._size -= self._arrays.popitem(last=False)[1].nbytes
+
+
+def _put(held: OrderedDict[K, T], key: K, what: T, most: int) -> None:
+    held[key] = what
+    held.move_to_end(key)
+    while len(held) > most:
+        held.popitem(last=False)

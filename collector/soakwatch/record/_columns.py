@@ -1,0 +1,180 @@
+"""The readings and polls of a snapshot as arrays: sealed chunks and recent rows, decoded once and shared."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from soakwatch.record._blocks import decode, decode_ints
+from soakwatch.record._effective_polls import EffectivePolls, PollColumns, effective_polls, in_order
+from soakwatch.record._owners import NEVER, Owner
+from soakwatch.record._recent import POLL_COLUMNS, Recent, typed_runs, unpack
+from soakwatch.record._sealing import layouts_of
+from soakwatch.record.merge import between, in_time, unified
+from soakwatch.record.model import Ints, Values
+
+_MAX_CACHED_BYTES = 32 * 2**20  # of decoded times: the axes of about 20 days of one source at 1 s
+_EMPTY: Ints = np.empty(0, dtype=np.int64)
+
+K = TypeVar("K")
+
+
+class _ArrayCache(Generic[K]):
+    """Arrays that were decoded last, up to a number of bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._size = limit, 0
+        self._arrays: OrderedDict[K, Ints] = OrderedDict()
+
+    def get(self, key: K, make: Callable[[], Ints]) -> Ints:
+        if key in self._arrays:
+            self._arrays.move_to_end(key)
+            return self._arrays[key]
+        made = make()
+        self._arrays[key] = made
+        self._size += made.nbytes
+        while self._size > self._limit and len(self._arrays) > 1:
+            self._size -= self._arrays.popitem(last=False)[1].nbytes
+        return made
+
+
+class Columns:
+    """What a snapshot holds, by series or by source. Raises sqlite3.Error, and ValueError for damaged blocks."""
+
+    def __init__(self, sql: sqlite3.Connection) -> None:
+        self._sql = sql
+        self._starts: _ArrayCache[int] = _ArrayCache(_MAX_CACHED_BYTES // 4)
+        self._axes: _ArrayCache[int] = _ArrayCache(_MAX_CACHED_BYTES // 2)
+        self._joined: _ArrayCache[tuple[int, ...]] = _ArrayCache(_MAX_CACHED_BYTES // 4)
+        self._recent: dict[int, Recent] = {}
+        self._layouts: dict[int, tuple[list[int], str]] | None = None
+
+    def series(
+        self, series: int, sources: Sequence[int], begin_ns: int | None, end_ns: int | None, owner: Owner | None = None
+    ) -> tuple[Ints, Values]:
+        """Times and readings of a series, begin <= time < end, strictly increasing in time; read-only arrays.
+
+        With ``owner``, only those of other sources that it was silent before.
+        """
+        if owner is not None and len(sources) > 1:
+            return between(*self._of_owner(series, sources, begin_ns, end_ns, owner), begin_ns, end_ns)
+        times, parts = self._sealed(series, begin_ns, end_ns)
+        fresh_times: list[Ints] = []
+        for source in sources:
+            for time_ns, values in self._unsealed(source, series):
+                fresh_times.append(time_ns)
+                parts.append(values)
+        if fresh_times:
+            times = np.concatenate([times, *fresh_times])
+        return between(*in_time(times, unified(parts)), begin_ns, end_ns)
+
+    def recent(self, source: int) -> Recent:
+        """The polls of a source that are not sealed."""
+        if source not in self._recent:
+            if self._layouts is None:
+                self._layouts = layouts_of(self._sql)
+            rows = self._sql.execute(
+                f"SELECT {POLL_COLUMNS} FROM poll WHERE source=? ORDER BY seq",  # noqa: S608
+                (source,),
+            )
+            self._recent[source] = unpack(rows, self._layouts)
+        return self._recent[source]
+
+    def polls(self, source: int, interval_ns: int, begin_ns: int, end_ns: int) -> EffectivePolls:
+        """The polls of a source that were due in begin <= time < end, one for each due time, sorted by it."""
+        # One interval more on either side: a late answer may be kept under a due time just outside.
+        return effective_polls(self.polls_as_they_came(source, begin_ns - interval_ns, end_ns + interval_ns)).between(
+            begin_ns, end_ns
+        )
+
+    def polls_as_they_came(self, source: int, begin_ns: int, end_ns: int) -> PollColumns:
+        """The polls of a source that were due in begin <= time < end, in the order in which they came."""
+        rows = self._sql.execute(
+            "SELECT due, start, outcome, error FROM chunk"
+            " WHERE source=? AND last_due_ns>=? AND first_due_ns<? ORDER BY first_seq",
+            (source, begin_ns, end_ns),
+        )
+        parts = [tuple(decode_ints(column) for column in row) for row in rows]
+        fresh = self.recent(source)
+        parts.append((fresh.due_ns, fresh.start_ns, fresh.outcome, fresh.error))
+        due, start, outcome, error = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return PollColumns(due, start, outcome, error).of((due >= begin_ns) & (due < end_ns))
+
+    def due_times(self, source: int) -> int:
+        """How many due times the polls of a source account for; costs no more than it must where none came late."""
+        rows = self._sql.execute("SELECT due FROM chunk WHERE source=? ORDER BY first_seq", (source,))
+        due_ns = np.concatenate([*(decode_ints(due) for (due,) in rows), self.recent(source).due_ns])
+        return int(due_ns.size) if in_order(due_ns) else int(self.polls(source, 0, 0, 2**63 - 1).late.size)
+
+    def axis_times(self, axis: int) -> Ints:
+        """The times of an axis."""
+        return self._axes.get(axis, lambda: self._decoded_axis(axis))
+
+    def starts(self, chunk: int) -> Ints:
+        """When the polls of a chunk began."""
+
+        def decoded() -> Ints:
+            return decode_ints(self._sql.execute("SELECT start FROM chunk WHERE id=?", (chunk,)).fetchone()[0])
+
+        return self._starts.get(chunk, decoded)
+
+    def _decoded_axis(self, axis: int) -> Ints:
+        chunk, positions, offsets = self._sql.execute(
+            "SELECT chunk, positions, offsets FROM axis WHERE id=?", (axis,)
+        ).fetchone()
+        times = self.starts(chunk)
+        if positions is not None:
+            times = times[decode_ints(positions)]
+        return times if offsets is None else times + decode_ints(offsets)
+
+    def _sealed(self, series: int, begin_ns: int | None, end_ns: int | None) -> tuple[Ints, list[Values]]:
+        if begin_ns is None and end_ns is None:
+            found = self._sql.execute("SELECT axis, data FROM block WHERE series=? ORDER BY id", (series,))
+        else:
+            found = self._sql.execute(
+                "SELECT block.axis, block.data FROM block JOIN axis ON axis.id = block.axis"
+                " WHERE series=? AND (? IS NULL OR last_ns>=?) AND (? IS NULL OR first_ns<?) ORDER BY block.id",
+                (series, begin_ns, begin_ns, end_ns, end_ns),
+            )
+        axes: list[int] = []
+        parts: list[Values] = []
+        for axis, data in found:
+            axes.append(axis)
+            parts.append(decode(data))
+        if not axes:
+            return _EMPTY, []
+
+        def joined() -> Ints:
+            times = np.concatenate([self.axis_times(axis) for axis in axes])
+            times.flags.writeable = False  # shared by all series that have these times
+            return times
+
+        return self._joined.get(tuple(axes), joined), parts
+
+    def _of_owner(
+        self, series: int, sources: Sequence[int], begin_ns: int | None, end_ns: int | None, owner: Owner
+    ) -> tuple[Ints, Values]:
+        begin_ns = None if begin_ns is None else max(begin_ns, NEVER + owner.silence_ns) - owner.silence_ns
+        found = self._sql.execute(
+            "SELECT chunk.source, block.axis, block.data FROM block JOIN axis ON axis.id = block.axis"
+            " JOIN chunk ON chunk.id = axis.chunk WHERE series=? AND (? IS NULL OR axis.last_ns>=?)"
+            " AND (? IS NULL OR axis.first_ns<?) ORDER BY block.id",
+            (series, begin_ns, begin_ns, end_ns, end_ns),
+        )
+        parts = [(source, (self.axis_times(axis), decode(data))) for source, axis, data in found]
+        parts += [(source, part) for source in sources for part in self._unsealed(source, series)]
+        return owner.merged(parts)
+
+    def _unsealed(self, source: int, series: int) -> list[tuple[Ints, Values]]:
+        recent = self.recent(source)
+        if series not in recent.places:
+            return []
+        column = recent.column(series)
+        times = recent.start_ns[column.positions]
+        if column.offsets is not None:
+            times = times + column.offsets
+        return [(times[stretch], values) for stretch, values in typed_runs(column)]

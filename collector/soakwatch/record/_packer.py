@@ -1,0 +1,272 @@
+"""The door of the record: which readings come in, and the bytes in which a poll's readings are kept until sealing.
+
+The readings of a poll are packed as 8-byte words, in the order of its layout: the series and, for each, whether the
+word is a float64 (``d``), an int64 (``q``) or a uint64 (``Q``). Polls of one source mostly look alike, so what is
+worked out for the first is remembered for the rest: one look into a dictionary, one ``struct`` call, one comparison
+of arrays. Whatever that comparison does not pass goes the slow way, reading by reading.
+
+Where several sources look at one target, each series comes from one of them at a time (``owners``); which readings of
+a poll that leaves is worked out on arrays too, and each such choice has a layout of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import struct
+from collections.abc import Mapping, Sequence
+from itertools import compress
+
+import numpy as np
+
+from soakwatch.record._layout import EXACT, Choices, Layout, Packed, Reading, Shape, bounds, offsets_of, times_of
+from soakwatch.record._owners import NEVER, Mask, Owners
+from soakwatch.record._rows import storable
+from soakwatch.record.model import KEPT, Source
+from soakwatch_agent.metric import BY_NAME, clipped, fault_of
+from soakwatch_agent.sample import Fault, Poll, Sample
+
+AHEAD_NS = 3_600_000_000_000
+"""A reading may be this much later than the poll that brought it; a device that claims more lies, and one such lie
+would make every later reading of the series come too early."""
+
+_PLAIN = frozenset({int, float, bool})
+_MAX_SHAPES = 256  # shapes of polls; more means that they do not repeat
+_MAX_CHOICES = 64  # of the readings of one shape
+
+
+class PollPacker:
+    """Admits readings and packs them; writes new series and layouts through ``connection`` as they appear.
+
+    Whoever rolls back a transaction must make a new Intake, for this one remembers what was rolled back.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, sources: Mapping[int, Source]) -> None:
+        self._connection = connection
+        self._owners = Owners(connection, sources)
+        self._ids: dict[tuple[str, str, str], int] = {}
+        self._kinds: dict[int, str] = {}  # a series that once was d or Q stays so, where that loses nothing
+        self._shapes: dict[Shape, Layout | Choices] = {}
+        for series, target, metric, name in connection.execute("SELECT id, target, metric, object FROM series"):
+            self._ids[target, metric, name] = series
+        self._told: set[tuple[int, str]] = set(  # what is left out is told once
+            connection.execute("SELECT source, metric FROM fault WHERE object='' AND text LIKE ?", (f"%{KEPT}",))
+        )
+
+    def pack(self, source: Source, poll: Poll, *, late: bool = False) -> Packed:
+        """The bytes of a poll's readings; those that cannot be are left out and come back as faults.
+
+        Readings of a ``late`` poll may be earlier than those before them: whoever reads the series sorts them.
+        """
+        samples = poll.answer.samples
+        if not samples:
+            return Packed(0, 0, None, b"", ())
+        values = [sample.value for sample in samples]
+        shape = (
+            source.id,
+            tuple([sample.metric for sample in samples]),
+            tuple([sample.object for sample in samples]),
+            tuple(map(type, values)),
+        )
+        known = self._shapes.get(shape)
+        packed = None
+        if isinstance(known, Layout):
+            packed = self._pack_known(known, poll, samples, values, late=late)
+        elif known is not None:
+            packed = self._pack_chosen(known, poll, samples, values, late=late)
+        return packed or self._pack_new(source, poll, shape, late=late)
+
+    def last_of(self, series: Sequence[int]) -> list[tuple[int, int]]:
+        """(time of the latest reading, series) of each."""
+        return [(int(self._owners.last[one]), one) for one in series]
+
+    def forget_layouts(self) -> None:
+        """Forget what polls looked like: their layouts were removed from the record."""
+        self._shapes.clear()
+
+    def sources_changed(self) -> None:
+        """There are other sources than before, or one brings something less often."""
+        self._owners.sources_changed()
+        self._shapes.clear()
+
+    def _pack_known(
+        self, layout: Layout, poll: Poll, samples: Sequence[Sample], values: Sequence[float], *, late: bool
+    ) -> Packed | None:
+        try:
+            data = layout.packer.pack(*values)
+            numbers = np.array(values, dtype=np.float64)
+            times = times_of(samples)
+        except (struct.error, OverflowError, TypeError, ValueError):
+            return None
+        last = self._owners.last[layout.series]
+        after = (times > poll.start_ns - AHEAD_NS) & (times != last) if late else times > last
+        fits = (numbers >= layout.low) & (numbers <= layout.high) & after
+        if not fits.all() or times.max() > poll.start_ns + poll.duration_ns + AHEAD_NS:
+            return None
+        self._owners.last[layout.series] = np.maximum(last, times)
+        return Packed(layout.id, len(values), offsets_of(times, poll.start_ns), data, ())
+
+    def _pack_chosen(
+        self, choices: Choices, poll: Poll, samples: Sequence[Sample], values: Sequence[float], *, late: bool
+    ) -> Packed | None:
+        try:
+            times = times_of(samples)
+            taken = self._owners.takes(poll.source, choices.series, times, late=late)
+            choice = taken.tobytes()
+            if choice not in choices.layouts:
+                return None
+            layout = choices.layouts[choice]
+            if layout is None:
+                return Packed(0, 0, None, b"", ())
+            if len(values) > layout.series.size:
+                values = list(compress(values, taken.tolist()))
+                times = times if times.size == 1 else times[taken]
+            data = layout.packer.pack(*values)
+            numbers = np.array(values, dtype=np.float64)
+        except (struct.error, OverflowError, TypeError, ValueError):
+            return None
+        after = times > (poll.start_ns - AHEAD_NS if late else self._owners.floor(poll.source, layout.series))
+        fits = (numbers >= layout.low) & (numbers <= layout.high) & after & (times != self._owners.last[layout.series])
+        if not fits.all() or times.max() > poll.start_ns + poll.duration_ns + AHEAD_NS:
+            return None
+        self._owners.took(poll.source, layout.series, times, late=late)
+        return Packed(layout.id, len(values), offsets_of(times, poll.start_ns), data, ())
+
+    def _pack_new(self, source: Source, poll: Poll, shape: Shape, *, late: bool) -> Packed:
+        faults: list[Fault] = []
+        readings: list[Reading] = []
+        seen: dict[int, int] = {}  # the latest time of each series in this poll
+        left = self._left_out(source, poll, late=late) if self._owners.shared(source.target) else {}
+        told = [fault for series in left.values() if (fault := self._tell_once(source, series)) is not None]
+        for at, sample in enumerate(poll.answer.samples):
+            if at in left:
+                continue
+            admitted = self._admit(source, poll, sample, seen, late=late)
+            if isinstance(admitted, Fault):
+                faults.append(admitted)
+            else:
+                readings.append(admitted)
+                seen[admitted.series] = admitted.time_ns
+        layout = self._layout(readings) if readings else None
+        if not faults and all(reading.plain for reading in readings):
+            self._remember(source, shape, layout, readings, left)
+        if layout is None:
+            return Packed(0, 0, None, b"", (*told, *faults))
+        times = np.array([reading.time_ns for reading in readings], dtype=np.int64)
+        self._owners.took(source.id, layout.series, times, late=late)
+        if bool((times == times[0]).all()):
+            times = times[:1]
+        data = layout.packer.pack(*[reading.value for reading in readings])
+        return Packed(layout.id, len(readings), offsets_of(times, poll.start_ns), data, (*told, *faults))
+
+    def _remember(
+        self, source: Source, shape: Shape, layout: Layout | None, readings: Sequence[Reading], left: Mapping[int, int]
+    ) -> None:
+        """What was worked out for a poll, for those that look like it."""
+        count = len(readings) + len(left)
+        series, taken = np.zeros(count, dtype=np.int64), np.ones(count, dtype=np.bool_)
+        for at, one in left.items():
+            series[at], taken[at] = one, False
+        series[taken] = [reading.series for reading in readings]
+        if len(set(series.tolist())) < count:
+            return  # a series more than once
+        if len(self._shapes) >= _MAX_SHAPES:
+            self._shapes.clear()
+        if not self._owners.shared(source.target):
+            assert layout is not None
+            self._shapes[shape] = layout
+            return
+        known = self._shapes.get(shape)
+        choices = known if isinstance(known, Choices) and len(known.layouts) < _MAX_CHOICES else Choices(series)
+        choices.layouts[taken.tobytes()] = layout
+        self._shapes[shape] = choices
+
+    def _left_out(self, source: Source, poll: Poll, *, late: bool) -> dict[int, int]:
+        """Which readings another source brings: their places in the poll, and their series."""
+        found = [
+            (at, series, sample.time_ns)
+            for at, sample in enumerate(poll.answer.samples)
+            if (series := self._ids.get((source.target, storable(sample.metric), storable(sample.object)))) is not None
+            and NEVER < sample.time_ns < -NEVER
+        ]
+        if not found:
+            return {}
+        places, series, times = np.array(found, dtype=np.int64).T
+        left: Mask = ~self._owners.takes(source.id, series, times, late=late)
+        return dict(zip(places[left].tolist(), series[left].tolist(), strict=True))
+
+    def _tell_once(self, source: Source, series: int) -> Fault | None:
+        metric = self._owners.metrics[series]
+        if (source.id, metric) in self._told:
+            return None
+        self._told.add((source.id, metric))
+        return Fault(metric, "", f"{self._owners.name(series)}{KEPT}")
+
+    def _admit(
+        self, source: Source, poll: Poll, sample: Sample, seen: Mapping[int, int], *, late: bool
+    ) -> Reading | Fault:
+        """``seen`` has the latest time of each series in this poll."""
+        metric, name, value, time_ns = storable(sample.metric), storable(sample.object), sample.value, sample.time_ns
+        plain = type(value) in _PLAIN and metric == sample.metric and name == sample.object
+        if isinstance(value, int | np.integer):
+            value = int(value)
+            if not -(2**63) <= value < 2**64:
+                return Fault(metric, name, f"{metric}: a reading was refused: it does not fit into 64 bits")
+        elif isinstance(value, float | np.floating):
+            value = float(value)
+        else:
+            return Fault(metric, name, f"{metric}: a reading was refused: it is not a number")
+        value = clipped(metric, value)
+        refused = fault_of(metric, value)
+        if refused is not None:
+            return Fault(metric, name, refused)
+        if time_ns > poll.start_ns + poll.duration_ns + AHEAD_NS or not NEVER < time_ns < -NEVER:
+            return Fault(metric, name, f"{metric}: a reading was refused: its time is more than an hour ahead")
+        series = self._series(source, metric, name)
+        floor = poll.start_ns - AHEAD_NS if late else self._owners.floor_of(source.id, series)
+        if time_ns <= max(floor, seen.get(series, NEVER)) or time_ns == self._owners.last[series]:
+            return Fault(metric, name, f"{metric}: a reading was refused: it is not later than the one before it")
+        kind = self._kind(series, value)
+        kept = float(value) if kind == "d" else value
+        return Reading(series, kind, kept, time_ns, metric, isinstance(value, int), plain)
+
+    def _kind(self, series: int, value: float) -> str:
+        before = self._kinds.get(series, "q")
+        if isinstance(value, float) or (before == "d" and -EXACT <= value <= EXACT):
+            kind = "d"
+        elif value >= 2**63 or (before == "Q" and value >= 0):
+            kind = "Q"
+        else:
+            kind = "q"
+        if before != "d":
+            self._kinds[series] = kind
+        return kind
+
+    def _series(self, source: Source, metric: str, name: str) -> int:
+        known = self._ids.get((source.target, metric, name))
+        if known is not None:
+            return known
+        entry = BY_NAME[metric]
+        series = self._connection.execute(
+            "INSERT INTO series (target, metric, object, source, unit, kind) VALUES (?,?,?,?,?,?)",
+            (source.target, metric, name, source.id, entry.unit, entry.kind),
+        ).lastrowid
+        assert series is not None
+        self._ids[source.target, metric, name] = series
+        self._owners.add(series, metric, source.id)
+        return series
+
+    def _layout(self, readings: Sequence[Reading]) -> Layout:
+        series = np.array([reading.series for reading in readings], dtype=np.int64)
+        kinds = "".join([reading.kind for reading in readings])
+        columns = series.astype("<u4").tobytes()
+        digest = hashlib.blake2b(columns + kinds.encode(), digest_size=16).digest()
+        found = self._connection.execute("SELECT id FROM layout WHERE digest=?", (digest,)).fetchone()
+        number = found[0] if found else None
+        if number is None:
+            number = self._connection.execute(
+                "INSERT INTO layout (series, kinds, digest) VALUES (?,?,?)", (columns, kinds, digest)
+            ).lastrowid
+            assert number is not None
+        low, high = np.array([bounds(reading) for reading in readings], dtype=np.float64).T
+        return Layout(number, series, struct.Struct("<" + kinds), low, high)

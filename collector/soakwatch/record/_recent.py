@@ -1,0 +1,152 @@
+"""Polls as they arrived, unpacked into columns: what sealing reads, and what a reader adds to the sealed blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch.record.model import Ints, Values
+
+POLL_COLUMNS = "seq, due_ns, start_ns, duration_ns, outcome, error, layout, offsets, data"
+PollRow = tuple[int, int, int, int, int, int, int, bytes | None, bytes]
+
+_EXACT = 2**53
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """The polls of one layout: their positions, shape (n,), the words of their readings, shape (n, columns), and the
+    offsets of the readings' times, shape (n, columns) or None where all are 0."""
+
+    positions: Ints
+    words: NDArray[np.uint64]
+    offsets: Ints | None
+    alike: bool  # all columns have the same offsets
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """The readings of one series: positions of their polls, offsets of their times, words and kinds, shape (n,).
+
+    ``alike`` names what other columns share the same positions and offsets with this one; None: nobody knows.
+    """
+
+    positions: Ints
+    offsets: Ints | None
+    words: NDArray[np.uint64]
+    kinds: NDArray[np.bytes_] | str
+    alike: int | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recent:
+    """Some successive polls of one source as columns, shape (n,) each; times UTC ns."""
+
+    seq: Ints
+    due_ns: Ints
+    start_ns: Ints
+    duration_ns: Ints
+    outcome: Ints
+    error: Ints
+    groups: Mapping[int, Group]
+    places: Mapping[int, Sequence[tuple[int, int, str]]]  # series -> (layout, column, kind)
+
+    def column(self, series: int) -> Column:
+        """The readings of one series in the order in which they came."""
+        pieces = self.places[series]
+        if len(pieces) == 1:
+            layout, at, kind = pieces[0]
+            group = self.groups[layout]
+            offsets = None if group.offsets is None else group.offsets[:, at]
+            return Column(group.positions, offsets, group.words[:, at].copy(), kind, layout if group.alike else None)
+        groups = [self.groups[layout] for layout, _, _ in pieces]
+        positions = np.concatenate([group.positions for group in groups])
+        columns = [at for _, at, _ in pieces]
+        words = np.concatenate([group.words[:, at] for group, at in zip(groups, columns, strict=True)])
+        offsets = np.concatenate(
+            [
+                np.zeros(group.positions.size, np.int64) if group.offsets is None else group.offsets[:, at]
+                for group, at in zip(groups, columns, strict=True)
+            ]
+        )
+        lengths = [group.positions.size for group in groups]
+        kinds = np.repeat(np.array([kind for _, _, kind in pieces], dtype="S1"), lengths)
+        order = np.lexsort((offsets, positions))  # a series may come more than once in a poll, in order of time
+        every = offsets[order] if offsets.any() else None
+        return Column(positions[order], every, words[order], kinds[order], None)
+
+
+def unpack(rows: Iterable[PollRow], layouts: Mapping[int, tuple[Sequence[int], str]]) -> Recent:
+    """The columns of some polls; ``layouts`` gives the series and kinds of each layout."""
+    numbers: list[tuple[int, int, int, int, int, int]] = []
+    found: dict[int, tuple[list[int], list[bytes], list[bytes | None]]] = {}
+    for position, (seq, due, start, duration, outcome, error, layout, offsets, data) in enumerate(rows):
+        numbers.append((seq, due, start, duration, outcome, error))
+        if layout:
+            positions, words, moved = found.setdefault(layout, ([], [], []))
+            positions.append(position)
+            words.append(data)
+            moved.append(offsets)
+    polls = np.array(numbers, dtype=np.int64).reshape(-1, 6).T.copy()
+    groups: dict[int, Group] = {}
+    places: dict[int, list[tuple[int, int, str]]] = {}
+    for layout, (positions, words, moved) in found.items():
+        series, kinds = layouts[layout]
+        matrix = np.frombuffer(b"".join(words), dtype="<u8").reshape(len(words), len(series))
+        groups[layout] = Group(np.array(positions, dtype=np.int64), matrix, *_offsets(moved, len(series)))
+        for at, (one, kind) in enumerate(zip(series, kinds, strict=True)):
+            places.setdefault(one, []).append((layout, at, kind))
+    return Recent(polls[0], polls[1], polls[2], polls[3], polls[4], polls[5], groups, places)
+
+
+def typed_runs(column: Column) -> list[tuple[slice, Values]]:
+    """The readings as arrays of their own type, in as few runs as keep every bit.
+
+    Integers up to 2**53 among floats become floats; a larger one begins a run of its own.
+    """
+    kinds, words = column.kinds, column.words
+    if isinstance(kinds, str):
+        return [(slice(0, words.size), _as(kinds, words))]
+    big = ((kinds == b"q") & (np.abs(words.view(np.int64)) > _EXACT)) | ((kinds == b"Q") & (words > _EXACT))
+    if bool((kinds != b"d").all()):
+        negative = (kinds == b"q") & (words.view(np.int64) < 0)
+        huge = words.view(np.int64) < 0
+        if not negative.any():
+            return [(slice(0, words.size), words.view(np.uint64) if huge.any() else words.view(np.int64))]
+        run_kind = np.where((kinds == b"Q") & huge, b"Q", b"q")
+    else:
+        run_kind = np.where(big, kinds, b"d")
+    edges = [0, *(np.flatnonzero(run_kind[1:] != run_kind[:-1]) + 1).tolist(), words.size]
+    runs: list[tuple[slice, Values]] = []
+    for begin, end in pairwise(edges):
+        stretch = slice(begin, end)
+        kind = run_kind[begin].decode()
+        runs.append((stretch, _floats(words[stretch], kinds[stretch]) if kind == "d" else _as(kind, words[stretch])))
+    return runs
+
+
+def _as(kind: str, words: NDArray[np.uint64]) -> Values:
+    if kind == "d":
+        return words.view(np.float64)
+    return words if kind == "Q" else words.view(np.int64)
+
+
+def _floats(words: NDArray[np.uint64], kinds: NDArray[np.bytes_]) -> NDArray[np.float64]:
+    signed = words.view(np.int64).astype(np.float64)
+    return np.where(kinds == b"d", words.view(np.float64), np.where(kinds == b"q", signed, words.astype(np.float64)))
+
+
+def _offsets(moved: Sequence[bytes | None], columns: int) -> tuple[Ints | None, bool]:
+    if not any(moved):
+        return None, True
+    matrix = np.zeros((len(moved), columns), dtype=np.int64)
+    alike = True
+    for row, offsets in enumerate(moved):
+        if offsets is not None:
+            matrix[row] = np.frombuffer(offsets, dtype="<i8")
+            alike = alike and len(offsets) == 8
+    return matrix, alike or columns == 1

@@ -1,0 +1,126 @@
+"""Sealing: the oldest polls of one source, from one row each to columns and one compressed block a series."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Mapping
+
+import numpy as np
+
+from soakwatch.record._blocks import encode
+from soakwatch.record._recent import POLL_COLUMNS, Column, PollRow, Recent, typed_runs, unpack
+from soakwatch.record.model import Ints
+
+SEAL_POLLS = 3600
+SEAL_SAMPLES = 320_000  # 2.6 MB of words: bounds the memory and the stall of one sealing
+
+Axis = tuple[bytes, bytes] | int
+
+
+def layouts_of(connection: sqlite3.Connection) -> dict[int, tuple[list[int], str]]:
+    """The series and kinds of each layout in the record."""
+    return {
+        layout: (np.frombuffer(series, dtype="<u4").tolist(), kinds)
+        for layout, series, kinds in connection.execute("SELECT id, series, kinds FROM layout")
+    }
+
+
+def seal_oldest(connection: sqlite3.Connection, source: int) -> tuple[int, int, list[int]]:
+    """Seal the oldest polls of a source inside the caller's transaction: at most ``SEAL_POLLS``, and no more once
+    ``SEAL_SAMPLES`` are reached. Returns how many polls and samples that were, and the series in them."""
+    rows, samples = _oldest(connection, source)
+    if not rows:
+        return 0, 0, []
+    recent = unpack(rows, layouts_of(connection))
+    chunk = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM chunk").fetchone()[0]
+    first_block = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM block").fetchone()[0]
+    last_block = _write_blocks(connection, chunk, first_block, recent)
+    connection.execute(
+        "INSERT INTO chunk VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        (
+            *(chunk, source, int(recent.seq[0]), len(rows), samples, first_block, last_block),
+            *(int(recent.due_ns.min()), int(recent.due_ns.max()), latest_ns(recent)),
+            *(encode(recent.due_ns), encode(recent.start_ns), encode(recent.duration_ns)),
+            *(encode(recent.outcome), encode(recent.error)),
+        ),
+    )
+    last_seq = int(recent.seq[-1])
+    connection.execute("DELETE FROM poll WHERE source=? AND seq<=?", (source, last_seq))
+    return len(rows), samples, sorted(recent.places)
+
+
+def latest_ns(recent: Recent) -> int:
+    """The latest time of the polls themselves: their due times and their ends."""
+    return int(np.maximum(recent.due_ns, recent.start_ns + recent.duration_ns).max())
+
+
+def _oldest(connection: sqlite3.Connection, source: int) -> tuple[list[PollRow], int]:
+    rows: list[PollRow] = []
+    samples = 0
+    found = connection.execute(f"SELECT {POLL_COLUMNS} FROM poll WHERE source=? ORDER BY seq", (source,))  # noqa: S608
+    for row in found:
+        rows.append(row)
+        samples += len(row[8]) // 8
+        if len(rows) >= SEAL_POLLS or samples >= SEAL_SAMPLES:
+            break
+    found.close()
+    return rows, samples
+
+
+def _write_blocks(connection: sqlite3.Connection, chunk: int, first_block: int, recent: Recent) -> int:
+    axes: dict[Axis, int] = {}
+    block = first_block
+    for series in sorted(recent.places):
+        column = recent.column(series)
+        runs = typed_runs(column)
+        for stretch, values in runs:
+            if len(runs) == 1:
+                part = column
+            else:
+                offsets = None if column.offsets is None else column.offsets[stretch]
+                part = Column(column.positions[stretch], offsets, column.words[stretch], "", None)
+            axis = _axis(connection, chunk, recent, part, axes)
+            connection.execute("INSERT INTO block VALUES (?,?,?,?)", (block, series, axis, encode(values)))
+            block += 1
+    return block - 1
+
+
+def _axis(connection: sqlite3.Connection, chunk: int, recent: Recent, column: Column, axes: dict[Axis, int]) -> int:
+    key: Axis = _digests(column) if column.alike is None else column.alike
+    if key in axes:
+        return axes[key]
+    times = recent.start_ns[column.positions]
+    if column.offsets is not None:
+        times = times + column.offsets
+    every = column.positions.size == recent.seq.size and bool((np.diff(column.positions) == 1).all())
+    axis = connection.execute(
+        "INSERT INTO axis (chunk, first_ns, last_ns, positions, offsets) VALUES (?,?,?,?,?)",
+        (
+            *(chunk, int(times.min()), int(times.max())),
+            None if every else encode(column.positions),
+            None if column.offsets is None else encode(np.ascontiguousarray(column.offsets)),
+        ),
+    ).lastrowid
+    assert axis is not None
+    axes[key] = axis
+    return axis
+
+
+def _digests(column: Column) -> tuple[bytes, bytes]:
+    return _digest(column.positions), b"" if column.offsets is None else _digest(column.offsets)
+
+
+def _digest(numbers: Ints) -> bytes:
+    return hashlib.blake2b(np.ascontiguousarray(numbers).tobytes(), digest_size=16).digest()
+
+
+def drop_unused_layouts(connection: sqlite3.Connection) -> None:
+    """Remove the layouts that no recent poll has any more; the caller's memory of them is void afterwards."""
+    connection.execute("DELETE FROM layout WHERE id NOT IN (SELECT layout FROM poll)")
+
+
+def count_recent(connection: sqlite3.Connection) -> Mapping[int, tuple[int, int]]:
+    """Polls and samples that are not sealed yet, of each source."""
+    rows = connection.execute("SELECT source, count(*), sum(length(data)) / 8 FROM poll GROUP BY source")
+    return {source: (polls, samples) for source, polls, samples in rows}

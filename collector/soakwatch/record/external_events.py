@@ -1,0 +1,86 @@
+"""Marks: what others than the run's own process say of events, while the record is being written or afterwards."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from soakwatch.record._files import connect, record_file
+from soakwatch.record._rows import EVENT_COLUMNS, event_of, storable
+from soakwatch.record._schema import SCHEMA_VERSION, version_of
+from soakwatch.record._sqlite_errors import as_record_error
+from soakwatch.record._writer_state import insert_event
+from soakwatch.record.model import USER_ORIGIN, StoredEvent
+from soakwatch.record.writer import Record
+from soakwatch_rules.rule import Event
+
+
+class ExternalEvents:
+    """The events of one record within one transaction: what is looked at stays so until what is written is kept."""
+
+    def __init__(self, sql: sqlite3.Connection) -> None:
+        self._sql = sql
+
+    def meta(self, key: str) -> str | None:
+        """The text kept under a key; None if there is none."""
+        row = self._sql.execute("SELECT value FROM meta WHERE key=?", (key,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def targets(self) -> frozenset[str]:
+        """The names of the run's targets."""
+        return frozenset(str(name) for (name,) in self._sql.execute("SELECT name FROM target"))
+
+    def number(self) -> int:
+        """How many events were told by others than probes, the plan and the monitor."""
+        return int(self._sql.execute("SELECT count(*) FROM event WHERE origin=?", (USER_ORIGIN,)).fetchone()[0])
+
+    def events(self, kind: str, target: str, thing: str) -> tuple[StoredEvent, ...]:
+        """Events of one kind, target and object, whoever told them, oldest first."""
+        query = f"SELECT {EVENT_COLUMNS} FROM event WHERE kind=? AND target=? AND object=? ORDER BY id"  # noqa: S608
+        rows = self._sql.execute(query, (storable(kind), storable(target), storable(thing))).fetchall()
+        return tuple(event_of(row) for row in rows)
+
+    def opened(self) -> tuple[StoredEvent, ...]:
+        """Events that somebody began and nobody has ended yet, oldest first."""
+        query = f"SELECT {EVENT_COLUMNS} FROM event WHERE origin=? AND end_ns IS NULL ORDER BY id"  # noqa: S608
+        return tuple(event_of(row) for row in self._sql.execute(query, (USER_ORIGIN,)).fetchall())
+
+    def add(self, event: Event) -> StoredEvent:
+        """Keep a new event."""
+        return StoredEvent(insert_event(self._sql, event.target, event, USER_ORIGIN), USER_ORIGIN, event)
+
+    def end(self, stored: StoredEvent, end_ns: int, labels: Mapping[str, str]) -> StoredEvent:
+        """Say when an event ended, and what is worth knowing of it since."""
+        detail = {**stored.event.detail, **labels}
+        self._sql.execute("UPDATE event SET end_ns=?, detail=? WHERE id=?", (end_ns, json.dumps(detail), stored.id))
+        return replace(stored, event=replace(stored.event, end_ns=end_ns, detail=detail))
+
+
+@contextmanager
+def external_events(path: Path) -> Iterator[ExternalEvents]:
+    """The marks of the record in a folder, or of a record's file; kept together when the block ends, or not at all.
+
+    A run that writes waits no longer than the block takes. Raises RecordError.
+    """
+    file = record_file(path)
+    try:
+        with closing(connect(file)) as connection:
+            if version_of(connection, file) < SCHEMA_VERSION:
+                connection.close()
+                Record.open(file).close()  # an older file is brought up to date
+                with external_events(path) as made:
+                    yield made
+                return
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield ExternalEvents(connection)
+                connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+    except sqlite3.Error as error:
+        raise as_record_error(error, file) from None

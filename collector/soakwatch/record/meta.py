@@ -1,0 +1,68 @@
+"""Texts that a run leaves in its record beside what it polled: their keys, and the set-up that they tell of.
+
+``encode``, ``decode`` and ``decode_ints`` are the codec of the record's blocks, for readings that such a text holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from soakwatch.core.event_kinds import IDENTITY
+from soakwatch.record._blocks import decode, decode_ints, encode
+from soakwatch.record.source import ReportSource
+
+__all__ = [
+    "EARLIER",
+    "GROWTH_KEY",
+    "IMPORTED_KEY",
+    "LEFT_OUT",
+    "RULES_KEY",
+    "SETUP",
+    "UNPOLLED",
+    "UNREAD",
+    "decode",
+    "decode_ints",
+    "encode",
+    "setup_of",
+]
+
+LEFT_OUT = "left_out"
+"""The key of the columns of which readings were left out, since their metric cannot be so."""
+UNREAD = "unread"
+"""The key below which the record's account of an imported file lists the columns that the catalogue does not know."""
+
+RULES_KEY = "rules"
+"""The meta that holds, as JSON, the rules that were named when a table was imported."""
+GROWTH_KEY = "growth"
+"""The meta that holds, as JSON by metric, the bad direction of series outside of the catalogue."""
+IMPORTED_KEY = "imported"
+"""The meta that tells, as JSON, which files were imported and what their columns became. Of what was imported nobody
+owns a series: the files are what they are."""
+UNPOLLED = "table"
+"""The name of a source of imported readings without a pace, written when something happened: none was ever due."""
+EARLIER = "earlier"
+"""The meta of a record that holds the set-up of a run that was named when it began: JSON with the keys of ``SETUP``,
+``run`` (its folder) and ``identities`` (by target, key and text)."""
+SETUP = ("versions", "fingerprint", "plan")
+
+
+def setup_of(source: ReportSource, run: str = "") -> Mapping[str, object]:
+    """The set-up of a run as another record keeps it under ``EARLIER``."""
+    told: dict[str, object] = {key: source.meta(key) or "" for key in SETUP}
+    return {**told, "run": run or source.meta("run") or "", "identities": _identities(source)}
+
+
+def _identities(source: ReportSource) -> dict[str, str]:
+    """The last that each device said of itself."""
+    found: dict[str, str] = {}
+    events: Iterable[tuple[int, str, Mapping[str, str]]] = sorted(
+        (
+            (one.event.begin_ns, one.event.target, one.event.detail)
+            for one in source.events()
+            if one.event.kind == IDENTITY
+        ),
+        key=lambda one: one[:2],
+    )
+    for _, target, detail in events:
+        found |= {f"{target} {key}": value for key, value in detail.items() if key != "changed"}
+    return found

@@ -1,0 +1,274 @@
+"""Series of records that are asked for again and again, by a page that zooms: sealed blocks are decoded once and kept.
+
+A sealed block never changes, so what was decoded of it holds as long as its file is the same. A question reads only the
+blocks that touch its stretch of time. What is not sealed yet is read anew each time.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from soakwatch.record._block_cache import BlockCache, Counted, File
+from soakwatch.record._blocks import decode, decode_ints
+from soakwatch.record._columns import Columns
+from soakwatch.record._files import record_file
+from soakwatch.record._owners import Owner, silence_ns
+from soakwatch.record._recent import Recent, typed_runs
+from soakwatch.record._rows import last_time, sources_of
+from soakwatch.record._snapshot import open_snapshot
+from soakwatch.record._sqlite_errors import as_record_error, damaged
+from soakwatch.record.merge import between, in_time, unified
+from soakwatch.record.meta import IMPORTED_KEY
+from soakwatch.record.model import Ints, SeriesKey, Source, Values
+from soakwatch.record.reader import trait_of
+from soakwatch_rules.series import Series
+
+__all__ = ["BlockCache", "CachedView", "Known", "cached_view"]
+
+_MAX_BLOCKS_AT_ONCE = 500  # blocks that are fetched by one statement
+_PAGES_KIB = 32 * 1024
+_MAX_ROWS_AT_ONCE = 20_000  # of blocks that are counted at a time
+
+_Part = tuple[int, tuple[Ints, Values]]  # who brought it
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the record says of a series: its number and unit, and the planned distance of its readings in seconds."""
+
+    number: int
+    source: Source | None
+    unit: str
+    kind: str
+    cadence_s: float | None
+
+
+class CachedView:
+    """One snapshot of a record that knows the blocks which were decoded before; ``cached_view`` gives it.
+
+    Every method raises RecordError for a file that is damaged.
+    """
+
+    def __init__(self, path: Path, sql: sqlite3.Connection, blocks: BlockCache) -> None:
+        self.path = path
+        self._sql, self._blocks = sql, blocks
+        self._columns = Columns(sql)
+        with self._reading():
+            sql.execute(f"PRAGMA cache_size={-_PAGES_KIB:d}")  # each page of blocks is wanted twice
+            self._sources = {source.id: source for source in sources_of(sql)}
+            metas = dict(sql.execute("SELECT key, value FROM meta WHERE key IN (?, 'start_ns')", (IMPORTED_KEY,)))
+            status = path.stat()
+        self._imported = IMPORTED_KEY in metas
+        self._file: File = str(path), status.st_dev, status.st_ino, metas.get("start_ns", "")
+
+    @property
+    def last_ns(self) -> int | None:
+        """The latest time that the record knows of; None if it is empty."""
+        with self._reading():
+            return last_time(self._sql, None)
+
+    def known(self, key: SeriesKey) -> Known | None:
+        """What the record says of a series; None if there is no such series."""
+        if not all(_is_text(part) for part in (key.target, key.metric, key.object)):
+            return None
+        with self._reading():
+            row = self._sql.execute(
+                "SELECT id, source, unit, kind FROM series WHERE target=? AND metric=? AND object=?",
+                (key.target, key.metric, key.object),
+            ).fetchone()
+        return None if row is None else self._known(key.metric, *row)
+
+    def every(self) -> Mapping[SeriesKey, Known]:
+        """All series, sorted."""
+        with self._reading():
+            rows = self._sql.execute("SELECT target, metric, object, id, source, unit, kind FROM series").fetchall()
+        return {SeriesKey(*row[:3]): self._known(row[1], *row[3:]) for row in sorted(rows)}
+
+    def series(self, key: SeriesKey, known: Known, begin_ns: int | None, end_ns: int | None) -> Series:
+        """The readings with begin <= time < end, as ``RecordView.series`` gives them but for the direction of growth.
+
+        The arrays may be shared: do not write.
+        """
+        sources = [source.id for source in self._sources.values() if source.target == key.target]
+        owner = None
+        if known.source is not None and not self._imported and len(sources) > 1:
+            owner = Owner(known.source.id, silence_ns(known.source, key.metric))
+            begin_ns = None if begin_ns is None else max(begin_ns, owner.silence_ns)
+        from_ns = begin_ns if owner is None or begin_ns is None else begin_ns - owner.silence_ns
+        with self._reading():
+            parts = self._sealed(known.number, from_ns, end_ns)
+            parts += [(source, part) for source in sources for part in self._unsealed(source, known.number)]
+            time_ns, value = _joined(parts) if owner is None else owner.merged(parts)
+        trait = trait_of(key.metric, known.unit, known.kind)
+        cut = between(time_ns, value, begin_ns, end_ns)
+        return Series(key.target, key.metric, key.object, trait, *cut, known.cadence_s)
+
+    def readings(self) -> Mapping[int, int]:
+        """How many readings were kept of each series, by its number; those that two sources brought count twice.
+
+        The first question of a large record takes a second; later ones count what is new.
+        """
+        with self._reading():
+            counted = self._counted(self._blocks.counted(self._file))
+            self._blocks.keep_counted(self._file, counted)
+            found = {int(number): int(counted.readings[number]) for number in np.flatnonzero(counted.readings)}
+            for source in self._sources:
+                recent = self._columns.recent(source)
+                for number, places in recent.places.items():
+                    fresh = sum(recent.groups[layout].positions.size for layout, _, _ in places)
+                    found[number] = found.get(number, 0) + fresh
+        return found
+
+    def newest(
+        self, fresh_from_ns: Callable[[Known], int], most: int
+    ) -> tuple[tuple[tuple[SeriesKey, Known, float], ...], int]:
+        """The newest reading of every series that has one from ``fresh_from_ns`` on, ``most`` of them in order of the
+        keys; and how many more there are."""
+        every = self.every()
+        oldest_ns = min(map(fresh_from_ns, every.values()), default=0)
+        looking = Counter(source.target for source in self._sources.values())
+        found: list[tuple[SeriesKey, Known, float]] = []
+        left = 0
+        with self._reading():
+            recent = {source: self._columns.recent(source) for source in self._sources}
+            alive = {number for fresh in recent.values() for number in fresh.places} | self._sealed_since(oldest_ns)
+        for key, known in every.items():
+            if known.number not in alive:
+                continue
+            value = None
+            if known.source is not None and looking[key.target] == 1:
+                value = _last(recent[known.source.id], known.number, fresh_from_ns(known))
+            if value is None:
+                series = self.series(key, known, fresh_from_ns(known), None).finite()
+                value = float(series.value[-1]) if len(series) else None
+            if value is not None and len(found) < most:
+                found.append((key, known, value))
+            elif value is not None:
+                left += 1
+        return tuple(found), left
+
+    def _sealed_since(self, begin_ns: int) -> set[int]:
+        rows = self._sql.execute(
+            "SELECT DISTINCT series FROM chunk JOIN block ON block.id BETWEEN first_block AND last_block"
+            " WHERE last_ns>=?",
+            (begin_ns,),
+        )
+        return {number for (number,) in rows}
+
+    def _known(self, metric: str, number: int, source: int, unit: str, kind: str) -> Known:
+        found = self._sources.get(source)
+        return Known(number, found, unit, kind, None if found is None else found.cadence_s(metric))
+
+    def _sealed(self, series: int, begin_ns: int | None, end_ns: int | None) -> list[_Part]:
+        axes = self._blocks.axes(self._file, self._sql)
+        some = axes.touching(begin_ns, end_ns)
+        if not some.any():
+            return []
+        if 2 * int(some.sum()) < some.size:
+            few = self._sql.execute(
+                "SELECT id, axis FROM block WHERE series=? AND id BETWEEN ? AND ? ORDER BY id",
+                (series, *axes.blocks(some)),
+            ).fetchall()
+            places = np.array(few, dtype=np.int64).reshape(-1, 2).T
+        else:
+            places = self._blocks.places(self._file, series, self._sql)
+            places = places[:, places[0] <= self._most("block")]  # another look may have seen more
+        numbers, on = places[:, some[places[1]]].tolist()
+        values = self._blocks.get(self._file, "block", numbers, self._decoded)
+        times = self._blocks.get(self._file, "axis", on, self._axes)
+        return [
+            (axes.source(axis), (time_ns.astype(np.int64, copy=False), value))
+            for axis, time_ns, value in zip(on, times, values, strict=True)
+        ]
+
+    def _unsealed(self, source: int, series: int) -> list[tuple[Ints, Values]]:
+        recent = self._columns.recent(source)
+        if series not in recent.places:
+            return []
+        column = recent.column(series)
+        times = recent.start_ns[column.positions]
+        if column.offsets is not None:
+            times = times + column.offsets
+        return [(times[stretch], values) for stretch, values in typed_runs(column)]
+
+    def _decoded(self, numbers: list[int]) -> Iterator[tuple[int, Values]]:
+        for first in range(0, len(numbers), _MAX_BLOCKS_AT_ONCE):
+            some = numbers[first : first + _MAX_BLOCKS_AT_ONCE]
+            marks = ",".join("?" * len(some))
+            for number, data in self._sql.execute(f"SELECT id, data FROM block WHERE id IN ({marks})", some):  # noqa: S608
+                yield number, decode(data)
+
+    def _axes(self, numbers: list[int]) -> Iterator[tuple[int, Values]]:
+        return ((number, self._columns.axis_times(number)) for number in numbers)
+
+    def _counted(self, before: Counted) -> Counted:
+        axes = np.zeros(1 + self._most("axis"), dtype=np.int64)
+        found = self._sql.execute(
+            "SELECT axis.id, polls, positions FROM axis JOIN chunk ON chunk.id = axis.chunk WHERE last_block>?",
+            (before.until,),
+        )
+        for axis, polls, positions in found:
+            axes[axis] = polls if positions is None else decode_ints(positions).size
+        readings = np.zeros(1 + self._most("series"), dtype=np.int64)
+        readings[: before.readings.size] = before.readings
+        until = before.until
+        rows = self._sql.execute("SELECT id, series, axis FROM block WHERE id>? ORDER BY id", (until,))
+        while some := rows.fetchmany(_MAX_ROWS_AT_ONCE):
+            columns = np.array(some, dtype=np.int64).T
+            readings += np.bincount(columns[1], axes[columns[2]], readings.size).astype(np.int64)
+            until = int(columns[0, -1])
+        return Counted(until, readings)
+
+    def _most(self, table: str) -> int:
+        return int(self._sql.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0])  # noqa: S608
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise as_record_error(error, self.path) from None
+        except (ValueError, LookupError, TypeError) as error:
+            raise damaged(self.path, str(error)) from None
+
+
+def _is_text(part: str) -> bool:
+    """Whether SQLite can be asked for it: half of a letter beyond 16 bits is no text."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in part)
+
+
+def _last(recent: Recent, number: int, from_ns: int) -> float | None:
+    """The newest of the readings that are not sealed, if it is not older than ``from_ns``."""
+    best: tuple[int, float] | None = None
+    for layout, at, kind in recent.places.get(number, ()):
+        group = recent.groups[layout]
+        time_ns = recent.start_ns[group.positions]
+        if group.offsets is not None:
+            time_ns = time_ns + group.offsets[:, at]
+        last = int(time_ns.argmax())
+        if time_ns[last] >= from_ns and (best is None or time_ns[last] > best[0]):
+            word = group.words[last, at]
+            value = float(word.view(np.float64 if kind == "d" else np.int64 if kind == "q" else np.uint64))
+            best = int(time_ns[last]), value
+    return best[1] if best is not None and np.isfinite(best[1]) else None
+
+
+def _joined(parts: Sequence[_Part]) -> tuple[Ints, Values]:
+    if not parts:
+        return np.empty(0, dtype=np.int64), np.empty(0)
+    return in_time(np.concatenate([times for _, (times, _) in parts]), unified([values for _, (_, values) in parts]))
+
+
+@contextmanager
+def cached_view(folder_or_file: Path, blocks: BlockCache) -> Iterator[CachedView]:
+    """A record as it is now, for one question. Raises RecordError."""
+    path = record_file(folder_or_file)
+    with ExitStack() as stack:
+        yield CachedView(path, open_snapshot(path, stack), blocks)

@@ -1,0 +1,85 @@
+"""Flight-recorder captures: intervals for which a recorder's samples, ten a second, are in the record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from soakwatch.core.event_kinds import WINDOW, of_finding
+from soakwatch.core.formatting import utc
+from soakwatch.record.source import StoredEvent
+from soakwatch_rules.rule import Event, Finding, Mark, Window
+from soakwatch_rules.wording.words import counted, some
+
+_MAX_RELATED_S = 180.0  # a longer window that merely overlaps says nothing of where a finding is
+_MAX_NAMES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """One interval; ``moments`` are the reasons for it, ``more`` how many further reasons have no name here."""
+
+    anchor: str
+    target: str
+    window: Window
+    moments: tuple[Mark, ...]
+    more: int
+
+    @property
+    def reason(self) -> str:
+        """Why it was captured, in one line."""
+        words = "; ".join(mark.text for mark in self.moments) or "something happened"
+        return f"{words}; and {self.more} more" if self.more else words
+
+    def shows(self, finding: Finding) -> bool:
+        """Whether it relates to a finding: it was captured because of it, or holds one of its moments.
+
+        A short window that it overlaps is enough; one of hours says nothing of where the finding is.
+        """
+        if finding.target not in {"", self.target}:
+            return False
+        why = of_finding(finding)
+        if any(mark.text.partition(": ")[2] == why for mark in self.moments):
+            return True
+        if finding.marks:
+            return any(self.window.begin_ns <= mark.begin_ns < self.window.end_ns for mark in finding.marks)
+        touches = finding.window.begin_ns < self.window.end_ns and self.window.begin_ns < finding.window.end_ns
+        return touches and finding.window.seconds <= _MAX_RELATED_S
+
+
+def captures_of(events: Iterable[StoredEvent]) -> tuple[Capture, ...]:
+    """The captures in the order of their time, from the events that announce them."""
+    windows = [stored.event for stored in events if stored.event.kind == WINDOW and stored.event.end_ns is not None]
+    windows.sort(key=lambda event: (event.begin_ns, event.target))
+    return tuple(_capture(number, event) for number, event in enumerate(windows, 1))
+
+
+def captures_text(captures: Sequence[Capture]) -> str:
+    """One line for readers who see no plot; empty where there is no capture."""
+    if not captures:
+        return ""
+    reasons = [(capture, some([mark.text for mark in capture.moments], 1)) for capture in captures]
+    first = some(
+        [f"{capture.target} at {utc(capture.window.begin_ns)} ({why or 'unnamed'})" for capture, why in reasons],
+        _MAX_NAMES,
+    )
+    return f"{counted(len(captures), 'flight-recorder capture')} in the report: {first}"
+
+
+def _capture(number: int, event: Event) -> Capture:
+    times, reasons = event.detail.get("at_ns", "").split(), event.detail.get("reason", "").split("; ")
+    known = [(_whole(text), why) for text, why in zip(times, reasons, strict=False)]
+    moments = [Mark(time_ns, None, why) for time_ns, why in known if time_ns is not None]
+    moments.sort(key=lambda mark: mark.begin_ns)
+    end_ns = event.begin_ns if event.end_ns is None else event.end_ns
+    return Capture(
+        anchor=f"capture-{number}",
+        target=event.target,
+        window=Window(event.begin_ns, end_ns + 1),
+        moments=tuple(moments) or tuple(Mark(event.begin_ns, None, why) for why in reasons if why),
+        more=_whole(event.detail.get("more", "0")) or 0,
+    )
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if len(text) < 20 and text.isdecimal() else None

@@ -1,0 +1,92 @@
+"""What a report for people is printed on: within the width of a terminal, uncut and plain where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from soakwatch.core.formatting import printable
+from soakwatch.core.terminal import encodable, spells
+from soakwatch.report.sparks import BLOCKS, PLAIN
+
+Part = str | tuple[str, str]
+"""Text, or text with a style."""
+_NARROWEST = 30
+
+
+class ConsoleWriter:
+    """Lines and tables on a console. All text may come from anywhere: none of it steers the terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self.terminal = console.is_terminal
+        self.width = max(console.width, _NARROWEST)
+        self.blocks = spells(console.encoding, BLOCKS + "▲█░")
+
+    @property
+    def spark_width(self) -> int:
+        """How wide spark lines are, in cells: what the terminal leaves beside their words."""
+        return min(max(self.width - 40, 20), 60) if self.terminal else 40
+
+    @property
+    def steps(self) -> str:
+        """The signs of spark lines, lowest first."""
+        return BLOCKS if self.blocks else PLAIN
+
+    def say(self, *parts: Part, indent: int = 0, hang: int | None = None) -> None:
+        """One line; on a terminal it is wrapped, and what follows stands ``hang`` cells in."""
+        text = self._text(parts)
+        first = " " * indent
+        if not self.terminal:
+            self._print(Text(first).append_text(text))
+            return
+        rest = " " * (indent if hang is None else hang)
+        for at, line in enumerate(text.wrap(self._console, max(self.width - max(len(rest), indent), 10))):
+            line.rstrip()
+            self._print(Text(first if at == 0 else rest).append_text(line))
+
+    def gap(self) -> None:
+        """An empty line."""
+        self._print(Text(""))
+
+    def title(self, words: str) -> None:
+        """A heading, with an empty line above it."""
+        self.gap()
+        self._print(self._text([(words, "bold underline" if self.terminal else "")]))
+
+    def table(self, head: Sequence[str], rows: Sequence[Sequence[Part]], right: Sequence[int] = ()) -> None:
+        """Rows of cells. Figures (``right``) stay in one piece, text is folded; without a terminal nothing is."""
+        if not self.terminal:
+            lines = [[self._text([cell]).plain for cell in row] for row in (head, *rows)]
+            widths = [max(len(line[at]) for line in lines) for at in range(len(head))]
+            for line in lines:
+                cells = [
+                    c.rjust(w) if at in right else c.ljust(w)
+                    for at, (c, w) in enumerate(zip(line, widths, strict=True))
+                ]
+                self._print(Text("  ".join(cells).rstrip()))
+            return
+        drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", width=self.width)
+        for at, title in enumerate(head):
+            last = at == len(head) - 1
+            drawn.add_column(
+                title,
+                justify="right" if at in right else "left",
+                no_wrap=at in right,
+                overflow="fold",
+                ratio=1 if last else None,
+                max_width=None if last or at in right else max(self.width // 3, 12),
+            )
+        for row in rows:
+            drawn.add_row(*(self._text([cell]) for cell in row))
+        self._console.print(drawn, markup=False, highlight=False, emoji=False)
+
+    def _text(self, parts: Sequence[Part]) -> Text:
+        told = [(part, "") if isinstance(part, str) else part for part in parts]
+        return Text.assemble(*((encodable(printable(words), self._console.encoding), style) for words, style in told))
+
+    def _print(self, text: Text) -> None:
+        self._console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)

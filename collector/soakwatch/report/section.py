@@ -1,0 +1,97 @@
+"""The sections of a report: each is a module of the folder ``sections``, or of a plug-in that an entry point names.
+
+A module ``sections/NAME.py`` is the section NAME. Others add sections by entry points of the group
+``soakwatch.sections``, each naming a module. A section module has
+
+* ``ORDER``: its place in the report (the verdict is 10, the findings 20, the words 90),
+* ``TITLE``: its heading,
+* ``blocks(page)``: what it says, for all formats (see ``blocks``); None or nothing leaves the section out,
+* and, where the page needs more than blocks can say, ``TEMPLATE`` (Jinja) with ``facts(page)`` (the names in it, or
+  None): on the page these replace the blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+
+from soakwatch.core.errors import PlanError
+from soakwatch.core.registry import PluginFolder
+from soakwatch.report.blocks import Block, Format, Text, shown_in
+from soakwatch.report.page import Page
+from soakwatch_rules.rule import Outcome
+
+SECTIONS = PluginFolder("soakwatch.report.sections", "section", "soakwatch.sections")
+_PACKAGE = "soakwatch.report.sections."
+_FAULTS = (ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError)
+"""What a stranger's section may raise: it costs its section, and not the report of a night."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section as its module declares it; ``facts`` and ``template`` are the page's own, if it has any."""
+
+    name: str
+    order: int
+    title: str
+    blocks: Callable[[Page], Sequence[Block] | None]
+    template: str = ""
+    facts: Callable[[Page], Mapping[str, object] | None] | None = None
+    foreign: bool = False
+
+    def blocks_in(self, page: Page, form: Format) -> tuple[Block, ...]:
+        """What the section says in this format; () leaves it out.
+
+        A plug-in's section that fails is replaced by a sentence that says so.
+        """
+        try:
+            return shown_in(self.blocks(page) or (), form)
+        except _FAULTS as error:
+            if not self.foreign:
+                raise
+            return (_failed(self.name, error),)
+
+
+def all_sections(folder: PluginFolder = SECTIONS) -> tuple[Section, ...]:
+    """The sections in the order of the report, those of plug-ins among them.
+
+    Raises PlanError for a module of the folder that is no section; a plug-in's becomes a section that says so.
+    """
+    found = [_section(name, folder) for name in folder.names()]
+    return tuple(sorted(found, key=lambda section: (section.order, section.name)))
+
+
+def _section(name: str, folder: PluginFolder) -> Section:
+    try:
+        return _declared(name, folder.module(name))
+    except PlanError as error:
+        if name in PluginFolder(folder.package, folder.word).names():
+            raise
+        failure = _failed(name, error)
+        return Section(name, 99, name, lambda _: (failure,), foreign=True)
+
+
+def _declared(name: str, module: ModuleType) -> Section:
+    order, title = getattr(module, "ORDER", None), getattr(module, "TITLE", None)
+    template, facts = getattr(module, "TEMPLATE", ""), getattr(module, "facts", None)
+    blocks = getattr(module, "blocks", None)
+    drawable = callable(blocks) or (bool(template) and callable(facts))
+    if not isinstance(order, int | float) or not isinstance(title, str) or not drawable:
+        raise PlanError(
+            f"the section {name!r} ({module.__name__}) needs ORDER (a number), TITLE (text) and blocks(page): see "
+            "soakwatch.report.section"
+        )
+    return Section(
+        name,
+        int(order),
+        title,
+        blocks if callable(blocks) else lambda _: (),
+        template,
+        facts if template and callable(facts) else None,
+        foreign=not module.__name__.startswith(_PACKAGE),
+    )
+
+
+def _failed(name: str, error: Exception) -> Text:
+    return Text(f"the section {name} failed: {type(error).__name__}: {error}", outcome=Outcome.WARN, word="warning")

@@ -1,0 +1,140 @@
+# ruff: noqa: E501 - lines of HTML are as long as they are
+"""What the flight recorders of the devices captured around events and findings, ten times a second."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from soakwatch.core.formatting import natural, quantity, subject
+from soakwatch.record.source import SeriesKey
+from soakwatch.report.blocks import BRIEF, Block, Text
+from soakwatch.report.captures import Capture, captures_text
+from soakwatch.report.curves import Curve, curve_of
+from soakwatch.report.page import Page, worst_first
+from soakwatch_agent.sample import object_labels
+from soakwatch_rules.rule import Outcome
+
+ORDER = 27
+TITLE = "Flight-recorder captures"
+HEIGHT, LOW = 230, 180
+_MAX_CARDS, _MAX_ROWS, _MAX_LINES, _MAX_FINDINGS, _POINTS = 12, 200, 7, 3, 2000
+_CPU, _DROPPED, _QUEUE = "recorder.cpu.utilization", "recorder.dropped", "recorder.queue.usage"
+TEMPLATE = """\
+{% import "macros.html.jinja" as m with context %}
+<p class="soft">What the flight recorders captured around events, findings and CPU jumps, mostly at ten samples a second. The plots of one capture share a
+time axis of their own (UTC); numbered verticals are the reasons for the capture. CPU use over a tenth of a second moves in steps of 10 % and is not judged.</p>
+<div class="grid">
+{% for card in drawn %}{% set capture = card.capture %}
+<div class="card" id="{{ capture.anchor }}">
+<h3><span class="name">{{ capture.target }}</span> <time>{{ capture.window.begin_ns|span(capture.window.end_ns) }}</time></h3>
+<ol class="events">{% for mark in capture.moments %}<li><time>{{ mark.begin_ns|utc }}</time> <b>{{ mark.text }}</b></li>{% endfor %}</ol>
+{% if capture.more %}<p class="soft">and {{ capture.more }} more events in this time</p>{% endif %}
+{% if card.findings %}<p class="soft">Relates to {% for rule, about, outcome, link in card.findings %}{{ m.badge(outcome) }} {% if link %}<a href="#{{ link }}">{{ rule }}</a>{% else %}{{ rule }}{% endif %} <span class="name">{{ about }}</span>{{ ", " if not loop.last }}{% endfor %}.</p>{% endif %}
+{% for element, caption, height in card.plots %}<p class="soft">{{ caption }}</p>
+{{ m.plot(element, height) }}{% endfor %}
+{% if card.still %}<p class="soft">{{ card.still|join("; ") }}.</p>{% endif %}
+</div>
+{% endfor %}
+</div>
+{% if others %}<div class="card scroll"><h3>Further captures</h3><p class="soft">Not plotted here: the samples are in the record (recorder.*).</p><table class="pairs">{{ m.caption("Further captures") }}<tbody>
+{% for capture in others[:rows] %}<tr id="{{ capture.anchor }}"><td class="keep">{{ capture.window.begin_ns|span(capture.window.end_ns) }}</td><td class="name">{{ capture.target }}</td><td>{{ capture.reason }}</td></tr>
+{% endfor %}</tbody></table>{% if others|length > rows %}<p class="soft">and {{ others|length - rows }} more.</p>{% endif %}</div>{% endif %}
+"""
+
+
+def facts(page: Page) -> Mapping[str, object] | None:
+    """A card for each of the first captures, those that relate to a failure before others; the rest as a table."""
+    if not page.captures:
+        return None
+    failing = [f for f in page.verdict.findings if f.outcome in {Outcome.FAIL, Outcome.WARN}]
+    failing.sort(key=worst_first)
+    shown = {capture: [f for f in failing if capture.shows(f)] for capture in page.captures}
+    ranks = [Outcome.FAIL, Outcome.WARN]
+    ranked = sorted(page.captures, key=lambda capture: min((ranks.index(f.outcome) for f in shown[capture]), default=2))
+    chosen = set(ranked[:_MAX_CARDS])
+    drawn = []
+    for capture in page.captures:
+        if capture in chosen:
+            plots, still = _plots(page, capture)
+            related = [
+                (f.rule, subject(f.metric, f.object), f.outcome, page.finding_anchors.get(id(f), ""))
+                for f in shown[capture][:_MAX_FINDINGS]
+            ]
+            drawn.append({"capture": capture, "findings": related, "plots": plots, "still": still})
+    return {
+        "drawn": drawn,
+        "others": [capture for capture in page.captures if capture not in chosen],
+        "rows": _MAX_ROWS,
+    }
+
+
+def blocks(page: Page) -> Sequence[Block] | None:
+    """One sentence where nothing can be plotted: how many captures there are, and the first few."""
+    text = captures_text(page.captures)
+    return (Text(text, formats=BRIEF),) if text else None
+
+
+def _plots(page: Page, capture: Capture) -> tuple[list[tuple[str, str, int]], list[str]]:
+    """CPU always; drops and queues where there is something to see, and otherwise in words."""
+    plots, still = [], []
+    marks = [mark for mark in capture.moments if capture.window.begin_ns <= mark.begin_ns < capture.window.end_ns]
+    for metric, caption, height in (
+        (_CPU, "CPU use: all cores, and the busiest", HEIGHT),
+        (_DROPPED, "packets dropped, by cause", LOW),
+        (_QUEUE, "memory of socket queues", LOW),
+    ):
+        curves = _curves(page, capture, metric)
+        moving = [curve for curve in curves if metric == _CPU or not curve.constant]
+        resting = [curve for curve in curves if curve not in moving]
+        if resting and metric == _DROPPED:
+            still.append(f"no packet was dropped ({', '.join(_name(curve.key) for curve in resting)})")
+        elif resting:
+            still += [_at_rest(curve) for curve in resting]
+        if moving:
+            names = [_name(curve.key) for curve in moving]
+            element = page.drawing.draw(
+                moving,
+                marks=marks,
+                height=height,
+                names=names,
+                load=False,
+                window=capture.window,
+                marked="reason for the capture",
+            )
+            plots.append((element, caption, height))
+    return plots, still
+
+
+def _curves(page: Page, capture: Capture, metric: str) -> list[Curve]:
+    """The lines of one metric in one scale; of the cores the busiest."""
+    begin_ns, end_ns = capture.window.begin_ns, capture.window.end_ns
+    keys = sorted((k for k in page.keys if (k.target, k.metric) == (capture.target, metric)), key=_order)
+    read = [page.source.series(key, begin_ns, end_ns).finite() for key in keys]
+    readable = [series for series in read if len(series) > 1]
+    if metric == _CPU:
+        cores = [series for series in readable if series.object != "core=all"]
+        cores.sort(key=lambda series: -float(np.mean(series.values)))
+        readable = [series for series in readable if series.object == "core=all"] + cores[: _MAX_LINES - 1]
+    if not readable:
+        return []
+    peaks = [curve_of(series, _POINTS) for series in readable]
+    top = max(peaks, key=lambda curve: 0.0 if curve.high is None else curve.high / curve.scale.factor)
+    return [curve_of(series, _POINTS, top.scale) for series in readable]
+
+
+def _order(key: SeriesKey) -> tuple[bool, Sequence[tuple[int, str]]]:
+    return key.object != "core=all", natural(key.object)
+
+
+def _name(key: SeriesKey) -> str:
+    label = ", ".join(object_labels(key.object).values()) or key.object
+    if key.metric == _CPU:
+        return "all cores" if label == "all" else f"core {label}"
+    return label.upper() if key.metric == _QUEUE else label
+
+
+def _at_rest(curve: Curve) -> str:
+    value = None if curve.low is None else curve.low / curve.scale.factor
+    return f"queues of {_name(curve.key)}: {quantity(value, curve.source_unit)} throughout"
