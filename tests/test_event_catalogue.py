@@ -26,7 +26,7 @@ SOURCES = tuple(
     for file in sorted((ROOT / folder).rglob("*.py"))
     if "testing" not in file.parts
 )
-MAKERS = frozenset({"Event", "event", "Move", "notable", "_tell", "Change", "untold"})
+MAKERS = frozenset({"Event", "event", "Move", "notable", "_tell", "Change", "unreported"})
 """What makes an event, or the draft of one, of a kind that is its first argument (or its second)."""
 KIND = re.compile(r"[a-z_]+(\.[a-z_]+)+|reboot|watchdog|gap|failover")
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from soakwatch_rules.causes import Cause, CauseKind, causes, doubts, lags
+from soakwatch_rules.causes import Cause, CauseKind, causes, lags, rows_by_reason
 from soakwatch_rules.causes.growing import owners
 from soakwatch_rules.rule import Event, Finding, Forecast, InconclusiveReason, Mark, MarkKind, Outcome, Phase, Window
 from soakwatch_rules.wording.forecast import forecast_words
@@ -181,7 +181,7 @@ def test_an_event_that_was_told_explains_a_step() -> None:
     (found,) = causes([step], [event])
     assert (found.kind, found.outcome) == (CauseKind.EVENT, Outcome.WARN)
     assert found.headline == "after failover at 1970-01-01 01:23:20 UTC: step_change failed"
-    assert [mark.text for mark in found.timeline] == ["failover: told", "step_change: step_change here"]
+    assert [mark.text for mark in found.timeline] == ["failover: recorded", "step_change: step_change here"]
     assert causes([step], [replace(event, begin_ns=4000 * SECOND, end_ns=None)])[0].kind is CauseKind.FINDING
     planned = replace(event, begin_ns=4000 * SECOND, end_ns=None, deadline_ns=5050 * SECOND, expect={"reboot": 1})
     assert causes([step], [planned])[0].kind is CauseKind.EVENT
@@ -264,7 +264,7 @@ def test_the_process_that_owns_the_growth_is_named() -> None:
     ]
     found = causes(all_of_it)
     assert [(one.findings[0], one.owner, one.share) for one in found] == [(3, "httpd", 0.92), (2, "", None)]
-    assert "process httpd owns 92 % of it" in found[0].headline
+    assert "process httpd accounts for 92 % of it" in found[0].headline
     assert set(found[0].findings) == {0, 1, 3, 4}
 
 
@@ -274,7 +274,7 @@ def test_workers_own_a_growth_together() -> None:
         growing("process.memory.pss", 10e6, f"process=worker,instance={n}", outcome=Outcome.PASS) for n in range(8)
     ]
     host = growing("system.memory.usage", 100e6)
-    assert owners([*workers, host])["dut"].words == "process worker (8 instances) owns 80 % of it"
+    assert owners([*workers, host])["dut"].words == "process worker (8 instances) accounts for 80 % of it"
     assert owners([*workers[:3], host]) == {}
     assert owners([*workers, replace(host, outcome=Outcome.PASS)]) == {}
 
@@ -330,7 +330,7 @@ def test_doubts_for_one_reason_are_one_row() -> None:
 def test_what_does_not_apply_is_a_row_too() -> None:
     """Three targets without a core folder are one row of the table of what could not be judged."""
     idle = [finding("core_dump", outcome=Outcome.NOT_APPLICABLE, target=t, reason="no folder") for t in ("a", "b", "c")]
-    (row,) = doubts(idle, range(3))
+    (row,) = rows_by_reason(idle, range(3))
     assert row.words == "core_dump: 3 findings of 3 targets: no folder"
     assert causes(idle) == ()
 

@@ -31,7 +31,7 @@ def conclude(
     """
     try:
         with RecordView.open(folder) as view:
-            verdict, said = judge_record(view, told=told, ended=True), view.findings(live=True)
+            verdict, said = judge_record(view, progress=told, ended=True), view.findings(live=True)
         record.put_findings(_that_stand(said, verdict.findings), live=True, judged_ns=end_ns)
         record.put_findings(verdict.findings, live=False, judged_ns=end_ns)
         record.set_meta("verdict", verdict.outcome.value)

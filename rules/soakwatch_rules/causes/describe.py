@@ -1,4 +1,4 @@
-"""What is told of a cause: its headline, its time line with lags, and how sure it is that it is one."""
+"""The description of a cause: its headline, its time line with lags, and how sure it is that it is one."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from soakwatch_rules.causes.bench import Bench
 from soakwatch_rules.causes.cause import Cause, CauseKind
-from soakwatch_rules.causes.doubt import doubts
+from soakwatch_rules.causes.context import CauseContext
 from soakwatch_rules.causes.growing import Owner
+from soakwatch_rules.causes.reasons import rows_by_reason
 from soakwatch_rules.labels import label
 from soakwatch_rules.rule import Event, Finding, Mark, MarkKind, Outcome, Phase
 from soakwatch_rules.wording.words import duration, moment, some
@@ -17,8 +17,8 @@ from soakwatch_rules.wording.words import duration, moment, some
 _GRAVE = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE, Outcome.PASS, Outcome.NOT_APPLICABLE)
 _MAX_MARKS, _MAX_WEIGHED = 40, 30
 _LEAST_CHANCE = 0.05
-"""That two things happened together by chance is never held for less likely than this: many pairs are looked at, and
-one thing alone that lies close to another proves little."""
+"""The least probability that two findings lie together by chance: many pairs are compared, and a single pair that lies
+close proves little."""
 _UNWATCHED = "gap"
 """The kind of the event that says that the monitor itself was not running."""
 
@@ -43,22 +43,22 @@ class Group:
     """Findings that belong together, the passes that bear witness, and what explains them."""
 
     kind: CauseKind
-    places: tuple[int, ...]
+    indexes: tuple[int, ...]
     witnesses: tuple[int, ...] = ()
     events: tuple[Event, ...] = ()
     phase: Phase | None = None
     owner: Owner | None = None
 
 
-def tell(bench: Bench, group: Group) -> Cause:
+def describe(context: CauseContext, group: Group) -> Cause:
     """The cause of a group."""
-    every = (*group.places, *group.witnesses)
-    first_ns = _first_ns(bench, every)
-    places = sorted(every, key=lambda place: _order(bench, place, first_ns))
-    own = [bench.findings[place] for place in places]
-    timed = [place for place in places if len(bench.moments[place])]
+    every = (*group.indexes, *group.witnesses)
+    first_ns = _first_ns(context, every)
+    indexes = sorted(every, key=lambda index: _order(context, index, first_ns))
+    own = [context.findings[index] for index in indexes]
+    timed = [index for index in indexes if len(context.moments[index])]
     loose = group.kind in {CauseKind.UNSETTLED, CauseKind.GENERATOR}
-    line = () if loose else _timeline(bench, timed, group)
+    line = () if loose else _timeline(context, timed, group)
     targets = {finding.target for finding in own}
     return Cause(
         kind=group.kind,
@@ -68,10 +68,10 @@ def tell(bench: Bench, group: Group) -> Cause:
             (mark.begin_ns if mark.end_ns is None else mark.end_ns for mark in line),
             default=max(f.window.end_ns for f in own),
         ),
-        headline=_headline(bench, places, group),
+        headline=_headline(context, indexes, group),
         outcome=min((f.outcome for f in own), key=list(Outcome).index),
-        findings=tuple(places),
-        confidence=None if loose else _confidence(bench, timed, group),
+        findings=tuple(indexes),
+        confidence=None if loose else _confidence(context, timed, group),
         timeline=line,
         owner="" if group.owner is None else group.owner.process,
         share=None if group.owner is None else group.owner.share,
@@ -79,7 +79,7 @@ def tell(bench: Bench, group: Group) -> Cause:
 
 
 def lag(first_ns: int, at_ns: int) -> str:
-    """How much later something came than the first thing.
+    """How much later something came than the first moment.
 
     >>> lag(0, 12 * 10**9), lag(5, 5)
     ('+12 s', '+0 s')
@@ -92,55 +92,55 @@ def lags(cause: Cause) -> tuple[tuple[str, Mark], ...]:
     return tuple((lag(cause.begin_ns, mark.begin_ns), mark) for mark in cause.timeline)
 
 
-def _first_ns(bench: Bench, places: Sequence[int]) -> int:
+def _first_ns(context: CauseContext, indexes: Sequence[int]) -> int:
     """When the first of several deaths was at the latest, as far as it is known when it was."""
-    dead = [p for p in places if bench.traits[p].leads and len(bench.moments[p])]
-    gravest = min((_GRAVE.index(bench.findings[p].outcome) for p in dead), default=0)
-    ends = (bench.moments[p].end[0] for p in dead if _GRAVE.index(bench.findings[p].outcome) == gravest)
-    return min(ends, default=bench.end_ns) + bench.early_ns
+    dead = [p for p in indexes if context.traits[p].leads and len(context.moments[p])]
+    gravest = min((_GRAVE.index(context.findings[p].outcome) for p in dead), default=0)
+    ends = (context.moments[p].end[0] for p in dead if _GRAVE.index(context.findings[p].outcome) == gravest)
+    return min(ends, default=context.end_ns) + context.early_ns
 
 
-def _order(bench: Bench, place: int, first_ns: int) -> tuple[object, ...]:
+def _order(context: CauseContext, index: int, first_ns: int) -> tuple[object, ...]:
     """What leads: the gravest, what may have been first, what the others follow from, the host before a process."""
-    finding, found, traits = bench.findings[place], bench.moments[place], bench.traits[place]
-    first = found.begin[0] if len(found) else finding.window.begin_ns
+    finding, moments, traits = context.findings[index], context.moments[index], context.traits[index]
+    first = moments.begin[0] if len(moments) else finding.window.begin_ns
     later = traits.leads and first > first_ns
-    return _GRAVE.index(finding.outcome), later, traits.rank, finding.metric.startswith("process."), first, place
+    return _GRAVE.index(finding.outcome), later, traits.rank, finding.metric.startswith("process."), first, index
 
 
-def _headline(bench: Bench, places: Sequence[int], group: Group) -> str:
-    lead, rest = bench.findings[places[0]], [bench.findings[place] for place in places[1:]]
+def _headline(context: CauseContext, indexes: Sequence[int], group: Group) -> str:
+    lead, rest = context.findings[indexes[0]], [context.findings[index] for index in indexes[1:]]
     if group.kind is CauseKind.UNSETTLED:
-        return doubts(bench.findings, sorted(group.places))[0].words
+        return rows_by_reason(context.findings, sorted(group.indexes))[0].words
     if group.kind is CauseKind.GENERATOR:
-        resting = sum(not bench.traits[place].generator for place in places)
+        resting = sum(not context.traits[index].generator for index in indexes)
         many = f", {resting} finding{'s rest' if resting != 1 else ' rests'} on its load" if resting else ""
         return f"generator at fault{many}: {lead.reason}"
     text = lead.reason
     if group.owner is not None:
         text += f"; {group.owner.words}"
-    signs = list(dict.fromkeys(words for place in places if (words := bench.traits[place].effect_words)))
-    if group.kind is CauseKind.INCIDENT and len(signs) > 1 and bench.traits[places[0]].effect_words:
+    signs = list(dict.fromkeys(words for index in indexes if (words := context.traits[index].effect_words)))
+    if group.kind is CauseKind.INCIDENT and len(signs) > 1 and context.traits[indexes[0]].effect_words:
         text = f"{', '.join(signs[:-1])} and {signs[-1]} at once: {text}"
     if group.events:
         text = f"after {group.events[0].kind} at {moment(group.events[0].begin_ns)}: {text}"
     elif group.phase is not None:
         text = f"with the change of load in phase {group.phase.name}: {text}"
     counted = Counter(f.rule for f in rest)
-    told = some([f"{rule} ({number})" if number > 1 else rule for rule, number in counted.items()], 5)
-    return f"{text}; with it: {told}" if rest else text
+    others = some([f"{rule} ({number})" if number > 1 else rule for rule, number in counted.items()], 5)
+    return f"{text}; with it: {others}" if rest else text
 
 
-def _timeline(bench: Bench, timed: Sequence[int], group: Group) -> tuple[Mark, ...]:
+def _timeline(context: CauseContext, timed: Sequence[int], group: Group) -> tuple[Mark, ...]:
     """The moments of all, in order of time; the same reported of several objects at once is one."""
-    several = len({bench.findings[place].target for place in timed}) > 1
+    several = len({context.findings[index].target for index in timed}) > 1
     entries = [
-        _entry(bench, bench.findings[place], mark, several=several)
-        for place in timed
-        for mark in bench.findings[place].marks
+        _entry(context, context.findings[index], mark, several=several)
+        for index in timed
+        for mark in context.findings[index].marks
     ]
-    entries += _of_others(bench, timed, several=several)
-    entries += [_of_event(event) for event in _events(bench, timed, group)]
+    entries += _of_others(context, timed, several=several)
+    entries += [_of_event(event) for event in _events(context, timed, group)]
     entries.sort(key=lambda e: (e.mark.begin_ns, e.source, e.object, e.mark.text, e.target))
     latest: dict[tuple[str, str, str], int] = {}
     rows: list[tuple[_Entry, list[str]]] = []
@@ -149,7 +149,7 @@ def _timeline(bench: Bench, timed: Sequence[int], group: Group) -> tuple[Mark, .
         row = latest.get(key)
         if row is not None:
             first, objects = rows[row]
-            if entry.mark.begin_ns - first.mark.begin_ns <= bench.slack_ns and entry.object not in objects:
+            if entry.mark.begin_ns - first.mark.begin_ns <= context.slack_ns and entry.object not in objects:
                 objects.append(entry.object)
                 continue
         latest[key] = len(rows)
@@ -163,9 +163,9 @@ def _timeline(bench: Bench, timed: Sequence[int], group: Group) -> tuple[Mark, .
     return (*marks, Mark(left[0].begin_ns, ends, f"and {len(left)} more moments"))
 
 
-def _entry(bench: Bench, finding: Finding, mark: Mark, *, several: bool) -> _Entry:
+def _entry(context: CauseContext, finding: Finding, mark: Mark, *, several: bool) -> _Entry:
     """A moment of a finding, with what that finding came to."""
-    outcome = bench.outcomes[mark.begin_ns, finding.rule, mark.text]
+    outcome = context.outcomes[mark.begin_ns, finding.rule, mark.text]
     target = finding.target if several else ""
     return _Entry(replace(mark, outcome=outcome), target, finding.rule, _object(finding))
 
@@ -175,41 +175,41 @@ def _of_event(event: Event) -> _Entry:
     return _Entry(Mark(event.begin_ns, event.end_ns, _detail(event), kind), "", event.kind, event.object)
 
 
-def _of_others(bench: Bench, timed: Sequence[int], *, several: bool) -> Iterator[_Entry]:
+def _of_others(context: CauseContext, timed: Sequence[int], *, several: bool) -> Iterator[_Entry]:
     """The moments then of findings that belong elsewhere, for they have others as well."""
-    if not any(bench.traits[place].leads for place in timed):
+    if not any(context.traits[index].leads for index in timed):
         return
-    when, targets, own = bench.at(timed), {bench.findings[place].target for place in timed}, frozenset(timed)
-    for place in bench.partial:
-        finding = bench.findings[place]
-        if place not in own and finding.target in targets:
+    when, targets, own = context.at(timed), {context.findings[index].target for index in timed}, frozenset(timed)
+    for index in context.partial:
+        finding = context.findings[index]
+        if index not in own and finding.target in targets:
             for mark in finding.marks:
                 end_ns = mark.begin_ns if mark.end_ns is None else mark.end_ns
-                if when.touched(mark.begin_ns, end_ns, bench.slack_ns):
-                    yield _entry(bench, finding, mark, several=several)
+                if when.touched(mark.begin_ns, end_ns, context.slack_ns):
+                    yield _entry(context, finding, mark, several=several)
 
 
-def _events(bench: Bench, timed: Sequence[int], group: Group) -> Iterable[Event]:
+def _events(context: CauseContext, timed: Sequence[int], group: Group) -> Iterable[Event]:
     """What explains them, and what probes saw then of which no rule here tells."""
     if not timed:
         return ()
-    judged = {kind for place in timed for kind in bench.traits[place].event_kinds}
-    targets = {"", *(bench.findings[p].target for p in timed)}
-    when = bench.at(timed)
+    judged = {kind for index in timed for kind in context.traits[index].event_kinds}
+    targets = {"", *(context.findings[p].target for p in timed)}
+    when = context.at(timed)
     seen = (
         e
-        for e in bench.seen
+        for e in context.seen
         if e.target in targets
         and e.kind not in judged
         and not e.expect
-        and when.touched(e.begin_ns, e.begin_ns, bench.slack_ns)
+        and when.touched(e.begin_ns, e.begin_ns, context.slack_ns)
     )
     return (*group.events, *seen)
 
 
 def _detail(event: Event) -> str:
-    told = event.detail.get("line") or event.detail.get("cause") or event.detail.get("why")
-    return told or ("planned" if event.expect or event.deadline_ns is not None else "told")
+    words = event.detail.get("line") or event.detail.get("cause") or event.detail.get("why")
+    return words or ("planned" if event.expect or event.deadline_ns is not None else "recorded")
 
 
 def _object(finding: Finding) -> str:
@@ -219,22 +219,22 @@ def _object(finding: Finding) -> str:
     return name if instance in {None, "0"} else f"{name} #{instance}"
 
 
-def _confidence(bench: Bench, timed: Sequence[int], group: Group) -> float | None:
+def _confidence(context: CauseContext, timed: Sequence[int], group: Group) -> float | None:
     """One less the probability that all of it would lie together by chance, each rule's word counting once, and no
     more than 19 to 1."""
     weighed = timed[:_MAX_WEIGHED]
     chances: dict[str, float] = {}
-    for place in weighed[1:]:
-        finding, others = bench.findings[place], [p for p in weighed if p != place]
-        chance = bench.moments[place].chance(bench.at(others), bench.slack_ns, bench.length_ns)
+    for index in weighed[1:]:
+        finding, others = context.findings[index], [p for p in weighed if p != index]
+        chance = context.moments[index].chance(context.at(others), context.slack_ns, context.length_ns)
         chances[finding.rule] = max(chance, chances.get(finding.rule, _LEAST_CHANCE))
     if len(chances) > 1:
-        chances.pop(bench.findings[weighed[0]].rule, None)
+        chances.pop(context.findings[weighed[0]].rule, None)
     if weighed and group.events:
-        chances["event"] = bench.chance_after(bench.at(weighed), [bench.stretch(e) for e in group.events])
+        chances["event"] = context.chance_after(context.at(weighed), [context.stretch(e) for e in group.events])
     elif weighed and group.phase is not None:
         window = group.phase.window
-        chances["phase"] = bench.chance_after(bench.at(weighed), [(window.begin_ns, window.end_ns)])
+        chances["phase"] = context.chance_after(context.at(weighed), [(window.begin_ns, window.end_ns)])
     if not chances:
         return None
     by_chance = 1.0
