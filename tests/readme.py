@@ -51,6 +51,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "soakwatch commands": _commands,
     "soakwatch pollers": lambda: _table("pollers"),
     "soakwatch loads": lambda: _table("loads"),
+    "soakwatch sinks": lambda: _table("sinks"),
     "soakwatch rules": lambda: _table("rules"),
     "soakwatch metrics --events": lambda: _whole_table("metrics", "--events"),
 }

@@ -12,6 +12,7 @@ import pytest
 
 from soakwatch.cli.main import COMMANDS
 from soakwatch.plan import load_plan, plan_from_text
+from soakwatch.sinks.registry import destinations
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -55,7 +56,10 @@ def test_the_plans_of_the_documentation_can_be_run() -> None:
     scripted = plan_from_text(load + events, "README.md")
     assert ([event.kind for event in scripted.events], len(scripted.hooks)) == (["failover", "flap"], 2)
     told = plan_from_text(load + sinks + notify, "README.md")
-    assert ([sink.bucket for sink in told.sinks], len(told.notify)) == (["soak"], 2)
+    assert ([to.where for to in destinations(told.sinks).values()], len(told.notify)) == (
+        ["http://127.0.0.1:8086 lab/soak"],
+        2,
+    )
     for example in ROOT.glob("deploy/examples/*/plan.yaml"):
         load_plan(example)
 

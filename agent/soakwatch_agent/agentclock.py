@@ -1,6 +1,6 @@
-"""The agent's steady clock: one line of time for each boot of the host, whatever becomes of the agent's process.
+"""The agent's steady clock: one line of time for each boot of the host, however often the agent's process restarts.
 
-The wall clock is read once a boot and carried on by CLOCK_BOOTTIME, which never steps and counts suspend; the anchor is
+The wall clock is read once a boot and continued by CLOCK_BOOTTIME, which never steps and counts suspend; the anchor is
 kept on disk, so that an agent that was killed goes on in the same time. A new boot is a new epoch.
 """
 
@@ -12,7 +12,7 @@ from typing import Callable
 
 from soakwatch_agent.framing import FrameError, Object, object_of, whole, word
 from soakwatch_agent.procfs import read_line
-from soakwatch_agent.statefile import read_state, write_state
+from soakwatch_agent.service import read_state, write_state
 
 _FILE = "clock.json"
 
@@ -36,16 +36,17 @@ def _boot_id() -> str:
 
 
 def agent_clock(folder: str, boot_id: Callable[[], str] = _boot_id) -> AgentClock:
-    """The clock of a spool's folder: the one of this boot if there is one, else a new epoch, which is kept."""
+    """The clock of a spool's folder: the one of this boot if there is one, else that of a new epoch, which is
+    stored."""
     boot = boot_id()
     epoch = 0
     try:
-        kept = object_of(read_state(folder, _FILE))
-        epoch = whole(kept, "epoch")
-        if word(kept, "boot") == boot:
-            return AgentClock(epoch, boot, whole(kept, "anchor_ns"))
+        stored = object_of(read_state(folder, _FILE))
+        epoch = whole(stored, "epoch")
+        if word(stored, "boot") == boot:
+            return AgentClock(epoch, boot, whole(stored, "anchor_ns"))
     except (OSError, FrameError):
-        pass  # the first life, or a file that was cut when the power went: a new epoch
+        pass  # the first start, or a file that was cut by a power failure: a new epoch
     clock = AgentClock(epoch + 1, boot, time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME))
     tree: Object = {"epoch": clock.epoch, "boot": boot, "anchor_ns": clock.anchor_ns}
     write_state(folder, _FILE, tree)

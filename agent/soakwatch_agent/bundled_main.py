@@ -17,22 +17,22 @@ from typing import Dict, List, Optional
 Manifest = Dict[str, str]  # path to SHA-256
 
 
-def _say(sentence: str) -> None:
+def _report(sentence: str) -> None:
     sys.stderr.write("soakwatch-agent: " + sentence + "\n")
 
 
 def private(folder: str) -> bool:
-    """Makes a folder, and says whether it is ours alone."""
+    """Makes a folder; True if only this user can write to it."""
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
-        told = os.lstat(folder)
+        status = os.lstat(folder)
     except OSError:
         return False
-    return stat.S_ISDIR(told.st_mode) and told.st_uid == os.geteuid() and not told.st_mode & 0o022
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
 
 def whole(folder: str, files: Manifest) -> bool:
-    """Whether every file is there as it was packed."""
+    """True if every file is there as it was packed."""
     try:
         for name, digest in files.items():
             with open(os.path.join(folder, name), "rb") as data:
@@ -43,10 +43,10 @@ def whole(folder: str, files: Manifest) -> bool:
     return True
 
 
-def unpack(archive: str, files: Manifest, places: List[str]) -> Optional[str]:
-    """The folder with the files, unpacked now if they are not there yet; None if no place can be used."""
+def unpack(archive: str, files: Manifest, bases: List[str]) -> Optional[str]:
+    """The folder with the files, unpacked now if they are not there yet; None if no base folder can be used."""
     name = "psutil-" + hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()[:16]
-    for base in places:
+    for base in bases:
         folder = os.path.join(base, name)
         if not private(base):
             continue
@@ -61,16 +61,16 @@ def unpack(archive: str, files: Manifest, places: List[str]) -> Optional[str]:
             os.rename(os.path.join(fresh, "_beside"), folder)  # noqa: PTH104
             shutil.rmtree(fresh, ignore_errors=True)
         except OSError:
-            pass  # a full or foreign disk, or another agent that was quicker: what is there is looked at once more
+            pass  # a full or foreign disk, or another agent that was quicker: what is there is checked once more
         if whole(folder, files):
             return folder
     return None
 
 
-def begin() -> int:
+def start() -> int:
     """Starts the agent; returns its exit code."""
     if sys.version_info < (3, 9):  # noqa: UP036 - the host's Python is not ours to choose
-        _say("Python 3.9 or newer is needed, this is " + platform.python_version())
+        _report("Python 3.9 or newer is needed, this is " + platform.python_version())
         return 2
     archive = os.path.abspath(sys.argv[0])  # noqa: PTH100
     with zipfile.ZipFile(archive) as packed:
@@ -78,21 +78,24 @@ def begin() -> int:
     sys.dont_write_bytecode = True
     if platform.machine() == manifest["machine"]:
         cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
-        places = [
+        bases = [
             os.path.join(os.path.dirname(archive), "lib"),  # noqa: PTH120
             os.path.join(cache, "soakwatch-agent"),
             os.path.join(tempfile.gettempdir(), f"soakwatch-agent-{os.geteuid()}"),
         ]
-        folder = unpack(archive, manifest["files"], places)
+        folder = unpack(archive, manifest["files"], bases)
         if folder is None:
-            _say("psutil can be unpacked nowhere: not beside the bundle, in ~/.cache, or in the temporary folder")
+            _report(
+                "cannot unpack psutil next to the bundle, in ~/.cache or in the temporary folder: make "
+                "one of them writable"
+            )
             return 2
         sys.path.insert(0, folder)
     try:
         import psutil  # noqa: F401
     except ImportError as error:
         here = f"{platform.machine()}, {platform.libc_ver()[0] or 'another libc'}"
-        _say(
+        _report(
             f"psutil of this bundle is for {manifest['machine']} and glibc, this machine is {here} ({error}): "
             "build the bundle with --wheel FILE, or install psutil here"
         )
@@ -103,4 +106,4 @@ def begin() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(begin())
+    sys.exit(start())

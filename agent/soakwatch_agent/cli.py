@@ -1,4 +1,4 @@
-"""The command ``soakwatch-agent``: what it prints of this machine, and how it is run as a service."""
+"""The command ``soakwatch-agent``: prints what it reads of this machine, or runs as a service."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import time
 from typing import NoReturn, Optional, Sequence
 
 from soakwatch_agent import __doc__ as about
+from soakwatch_agent.context import SECOND, HostContext, watch_of
 from soakwatch_agent.fingerprint import fingerprint
 from soakwatch_agent.host import Host, probe_names, source, steady
 from soakwatch_agent.metric import BY_NAME
-from soakwatch_agent.place import SECOND, Place, watch_of
 from soakwatch_agent.sample import Poll, PollOutcome
 from soakwatch_agent.version import VERSION
 from soakwatch_agent.wire import encode
 
 _EXAMPLES = """examples:
-  soakwatch-agent --once                                 one look at this machine
+  soakwatch-agent --once                                 poll this machine once
   soakwatch-agent --interval 1s --process nginx          a line a second, with every nginx
   soakwatch-agent --process 'snort*' --process pidfile:/run/bgpd.pid --process 'cmdline:java.*broker'
-  soakwatch-agent --root recorded --once --count 2       two looks at a recorded machine, without waiting
+  soakwatch-agent --root recorded --once --count 2       two polls of a recorded machine, without waiting
   soakwatch-agent --fingerprint                          what this machine is, as JSON
   soakwatch-agent run --help                             as a service: also serve, attach, status, stop
 """
@@ -39,7 +39,7 @@ def interval_s(text: str) -> float:
     """
     match = _DURATION.fullmatch(text.strip())
     if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no interval: write 200ms, 1s or 5m")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an interval: write 200ms, 1s or 5m")
     value = float(match[1]) * _SECONDS[match[2]]
     if not 0.1 <= value <= 86400:
         raise argparse.ArgumentTypeError(f"the interval {text} is out of range: 100ms to 24h")
@@ -48,15 +48,15 @@ def interval_s(text: str) -> float:
 
 def _count(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no count: write 1 or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a count: write 1 or more")
     return int(text)
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one sentence, without the usage."""
+    """Reports an error in one sentence, without the usage."""
 
     def error(self, message: str) -> NoReturn:
-        """Leaves with exit code 2."""
+        """Exits with code 2."""
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
@@ -65,15 +65,15 @@ def _parser() -> argparse.ArgumentParser:
         "soakwatch-agent", description=about, epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--once", action="store_true", help="look without waiting and leave (with --count N: N looks)")
+    add("--once", action="store_true", help="poll without waiting, then exit (with --count N: N polls)")
     add(
         "--interval",
         type=interval_s,
         default=1.0,
         metavar="T",
-        help="time between looks, e.g. 200ms, 1s (default 1s)",
+        help="time between polls, e.g. 200ms, 1s (default 1s)",
     )
-    add("--count", type=_count, metavar="N", help="leave after N looks (default: never; with --once 1)")
+    add("--count", type=_count, metavar="N", help="exit after N polls (default: never; with --once 1)")
     add("--root", default="/", metavar="DIR", help="folder that holds the machine's /proc, /sys and so on (default /)")
     add(
         "--process",
@@ -85,9 +85,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--interface", action="append", metavar="GLOB", help="only these network interfaces (repeatable)")
     add("--core-folder", action="append", default=[], metavar="DIR", help="folder with core files (repeatable)")
     add("--probe", action="append", metavar="NAME", help="only these probes (repeatable)")
-    add("--version", action="store_true", help="print the agent's version and leave")
+    add("--version", action="store_true", help="print the agent's version and exit")
     add("--list", action="store_true", help="list the probes and their metrics")
-    add("--fingerprint", action="store_true", help="print what the machine is, as JSON, and leave")
+    add("--fingerprint", action="store_true", help="print what the machine is, as JSON, and exit")
     return parser
 
 
@@ -100,13 +100,13 @@ def _print_list() -> None:
 
 
 def _watch(host: Host, *, interval: Optional[float], count: Optional[int]) -> None:
-    """Prints a line a look; ``interval`` None looks without waiting. A look that is late drops those it ran over."""
+    """Prints a line a poll; ``interval`` None polls without waiting. A poll that is late drops those it overran."""
     now_ns = steady()
     due = now_ns()
     done = 0
     while count is None or done < count:
         start = now_ns()
-        answer = host.look(start)
+        answer = host.poll(start)
         took = now_ns() - start
         poll = Poll(0, due if interval is not None else start, start, took, PollOutcome.OK, None, answer)
         sys.stdout.write(encode(poll) + "\n")
@@ -120,7 +120,7 @@ def _watch(host: Host, *, interval: Optional[float], count: Optional[int]) -> No
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """The command ``soakwatch-agent``; returns its exit code: 0, or 2 for what it was told wrong."""
+    """The command ``soakwatch-agent``; returns its exit code: 0, or 2 for a wrong option."""
     words = list(sys.argv[1:] if argv is None else argv)
     if words and words[0] in ("run", "serve", "attach", "status", "stop"):
         from soakwatch_agent.serve import main as serve
@@ -137,19 +137,19 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     if not os.path.isdir(options.root):  # noqa: PTH112
         return _refuse(f"--root {options.root}: there is no such folder")
     if not os.path.isdir(os.path.join(options.root, "proc")):  # noqa: PTH112
-        return _refuse(f"--root {options.root}: it holds no folder proc, so it is no machine's root")
+        return _refuse(f"--root {options.root}: it has no folder proc, so it is not the root of a machine")
     root = os.path.realpath(options.root)
     if options.fingerprint:
         sys.stdout.write(json.dumps(fingerprint(root), indent=2) + "\n")
         return 0
     try:
-        place = Place(
+        context = HostContext(
             root,
             tuple(watch_of(text) for text in options.process),
             None if options.interface is None else tuple(options.interface),
             tuple(options.core_folder),
         )
-        host = Host(place, options.probe)
+        host = Host(context, options.probe)
     except ValueError as error:
         return _refuse(str(error))
     count = options.count or (1 if options.once else None)
@@ -158,7 +158,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     except KeyboardInterrupt:
         return 0
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody listens: leave without a complaint
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone: exit without an error
         return 0
     finally:
         host.close()

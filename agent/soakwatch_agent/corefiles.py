@@ -1,4 +1,4 @@
-"""Where core files come to lie, and whose they are: the kernel's core pattern, read both ways."""
+"""Where core files are written, and whose they are: the kernel's core pattern, read both ways."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _ANY = re.compile(r".+")
 
 
 @dataclass(frozen=True)
-class Nest:
-    """A folder in which core files come to lie; names that ``named`` does not match are something else.
+class CoreLocation:
+    """A folder that core files are written to; a name that ``named`` does not match is not a core file.
 
     ``folder`` is None where the pattern is relative: the working folder of each process.
     """
@@ -32,14 +32,14 @@ class Nest:
     named: re.Pattern[str]
 
 
-def nests_of_pattern(pattern: str, *, uses_pid: bool) -> List[Nest]:
+def locations_of_pattern(pattern: str, *, uses_pid: bool) -> List[CoreLocation]:
     """The folders of /proc/sys/kernel/core_pattern; ``uses_pid`` is core_uses_pid. An empty pattern has none.
 
-    >>> nests_of_pattern("/var/cores/core-%e.%p", uses_pid=False)[0].folder
+    >>> locations_of_pattern("/var/cores/core-%e.%p", uses_pid=False)[0].folder
     '/var/cores'
-    >>> nests_of_pattern("|/lib/systemd/systemd-coredump %P", uses_pid=False)[0].folder
+    >>> locations_of_pattern("|/lib/systemd/systemd-coredump %P", uses_pid=False)[0].folder
     '/var/lib/systemd/coredump'
-    >>> nests_of_pattern("core", uses_pid=True)[0].named.fullmatch("core.12")["pid"]
+    >>> locations_of_pattern("core", uses_pid=True)[0].named.fullmatch("core.12")["pid"]
     '12'
     """
     text = pattern.strip()
@@ -48,15 +48,15 @@ def nests_of_pattern(pattern: str, *, uses_pid: bool) -> List[Nest]:
     if text.startswith("|"):
         program = os.path.basename(text[1:].split()[0]) if text[1:].split() else ""  # noqa: PTH119
         if program == "systemd-coredump":
-            return [Nest("/var/lib/systemd/coredump", _SYSTEMD)]
+            return [CoreLocation("/var/lib/systemd/coredump", _SYSTEMD)]
         if program == "apport":
-            return [Nest("/var/lib/apport/coredump", _APPORT)]  # its reports lie in a crash folder
+            return [CoreLocation("/var/lib/apport/coredump", _APPORT)]  # its reports lie in a crash folder
         return []
     folder, _, name = text.rpartition("/")
     folder = folder.partition("%")[0] or ("/" if text.startswith("/") else "")
     if not text.startswith("/"):
-        return [Nest(None, pattern_of_name(name, uses_pid=uses_pid))]
-    return [Nest(folder, pattern_of_name(name, uses_pid=uses_pid))]
+        return [CoreLocation(None, pattern_of_name(name, uses_pid=uses_pid))]
+    return [CoreLocation(folder, pattern_of_name(name, uses_pid=uses_pid))]
 
 
 def pattern_of_name(name: str, *, uses_pid: bool) -> re.Pattern[str]:
@@ -66,14 +66,14 @@ def pattern_of_name(name: str, *, uses_pid: bool) -> re.Pattern[str]:
     >>> match["process"], match["pid"]
     ('bgpd', '77')
     """
-    parts, used, at = [], set(), 0
-    while at < len(name):
-        if name[at] != "%" or at + 1 >= len(name):
-            parts.append(re.escape(name[at]))
-            at += 1
+    parts, used, index = [], set(), 0
+    while index < len(name):
+        if name[index] != "%" or index + 1 >= len(name):
+            parts.append(re.escape(name[index]))
+            index += 1
             continue
-        key = name[at + 1]
-        at += 2
+        key = name[index + 1]
+        index += 2
         if key == "%":
             parts.append("%")
         elif key in _PARTS and key.lower() not in used:
@@ -86,32 +86,32 @@ def pattern_of_name(name: str, *, uses_pid: bool) -> re.Pattern[str]:
     return re.compile("".join(parts) + _PACKED)
 
 
-def nests_of_folder(folder: str) -> List[Nest]:
-    """A folder that was configured: every file in it counts."""
-    return [Nest(folder, _ANY)]
+def locations_of_folder(folder: str) -> List[CoreLocation]:
+    """The location of a configured folder: every file in it counts."""
+    return [CoreLocation(folder, _ANY)]
 
 
-def crash_nests() -> List[Nest]:
-    """Where a crashed kernel leaves its image, in a subfolder a crash, and apport its reports."""
-    return [Nest(folder, _CRASH) for folder in CRASH_FOLDERS]
+def crash_locations() -> List[CoreLocation]:
+    """Where a crashed kernel leaves its image (one subfolder per crash), and apport its reports."""
+    return [CoreLocation(folder, _CRASH) for folder in CRASH_FOLDERS]
 
 
 def owner_of(match: re.Match[str]) -> Mapping[str, str]:
-    """Process and pid, as far as the file's name tells.
+    """Process and pid, as far as the file's name holds them.
 
     >>> dict(owner_of(_SYSTEMD.fullmatch("core.bgpd.0.0123456789abcdef0123456789abcdef.77.1700000000000000.zst")))
     {'process': 'bgpd', 'pid': '77'}
     """
-    told = {key: value for key, value in match.groupdict().items() if value}
-    program = told.pop("program", None)
+    owner = {key: value for key, value in match.groupdict().items() if value}
+    program = owner.pop("program", None)
     if program is not None:
-        told.setdefault("process", program.replace("!", "/").replace("_", "/").rpartition("/")[2])
-    return told
+        owner.setdefault("process", program.replace("!", "/").replace("_", "/").rpartition("/")[2])
+    return owner
 
 
 @dataclass(frozen=True)
 class CoreFile:
-    """A core file as a look saw it."""
+    """A core file as one poll saw it."""
 
     __slots__ = ("inode", "mtime_ns", "name", "owner", "size")
     name: str
@@ -123,12 +123,12 @@ class CoreFile:
 
 def list_cores(folder: str, named: re.Pattern[str], *, below: bool = False) -> List[CoreFile]:
     """The core files of a folder, and of its subfolders if ``below``. Raises OSError if it cannot be read."""
-    found = []
+    cores = []
     with os.scandir(folder) as entries:
         for entry in entries:
             try:
                 if below and entry.is_dir(follow_symlinks=False):
-                    found += [
+                    cores += [
                         CoreFile(f"{entry.name}/{core.name}", core.mtime_ns, core.inode, core.size, core.owner)
                         for core in list_cores(entry.path, named)
                     ]
@@ -138,6 +138,6 @@ def list_cores(folder: str, named: re.Pattern[str], *, below: bool = False) -> L
                     continue
                 stat = entry.stat(follow_symlinks=False)
             except OSError:
-                continue  # it went while we looked
-            found.append(CoreFile(entry.name, stat.st_mtime_ns, stat.st_ino, stat.st_size, owner_of(match)))
-    return sorted(found, key=lambda core: core.name)
+                continue  # it was deleted meanwhile
+            cores.append(CoreFile(entry.name, stat.st_mtime_ns, stat.st_ino, stat.st_size, owner_of(match)))
+    return sorted(cores, key=lambda core: core.name)

@@ -1,4 +1,4 @@
-"""What the agent and a collector say to each other: one line a frame, versioned, of bounded length.
+"""The protocol between the agent and a collector: one line a frame, versioned, of bounded length.
 
 A collector asks with one JSON object a line: ``{"v":1,"id":7,"ask":"looks",…}``. The agent answers with any number of
 lines ``look SEQ EPOCH POLL`` (``POLL`` is a line of wire.py) and closes each answer with ``done {…}`` or ``error {…}``,
@@ -18,25 +18,26 @@ PROTOCOL = 1
 MAX_LINE = 4 * 2**20  # bytes of one line of an answer
 MAX_QUESTION = 64 * 2**10  # bytes of one line of a question
 
-HELLO, LOOK, DONE, ERROR = "hello", "look", "done", "error"
+HELLO, POLL, DONE, ERROR = "hello", "look", "done", "error"
 
 Object = Dict[str, Tree]
 
 
 class FrameError(ValueError):
-    """A line that is no frame, in one sentence."""
+    """A line that is not a frame: why, in one sentence."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """One line of an answer: ``word`` and, by word, the object, or the look with its number and epoch."""
+    """One line of an answer: ``word`` and, by word, the object, or the poll with its number and epoch."""
 
-    __slots__ = ("body", "epoch", "look", "seq", "word")
+    __slots__ = ("body", "epoch", "poll", "seq", "word")
     word: str
     body: Object
     seq: int
     epoch: int
-    look: str
+
+    poll: str
 
 
 def line_of(word: str, body: Object) -> bytes:
@@ -44,25 +45,27 @@ def line_of(word: str, body: Object) -> bytes:
     return f"{word} {json.dumps(body, separators=(',', ':'), ensure_ascii=False)}\n".encode("utf-8", "backslashreplace")
 
 
-def look_line(seq: int, epoch: int, wire: bytes) -> bytes:
-    """A frame that carries a look."""
+def poll_line(seq: int, epoch: int, wire: bytes) -> bytes:
+    """A frame that carries a poll."""
     return b"look %d %d %s\n" % (seq, epoch, wire)
 
 
 def frame_of(line: bytes) -> Frame:
     """The frame of one line of an answer. Raises FrameError, in a sentence that quotes none of it."""
     word, _, rest = line.rstrip(b"\r\n").partition(b" ")
-    if word == LOOK.encode():
+    if word == POLL.encode():
         parts = rest.split(b" ", 2)
         if len(parts) != 3 or not (parts[0].isdigit() and parts[1].isdigit()) or len(parts[0]) > 18:
-            raise FrameError("the agent sent a look without a number: its output is cut or mixed with other text")
+            raise FrameError("the agent sent a poll without a number: its output is cut or mixed with other text")
         try:
-            return Frame(LOOK, {}, int(parts[0]), int(parts[1][:18]), parts[2].decode("utf-8"))
+            return Frame(POLL, {}, int(parts[0]), int(parts[1][:18]), parts[2].decode("utf-8"))
         except UnicodeDecodeError:
-            raise FrameError("the agent sent a look that is no text: its output is damaged") from None
+            raise FrameError("the agent sent a poll that is not text: its output is damaged") from None
     known = {name.encode(): name for name in (HELLO, DONE, ERROR)}.get(word)
     if known is None:
-        raise FrameError("what answers is no agent, or other text stands in its output (a login banner, a .bashrc)")
+        raise FrameError(
+            "the answer does not come from an agent, or other text is mixed in (a login banner, a .bashrc)"
+        )
     return Frame(known, object_of(rest), 0, 0, "")
 
 
@@ -71,9 +74,9 @@ def object_of(text: bytes) -> Object:
     try:
         tree: Tree = json.loads(text)
     except (ValueError, RecursionError):
-        raise FrameError("the line is no JSON object: it is cut or mixed with other text") from None
+        raise FrameError("the line is not a JSON object: it is cut or mixed with other text") from None
     if not isinstance(tree, dict):
-        raise FrameError("the line is no JSON object")
+        raise FrameError("the line is not a JSON object")
     return tree
 
 
@@ -85,13 +88,16 @@ def question_line(number: int, ask: str, body: Optional[Object] = None) -> bytes
 
 
 def question_of(line: bytes) -> Tuple[int, str, Object]:
-    """Number, word and body of a question. Raises FrameError for another version and for what is no question."""
+    """Number, word and body of a question. Raises FrameError for another version and for a malformed question."""
     if len(line) > MAX_QUESTION:
         raise FrameError(f"the question is longer than {MAX_QUESTION} bytes")
     body = object_of(line)
     version = body.get("v")
     if version != PROTOCOL or isinstance(version, bool):
-        raise FrameError(f"this agent speaks version {PROTOCOL} of its protocol, the collector another one")
+        raise FrameError(
+            f"this agent speaks version {PROTOCOL} of the protocol, the collector another one: update "
+            f"the older of the two"
+        )
     ask = body.get("ask")
     if not isinstance(ask, str):
         raise FrameError("the question has no word 'ask'")
@@ -99,10 +105,10 @@ def question_of(line: bytes) -> Tuple[int, str, Object]:
 
 
 def whole(body: Object, key: str, default: Optional[int] = None) -> int:
-    """A whole number of an object. Raises FrameError if it is none, or not there and without a default."""
+    """A whole number of an object. Raises FrameError if it is not one, or absent without a default."""
     value = body.get(key, default)
     if isinstance(value, bool) or not isinstance(value, int) or not -(2**63) <= value < 2**63:
-        raise FrameError(f"{key!r} is no whole number")
+        raise FrameError(f"{key!r} is not a whole number")
     return value
 
 
@@ -110,7 +116,7 @@ def number(body: Object, key: str, default: Optional[float] = None) -> float:
     """A finite number of an object. Raises FrameError as ``whole`` does."""
     value = body.get(key, default)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not -1e300 < value < 1e300:
-        raise FrameError(f"{key!r} is no number")
+        raise FrameError(f"{key!r} is not a number")
     return float(value)
 
 
@@ -118,7 +124,7 @@ def word(body: Object, key: str, default: Optional[str] = None) -> str:
     """A text of an object. Raises FrameError as ``whole`` does."""
     value = body.get(key, default)
     if not isinstance(value, str):
-        raise FrameError(f"{key!r} is no text")
+        raise FrameError(f"{key!r} is not a text")
     return value
 
 
@@ -128,8 +134,8 @@ def words(body: Object, key: str) -> Optional[Tuple[str, ...]]:
     if value is None:
         return None
     if not isinstance(value, list):
-        raise FrameError(f"{key!r} is no list of texts")
+        raise FrameError(f"{key!r} is not a list of texts")
     texts = tuple(item for item in value if isinstance(item, str))
     if len(texts) != len(value):
-        raise FrameError(f"{key!r} is no list of texts")
+        raise FrameError(f"{key!r} is not a list of texts")
     return texts

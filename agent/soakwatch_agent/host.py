@@ -1,4 +1,4 @@
-"""The host: all probes of a place in one look, and the command ``soakwatch-agent`` that prints one line a poll."""
+"""The host: all probes of a machine in one poll."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Callable, Dict, Iterable, List, Optional, Tuple
 
 from soakwatch_agent import probes
-from soakwatch_agent.place import Place, Probe
+from soakwatch_agent.context import HostContext, Probe
 from soakwatch_agent.sample import Answer, Event, Fault, Sample
 
 
@@ -21,11 +21,11 @@ class Source:
     name: str
     about: str
     metrics: Tuple[str, ...]
-    open: Callable[[Place], Probe]
+    open: Callable[[HostContext], Probe]
 
 
 def probe_names() -> Tuple[str, ...]:
-    """The names of all probes; ``process`` stands before those that ask who is watched."""
+    """The names of all probes; ``process`` comes before those that use the watched processes."""
     names = sorted(module.name for module in pkgutil.iter_modules(probes.__path__))
     return tuple(sorted(names, key=lambda name: name != "process"))
 
@@ -40,18 +40,18 @@ def source(name: str) -> Source:
 
 
 class Host:
-    """All probes of a place. One that fails never hides the others: its error is a fault of its metrics."""
+    """All probes of a host. One that fails never hides the others: its error is a fault of its metrics."""
 
-    def __init__(self, place: Place, only: Optional[Iterable[str]] = None) -> None:
+    def __init__(self, context: HostContext, only: Optional[Iterable[str]] = None) -> None:
         wanted = None if only is None else frozenset(only)
         self._sources = [source(name) for name in probe_names() if wanted is None or name in wanted]
         for name in sorted(wanted or ()):
             source(name)
-        self._place = place
+        self._context = context
         self._open: Dict[str, Probe] = {}
 
-    def look(self, now_ns: int) -> Answer:
-        """One look with all probes at steady time ``now_ns``. Never raises for what a probe does."""
+    def poll(self, now_ns: int) -> Answer:
+        """One poll with all probes at steady time ``now_ns``. Never raises for a failure of a probe."""
         samples: List[Sample] = []
         events: List[Event] = []
         faults: List[Fault] = []
@@ -59,7 +59,7 @@ class Host:
             try:
                 probe = self._open.get(each.name)
                 if probe is None:
-                    probe = self._open[each.name] = each.open(self._place)
+                    probe = self._open[each.name] = each.open(self._context)
                 answer = probe.read(now_ns)
             except Exception as error:  # noqa: BLE001 - whatever a device's files hold, the others must go on
                 text = f"the probe {each.name} failed: {type(error).__name__}: {error}"

@@ -59,7 +59,7 @@ _PATTERNS: Tuple[Tuple[str, re.Pattern[str]], ...] = (
     ("hardware", re.compile(r"critical temperature reached")),
     ("thermal", re.compile(r"temperature(?:/speed)? (?:is )?above threshold, cpu clock (?:is )?throttled")),
 )
-# One look decides for nearly every line that it means nothing.
+# One search decides for nearly every line that it means nothing.
 _ANY = re.compile(
     r"[Oo]ut of memory|segfault|traps: |signal|unhandled|panic|BUG|Oops|protection fault|Unable to handle|"
     r"blocked|LOCKUP|stall|Hardware Error|EDAC|AER: |temperature"
@@ -84,10 +84,10 @@ def parse_record(text: str) -> Optional[Line]:
     'NET: Registered'
     """
     head, semicolon, body = text.partition(";")
-    word = head.split(",")
-    if not semicolon or len(word) < 3 or not all(w.isdigit() for w in word[:3]):
+    words = head.split(",")
+    if not semicolon or len(words) < 3 or not all(word.isdigit() for word in words[:3]):
         return None
-    return Line(int(word[0]), int(word[1]), int(word[2]), body.partition("\n")[0])
+    return Line(int(words[0]), int(words[1]), int(words[2]), body.partition("\n")[0])
 
 
 @dataclass(frozen=True)

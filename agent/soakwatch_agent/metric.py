@@ -1,8 +1,8 @@
 """The one catalogue of metrics: name, unit, kind, range, quantum, and whether growth is bad.
 
-Names follow the OpenTelemetry semantic conventions where they have the thing, and their style where they do not;
+Names follow the OpenTelemetry semantic conventions where they have the metric, and their style where they do not;
 units are UCUM (``By``, ``s``, ``1`` = a ratio, ``{packet}``). Rules, reports, dashboards and the record take unit,
-kind and direction from here and from nowhere else. A value outside its range is refused at the door; a
+kind and direction from here and from nowhere else. A value outside its range is refused; a
 utilisation that is beyond either end by at most ``SLACK`` is read as that end, never dropped: a container that is
 saturated reads 100.06 to 101.2 %, for its CPU time and its clock are not read at the same moment.
 """
@@ -97,7 +97,7 @@ CATALOGUE: Tuple[Metric, ...] = (
         "system.memory.oom_kills",
         "{kill}",
         COUNTER,
-        "processes that the kernel killed for want of memory",
+        "processes that the kernel killed because memory ran out",
         quantum=1,
         every=10,
     ),

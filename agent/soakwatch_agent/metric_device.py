@@ -76,9 +76,9 @@ DEVICE: Tuple[Metric, ...] = (
         "direction",
         "cast",
     ),
-    entry("system.network.unknown_protocols", "{packet}", COUNTER, "packets of a protocol that nobody knows", _IF),
+    entry("system.network.unknown_protocols", "{packet}", COUNTER, "packets of an unknown protocol", _IF),
     entry("system.network.changed", "s", STATE, "uptime at which an interface last changed its state", _IF),
-    entry("system.network.counters_since", "s", STATE, "uptime at which an interface's counters began anew", _IF),
+    entry("system.network.counters_since", "s", STATE, "uptime at which an interface's counters were reset", _IF),
     entry("system.ip.dropped", "{packet}", COUNTER, "IP packets dropped, by reason", "version", "reason", growth=UP),
     entry(
         "system.forwarding.dropped",
@@ -114,28 +114,28 @@ DEVICE: Tuple[Metric, ...] = (
     entry("system.sessions.utilization", "1", GAUGE, "share of a session table in use", "table", high=1.0, growth=UP),
     entry("system.sessions.rate", "{session}/s", GAUGE, "new sessions per second, as the device says", "table"),
     # --- life -----------------------------------------------------------------------------------------------
-    entry("system.agent.uptime", "s", GAUGE, "time since the device's SNMP agent began"),
-    entry("system.agent.boots", "{boot}", STATE, "how often the SNMP engine began (snmpEngineBoots)"),
-    entry("system.module.uptime", "s", GAUGE, "time since one card or module began", "module"),
+    entry("system.agent.uptime", "s", GAUGE, "time since the device's SNMP agent started"),
+    entry("system.agent.boots", "{boot}", STATE, "how often the SNMP engine has started (snmpEngineBoots)"),
+    entry("system.module.uptime", "s", GAUGE, "time since one card or module started", "module"),
     entry("system.service.restarts", "{restart}", COUNTER, "restarts that the service manager made", "service"),
     # --- reach ----------------------------------------------------------------------------------------------
     entry("reach.up", "1", STATE, "1 while a peer answers, 0 while it does not", *_REACH, high=1.0),
     entry("reach.round_trip", "s", GAUGE, "time to an answer of a peer", *_REACH, worse=UP),
-    entry("reach.sent", "{packet}", COUNTER, "requests sent to a peer since the source began", *_REACH),
+    entry("reach.sent", "{packet}", COUNTER, "requests sent to a peer since the source started", *_REACH),
     entry("reach.lost", "{packet}", COUNTER, "requests that a peer did not answer in time", *_REACH, growth=UP),
     entry("reach.status", "1", STATE, "status code of the last answer over HTTP", *_REACH),
-    # --- anything that an exporter says ---------------------------------------------------------------------
+    # --- whatever an exporter reports -----------------------------------------------------------------------
     entry("exporter.gauge", "1", GAUGE, "a gauge of an exporter that no profile maps", "name", "labels", low=None),
     entry("exporter.counter", "1", COUNTER, "a counter of an exporter that no profile maps", "name", "labels"),
-    # --- what the looks themselves cost and miss ------------------------------------------------------------
-    entry("source.device.cpu.time", "s", COUNTER, "CPU time that the monitor's own looks cost the device", "source"),
+    # --- what the polls themselves cost and miss ------------------------------------------------------------
+    entry("source.device.cpu.time", "s", COUNTER, "CPU time that the monitor's own polls cost the device", "source"),
     entry(
-        "source.poll.duration", "s", GAUGE, "how long the device took to answer one look over its management", "source"
+        "source.poll.duration", "s", GAUGE, "how long the device took to answer one poll over its management", "source"
     ),
     entry("source.clock.offset", "s", GAUGE, "the device's clock less the collector's", "source", low=None),
     entry("source.spool.usage", "By", GAUGE, "bytes that wait in the agent's spool", "source"),
-    entry("source.spool.lost", "{look}", COUNTER, "looks that the agent's full spool dropped", "source", growth=UP),
-    # --- the agent's flight recorder: apart from the looks' series, whose readings are longer and finer -----------
+    entry("source.spool.lost", "{look}", COUNTER, "polls that the agent's full spool dropped", "source", growth=UP),
+    # --- the agent's flight recorder: apart from the polls' series, since its readings are finer -----------
     entry(
         "recorder.cpu.utilization",
         "1",
@@ -146,6 +146,6 @@ DEVICE: Tuple[Metric, ...] = (
     ),
     entry("recorder.dropped", "{packet}", COUNTER, "packets dropped, by place, each tenth of a second", "place"),
     entry("recorder.queue.usage", "By", GAUGE, "memory of all socket queues of a protocol", "queue"),
-    entry("source.messages", "{message}", COUNTER, "messages received, by what became of them", "source", "fate"),
+    entry("source.messages", "{message}", COUNTER, "messages received, by fate", "source", "fate"),
     entry("source.log.lines", "{line}", COUNTER, "lines of a log received, by severity", "source", "severity"),
 )

@@ -20,8 +20,8 @@ class Metric:
     ``low``/``high`` bound what a reading can be (None = no bound); ``growth`` is ``up``, ``down`` or None;
     ``quantum`` is the smallest step the source can show, in the unit (None = not known);
     ``labels`` names the labels an object of this metric carries; ``every`` is the shortest distance of readings in
-    seconds, for what a probe reads less often than it is asked (0 = at every look); ``floor`` is the growth within one
-    run that nobody cares about (one page, one descriptor); ``ceiling`` names the metric that states the most there can
+    seconds, for what a probe reads less often than it is polled (0 = at every poll); ``floor`` is the growth within one
+    run that does not matter (one page, one descriptor); ``ceiling`` names the metric that states the most there can
     be of this one, of the same object or of the whole target; ``worse`` is the direction in which a run is worse than
     another, where nothing may grow (throughput that falls, latency that rises).
     """

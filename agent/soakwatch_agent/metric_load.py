@@ -1,4 +1,4 @@
-"""The catalogue's part on the load: what traffic generators say of themselves.
+"""The catalogue's part on the load: what traffic generators report.
 
 Figures of the whole generator carry no labels, so that they can be added up over several generators; those of its
 ports and flows have names of their own (``load.port.*``, ``load.flow.*``) and are never added to them.
@@ -12,58 +12,60 @@ from soakwatch_agent.metric_entry import COUNTER, DOWN, GAUGE, STATE, UP, Metric
 
 LOAD: Tuple[Metric, ...] = (
     # --- requests (a transaction is a request) -------------------------------------------------------------
-    entry("load.requests", "{request}", COUNTER, "requests answered since the generator began", worse=DOWN),
-    entry("load.failures", "{request}", COUNTER, "requests that failed since the generator began", worse=UP),
+    entry("load.requests", "{request}", COUNTER, "requests answered since the generator started", worse=DOWN),
+    entry("load.failures", "{request}", COUNTER, "requests that failed since the generator started", worse=UP),
     entry("load.request.rate", "{request}/s", GAUGE, "requests answered per second", worse=DOWN),
     entry("load.failure.rate", "{request}/s", GAUGE, "requests failed per second", worse=UP),
-    entry("load.offered.rate", "{request}/s", GAUGE, "requests per second that the generator was told to send"),
-    entry("load.ceiling.rate", "{request}/s", STATE, "most requests per second that the generator was seen to manage"),
-    entry("load.users", "{user}", GAUGE, "users that the generator plays at the moment"),
+    entry("load.offered.rate", "{request}/s", GAUGE, "requests per second that the generator was configured to send"),
+    entry("load.ceiling.rate", "{request}/s", STATE, "highest rate of requests that the generator has reached"),
+    entry("load.users", "{user}", GAUGE, "users that the generator simulates at the moment"),
     # --- connections ---------------------------------------------------------------------------------------
     entry("load.connections", "{connection}", GAUGE, "connections open at the generator"),
-    entry("load.connections.opened", "{connection}", COUNTER, "connections opened since the generator began"),
+    entry("load.connections.opened", "{connection}", COUNTER, "connections opened since the generator started"),
     entry(
         "load.connections.failed",
         "{connection}",
         COUNTER,
-        "connections that failed since the generator began",
+        "connections that failed since the generator started",
         worse=UP,
     ),
     entry("load.connection.rate", "{connection}/s", GAUGE, "connections opened per second", worse=DOWN),
     # --- packets -------------------------------------------------------------------------------------------
-    entry("load.tx.packets", "{packet}", COUNTER, "packets sent by the generator since it began"),
-    entry("load.rx.packets", "{packet}", COUNTER, "packets that came back to the generator since it began", worse=DOWN),
-    entry("load.tx.bytes", "By", COUNTER, "bytes sent by the generator since it began"),
-    entry("load.rx.bytes", "By", COUNTER, "bytes that came back to the generator since it began", worse=DOWN),
+    entry("load.tx.packets", "{packet}", COUNTER, "packets sent by the generator since it started"),
+    entry(
+        "load.rx.packets", "{packet}", COUNTER, "packets that came back to the generator since it started", worse=DOWN
+    ),
+    entry("load.tx.bytes", "By", COUNTER, "bytes sent by the generator since it started"),
+    entry("load.rx.bytes", "By", COUNTER, "bytes that came back to the generator since it started", worse=DOWN),
     entry("load.tx.packet.rate", "{packet}/s", GAUGE, "packets sent per second, as the generator says"),
     entry("load.rx.packet.rate", "{packet}/s", GAUGE, "packets received per second, as the generator says", worse=DOWN),
     entry("load.tx.bit.rate", "bit/s", GAUGE, "bits sent per second, as the generator says"),
     entry("load.rx.bit.rate", "bit/s", GAUGE, "bits received per second, as the generator says", worse=DOWN),
-    entry("load.offered.packet.rate", "{packet}/s", GAUGE, "packets per second that the generator was told to send"),
-    entry("load.offered.bit.rate", "bit/s", GAUGE, "bits per second that the generator was told to send"),
     entry(
-        "load.ceiling.packet.rate", "{packet}/s", STATE, "most packets per second that the generator was seen to send"
+        "load.offered.packet.rate", "{packet}/s", GAUGE, "packets per second that the generator was configured to send"
     ),
-    entry("load.ceiling.bit.rate", "bit/s", STATE, "most bits per second that the generator was seen to send"),
+    entry("load.offered.bit.rate", "bit/s", GAUGE, "bits per second that the generator was configured to send"),
+    entry("load.ceiling.packet.rate", "{packet}/s", STATE, "highest rate of packets that the generator has reached"),
+    entry("load.ceiling.bit.rate", "bit/s", STATE, "highest rate of bits that the generator has reached"),
     entry(
         "load.ceiling.loss",
         "1",
         STATE,
-        "share that the generator loses by itself at its ceiling, looped back",
+        "share that the generator itself loses at its ceiling, looped back",
         high=1.0,
     ),
     entry(
         "load.lost.packets",
         "{packet}",
         COUNTER,
-        "packets that the generator knows to be lost, since it began",
+        "packets that the generator knows to be lost, since it started",
         worse=UP,
     ),
     entry(
         "load.disordered.packets",
         "{packet}",
         COUNTER,
-        "packets that came out of order, since the generator began",
+        "packets that came out of order, since the generator started",
         worse=UP,
     ),
     entry("load.loss", "1", GAUGE, "lost share of the packets, as the generator says", high=1.0, worse=UP),
@@ -74,15 +76,15 @@ LOAD: Tuple[Metric, ...] = (
         "packets sent less received so far, those under way included: may go down again",
         low=None,
     ),
-    entry("load.retransmits", "{segment}", COUNTER, "TCP segments sent again since the generator began", worse=UP),
+    entry("load.retransmits", "{segment}", COUNTER, "TCP segments sent again since the generator started", worse=UP),
     # --- time ----------------------------------------------------------------------------------------------
     entry("load.latency", "s", GAUGE, "time to answer a request, or of a packet on its way", "quantile", worse=UP),
     entry("load.jitter", "s", GAUGE, "variation of the latency, as the generator says", worse=UP),
     # --- the generator's own health ------------------------------------------------------------------------
     entry("load.queue_full", "{event}", COUNTER, "times that the generator could not send because its queue was full"),
     entry("load.cpu.utilization", "1", GAUGE, "busy share of the generator's cores", high=1.0),
-    entry("load.sending", "1", STATE, "1 while the generator sends, 0 while it rests", high=1.0),
-    entry("load.level", "1", GAUGE, "share of its full load that the generator was told to send by the plan"),
+    entry("load.sending", "1", STATE, "1 while the generator sends, 0 while it is idle", high=1.0),
+    entry("load.level", "1", GAUGE, "share of its full load that the generator was configured to send by the plan"),
     entry("load.lines.unread", "{line}", COUNTER, "lines of the generator's output that could not be read"),
     # --- its ports and flows -------------------------------------------------------------------------------
     entry("load.port.tx.packets", "{packet}", COUNTER, "packets sent by one port", "port"),
@@ -101,4 +103,4 @@ LOAD: Tuple[Metric, ...] = (
 )
 
 WHOLE_LOAD = frozenset(metric.name for metric in LOAD if not metric.name.startswith(("load.port.", "load.flow.")))
-"""Names of the figures that tell what a device had to stand: those of the whole generator."""
+"""Names of the figures of the load on a device: those of the whole generator."""

@@ -10,7 +10,7 @@ _CHUNK = 1 << 16
 
 
 def read_text(path: str) -> str:
-    """The whole of a small file as text. Raises OSError; bytes that are no UTF-8 survive as surrogates."""
+    """The whole of a small file as text. Raises OSError; bytes that are not UTF-8 survive as surrogates."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         data = os.read(fd, _CHUNK)
@@ -33,7 +33,7 @@ def read_line(path: str) -> Optional[str]:
 
 
 def clean(text: str) -> str:
-    """Text that any UTF-8 sink takes: bytes that were no UTF-8 become backslash escapes.
+    """Text that any UTF-8 consumer accepts: bytes that are not UTF-8 become backslash escapes.
 
     >>> clean("caf\\udce9")
     'caf\\\\xe9'
@@ -43,7 +43,7 @@ def clean(text: str) -> str:
 
 @dataclass(frozen=True)
 class PidStat:
-    """What /proc/PID/stat says of a process; times in ticks, ``start`` in ticks after boot."""
+    """/proc/PID/stat of a process; times in ticks, ``start`` in ticks after boot."""
 
     __slots__ = ("comm", "parent", "start", "state", "system", "threads", "user", "virtual")
     comm: str
@@ -62,7 +62,7 @@ class PidStat:
 
 
 def parse_pid_stat(text: str) -> PidStat:
-    """/proc/PID/stat; the name stands in brackets and may hold brackets and spaces itself. Raises ValueError.
+    """/proc/PID/stat; the name is in brackets and may hold brackets and spaces itself. Raises ValueError.
 
     >>> parse_pid_stat("7 (a) b) S 1 7 7 0 -1 0 0 0 0 0 11 22 0 0 20 0 3 0 99 4096 5 0").comm
     'a) b'
@@ -88,7 +88,7 @@ CPU_MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "stea
 
 @dataclass(frozen=True)
 class CpuStat:
-    """What /proc/stat says: ticks by mode (order of CPU_MODES) of all cores and of each, context switches, btime."""
+    """/proc/stat: ticks by mode (order of CPU_MODES) of all cores and of each, context switches, btime."""
 
     __slots__ = ("boot_s", "cores", "switches", "total")
     total: Tuple[int, ...]
@@ -206,8 +206,8 @@ def parse_interrupts(text: str) -> Dict[int, int]:
     for line in lines[1:]:
         word = line.split(None, len(cores) + 1)[1 : len(cores) + 1]
         if len(word) == len(cores) and all(map(str.isdigit, word)):
-            for at, count in enumerate(word):
-                sums[at] += int(count)
+            for index, count in enumerate(word):
+                sums[index] += int(count)
     return dict(zip(cores, sums))  # noqa: B905
 
 

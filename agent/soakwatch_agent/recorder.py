@@ -1,7 +1,8 @@
 """The flight recorder: CPU, drops and socket queues ten times a second, in a ring of ten minutes in memory.
 
-It costs at most 1 % of a core: it measures its own CPU time and goes slower where that is not enough (``every_s``
-tells). The kernel counts CPU time in ticks of 10 ms, so a share over a tenth of a second moves in steps of a tenth.
+It costs at most 1 % of a core: it measures its own CPU time and samples less often where that is not enough
+(``every_s``). The kernel counts CPU time in ticks of 10 ms, so a share over a tenth of a second moves in steps of a
+tenth.
 """
 
 from __future__ import annotations
@@ -16,32 +17,32 @@ from soakwatch_agent.framing import Object
 
 EVERY_S = 0.1
 RING_S = 600
-MOST_CORES = 128
-_SHARE = 0.01
-_SLOWEST_S = 1.6
-_JUDGE_AFTER = 100  # samples between two looks at its own cost
-_MOST_ROWS = 1300
+MAX_CORES = 128
+_MAX_COST = 0.01  # share of a core
+_MAX_EVERY_S = 1.6
+_COST_CHECK_EVERY = 100  # samples
+_MAX_ROWS = 1300
 _CHUNK = 1 << 16
 _FILES = ("/proc/stat", "/proc/net/softnet_stat", "/proc/net/dev", "/proc/net/sockstat")
-_PLACES = ("softnet", "receive", "transmit")
+_DROP_PLACES = ("softnet", "receive", "transmit")
 _QUEUES = ("tcp", "udp")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _MISSING = -1
 
 
-def cpu_ticks(text: bytes, most: int = MOST_CORES) -> List[int]:
+def cpu_ticks(text: bytes, max_cores: int = MAX_CORES) -> List[int]:
     """Busy and all ticks of the machine and of each core, in the order of /proc/stat.
 
     >>> cpu_ticks(b"cpu  1 0 2 6 1 0 0 0 0 0\\ncpu0 1 0 2 6 1 0 0 0 0 0\\nintr 5")
     [3, 10, 3, 10]
     """
     ticks: List[int] = []
-    for line in text.split(b"\n", most + 1):
+    for line in text.split(b"\n", max_cores + 1):
         if not line.startswith(b"cpu"):
             break
-        word = [int(part) for part in line.split()[1:9]]
-        whole = sum(word)
-        ticks += (whole - word[3] - word[4], whole)
+        modes = [int(part) for part in line.split()[1:9]]
+        total = sum(modes)
+        ticks += (total - modes[3] - modes[4], total)
     return ticks
 
 
@@ -54,29 +55,29 @@ def drops(softnet: bytes, interfaces: bytes) -> Tuple[int, int, int]:
     backlog = sum(int(line.split(None, 2)[1], 16) for line in softnet.splitlines() if line)
     receive = transmit = 0
     for line in interfaces.split(b"\n")[2:]:
-        word = line.rpartition(b":")[2].split()
-        if len(word) >= 12:
-            receive += int(word[3])
-            transmit += int(word[11])
+        fields = line.rpartition(b":")[2].split()
+        if len(fields) >= 12:
+            receive += int(fields[3])
+            transmit += int(fields[11])
     return backlog, receive, transmit
 
 
 def queues(sockstat: bytes) -> Tuple[int, int]:
-    """Memory of the queues of all TCP and UDP sockets, in bytes; -1 for what the kernel does not tell.
+    """Memory of the queues of all TCP and UDP sockets, in bytes; -1 for what the kernel does not report.
 
     >>> queues(b"TCP: inuse 1 orphan 0 tw 0 alloc 1 mem 2\\nUDP: inuse 1 mem 0\\n") == (2 * _PAGE, 0)
     True
     """
-    found = {b"TCP:": _MISSING, b"UDP:": _MISSING}
+    queued = {b"TCP:": _MISSING, b"UDP:": _MISSING}
     for line in sockstat.splitlines():
-        word = line.split()
-        if word and word[0] in found and b"mem" in word:
-            found[word[0]] = int(word[word.index(b"mem") + 1]) * _PAGE
-    return found[b"TCP:"], found[b"UDP:"]
+        fields = line.split()
+        if fields and fields[0] in queued and b"mem" in fields:
+            queued[fields[0]] = int(fields[fields.index(b"mem") + 1]) * _PAGE
+    return queued[b"TCP:"], queued[b"UDP:"]
 
 
 class Recorder:
-    """Samples in a thread of its own; ``window`` gives a stretch of them. Any thread may ask."""
+    """Samples in a thread of its own; ``window`` returns an interval of them. Any thread may call it."""
 
     def __init__(self, now_ns: Callable[[], int], root: str = "/", ring_s: int = RING_S) -> None:
         self._now_ns = now_ns
@@ -92,9 +93,9 @@ class Recorder:
         self.every_s = EVERY_S
         self.cost = 0.0  # CPU seconds so far
 
-    def begin(self) -> None:
-        """Opens the kernel's files, sets the ring's memory aside and starts the thread. Raises OSError, ValueError."""
-        self._fds = [_opened(path) for path in self._paths]
+    def start(self) -> None:
+        """Opens the kernel's files, allocates the ring and starts the thread. Raises OSError, ValueError."""
+        self._fds = [_open(path) for path in self._paths]
         row = self.sample()
         self._width = len(row)
         self._ring = array("q", bytes(8 * self._rows * self._width))
@@ -110,22 +111,22 @@ class Recorder:
         self._fds = []
 
     def sample(self) -> List[int]:
-        """One row: time, drops, queues, ticks."""
+        """Reads one row: time, drops, queues, ticks."""
         stat, softnet, interfaces, sockets = (b"" if fd is None else _pread(fd) for fd in self._fds)
         return [self._now_ns(), *drops(softnet, interfaces), *queues(sockets), *cpu_ticks(stat)]
 
     def window(self, begin_ns: int, end_ns: int) -> Object:
-        """The samples of a stretch of agent time, 130 s at most: columns, times, values by time."""
-        rows = [row for row in self._in_order() if begin_ns <= row[0] < end_ns][:_MOST_ROWS]
+        """The samples of an interval of agent time, 130 s at most: columns, times, values by time."""
+        rows = [row for row in self._in_order() if begin_ns <= row[0] < end_ns][:_MAX_ROWS]
         cores = (self._width - 6) // 2 if self._width else 0
-        columns = [["recorder.dropped", f"place={place}"] for place in _PLACES]
+        columns = [["recorder.dropped", f"place={place}"] for place in _DROP_PLACES]
         columns += [["recorder.queue.usage", f"queue={queue}"] for queue in _QUEUES]
-        columns += [["recorder.cpu.utilization", f"core={'all' if at == 0 else at - 1}"] for at in range(cores)]
+        columns += [["recorder.cpu.utilization", f"core={'all' if core == 0 else core - 1}"] for core in range(cores)]
         values = []
-        for at, row in enumerate(rows):
-            before = rows[at - 1] if at else None
-            whole: List[Optional[float]] = [None if value < 0 else value for value in row[1:6]]
-            values.append(whole + [_share(before, row, 6 + 2 * core) for core in range(cores)])
+        for index, row in enumerate(rows):
+            before = rows[index - 1] if index else None
+            totals: List[Optional[float]] = [None if value < 0 else value for value in row[1:6]]
+            values.append(totals + [_share(before, row, 6 + 2 * core) for core in range(cores)])
         return {
             "columns": [list(column) for column in columns],
             "times": [row[0] for row in rows],
@@ -136,41 +137,43 @@ class Recorder:
     def _in_order(self) -> List[Sequence[int]]:
         with self._lock:
             count, width, end = min(self._next, self._rows), self._width, self._next
-            places = [(at % self._rows) * width for at in range(end - count, end)]
-            return [self._ring[place : place + width] for place in places]
+            offsets = [(number % self._rows) * width for number in range(end - count, end)]
+            return [self._ring[offset : offset + width] for offset in offsets]
 
     def _work(self) -> None:
-        spent, made = time.thread_time(), 0
-        due, begun = time.monotonic(), time.monotonic()
+        spent, sampled = time.thread_time(), 0
+        due, since = time.monotonic(), time.monotonic()
         while not self._ending.wait(max(0.0, due - time.monotonic())):
             due = max(due + self.every_s, time.monotonic())
             try:
                 row = self.sample()
             except (OSError, ValueError, IndexError):
-                continue  # a file that changed its shape for a moment; a hole in the ring shows it
+                continue  # a file that changed its shape for a moment; a gap in the ring shows it
             if len(row) != self._width:
-                row = (row + [0] * self._width)[: self._width]  # a core went offline or came: columns keep their place
-            place = (self._next % self._rows) * self._width
+                row = (row + [0] * self._width)[
+                    : self._width
+                ]  # a core went offline or came: columns keep their position
+            offset = (self._next % self._rows) * self._width
             with self._lock:
-                self._ring[place : place + self._width] = array("q", row)
+                self._ring[offset : offset + self._width] = array("q", row)
                 self._next += 1
-            made += 1
-            if made == _JUDGE_AFTER:
+            sampled += 1
+            if sampled == _COST_CHECK_EVERY:
                 now, used = time.monotonic(), time.thread_time()
-                if (used - spent) > _SHARE * (now - begun) and self.every_s < _SLOWEST_S:
+                if (used - spent) > _MAX_COST * (now - since) and self.every_s < _MAX_EVERY_S:
                     self.every_s *= 2
                 self.cost += used - spent
-                spent, begun, made = used, now, 0
+                spent, since, sampled = used, now, 0
 
 
-def _share(before: Optional[Sequence[int]], row: Sequence[int], at: int) -> Optional[float]:
+def _share(before: Optional[Sequence[int]], row: Sequence[int], column: int) -> Optional[float]:
     if before is None:
         return None
-    busy, whole = row[at] - before[at], row[at + 1] - before[at + 1]
-    return round(busy / whole, 4) if whole > 0 and 0 <= busy <= whole else None
+    busy, total = row[column] - before[column], row[column + 1] - before[column + 1]
+    return round(busy / total, 4) if total > 0 and 0 <= busy <= total else None
 
 
-def _opened(path: str) -> Optional[int]:
+def _open(path: str) -> Optional[int]:
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -178,7 +181,7 @@ def _opened(path: str) -> Optional[int]:
 
 
 def _pread(fd: int) -> bytes:
-    """The file from its begin, without opening it again: /proc makes its text anew at each read from 0."""
+    """The file from its start, without opening it again: /proc makes its text anew at each read from 0."""
     data = os.pread(fd, _CHUNK, 0)
     while True:
         more = os.pread(fd, _CHUNK, len(data))

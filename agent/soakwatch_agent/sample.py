@@ -17,7 +17,7 @@ from typing import Dict, Mapping, Optional, Tuple
 class Sample:
     """One value of one metric of one object at one time.
 
-    ``metric`` is a name of the catalogue (metric.py), ``object`` the canonical label text of the thing that was
+    ``metric`` is a name of the catalogue (metric.py), ``object`` the canonical label text of what was
     measured (``object_text``; empty for the target as a whole), ``value`` in the unit of the catalogue; counters
     are raw, as the source keeps them (an int may exceed 2**53).
     """
@@ -31,7 +31,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened on a target, with a begin and, if it lasted, an end.
+    """Something that happened on a target, with a start and, if it lasted, an end.
 
     ``kind`` is a dotted word (``process.restart``, ``core.dump``, ``kernel.oom``, ``failover`` ...); ``detail``
     carries what a person needs to find it again (pid, file, log line), all as text.
@@ -47,7 +47,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Fault:
-    """One metric (of one object) that could not be read in a look that otherwise worked: why, in one sentence."""
+    """One metric (of one object) that could not be read in a poll that otherwise worked: why, in one sentence."""
 
     __slots__ = ("metric", "object", "text")
     metric: str
@@ -57,7 +57,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Answer:
-    """What one look at one source brought. An empty answer is an answer; a failed look raises instead."""
+    """The result of one poll of one source. An empty answer is an answer; a failed poll raises instead."""
 
     __slots__ = ("events", "faults", "samples")
     samples: Tuple[Sample, ...]
@@ -66,22 +66,22 @@ class Answer:
 
 
 class PollOutcome(Enum):
-    """How a due poll ended. Everything but OK is a hole in the series, and every hole is kept."""
+    """How a due poll ended. Everything but OK is a gap in the series, and every gap is recorded."""
 
     OK = "ok"
     FAILED = "failed"  # the source answered with an error, or not at all
-    TIMEOUT = "timeout"  # the look took longer than its timeout and was abandoned
+    TIMEOUT = "timeout"  # the poll took longer than its timeout and was abandoned
     OVERRUN = "overrun"  # due while previous poll still running: skipped, never stacked
     MISSED = "missed"  # the monitor itself was late
-    HELD_BACK = "held back"  # not asked, because a failing source is asked less often
+    HELD_BACK = "held back"  # not polled, because a failing source is polled less often
     GAP = "gap"  # the monitor was not running (crash, resume)
 
 
 @dataclass(frozen=True)
 class Poll:
-    """What one look at one source brought: when it was due, when it began, how long it took, how it ended.
+    """One poll of one source: when it was due, when it started, how long it took, how it ended, its answer.
 
-    ``source`` is the id that the record gave the source; ``duration_ns`` is 0 for a poll that never began
+    ``source`` is the id that the record gave the source; ``duration_ns`` is 0 for a poll that never started
     (overrun, missed, held back, gap). ``error`` is one sentence, or None where the outcome is OK.
     """
 

@@ -16,7 +16,7 @@ _HEAD = 64  # bytes of number, epoch and sum at most
 
 @dataclass(frozen=True)
 class Line:
-    """One look in the spool."""
+    """One poll in the spool."""
 
     __slots__ = ("epoch", "seq", "wire")
     seq: int
@@ -35,13 +35,13 @@ class Segment:
 
 
 def encode_line(line: Line) -> bytes:
-    """The bytes of a look; the sum covers number, epoch and poll."""
+    """The bytes of a line; the checksum covers number, epoch and poll."""
     body = b"%d %d " % (line.seq, line.epoch)
     return body + b"%08x " % zlib.crc32(line.wire, zlib.crc32(body)) + line.wire + b"\n"
 
 
 def decode_line(data: bytes) -> Optional[Line]:
-    """The look of a whole line; None if it is torn or damaged."""
+    """The line in its bytes; None if it is torn or damaged."""
     parts = data.split(b" ", 3)
     if len(parts) != 4 or not data.endswith(b"\n") or not (parts[0].isdigit() and parts[1].isdigit()):
         return None
@@ -52,7 +52,7 @@ def decode_line(data: bytes) -> Optional[Line]:
 
 
 def path_of(folder: str, first: int) -> str:
-    """Where the segment that begins with a number lies."""
+    """The path of the segment that starts with a number."""
     return os.path.join(folder, f"{first:018d}.seg")
 
 
@@ -68,23 +68,23 @@ def lines_of(path: str, offset: int = 0) -> Iterator[Tuple[Optional[Line], int]]
             yield decode_line(raw), offset
 
 
-def found(folder: str) -> List[Segment]:
-    """The segments of a folder in order, each looked through; a torn end of the last one is cut off.
+def find_segments(folder: str) -> List[Segment]:
+    """The segments of a folder in order, each read through; a torn end of the last one is cut off.
 
-    A line that is damaged in the middle is left where it is: readers skip it, and its number is missing.
+    A damaged line in the middle stays where it is: readers skip it, and its number is missing.
     """
     names = sorted(name for name in os.listdir(folder) if _NAME.fullmatch(name))
     segments = []
-    for at, name in enumerate(names):
+    for index, name in enumerate(names):
         path, first = os.path.join(folder, name), int(name[:18])
         segment = Segment(path, first, first - 1, 0)
-        whole = 0
+        intact = 0
         for line, end in lines_of(path):
             if line is not None and line.seq > segment.last:
-                segment.last, whole = line.seq, end
+                segment.last, intact = line.seq, end
         segment.size = os.stat(path).st_size  # noqa: PTH116
-        if at == len(names) - 1 and segment.size > whole:
-            os.truncate(path, whole)
-            segment.size = whole
+        if index == len(names) - 1 and segment.size > intact:
+            os.truncate(path, intact)
+            segment.size = intact
         segments.append(segment)
     return segments

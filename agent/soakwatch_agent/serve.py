@@ -17,22 +17,20 @@ from typing import BinaryIO, Callable, Iterator, List
 
 from soakwatch_agent.agentclock import agent_clock
 from soakwatch_agent.framing import ERROR, MAX_LINE, MAX_QUESTION, line_of, question_line
-from soakwatch_agent.itself import ServeError, program
-from soakwatch_agent.keeper import detach, keep
-from soakwatch_agent.looker import Sampler
 from soakwatch_agent.recorder import Recorder
+from soakwatch_agent.sampler import Sampler
+from soakwatch_agent.service import ServeError, bounded, detach, keep, program
 from soakwatch_agent.session import Agent
-from soakwatch_agent.settings import kept_settings
-from soakwatch_agent.socketpath import bounded
+from soakwatch_agent.settings import load_settings
 from soakwatch_agent.spool import BOUND, Spool
 
 SOCKET = "socket"
 CHILD = "child of the SSH session"
 COMMANDS = ("run", "serve", "attach", "status", "stop")
-_MOST_TALKS = 8
+_MAX_CONNECTIONS = 8
 _START_S = 30.0
 _TAKEOVER_S = 5.0
-_GONE_S = 5.0
+_FOLDER_CHECK_S = 5.0
 
 
 def main(argv: List[str]) -> int:
@@ -58,28 +56,34 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("soakwatch-agent", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     for name, about in (
-        ("run", "look and keep what was seen until a collector fetches it"),
+        ("run", "poll, and keep the polls until a collector fetches them"),
         ("serve", "the same on standard input and output, until the input ends"),
-        ("attach", "join standard input and output to the agent that runs here"),
-        ("status", "how the agent that runs here stands"),
-        ("stop", "end the agent that runs here"),
+        ("attach", "connect standard input and output to the agent that runs here"),
+        ("status", "show the state of the agent that runs here"),
+        ("stop", "stop the agent that runs here"),
     ):
-        one = commands.add_parser(name, help=about, description=about)
-        one.add_argument("--dir", default="~/.soakwatch-agent", help="the agent's folder (default: %(default)s)")
+        command = commands.add_parser(name, help=about, description=about)
+        command.add_argument("--dir", default="~/.soakwatch-agent", help="the agent's folder (default: %(default)s)")
         if name in ("run", "serve"):
-            one.add_argument("--spool-bytes", type=int, default=BOUND, help="bound of the spool (default: 256 MiB)")
-            one.add_argument("--sync", type=float, default=10.0, help="seconds between syncs to the disk; 0: each look")
-            one.add_argument("--no-recorder", action="store_true", help="without the flight recorder")
-            one.add_argument("--root", default="/", help="folder that holds the machine's /proc, /sys and so on")
+            command.add_argument(
+                "--spool-bytes", type=int, default=BOUND, help="size limit of the spool (default: 256 MiB)"
+            )
+            command.add_argument(
+                "--sync", type=float, default=10.0, help="seconds between syncs to the disk; 0: after each poll"
+            )
+            command.add_argument("--no-recorder", action="store_true", help="without the flight recorder")
+            command.add_argument("--root", default="/", help="folder that holds the machine's /proc, /sys and so on")
         if name == "run":
-            one.add_argument("--keep", action="store_true", help="start it again whenever it dies")
-            one.add_argument("--detach", action="store_true", help="in the background, apart from this session")
-            one.add_argument("--https", metavar="HOST:PORT", help="serve HTTPS as well")
-            one.add_argument("--token-file", help="file with the token that HTTPS asks for")
-            one.add_argument("--cert", help="certificate of HTTPS, PEM")
-            one.add_argument("--key", help="key of HTTPS, PEM")
+            command.add_argument("--keep", action="store_true", help="start it again whenever it dies")
+            command.add_argument(
+                "--detach", action="store_true", help="run in the background, detached from this session"
+            )
+            command.add_argument("--https", metavar="HOST:PORT", help="serve HTTPS as well")
+            command.add_argument("--token-file", help="file with the token that HTTPS clients must send")
+            command.add_argument("--cert", help="certificate of HTTPS, PEM")
+            command.add_argument("--key", help="key of HTTPS, PEM")
         if name == "attach":
-            one.add_argument("--start", action="store_true", help="start the agent first if it does not run")
+            command.add_argument("--start", action="store_true", help="start the agent first if it does not run")
     return parser
 
 
@@ -92,11 +96,11 @@ def _run(folder: str, options: argparse.Namespace) -> int:
         return detach(os.path.join(folder, "log"))
     if options.keep:
         return keep(os.path.join(folder, "keeper.lock"))
-    ending = threading.Event()
+    stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ending.set())
+        signal.signal(number, lambda *_: stopping.set())
     with contextlib.ExitStack() as stack:
-        agent = _open_agent(folder, options, "service", ending.set, stack)
+        agent = _open_agent(folder, options, "service", stopping.set, stack)
         listener = stack.enter_context(_listener(os.path.join(folder, SOCKET)))
         if options.https is not None:
             from soakwatch_agent.https import open_https
@@ -105,16 +109,16 @@ def _run(folder: str, options: argparse.Namespace) -> int:
         elif options.token_file or options.cert or options.key:
             raise ServeError("--token-file, --cert and --key belong to --https HOST:PORT")
         threading.Thread(target=_accept, args=(listener, agent), name="accept", daemon=True).start()
-        while not ending.wait(_GONE_S):
+        while not stopping.wait(_FOLDER_CHECK_S):
             if not os.path.exists(os.path.join(folder, "lock")):  # noqa: PTH110
-                break  # somebody deleted the folder: nobody can reach this agent any more, not even to stop it
+                break  # the folder was deleted: nothing can reach this agent any more, not even to stop it
     return 0
 
 
 def _open_agent(
-    folder: str, options: argparse.Namespace, way: str, stop: Callable[[], None], stack: contextlib.ExitStack
+    folder: str, options: argparse.Namespace, mode: str, stop: Callable[[], None], stack: contextlib.ExitStack
 ) -> Agent:
-    stack.enter_context(_held(folder, child=way == CHILD))
+    stack.enter_context(_locked_folder(folder, child=mode == CHILD))
     clock = agent_clock(folder)
     spool = Spool(folder, max(options.spool_bytes, 1 << 16), options.sync)
     stack.callback(spool.close)
@@ -122,17 +126,17 @@ def _open_agent(
     if not options.no_recorder:
         recorder = Recorder(clock.now_ns, options.root)
         try:
-            recorder.begin()
+            recorder.start()
             stack.callback(recorder.end)
         except (OSError, ValueError):
-            recorder = None  # a kernel that hides its files: hello says that there is none
-    looker = Sampler(clock, spool, options.root)
-    settings = kept_settings(folder)
+            recorder = None  # a kernel that hides its files: hello says that agent_socket is none
+    sampler = Sampler(clock, spool, options.root)
+    settings = load_settings(folder)
     if settings is not None:
-        looker.set(settings)
-    looker.begin()
-    stack.callback(looker.end)
-    return Agent(folder, clock, spool, looker, recorder, way, stop)
+        sampler.set(settings)
+    sampler.start()
+    stack.callback(sampler.end)
+    return Agent(folder, clock, spool, sampler, recorder, mode, stop)
 
 
 def _prepare(folder: str) -> None:
@@ -140,14 +144,14 @@ def _prepare(folder: str) -> None:
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
         if os.stat(folder).st_uid != os.geteuid():  # noqa: PTH116
-            raise ServeError(f"the folder {folder} belongs to another user: name one of your own with --dir")
+            raise ServeError(f"the folder {folder} belongs to another user: name command of your own with --dir")
     except OSError as error:
-        raise ServeError(f"the folder {folder} cannot be used: {error.strerror}; name another with --dir") from None
+        raise ServeError(f"the folder {folder} cannot be used: {error.strerror}; give another with --dir") from None
 
 
 @contextlib.contextmanager
-def _held(folder: str, *, child: bool) -> Iterator[None]:
-    """Holds the folder. The child of a new session takes it from that of a session that is dead and does not know."""
+def _locked_folder(folder: str, *, child: bool) -> Iterator[None]:
+    """Locks the folder. The child of a new session takes it over from that of a dead session that has not noticed."""
     try:
         fd = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
@@ -157,7 +161,7 @@ def _held(folder: str, *, child: bool) -> Iterator[None]:
         while not _locked(fd):
             holder = os.pread(fd, 64, 0).decode("ascii", "replace").split()
             if not (child and holder[:1] == ["child"] and holder[1].isdigit()) or time.monotonic() > deadline:
-                raise ServeError(f"an agent runs in {folder} already: stop it, or name another folder with --dir")
+                raise ServeError(f"an agent already runs in {folder}: stop it, or give another folder with --dir")
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(int(holder[1]), signal.SIGTERM)
             time.sleep(0.05)
@@ -184,40 +188,42 @@ def _listener(path: str) -> socket.socket:
     try:
         with bounded(path) as short:
             listener.bind(short)
-        listener.listen(_MOST_TALKS)
+        listener.listen(_MAX_CONNECTIONS)
     except OSError as error:
         listener.close()
         raise ServeError(
-            f"no socket can be made in the agent's folder: {error.strerror}; name another with --dir"
+            f"cannot create a socket in the agent's folder: {error.strerror}; give another with --dir"
         ) from None
     return listener
 
 
 def _accept(listener: socket.socket, agent: Agent) -> None:
-    places = threading.Semaphore(_MOST_TALKS)
+    free = threading.Semaphore(_MAX_CONNECTIONS)
     while True:
         try:
-            talk, _ = listener.accept()
+            connection, _ = listener.accept()
         except OSError:
             return  # the listener was closed: the agent ends
-        if not places.acquire(blocking=False):
-            talk.close()
+        if not free.acquire(blocking=False):
+            connection.close()
             continue
-        threading.Thread(target=_talk, args=(talk, agent, places.release), name="talk", daemon=True).start()
+        threading.Thread(
+            target=_serve_connection, args=(connection, agent, free.release), name="connection", daemon=True
+        ).start()
 
 
-def _talk(talk: socket.socket, agent: Agent, done: Callable[[], None]) -> None:
+def _serve_connection(connection: socket.socket, agent: Agent, done: Callable[[], None]) -> None:
     try:
-        with talk, talk.makefile("rb") as reader, talk.makefile("wb") as writer:
-            converse(agent, reader, writer)
+        with connection, connection.makefile("rb") as reader, connection.makefile("wb") as writer:
+            answer_questions(agent, reader, writer)
     except OSError:
         pass  # the collector went away
     finally:
         done()
 
 
-def converse(agent: Agent, reader: BinaryIO, writer: BinaryIO) -> None:
-    """Greets, and answers question after question until the reader ends. Raises OSError."""
+def answer_questions(agent: Agent, reader: BinaryIO, writer: BinaryIO) -> None:
+    """Writes the greeting and the answer to each question until the reader ends. Raises OSError."""
     writer.write(agent.hello())
     writer.flush()
     while True:
@@ -237,28 +243,28 @@ def converse(agent: Agent, reader: BinaryIO, writer: BinaryIO) -> None:
 
 def _serve(folder: str, options: argparse.Namespace) -> int:
     _prepare(folder)
-    ending = threading.Event()
+    stopping = threading.Event()
     with contextlib.ExitStack() as stack:
-        agent = _open_agent(folder, options, CHILD, ending.set, stack)
+        agent = _open_agent(folder, options, CHILD, stopping.set, stack)
 
-        def talk() -> None:
-            # Files of its own: the interpreter waits at its end for whoever reads sys.stdin.
+        def answer() -> None:
+            # Files of its own: the interpreter waits at exit for a thread that reads sys.stdin.
             with contextlib.suppress(OSError, ValueError), os.fdopen(os.dup(1), "wb") as writer:
-                converse(agent, os.fdopen(os.dup(0), "rb"), writer)
-            ending.set()
+                answer_questions(agent, os.fdopen(os.dup(0), "rb"), writer)
+            stopping.set()
 
-        threading.Thread(target=talk, name="talk", daemon=True).start()
+        threading.Thread(target=answer, name="connection", daemon=True).start()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, lambda *_: ending.set())
-        ending.wait()
+            signal.signal(number, lambda *_: stopping.set())
+        stopping.wait()
     return 0
 
 
 def _attach(folder: str, options: argparse.Namespace) -> int:
-    with connected(folder, start=options.start) as there:
-        threading.Thread(target=_pump_up, args=(there,), name="up", daemon=True).start()
+    with connected(folder, start=options.start) as agent_socket:
+        threading.Thread(target=_forward_input, args=(agent_socket,), name="input", daemon=True).start()
         while True:
-            data = there.recv(1 << 16)
+            data = agent_socket.recv(1 << 16)
             if not data:
                 return 0
             try:
@@ -267,15 +273,15 @@ def _attach(folder: str, options: argparse.Namespace) -> int:
                 return 0
 
 
-def _pump_up(there: socket.socket) -> None:
+def _forward_input(agent_socket: socket.socket) -> None:
     with contextlib.suppress(OSError):
         while True:
             data = os.read(0, 1 << 16)
             if not data:
                 break
-            there.sendall(data)
+            agent_socket.sendall(data)
     with contextlib.suppress(OSError):
-        there.shutdown(socket.SHUT_RDWR)
+        agent_socket.shutdown(socket.SHUT_RDWR)
 
 
 def _write_all(fd: int, data: bytes) -> None:
@@ -283,21 +289,21 @@ def _write_all(fd: int, data: bytes) -> None:
         data = data[os.write(fd, data) :]
 
 
-def connected(folder: str, *, start: bool, patience_s: float = _START_S) -> socket.socket:
-    """A connection to the agent that runs there, or that is started first. Raises ServeError with the reason."""
+def connected(folder: str, *, start: bool, timeout_s: float = _START_S) -> socket.socket:
+    """A connection to the agent that runs agent_socket, or that is started first. Raises ServeError with the reason."""
     path = os.path.join(folder, SOCKET)
-    deadline, started = time.monotonic() + patience_s, False
+    deadline, started = time.monotonic() + timeout_s, False
     while True:
-        there = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        agent_socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             with bounded(path) as short:
-                there.connect(short)
+                agent_socket.connect(short)
         except OSError:
-            there.close()
+            agent_socket.close()
         else:
-            return there
+            return agent_socket
         if not start or time.monotonic() > deadline:
-            raise ServeError(_none_runs(folder, started=started))
+            raise ServeError(_why_none_runs(folder, started=started))
         if not started:
             started = True
             subprocess.run(
@@ -306,23 +312,25 @@ def connected(folder: str, *, start: bool, patience_s: float = _START_S) -> sock
         time.sleep(0.05)
 
 
-def _none_runs(folder: str, *, started: bool) -> str:
+def _why_none_runs(folder: str, *, started: bool) -> str:
     if not started:
-        return f"no agent runs in {folder}: start it with soakwatch-agent run, or install it anew"
-    said: List[str] = []
+        return f"no agent runs in {folder}: start it with soakwatch-agent run, or install it again"
+    last_lines: List[str] = []
     with contextlib.suppress(OSError), open(os.path.join(folder, "log"), encoding="utf-8", errors="replace") as log:
-        said = log.read().splitlines()[-1:]
-    return f"the agent in {folder} does not start; its log ends with: {said[0] if said else 'nothing'}"
+        last_lines = log.read().splitlines()[-1:]
+    return (
+        f"the agent in {folder} does not start; the last line of its log: {last_lines[0] if last_lines else '(empty)'}"
+    )
 
 
 def _ask(folder: str, word: str) -> int:
-    with connected(folder, start=False) as there:
-        there.settimeout(10.0)
+    with connected(folder, start=False) as agent_socket:
+        agent_socket.settimeout(10.0)
         try:
-            there.sendall(question_line(1, word))
-            with there.makefile("rb") as reader:
+            agent_socket.sendall(question_line(1, word))
+            with agent_socket.makefile("rb") as reader:
                 hello, answer = reader.readline(MAX_LINE), reader.readline(MAX_LINE)
         except OSError:
-            raise ServeError("the agent does not answer: end its process and start it anew") from None
+            raise ServeError("the agent does not answer: kill its process and start it again") from None
     sys.stdout.write(hello.decode("utf-8", "replace") + answer.decode("utf-8", "replace"))
     return 0 if answer.startswith(b"done ") else 1

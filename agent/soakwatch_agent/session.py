@@ -1,4 +1,4 @@
-"""What the agent answers: one dispatcher, whatever way the question came (SSH channel, socket, HTTPS)."""
+"""The agent's answers: one dispatcher, however the question came (SSH channel, socket, HTTPS)."""
 
 from __future__ import annotations
 
@@ -18,50 +18,50 @@ from soakwatch_agent.framing import (
     FrameError,
     Object,
     line_of,
-    look_line,
     number,
+    poll_line,
     question_of,
     whole,
     word,
 )
-from soakwatch_agent.looker import Sampler
 from soakwatch_agent.recorder import Recorder
-from soakwatch_agent.settings import forget_settings, keep_settings, settings_of
+from soakwatch_agent.sampler import Sampler
+from soakwatch_agent.settings import delete_settings, save_settings, settings_of
 from soakwatch_agent.spool import Spool
 from soakwatch_agent.version import VERSION
 
-_MOST_LOOKS, _MOST_BYTES, _LONGEST_WAIT_S = 500, 2 * 2**20, 20.0
-_BUSY_S = 60.0  # so long after its last question a run still counts as served
+_MAX_POLLS, _MAX_BYTES, _MAX_WAIT_S = 500, 2 * 2**20, 20.0
+_BUSY_S = 60.0  # a run counts as served for this time after its last question
 
 Reply = Iterator[bytes]
 
 
 class Agent:
-    """Everything that one agent has: its clock, its spool, its looks and its recorder; and the answers to questions."""
+    """One agent: its clock, spool, sampler and recorder, and its answers to questions."""
 
     def __init__(
         self,
         folder: str,
         clock: AgentClock,
         spool: Spool,
-        looker: Sampler,
+        sampler: Sampler,
         recorder: Optional[Recorder],
-        way: str,
+        mode: str,
         stop: Callable[[], None],
     ) -> None:
-        self._folder, self._clock, self._spool, self._looker = folder, clock, spool, looker
-        self._recorder, self._way, self._stop = recorder, way, stop
+        self._folder, self._clock, self._spool, self._sampler = folder, clock, spool, sampler
+        self._recorder, self._mode, self._stop = recorder, mode, stop
         self._served_ns = 0
         self._open_lock = threading.Lock()
-        self._begun = time.monotonic()
+        self._started = time.monotonic()
         self._replies: Dict[str, Callable[[int, Object], Reply]] = {
             "ping": self._ping,
             "open": self._open,
-            "looks": self._looks,
+            "looks": self._polls,
             "window": self._window,
             "status": self._status,
             "rest": self._rest,
-            "stop": self._end,
+            "stop": self._stop_agent,
         }
 
     def hello(self) -> bytes:
@@ -78,7 +78,7 @@ class Agent:
                 "arch": platform.machine(),
                 "system": f"{platform.system()} {platform.release()}",
                 "host": platform.node(),
-                "way": self._way,
+                "way": self._mode,
                 "recorder": self._recorder is not None,
             },
         )
@@ -94,7 +94,7 @@ class Agent:
             yield line_of(ERROR, {"id": asked, "text": str(error)})
 
     def _unknown(self, _: int, __: Object) -> Reply:
-        raise FrameError("this agent does not know that question: the collector is newer, update the agent")
+        raise FrameError("unknown question: the collector is newer than this agent, update the agent")
 
     def _ping(self, asked: int, _: Object) -> Reply:
         yield line_of(
@@ -104,119 +104,120 @@ class Agent:
     def _open(self, asked: int, body: Object) -> Reply:
         run = word(body, "run")
         if not 0 < len(run) <= 200:
-            raise FrameError("a run has a name of 1 to 200 characters")
+            raise FrameError("the name of a run must have 1 to 200 characters")
         settings = settings_of(body)
         with self._open_lock:
             if run != self._spool.run and self._spool.run and self._busy() and body.get("take") is not True:
                 raise FrameError(
-                    "the agent serves another run, which asked within the last minute: end that run, wait a minute, "
+                    "the agent serves another run, which polled it within the last minute: end that run, "
+                    "wait a minute, "
                     "or install a second agent in another folder (dir)"
                 )
-            fresh = run != self._spool.run or self._looker.settings is None
+            fresh = run != self._spool.run or self._sampler.settings is None
             self._spool.begin(run)
-            if settings != self._looker.settings:
+            if settings != self._sampler.settings:
                 try:
-                    keep_settings(self._folder, settings)
+                    save_settings(self._folder, settings)
                 except OSError as error:
                     raise FrameError(f"the agent's folder cannot be written: {error.strerror}") from None
-                self._looker.set(settings, at_once=fresh)
+                self._sampler.set(settings, at_once=fresh)
             self._served_ns = time.monotonic_ns()
-        yield line_of(DONE, {"id": asked, **self._standing()})
+        yield line_of(DONE, {"id": asked, **self._spool_state()})
 
     def _busy(self) -> bool:
         return bool(self._served_ns) and time.monotonic_ns() - self._served_ns < _BUSY_S * 1e9
 
-    def _looks(self, asked: int, body: Object) -> Reply:
+    def _polls(self, asked: int, body: Object) -> Reply:
         if word(body, "run") != self._spool.run:
-            raise FrameError("the agent was given to another run: this one must begin anew")
+            raise FrameError("the agent now serves another run: this run must open it again")
         self._served_ns = time.monotonic_ns()
         self._spool.ack(whole(body, "ack"))
         fresh_ns, wait_s = whole(body, "fresh_ns"), number(body, "wait_s", 0.0)
-        deadline = time.monotonic() + min(max(wait_s, 0.0), _LONGEST_WAIT_S)
+        deadline = time.monotonic() + min(max(wait_s, 0.0), _MAX_WAIT_S)
         after, newest = whole(body, "after"), None
         while True:
-            standing = self._spool.standing()
+            state = self._spool.state()
             left = deadline - time.monotonic()
-            if self._made_ns(standing.last) >= fresh_ns or left <= 0:
+            if self._newest_due_ns(state.last) >= fresh_ns or left <= 0:
                 break
-            self._spool.wait_for(standing.last + 1, left)
-        lines = self._spool.read(after, min(max(whole(body, "most"), 1), _MOST_LOOKS), _MOST_BYTES)
+            self._spool.wait_for(state.last + 1, left)
+        lines = self._spool.read(after, min(max(whole(body, "most"), 1), _MAX_POLLS), _MAX_BYTES)
         newest = self._spool.newest()
         ahead = None
         if newest is not None and newest.seq > after and (not lines or lines[-1].seq < newest.seq):
-            lines.append(newest)  # while the collector catches up it is told the present as well
+            lines.append(newest)  # while the collector catches up it gets the present as well
             ahead = newest.seq
         for line in lines:
-            yield look_line(line.seq, line.epoch, line.wire)
-        yield line_of(DONE, {"id": asked, "ahead": ahead, **self._standing()})
+            yield poll_line(line.seq, line.epoch, line.wire)
+        yield line_of(DONE, {"id": asked, "ahead": ahead, **self._spool_state()})
 
-    def _made_ns(self, seq: int) -> int:
-        """When the newest look was due; 0 if none was made in this life."""
+    def _newest_due_ns(self, seq: int) -> int:
+        """When the newest poll was due; 0 if this process has not polled yet."""
         newest = self._spool.newest()
-        settings = self._looker.settings
+        settings = self._sampler.settings
         if newest is None or newest.seq < seq or settings is None:
             return 0
         return due_of(newest.wire)
 
-    def _standing(self) -> Object:
-        standing = self._spool.standing()
+    def _spool_state(self) -> Object:
+        state = self._spool.state()
         return {
-            "first": standing.first,
-            "last": standing.last,
-            "acked": standing.acked,
-            "lost": standing.lost,
-            "ranges": [[first, last] for first, last in standing.ranges],
-            "bytes": standing.size,
-            "trouble": standing.trouble,
-            "skipped": self._looker.skipped,
+            "first": state.first,
+            "last": state.last,
+            "acked": state.acked,
+            "lost": state.lost,
+            "ranges": [[first, last] for first, last in state.ranges],
+            "bytes": state.size,
+            "trouble": state.trouble,
+            "skipped": self._sampler.skipped,
             "cpu_s": time.process_time(),
         }
 
     def _window(self, asked: int, body: Object) -> Reply:
         if self._recorder is None:
-            raise FrameError("this agent runs without its flight recorder")
+            raise FrameError("this agent runs without a flight recorder")
         yield line_of(DONE, {"id": asked, **self._recorder.window(whole(body, "from_ns"), whole(body, "to_ns"))})
 
     def _rest(self, asked: int, body: Object) -> Reply:
-        """The run has ended in order: no more looks until the next one."""
+        """The run has ended in order: no more polls until the next one."""
         if word(body, "run") == self._spool.run:
-            self._looker.set(None)
+            self._sampler.set(None)
             self._served_ns = 0
-            with contextlib.suppress(OSError):  # it looks on after its next start, and nothing worse
-                forget_settings(self._folder)
+            with contextlib.suppress(OSError):  # then it polls on after its next start, and nothing worse
+                delete_settings(self._folder)
         yield line_of(DONE, {"id": asked})
 
     def _status(self, asked: int, _: Object) -> Reply:
-        settings = self._looker.settings
+        settings = self._sampler.settings
         yield line_of(
             DONE,
             {
                 "id": asked,
                 "pid": os.getpid(),
-                "up_s": round(time.monotonic() - self._begun, 3),
+                "up_s": round(time.monotonic() - self._started, 3),
                 "run": self._spool.run,
                 "served": self._busy(),
                 "interval_s": None if settings is None else settings.interval_ns / 1e9,
                 "recorder_every_s": None if self._recorder is None else self._recorder.every_s,
                 "recorder_cpu_s": None if self._recorder is None else round(self._recorder.cost, 3),
-                **self._standing(),
+                **self._spool_state(),
             },
         )
 
-    def _end(self, asked: int, _: Object) -> Reply:
+    def _stop_agent(self, asked: int, _: Object) -> Reply:
         yield line_of(DONE, {"id": asked})
         self._stop()
 
 
 def due_of(wire: bytes) -> int:
-    """The due time of an encoded look, without decoding all of it; 0 if it has none.
+    """The due time of an encoded poll, without decoding all of it; 0 if it has none.
 
     >>> due_of(b'{"v":1,"source":0,"due":17,"start":18}')
     17
     """
-    _, found, rest = wire[:80].partition(b'"due":')
+    _, key, rest = wire[:80].partition(b'"due":')
     digits: List[int] = []
-    for byte in rest if found else b"":
+    for byte in rest if key else b"":
         if not 48 <= byte <= 57:
             break
         digits.append(byte - 48)

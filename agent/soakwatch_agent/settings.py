@@ -1,4 +1,4 @@
-"""What the collector asks the agent to look at and how often, checked, and kept on disk for the agent's next life."""
+"""What the agent polls and how often, as the collector asks: checked, and kept on disk for the next start."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import os
 from dataclasses import dataclass
 from typing import Optional, Tuple
 
+from soakwatch_agent.context import SECOND, HostContext, Watch, watch
 from soakwatch_agent.framing import FrameError, Object, object_of, whole, words
 from soakwatch_agent.host import Host, probe_names
-from soakwatch_agent.place import SECOND, Place, Watch, watch
-from soakwatch_agent.statefile import read_state, write_state
+from soakwatch_agent.service import read_state, write_state
 
 _FILE = "settings.json"
-_SHORTEST_NS, _LONGEST_NS = SECOND // 10, 86400 * SECOND
+_MIN_INTERVAL_NS, _MAX_INTERVAL_NS = SECOND // 10, 86400 * SECOND
 
 
 @dataclass(frozen=True)
 class Settings:
-    """``interval_ns`` between looks at ``phase_ns + k * interval_ns`` of the agent's clock; what is looked at."""
+    """Polls are due at ``phase_ns + k * interval_ns`` of the agent's clock; the other fields are what is polled."""
 
     __slots__ = ("core_folders", "interfaces", "interval_ns", "phase_ns", "probes", "watches")
     interval_ns: int
@@ -30,7 +30,7 @@ class Settings:
 
     @property
     def what(self) -> Tuple[object, ...]:
-        """What is looked at, without when."""
+        """What is polled, without when."""
         return (self.watches, self.interfaces, self.core_folders, self.probes)
 
     def due_ns(self, after_ns: int) -> int:
@@ -38,23 +38,23 @@ class Settings:
         return after_ns + self.interval_ns - (after_ns - self.phase_ns) % self.interval_ns
 
     def host(self, root: str = "/") -> Host:
-        """The probes, opened at their first look. Raises ValueError for a probe that there is not."""
-        return Host(Place(root, self.watches, self.interfaces, self.core_folders), self.probes)
+        """The probes, opened at their first poll. Raises ValueError for an unknown probe."""
+        return Host(HostContext(root, self.watches, self.interfaces, self.core_folders), self.probes)
 
 
 def settings_of(body: Object) -> Settings:
-    """The settings of a question. Raises FrameError, in a sentence that names what cannot be."""
+    """The settings of a question. Raises FrameError, in a sentence that names what is wrong."""
     interval_ns = whole(body, "interval_ns")
-    if not _SHORTEST_NS <= interval_ns <= _LONGEST_NS:
+    if not _MIN_INTERVAL_NS <= interval_ns <= _MAX_INTERVAL_NS:
         raise FrameError("the interval is out of range: 100ms to 24h")
     watches = []
     rows = body.get("processes", [])
     for row in rows if isinstance(rows, list) else []:
         if not isinstance(row, list) or len(row) != 3:
-            raise FrameError("a watched process is a list of name, how and what")
+            raise FrameError("a watched process must be a list of name, how and what")
         name, how, what = row
         if not (isinstance(name, str) and isinstance(how, str) and isinstance(what, str)):
-            raise FrameError("a watched process is a list of three texts")
+            raise FrameError("a watched process must be a list of three texts")
         try:
             watches.append(watch(name, how, what))
         except ValueError as error:
@@ -85,21 +85,20 @@ def body_of(settings: Settings) -> Object:
     }
 
 
-def kept_settings(folder: str) -> Optional[Settings]:
-    """The settings of the agent's life before, so that one that was killed looks on by itself; None if there are
-    none."""
+def load_settings(folder: str) -> Optional[Settings]:
+    """The settings that were saved last, so that an agent that was killed goes on polling; None if there are none."""
     try:
         return settings_of(object_of(read_state(folder, _FILE)))
     except (OSError, FrameError):
         return None
 
 
-def keep_settings(folder: str, settings: Settings) -> None:
-    """Keeps the settings. Raises OSError."""
+def save_settings(folder: str, settings: Settings) -> None:
+    """Writes the settings to the agent's folder. Raises OSError."""
     write_state(folder, _FILE, body_of(settings))
 
 
-def forget_settings(folder: str) -> None:
-    """The run has ended: the agent's next life rests. Raises OSError."""
+def delete_settings(folder: str) -> None:
+    """Deletes the saved settings, so that the agent does not poll after its next start. Raises OSError."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(os.path.join(folder, _FILE))  # noqa: PTH108

@@ -1,107 +1,104 @@
-"""Seats for the processes of one watch, so that a process that restarts keeps one series."""
+"""Instance slots of a watch: which process gets which series, so that one that restarts keeps its own.
+
+The agent, SNMP and network command lines assign with this one algorithm; they differ in what a process is to them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Dict, Iterable, List, Optional, Set, Tuple
+from dataclasses import dataclass
+from typing import Callable, Generic, Hashable, Iterable, List, Optional, Tuple, TypeVar
 
-from soakwatch_agent.procfs import PidStat
 from soakwatch_agent.sample import object_text
-from soakwatch_agent.watching import Identity, Portrait
 
-MOST = 64  # instances a watch
+MAX_SLOTS = 64  # instances of a watch
 
-
-@dataclass
-class Owner:
-    """The process in a slot, and what was last seen of it."""
-
-    identity: Identity
-    cmdline: str
-    stat: PidStat
-    seen_ns: Optional[int] = None  # when ``stat`` was read; None before the first look at it
-    child: bool = False  # of another process of the watch: a worker of a pool, a session
+P = TypeVar("P")
 
 
 @dataclass
-class Slot:
-    """One instance of a watch: one series a metric, whoever sits in it."""
+class Slot(Generic[P]):
+    """One instance of a watch: one series a metric, whichever process occupies it.
+
+    ``label`` is the object text ``process=WATCH,instance=N``; ``former`` is the process that left last.
+    """
 
     instance: int
-    thing: str
-    user_text: str
-    system_text: str
-    owner: Optional[Owner] = None
-    former: Optional[Owner] = None
-    zombie: Optional[Identity] = None  # a zombie that still shows its state
-    next_expensive_ns: int = 0  # when PSS and USS are due again
+    label: str
+    owner: Optional[P] = None
+    former: Optional[P] = None
 
 
 @dataclass(frozen=True)
-class Seating:
-    """A process that got a slot, and who sat there before."""
+class Assignment(Generic[P]):
+    """A process that got a slot, and the one that had it before, if any."""
 
-    __slots__ = ("former", "slot")
-    slot: Slot
-    former: Optional[Owner]
+    __slots__ = ("former", "owner", "slot")
+    slot: Slot[P]
+    owner: P
+    former: Optional[P]
 
 
-@dataclass
-class Slots:
-    """The slots of one watch. Slot 0 is there from the start: what never appeared is visible as down."""
+class Slots(Generic[P]):
+    """The slots of one watch. Slot 0 exists from the start: what never appeared is visible as down."""
 
-    watch: str
-    slots: List[Slot] = field(default_factory=list)
-    taken: Dict[Identity, Slot] = field(default_factory=dict)
+    def __init__(
+        self, watch: str, program: Callable[[P], Hashable], kind: Optional[Callable[[P], Hashable]] = None
+    ) -> None:
+        """``program`` tells which processes run the same program (its command line); a slot never passes from one
+        ``kind`` of process to another (None: all are of one kind)."""
+        self._watch, self._program, self._kind = watch, program, kind
+        self.slots: List[Slot[P]] = []
+        self._add()
 
-    def __post_init__(self) -> None:
-        """Opens slot 0."""
-        self._open()
+    @property
+    def occupied(self) -> List[Tuple[Slot[P], P]]:
+        """The slots that have a process, each with it, in order."""
+        return [(slot, slot.owner) for slot in self.slots if slot.owner is not None]
 
-    def _open(self) -> Slot:
-        thing = object_text(process=self.watch, instance=len(self.slots))
-        slot = Slot(len(self.slots), thing, f"{thing},mode=user", f"{thing},mode=system")
+    def release(self, slot: Slot[P]) -> None:
+        """Frees a slot: its process has exited."""
+        if slot.owner is not None:
+            slot.former, slot.owner = slot.owner, None
+
+    def assign(self, processes: Iterable[P]) -> Tuple[List[Assignment[P]], int]:
+        """Gives new processes slots; returns the assignments, and how many processes got none.
+
+        First each process whose program a free slot's former process ran, then the others, in the given order, into
+        the lowest free slot. A worker never takes the slot of a main process that died, nor the other way round
+        (``kind``): neither is a restart of the other. At most ``MAX_SLOTS`` slots are opened.
+        """
+        assignments, others = [], []
+        for process in processes:
+            program = self._program(process)
+            same = [s for s in self._free(process) if s.former is not None and self._program(s.former) == program]
+            if same:
+                assignments.append(_occupy(same[0], process))
+            else:
+                others.append(process)
+        for index, process in enumerate(others):
+            slot = next(iter(self._free(process)), None)
+            if slot is None:
+                if len(self.slots) >= MAX_SLOTS:
+                    return assignments, len(others) - index
+                slot = self._add()
+            assignments.append(_occupy(slot, process))
+        return assignments, 0
+
+    def _add(self) -> Slot[P]:
+        instance = len(self.slots)
+        slot: Slot[P] = Slot(instance, object_text(process=self._watch, instance=instance))
         self.slots.append(slot)
         return slot
 
-    def release(self, slot: Slot, *, zombie: bool) -> None:
-        """The owner of a slot died."""
-        if slot.owner is not None:
-            del self.taken[slot.owner.identity]
-            slot.zombie = slot.owner.identity if zombie else None
-            slot.former, slot.owner = slot.owner, None
+    def _free(self, process: P) -> List[Slot[P]]:
+        kind = self._kind
+        return [
+            slot
+            for slot in self.slots
+            if slot.owner is None and (slot.former is None or kind is None or kind(slot.former) == kind(process))
+        ]
 
-    def seat(self, births: Iterable[Portrait]) -> Tuple[List[Seating], int]:
-        """Gives each new process a slot; returns the seatings and how many found none.
 
-        First those whose command line a free slot's former owner had, then the others in order of their start into
-        the lowest free slot. No child takes the slot of a main process that died, nor a main process that of a child:
-        one is no restart of the other.
-        """
-        waiting = sorted(births, key=lambda p: (p.stat.start, p.pid))
-        pids = {pid for pid, _ in self.taken} | {face.pid for face in waiting}
-        seatings, rest = [], []
-        for face in waiting:
-            kin = [s for s in self._free(face, pids) if s.former and s.former.cmdline == face.cmdline]
-            if kin:
-                seatings.append(self._sit(kin[0], face, pids))
-            else:
-                rest.append(face)
-        for at, face in enumerate(rest):
-            free = next(iter(self._free(face, pids)), None)
-            if free is None:
-                if len(self.slots) >= MOST:
-                    return seatings, len(rest) - at
-                free = self._open()
-            seatings.append(self._sit(free, face, pids))
-        return seatings, 0
-
-    def _free(self, face: Portrait, pids: Set[int]) -> List[Slot]:
-        child = face.stat.parent in pids
-        return [s for s in self.slots if s.owner is None and (s.former is None or s.former.child == child)]
-
-    def _sit(self, slot: Slot, face: Portrait, pids: Set[int]) -> Seating:
-        slot.owner = Owner(face.identity, face.cmdline, face.stat, child=face.stat.parent in pids)
-        slot.zombie, slot.next_expensive_ns = None, 0
-        self.taken[face.identity] = slot
-        return Seating(slot, slot.former)
+def _occupy(slot: Slot[P], process: P) -> Assignment[P]:
+    slot.owner = process
+    return Assignment(slot, process, slot.former)

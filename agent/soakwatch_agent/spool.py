@@ -1,8 +1,8 @@
-"""Bounded store-and-forward: looks wait on disk until the collector has acknowledged them.
+"""Bounded store-and-forward: polls wait on disk until the collector has acknowledged them.
 
-Looks are numbered without end. When the spool is full the oldest go first, and which numbers went is told: a hole is
-never silent. What was written survives a kill -9 of the agent (a line that was torn is cut off at the next start); it
-survives a power cut as far as the last sync, 10 s at most by default.
+Polls are numbered without end. When the spool is full the oldest are dropped first, and their numbers are reported: a
+gap is never silent. What was written survives a kill -9 of the agent (a line that was torn is cut off at the next
+start); it survives a power cut as far as the last sync, at most 10 s by default.
 """
 
 from __future__ import annotations
@@ -17,22 +17,23 @@ from dataclasses import dataclass
 from typing import Deque, List, Optional, Set, Tuple
 
 from soakwatch_agent.framing import FrameError, Object, object_of, whole, word
-from soakwatch_agent.segments import Line, Segment, encode_line, found, lines_of, path_of
-from soakwatch_agent.statefile import read_state, write_state
+from soakwatch_agent.segments import Line, Segment, encode_line, find_segments, lines_of, path_of
+from soakwatch_agent.service import read_state, write_state
 
 BOUND = 256 * 2**20
 _FILE = "spool.json"
-_SEGMENTS = 64  # a full spool gives up this part of itself at a time
-_TAIL = 64  # looks kept in memory: a collector that keeps up never reads the disk
+_SEGMENTS = 64  # a full spool drops this part of itself at a time
+_TAIL = 64  # polls kept in memory: a collector that keeps up never reads the disk
 _KEEP_STATE_S = 5.0
-_MOST_RANGES = 64
+_MAX_RANGES = 64
 
 Range = Tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How the spool stands: numbers that can be had (``first`` to ``last``), what was acknowledged and what is lost."""
+class SpoolState:
+    """The state of the spool: numbers that can be read (``first`` to ``last``), what was acknowledged and what is
+    lost."""
 
     __slots__ = ("acked", "first", "last", "lost", "ranges", "size", "trouble")
     first: int
@@ -48,10 +49,10 @@ class Spool:
     """The spool of one folder; any thread may call any method. One process at a time holds a folder."""
 
     def __init__(self, folder: str, bound: int = BOUND, sync_s: Optional[float] = 10.0) -> None:
-        """``sync_s`` is the time between syncs to the disk: 0 syncs each look, None leaves it to the kernel."""
+        """``sync_s`` is the time between syncs to the disk: 0 syncs each poll, None leaves it to the kernel."""
         self._folder, self._bound, self._sync_s = folder, bound, sync_s
         self._lock = threading.Condition()
-        self._segments: List[Segment] = found(folder)
+        self._segments: List[Segment] = find_segments(folder)
         self._tail: Deque[Line] = deque()
         self._only_here: Set[int] = set()  # numbers of the tail that the disk did not take
         self._fd: Optional[int] = None
@@ -66,21 +67,22 @@ class Spool:
 
     @property
     def run(self) -> str:
-        """Whose looks these are: the name that the collector gave its run; empty before the first."""
+        """The run whose polls these are, by the name that the collector gave; empty before the first."""
         return self._run
 
-    def standing(self) -> Standing:
-        """Where the spool stands now."""
+    def state(self) -> SpoolState:
+        """The state of the spool now."""
         with self._lock:
             first = next((s.first for s in self._segments if s.last >= s.first), self._last + 1)
             if self._tail:
                 first = min(first, self._tail[0].seq)
             size = sum(segment.size for segment in self._segments)
             first = max(first, self._acked + 1)
-            return Standing(first, self._last, self._acked, self._lost, tuple(self._ranges), size, self._trouble)
+            return SpoolState(first, self._last, self._acked, self._lost, tuple(self._ranges), size, self._trouble)
 
     def append(self, epoch: int, wire: bytes) -> int:
-        """Keeps a look; returns its number. Never raises for a disk that is full: the oldest go, or this one."""
+        """Stores a poll; returns its number. Never raises for a full disk: the oldest polls are dropped, or this
+        one."""
         with self._lock:
             line = Line(self._last + 1, epoch, wire)
             self._last = line.seq
@@ -98,33 +100,33 @@ class Spool:
             return line.seq
 
     def wait_for(self, seq: int, timeout_s: float) -> bool:
-        """Waits until the look with this number is there; False if the time ran out."""
+        """Waits until the poll with this number is stored; False if the time ran out."""
         with self._lock:
             return self._lock.wait_for(lambda: self._last >= seq, timeout_s)
 
-    def read(self, after: int, most: int, most_bytes: int) -> List[Line]:
-        """The looks after a number, oldest first, as many as fit (one at least, if there is one)."""
+    def read(self, after: int, max_lines: int, max_bytes: int) -> List[Line]:
+        """The polls after a number, oldest first, as many as fit (at least one, if there is one)."""
         with self._lock:
             after = max(after, self._acked)
             if self._tail and self._tail[0].seq <= after + 1:
-                return _fitting([line for line in self._tail if line.seq > after], most, most_bytes)
-            taken = self._read_disk(after, most, most_bytes)
+                return _fitting([line for line in self._tail if line.seq > after], max_lines, max_bytes)
+            taken = self._read_disk(after, max_lines, max_bytes)
             rest = [line for line in self._tail if line.seq > after]
             if not taken:
-                return _fitting(rest, most, most_bytes)
-            # With the tail behind it in the same answer: it moves on with each look, and nobody would ever reach it.
-            room = most_bytes - sum(len(line.wire) for line in taken)
-            if rest and rest[0].seq == taken[-1].seq + 1 and len(taken) < most and len(rest[0].wire) <= room:
-                taken += _fitting(rest, most - len(taken), room)
+                return _fitting(rest, max_lines, max_bytes)
+            # With the tail behind it in the same answer: it moves on with each poll, and a reader would never reach it.
+            room = max_bytes - sum(len(line.wire) for line in taken)
+            if rest and rest[0].seq == taken[-1].seq + 1 and len(taken) < max_lines and len(rest[0].wire) <= room:
+                taken += _fitting(rest, max_lines - len(taken), room)
             return taken
 
     def newest(self) -> Optional[Line]:
-        """The last look, if it was made in this life of the agent."""
+        """The last poll, if this process made it."""
         with self._lock:
             return self._tail[-1] if self._tail else None
 
     def ack(self, seq: int) -> None:
-        """The collector has everything up to this number: it may go."""
+        """The collector has everything up to this number: it may be deleted."""
         with self._lock:
             if seq <= self._acked:
                 return
@@ -136,7 +138,7 @@ class Spool:
                 self._keep()
 
     def begin(self, run: str) -> None:
-        """A new run begins: what was left of another is not its business. The same run goes on where it stood."""
+        """Starts a run: polls of another run are deleted. The same run goes on where it was."""
         with self._lock:
             if run == self._run:
                 return
@@ -148,7 +150,7 @@ class Spool:
             self._keep()
 
     def close(self) -> None:
-        """Syncs, keeps the state, closes."""
+        """Syncs the segment, writes the state, closes the file."""
         with self._lock:
             if self._fd is not None:
                 with contextlib.suppress(OSError):
@@ -193,7 +195,7 @@ class Spool:
 
     def _write(self, line: Line, data: bytes) -> None:
         while self._segments and sum(segment.size for segment in self._segments) + len(data) > self._bound:
-            self._give_up_oldest()
+            self._drop_oldest()
         segment = self._segments[-1] if self._segments else None
         if self._fd is None or segment is None or segment.size + len(data) > max(self._bound // _SEGMENTS, 4096):
             segment = self._open(line.seq)
@@ -218,13 +220,13 @@ class Spool:
         return segment
 
     def _retry(self, line: Line, data: bytes) -> None:
-        """A full disk: room is made once from what is oldest; else this look lives in memory only."""
+        """A full disk: the oldest segment is dropped once; if that does not help, this poll stays in memory only."""
         if len(self._segments) > 1:
-            self._give_up_oldest()
+            self._drop_oldest()
             try:
                 self._write(line, data)
             except OSError:
-                pass  # no room could be made
+                pass  # there is still no room
             else:
                 return
         self._only_here.add(line.seq)
@@ -235,7 +237,7 @@ class Spool:
             if seq > self._acked:
                 self._lose(seq, seq)
 
-    def _give_up_oldest(self) -> None:
+    def _drop_oldest(self) -> None:
         segment = self._segments[0]
         self._lose(max(segment.first, self._acked + 1), segment.last)
         self._drop(segment)
@@ -250,7 +252,7 @@ class Spool:
         if self._ranges and self._ranges[-1][1] == first - 1:
             first = self._ranges.pop()[0]
         self._ranges.append((first, last))
-        if len(self._ranges) > _MOST_RANGES:  # the oldest two become one: what lies between them counts as lost too
+        if len(self._ranges) > _MAX_RANGES:  # the oldest two become one: what lies between them counts as lost too
             self._ranges[:2] = [(self._ranges[0][0], self._ranges[1][1])]
 
     def _drop(self, segment: Segment) -> None:
@@ -261,10 +263,10 @@ class Spool:
         with contextlib.suppress(OSError):
             os.unlink(segment.path)  # noqa: PTH108
 
-    def _read_disk(self, after: int, most: int, most_bytes: int) -> List[Line]:
-        """What lies before the tail."""
+    def _read_disk(self, after: int, max_lines: int, max_bytes: int) -> List[Line]:
+        """The polls before the tail, from disk."""
         taken: List[Line] = []
-        room, below = most_bytes, self._tail[0].seq if self._tail else self._last + 1
+        room, below = max_bytes, self._tail[0].seq if self._tail else self._last + 1
         for segment in [segment for segment in self._segments if segment.last > after]:
             offset = 0
             if self._reading[0] == after and segment.first <= after:
@@ -273,21 +275,21 @@ class Spool:
                 for line, end in lines_of(segment.path, offset):
                     if line is None or line.seq <= after:
                         continue
-                    if line.seq >= below or (taken and (len(taken) >= most or room < len(line.wire))):
+                    if line.seq >= below or (taken and (len(taken) >= max_lines or room < len(line.wire))):
                         return taken
                     taken.append(line)
                     room -= len(line.wire)
                     self._reading = (line.seq, end)
             except OSError:
-                continue  # somebody deleted the file: its numbers are missing, and the reader sees that
+                continue  # the file was deleted: its numbers are missing, and the reader sees that
         return taken
 
 
-def _fitting(lines: List[Line], most: int, most_bytes: int) -> List[Line]:
+def _fitting(lines: List[Line], max_lines: int, max_bytes: int) -> List[Line]:
     taken: List[Line] = []
-    for line in lines[:most]:
-        most_bytes -= len(line.wire)
-        if taken and most_bytes < 0:
+    for line in lines[:max_lines]:
+        max_bytes -= len(line.wire)
+        if taken and max_bytes < 0:
             break
         taken.append(line)
     return taken

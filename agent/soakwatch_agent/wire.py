@@ -1,4 +1,4 @@
-"""Poll <-> one line of JSON, versioned: what the agent says to a collector, and what it spools.
+"""Poll <-> one line of JSON, versioned: what the agent sends to a collector, and what it spools.
 
 ``{"v":1,"source":0,"due":…,"start":…,"took":…,"outcome":"ok","error":null,"samples":[[metric,[[object,value],…]],…],
 "events":[[kind,object,begin,end,detail],…],"faults":[[metric,object,text],…]}``; times in nanoseconds. A sample's
@@ -19,7 +19,7 @@ Tree = Union[None, bool, int, float, str, List["Tree"], Dict[str, "Tree"]]
 
 
 class WireError(ValueError):
-    """A line that is no poll, or one that a newer agent wrote: one sentence."""
+    """A line that is not a poll, or one that a newer agent wrote: why, in one sentence."""
 
 
 def encode(poll: Poll) -> str:
@@ -53,24 +53,24 @@ def encode(poll: Poll) -> str:
 def decode(line: str) -> Poll:
     """The poll of a line. Integers keep every digit. Raises WireError, in one sentence."""
     try:
-        tree: Tree = json.loads(line, parse_constant=_no_number)
+        tree: Tree = json.loads(line, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
-        raise WireError("the line is no JSON: the agent's output is cut or mixed with other text") from None
+        raise WireError("the line is not JSON: the agent's output is cut or mixed with other text") from None
     if not isinstance(tree, dict):
-        raise WireError("the line is no poll: it holds no JSON object")
+        raise WireError("the line is not a poll: it does not hold a JSON object")
     version = tree.get("v")
     if isinstance(version, int) and not isinstance(version, bool) and version > VERSION:
         raise WireError(f"the agent speaks version {version} and this side {VERSION}: update this side")
     if version != VERSION or isinstance(version, bool):
-        raise WireError(f"the line is no poll of version {VERSION}")
+        raise WireError(f"the line is not a poll of version {VERSION}")
     try:
         return _poll(tree)
     except (KeyError, ValueError, TypeError, IndexError) as error:
         raise WireError(f"the poll is malformed: {error}") from None
 
 
-def _no_number(word: str) -> float:
-    raise ValueError(f"{word} is no number")
+def _refuse_constant(word: str) -> float:
+    raise ValueError(f"{word} is not a number")
 
 
 def _poll(tree: Mapping[str, Tree]) -> Poll:
@@ -85,11 +85,11 @@ def _poll(tree: Mapping[str, Tree]) -> Poll:
             samples.append(Sample(name, _str(cell[0]), _number(cell[1]), when))
     events = []
     for row in _list(tree["events"]):
-        kind, thing, begin, end, detail = _list(row)
+        kind, label, begin, end, detail = _list(row)
         if not isinstance(detail, dict):
-            raise ValueError("the detail of an event is an object")
+            raise ValueError("the detail of an event must be an object")
         text = {key: _str(value) for key, value in detail.items()}
-        events.append(Event(_str(kind), _str(thing), _int(begin), None if end is None else _int(end), text))
+        events.append(Event(_str(kind), _str(label), _int(begin), None if end is None else _int(end), text))
     faults = [Fault(*(_str(word) for word in _list(row))) for row in _list(tree["faults"])]
     error = tree["error"]
     return Poll(

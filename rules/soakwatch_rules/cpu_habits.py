@@ -24,8 +24,8 @@ class CpuHabits:
         free = np.ones(seen.opens.size, dtype=bool)
         for phase in case.phases:
             if phase.name in PLANNED:
-                at = series.time_ns[seen.opens]
-                free &= (at < phase.window.begin_ns) | (at >= phase.window.end_ns)
+                positions = series.time_ns[seen.opens]
+                free &= (positions < phase.window.begin_ns) | (positions >= phase.window.end_ns)
         self._begin_s = ((series.time_ns[seen.opens] - first_ns) * 1e-9 - cover_s[seen.opens])[free] + cover_s[0]
         self._above_s = seen.above_s[free]
         self._whole_s = float(series.time_ns[-1] - first_ns) * 1e-9 + float(cover_s[0])
@@ -37,16 +37,16 @@ class CpuHabits:
         """The habit that a plateau of this length belongs to; lengths are taken in steps of 5 %."""
         step = math.floor(math.log(max(above_s, 1e-3)) / math.log(1.05) + 1e-6)
         if step not in self._known:
-            self._known[step] = self._found(1.05**step)
+            self._known[step] = self._search(1.05**step)
         return self._known[step]
 
-    def _found(self, above_s: float) -> Habit | None:
-        found = habit(self._begin_s, self._above_s, above_s, self._whole_s)
-        if found is None:
+    def _search(self, above_s: float) -> Habit | None:
+        match = habit(self._begin_s, self._above_s, above_s, self._whole_s)
+        if match is None:
             return None
         alike = self._begin_s[self._above_s >= ALIKE * above_s]
         for begin, end in self._calm:
-            due = found.number * (end - begin) / self._whole_s
+            due = match.number * (end - begin) / self._whole_s
             if due >= _DUE and np.count_nonzero((alike >= begin) & (alike < end)) < due / _DUE:
                 return None  # it began with the load
-        return found
+        return match

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Rule
+from soakwatch_rules.sampling import cadence, expected
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence, expected
 
 
 def draft(rule: Rule, case: Case, series: Series | None = None) -> Finding:
@@ -36,14 +36,14 @@ def absent(rule: Rule, case: Case, what: str) -> Finding:
 
     ``what`` names the missing thing. Fault sentences are given as they are.
     """
-    made = draft(rule, case)
+    finding = draft(rule, case)
     if case.faults:
         reason, outcome = f"{what} could not be read:  {faults(case.faults)}", Outcome.INCONCLUSIVE
     else:
         reason, outcome = f"this target reports no {what}", Outcome.NOT_APPLICABLE
     settle = "make it readable (see the error), then run again" if case.faults else ""
     why = InconclusiveReason.UNREAD if outcome is Outcome.INCONCLUSIVE else None
-    return replace(made, outcome=outcome, reason=reason, settle=settle, why=why)
+    return replace(finding, outcome=outcome, reason=reason, settle=settle, why=why)
 
 
 def faults(sentences: Iterable[str], most: int = 2) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from soakwatch_rules.event_catalogue import event_kind
-from soakwatch_rules.offered import together
+from soakwatch_rules.load.offered import together
 from soakwatch_rules.rule import Case, Event, Phase, Window
 
 _STRESS: Final = frozenset({"stress", "spike"})

@@ -31,10 +31,10 @@ def lives(series: Series, window: Window, events: Iterable[Event]) -> tuple[Life
     """
     cuts = sorted({e.begin_ns for e in events if _cuts(e, series) and window.begin_ns < e.begin_ns < window.end_ns})
     edges = [window.begin_ns, *cuts, window.end_ns]
-    at = np.searchsorted(series.time_ns, edges)
+    positions = np.searchsorted(series.time_ns, edges)
     return tuple(
         Life(Window(edges[i], edges[i + 1]), series.between(edges[i], edges[i + 1]))
-        for i in np.flatnonzero(at[1:] > at[:-1]).tolist()
+        for i in np.flatnonzero(positions[1:] > positions[:-1]).tolist()
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from soakwatch_rules.episodes import Episode
 from soakwatch_rules.rule import InconclusiveReason, Outcome
 from soakwatch_rules.series import Series
-from soakwatch_rules.stats.equivalence import LEAST, Reference, Return
+from soakwatch_rules.stats.equivalence import MIN_WINDOW, Reference, Return
 from soakwatch_rules.wording.words import duration, plus_minus, quantity
 
 _OWN = 1.5  # of the range of means before the stress: a range of few means is smaller than the movement that made them
@@ -88,10 +88,10 @@ def _moved_in_the_calm(series: Series, so_far: Sequence[Episode], level: float) 
     """How far it stood, just before the last episode, from the level before or, after an earlier episode, from where a
     third of the time after that one had left it: what the stresses leave behind is theirs, and is not counted."""
     *earlier, episode = so_far
-    near = series.between(0, episode.stress.begin_ns).values[-LEAST:]
+    near = series.between(0, episode.stress.begin_ns).values[-MIN_WINDOW:]
     for other in earlier[-1:]:
         since_ns = other.stress.end_ns + (other.after.end_ns - other.after.begin_ns) // 3
-        left = series.between(since_ns, episode.stress.begin_ns).values[:LEAST]
+        left = series.between(since_ns, episode.stress.begin_ns).values[:MIN_WINDOW]
         level = float(left.mean()) if left.size else level
     return float(near.mean()) - level if near.size else 0.0
 
@@ -130,10 +130,10 @@ def _moved(series: Series, episode: Episode) -> float:
     history = early.values[len(early) // 10 :]
     whole_s = (int(early.time_ns[-1]) - int(early.time_ns[0])) * 1e-9 if len(early) > 1 else 0.0
     share = min(episode.before[0].seconds, episode.after.seconds) / max(whole_s, 1e-9)
-    size = max(LEAST, round(len(early) * share / 8))
+    size = max(MIN_WINDOW, round(len(early) * share / 8))
     if history.size < 2 * size:
         size = history.size // 2
-    if size < LEAST // 2:
+    if size < MIN_WINDOW // 2:
         return 0.0
     total = np.concatenate([[0.0], np.cumsum(history - history[0])])
     means = (total[size:] - total[:-size])[:: max(1, size // 8)] / size

@@ -27,9 +27,9 @@ class Parameter(NamedTuple):
 
 def parameter(default: float, unit: str, about: str, origin: str = "", words: tuple[str, ...] = ()) -> float:
     """A field of a rule's dataclass that a plan may set; typed as its default's type."""
-    told = {"unit": unit, "about": about, "origin": origin, "words": words}
-    made: float = field(default=default, metadata=told)
-    return made
+    reported = {"unit": unit, "about": about, "origin": origin, "words": words}
+    value: float = field(default=default, metadata=reported)
+    return value
 
 
 def parameters(rule: type) -> tuple[Parameter, ...]:

@@ -15,7 +15,7 @@ from soakwatch_rules.silences import down
 from soakwatch_rules.spans import joined, overlap_s
 from soakwatch_rules.stats.tally import Tally
 
-_MOST = 1e150  # with which one can still compute
+_MAX_VALUE = 1e150  # with which one can still compute
 _Z = 1.6449  # one-sided 95 %
 
 
@@ -39,8 +39,8 @@ def requests(own: Mapping[str, Series], spans: Sequence[Window]) -> tuple[float,
 
 def values_in(series: Series, spans: Sequence[Window]) -> NDArray[np.float64]:
     """The readings in stretches, none larger than one can compute with."""
-    found = [series.between(w.begin_ns, w.end_ns).values for w in spans]
-    return np.clip(np.concatenate(found), -_MOST, _MOST) if found else np.empty(0)
+    matches = [series.between(w.begin_ns, w.end_ns).values for w in spans]
+    return np.clip(np.concatenate(matches), -_MAX_VALUE, _MAX_VALUE) if matches else np.empty(0)
 
 
 def interval(lost: float, sent: float) -> tuple[float, float]:

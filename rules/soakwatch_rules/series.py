@@ -120,12 +120,12 @@ def _part(
     of: Series, time_ns: NDArray[np.int64], value: NDArray[np.float64] | NDArray[np.int64] | NDArray[np.uint64]
 ) -> Series:
     """Some readings of a series: their times are in order because all of them are, so nobody looks again."""
-    made = object.__new__(Series)
+    series = object.__new__(Series)
     for name in _FIELDS:
-        object.__setattr__(made, name, getattr(of, name))
-    object.__setattr__(made, "time_ns", time_ns)
-    object.__setattr__(made, "value", value)
-    return made
+        object.__setattr__(series, name, getattr(of, name))
+    object.__setattr__(series, "time_ns", time_ns)
+    object.__setattr__(series, "value", value)
+    return series
 
 
 def _wrapped(before: float, after: float) -> float:

@@ -11,7 +11,7 @@ from soakwatch_rules.spans import common, joined, overlap_s
 
 _OWN = frozenset({"missed", "gap"})  # the monitor was late, or did not run: the source was not asked
 _QUICK = 3.0  # a source asked this much more seldom than the quickest cannot contradict a short silence
-_LEAST = 3.0  # intervals: shorter silences are not kept
+_MIN_INTERVALS = 3.0  # intervals: shorter silences are not kept
 _LISTENING = frozenset({"syslog", "traps"})
 _TRYING = frozenset({"icmp", "tcp", "http"})
 _EVER = 2**62
@@ -98,23 +98,23 @@ def _not_taken_back(ledger: Ledger, span: Window) -> tuple[Window, ...]:
     """What is left of a silence of the others after a source that is asked seldom."""
     if ledger.longest_gap is not None and ledger.longest_gap.seconds < span.seconds:
         return ()  # it never went so long without an answer
-    return common([span], _silent(ledger)) if _LEAST * ledger.interval_s <= span.seconds else (span,)
+    return common([span], _silent(ledger)) if _MIN_INTERVALS * ledger.interval_s <= span.seconds else (span,)
 
 
 def down(series: Series) -> tuple[Window, ...]:
     """Where a peer answered nothing: from the last reading with an answer to the next one."""
     seen = series.finite()
-    made: list[Window] = []
+    windows: list[Window] = []
     begin_ns: int | None = None
     last_ns = -_EVER
     for time_ns, value in zip(seen.time_ns.tolist(), seen.value.tolist(), strict=True):
         if value > 0:
             if begin_ns is not None:
-                made.append(Window(begin_ns, time_ns))
+                windows.append(Window(begin_ns, time_ns))
             begin_ns, last_ns = None, time_ns
         elif begin_ns is None:
             begin_ns = last_ns
-    return (*made, Window(begin_ns, _EVER)) if begin_ns is not None else tuple(made)
+    return (*windows, Window(begin_ns, _EVER)) if begin_ns is not None else tuple(windows)
 
 
 def speaks_of(ledger: Ledger, silent: Sequence[Window], window: Window) -> bool:
@@ -122,6 +122,6 @@ def speaks_of(ledger: Ledger, silent: Sequence[Window], window: Window) -> bool:
 
     ``silent`` are its silences, joined. What only listens never did.
     """
-    if not ledger.got or _kind(ledger) in _LISTENING or _LEAST * ledger.interval_s > window.seconds:
+    if not ledger.got or _kind(ledger) in _LISTENING or _MIN_INTERVALS * ledger.interval_s > window.seconds:
         return False
     return 2 * overlap_s(window, silent) < window.seconds

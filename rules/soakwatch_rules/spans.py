@@ -15,32 +15,32 @@ def joined(spans: Iterable[Window], apart_ns: int = 0) -> tuple[Window, ...]:
     >>> [(w.begin_ns, w.end_ns) for w in joined([Window(5, 9), Window(0, 5), Window(20, 30)])]
     [(0, 9), (20, 30)]
     """
-    made: list[Window] = []
+    windows: list[Window] = []
     for span in sorted(spans, key=lambda w: (w.begin_ns, w.end_ns)):
-        if made and span.begin_ns <= made[-1].end_ns + apart_ns:
-            made[-1] = Window(made[-1].begin_ns, max(made[-1].end_ns, span.end_ns))
+        if windows and span.begin_ns <= windows[-1].end_ns + apart_ns:
+            windows[-1] = Window(windows[-1].begin_ns, max(windows[-1].end_ns, span.end_ns))
         else:
-            made.append(span)
-    return tuple(made)
+            windows.append(span)
+    return tuple(windows)
 
 
-def common(one: Sequence[Window], two: Sequence[Window]) -> tuple[Window, ...]:
+def common(group: Sequence[Window], two: Sequence[Window]) -> tuple[Window, ...]:
     """Where both are: each of the two in order of time and without overlap.
 
     >>> [(w.begin_ns, w.end_ns) for w in common([Window(0, 10), Window(20, 30)], [Window(5, 25)])]
     [(5, 10), (20, 25)]
     """
-    made: list[Window] = []
+    windows: list[Window] = []
     i = j = 0
-    while i < len(one) and j < len(two):
-        begin, end = max(one[i].begin_ns, two[j].begin_ns), min(one[i].end_ns, two[j].end_ns)
+    while i < len(group) and j < len(two):
+        begin, end = max(group[i].begin_ns, two[j].begin_ns), min(group[i].end_ns, two[j].end_ns)
         if begin < end:
-            made.append(Window(begin, end))
-        if one[i].end_ns < two[j].end_ns:
+            windows.append(Window(begin, end))
+        if group[i].end_ns < two[j].end_ns:
             i += 1
         else:
             j += 1
-    return tuple(made)
+    return tuple(windows)
 
 
 def without(spans: Sequence[Window], others: Sequence[Window]) -> tuple[Window, ...]:
@@ -63,16 +63,16 @@ def without(spans: Sequence[Window], others: Sequence[Window]) -> tuple[Window, 
     return tuple(left)
 
 
-def overlap_s(one: Window, spans: Sequence[Window]) -> float:
+def overlap_s(window: Window, spans: Sequence[Window]) -> float:
     """For how many seconds of a stretch one of these was; they are in order of time and do not overlap.
 
     >>> overlap_s(Window(5 * 10**9, 25 * 10**9), [Window(0, 10 * 10**9), Window(20 * 10**9, 90 * 10**9)])
     10.0
     """
-    first = bisect_right(spans, one.begin_ns, key=lambda s: s.end_ns)
+    first = bisect_right(spans, window.begin_ns, key=lambda s: s.end_ns)
     total = 0
     for span in islice(spans, first, None):
-        if span.begin_ns >= one.end_ns:
+        if span.begin_ns >= window.end_ns:
             break
-        total += min(one.end_ns, span.end_ns) - max(one.begin_ns, span.begin_ns)
+        total += min(window.end_ns, span.end_ns) - max(window.begin_ns, span.begin_ns)
     return total * 1e-9

@@ -7,15 +7,20 @@ installed here, have the defaults: such a finding is never more than itself.
 from __future__ import annotations
 
 import importlib
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
+from importlib.metadata import entry_points
+from types import ModuleType
 from typing import Final
 
 STOPS: Final = "stops"
 """The number under which a finding counts standstills: in them nothing came back, whatever was sent."""
 RISE_PER_HOUR: Final = "rise_per_hour"
 """The number under which a finding of growth keeps its rate where ``measured`` is another figure."""
+ENTRY_POINTS: Final = "soakwatch.rules"
+"""The group of entry points by which other distributions add rules."""
 _DETECTORS: Final = "soakwatch_rules.detectors"
 
 
@@ -107,13 +112,19 @@ def traits_of(rule: str) -> Traits:
     """
     if not rule.isidentifier():
         return NO_TRAITS
-    try:
-        module = importlib.import_module(f"{_DETECTORS}.{rule}")
-    except ImportError:
-        return NO_TRAITS
+    module = _module(rule)
     name = "".join(part.capitalize() for part in rule.split("_"))
     declared: object = getattr(getattr(module, name, None), "traits", None)
     return declared if isinstance(declared, Traits) else NO_TRAITS
+
+
+def _module(rule: str) -> ModuleType | None:
+    """The module of a rule: in the folder of the shipped ones, or named by an entry point of another distribution."""
+    names = [f"{_DETECTORS}.{rule}", *(point.module for point in entry_points(group=ENTRY_POINTS, name=rule))]
+    for name in names:
+        with suppress(ImportError):
+            return importlib.import_module(name)
+    return None
 
 
 def plain_words(rule: str) -> str:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch_agent.corefiles import nests_of_pattern
+from soakwatch_agent.context import SECOND, HostContext, watch_of
+from soakwatch_agent.corefiles import locations_of_pattern
 from soakwatch_agent.host import Host
 from soakwatch_agent.kernlog import alarm_of
-from soakwatch_agent.place import SECOND, Place, watch_of
 from soakwatch_agent.sample import Answer, Event
 
 _EDGE = Path(__file__).parent / "roots" / "edge-4cores" / "root"
@@ -37,34 +37,34 @@ def dumps(answer: Answer) -> list[Event]:
 
 def test_cores_that_lay_there_are_present_and_new_ones_are_dumps(root: Path) -> None:
     """Only a core that comes after the first look is a dump; process and pid are taken from its name."""
-    host = Host(Place(str(root)), ["core"])
-    first = host.look(0)
+    host = Host(HostContext(str(root)), ["core"])
+    first = host.poll(0)
     assert {event.kind for event in first.events} == {"core.present"}
     (root / "var/cores/core-bgpd.99.1790000000").write_bytes(b"x" * 10)
     (root / "var/cores/notes.txt").write_text("no core")
-    (dump,) = dumps(host.look(2 * SECOND))
+    (dump,) = dumps(host.poll(2 * SECOND))
     assert (dump.detail["process"], dump.detail["pid"], dump.detail["size"]) == ("bgpd", "99", "10")
     assert dump.detail["file"] == "/var/cores/core-bgpd.99.1790000000"
-    after = host.look(4 * SECOND)
+    after = host.poll(4 * SECOND)
     assert (dumps(after), count(after, "/var/cores")) == ([], 3)
 
 
 def test_a_core_that_grows_is_one_dump_and_one_that_is_written_over_is_another(root: Path) -> None:
     """While a file grows its time moves with each look; once it rested, a new time is a new core."""
-    host, core = Host(Place(str(root)), ["core"]), root / "var/cores/core-bgpd.5.1790000000"
-    host.look(0)
+    host, core = Host(HostContext(str(root)), ["core"]), root / "var/cores/core-bgpd.5.1790000000"
+    host.poll(0)
     found = []
     for second, mtime in ((2, 100), (4, 200), (6, 300), (8, 300), (10, 300), (12, 999)):
         core.write_bytes(b"x" * second)
         os.utime(core, ns=(mtime * SECOND, mtime * SECOND))
-        found += dumps(host.look(second * SECOND))
+        found += dumps(host.poll(second * SECOND))
     assert [event.begin_ns // SECOND for event in found] == [2, 12]
 
 
 def test_a_folder_that_is_not_there_is_a_fault_and_no_zero(root: Path) -> None:
     """No witness is given for a folder that could not be looked at."""
     shutil.rmtree(root / "var/cores")
-    answer = Host(Place(str(root), core_folders=("/data/cores",)), ["core"]).look(0)
+    answer = Host(HostContext(str(root), core_folders=("/data/cores",)), ["core"]).poll(0)
     assert count(answer, "/var/cores") is None
     assert [fault.text for fault in answer.faults] == [
         "the core folder /data/cores does not exist",
@@ -76,20 +76,20 @@ def test_a_relative_pattern_means_the_working_folders_of_the_watched(root: Path)
     """Cores with the pattern ``core`` are found where a watched process works, also when it is gone by then."""
     (root / "proc/sys/kernel/core_pattern").write_text("core\n")
     (root / "srv/recorded/work").mkdir(parents=True)
-    host = Host(Place(str(root), (watch_of("bgpd"),)), ["process", "core"])
-    assert count(host.look(0), "/srv/recorded/work") == 0
+    host = Host(HostContext(str(root), (watch_of("bgpd"),)), ["process", "core"])
+    assert count(host.poll(0), "/srv/recorded/work") == 0
     shutil.rmtree(root / "proc/77")
     (root / "srv/recorded/work/core.77").write_bytes(b"x")
-    (dump,) = dumps(host.look(2 * SECOND))
+    (dump,) = dumps(host.poll(2 * SECOND))
     assert dump.detail["pid"] == "77"
 
 
 def test_an_unknown_core_handler_is_a_fault(root: Path) -> None:
     """A pipe to a program that nobody knows could put cores anywhere: the remedy is named."""
     (root / "proc/sys/kernel/core_pattern").write_text("|/opt/vendor/dumper %p\n")
-    answer = Host(Place(str(root)), ["core"]).look(0)
+    answer = Host(HostContext(str(root)), ["core"]).poll(0)
     assert [f.text for f in answer.faults] == [
-        "the kernel hands cores to '|/opt/vendor/dumper %p': name the folder where it leaves them (core_folders)"
+        "the kernel passes cores to '|/opt/vendor/dumper %p': give the folder where it puts them (core_folders)"
     ]
 
 
@@ -103,7 +103,7 @@ def test_an_unknown_core_handler_is_a_fault(root: Path) -> None:
 )
 def test_names_of_a_core_pattern_are_read_back(pattern: str, name: str, owner: dict[str, str]) -> None:
     """Process and pid come back out of a file's name."""
-    (nest,) = nests_of_pattern(pattern, uses_pid=False)
+    (nest,) = locations_of_pattern(pattern, uses_pid=False)
     match = nest.named.fullmatch(name)
     assert match is not None
     assert match.groupdict() == owner
@@ -173,18 +173,18 @@ def test_lines_around_an_incident_are_not_counted_again(line: str) -> None:
 
 def test_the_kernel_log_is_read_from_now_on(root: Path) -> None:
     """Old records are skipped; each kind is counted from the first look on, 0 as well; a line in two parts is one."""
-    host, log = Host(Place(str(root)), ["kernel"]), root / "dev/kmsg"
-    assert {s.value for s in host.look(0).samples} == {0}
+    host, log = Host(HostContext(str(root)), ["kernel"]), root / "dev/kmsg"
+    assert {s.value for s in host.poll(0).samples} == {0}
     with log.open("a") as out:
         out.write(
             "4,2,6000000,-;bgpd[77]: segfault at 0 ip 0 sp 0 error 4\n SUBSYSTEM=x\n3,3,7000000,-;Out of memory: Kil"
         )
         out.flush()
-        (event,) = host.look(SECOND).events
+        (event,) = host.poll(SECOND).events
         assert (event.kind, event.detail["pid"], event.detail["uptime_s"]) == ("kernel.segfault", "77", "6.000000")
         out.write("led process 78 (zebra) total-vm:1kB\n")
         out.write("12,4,8000000,-;journal[1]: it said: bgpd[77]: segfault at 0 (a program's words, not the kernel's)\n")
-    after = host.look(2 * SECOND)
+    after = host.poll(2 * SECOND)
     assert [event.kind for event in after.events] == ["kernel.oom"]
     counts = {s.object: s.value for s in after.samples}
     assert (counts["kind=oom"], counts["kind=segfault"], counts["kind=panic"]) == (1, 1, 0)
@@ -193,23 +193,23 @@ def test_the_kernel_log_is_read_from_now_on(root: Path) -> None:
 
 def test_a_line_has_the_time_that_the_kernel_gave_it(root: Path) -> None:
     """Read ten seconds late it is dated by its own clock, but never before the look before nor after this one."""
-    host, log = Host(Place(str(root)), ["kernel"]), root / "dev/kmsg"
-    host.look(100 * SECOND)
+    host, log = Host(HostContext(str(root)), ["kernel"]), root / "dev/kmsg"
+    host.poll(100 * SECOND)
     (root / "proc/uptime").write_text("5000.00 1.00\n")
     with log.open("a") as out:
         for at_s in (4993, 4000, 9999):
             out.write(f"4,{at_s},{at_s}000000,-;x[{at_s}]: segfault at 0\n")
-    assert [event.begin_ns // SECOND for event in host.look(110 * SECOND).events] == [103, 100, 110]
+    assert [event.begin_ns // SECOND for event in host.poll(110 * SECOND).events] == [103, 100, 110]
     host.close()
 
 
 def test_a_storm_is_counted_in_full_and_told_in_part(root: Path) -> None:
     """Of 250 alarms in one look 100 are events, all are counted, and a fault says how many were not told."""
-    host = Host(Place(str(root)), ["kernel"])
-    host.look(0)
+    host = Host(HostContext(str(root)), ["kernel"])
+    host.poll(0)
     with (root / "dev/kmsg").open("a") as out:
         out.writelines(f"4,{n},1,-;x[{n}]: segfault at 0\n" for n in range(250))
-    answer = host.look(SECOND)
+    answer = host.poll(SECOND)
     assert len(answer.events) == 100
     assert [s.value for s in answer.samples if s.object == "kind=segfault"] == [250]
     assert "150 more alarms" in answer.faults[0].text
@@ -219,6 +219,6 @@ def test_a_storm_is_counted_in_full_and_told_in_part(root: Path) -> None:
 def test_no_kernel_log_is_a_fault_and_no_count(root: Path) -> None:
     """Without a log there is no witness."""
     (root / "dev/kmsg").unlink()
-    answer = Host(Place(str(root)), ["kernel"]).look(0)
+    answer = Host(HostContext(str(root)), ["kernel"]).poll(0)
     assert answer.samples == ()
     assert [fault.text for fault in answer.faults] == ["there is no kernel log: /dev/kmsg does not exist"]

@@ -17,11 +17,11 @@ import psutil
 import pytest
 
 import soakwatch_agent
+from soakwatch_agent.context import SECOND, HostContext, watch_of
 from soakwatch_agent.fingerprint import fingerprint
 from soakwatch_agent.host import Host, probe_names, source
 from soakwatch_agent.metric import BY_NAME, fault_of
 from soakwatch_agent.metric_device import DEVICE
-from soakwatch_agent.place import SECOND, Place, watch_of
 from soakwatch_agent.sample import object_labels
 from soakwatch_agent.wire import decode
 
@@ -38,14 +38,14 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--interval", "5"], "'5' is no interval: write 200ms, 1s or 5m"),
-        (["--count", "0"], "'0' is no count: write 1 or more"),
+        (["--interval", "5"], "'5' is not an interval: write 200ms, 1s or 5m"),
+        (["--count", "0"], "'0' is not a count: write 1 or more"),
         (["--process", "pid:abc"], "'abc' is not a pid: write pid:1234"),
         (["--process", "cmdline:("], "is not a regular expression"),
         (["--process", "cmdline:"], "a watched process needs a name"),
         (["--probe", "gpu"], "there is no probe 'gpu': there are boot, conntrack"),
         (["--root", "/nowhere"], "--root /nowhere: there is no such folder"),
-        (["--root", "/etc"], "it holds no folder proc"),
+        (["--root", "/etc"], "it has no folder proc"),
         (["--unknown"], "unrecognized arguments: --unknown"),
     ],
 )
@@ -103,7 +103,7 @@ def test_one_probe_that_fails_hides_no_other(tmp_path: Path) -> None:
     """A file that holds nonsense is a fault of its probe's metrics; the others answer."""
     shutil.copytree(_EDGE, tmp_path / "root", symlinks=True)
     (tmp_path / "root/proc/loadavg").write_text("a b c")
-    answer = Host(Place(str(tmp_path / "root"))).look(0)
+    answer = Host(HostContext(str(tmp_path / "root"))).poll(0)
     assert {fault.metric for fault in answer.faults if "the probe load failed" in fault.text} == {
         "system.cpu.load",
         "system.interrupts",
@@ -113,19 +113,19 @@ def test_one_probe_that_fails_hides_no_other(tmp_path: Path) -> None:
 
 def test_a_thousand_looks_leak_nothing() -> None:
     """Descriptors and threads of the process are as many after a thousand looks as after two."""
-    host, me = Host(Place(watches=(watch_of("python*"),))), psutil.Process()
+    host, me = Host(HostContext(watches=(watch_of("python*"),))), psutil.Process()
     for second in range(2):
-        host.look(second * SECOND)
+        host.poll(second * SECOND)
     before = (me.num_fds(), me.num_threads())
     for second in range(2, 1002):
-        host.look(second * SECOND)
+        host.poll(second * SECOND)
     assert (me.num_fds(), me.num_threads()) == before
     host.close()
 
 
 def test_the_system_is_what_psutil_says() -> None:
     """Memory, swap, cores, disks, interfaces and boot time agree with psutil where they stand still."""
-    samples = {(s.metric, s.object): s.value for s in Host(Place()).look(0).samples}
+    samples = {(s.metric, s.object): s.value for s in Host(HostContext()).poll(0).samples}
     assert samples["system.memory.limit", ""] == psutil.virtual_memory().total
     assert samples["system.memory.swap.limit", ""] == psutil.swap_memory().total
     assert samples["system.cpu.logical.count", ""] == psutil.cpu_count()
@@ -141,10 +141,10 @@ def test_shares_are_of_the_time_between_looks(tmp_path: Path) -> None:
     shutil.copytree(_EDGE, tmp_path / "root", symlinks=True)
     stat = tmp_path / "root/proc/stat"
     stat.write_text("cpu 100 0 0 1000 50 0 0 0\ncpu0 100 0 0 1000 50 0 0 0\nctxt 1\nbtime 1\n")
-    host = Host(Place(str(tmp_path / "root")), ["cpu"])
-    host.look(0)
+    host = Host(HostContext(str(tmp_path / "root")), ["cpu"])
+    host.poll(0)
     stat.write_text("cpu 130 0 0 1070 49 0 0 0\ncpu0 130 0 0 1070 49 0 0 0\nctxt 2\nbtime 1\n")
-    samples = {(s.metric, s.object): s.value for s in host.look(SECOND).samples}
+    samples = {(s.metric, s.object): s.value for s in host.poll(SECOND).samples}
     assert samples["system.cpu.core.utilization", "core=0"] == pytest.approx(0.3)
     assert samples["system.cpu.time", "mode=iowait"] == 50 / os.sysconf("SC_CLK_TCK")
 
@@ -185,19 +185,18 @@ def test_the_modules_without_psutil_run_on_a_real_python_3_9() -> None:
         pytest.skip("there is no Python 3.9 on this machine")
     modules = (
         "sample",
+        "slots",
         "metric",
         "wire",
         "procfs",
         "kernlog",
         "corefiles",
         "framing",
-        "statefile",
         "segments",
         "spool",
         "agentclock",
         "recorder",
-        "itself",
-        "keeper",
+        "service",
         "bundled_main",
     )
     program = "import sys; sys.path.insert(0, sys.argv[1])\n" + "".join(

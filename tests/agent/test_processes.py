@@ -14,8 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from soakwatch_agent.context import SECOND, HostContext, watch, watch_of
 from soakwatch_agent.host import Host, steady
-from soakwatch_agent.place import SECOND, Place, watch, watch_of
 from soakwatch_agent.sample import Answer
 
 _EDGE = Path(__file__).parent / "roots" / "edge-4cores" / "root"
@@ -39,12 +39,12 @@ def sleeper(name: str, *words: str) -> Iterator[subprocess.Popen[bytes]]:
         child.wait()
 
 
-def look_until(host: Host, done: Callable[[Answer], bool]) -> list[Answer]:
+def poll_until(host: Host, done: Callable[[Answer], bool]) -> list[Answer]:
     """Looks ten times a second until an answer is as wanted; fails at a deadline."""
     answers: list[Answer] = []
     now_ns, end = steady(), time.monotonic() + _DEADLINE_S
     while time.monotonic() < end:
-        answers.append(host.look(now_ns()))
+        answers.append(host.poll(now_ns()))
         if done(answers[-1]):
             return answers
         time.sleep(0.1)
@@ -75,19 +75,19 @@ def is_down(thing: str) -> Callable[[Answer], bool]:
 
 def of_process(*texts: str, root: str = "/") -> Host:
     """A host with the process probe only."""
-    return Host(Place(root, tuple(watch_of(text) for text in texts)), ["process"])
+    return Host(HostContext(root, tuple(watch_of(text) for text in texts)), ["process"])
 
 
 def test_a_process_that_is_killed_and_started_again_keeps_its_series_and_gives_one_restart() -> None:
     """After kill -9 and a new start instance 0 is up again under another pid, with one exit and one restart event."""
     host, thing = of_process(f"{_OWN}phoenix"), f"process={_OWN}phoenix,instance=0"
     with sleeper(f"{_OWN}phoenix") as first:
-        before = look_until(host, is_up(thing))
+        before = poll_until(host, is_up(thing))
         first.kill()
         first.wait()
-        between = look_until(host, is_down(thing))
+        between = poll_until(host, is_down(thing))
     with sleeper(f"{_OWN}phoenix") as second:
-        after = look_until(host, is_up(thing))
+        after = poll_until(host, is_up(thing))
         assert value(after[-1], "process.pid", thing) == second.pid
     assert kinds(before) == []
     assert sorted(kinds(between + after)) == ["process.exit", "process.restart"]
@@ -103,11 +103,11 @@ def test_a_process_that_is_killed_and_started_again_keeps_its_series_and_gives_o
 def test_a_process_that_appears_later_gives_a_start_and_one_that_never_does_stays_down() -> None:
     """A late first appearance is a start and no restart; a name that nobody has answers 0 from the first look on."""
     host = of_process(f"{_OWN}late", f"{_OWN}never")
-    first = host.look(0)
+    first = host.poll(0)
     assert value(first, "process.up", f"process={_OWN}never,instance=0") == 0
     assert value(first, "process.count", f"process={_OWN}never") == 0
     with sleeper(f"{_OWN}late"):
-        answers = look_until(host, is_up(f"process={_OWN}late,instance=0"))
+        answers = poll_until(host, is_up(f"process={_OWN}late,instance=0"))
     assert kinds(answers) == ["process.start"]
     assert value(answers[-1], "process.up", f"process={_OWN}never,instance=0") == 0
 
@@ -124,8 +124,8 @@ def test_every_way_of_watching_finds_the_process(tmp_path: Path) -> None:
             watch("d", "pid", str(child.pid)),
             watch("e", "pidfile", str(pidfile)),
         )
-        host = Host(Place(watches=watches), ["process"])
-        answer = look_until(host, is_up("process=c,instance=0"))[-1]
+        host = Host(HostContext(watches=watches), ["process"])
+        answer = poll_until(host, is_up("process=c,instance=0"))[-1]
         pids = [value(answer, "process.pid", f"process={name},instance=0") for name in "abcde"]
     assert pids == [child.pid] * 5
 
@@ -136,13 +136,13 @@ def test_several_instances_have_a_seat_each_and_a_restart_returns_to_the_seat_of
     with ExitStack() as stack:
         children = [stack.enter_context(sleeper(f"{_OWN}many", word)) for word in ("11", "12", "13")]
         third = f"process={_OWN}many,instance=2"
-        look_until(host, is_up(third))
+        poll_until(host, is_up(third))
         for child in children[1:]:
             child.kill()
             child.wait()
-        look_until(host, is_down(third))
+        poll_until(host, is_down(third))
         again = stack.enter_context(sleeper(f"{_OWN}many", "13"))
-        answer = look_until(host, is_up(third))[-1]
+        answer = poll_until(host, is_up(third))[-1]
         assert value(answer, "process.pid", third) == again.pid
         assert value(answer, "process.up", f"process={_OWN}many,instance=1") == 0
         assert value(answer, "process.count", f"process={_OWN}many") == 2
@@ -152,9 +152,9 @@ def test_a_zombie_is_down_and_its_state_tells_why() -> None:
     """A child that nobody waits for is dead: up is 0 while the state is Z."""
     host, thing = of_process(f"{_OWN}zombie"), f"process={_OWN}zombie,instance=0"
     with sleeper(f"{_OWN}zombie") as child:
-        look_until(host, is_up(thing))
+        poll_until(host, is_up(thing))
         child.kill()
-        answers = look_until(host, is_down(thing))
+        answers = poll_until(host, is_down(thing))
         assert value(answers[-1], "process.state", thing) == ord("Z")
         assert value(answers[-1], "process.count", f"process={_OWN}zombie") == 0
         assert kinds(answers) == ["process.exit"]
@@ -163,11 +163,11 @@ def test_a_zombie_is_down_and_its_state_tells_why() -> None:
 def test_readings_agree_with_psutil() -> None:
     """Start, threads, descriptors, RSS and address space of this very process are what psutil says."""
     me = psutil.Process()
-    host = Host(Place(watches=(watch("child", "cmdline", f"{_OWN}oracle"),)), ["process"])
+    host = Host(HostContext(watches=(watch("child", "cmdline", f"{_OWN}oracle"),)), ["process"])
     command = [sys.executable, "-c", f"import sys; sys.stdin.read()  # {_OWN}oracle"]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as child:
         thing = "process=child,instance=0"
-        answer = look_until(host, is_up(thing))[-1]
+        answer = poll_until(host, is_up(thing))[-1]
         them = psutil.Process(child.pid)
         assert value(answer, "process.start_time", thing) == pytest.approx(them.create_time(), abs=1.1)
         assert value(answer, "process.threads", thing) == them.num_threads()
@@ -177,7 +177,7 @@ def test_readings_agree_with_psutil() -> None:
             mine = [value(answer, f"process.{m}", thing) for m in ("open_files", "memory.usage", "memory.virtual")]
             return mine == [them.num_fds(), memory.rss, memory.vms]
 
-        look_until(host, settled)
+        poll_until(host, settled)
         assert me.pid not in {s.value for s in answer.samples if s.metric == "process.pid"}
         child.communicate(b"")
 
@@ -185,11 +185,11 @@ def test_readings_agree_with_psutil() -> None:
 def test_the_limit_of_descriptors_is_the_process_own() -> None:
     """A child that may open 77 files is told so; one without a limit tells none."""
     command = [sys.executable, "-c", f"import sys; sys.stdin.read()  # {_OWN}limited"]
-    host = Host(Place(watches=(watch("child", "cmdline", f"{_OWN}limited"),)), ["process"])
+    host = Host(HostContext(watches=(watch("child", "cmdline", f"{_OWN}limited"),)), ["process"])
     limit = [shutil.which("prlimit") or "prlimit", "--nofile=77:200", *command]
     with subprocess.Popen(limit, stdin=subprocess.PIPE) as child:
         thing = "process=child,instance=0"
-        answer = look_until(host, is_up(thing))[-1]
+        answer = poll_until(host, is_up(thing))[-1]
         assert value(answer, "process.open_files.limit", thing) == 77
         child.communicate(b"")
 
@@ -215,10 +215,10 @@ def test_a_pid_that_is_used_again_is_another_process(tmp_path: Path, how: str) -
     """The same pid with another start is an exit and a restart, not life."""
     root = _tree(tmp_path)
     what = {"name": "bgpd", "pid": "77", "pidfile": "/run/bgpd.pid"}[how]
-    host = Host(Place(str(root), (watch("w", how, what),)), ["process"])
-    assert value(host.look(0), "process.up", "process=w,instance=0") == 1
+    host = Host(HostContext(str(root), (watch("w", how, what),)), ["process"])
+    assert value(host.poll(0), "process.up", "process=w,instance=0") == 1
     _restart(root, 77, 9_000_000, "/usr/lib/frr/bgpd\0-d\0")
-    after = host.look(SECOND)
+    after = host.poll(SECOND)
     assert kinds([after]) == ["process.exit", "process.restart"]
     assert value(after, "process.start_time", "process=w,instance=0") == 1790000000 + 90_000
 
@@ -228,21 +228,21 @@ def test_a_pid_that_went_to_a_stranger_is_down(tmp_path: Path, how: str) -> None
     """A watch by pid does not follow the pid to another program, and says so."""
     root = _tree(tmp_path)
     what = {"pid": "77", "pidfile": "/run/bgpd.pid"}[how]
-    host = Host(Place(str(root), (watch("w", how, what),)), ["process"])
-    host.look(0)
+    host = Host(HostContext(str(root), (watch("w", how, what),)), ["process"])
+    host.poll(0)
     _restart(root, 77, 9_000_000, "/bin/stranger\0")
-    after = host.look(SECOND)
+    after = host.poll(SECOND)
     assert value(after, "process.up", "process=w,instance=0") == 0
-    assert [fault.text for fault in after.faults] == ["pid 77 went to another program: it is not watched"]
+    assert [fault.text for fault in after.faults] == ["pid 77 now belongs to another program: it is not watched"]
 
 
 def test_a_pid_that_changed_hands_between_looks_is_found_by_the_slow_round(tmp_path: Path) -> None:
     """A process of a watched name under a pid that was there all the time appears within a minute of looks."""
     root = _tree(tmp_path)
     host = of_process("newcomer", root=str(root))
-    host.look(0)
+    host.poll(0)
     _restart(root, 81, 5_000_000, "/usr/bin/newcomer\0")
-    ups = [value(host.look(n * SECOND), "process.up", "process=newcomer,instance=0") for n in range(1, 70)]
+    ups = [value(host.poll(n * SECOND), "process.up", "process=newcomer,instance=0") for n in range(1, 70)]
     assert 1 in ups
 
 
@@ -250,16 +250,16 @@ def test_a_fork_that_still_has_its_parents_name_is_not_taken_for_it(tmp_path: Pa
     """A child seen between fork and exec is neither an instance nor an exit; one that stays becomes an instance."""
     root = _tree(tmp_path)
     host = of_process("bgpd", root=str(root))
-    host.look(0)
+    host.poll(0)
     for pid in (500, 501):
         shutil.copytree(root / "proc/77", root / f"proc/{pid}", symlinks=True)
         _restart(root, pid, 100000 * 100, "/usr/lib/frr/bgpd\0-d\0")  # born a quarter of a second ago
-    young = host.look(SECOND)
+    young = host.poll(SECOND)
     assert value(young, "process.count", "process=bgpd") == 1
     (root / "proc/500/stat").write_text((root / "proc/500/stat").read_text().replace("(bgpd)", "(ip)"))
     (root / "proc/500/cmdline").write_text("/sbin/ip\0route\0")
     (root / "proc/uptime").write_text("100002.00 1.00\n")
-    old = host.look(2 * SECOND)
+    old = host.poll(2 * SECOND)
     assert value(old, "process.count", "process=bgpd") == 2
     assert kinds([young, old]) == ["process.start"]
 
@@ -269,7 +269,7 @@ def test_more_than_64_instances_are_counted_and_said(tmp_path: Path) -> None:
     root = _tree(tmp_path)
     for pid in range(1000, 1070):
         shutil.copytree(root / "proc/77", root / f"proc/{pid}", symlinks=True)
-    answer = of_process("bgpd", root=str(root)).look(0)
+    answer = of_process("bgpd", root=str(root)).poll(0)
     assert sum(s.metric == "process.up" for s in answer.samples) == 64
     assert [f.text for f in answer.faults] == ["71 processes match bgpd: only the first 64 are watched"]
 
@@ -278,21 +278,21 @@ def test_utilization_is_the_share_since_the_look_before(tmp_path: Path) -> None:
     """150 ticks in one second of steady time are one and a half cores; the first look has no share."""
     root = _tree(tmp_path)
     host, thing = of_process("bgpd", root=str(root)), "process=bgpd,instance=0"
-    assert value(host.look(0), "process.cpu.utilization", thing) is None
+    assert value(host.poll(0), "process.cpu.utilization", thing) is None
     stat = root / "proc/77/stat"
     stat.write_text(stat.read_text().replace(" 360000 90000 ", " 360100 90050 "))
     ticks = 100 / os.sysconf("SC_CLK_TCK")
-    assert value(host.look(SECOND), "process.cpu.utilization", thing) == pytest.approx(1.5 * ticks)
+    assert value(host.poll(SECOND), "process.cpu.utilization", thing) == pytest.approx(1.5 * ticks)
 
 
 def test_the_start_time_does_not_move_with_the_clock(tmp_path: Path) -> None:
     """The kernel's time of boot moves when the clock is set; the start time stays until the boot id changes."""
     root = _tree(tmp_path)
     host, thing = of_process("bgpd", root=str(root)), "process=bgpd,instance=0"
-    first = value(host.look(0), "process.start_time", thing)
+    first = value(host.poll(0), "process.start_time", thing)
     stat = root / "proc/stat"
     stat.write_text(stat.read_text().replace("btime 1790000000", "btime 1790003601"))
-    assert value(host.look(SECOND), "process.start_time", thing) == first
+    assert value(host.poll(SECOND), "process.start_time", thing) == first
 
 
 def test_a_process_that_execs_after_the_first_look_is_found(tmp_path: Path) -> None:
@@ -300,12 +300,12 @@ def test_a_process_that_execs_after_the_first_look_is_found(tmp_path: Path) -> N
     root = _tree(tmp_path)
     _restart(root, 81, 100000 * 100, "/bin/sh\0")
     host = of_process("late-exec", root=str(root))
-    assert value(host.look(0), "process.up", "process=late-exec,instance=0") == 0
+    assert value(host.poll(0), "process.up", "process=late-exec,instance=0") == 0
     for tick, uptime in ((1, "100000.90"), (2, "100001.10"), (3, "100001.40")):
         (root / "proc/uptime").write_text(f"{uptime} 1.00\n")
-        assert value(host.look(tick * SECOND // 5), "process.up", "process=late-exec,instance=0") == 0
+        assert value(host.poll(tick * SECOND // 5), "process.up", "process=late-exec,instance=0") == 0
     (root / "proc/81/cmdline").write_text("/bin/late-exec\0")
-    assert value(host.look(SECOND), "process.up", "process=late-exec,instance=0") == 1
+    assert value(host.poll(SECOND), "process.up", "process=late-exec,instance=0") == 1
 
 
 def run_in(root: Path, pid: int, parent: int, start: int, name: str = "bgpd") -> None:
@@ -325,18 +325,18 @@ def test_children_that_come_and_go_are_starts_and_no_restarts(tmp_path: Path) ->
     for known in ("900", "901"):
         run_in(root, int(known), 1 if known == "900" else 900, int(known) * 100, "sesd")
     host, main, session = of_process("sesd", root=str(root)), *(f"process=sesd,instance={n}" for n in (0, 1))
-    first = host.look(0)
+    first = host.poll(0)
     assert (value(first, "process.child", main), value(first, "process.child", session)) == (None, 1.0)
     shutil.rmtree(root / "proc/901")
-    host.look(SECOND)
+    host.poll(SECOND)
     run_in(root, 902, 900, 90200, "sesd")
-    another = host.look(2 * SECOND)
+    another = host.poll(2 * SECOND)
     assert [(e.kind, e.object, e.detail["parent"]) for e in another.events] == [("process.start", session, "900")]
     shutil.rmtree(root / "proc/900")
     run_in(root, 903, 902, 90300, "sesd")
-    down = host.look(3 * SECOND)
+    down = host.poll(3 * SECOND)
     assert value(down, "process.up", main) == 0, "a session of a session is not the daemon"
     run_in(root, 904, 1, 90400, "sesd")
-    back = host.look(4 * SECOND)
+    back = host.poll(4 * SECOND)
     assert [(e.kind, e.object) for e in back.events] == [("process.restart", main)]
     assert value(back, "process.pid", main) == 904

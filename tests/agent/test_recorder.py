@@ -31,7 +31,7 @@ def wait_for(recorder: Recorder, rows: int) -> list[list[float | None]]:
 def test_the_window_holds_what_the_catalogue_allows() -> None:
     """Real samples of this machine: names, labels and ranges of the catalogue; a tenth of a second apart."""
     recorder = Recorder(time.time_ns)
-    recorder.begin()
+    recorder.start()
     try:
         rows = wait_for(recorder, 12)
         window = recorder.window(0, 1 << 62)
@@ -59,7 +59,7 @@ def test_shares_and_sums_are_those_of_the_files(tmp_path: Path) -> None:
     stat = root / "proc/stat"
     stat.write_text("cpu 100 0 0 1000 0 0 0 0\ncpu0 100 0 0 1000 0 0 0 0\nintr 5\n")
     recorder = Recorder(time.time_ns, str(root))
-    recorder.begin()
+    recorder.start()
     try:
         wait_for(recorder, 2)
         stat.write_text("cpu 103 0 0 1007 0 0 0 0\ncpu0 103 0 0 1007 0 0 0 0\nintr 5\n")
@@ -72,7 +72,7 @@ def test_shares_and_sums_are_those_of_the_files(tmp_path: Path) -> None:
 def test_the_ring_keeps_its_length() -> None:
     """Older rows make room; a window asks for no more than there is."""
     recorder = Recorder(time.time_ns, ring_s=1)
-    recorder.begin()
+    recorder.start()
     try:
         wait_for(recorder, 10)
         time.sleep(0.5)
@@ -97,8 +97,8 @@ def test_a_machine_on_which_it_would_cost_more_is_sampled_less_often(monkeypatch
         return real()
 
     monkeypatch.setattr(recorder, "sample", dear)
-    monkeypatch.setattr("soakwatch_agent.recorder._JUDGE_AFTER", 5)
-    recorder.begin()
+    monkeypatch.setattr("soakwatch_agent.recorder._COST_CHECK_EVERY", 5)
+    recorder.start()
     try:
         deadline = time.monotonic() + 30
         while recorder.every_s < 0.4 and time.monotonic() < deadline:

@@ -20,9 +20,9 @@ from typing import BinaryIO, Self
 import pytest
 
 from soakwatch_agent.framing import MAX_QUESTION, Frame, frame_of, question_line
-from soakwatch_agent.itself import ServeError
-from soakwatch_agent.segments import found, lines_of
+from soakwatch_agent.segments import find_segments, lines_of
 from soakwatch_agent.serve import connected
+from soakwatch_agent.service import ServeError
 from soakwatch_agent.wire import decode
 
 _AGENT = (sys.executable, "-m", "soakwatch_agent")
@@ -119,7 +119,7 @@ def test_it_looks_on_while_nobody_asks_and_after_kill_9_in_the_middle_of_writing
         time.sleep(0.2 + 0.25 * chance.random())
         process.kill()
         process.wait()
-    segments = found(str(folder))
+    segments = find_segments(str(folder))
     lines = [line for segment in segments for line, _ in lines_of(segment.path)]
     assert all(line is not None for line in lines)
     assert [line.seq for line in lines if line] == list(range(1, len(lines) + 1))
@@ -189,18 +189,18 @@ def test_nothing_that_a_stranger_says_ends_it(tmp_path: Path, start: Start) -> N
     chance = random.Random(5)
     with Talk(path) as talk:
         for line, sentence in (
-            (b"hello\n", "no JSON"),
-            (b"[1]\n", "no JSON object"),
+            (b"hello\n", "not a JSON object"),
+            (b"[1]\n", "not a JSON object"),
             (b'{"v":2,"ask":"ping"}\n', "speaks version 1"),
             (b'{"v":1}\n', "no word 'ask'"),
-            (b'{"v":1,"ask":"dance"}\n', "does not know that question"),
+            (b'{"v":1,"ask":"dance"}\n', "unknown question"),
             (b'{"v":1,"ask":"open","run":""}\n', "1 to 200"),
             (b'{"v":1,"ask":"open","run":"r","interval_ns":1}\n', "interval is out of range"),
-            (b'{"v":1,"ask":"open","run":"r","interval_ns":true}\n', "'interval_ns' is no whole number"),
+            (b'{"v":1,"ask":"open","run":"r","interval_ns":true}\n', "'interval_ns' is not a whole number"),
             (b'{"v":1,"ask":"open","run":"r","interval_ns":1000000000,"probes":["gpu"]}\n', "there is no probe 'gpu'"),
             (b'{"v":1,"ask":"open","run":"r","interval_ns":1000000000,"processes":[["a","pid","x"]]}\n', "not a pid"),
             (b'{"v":1,"ask":"looks","run":"another"}\n', "another run"),
-            (b'{"v":1,"ask":"window","from_ns":0,"to_ns":1}\n', "without its flight recorder"),
+            (b'{"v":1,"ask":"window","from_ns":0,"to_ns":1}\n', "without a flight recorder"),
         ):
             talk.socket.sendall(line)
             assert sentence in refused(talk.answer()), line
@@ -304,5 +304,5 @@ def test_a_folder_whose_path_is_longer_than_a_sockets_is_one_like_any_other(tmp_
 def test_whoever_attaches_is_told_why_no_agent_starts(tmp_path: Path) -> None:
     """What the agent said when it ended stands in its log."""
     (tmp_path / "a" / "socket").mkdir(parents=True)  # where it would listen
-    with pytest.raises(ServeError, match=r"does not start; its log ends with: soakwatch-agent: .* socket"):
-        connected(str(tmp_path / "a"), start=True, patience_s=3)
+    with pytest.raises(ServeError, match=r"does not start; the last line of its log: soakwatch-agent: .* socket"):
+        connected(str(tmp_path / "a"), start=True, timeout_s=3)

@@ -52,16 +52,16 @@ def test_what_was_acknowledged_goes_and_numbers_go_on(tmp_path: Path) -> None:
     spool = opened(tmp_path, 64 * 4096)
     for text in wires(400):
         spool.append(1, text)
-    before = spool.standing().size
+    before = spool.state().size
     spool.ack(390)
-    assert spool.standing().size < before / 4
+    assert spool.state().size < before / 4
     assert [line.seq for line in all_of(spool)] == list(range(391, 401))
     spool.ack(400)
     spool.close()
     for segment in tmp_path.glob("*.seg"):
         segment.unlink()
     again = opened(tmp_path)
-    assert (again.append(1, b"x"), again.standing().acked, again.standing().lost) == (401, 400, 0)
+    assert (again.append(1, b"x"), again.state().acked, again.state().lost) == (401, 400, 0)
     again.close()
 
 
@@ -70,16 +70,16 @@ def test_a_full_spool_gives_up_the_oldest_and_says_which(tmp_path: Path) -> None
     spool = opened(tmp_path, 64 * 4096)
     for text in wires(1000, 1000):
         spool.append(1, text)
-    standing = spool.standing()
-    assert standing.size <= 64 * 4096
-    assert standing.lost > 0
+    state = spool.state()
+    assert state.size <= 64 * 4096
+    assert state.lost > 0
     kept = [line.seq for line in all_of(spool)]
-    lost = [number for first, last in standing.ranges for number in range(first, last + 1)]
+    lost = [number for first, last in state.ranges for number in range(first, last + 1)]
     assert lost + kept == list(range(1, 1001))
-    assert len(lost) == standing.lost
+    assert len(lost) == state.lost
     spool.close()
     again = opened(tmp_path, 64 * 4096)
-    assert (again.standing().lost, again.standing().ranges) == (standing.lost, standing.ranges)
+    assert (again.state().lost, again.state().ranges) == (state.lost, state.ranges)
     again.close()
 
 
@@ -162,17 +162,17 @@ def test_a_disk_that_is_full_loses_no_look_before_memory_is_full_too(
     monkeypatch.setattr("soakwatch_agent.spool.os.write", write)
     for text in wires(50):
         spool.append(1, text)
-    assert "no space left" in (spool.standing().trouble or "")
+    assert "no space left" in (spool.state().trouble or "")
     assert [line.seq for line in all_of(spool)] == list(range(1, 52))
     for text in wires(50):
         spool.append(1, text)
-    standing = spool.standing()
+    state = spool.state()
     kept = [line.seq for line in all_of(spool)]
-    lost = [number for first, last in standing.ranges for number in range(first, last + 1)]
+    lost = [number for first, last in state.ranges for number in range(first, last + 1)]
     assert sorted(kept + lost) == list(range(1, 102))
     full = False
     spool.append(1, b"there is room again")
-    assert spool.standing().trouble is None
+    assert spool.state().trouble is None
     monkeypatch.undo()
     spool.close()
 

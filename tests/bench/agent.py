@@ -18,8 +18,8 @@ from contextlib import ExitStack
 
 import psutil
 
+from soakwatch_agent.context import SECOND, HostContext, watch_of
 from soakwatch_agent.host import Host
-from soakwatch_agent.place import SECOND, Place, watch_of
 from soakwatch_agent.recorder import EVERY_S, Recorder
 from soakwatch_agent.sample import Answer, Poll, PollOutcome
 from soakwatch_agent.spool import Spool
@@ -35,17 +35,17 @@ def cpu_s() -> float:
 def tick_ms(host: Host, spool: Spool | None, looks: int, *, encoded: bool) -> float:
     """Mean CPU milliseconds of a tick, a second of steady time apart, after one that warms up."""
     start_ns = time.monotonic_ns()
-    host.look(start_ns)
-    begin = cpu_s()
+    host.poll(start_ns)
+    start = cpu_s()
     for number in range(1, looks + 1):
         at = start_ns + number * SECOND
-        answer: Answer = host.look(at)
+        answer: Answer = host.poll(at)
         if encoded:
             wire = encode(Poll(0, at, at, 1, PollOutcome.OK, None, answer)).encode()
             if spool is not None:
                 spool.append(1, wire)
                 spool.ack(number - 10)
-    return (cpu_s() - begin) * 1000 / looks
+    return (cpu_s() - start) * 1000 / looks
 
 
 def main() -> int:
@@ -64,10 +64,10 @@ def main() -> int:
             stack.callback(child.wait)
             stack.callback(child.kill)
         watches = tuple(watch_of(f"soakbench{number}") for number in range(options.watched))
-        host = Host(Place(watches=watches))
-        up, begin = 0.0, time.monotonic()
-        while (up < options.watched and time.monotonic() < begin + 30) or time.monotonic() < begin + 3:
-            answer = host.look(time.monotonic_ns())
+        host = Host(HostContext(watches=watches))
+        up, start = 0.0, time.monotonic()
+        while (up < options.watched and time.monotonic() < start + 30) or time.monotonic() < start + 3:
+            answer = host.poll(time.monotonic_ns())
             up = sum(sample.value for sample in answer.samples if sample.metric == "process.up")
             time.sleep(0.05)
         folder = stack.enter_context(tempfile.TemporaryDirectory())
@@ -81,7 +81,7 @@ def main() -> int:
         for what, cost in (("look", looked), ("look, as a line", told), ("look, as a line, in the spool", kept)):
             sys.stdout.write(f"{what:<34}{cost:>14.2f}{cost / looked:>8.2f}\n")
         recorder = Recorder(time.time_ns)
-        recorder.begin()
+        recorder.start()
         before = cpu_s()
         time.sleep(options.seconds)
         spent = cpu_s() - before

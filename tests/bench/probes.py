@@ -17,8 +17,8 @@ from contextlib import ExitStack
 
 import psutil
 
+from soakwatch_agent.context import SECOND, HostContext, watch_of
 from soakwatch_agent.host import Host, probe_names
-from soakwatch_agent.place import SECOND, Place, watch_of
 
 _ATTRIBUTES = ["pid", "name", "create_time", "status", "cpu_times", "memory_info", "num_threads", "num_fds"]
 
@@ -29,13 +29,13 @@ def cpu_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def cost_ms(look: Callable[[int], object], looks: int) -> float:
+def cost_ms(poll: Callable[[int], object], looks: int) -> float:
     """Mean CPU milliseconds of a look, a second of steady time apart, after one that warms up."""
     start_ns = time.monotonic_ns()
-    look(start_ns)
+    poll(start_ns)
     begin = cpu_s()
     for number in range(1, looks + 1):
-        look(start_ns + number * SECOND)
+        poll(start_ns + number * SECOND)
     return (cpu_s() - begin) * 1000 / looks
 
 
@@ -69,24 +69,24 @@ def main() -> int:
             stack.callback(child.wait)
             stack.callback(child.kill)
         watches = tuple(watch_of(f"soakbench{number}") for number in range(options.watched))
-        everything = Host(Place(watches=watches))
+        everything = Host(HostContext(watches=watches))
         up, begin = 0.0, time.monotonic()
         # An exec may take a while on a busy machine, and what was just born is looked at more often for two seconds.
         while (up < options.watched and time.monotonic() < begin + 30) or time.monotonic() < begin + 3:
-            answer = everything.look(time.monotonic_ns())
+            answer = everything.poll(time.monotonic_ns())
             up = sum(sample.value for sample in answer.samples if sample.metric == "process.up")
             time.sleep(0.05)
         sys.stdout.write(
             f"{len(psutil.pids())} processes, {up:.0f} watched, {os.cpu_count()} cores, {options.looks} looks\n\n"
         )
-        ours = cost_ms(everything.look, options.looks)
+        ours = cost_ms(everything.poll, options.looks)
         theirs = cost_ms(psutil_over_all, max(options.looks // 5, 20))
-        sys.stdout.write(f"{'what':<34}{'ms CPU a look':>14}{'ratio':>8}\n")
+        sys.stdout.write(f"{'what':<34}{'ms CPU a poll':>14}{'ratio':>8}\n")
         sys.stdout.write(f"{'soakwatch, all probes':<34}{ours:>14.2f}{1:>8.1f}\n")
         sys.stdout.write(f"{'psutil, system and all processes':<34}{theirs:>14.2f}{theirs / ours:>8.1f}\n\n")
         for name in probe_names():
-            one = Host(Place(watches=watches), [name])
-            cost = cost_ms(one.look, options.looks)
+            one = Host(HostContext(watches=watches), [name])
+            cost = cost_ms(one.poll, options.looks)
             sys.stdout.write(f"{'  probe ' + name:<34}{cost:>14.3f}{cost / ours:>8.2f}\n")
             one.close()
         everything.close()

@@ -25,9 +25,9 @@ import psutil
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.bench.record import BEGIN_NS, polls, signals
 
-from soakwatch.plan.sink import GRAINS_NS, Influxdb
 from soakwatch.record import Record
-from soakwatch.sinks.pushing import push
+from soakwatch.sinks.influxdb import GRAINS_NS, Influxdb
+from soakwatch.sinks.push import push
 from soakwatch.testing.influxd import BUCKET, ORG, find_influxd, start_influxd
 from soakwatch.testing.victoria import find_victoria, start_victoria
 
@@ -146,8 +146,8 @@ def pushed(run: Path, to: Influxdb) -> tuple[float, float]:
     """Send the record; the seconds that it took, and those of our CPU."""
     begin, busy = time.monotonic(), time.process_time()
     done = push(run, run.name, to, 60)
-    if done.trouble or done.rejected:
-        raise SystemExit(f"{to.url} did not take everything: {done.trouble}, {done.rejected} refused")
+    if done.error or done.rejected:
+        raise SystemExit(f"{to.url} did not take everything: {done.error}, {done.rejected} refused")
     return time.monotonic() - begin, time.process_time() - busy
 
 

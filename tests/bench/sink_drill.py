@@ -29,7 +29,7 @@ import psutil
 from soakwatch.core.units import seconds, show_seconds
 from soakwatch.record import RecordView
 from soakwatch.report.sections.sinks import sink_accounts
-from soakwatch.sinks.influxdb.write import LONGEST_PAUSE_S
+from soakwatch.sinks.backoff import MAX_PAUSE_S
 from soakwatch.testing.influxd import BUCKET, ORG, Influxd, find_influxd, start_influxd
 from soakwatch_agent.sample import PollOutcome
 
@@ -177,7 +177,7 @@ def full(program: Path, folder: Path, away_s: float) -> Outcome:
 
         def mend() -> None:
             (disk / "filled").unlink()
-            before, deadline = _count(server, "soakwatch_poll", "ok"), time.monotonic() + LONGEST_PAUSE_S + 5
+            before, deadline = _count(server, "soakwatch_poll", "ok"), time.monotonic() + MAX_PAUSE_S + 5
             while _count(server, "soakwatch_poll", "ok") == before:
                 if time.monotonic() > deadline:
                     server.stop()

@@ -48,7 +48,7 @@ def test_the_warning_tells_how_long_memory_lasts(live: Tab) -> None:
     """The finding stands there with its limit and the hours until nothing is left."""
     words = live.page.locator("#findings").inner_text()
     assert "31 h" in words
-    assert "112.0 MiB" in words
+    assert "112 MiB" in words
     assert "httpd" in words
 
 

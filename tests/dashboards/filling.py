@@ -13,12 +13,13 @@ from typing import TypedDict
 from soakwatch_dashboards.compare import END, ZERO
 from soakwatch_dashboards.reading import asked, parse
 
-from soakwatch.plan.sink import Influxdb
 from soakwatch.record import Record
+from soakwatch.sinks.abc import RefusedLine
 from soakwatch.sinks.aligned import METRICS
 from soakwatch.sinks.feed import Feed
 from soakwatch.sinks.grafana import dashboards
-from soakwatch.sinks.influxdb.write import Refused, Writer
+from soakwatch.sinks.influxdb import Influxdb
+from soakwatch.sinks.influxdb.write import Writer
 from soakwatch.testing.influxd import BUCKET, ORG, Influxd
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample, object_text
@@ -83,7 +84,7 @@ def fill(server: Influxd, folder: Path) -> None:
 
 def send(path: Path, run: str, server: Influxd, token: Path) -> None:
     """Through the sink, all of it, and nothing refused."""
-    refused: list[Refused] = []
+    refused: list[RefusedLine] = []
     writer = Writer(Influxdb(server.url, ORG, BUCKET, f"file:{token}"), refused.append)
     try:
         Feed(path, run, writer, Stop(), lambda _: None).finish()

@@ -15,8 +15,8 @@ from soakwatch_dashboards.reading import Dashboard, Override, Panel, asked, pars
 from soakwatch_dashboards.style import LOAD, SEVERITIES, unit_of
 
 from soakwatch.sinks.aligned import METRICS, ZERO_NS
+from soakwatch.sinks.annotations import SEVERITY
 from soakwatch.sinks.grafana import SOURCE_UID, dashboards
-from soakwatch.sinks.told import SEVERITY
 from soakwatch_agent.metric import BY_NAME
 
 GLOBALS = {"__interval", "__range_s", "__from", "__to", "timeFilter", "__data"}

@@ -150,7 +150,7 @@ def test_the_page_shows_its_panels(grafana: Grafana, uid: str, tmp_path: Path) -
 def in_name_of(client: httpx.Client) -> Iterator[str]:
     """The address of a server on the loopback that asks with the client's token, which a browser cannot be given."""
 
-    class Passing(BaseHTTPRequestHandler):
+    class SinkUnavailableError(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self._pass(None)
 
@@ -171,7 +171,7 @@ def in_name_of(client: httpx.Client) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             """Nothing: addresses hold names of runs."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Passing) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), SinkUnavailableError) as server:
         thread = Thread(target=server.serve_forever)
         thread.start()
         try:

@@ -48,7 +48,7 @@ def test_a_run_is_judged_from_the_database_as_from_its_record(influxd_program: P
         first, second = ((tmp_path / f"{name}.json").read_text(encoding="utf-8") for name in ("record", "database"))
         assert len(json.loads(first)["findings"]) > 20
         assert first == second
-        assert "all there are" in there.stderr
+        assert ": complete" in there.stderr
 
         imported = soakwatch("import", this, cwd=tmp_path, token=server.token)
         assert imported.returncode == 0, imported.stderr
@@ -62,7 +62,7 @@ def test_a_run_is_judged_from_the_database_as_from_its_record(influxd_program: P
 
         wrong = soakwatch("judge", this, cwd=tmp_path, token="hunter2")
         assert (wrong.returncode, wrong.stdout, wrong.stderr.count("\n")) == (2, "", 1)
-        assert "does not let this token read" in wrong.stderr
+        assert "does not authorise this token to read" in wrong.stderr
         assert "hunter2" not in wrong.stderr
         gone = soakwatch("import", f"{address}&run=nothing", cwd=tmp_path, token=server.token)
         assert (gone.returncode, gone.stderr.count("\n")) == (2, 1)

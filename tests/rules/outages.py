@@ -33,10 +33,10 @@ def packets(down: np.ndarray, rate: float = 1000.0) -> tuple[Series, Series]:
 
 def pings(begin: float, lasts: float, interval: float = 0.2, peer: str = "gw", each: int = 1) -> tuple[Series, ...]:
     """Probes of one peer: whether it answered, how many were sent and lost."""
-    at = np.arange(int(N / interval)) * interval
-    up = np.where((at >= begin) & (at < begin + lasts), 0.0, 1.0)
+    positions = np.arange(int(N / interval)) * interval
+    up = np.where((positions >= begin) & (positions < begin + lasts), 0.0, 1.0)
     name = f"peer={peer},protocol=icmp"
-    counts = each * np.arange(1.0, at.size + 1), each * np.cumsum(1 - up)
+    counts = each * np.arange(1.0, positions.size + 1), each * np.cumsum(1 - up)
     return (
         readings("reach.up", up, interval, object=name),
         readings("reach.sent", counts[0], interval, object=name),
@@ -44,9 +44,9 @@ def pings(begin: float, lasts: float, interval: float = 0.2, peer: str = "gw", e
     )
 
 
-def failover(at: float = 300.0, **more: object) -> Event:
+def failover(at_s: float = 300.0, **more: object) -> Event:
     """What a tester told."""
-    return replace(Event("failover", "dut", "", round(at * S), None), **more)  # type: ignore[arg-type]
+    return replace(Event("failover", "dut", "", round(at_s * S), None), **more)  # type: ignore[arg-type]
 
 
 def judge(
@@ -63,7 +63,7 @@ def judge(
     case = Case(
         "dut", "", Window(0, end * S), series, phases=phases, events=events, load=load, devices=devices, ledgers=ledgers
     )
-    made = rule or EventImpact()
-    (finding,) = made.judge(case)
-    check_complete(made, case, finding)
+    result = rule or EventImpact()
+    (finding,) = result.judge(case)
+    check_complete(result, case, finding)
     return finding

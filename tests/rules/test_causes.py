@@ -45,9 +45,9 @@ def growing(metric: str, rate: float, obj: str = "", rule: str = "growth", **mor
     return finding(rule, **{"metric": metric, "object": obj, "measured": rate, "unit": "By/h", **more})
 
 
-def grouped(found: tuple[Cause, ...]) -> list[tuple[str, tuple[int, ...]]]:
+def grouped(causes: tuple[Cause, ...]) -> list[tuple[str, tuple[int, ...]]]:
     """Kind and findings of each cause."""
-    return [(one.kind.value, one.findings) for one in found]
+    return [(cause.kind.value, cause.findings) for cause in causes]
 
 
 def test_each_moment_of_a_time_line_has_its_own_outcome() -> None:
@@ -67,7 +67,7 @@ def test_each_moment_of_a_time_line_has_its_own_outcome() -> None:
 
 def test_a_restart_explains_what_lies_around_it() -> None:
     """Core, restart, drop of memory, gap and spike within two minutes are one incident led by the core, in order."""
-    found = causes(
+    matches = causes(
         [
             finding("cpu_spike", (4990, 5000)),
             finding("process_restart", (5003, 5004), object=HTTPD),
@@ -77,24 +77,24 @@ def test_a_restart_explains_what_lies_around_it() -> None:
             finding("level", 40_000),
         ]
     )
-    assert grouped(found) == [("incident", (2, 1, 0, 3, 4)), ("finding", (5,))]
-    assert [lag for lag, _ in lags(found[0])] == ["+0 s", "+11 s", "+12 s", "+13 s", "+20 s"]
-    assert [mark.text.split()[0].rstrip(":") for mark in found[0].timeline][:3] == ["cpu_spike", "gap", "core_dump"]
-    assert found[0].confidence is not None
-    assert found[0].confidence > 0.999
-    assert found[1].confidence is None
+    assert grouped(matches) == [("incident", (2, 1, 0, 3, 4)), ("finding", (5,))]
+    assert [lag for lag, _ in lags(matches[0])] == ["+0 s", "+11 s", "+12 s", "+13 s", "+20 s"]
+    assert [mark.text.split()[0].rstrip(":") for mark in matches[0].timeline][:3] == ["cpu_spike", "gap", "core_dump"]
+    assert matches[0].confidence is not None
+    assert matches[0].confidence > 0.999
+    assert matches[1].confidence is None
 
 
 def test_what_also_happened_elsewhere_is_not_explained_away() -> None:
     """Of three spikes one lies at the reboot: the finding stays by itself, and the reboot's time line names it."""
-    found = causes([finding("reboot", (5000, 5060)), finding("cpu_spike", 4990, 30_000, 60_000)])
-    assert grouped(found) == [("finding", (1,)), ("incident", (0,))]  # the first spike was before the reboot
-    assert [mark.text for mark in found[1].timeline] == ["cpu_spike: cpu_spike here", "reboot: reboot here"]
+    matches = causes([finding("reboot", (5000, 5060)), finding("cpu_spike", 4990, 30_000, 60_000)])
+    assert grouped(matches) == [("finding", (1,)), ("incident", (0,))]  # the first spike was before the reboot
+    assert [mark.text for mark in matches[1].timeline] == ["cpu_spike: cpu_spike here", "reboot: reboot here"]
 
 
 def test_the_boot_time_counts_however_long_it_is() -> None:
     """A quarter of an hour between the last reading before a reboot and the first after it is one incident."""
-    (found,) = causes(
+    (cause,) = causes(
         [
             finding("reboot", (5000, 5900)),
             finding("gap", (5001, 5890), outcome=Outcome.WARN),
@@ -104,34 +104,32 @@ def test_the_boot_time_counts_however_long_it_is() -> None:
             ),
         ]
     )
-    assert (found.kind, found.findings, found.outcome) == (CauseKind.INCIDENT, (0, 2, 1, 3), Outcome.FAIL)
+    assert (cause.kind, cause.findings, cause.outcome) == (CauseKind.INCIDENT, (0, 2, 1, 3), Outcome.FAIL)
 
 
 def test_a_planned_spike_does_not_keep_the_other_from_its_cause() -> None:
     """A spike that a phase asked for is not what a failing finding is about."""
     spike = finding("cpu_spike", 5000, 70_000)
-    spike = replace(
-        spike, marks=(spike.marks[0], replace(spike.marks[1], text="100 % (planned: phase spike)", planned=True))
-    )
-    (found,) = causes([finding("reboot", 5010), spike])
-    assert found.findings == (0, 1)
+    spike = replace(spike, marks=(spike.marks[0], replace(spike.marks[1], text="100 % (planned)", planned=True)))
+    (cause,) = causes([finding("reboot", 5010), spike])
+    assert cause.findings == (0, 1)
 
 
 def test_spikes_at_the_restarts_of_two_processes_belong_to_the_first() -> None:
     """Two processes restart an hour apart and memory falls each time: no single restart explains both falls."""
-    found = causes(
+    matches = causes(
         [
             finding("process_restart", 5000, object=HTTPD),
             finding("process_restart", 9000, object="process=sshd,instance=0"),
             finding("step_change", 5005, 9005, outcome=Outcome.WARN),
         ]
     )
-    assert grouped(found) == [("incident", (0, 2)), ("incident", (1,))]
+    assert grouped(matches) == [("incident", (0, 2)), ("incident", (1,))]
 
 
 def test_a_silent_agent_at_a_full_cpu_is_one_incident() -> None:
     """Silence, a pinned CPU and lost packets at the same time are told as one, with what each of them saw."""
-    (found,) = causes(
+    (cause,) = causes(
         [
             finding("cpu_spike", (3000, 3300), metric="system.cpu.utilization"),
             finding("gap", (3010, 3310), outcome=Outcome.WARN, object="snmp"),
@@ -146,24 +144,24 @@ def test_a_silent_agent_at_a_full_cpu_is_one_incident() -> None:
             ),
         ]
     )
-    assert found.kind is CauseKind.INCIDENT
-    assert found.headline.startswith("CPU at the top, packets lost and management silent at once: cpu_spike failed")
-    assert found.findings == (0, 2, 1, 3)
+    assert cause.kind is CauseKind.INCIDENT
+    assert cause.headline.startswith("CPU at the top, packets lost and management silent at once: cpu_spike failed")
+    assert cause.findings == (0, 2, 1, 3)
 
 
 def test_other_targets_have_their_own_causes() -> None:
     """The same second on another device is another happening, unless an event of the whole run explains both."""
     both = [finding("cpu_spike", 5000), finding("cpu_spike", 5001, target="twin")]
     assert len(causes(both)) == 2
-    (found,) = causes(both, [Event("failover", "", "", 4990 * SECOND, None)])
-    assert (found.kind, found.target) == (CauseKind.EVENT, "")
+    (cause,) = causes(both, [Event("failover", "", "", 4990 * SECOND, None)])
+    assert (cause.kind, cause.target) == (CauseKind.EVENT, "")
 
 
 def test_chance_makes_no_cause() -> None:
     """What happens all the time lies near everything: a pause a minute explains no spike and is explained by none."""
     pauses = finding("periodic_pause", *range(0, 86_000, 60), outcome=Outcome.WARN)
-    found = causes([pauses, finding("cpu_spike", 5000), finding("level", 60_000)])
-    assert sorted(len(one.findings) for one in found) == [1, 1, 1]
+    matches = causes([pauses, finding("cpu_spike", 5000), finding("level", 60_000)])
+    assert sorted(len(cause.findings) for cause in matches) == [1, 1, 1]
 
 
 def test_in_a_short_run_together_means_sooner() -> None:
@@ -171,17 +169,17 @@ def test_in_a_short_run_together_means_sooner() -> None:
     five = Window(0, 300 * SECOND)
     apart = [finding("process_restart", 100, object=HTTPD), finding("cpu_spike", 160)]
     assert len(causes(apart)) == 1
-    assert len(causes([replace(one, window=five) for one in apart])) == 2
+    assert len(causes([replace(result, window=five) for result in apart])) == 2
 
 
 def test_an_event_that_was_told_explains_a_step() -> None:
     """Within two minutes after a failover, or up to its deadline, a step follows from it; later it does not."""
     step = finding("step_change", 5060, outcome=Outcome.WARN)
     event = Event("failover", "dut", "", 5000 * SECOND, 5005 * SECOND)
-    (found,) = causes([step], [event])
-    assert (found.kind, found.outcome) == (CauseKind.EVENT, Outcome.WARN)
-    assert found.headline == "after failover at 1970-01-01 01:23:20 UTC: step_change failed"
-    assert [mark.text for mark in found.timeline] == ["failover: recorded", "step_change: step_change here"]
+    (cause,) = causes([step], [event])
+    assert (cause.kind, cause.outcome) == (CauseKind.EVENT, Outcome.WARN)
+    assert cause.headline == "after failover at 1970-01-01 01:23:20 UTC: step_change failed"
+    assert [mark.text for mark in cause.timeline] == ["failover: recorded", "step_change: step_change here"]
     assert causes([step], [replace(event, begin_ns=4000 * SECOND, end_ns=None)])[0].kind is CauseKind.FINDING
     planned = replace(event, begin_ns=4000 * SECOND, end_ns=None, deadline_ns=5050 * SECOND, expect={"reboot": 1})
     assert causes([step], [planned])[0].kind is CauseKind.EVENT
@@ -190,22 +188,22 @@ def test_an_event_that_was_told_explains_a_step() -> None:
 
 def test_a_failure_after_an_event_is_still_a_failure() -> None:
     """A cause explains; it pardons nothing: that is for the plan to say."""
-    (found,) = causes(
+    (cause,) = causes(
         [finding("process_restart", 5004, object=HTTPD)], [Event("config", "dut", "", 5000 * SECOND, None)]
     )
-    assert (found.kind, found.outcome) == (CauseKind.EVENT, Outcome.FAIL)
+    assert (cause.kind, cause.outcome) == (CauseKind.EVENT, Outcome.FAIL)
 
 
 def test_an_announced_restart_that_passed_bears_witness() -> None:
     """Memory that falls at a restart which was allowed is told with it, though the restart itself is no objection."""
-    (found,) = causes(
+    (cause,) = causes(
         [
             finding("process_restart", 5000, object=HTTPD, outcome=Outcome.PASS),
             finding("step_change", 5010, outcome=Outcome.WARN),
         ]
     )
-    assert found.findings == (1, 0)
-    assert found.outcome is Outcome.WARN
+    assert cause.findings == (1, 0)
+    assert cause.outcome is Outcome.WARN
     assert causes([finding("process_restart", 5000, outcome=Outcome.PASS)]) == ()
 
 
@@ -216,15 +214,15 @@ def test_what_probes_saw_is_on_the_time_line() -> None:
         Event("process.restart", "dut", HTTPD, 5000 * SECOND, None),
         Event("kernel.segfault", "dut", "", 50_000 * SECOND, None),
     ]
-    (found,) = causes([finding("process_restart", 5000, object=HTTPD)], events)
-    told = [mark.text for mark in found.timeline]
-    assert told == ["kernel.segfault: httpd[4711]: segfault at 0", "process_restart httpd: process_restart here"]
+    (cause,) = causes([finding("process_restart", 5000, object=HTTPD)], events)
+    texts = [mark.text for mark in cause.timeline]
+    assert texts == ["kernel.segfault: httpd[4711]: segfault at 0", "process_restart httpd: process_restart here"]
 
 
 def test_a_change_of_load_explains_what_follows_the_load() -> None:
     """Saturation and drops that lie in the spike phase are one cause; a crash in it, or drops in the soak, are not."""
     phases = [Phase("soak", Window(0, 20 * HOUR)), Phase("spike", Window(20 * HOUR, 21 * HOUR))]
-    found = causes(
+    matches = causes(
         [
             finding("cpu_saturation", (72_010, 75_000), outcome=Outcome.WARN),
             finding("drops", (73_000, 74_000), outcome=Outcome.WARN),
@@ -234,13 +232,13 @@ def test_a_change_of_load_explains_what_follows_the_load() -> None:
         (),
         phases,
     )
-    assert grouped(found) == [("incident", (3,)), ("finding", (2,)), ("load", (0, 1))]
-    assert "phase spike" in found[2].headline
+    assert grouped(matches) == [("incident", (3,)), ("finding", (2,)), ("load", (0, 1))]
+    assert "phase spike" in matches[2].headline
 
 
 def test_one_growing_process_is_one_cause() -> None:
     """RSS, PSS and descriptors of a process, by two rules and over its instances, are one; another process is not."""
-    found = causes(
+    matches = causes(
         [
             growing("process.memory.usage", 10e6, HTTPD, rule="memory_growth"),
             growing("process.memory.usage", 10e6, HTTPD),
@@ -249,8 +247,8 @@ def test_one_growing_process_is_one_cause() -> None:
             growing("process.memory.usage", 10e6, "process=sshd,instance=0"),
         ]
     )
-    assert grouped(found) == [("growth", (1, 2, 3, 0)), ("growth", (4,))]
-    assert found[0].timeline == ()
+    assert grouped(matches) == [("growth", (1, 2, 3, 0)), ("growth", (4,))]
+    assert matches[0].timeline == ()
 
 
 def test_the_process_that_owns_the_growth_is_named() -> None:
@@ -262,10 +260,10 @@ def test_the_process_that_owns_the_growth_is_named() -> None:
         growing("system.memory.usage", 100e6),
         growing("system.memory.available", -99e6),
     ]
-    found = causes(all_of_it)
-    assert [(one.findings[0], one.owner, one.share) for one in found] == [(3, "httpd", 0.92), (2, "", None)]
-    assert "process httpd accounts for 92 % of it" in found[0].headline
-    assert set(found[0].findings) == {0, 1, 3, 4}
+    matches = causes(all_of_it)
+    assert [(cause.findings[0], cause.owner, cause.share) for cause in matches] == [(3, "httpd", 0.92), (2, "", None)]
+    assert "process httpd accounts for 92 % of it" in matches[0].headline
+    assert set(matches[0].findings) == {0, 1, 3, 4}
 
 
 def test_workers_own_a_growth_together() -> None:
@@ -281,14 +279,14 @@ def test_workers_own_a_growth_together() -> None:
 
 def test_a_leak_that_ends_in_a_kill_is_one_story() -> None:
     """The process grows, is killed for want of memory and restarts: the kill leads, the growth is with it."""
-    (found,) = causes(
+    (cause,) = causes(
         [
             growing("process.memory.usage", 90e6, HTTPD),
             finding("oom_kill", 5000),
             finding("process_restart", 5003, object=HTTPD),
         ]
     )
-    assert (found.kind, found.findings) == (CauseKind.INCIDENT, (1, 2, 0))
+    assert (cause.kind, cause.findings) == (CauseKind.INCIDENT, (1, 2, 0))
     apart = causes([growing("process.memory.usage", 90e6, "process=other,instance=0"), finding("oom_kill", 5000)])
     assert len(apart) == 2
 
@@ -317,13 +315,13 @@ def test_doubts_for_one_reason_are_one_row() -> None:
         for n in range(14)
     ]
     other = replace(unsure[0], why=InconclusiveReason.CYCLE, reason="3 cycles", settle="needs 1 more cycle")
-    found = causes([*unsure, other])
-    assert [one.headline for one in found] == [
+    matches = causes([*unsure, other])
+    assert [result.headline for result in matches] == [
         "3 cycles",
         "growth: 14 series: too short; needs 14 more hours at this noise (at most)",
     ]
-    assert found[1].findings == tuple(range(14))
-    same = [replace(one, settle="needs 2 more hours") for one in unsure]
+    assert matches[1].findings == tuple(range(14))
+    same = [replace(result, settle="needs 2 more hours") for result in unsure]
     assert causes(same)[0].headline == "growth: 14 series: too short; needs 2 more hours"
 
 
@@ -338,7 +336,7 @@ def test_what_does_not_apply_is_a_row_too() -> None:
 def test_a_generator_at_fault_is_the_cause_of_what_rests_on_it() -> None:
     """What cannot be told for want of a sound load is folded under the finding on the generator."""
     blamed = {"outcome": Outcome.INCONCLUSIVE, "why": InconclusiveReason.GENERATOR, "settle": "mend the generator"}
-    found = causes(
+    matches = causes(
         [
             finding("drops", 5000, **blamed),
             finding("recovery", 6000, **blamed),
@@ -346,13 +344,13 @@ def test_a_generator_at_fault_is_the_cause_of_what_rests_on_it() -> None:
             finding("growth", outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.TOO_SHORT, settle="needs 2 h"),
         ]
     )
-    assert grouped(found)[0] == ("generator", (2, 0, 1))
-    assert found[0].headline == "generator at fault, 2 findings rest on its load: generator_health failed"
+    assert grouped(matches)[0] == ("generator", (2, 0, 1))
+    assert matches[0].headline == "generator at fault, 2 findings rest on its load: generator_health failed"
 
 
 def test_the_worst_is_first_and_then_what_broke_first() -> None:
     """Failures in order of time, then those without a moment, then doubts, then warnings."""
-    found = causes(
+    matches = causes(
         [
             finding("level", 100, outcome=Outcome.WARN),
             growing("system.memory.usage", 1e6),
@@ -361,14 +359,14 @@ def test_the_worst_is_first_and_then_what_broke_first() -> None:
             finding("growth", outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.NOISE, settle="needs 2 h"),
         ]
     )
-    assert [one.findings[0] for one in found] == [3, 2, 1, 4, 0]
+    assert [cause.findings[0] for cause in matches] == [3, 2, 1, 4, 0]
 
 
 def test_a_crowd_of_moments_is_counted() -> None:
     """A time line ends after forty moments with the number of the others; equal words at once are one line."""
     many = finding("level", *range(0, 80_000, 1000), outcome=Outcome.WARN)
-    (found,) = causes([many])
-    assert (len(found.timeline), found.timeline[-1].text) == (40, "and 41 more moments")
+    (cause,) = causes([many])
+    assert (len(cause.timeline), cause.timeline[-1].text) == (40, "and 41 more moments")
     workers = [finding("process_restart", 5000, object=f"process=w,instance={n}") for n in range(9)]
     assert [m.text for m in causes(workers)[0].timeline] == [
         "process_restart w, w #1, w #2 and 6 more: process_restart here"
@@ -427,20 +425,20 @@ def test_nothing_is_lost_and_nothing_is_told_twice(
 ) -> None:
     """Whatever comes: each finding against the run is in one cause, whose outcome is its worst; passes are no cause."""
     before = list(findings)
-    found = causes(findings, events, phases)
-    placed = [place for one in found for place in one.findings]
+    matches = causes(findings, events, phases)
+    placed = [position for index in matches for position in index.findings]
     assert len(placed) == len(set(placed))
     assert {p for p, f in enumerate(findings) if f.outcome in TOLD} <= set(placed)
     assert all(findings[p].outcome is not Outcome.NOT_APPLICABLE for p in placed)
     order = list(Outcome)
-    for one in found:
-        assert one.outcome is min((findings[p].outcome for p in one.findings), key=order.index)
-        assert one.outcome in TOLD
-        assert one.headline
-        assert one.confidence is None or 0 <= one.confidence <= 1
-        assert list(one.timeline) == sorted(one.timeline, key=lambda mark: mark.begin_ns)
+    for index in matches:
+        assert index.outcome is min((findings[p].outcome for p in index.findings), key=order.index)
+        assert index.outcome in TOLD
+        assert index.headline
+        assert index.confidence is None or 0 <= index.confidence <= 1
+        assert list(index.timeline) == sorted(index.timeline, key=lambda mark: mark.begin_ns)
     assert findings == before
-    assert found == causes(tuple(findings), tuple(events), tuple(phases))
+    assert matches == causes(tuple(findings), tuple(events), tuple(phases))
 
 
 @pytest.mark.parametrize("later_s", [0, 1_700_000_000, -50_000])
@@ -448,14 +446,14 @@ def test_a_shift_in_time_changes_no_cause(later_s: int) -> None:
     """Together is together, whatever the date."""
     shift = later_s * SECOND
 
-    def moved(one: Finding) -> Finding:
-        marks = tuple(Mark(m.begin_ns + shift, (m.end_ns or m.begin_ns) + shift, m.text) for m in one.marks)
-        return replace(one, window=Window(one.window.begin_ns + shift, one.window.end_ns + shift), marks=marks)
+    def moved(result: Finding) -> Finding:
+        marks = tuple(Mark(m.begin_ns + shift, (m.end_ns or m.begin_ns) + shift, m.text) for m in result.marks)
+        return replace(result, window=Window(result.window.begin_ns + shift, result.window.end_ns + shift), marks=marks)
 
     findings = [finding("reboot", (5000, 5060)), finding("gap", (5001, 5050)), finding("level", 7000, 9000)]
-    now, then = causes(findings), causes([moved(one) for one in findings])
+    now, then = causes(findings), causes([moved(result) for result in findings])
     assert grouped(now) == grouped(then)
-    assert [one.confidence for one in now] == [one.confidence for one in then]
+    assert [result.confidence for result in now] == [result.confidence for result in then]
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ NAMES = sorted(module.name for module in pkgutil.iter_modules(detectors.__path__
 def rule_named(name: str) -> Rule:
     """The rule of a module, with its defaults."""
     module = importlib.import_module(f"soakwatch_rules.detectors.{name}")
-    made: object = getattr(module, "".join(part.capitalize() for part in name.split("_")))()
-    return cast("Rule", made)
+    result: object = getattr(module, "".join(part.capitalize() for part in name.split("_")))()
+    return cast("Rule", result)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -86,11 +86,11 @@ def test_no_input_raises(
 ) -> None:
     """Any numbers, any events and any window give complete findings and no exception."""
     rule = rule_named(name)
-    made = []
+    result = []
     for metric, values in zip(rule.metrics, data, strict=False):
-        thing = PROCESS if metric.startswith("process.") else OBJECTS.get(metric, "")
-        series = readings(metric, np.array(values, dtype=np.float64), cadence, object=thing)
-        made.append(
+        object_name = PROCESS if metric.startswith("process.") else OBJECTS.get(metric, "")
+        series = readings(metric, np.array(values, dtype=np.float64), cadence, object=object_name)
+        result.append(
             series
             if stated
             else type(series)(
@@ -103,7 +103,7 @@ def test_no_input_raises(
         "dut",
         PROCESS if rule.scope == "object" else "",
         window,
-        tuple(made),
+        tuple(result),
         phases=(
             Phase("baseline", Window(0, length * 2 * 10**8)),
             Phase("spike", Window(length * 2 * 10**8, length * 4 * 10**8)),
@@ -111,13 +111,13 @@ def test_no_input_raises(
         ),
         events=tuple(happened),
         ledgers=(ledger,),
-        baseline=tuple(made[:1]),
+        baseline=tuple(result[:1]),
         load=tuple(
             readings(metric, np.array(values, dtype=np.float64), cadence)
             for metric, values in zip(("load.tx.packets", "load.rx.packets", "load.request.rate"), data, strict=False)
         ),
         role="generator" if any(metric.startswith("load.") for metric in rule.metrics) else "dut",
-        earlier=tuple(made[:1]) * 2,
+        earlier=tuple(result[:1]) * 2,
     )
     for finding in rule.judge(case):
         check_complete(rule, case, finding)

@@ -108,9 +108,9 @@ def test_saturation_from_the_first_reading_on_is_told() -> None:
 def test_the_total_is_busy_because_cores_poll() -> None:
     """Nineteen of twenty cores that poll make a total of 96 %: not saturated while the other core has room."""
     polls = [core(flat(1.0), number) for number in range(19)]
-    told = judge(flat(0.96), *polls, core(flat(0.2), 19))
-    assert told.outcome is Outcome.PASS
-    assert told.numbers["polling"] == 20
+    finding = judge(flat(0.96), *polls, core(flat(0.2), 19))
+    assert finding.outcome is Outcome.PASS
+    assert finding.numbers["polling"] == 20
     assert judge(flat(1.0), *polls).outcome is Outcome.WARN, "no core has room: saturated, or all of them poll"
 
 
@@ -157,14 +157,14 @@ def test_series_that_were_read_together_share_their_windows() -> None:
     rng = np.random.default_rng(4)
     time_ns = np.delete(np.arange(300), slice(100, 140)) * 10 * S
     lasted = cover(time_ns, 10.0)
-    one, other = rng.random((2, time_ns.size))
+    item, other = rng.random((2, time_ns.size))
     windows = Windows(time_ns, lasted, 100.0)
     assert windows.fits(time_ns.copy(), lasted.copy())
     assert not windows.fits(time_ns + S, lasted)
-    for value in (one, other):
+    for value in (item, other):
         assert float(windows.means(value).max()) == Means(time_ns, value, lasted).highest(100.0)
     assert windows.union(windows.means(np.ones(time_ns.size)), 1.0)[0][0] == -20 * S  # nine tenths of it were seen
-    assert windows.union(windows.means(one), 1.1) == []
+    assert windows.union(windows.means(item), 1.1) == []
 
 
 @pytest.mark.parametrize(("level", "sd"), [(0.3, 0.06), (0.6, 0.12), (0.85, 0.04)])

@@ -29,10 +29,10 @@ def flat(n: int = 3600, level: float = 0.3, cadence_s: float = 1.0) -> Series:
     return readings(METRIC, np.full(n, level), cadence_s)
 
 
-def with_values(series: Series, at: int, values: list[float]) -> Series:
+def with_values(series: Series, index: int, values: list[float]) -> Series:
     """Some readings replaced."""
     value = series.values.copy()
-    value[at : at + len(values)] = values
+    value[index : index + len(values)] = values
     return replace(series, value=value)
 
 
@@ -127,9 +127,9 @@ def test_without_head_room_a_plateau_is_inconclusive() -> None:
     assert finding.outcome is Outcome.PASS
     assert finding.smallest_detectable is None
     assert any("too high or too noisy to show a sudden rise" in doubt for doubt in finding.doubts)
-    told = judge(with_values(calm, 3000, [0.999] * 600))
-    assert (told.outcome, told.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.NO_REFERENCE)
-    assert "less than 20 points above the device's own level" in told.reason
+    result = judge(with_values(calm, 3000, [0.999] * 600))
+    assert (result.outcome, result.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.NO_REFERENCE)
+    assert "less than 20 points above the device's own level" in result.reason
 
 
 def phase(name: str, begin_s: int, end_s: int) -> Phase:
@@ -261,8 +261,8 @@ def test_the_stated_length_is_the_one_that_was_used(level: float, sd: float, tau
     calm = busy(seed, level, sd, 7200, tau_s=tau)
     finding = judge(calm)
     assert finding.smallest_detectable is not None
-    for at in np.random.default_rng(seed).uniform(2000, 6000, 5):
-        assert judge(raised(calm, float(at), finding.smallest_detectable)).outcome is Outcome.FAIL
+    for index in np.random.default_rng(seed).uniform(2000, 6000, 5):
+        assert judge(raised(calm, float(index), finding.smallest_detectable)).outcome is Outcome.FAIL
 
 
 def test_a_short_run_does_not_hold_the_plateau_against_itself() -> None:
@@ -281,8 +281,8 @@ def test_a_short_run_does_not_hold_the_plateau_against_itself() -> None:
 def pulses(every: float, lasting: float, seconds: float, first: float = 20.0, level: float = 0.2) -> Series:
     """Busy to the top for a while, again and again, over noise."""
     calm = busy(9, level, 0.03, seconds)
-    value, at = calm.values.copy(), np.arange(len(calm))
-    value[(at >= first) & ((at - first) % every < lasting)] = 1.0
+    value, positions = calm.values.copy(), np.arange(len(calm))
+    value[(positions >= first) & ((positions - first) % every < lasting)] = 1.0
     return replace(calm, value=value)
 
 
@@ -327,8 +327,8 @@ def test_the_chance_of_a_short_spike_is_what_it_says(cadence: float, lasting: fl
     """Of spikes that begin at any time the stated share is found."""
     shape = Shape(0.95, 0.85, 0.2, 6.0, 10.0, 1800.0)
     calm, begins = flat(100, 0.3, cadence), np.linspace(0, cadence, 100, endpoint=False)
-    found = sum(judge(raised(calm, 50 * cadence + float(b), lasting)).outcome is Outcome.FAIL for b in begins)
-    assert found / 100 == pytest.approx(chance(lasting, cadence, shape, 0.3), abs=0.02)
+    count = sum(judge(raised(calm, 50 * cadence + float(b), lasting)).outcome is Outcome.FAIL for b in begins)
+    assert count / 100 == pytest.approx(chance(lasting, cadence, shape, 0.3), abs=0.02)
 
 
 def test_a_poll_a_minute_may_come_a_little_late() -> None:

@@ -21,20 +21,22 @@ N = 100
 WINDOW = Window(0, N * S)
 
 
-def one(rule: Rule, series: Sequence[Series], *events: Event, thing: str = "", faults: tuple[str, ...] = ()) -> Finding:
+def one(
+    rule: Rule, series: Sequence[Series], *events: Event, object_name: str = "", faults: tuple[str, ...] = ()
+) -> Finding:
     """The one finding of a rule in a window of 100 s."""
-    (finding,) = rule.judge(Case("dut", thing, WINDOW, tuple(series), events=events, faults=faults))
+    (finding,) = rule.judge(Case("dut", object_name, WINDOW, tuple(series), events=events, faults=faults))
     return finding
 
 
-def happened(kind: str, at_s: float, thing: str = "", **detail: str) -> Event:
+def happened(kind: str, at_s: float, object_name: str = "", **detail: str) -> Event:
     """An event without an end."""
-    return Event(kind, "dut", thing, round(at_s * S), None, detail)
+    return Event(kind, "dut", object_name, round(at_s * S), None, detail)
 
 
-def announced(key: str, number: int, begin_s: int, end_s: int, thing: str = "") -> Event:
+def announced(key: str, number: int, begin_s: int, end_s: int, object_name: str = "") -> Event:
     """A planned event that announces something until its deadline."""
-    return Event("upgrade", "dut", thing, begin_s * S, None, {}, {key: number}, end_s * S)
+    return Event("upgrade", "dut", object_name, begin_s * S, None, {}, {key: number}, end_s * S)
 
 
 # --- process_restart -----------------------------------------------------------------------------------------
@@ -58,7 +60,7 @@ def ups(*down: tuple[int, int], n: int = N) -> Series:
 def restarted(*args: Series | Event, allowed: float = 0.0) -> Finding:
     """The finding on the process."""
     series = [a for a in args if isinstance(a, Series)]
-    return one(ProcessRestart(allowed), series, *[a for a in args if isinstance(a, Event)], thing=PROCESS)
+    return one(ProcessRestart(allowed), series, *[a for a in args if isinstance(a, Event)], object_name=PROCESS)
 
 
 def test_steady_process_passes() -> None:
@@ -77,9 +79,9 @@ def test_all_witnesses_of_one_restart_are_one() -> None:
 
 def test_flapping_is_counted() -> None:
     """A process that restarts at each second reading has as many restarts as start times."""
-    at = range(10, 90, 2)
-    finding = restarted(starts(*at), *[happened("process.restart", t, PROCESS) for t in at])
-    assert finding.measured == len(at)
+    index = range(10, 90, 2)
+    finding = restarted(starts(*index), *[happened("process.restart", t, PROCESS) for t in index])
+    assert finding.measured == len(index)
 
 
 def test_restart_inside_a_gap_is_found() -> None:
@@ -120,9 +122,9 @@ def test_gone_at_the_end_fails(allowed: float) -> None:
 )
 def test_a_further_instance_that_comes_and_goes_only_warns(instance: int, begin: int, expected: Outcome) -> None:
     """What came after the begin, beside others of its name, and went again is told, and fails nothing."""
-    thing = f"process=web,instance={instance}"
-    up = readings("process.up", np.array([float(begin <= t < 60) for t in range(N)]), 1.0, object=thing)
-    finding = one(ProcessRestart(), [up], happened("process.exit", 60, thing), thing=thing)
+    object_name = f"process=web,instance={instance}"
+    up = readings("process.up", np.array([float(begin <= t < 60) for t in range(N)]), 1.0, object=object_name)
+    finding = one(ProcessRestart(), [up], happened("process.exit", 60, object_name), object_name=object_name)
     assert finding.outcome is expected
     assert "did not come back" in finding.reason
 
@@ -135,7 +137,7 @@ def test_never_appeared_is_inconclusive() -> None:
     assert "check the name, glob or pidfile" in finding.settle
     watch = "process=web"
     none = replace(life("process.count", [0.0] * N), object=watch)
-    assert one(ProcessRestart(), [none], thing=watch).outcome is Outcome.INCONCLUSIVE
+    assert one(ProcessRestart(), [none], object_name=watch).outcome is Outcome.INCONCLUSIVE
     some = replace(none, value=np.ones(N))
     assert ProcessRestart().judge(Case("dut", watch, WINDOW, (some,))) == ()
 
@@ -220,8 +222,8 @@ def test_uptime_that_begins_again() -> None:
     """Without a boot id an uptime that falls is a reboot, also in a gap that is longer than the uptime after it."""
     assert one(Reboot(), [uptimes(1.0, N)]).outcome is Outcome.PASS
     assert one(Reboot(), [uptimes(1.0, N, reboot_at=70)]).outcome is Outcome.FAIL
-    at = np.array([0, 10, 20, 90, 95]) * S
-    short = Series("dut", "system.uptime", "", uptimes(1.0, 2).trait, at, np.array([300.0, 310, 320, 2, 7]))
+    positions = np.array([0, 10, 20, 90, 95]) * S
+    short = Series("dut", "system.uptime", "", uptimes(1.0, 2).trait, positions, np.array([300.0, 310, 320, 2, 7]))
     assert one(Reboot(), [short]).outcome is Outcome.FAIL
     young = replace(short, value=np.array([0.0, 10, 20, 30, 35]), time_ns=np.array([0, 10, 20, 150, 155]) * S)
     case = Case("dut", "", Window(0, 160 * S), (young,))

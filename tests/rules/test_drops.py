@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from soakwatch_rules.detectors.drops import Drops
-from soakwatch_rules.offered import parts
+from soakwatch_rules.load.offered import parts
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import counter, gappy, readings
 from soakwatch_rules.series import Series
@@ -21,8 +21,8 @@ METRIC = "system.network.packet.dropped"
 def dropped(steps_at: dict[int, int], n: int = 600, start: int = 7, bits: int = 64) -> Series:
     """A counter, one reading a second, that rises by so much at these seconds."""
     count = np.zeros(n - 1, dtype=np.int64)
-    for at, number in steps_at.items():
-        count[at - 1] = number
+    for index, number in steps_at.items():
+        count[index - 1] = number
     return counter(METRIC, count, 1.0, start=start, bits=bits)
 
 
@@ -127,8 +127,8 @@ def test_blind_ends_never_pass() -> None:
     finding = judge(holed)
     assert finding.outcome is Outcome.FAIL
     assert any("gap" in doubt for doubt in finding.doubts)
-    one = judge(dropped({}, n=2).between(0, S))
-    assert (one.outcome, one.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.TOO_FEW)
+    result = judge(dropped({}, n=2).between(0, S))
+    assert (result.outcome, result.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.TOO_FEW)
 
 
 def test_two_generators_are_added_up() -> None:

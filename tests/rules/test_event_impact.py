@@ -49,9 +49,9 @@ def test_a_piece_beside_another_keeps_its_own_edges() -> None:
 def test_failovers_without_an_intent_are_told_apart() -> None:
     """Three that a tester told of, 12 s apart: three outages, and none is late by another's deadline."""
     begins = [300.0, 312.0, 324.0]
-    told = [failover(b - 0.3, deadline_ns=round((b + 7.7) * S), detail={"pulled": "ra"}) for b in begins]
+    reported = [failover(b - 0.3, deadline_ns=round((b + 7.7) * S), detail={"pulled": "ra"}) for b in begins]
     down = np.sum([stopped(b, 1.0) for b in begins], axis=0)
-    finding = judge(*told, load=packets(down), rule=EventImpact(outage=4.0))
+    finding = judge(*reported, load=packets(down), rule=EventImpact(outage=4.0))
     assert finding.outcome is Outcome.PASS, finding.reason
     assert finding.numbers["events"] == 3.0
     assert [finding.numbers[f"outage_{i}_loss_s"] for i in (1, 2, 3)] == pytest.approx([1.0] * 3, abs=0.01)
@@ -244,11 +244,11 @@ def test_whatever_the_load_tells_measures_the_outage(source: str) -> None:
     down = stopped(AT, 10.0)
     sent, back = packets(down)
     kept = 1000.0 * (1 - np.append(0.0, down))
-    told = np.full(N + 1, 1000.0)
+    reported = np.full(N + 1, 1000.0)
     load = {
-        "rates": (readings("load.tx.packet.rate", told, 1.0), readings("load.rx.packet.rate", kept, 1.0)),
+        "rates": (readings("load.tx.packet.rate", reported, 1.0), readings("load.rx.packet.rate", kept, 1.0)),
         "lost": (sent, readings("load.lost.packets", sent.values - back.values, 1.0)),
-        "offered": (readings("load.offered.rate", told, 1.0), readings("load.request.rate", kept, 1.0)),
+        "offered": (readings("load.offered.rate", reported, 1.0), readings("load.request.rate", kept, 1.0)),
         "requests": (replace(back, metric="load.requests"),),
         "bytes": (readings("load.rx.bytes", 8e5 * back.values, 1.0),),
         "bits": (readings("load.rx.bit.rate", 1e6 * kept, 1.0),),
@@ -273,9 +273,11 @@ def test_a_generator_that_stops_with_its_link_lost_nothing_and_says_so() -> None
 
 def test_a_word_of_the_log_and_of_the_tester_are_one_event() -> None:
     """The device's log tells the failover two seconds after the tester: it is one, with the tester's deadline."""
-    told = failover(deadline_ns=330 * S, expect={"reboot": 0})
+    event = failover(deadline_ns=330 * S, expect={"reboot": 0})
     finding = judge(
-        told, failover(302, detail={"line": "VRRP state change", "address": "192.0.2.9"}), load=packets(stopped(AT, 60))
+        event,
+        failover(302, detail={"line": "VRRP state change", "address": "192.0.2.9"}),
+        load=packets(stopped(AT, 60)),
     )
     assert finding.numbers["events"] == 1.0
     assert finding.outcome is Outcome.FAIL
@@ -300,16 +302,16 @@ def test_an_overload_that_follows_is_not_the_events() -> None:
 
 def test_an_announced_outage_has_to_come_and_no_more_than_announced() -> None:
     """One announced and one seen passes; none seen fails, as do two; 0 announced forbids any."""
-    one, two = packets(stopped(AT, 3.0)), packets(stopped(AT, 3.0) + stopped(320, 3.0))
+    pair, two = packets(stopped(AT, 3.0)), packets(stopped(AT, 3.0) + stopped(320, 3.0))
     event = failover(expect={"outage": 1}, deadline_ns=400 * S)
-    assert judge(event, load=one).outcome is Outcome.PASS
+    assert judge(event, load=pair).outcome is Outcome.PASS
     none = judge(event, load=packets(stopped(0, 0)))
     assert none.outcome is Outcome.FAIL
     assert "announced 1 outage, but 0 happened" in none.reason
     assert judge(event, load=two).outcome is Outcome.FAIL
     close = packets(stopped(AT, 3.0) + stopped(AT + 5.6, 0.2))
     assert judge(event, load=close).outcome is Outcome.PASS, "a moment of traffic between does not make it two"
-    assert judge(failover(expect={"outage": 0}), load=one).outcome is Outcome.FAIL
+    assert judge(failover(expect={"outage": 0}), load=pair).outcome is Outcome.FAIL
     assert judge(event).outcome is Outcome.INCONCLUSIVE
 
 

@@ -72,7 +72,7 @@ def test_numbered_datagrams_that_come_late_are_not_lost(seed: int, tick: float) 
     """200 a second read each 50 or 100 ms on a busy machine that pauses for up to 300 ms: one outage of 3.2 s."""
     rng = np.random.default_rng(seed)
     n = round(60 / tick)
-    at = np.arange(n) * tick
+    positions = np.arange(n) * tick
     number = np.arange(12_000)
     sent_at = number / 200.0
     pauses = np.sort(rng.uniform(0, 60, 12))
@@ -82,8 +82,8 @@ def test_numbered_datagrams_that_come_late_are_not_lost(seed: int, tick: float) 
         came = np.where((came >= begin) & (came < begin + lasts), begin + lasts, came)
     came = came[(sent_at < 25.07) | (sent_at >= 28.27)]
     load = (
-        readings("load.tx.packets", np.searchsorted(sent_at, at, side="right").astype(np.float64), tick),
-        readings("load.rx.packets", np.searchsorted(np.sort(came), at, side="right").astype(np.float64), tick),
+        readings("load.tx.packets", np.searchsorted(sent_at, positions, side="right").astype(np.float64), tick),
+        readings("load.rx.packets", np.searchsorted(np.sort(came), positions, side="right").astype(np.float64), tick),
     )
     event = failover(25.0, expect={"outage": 1}, deadline_ns=40 * S)
     finding = judge(event, load=load, end=60, rule=EventImpact(outage=4.0))
@@ -100,8 +100,8 @@ def test_thousands_of_logged_changes_are_measured_in_part_and_quickly_enough() -
     logged = [Event("config.change", "dut", "", round((10 + 0.2 * i) * S), None, word) for i in range(5000)]
     apart = [replace(e, begin_ns=(5 + 61 * i) * S, kind="config.change") for i, e in enumerate(logged)]
     end = 5000 * 61 + 10
-    at = np.arange(0, end, 10.0)
-    load = (readings("load.tx.packets", 1000 * at, 10.0), readings("load.rx.packets", 1000 * at, 10.0))
+    positions = np.arange(0, end, 10.0)
+    load = (readings("load.tx.packets", 1000 * positions, 10.0), readings("load.rx.packets", 1000 * positions, 10.0))
     asked = replace(apart[4000], expect={"outage": 0})
     events = (*apart[:4000], asked, *apart[4001:])
     finding = judge(*events, load=load, end=end, rule=EventImpact(look=30.0))

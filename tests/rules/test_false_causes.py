@@ -17,24 +17,24 @@ DAY, SHORT = Window(0, 86_400 * S), Window(0, 149 * S)
 def finding(
     rule: str,
     *marks: tuple[float, float, str],
-    thing: str = "",
+    object_name: str = "",
     window: Window = DAY,
     kind: MarkKind = MarkKind.MOMENT,
 ) -> Finding:
     """A failure with marks of one kind from second to second."""
-    told = tuple(Mark(round(a * S), round(b * S), text, kind) for a, b, text in marks)
+    reported = tuple(Mark(round(a * S), round(b * S), text, kind) for a, b, text in marks)
     return Finding(
         rule,
         1,
         Outcome.FAIL,
         "dut",
         "",
-        thing,
+        object_name,
         window,
         "d",
-        f"{rule} of {thing or 'the device'}",
+        f"{rule} of {object_name or 'the device'}",
         int(window.seconds),
-        marks=told,
+        marks=reported,
     )
 
 
@@ -45,16 +45,19 @@ def oom(at_s: float, name: str, window: Window = DAY, where: str = "Out of memor
     return finding("oom_kill", (at_s, at_s, text), window=window, kind=kind)
 
 
-def restarts(*at_s: float, thing: str = SWBOOMD, window: Window = DAY) -> Finding:
+def restarts(*at_s: float, object_name: str = SWBOOMD, window: Window = DAY) -> Finding:
     """A process restarted, each time between two looks."""
     return finding(
-        "process_restart", *((at, at + 1, "restart: new start time") for at in at_s), thing=thing, window=window
+        "process_restart",
+        *((time_s, time_s + 1, "restart: new start time") for time_s in at_s),
+        object_name=object_name,
+        window=window,
     )
 
 
-def led(found: tuple[Cause, ...], findings: list[Finding]) -> list[list[str]]:
+def led(causes: tuple[Cause, ...], findings: list[Finding]) -> list[list[str]]:
     """The rules of each cause, the leading one first."""
-    return [[findings[place].rule for place in one.findings] for one in found]
+    return [[findings[position].rule for position in index.findings] for index in causes]
 
 
 def test_a_cause_is_false_in_less_than_three_of_a_hundred_runs() -> None:
@@ -68,13 +71,13 @@ def test_a_kill_after_the_first_crash_is_not_its_cause() -> None:
     """Three segfaults with cores of one process, and the kernel kills another one in between."""
     crashes = [36.0, 82.0, 128.0]
     own = [
-        finding("kernel_fault", *((at, at, "segfault of swboomd [7]") for at in crashes), window=SHORT),
-        finding("core_dump", *((at + 0.5, at + 0.5, "core: /c/core.swboomd.7") for at in crashes), window=SHORT),
+        finding("kernel_fault", *((at_s, at_s, "segfault of swboomd [7]") for at_s in crashes), window=SHORT),
+        finding("core_dump", *((at_s + 0.5, at_s + 0.5, "core: /c/core.swboomd.7") for at_s in crashes), window=SHORT),
         restarts(*crashes, window=SHORT),
     ]
     findings = [oom(73, "leaker", SHORT), *own]
-    found = causes(findings)
-    assert led(found, findings) == [["kernel_fault", "core_dump", "process_restart"], ["oom_kill"]]
+    matches = causes(findings)
+    assert led(matches, findings) == [["kernel_fault", "core_dump", "process_restart"], ["oom_kill"]]
 
 
 def test_restarts_hours_apart_are_not_explained_by_a_kill_after_one_of_them() -> None:
@@ -99,7 +102,7 @@ def test_a_kill_explains_the_restart_of_what_it_killed() -> None:
 def test_what_takes_the_device_explains_its_processes() -> None:
     """A lockup, the reboot that ends it, and the restarts that it brings are one; a lockup after the boot is not."""
     boot = finding("reboot", (7210, 7260, "reboot: new boot id"))
-    both = [restarts(7250), restarts(7252, thing=OTHER)]
+    both = [restarts(7250), restarts(7252, object_name=OTHER)]
     lockup = finding("kernel_fault", (7200, 7200, "lockup"), kind=MarkKind.DEVICE)
     findings = [*both, boot, lockup]
     assert led(causes(findings), findings) == [["kernel_fault", "reboot", "process_restart", "process_restart"]]
@@ -112,14 +115,14 @@ def test_what_was_there_before_a_crash_does_not_follow_from_it() -> None:
     findings = [restarts(7200), finding("cpu_spike", (7140, 7180, "100 %"))]
     assert led(causes(findings), findings) == [["cpu_spike"], ["process_restart"]]
     findings = [restarts(7200), finding("cpu_spike", (7205, 7240, "100 %"))]
-    (one,) = causes(findings)
-    assert one.confidence is not None
-    assert one.confidence <= 0.95
+    (cause,) = causes(findings)
+    assert cause.confidence is not None
+    assert cause.confidence <= 0.95
 
 
 def test_one_spike_beside_two_crashes_does_not_make_them_one() -> None:
     """It is told with the nearer one."""
-    findings = [restarts(7200), finding("cpu_spike", (7215, 7240, "100 %")), restarts(7190, thing=OTHER)]
+    findings = [restarts(7200), finding("cpu_spike", (7215, 7240, "100 %")), restarts(7190, object_name=OTHER)]
     findings[2] = replace(findings[2], marks=(Mark(7150 * S, 7151 * S, "restart: new start time"),))
     assert sorted(map(len, led(causes(findings), findings))) == [1, 2]
 

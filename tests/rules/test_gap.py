@@ -19,14 +19,14 @@ SILENCE = (1000, 1100)
 
 def ledger(source: str = "snmp", *spans: tuple[float, float], interval: float = 10.0, **lost: int) -> Ledger:
     """The account of one source that was silent between these seconds."""
-    made = tuple(Silence(Window(round(b * S), round(e * S)), lost or {"timeout": 9}) for b, e in spans)
-    return Ledger("dut", source, interval, 360, 350, lost or {"timeout": 9}, None, silences=made)
+    silences = tuple(Silence(Window(round(b * S), round(e * S)), lost or {"timeout": 9}) for b, e in spans)
+    return Ledger("dut", source, interval, 360, 350, lost or {"timeout": 9}, None, silences=silences)
 
 
-def judge(made: Case) -> Finding:
+def judge(case: Case) -> Finding:
     """The finding on the first source."""
-    findings = Gap().judge(made)
-    assert len(findings) == len(made.ledgers)
+    findings = Gap().judge(case)
+    assert len(findings) == len(case.ledgers)
     return findings[0]
 
 
@@ -37,23 +37,25 @@ def case(*ledgers: Ledger, series: tuple[Series, ...] = (), load: tuple[Series, 
 
 def cpu(before: float) -> Series:
     """Readings of the CPU up to the silence, and after it."""
-    at = np.concatenate([np.arange(0, 1001, 10), np.arange(1100, 3600, 10)])
-    value = np.where((at > 900) & (at <= 1000), before, 0.3)
-    return replace(readings("system.cpu.utilization", value, 10.0), time_ns=at * S)
+    positions = np.concatenate([np.arange(0, 1001, 10), np.arange(1100, 3600, 10)])
+    value = np.where((positions > 900) & (positions <= 1000), before, 0.3)
+    return replace(readings("system.cpu.utilization", value, 10.0), time_ns=positions * S)
 
 
 def flow(lost: float) -> tuple[Series, Series]:
     """A load of which a share is lost in the silence."""
-    at = np.arange(3600, dtype=np.float64)
-    back = np.where((at > 1000) & (at <= 1100), 1000.0 * (1 - lost), 1000.0)
-    return readings("load.tx.packets", 1000.0 * at, 1.0), readings("load.rx.packets", np.cumsum(back) - back[0], 1.0)
+    positions = np.arange(3600, dtype=np.float64)
+    back = np.where((positions > 1000) & (positions <= 1100), 1000.0 * (1 - lost), 1000.0)
+    return readings("load.tx.packets", 1000.0 * positions, 1.0), readings(
+        "load.rx.packets", np.cumsum(back) - back[0], 1.0
+    )
 
 
 def test_a_ping_that_is_lost_is_no_answer_and_a_listener_none_either() -> None:
     """The account of a source that pings says that it could ask; only an answer makes a silence the path's."""
-    at = np.arange(0, 3600, 10)
+    positions = np.arange(0, 3600, 10)
     up = readings("reach.up", np.ones(360), 10.0, object="peer=198.18.0.1,protocol=icmp")
-    down = replace(up, value=np.where((at > 1000) & (at < 1100), 0.0, 1.0))
+    down = replace(up, value=np.where((positions > 1000) & (positions < 1100), 0.0, 1.0))
     both = ledger("dut/snmp", SILENCE), ledger("dut/icmp")
     assert judge(case(*both, series=(up,))).outcome is Outcome.PASS
     assert judge(case(*both, series=(down,))).outcome is Outcome.WARN
@@ -63,7 +65,7 @@ def test_a_ping_that_is_lost_is_no_answer_and_a_listener_none_either() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "cause", "expected"),
+    ("result", "cause", "expected"),
     [
         (case(ledger("snmp", SILENCE, missed=8, timeout=1)), "monitor", Outcome.PASS),
         (case(ledger("snmp", SILENCE, gap=9)), "monitor", Outcome.PASS),
@@ -77,9 +79,9 @@ def test_a_ping_that_is_lost_is_no_answer_and_a_listener_none_either() -> None:
         (case(ledger("snmp", SILENCE, overrun=5, timeout=4)), "unknown", Outcome.WARN),
     ],
 )
-def test_causes(made: Case, cause: str, expected: Outcome) -> None:
+def test_causes(result: Case, cause: str, expected: Outcome) -> None:
     """Each cause by its evidence, and whether it warns; it never fails."""
-    finding = judge(made)
+    finding = judge(result)
     assert f"{cause}_s" in finding.numbers, finding.reason
     assert finding.outcome is expected
     assert f", {cause}: " in finding.reason
@@ -89,15 +91,15 @@ def test_causes(made: Case, cause: str, expected: Outcome) -> None:
 
 def test_a_reboot_and_an_announced_event_explain_it() -> None:
     """An uptime that began again in the silence warns as a reboot; an announced event is a reason to pass."""
-    made = case(ledger("snmp", SILENCE), ledger("ssh"))
+    result = case(ledger("snmp", SILENCE), ledger("ssh"))
     booted = uptimes(10.0, 360, reboot_at=105)
     keep = (booted.time_ns <= 1000 * S) | (booted.time_ns >= 1100 * S)
     uptime = replace(booted, time_ns=booted.time_ns[keep], value=booted.value[keep])
-    assert "reboot_s" in judge(replace(made, series=(uptime,))).numbers
-    told = Event("reboot", "dut", "", 1050 * S, None)
-    assert judge(replace(made, events=(told,))).outcome is Outcome.WARN
+    assert "reboot_s" in judge(replace(result, series=(uptime,))).numbers
+    event = Event("reboot", "dut", "", 1050 * S, None)
+    assert judge(replace(result, events=(event,))).outcome is Outcome.WARN
     planned = Event("upgrade", "dut", "", 990 * S, None, expect={"reboot": 1}, deadline_ns=1200 * S)
-    assert "planned_s" in judge(replace(made, events=(planned, told))).numbers
+    assert "planned_s" in judge(replace(result, events=(planned, event))).numbers
 
 
 def test_short_silences_are_none() -> None:
@@ -110,8 +112,8 @@ def test_short_silences_are_none() -> None:
 def test_several_silences_are_told_with_the_worst_first() -> None:
     """Of many silences the first that are told are those that the device may be to blame for."""
     spans = tuple((100.0 * i, 100.0 * i + 40) for i in range(1, 10))
-    made = case(ledger("snmp", *spans), ledger("ssh", *spans[:1]))
-    finding = judge(made)
+    result = case(ledger("snmp", *spans), ledger("ssh", *spans[:1]))
+    finding = judge(result)
     assert finding.outcome is Outcome.WARN
     assert finding.numbers["silences"] == 9
     assert finding.numbers["path_s"] == pytest.approx(320)
@@ -152,7 +154,7 @@ def test_odd_readings_and_accounts_raise_nothing(seed: int) -> None:
     flow = tuple(some(m) for m in ("load.tx.packets", "load.rx.packets", "load.offered.rate", "load.requests"))
     account = Ledger("dut", "snmp", 1.0, 90, int(rng.integers(0, 90)), {}, None, silences=silences)
     events = (Event("reboot", "dut", "", 5 * S, None), Event("upgrade", "dut", "", 50 * S, 2, expect={"reboot": 1}))
-    made = Case(
+    case = Case(
         "dut",
         "",
         Window(0, 90 * S),
@@ -161,8 +163,8 @@ def test_odd_readings_and_accounts_raise_nothing(seed: int) -> None:
         ledgers=(account, replace(account, source="ssh")),
         load=flow[seed % 2 :],
     )
-    for finding in Gap().judge(made):
-        check_complete(Gap(), made, finding)
+    for finding in Gap().judge(case):
+        check_complete(Gap(), case, finding)
 
 
 OUTCOMES = """

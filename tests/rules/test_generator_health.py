@@ -258,10 +258,10 @@ def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None
 @pytest.mark.parametrize(("turned_s", "healthy"), [(198.0, True), (100.0, False)])
 def test_a_generator_that_begins_anew_for_another_level_is_well(turned_s: float, healthy: bool) -> None:
     """Started again with each level, its counters fall; at any other time it has died and come back."""
-    at = np.arange(N)
-    rate = np.where(at < 200, 5_000.0, 10_000.0)
-    count = np.concatenate([5_000.0 * at[:200], 10_000.0 * (at[200:] - 200)])
-    level = gauge("load.level", np.where(at < turned_s, 0.5, 1.0))
+    positions = np.arange(N)
+    rate = np.where(positions < 200, 5_000.0, 10_000.0)
+    count = np.concatenate([5_000.0 * positions[:200], 10_000.0 * (positions[200:] - 200)])
+    level = gauge("load.level", np.where(positions < turned_s, 0.5, 1.0))
     began = readings("load.tx.packets", count.astype(np.int64), 1.0)
     phases = (Phase("ramp", Window(0, 200 * S)), Phase("soak", Window(200 * S, N * S)))
     finding = judge(gauge("load.offered.packet.rate", rate), began, level, phases=phases)

@@ -183,8 +183,8 @@ def test_counts(value: NDArray[np.float64], outcome: Outcome) -> None:
 
 def percent(value: NDArray[np.float64]) -> Series:
     """A share of the memory, of which no quantum and no floor is known."""
-    made = readings("system.memory.usage", value / 100, 60.0)
-    return replace(made, trait=replace(made.trait, unit="1", quantum=None, floor=0.0, high=1.0))
+    series = readings("system.memory.usage", value / 100, 60.0)
+    return replace(series, trait=replace(series.trait, unit="1", quantum=None, floor=0.0, high=1.0))
 
 
 @pytest.mark.parametrize(
@@ -291,12 +291,12 @@ def following(load: NDArray[np.float64], seed: int = 5) -> Series:
 def test_memory_that_follows_its_load() -> None:
     """Bytes per connection are told, and what is left does not grow."""
     rising = 1000 + 400 * np.sin(2 * np.pi * (0.8 * T / DAY - 0.4))
-    alone, beside = judge(following(rising)), judge(following(rising), load=loaded(rising))
+    alone, finding = judge(following(rising)), judge(following(rising), load=loaded(rising))
     assert alone.outcome is not Outcome.PASS
-    assert beside.outcome is Outcome.PASS
-    assert beside.numbers["per_load"] == pytest.approx(EACH, rel=0.1)
-    assert beside.numbers["load_share"] > 0.8
-    assert "load.connections" in beside.reason
+    assert finding.outcome is Outcome.PASS
+    assert finding.numbers["per_load"] == pytest.approx(EACH, rel=0.1)
+    assert finding.numbers["load_share"] > 0.8
+    assert "load.connections" in finding.reason
 
 
 def test_a_leak_under_a_load_hump_is_found() -> None:
@@ -346,10 +346,10 @@ def test_any_numbers_give_a_complete_finding(
     value: list[float], load: list[float], cut: int, metric: str, ceiling: float | None
 ) -> None:
     """A day of anything, with any load and a restart anywhere, gives a complete finding and no warning."""
-    made = readings(metric, np.array(value, dtype=np.float64), DAY / max(len(value), 1), object=PROCESS)
-    made = replace(made, trait=replace(made.trait, ceiling=ceiling))
-    beside = readings("load.connections", np.array(load, dtype=np.float64), DAY / max(len(load), 1))
-    judge(made, events=(restart(float(cut)),), load=(beside,))
+    samples = readings(metric, np.array(value, dtype=np.float64), DAY / max(len(value), 1), object=PROCESS)
+    samples = replace(samples, trait=replace(samples.trait, ceiling=ceiling))
+    series = readings("load.connections", np.array(load, dtype=np.float64), DAY / max(len(load), 1))
+    judge(samples, events=(restart(float(cut)),), load=(series,))
 
 
 @pytest.mark.parametrize(

@@ -77,12 +77,12 @@ def test_sawteeth_that_beat_with_the_cadence_do_not_grow() -> None:
 def test_a_restart_that_cuts_a_sawtooth_makes_no_leak() -> None:
     """A short life that climbs to where a longer one of the same process had been and had come back from."""
     long = teeth(3 * 3600.0, 0.4)
-    at = 1290  # the last 2.5 h: one climb
-    series = memory(np.concatenate([long[:at], 1 + 0.35 * np.arange(1440 - at) / (1440 - at)]))
-    restart = Event("process.restart", "dut", PROCESS, int(T[at] * S), int(T[at] * S))
+    index = 1290  # the last 2.5 h: one climb
+    series = memory(np.concatenate([long[:index], 1 + 0.35 * np.arange(1440 - index) / (1440 - index)]))
+    restart = Event("process.restart", "dut", PROCESS, int(T[index] * S), int(T[index] * S))
     finding = judged(series, events=(restart,))
     assert finding.outcome is not Outcome.FAIL, finding.reason
-    beyond = memory(np.concatenate([long[:at], 1.4 + 0.5 * np.arange(1440 - at) / (1440 - at)]))
+    beyond = memory(np.concatenate([long[:index], 1.4 + 0.5 * np.arange(1440 - index) / (1440 - index)]))
     assert judged(beyond, events=(restart,)).outcome is Outcome.FAIL
 
 

@@ -19,20 +19,20 @@ N = 360  # an hour of 10 s readings
 
 def ledger(source: str, *spans: tuple[float, float], lost: str = "timeout", interval: float = 10.0) -> Ledger:
     """The account of one source that was silent between these seconds."""
-    made = tuple(
+    silences = tuple(
         Silence(Window(round(b * S), round(e * S)), {lost: max(1, int((e - b) / interval) - 1)}) for b, e in spans
     )
-    return Ledger("dut", source, interval, N, N - 10, {lost: 10}, None, silences=made)
+    return Ledger("dut", source, interval, N, N - 10, {lost: 10}, None, silences=silences)
 
 
 def load(*stood: tuple[float, float], cadence: float = 1.0, until: float = 3600) -> tuple[Series, Series]:
     """A thousand packets a second that all come back, but for the stretches in which none does."""
-    at = np.arange(int(until / cadence), dtype=np.float64) * cadence
-    back = 1000.0 * np.ones(at.size) * cadence
+    positions = np.arange(int(until / cadence), dtype=np.float64) * cadence
+    back = 1000.0 * np.ones(positions.size) * cadence
     for begin, end in stood:
-        back[(at > begin) & (at <= end)] = 0
+        back[(positions > begin) & (positions <= end)] = 0
     return (
-        readings("load.tx.packets", 1000.0 * at, cadence),
+        readings("load.tx.packets", 1000.0 * positions, cadence),
         readings("load.rx.packets", np.cumsum(back) - back[0], cadence),
     )
 
@@ -53,13 +53,13 @@ def without(series: Series, begin: float, end: float) -> Series:
 
 def case(*series: Series, ledgers: tuple[Ledger, ...] = (), flow: tuple[Series, ...] = (), **more: object) -> Case:
     """An hour of one device."""
-    made = Case("dut", "", Window(0, 3600 * S), series, ledgers=ledgers, load=flow)
-    return replace(made, **more)  # type: ignore[arg-type]
+    case = Case("dut", "", Window(0, 3600 * S), series, ledgers=ledgers, load=flow)
+    return replace(case, **more)  # type: ignore[arg-type]
 
 
-def judge(made: Case) -> Finding:
+def judge(case: Case) -> Finding:
     """The one finding."""
-    findings = Hang().judge(made)
+    findings = Hang().judge(case)
     assert len(findings) == 1
     return findings[0]
 
@@ -114,14 +114,14 @@ def test_a_peer_that_answers_pings_is_not_silent_and_one_that_does_not_is(interv
     """The account of a source that pings says only that it could ask; what came back is its reading."""
     cut = ledger("dut/agent", (1000, 1040), interval=1.0)
     ping = replace(ledger("dut/icmp", interval=interval), longest_gap=Window(0, round(interval * S)))
-    at = np.arange(int(3600 / interval)) * interval
-    up = readings("reach.up", np.ones(at.size), interval, object="peer=198.18.0.1,protocol=icmp")
-    down = replace(up, value=np.where((at > 1000) & (at < 1040), 0.0, 1.0))
+    positions = np.arange(int(3600 / interval)) * interval
+    up = readings("reach.up", np.ones(positions.size), interval, object="peer=198.18.0.1,protocol=icmp")
+    down = replace(up, value=np.where((positions > 1000) & (positions < 1040), 0.0, 1.0))
     assert judge(case(uptimes(10.0, N), up, ledgers=(cut, ping))).outcome is Outcome.PASS
     assert judge(case(uptimes(10.0, N), down, ledgers=(cut, ping))).outcome is Outcome.WARN
     both = judge(case(uptimes(10.0, N), down, up, ledgers=(cut, ping)))
     assert both.outcome is Outcome.PASS, "one of two addresses answered"
-    at_all = (at < 1) | (at > 3599) | (np.abs(at - 1000) < 6) | (np.abs(at - 1040) < 6)
+    at_all = (positions < 1) | (positions > 3599) | (np.abs(positions - 1000) < 6) | (np.abs(positions - 1040) < 6)
     changes = replace(down, time_ns=down.time_ns[at_all], value=down.value[at_all])
     assert judge(case(uptimes(10.0, N), changes, ledgers=(cut, ping))).outcome is Outcome.WARN
 
@@ -249,7 +249,7 @@ def test_odd_readings_and_accounts_raise_nothing(seed: int) -> None:
     flow = tuple(some(m) for m in ("load.tx.packets", "load.rx.packets", "load.offered.rate", "load.requests"))
     account = Ledger("dut", "snmp", 1.0, 90, int(rng.integers(0, 90)), {}, None, silences=silences)
     events = (Event("reboot", "dut", "", 5 * S, None), Event("upgrade", "dut", "", 50 * S, 2, expect={"reboot": 1}))
-    made = Case(
+    case = Case(
         "dut",
         "",
         Window(0, 90 * S),
@@ -258,8 +258,8 @@ def test_odd_readings_and_accounts_raise_nothing(seed: int) -> None:
         ledgers=(account, replace(account, source="ssh")),
         load=flow[seed % 2 :],
     )
-    for finding in Hang().judge(made):
-        check_complete(Hang(), made, finding)
+    for finding in Hang().judge(case):
+        check_complete(Hang(), case, finding)
 
 
 OUTCOMES = """

@@ -15,7 +15,7 @@ S = 10**9
 
 def alarms(kind: str = "segfault", *at_s: int) -> Series:
     """The counter of a kind, one reading a second for 200 s."""
-    value = sum(((np.arange(200) >= at).astype(np.float64) for at in at_s), np.zeros(200))
+    value = sum(((np.arange(200) >= index).astype(np.float64) for index in at_s), np.zeros(200))
     return readings("system.kernel.alarms", value, 1.0, object=f"kind={kind}")
 
 
@@ -49,10 +49,10 @@ def test_whose_segfault_it_is(event: Event, watch: str, outcome: Outcome) -> Non
 
 def test_one_line_that_several_sources_tell_of_is_one() -> None:
     """Agent and ssh read the same record, syslog brings it some seconds later; another pid is another one."""
-    told = [fell(50, uptime_s="5.0"), fell(52, uptime_s="5.0"), fell(58, address="192.0.2.1")]
-    finding = said(*told, series=(alarms("segfault", 51),))
+    reported = [fell(50, uptime_s="5.0"), fell(52, uptime_s="5.0"), fell(58, address="192.0.2.1")]
+    finding = said(*reported, series=(alarms("segfault", 51),))
     assert (finding.measured, finding.marks[0].begin_ns) == (1.0, 50 * S)
-    assert said(*told, fell(59, pid="10", uptime_s="14.0")).measured == 2.0
+    assert said(*reported, fell(59, pid="10", uptime_s="14.0")).measured == 2.0
 
 
 def test_the_counter_tells_what_no_event_tells() -> None:

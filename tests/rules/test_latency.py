@@ -28,8 +28,8 @@ def calm(seed: int = 1, usual: float = 0.02, n: int = N) -> Floats:
 
 def times(value: Floats, factor: float, begin: float, end: float = 1.0) -> Floats:
     """Slower by a factor in a part of the run."""
-    place = np.arange(value.size) / value.size
-    return np.where((place >= begin) & (place < end), factor * value, value)
+    indices = np.arange(value.size) / value.size
+    return np.where((indices >= begin) & (indices < end), factor * value, value)
 
 
 def judge(
@@ -37,14 +37,14 @@ def judge(
     rule: Latency | None = None,
     *,
     metric: str = "load.latency",
-    thing: str = "quantile=p99",
+    object_name: str = "quantile=p99",
     load: Floats | None = None,
     **more: object,
 ) -> Finding:
     """The finding of a run of a reading a minute."""
     window = Window(0, value.size * 60 * S)
     known: tuple[Series, ...] = () if load is None else (readings("load.offered.rate", load, 60.0),)
-    case = Case("dut", thing, window, (readings(metric, value, 60.0, object=thing),), load=known)
+    case = Case("dut", object_name, window, (readings(metric, value, 60.0, object=object_name),), load=known)
     return (rule or Latency()).judge(replace(case, **more))[0]  # type: ignore[arg-type]
 
 
@@ -106,9 +106,12 @@ def test_a_generator_that_waits_explains_nothing() -> None:
 
 def test_the_round_trip_on_a_network_of_ones_own() -> None:
     """0.3 ms that become 0.7 ms are nothing, 6 ms are."""
-    thing = "peer=gw,protocol=icmp"
-    assert judge(times(calm(1, 0.0003), 2.3, 0.5), metric="reach.round_trip", thing=thing).outcome is Outcome.PASS
-    finding = judge(times(calm(1, 0.0003), 20.0, 0.5), metric="reach.round_trip", thing=thing)
+    object_name = "peer=gw,protocol=icmp"
+    assert (
+        judge(times(calm(1, 0.0003), 2.3, 0.5), metric="reach.round_trip", object_name=object_name).outcome
+        is Outcome.PASS
+    )
+    finding = judge(times(calm(1, 0.0003), 20.0, 0.5), metric="reach.round_trip", object_name=object_name)
     assert finding.outcome is Outcome.FAIL
     assert finding.reason.startswith("round trip to gw (icmp) was 20 times the usual value")
 
@@ -185,9 +188,9 @@ def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None
 
 def test_the_arithmetic_by_hand() -> None:
     """Medians of blocks, a slope of two, and blocks of the same load that were as slow before."""
-    place = np.array([0, 0, 0, 2, 2])
+    indices = np.array([0, 0, 0, 2, 2])
     assert np.array_equal(
-        block_medians(place, np.array([3.0, 1.0, 2.0, 5.0, 7.0]), 3, 1), [2.0, np.nan, 6.0], equal_nan=True
+        block_medians(indices, np.array([3.0, 1.0, 2.0, 5.0, 7.0]), 3, 1), [2.0, np.nan, 6.0], equal_nan=True
     )
     load = np.log(1 + np.arange(40.0))
     assert load_slope(load, 2 * load + 1) == pytest.approx(2.0)

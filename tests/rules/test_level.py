@@ -77,16 +77,16 @@ def test_votes_agree_with_a_plain_loop() -> None:
     """The search by jumps finds what a look at each reading finds."""
 
     def plain(value: list[float], needed: int, of: int) -> list[tuple[int, int]]:
-        found, since, opened = [], 0, None
+        matches, since, opened = [], 0, None
         for i, x in enumerate(value):
             if opened is None:
                 begin = max(since, i + 1 - of)
                 if x >= 5 and sum(y >= 5 for y in value[begin : i + 1]) >= needed:
                     opened = i
             elif x < 4:
-                found.append((opened, i))
+                matches.append((opened, i))
                 since, opened = i, None
-        return [*found, (opened, len(value))] if opened is not None else found
+        return [*matches, (opened, len(value))] if opened is not None else matches
 
     rng = np.random.default_rng(2)
     for _ in range(300):

@@ -16,9 +16,9 @@ THING = "process=web,instance=1"
 WINDOW = Window(0, 1000 * S)
 
 
-def event(kind: str, at_s: float, thing: str = THING) -> Event:
+def event(kind: str, at_s: float, object_name: str = THING) -> Event:
     """What a probe told."""
-    return Event(kind, "dut", thing, round(at_s * S), round(at_s * S))
+    return Event(kind, "dut", object_name, round(at_s * S), round(at_s * S))
 
 
 def memory(begin: int, end: int) -> Series:
@@ -46,8 +46,8 @@ def test_only_what_an_event_explains_is_dead(begin: int, end: int, events: tuple
 
 def test_a_restart_makes_two_lives() -> None:
     """Each life has its own readings."""
-    found = lives(memory(0, 1000), WINDOW, [event("process.restart", 600)])
-    assert [len(life.series) for life in found] == pytest.approx([600, 400], abs=1)
+    lifetimes = lives(memory(0, 1000), WINDOW, [event("process.restart", 600)])
+    assert [len(life.series) for life in lifetimes] == pytest.approx([600, 400], abs=1)
 
 
 def test_memory_is_judged_over_the_time_that_the_process_lived() -> None:

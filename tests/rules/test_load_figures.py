@@ -9,12 +9,12 @@ from soakwatch_rules.detectors.hang import Hang
 from soakwatch_rules.detectors.overload_loss import OverloadLoss
 from soakwatch_rules.detectors.performance_decline import PerformanceDecline
 from soakwatch_rules.detectors.periodic_pause import PeriodicPause
-from soakwatch_rules.explanations import commanded
-from soakwatch_rules.forwarding import Forwarding, lost_share
+from soakwatch_rules.events.explanations import commanded
+from soakwatch_rules.load.forwarding import Forwarding, lost_share
+from soakwatch_rules.load.throughput import flows
 from soakwatch_rules.rule import Case, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import readings, uptimes
 from soakwatch_rules.series import Series
-from soakwatch_rules.throughput import flows
 
 S = 10**9
 N = 1200
@@ -40,12 +40,12 @@ def test_a_standstill_of_forwarding_is_seen_in_all_of_them(what: str, rate: floa
     """Nothing comes back for a minute."""
     kept = np.ones(N)
     kept[600:660] = 0.0
-    found = Forwarding.of(case(figures(what, rate, kept)))
-    assert found is not None
-    (stop,) = found.stopped(Window(0, N * S))
+    flow = Forwarding.of(case(figures(what, rate, kept)))
+    assert flow is not None
+    (stop,) = flow.stopped(Window(0, N * S))
     assert stop.begin_ns == pytest.approx(599 * S, abs=S)
     assert stop.seconds == pytest.approx(60, abs=1)
-    assert lost_share(found.tallies(), Window(600 * S, 660 * S)) == pytest.approx(1.0, abs=0.02)
+    assert lost_share(flow.tallies(), Window(600 * S, 660 * S)) == pytest.approx(1.0, abs=0.02)
     cpu = np.where(kept > 0, 0.3, 1.0)
     series = (readings("system.cpu.utilization", cpu, 1.0), uptimes(1.0, N))
     assert Hang().judge(case(figures(what, rate, kept), *series))[0].outcome is Outcome.FAIL
@@ -62,9 +62,9 @@ def test_packets_are_taken_before_bytes_and_bytes_before_bits() -> None:
     only = Forwarding.of(case(load[:4]))
     assert only is not None
     assert only.word == "bytes"
-    told = flows(case(load[:4]))
-    assert [flow.series.metric for flow in told] == ["load.rx.bit.rate"]
-    assert [s.metric for s in told[0].sent] == ["load.tx.bit.rate"]
+    reported = flows(case(load[:4]))
+    assert [flow.series.metric for flow in reported] == ["load.rx.bit.rate"]
+    assert [s.metric for s in reported[0].sent] == ["load.tx.bit.rate"]
 
 
 @pytest.mark.parametrize(("what", "rate"), PAIRS)
@@ -82,16 +82,19 @@ def test_a_decline_is_found_in_all_of_them(what: str, rate: float) -> None:
     """A fifth less in twelve hours of the same load fails, the same all along passes."""
     n = 12 * 360
     scatter = 0.01 * np.random.default_rng(2).standard_normal(n)
-    place = np.linspace(0, 1, n)
-    for kept, expected in ((1 + scatter - 0.02, Outcome.PASS), (1 + scatter - 0.2 * place, Outcome.FAIL)):
+    indices = np.linspace(0, 1, n)
+    for kept, expected in ((1 + scatter - 0.02, Outcome.PASS), (1 + scatter - 0.2 * indices, Outcome.FAIL)):
         finding = PerformanceDecline().judge(case(figures(what, rate, kept, 10.0), n=n, apart=10.0))[0]
         assert finding.outcome is expected, finding.reason
 
 
 def test_overload_by_packet_rates() -> None:
     """A stated capacity of 1000 a second, 1500 offered, 900 carried: 10 % more than overload explains."""
-    at = np.where((np.arange(N) >= 600) & (np.arange(N) < 900), 1500.0, 500.0)
-    load = (readings("load.tx.packet.rate", at, 1.0), readings("load.rx.packet.rate", np.minimum(at, 900.0), 1.0))
+    positions = np.where((np.arange(N) >= 600) & (np.arange(N) < 900), 1500.0, 500.0)
+    load = (
+        readings("load.tx.packet.rate", positions, 1.0),
+        readings("load.rx.packet.rate", np.minimum(positions, 900.0), 1.0),
+    )
     phases = (Phase("stress", Window(599 * S, 899 * S)),)
     finding = OverloadLoss(capacity=1000.0).judge(case(load, phases=phases))[0]
     assert finding.outcome is Outcome.FAIL
@@ -100,7 +103,7 @@ def test_overload_by_packet_rates() -> None:
 
 def test_what_generators_were_told_in_bits_is_a_load_too() -> None:
     """A command in bits is taken before what was sent."""
-    told = readings("load.offered.bit.rate", np.full(N, 1e9), 1.0)
+    reported = readings("load.offered.bit.rate", np.full(N, 1e9), 1.0)
     (sent, _) = figures("packets", 1000.0, np.ones(N))
-    assert [s.metric for s in commanded(case((sent, told)))] == ["load.offered.bit.rate"]
+    assert [s.metric for s in commanded(case((sent, reported)))] == ["load.offered.bit.rate"]
     assert [s.metric for s in commanded(case((sent,)))] == ["load.tx.packets"]

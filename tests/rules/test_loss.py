@@ -39,11 +39,11 @@ def packets(lost: Floats, per_s: float = 1000.0) -> tuple[Series, Series]:
     )
 
 
-def judge(made: Case, rule: Loss | None = None) -> Finding:
+def judge(case: Case, rule: Loss | None = None) -> Finding:
     """The one finding, which is complete."""
     rule = rule or Loss()
-    (finding,) = rule.judge(made)
-    check_complete(rule, made, finding)
+    (finding,) = rule.judge(case)
+    check_complete(rule, case, finding)
     return finding
 
 
@@ -61,11 +61,11 @@ def test_each_kind_has_its_own_limit(kind: str) -> None:
         "connections": ("load.connections.failed", "load.connections.opened"),
     }[kind]
     first = 1000 * AT if kind == "packets" else 5 * AT
-    made = case(readings(names[0], first, 10.0), readings(names[1], 995 * AT, 10.0))
-    assert judge(made).outcome is Outcome.FAIL
-    assert judge(made, replace(Loss(), **{kind: 0.01})).outcome is Outcome.PASS
+    result = case(readings(names[0], first, 10.0), readings(names[1], 995 * AT, 10.0))
+    assert judge(result).outcome is Outcome.FAIL
+    assert judge(result, replace(Loss(), **{kind: 0.01})).outcome is Outcome.PASS
     others = {"packets", "requests", "connections", "pings"} - {kind}
-    assert judge(made, replace(Loss(), **dict.fromkeys(others, 0.01))).outcome is Outcome.FAIL
+    assert judge(result, replace(Loss(), **dict.fromkeys(others, 0.01))).outcome is Outcome.FAIL
 
 
 def test_what_comes_late_or_is_under_way_is_not_lost() -> None:
@@ -81,9 +81,9 @@ def test_what_comes_late_or_is_under_way_is_not_lost() -> None:
 def test_a_counter_that_begins_anew_loses_nothing() -> None:
     """What the generator had counted before its restart is not known: that is no loss; nor is a wrap at 32 bits."""
     sent, back = packets(none())
-    for at in (150, 151):  # they need not begin anew with the same reading
+    for index in (150, 151):  # they need not begin anew with the same reading
         value = back.value.copy()
-        value[at:] -= value[at - 1]
+        value[index:] -= value[index - 1]
         other = sent.value.copy()
         other[150:] -= other[149]
         anew = case(replace(sent, value=other), replace(back, value=value))
@@ -218,10 +218,10 @@ def test_chance_is_no_standstill(mean: float) -> None:
     """Random arrivals, however rare, do not stand still; half an hour of none does where it should bring hundreds."""
     for seed in range(10):
         rate = np.random.default_rng(seed).poisson(mean, 7200).astype(np.float64)
-        at = np.arange(7201, dtype=np.int64) * S
-        assert not stops_of_rate(at[:-1], at[1:], rate, 10.0)
+        positions = np.arange(7201, dtype=np.int64) * S
+        assert not stops_of_rate(positions[:-1], positions[1:], rate, 10.0)
         rate[3000:4800] = 0
-        assert (len(stops_of_rate(at[:-1], at[1:], rate, 10.0)) == 1) is (1800 * mean > 30)
+        assert (len(stops_of_rate(positions[:-1], positions[1:], rate, 10.0)) == 1) is (1800 * mean > 30)
 
 
 def test_decline_leaves_standstills_out_and_sees_late_steps() -> None:
@@ -257,14 +257,16 @@ def test_a_noise_that_hides_every_outage_says_so() -> None:
 
 def test_a_generator_is_not_held_to_less_than_a_reading() -> None:
     """In a phase of 40 readings one more or less is no fault; nor is a restart that was announced."""
-    at = np.arange(0.0, 600.0)
-    told = readings("load.offered.packet.rate", np.full(600, 1000.0), 1.0)
+    positions = np.arange(0.0, 600.0)
+    reported = readings("load.offered.packet.rate", np.full(600, 1000.0), 1.0)
     phases = (Phase("soak", Window(0, 560 * S)), Phase("stress", Window(560 * S, 600 * S)))
-    sent = 1000 * at + np.where(at >= 580, 540.0, 0.0)
-    made = Case("tg", "", Window(0, 600 * S), (told, readings("load.tx.packets", sent, 1.0)), phases, role="generator")
-    assert GeneratorHealth().judge(made)[0].outcome is Outcome.PASS
-    anew = np.where(at >= 300, 1000 * (at - 300), 1000 * at)
-    fell = replace(made, series=(told, readings("load.tx.packets", anew, 1.0)))
+    sent = 1000 * positions + np.where(positions >= 580, 540.0, 0.0)
+    case = Case(
+        "tg", "", Window(0, 600 * S), (reported, readings("load.tx.packets", sent, 1.0)), phases, role="generator"
+    )
+    assert GeneratorHealth().judge(case)[0].outcome is Outcome.PASS
+    anew = np.where(positions >= 300, 1000 * (positions - 300), 1000 * positions)
+    fell = replace(case, series=(reported, readings("load.tx.packets", anew, 1.0)))
     assert GeneratorHealth().judge(fell)[0].outcome is Outcome.INCONCLUSIVE
     event = Event("generator.restart", "tg", "", 295 * S, 301 * S, {}, {"generator.restart": 1}, 320 * S)
     assert GeneratorHealth().judge(replace(fell, events=(event,)))[0].outcome is Outcome.PASS

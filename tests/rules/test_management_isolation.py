@@ -11,7 +11,7 @@ from soakwatch_rules import peers
 from soakwatch_rules.checks import check_complete
 from soakwatch_rules.detectors.hang import Hang
 from soakwatch_rules.detectors.management_isolation import ManagementIsolation
-from soakwatch_rules.pressure import pressure
+from soakwatch_rules.load.pressure import pressure
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Ledger, Outcome, Phase, Silence, Window
 from soakwatch_rules.scenarios.synthetic import readings, uptimes
 from soakwatch_rules.series import Series
@@ -72,10 +72,10 @@ def judge(
 ) -> list[Finding]:
     """All findings on the device, each complete."""
     case = Case("dut", "", Window(0, N * S), series, phases=phases, ledgers=ledgers, load=load, events=events)
-    made = rule or ManagementIsolation()
-    findings = list(made.judge(case))
+    result = rule or ManagementIsolation()
+    findings = list(result.judge(case))
     for finding in findings:
-        check_complete(made, case, finding)
+        check_complete(result, case, finding)
     return findings
 
 
@@ -167,9 +167,9 @@ def test_a_reboot_and_what_was_announced_are_told_and_no_hang() -> None:
     planned = Event("upgrade", "dut", "", 990 * S, None, expect={"reboot": 1}, deadline_ns=1400 * S)
     (asked,) = judge(cpu(1.0, gap), ledgers=ledgers, events=(planned,))
     assert "planned: a planned upgrade was in progress" in asked.reason
-    at = np.arange(N, dtype=np.float64)
-    sent = readings("load.tx.packets", 1000 * at, 1.0)
-    back = readings("load.rx.packets", 1000 * (at - np.clip(at - gap[0], 0, gap[1] - gap[0])), 1.0)
+    positions = np.arange(N, dtype=np.float64)
+    sent = readings("load.tx.packets", 1000 * positions, 1.0)
+    back = readings("load.rx.packets", 1000 * (positions - np.clip(positions - gap[0], 0, gap[1] - gap[0])), 1.0)
     hung = judge(cpu(1.0, gap), uptimes(10.0, 180), ledgers=ledgers, load=(sent, back))
     assert [f.outcome for f in hung] == [Outcome.FAIL]
     assert "without a reboot" in hung[0].reason
@@ -188,20 +188,26 @@ def test_a_reboot_and_what_was_announced_are_told_and_no_hang() -> None:
 def test_what_the_overload_loses_does_not_blame_the_device_for_a_cut_path() -> None:
     """A management path that is cut while 30 % of an overload is lost: no starved device."""
     gap = (1000, 1300)
-    at = np.arange(N, dtype=np.float64)
+    positions = np.arange(N, dtype=np.float64)
     lost = np.zeros(N)
     lost[gap[0] : 1500] = 300.0
-    load = (readings("load.tx.packets", 1000 * at, 1.0), readings("load.rx.packets", np.cumsum(1000 - lost), 1.0))
+    load = (
+        readings("load.tx.packets", 1000 * positions, 1.0),
+        readings("load.rx.packets", np.cumsum(1000 - lost), 1.0),
+    )
     (finding,) = judge(cpu(0.4, gap), ledgers=(ledger("dut/snmp", gap),), load=load)
     assert finding.outcome is Outcome.WARN
 
 
 def test_a_peer_behind_the_device_loses_with_the_data_plane_and_that_is_told() -> None:
     """20 % of the requests and 20 % of the load were lost."""
-    at = np.arange(N, dtype=np.float64)
+    positions = np.arange(N, dtype=np.float64)
     lost = np.zeros(N)
     lost[ABOVE] = 200.0
-    load = (readings("load.tx.packets", 1000 * at, 1.0), readings("load.rx.packets", np.cumsum(1000 - lost), 1.0))
+    load = (
+        readings("load.tx.packets", 1000 * positions, 1.0),
+        readings("load.rx.packets", np.cumsum(1000 - lost), 1.0),
+    )
     (finding,) = judge(*requests(0.2), load=load)
     assert finding.outcome is Outcome.FAIL
     assert any("the peer may be behind the device" in doubt for doubt in finding.doubts)
@@ -217,9 +223,9 @@ def test_without_phases_the_load_tells_when_it_was_high(metric: str) -> None:
     late = judge(trips(2.0), load=load, phases=(Phase("soak", Window(0, N * S)),))
     assert [f.outcome for f in late] == [Outcome.FAIL]
     assert "a load above 50 % of its maximum" in late[0].reason
-    found = pressure(Case("dut", "", Window(0, N * S), load=load))
-    assert found is not None
-    assert [(w.begin_ns // S, w.end_ns // S) for w in found.high] == [(900, 1500)]
+    match = pressure(Case("dut", "", Window(0, N * S), load=load))
+    assert match is not None
+    assert [(w.begin_ns // S, w.end_ns // S) for w in match.high] == [(900, 1500)]
     assert judge(trips(2.0), phases=())[0].outcome is Outcome.NOT_APPLICABLE
 
 
@@ -272,14 +278,14 @@ def looked(
 
     Of those under load every ``lost``-th was not answered.
     """
-    at = np.arange(0.0, N, 10.0)
-    above = (at >= 900) & (at < 1500)
-    number = np.arange(at.size)
+    positions = np.arange(0.0, N, 10.0)
+    above = (positions >= 900) & (positions < 1500)
+    number = np.arange(positions.size)
     value = np.where(above, under_load, before) * (1 + 0.1 * (number % 3))
     each = np.where(above, surveys_under_load, surveys)
     value[number % each == 0] *= 10
     series = readings("source.poll.duration", value, 10.0, object=f"source={source}")
-    keep = ~(above & (number % lost == 0)) if lost else np.ones(at.size, dtype=bool)
+    keep = ~(above & (number % lost == 0)) if lost else np.ones(positions.size, dtype=bool)
     return replace(series, time_ns=series.time_ns[keep], value=series.value[keep])
 
 
@@ -312,8 +318,8 @@ def test_a_look_is_a_round_trip_of_many_requests(late: float, before: float, exp
 
 def test_more_surveys_are_no_slower_device() -> None:
     """Under stress two of three looks are surveys, which take twenty times as long: the shortest are as before."""
-    at = np.arange(0.0, N, 10.0)
-    value = np.where((at >= 900) & (at < 1500) & (np.arange(at.size) % 3 > 0), 2.0, 0.1)
+    positions = np.arange(0.0, N, 10.0)
+    value = np.where((positions >= 900) & (positions < 1500) & (np.arange(positions.size) % 3 > 0), 2.0, 0.1)
     series = readings("source.poll.duration", value, 10.0, object="source=snmp")
     finding = of_looks(judge(series, ledgers=(ledger("dut/snmp"),)))
     assert finding.outcome is Outcome.PASS
@@ -331,12 +337,12 @@ def lossy(each: int, missed: int = 0) -> Ledger:
 
 def test_looks_that_are_lost_one_at_a_time() -> None:
     """A fourth of them under stress, each alone, is no silence: it fails as lost requests do; a thirtieth passes."""
-    found = judge(looked(0.05, lost=4), ledgers=(lossy(4),))
-    finding = of_looks(found)
+    findings = judge(looked(0.05, lost=4), ledgers=(lossy(4),))
+    finding = of_looks(findings)
     assert finding.outcome is Outcome.FAIL
     assert finding.numbers["lost_share"] == pytest.approx(0.25, abs=0.03)
     assert "single polls were lost" in finding.reason
-    assert [f.outcome for f in found if f.object == "dut/snmp"] == [Outcome.PASS], "there is no silence"
+    assert [f.outcome for f in findings if f.object == "dut/snmp"] == [Outcome.PASS], "there is no silence"
     assert of_looks(judge(looked(0.05, lost=30), ledgers=(lossy(30),))).outcome is Outcome.PASS
     assert of_looks(judge(looked(0.05, lost=4), ledgers=(lossy(0, missed=15),))).outcome is Outcome.PASS, "not sent"
     assert of_looks(judge(looked(0.05, lost=4))).outcome is Outcome.PASS, "nobody accounts for them"
@@ -345,8 +351,8 @@ def test_looks_that_are_lost_one_at_a_time() -> None:
 def test_of_two_sources_of_a_kind_each_has_its_own_account() -> None:
     """A ledger shows the label of the second one behind the poller's name."""
     first, second = replace(lossy(4), source="dut/snmp snmp"), ledger("dut/snmp snmp-2")
-    found = judge(looked(0.05, lost=4), looked(0.05, source="snmp-2"), ledgers=(first, second))
-    outcomes = {f.object: f.outcome for f in found if f.metric == "source.poll.duration"}
+    findings = judge(looked(0.05, lost=4), looked(0.05, source="snmp-2"), ledgers=(first, second))
+    outcomes = {f.object: f.outcome for f in findings if f.metric == "source.poll.duration"}
     assert outcomes == {"source=snmp": Outcome.FAIL, "source=snmp-2": Outcome.PASS}
 
 

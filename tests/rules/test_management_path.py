@@ -18,7 +18,7 @@ from tests.rules.test_management_isolation import (
     probed,
 )
 
-from soakwatch_rules.blame import UP
+from soakwatch_rules.management.gap_cause import UP
 from soakwatch_rules.rule import Finding, InconclusiveReason, Ledger, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import readings, uptimes
 from soakwatch_rules.series import Series
@@ -28,13 +28,15 @@ CONSTANT = (Phase("soak", Window(0, N * S)),)
 
 def constant(peer_down: tuple[int, int], forwarding: bool = True) -> tuple[tuple[Series, ...], tuple[Series, ...]]:
     """A constant load all along, a peer that is probed each second and does not answer for a time."""
-    at = np.arange(N, dtype=np.float64)
-    away = (at >= peer_down[0]) & (at < peer_down[1])
-    sent = readings("load.tx.packets", 1000 * at, 1.0)
-    back = 1000 * at - (0 if forwarding else 1000 * np.clip(at - peer_down[0], 0, peer_down[1] - peer_down[0]))
+    positions = np.arange(N, dtype=np.float64)
+    away = (positions >= peer_down[0]) & (positions < peer_down[1])
+    sent = readings("load.tx.packets", 1000 * positions, 1.0)
+    back = 1000 * positions - (
+        0 if forwarding else 1000 * np.clip(positions - peer_down[0], 0, peer_down[1] - peer_down[0])
+    )
     probe = (
         probed(np.where(away, 0.0, 1.0), UP),
-        probed(at + 1, "reach.sent"),
+        probed(positions + 1, "reach.sent"),
         probed(np.cumsum(away), "reach.lost"),
         probed(0.005),
     )
@@ -52,15 +54,15 @@ def test_a_cut_path_is_never_the_devices() -> None:
     gap = (1000, 1400)
     probe, load = constant((1002, 1399))
     ledgers = (ledger("dut/snmp", gap), ledger("dut/ssh", (995, 1402)), ledger("dut/icmp", interval=1.0))
-    found = judge(*probe, cpu(0.4, gap), ledgers=ledgers, load=load, phases=CONSTANT)
-    assert {f.outcome for f in found} == {Outcome.INCONCLUSIVE}
-    finding = of_peer(found)
+    findings = judge(*probe, cpu(0.4, gap), ledgers=ledgers, load=load, phases=CONSTANT)
+    assert {f.outcome for f in findings} == {Outcome.INCONCLUSIVE}
+    finding = of_peer(findings)
     assert finding.why is InconclusiveReason.GAP
     assert "397 more lost in 6 min 38 s in which no management answered but traffic was forwarded" in finding.reason
     assert "under low load" not in finding.reason.replace("not known under low load", "")
     assert finding.numbers["lost_share"] == 0.0
     assert "lost_share_low" not in finding.numbers
-    polls = [f for f in found if f.object == "dut/snmp"]
+    polls = [f for f in findings if f.object == "dut/snmp"]
     assert polls[0].why is InconclusiveReason.NO_REFERENCE
     assert "caused by the path: no management answered, but traffic was forwarded" in polls[0].reason
 
@@ -69,11 +71,13 @@ def test_a_cut_path_under_stress_does_not_hide_what_is_lost_beside_it() -> None:
     """Of the rest of the stress phase the peer loses a third: that fails, cut or not."""
     gap = (1000, 1100)
     probe, load = constant(gap)
-    at = np.arange(N)
-    away = ((at >= gap[0]) & (at < gap[1])) | ((at >= 1200) & (at < 1500) & (at % 3 == 0))
+    positions = np.arange(N)
+    away = ((positions >= gap[0]) & (positions < gap[1])) | (
+        (positions >= 1200) & (positions < 1500) & (positions % 3 == 0)
+    )
     series = (
         probed(np.where(away, 0.0, 1.0), UP),
-        probed(at + 1.0, "reach.sent"),
+        probed(positions + 1.0, "reach.sent"),
         probed(np.cumsum(away), "reach.lost"),
     )
     ledgers = (ledger("dut/snmp", gap), ledger("dut/icmp", interval=1.0))

@@ -24,10 +24,10 @@ def test_every_rule_has_a_table_of_its_version(name: str) -> None:
     text = table(name)
     again = f"python tests/bench/accuracy/synthetic.py --rule {name} --write"
     assert text is not None, f"no table: {again}"
-    told = re.fullmatch(r"`(.+)` · (\w+) version (\d+) · (\d+) seeds a scenario", text.partition("\n")[0])
-    assert told is not None, f"the first line says something else: {again}"
-    assert (told[2], int(told[3])) == (name, kind.version), f"measured was another version: {again}"
-    assert int(told[4]) >= 300, f"too few seeds: {again}"
+    reported = re.fullmatch(r"`(.+)` · (\w+) version (\d+) · (\d+) seeds a scenario", text.partition("\n")[0])
+    assert reported is not None, f"the first line says something else: {again}"
+    assert (reported[2], int(reported[3])) == (name, kind.version), f"measured was another version: {again}"
+    assert int(reported[4]) >= 300, f"too few seeds: {again}"
 
 
 @pytest.mark.parametrize("name", NAMES)

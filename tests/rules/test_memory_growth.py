@@ -130,20 +130,20 @@ def test_stages_are_cut_by_time_not_by_count() -> None:
     assert finding.outcome is Outcome.FAIL
 
 
-def restart(at_s: float, kind: str = "process.restart", thing: str = PROCESS) -> Event:
+def restart(at_s: float, kind: str = "process.restart", object_name: str = PROCESS) -> Event:
     """An event of a process's life."""
-    return Event(kind, "dut", thing, round(at_s * S), None)
+    return Event(kind, "dut", object_name, round(at_s * S), None)
 
 
 def test_no_window_crosses_a_restart() -> None:
     """Memory that steps up at a restart is two flat lives; without the event it is growth, with a gap as well."""
     series = staged([100] * 30, [100] * 30, [130] * 30)
     assert judge(series).outcome is Outcome.FAIL
-    told = judge(series, 90, restart(60))
-    assert told.outcome is Outcome.PASS
-    assert told.numbers["lives"] == told.numbers["lives_judged"] == 2
+    finding = judge(series, 90, restart(60))
+    assert finding.outcome is Outcome.PASS
+    assert finding.numbers["lives"] == finding.numbers["lives_judged"] == 2
     assert judge(series, 90, restart(60, "gap")).outcome is Outcome.FAIL
-    assert judge(series, 90, restart(60, thing="process=other,instance=0")).outcome is Outcome.FAIL
+    assert judge(series, 90, restart(60, object_name="process=other,instance=0")).outcome is Outcome.FAIL
     assert judge(series, 90, restart(60, "reboot", "")).outcome is Outcome.PASS
 
 
@@ -219,8 +219,8 @@ def test_smallest_detectable_is_seen_in_four_of_five() -> None:
     rule = MemoryGrowth(tolerance=0.001, stage=0)
     stated = [judge(noise(seed, METRIC, 7200, 10.0), 7200, rule=rule).smallest_detectable or 0 for seed in range(50)]
     rate = float(np.mean(stated)) / 3600
-    found = [judge(leak(noise(seed, METRIC, 7200, 10.0), rate), 7200, rule=rule).outcome for seed in range(100)]
-    assert 70 <= found.count(Outcome.FAIL) <= 95
+    outcomes = [judge(leak(noise(seed, METRIC, 7200, 10.0), rate), 7200, rule=rule).outcome for seed in range(100)]
+    assert 70 <= outcomes.count(Outcome.FAIL) <= 95
     missed = [judge(leak(noise(s, METRIC, 7200, 10.0), rate / 2), 7200, rule=rule).outcome for s in range(100)]
     assert missed.count(Outcome.FAIL) <= 5
 
@@ -246,11 +246,11 @@ def test_short_lives_fail_on_noise_no_more_often_than_is_said(seconds: int, sd: 
     """In percent of 200 seeds, for noise whose level wanders with time constants around a third of the life."""
     for time_constant in (5.0, 20.0, 60.0):
         phi = math.exp(-1.0 / time_constant)
-        told = [
+        outcomes = [
             judge(noise(seed=seed, metric=METRIC, seconds=seconds, cadence_s=1.0, sd=sd, phi=phi)).outcome
             for seed in range(200)
         ]
-        assert told.count(Outcome.FAIL) <= 2 * most
+        assert outcomes.count(Outcome.FAIL) <= 2 * most
 
 
 def test_a_straight_leak_did_not_come_before_the_last_third() -> None:
@@ -272,9 +272,9 @@ def test_a_life_that_restarts_cut_out_of_a_run_warns() -> None:
     )
     assert [whole.outcome, started.outcome] == [Outcome.FAIL, Outcome.FAIL]
     assert one_verdict([whole])[0].outcome is Outcome.FAIL
-    made = one_verdict([started])[0]
-    assert made.outcome is Outcome.WARN
-    assert "only the time between two restarts" in made.reason
+    finding = one_verdict([started])[0]
+    assert finding.outcome is Outcome.WARN
+    assert "only the time between two restarts" in finding.reason
 
 
 def test_a_rise_in_every_life_is_a_leak_that_restarts_interrupt() -> None:
@@ -293,9 +293,9 @@ def test_one_step_within_the_last_third_is_no_growth_at_the_end() -> None:
     noise_ = np.random.default_rng(3).normal(0, 0.4, 150)
     step_ = 100 + 10.0 * (np.arange(150) >= 112) + noise_
     rising = 100 + 10 * np.arange(150) / 150 + noise_ / 4
-    made = one_verdict([judge(readings(METRIC, step_, 0.2, object=PROCESS))])[0]
-    assert made.outcome is Outcome.WARN
-    assert "hardly rises any more" in made.reason
+    finding = one_verdict([judge(readings(METRIC, step_, 0.2, object=PROCESS))])[0]
+    assert finding.outcome is Outcome.WARN
+    assert "hardly rises any more" in finding.reason
     assert one_verdict([judge(readings(METRIC, rising, 0.2, object=PROCESS))])[0].outcome is Outcome.FAIL
 
 

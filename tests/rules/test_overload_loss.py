@@ -107,8 +107,10 @@ def test_no_loss_needs_no_capacity() -> None:
 def test_packets_may_come_back_late() -> None:
     """A queue that drains within 5 s after the phase is no loss."""
     sent, got = traffic([(500, 300), (1000, 600), (500, 900)])
-    at = np.arange(got.values.size)
-    value = got.values - np.clip((at - 300) * 100, 0, 2500) * (at < 604)  # 2500 wait until 3 s after the phase
+    positions = np.arange(got.values.size)
+    value = got.values - np.clip((positions - 300) * 100, 0, 2500) * (
+        positions < 604
+    )  # 2500 wait until 3 s after the phase
     load = (sent, replace(got, value=value))
     assert judge(OverloadLoss(capacity=CAPACITY), load).outcome is Outcome.PASS
     strict = judge(OverloadLoss(capacity=CAPACITY, drain=0.0, limit=0.001, error=0.0), load)
@@ -125,8 +127,8 @@ def test_two_generators_and_their_directions() -> None:
 
 def test_requests_are_judged_where_packets_are_not_known() -> None:
     """Requests that failed are lost, those answered and failed were offered."""
-    at = np.arange(601.0)
-    load = (readings("load.requests", 90 * at, 1.0), readings("load.failures", 60 * at, 1.0))
+    positions = np.arange(601.0)
+    load = (readings("load.requests", 90 * positions, 1.0), readings("load.failures", 60 * positions, 1.0))
     stress = phases(("stress", 600))
     assert judge(OverloadLoss(capacity=100.0), load, stress).outcome is Outcome.FAIL
     assert judge(OverloadLoss(capacity=90.0), load, stress).outcome is Outcome.PASS
@@ -168,9 +170,9 @@ def test_capacity_by_hand() -> None:
     assert carried(rate, 0 * rate, 1.0, 0.0) is not None
     assert carried(rate[:2], np.zeros(2), 1.0, 0.0) is None
     assert carried(rate, rate, 1.0, 0.0) is None
-    found = carried(rate, 0 * rate, 2.0, 0.0)
-    assert found is not None
-    assert (found.rate, found.bound) == (10.0, True)
+    capacity = carried(rate, 0 * rate, 2.0, 0.0)
+    assert capacity is not None
+    assert (capacity.rate, capacity.bound) == (10.0, True)
     assert excess(np.array([15.0, 5.0]), np.array([6.0, 1.0]), np.array([10.0, 10.0])) == (2.0, 15.0)
 
 
@@ -197,9 +199,9 @@ CELLS = [
 
 def overloaded(offered: float, lost: float, seconds: int = 60) -> tuple[Series, ...]:
     """What is sent and comes back in Mpps, by the second, in one phase of stress."""
-    at = np.arange(seconds + 1.0) * 1e6
-    return readings("load.tx.packets", np.round(offered * at), 1.0), readings(
-        "load.rx.packets", np.round(offered * (1 - lost) * at), 1.0
+    positions = np.arange(seconds + 1.0) * 1e6
+    return readings("load.tx.packets", np.round(offered * positions), 1.0), readings(
+        "load.rx.packets", np.round(offered * (1 - lost) * positions), 1.0
     )
 
 
@@ -222,13 +224,13 @@ def test_the_cells_of_a_table_that_lose_more_than_offered_less_capacity(
 
 def test_a_capacity_known_to_one_per_cent_leaves_small_excess_open() -> None:
     """With the default error only the worst cell fails; the others stay open, and say what settles."""
-    cut, said = phases(("stress", 61)), []
+    cut, texts = phases(("stress", 61)), []
     for _, capacity, offered, lost, points in CELLS:
         if points > 0:
-            said.append(judge(OverloadLoss(capacity=capacity * 1e6), overloaded(offered, lost), cut))
-    assert [f.outcome for f in said] == [Outcome.FAIL, *[Outcome.INCONCLUSIVE] * 3]
-    assert all("measure the capacity" in f.settle for f in said[1:])
-    assert all("points more" in f.reason for f in said)
+            texts.append(judge(OverloadLoss(capacity=capacity * 1e6), overloaded(offered, lost), cut))
+    assert [f.outcome for f in texts] == [Outcome.FAIL, *[Outcome.INCONCLUSIVE] * 3]
+    assert all("measure the capacity" in f.settle for f in texts[1:])
+    assert all("points more" in f.reason for f in texts)
 
 
 def test_every_overload_phase_is_told_and_the_worst_decides() -> None:

@@ -15,11 +15,11 @@ from soakwatch_rules.detectors.memory_growth import MemoryGrowth
 from soakwatch_rules.detectors.oom_kill import OomKill
 from soakwatch_rules.detectors.process_restart import ProcessRestart
 from soakwatch_rules.detectors.reboot import Reboot
-from soakwatch_rules.incidents import Witness, incidents
+from soakwatch_rules.events.incidents import Witness, incidents
 from soakwatch_rules.labels import label
 from soakwatch_rules.rule import Window
+from soakwatch_rules.sampling import unseen
 from soakwatch_rules.scenarios.synthetic import busy, counter, noise, raised, trait
-from soakwatch_rules.sight import unseen
 from soakwatch_rules.stats.hysteresis import stretches
 
 

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from soakwatch_rules.detectors.performance_decline import PerformanceDecline
+from soakwatch_rules.load.throughput import curve, flows
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import readings
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.decline import fall
-from soakwatch_rules.throughput import curve, flows
 
 S = 10**9
 N = 12 * 360  # 12 h at 10 s
@@ -26,8 +26,8 @@ def noisy(shape: NDArray[np.float64] | float = 0.0, seed: int = 1, sd: float = 0
     rng = np.random.default_rng(seed)
     phi = np.exp(-10 / 600)
     wander, _ = lfilter([1.0], [1.0, -phi], np.sqrt(1 - phi**2) * rng.standard_normal(N), zi=[rng.standard_normal()])
-    made: NDArray[np.float64] = 1000 * (1 + np.broadcast_to(shape, N) + sd * wander)
-    return made
+    result: NDArray[np.float64] = 1000 * (1 + np.broadcast_to(shape, N) + sd * wander)
+    return result
 
 
 def run(value: NDArray[np.float64], *more: Series, devices: int = 1) -> Case:
@@ -76,10 +76,10 @@ def test_a_stop_is_no_decline() -> None:
 
 def test_throughput_is_held_against_what_was_offered() -> None:
     """Half the load halves the throughput and is no decline; unknown load is a doubt; the ratio finds a hidden one."""
-    told = np.where(PLACE < 0.5, 1000.0, 500.0)
-    offered = readings("load.offered.rate", told, 10.0)
-    assert judge(run(noisy() * told / 1000, offered)).outcome is Outcome.PASS
-    blind = judge(run(noisy() * told / 1000))
+    reported = np.where(PLACE < 0.5, 1000.0, 500.0)
+    offered = readings("load.offered.rate", reported, 10.0)
+    assert judge(run(noisy() * reported / 1000, offered)).outcome is Outcome.PASS
+    blind = judge(run(noisy() * reported / 1000))
     assert blind.outcome is Outcome.FAIL
     assert any("offered load is not known" in doubt for doubt in blind.doubts)
     rising = readings("load.offered.rate", 1000 * (1 + 0.3 * PLACE), 10.0)
@@ -125,9 +125,9 @@ def test_where_it_does_not_apply_or_is_too_short() -> None:
 def test_outcomes_do_not_depend_on_the_unit() -> None:
     """A thousand times the rate gives the same ratios."""
     for shape in (0.0, -0.2):
-        one, other = judge(run(noisy(shape * PLACE))), judge(run(1000 * noisy(shape * PLACE)))
-        assert one.outcome is other.outcome
-        assert one.measured == pytest.approx(other.measured, rel=1e-6, abs=1e-9)
+        finding, other = judge(run(noisy(shape * PLACE))), judge(run(1000 * noisy(shape * PLACE)))
+        assert finding.outcome is other.outcome
+        assert finding.measured == pytest.approx(other.measured, rel=1e-6, abs=1e-9)
 
 
 def test_fall_by_hand() -> None:
@@ -145,18 +145,18 @@ def test_fall_by_hand() -> None:
 
 def test_flows_and_their_curves() -> None:
     """Rates come before counters; a commanded rate that jumps takes two readings with it; idle ones are left out."""
-    told = readings("load.offered.rate", np.array([10.0, 10, 20, 20, 0, 0, 20, 20]), 1.0)
+    reported = readings("load.offered.rate", np.array([10.0, 10, 20, 20, 0, 0, 20, 20]), 1.0)
     rate = readings("load.request.rate", np.full(8, 10.0), 1.0)
     requests = readings("load.requests", np.arange(0.0, 80.0, 10.0), 1.0)
-    case = Case("dut", "", Window(0, 8 * S), load=(told, rate, requests))
+    case = Case("dut", "", Window(0, 8 * S), load=(reported, rate, requests))
     (flow,) = flows(case)
     assert flow.series.metric == "load.request.rate"
     assert flow.told[0].metric == "load.offered.rate"
-    shown = curve(rate).per(told)
+    shown = curve(rate).per(reported)
     assert shown is not None
     assert (shown.end_ns // S).tolist() == [0, 1]
     assert curve(requests).rate.tolist() == [10.0] * 7
-    assert curve(rate).per(replace(told, value=np.zeros(8))) is None
+    assert curve(rate).per(replace(reported, value=np.zeros(8))) is None
 
 
 @pytest.mark.parametrize(("name", "value"), [("tolerance", 0.0), ("tolerance", 1.0), ("shortest", float("nan"))])

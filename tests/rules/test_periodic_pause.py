@@ -59,8 +59,8 @@ def test_eight_pauses_are_too_few_for_a_rhythm() -> None:
     assert eight.outcome is Outcome.WARN
     assert "period_s" not in eight.numbers
     assert "too few" in eight.reason
-    at = np.cumsum(np.random.default_rng(4).exponential(60, 19)).astype(int)
-    assert "irregular" in judge(run(stopped(rate(1800), at.tolist()))).reason
+    positions = np.cumsum(np.random.default_rng(4).exponential(60, 19)).astype(int)
+    assert "irregular" in judge(run(stopped(rate(1800), positions.tolist()))).reason
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(3, Outcome.WARN), (9, Outcome.WARN), (12, Outcome.FAIL)])
@@ -107,9 +107,9 @@ def test_what_is_no_pause() -> None:
     finding = judge(run(edges))
     assert finding.outcome is Outcome.PASS
     assert any("2 dips" in doubt for doubt in finding.doubts)
-    told = np.where((np.arange(1200) // 100) % 2, 1000.0, 400.0)
-    obeyed = rate() * told / 1000
-    assert judge(run(obeyed, readings("load.offered.rate", told, 1.0))).outcome is Outcome.PASS
+    reported = np.where((np.arange(1200) // 100) % 2, 1000.0, 400.0)
+    obeyed = rate() * reported / 1000
+    assert judge(run(obeyed, readings("load.offered.rate", reported, 1.0))).outcome is Outcome.PASS
     assert judge(run(stopped(rate(), [600], 300))).outcome is Outcome.FAIL
 
 
@@ -241,18 +241,18 @@ def test_poisson_events_are_rarely_called_periodic(events: int) -> None:
     rng = np.random.default_rng(11)
     called = sum(bool(r and r.periodic) for r in (rhythm(np.cumsum(rng.exponential(1, events))) for _ in range(500)))
     assert called <= 10
-    found = sum(
+    count = sum(
         bool(r and r.periodic) for r in (rhythm(np.arange(events) + rng.normal(0, 0.1, events)) for _ in range(100))
     )
-    assert found == 100
+    assert count == 100
 
 
 def test_rhythm_by_hand() -> None:
     """Median interval; a missed event and a gap leave it; order and equal times do not matter."""
-    at = np.delete(np.arange(0.0, 300, 10), [5, 17])
-    found = rhythm(np.append(at[::-1], [0.0, np.nan]))
-    assert found is not None
-    assert (found.periodic, found.period_s, found.intervals) == (True, 10.0, 27)
+    positions = np.delete(np.arange(0.0, 300, 10), [5, 17])
+    beat = rhythm(np.append(positions[::-1], [0.0, np.nan]))
+    assert beat is not None
+    assert (beat.periodic, beat.period_s, beat.intervals) == (True, 10.0, 27)
     assert rhythm(np.array([3.0])) is None
     assert by_chance(np.ones(8)) == 0.0
     assert by_chance(np.ones(1)) == 1.0
@@ -260,8 +260,8 @@ def test_rhythm_by_hand() -> None:
 
 def test_dips_by_hand() -> None:
     """A run opens at the depth, closes at half of it, and counts the readings at its sides if they stand out."""
-    found = dips(np.array([0, 0.2, 0.9, 0.2, 0.9, 0.1, 0]), np.ones(7), 0.3, 0.01)
-    assert [(d.open, d.close, round(d.lost_s, 9)) for d in found] == [(2, 5, 2.3)]
+    matches = dips(np.array([0, 0.2, 0.9, 0.2, 0.9, 0.1, 0]), np.ones(7), 0.3, 0.01)
+    assert [(d.open, d.close, round(d.lost_s, 9)) for d in matches] == [(2, 5, 2.3)]
     assert dips(np.zeros(0), np.zeros(0), 0.3, 0.0) == ()
 
 

@@ -22,7 +22,7 @@ from soakwatch_rules.series import Series
 NAMES = sorted(module.name for module in pkgutil.iter_modules(detectors.__path__))
 SECOND = 10**9
 LATER = 1_763_700_000 * SECOND
-MOST = 10_000_000
+MAX_COUNT = 10_000_000
 signals = st.builds(
     lambda seed, n, level, noise, slope, hole, burst: (seed, n, level, noise, slope, hole, burst),
     st.integers(0, 10**6),
@@ -50,14 +50,14 @@ def drawn(signal: Signal) -> Callable[[str, int], np.ndarray[tuple[int], np.dtyp
         rng = np.random.default_rng([seed, len(metric)])
         what = trait(metric)
         unit = 1.0 if "utilization" in metric else level
-        made = unit * (0.5 + noise * rng.standard_normal(n) + slope * np.arange(n) / max(n, 1))
-        made[n // 2 : n // 2 + burst] += unit
+        result = unit * (0.5 + noise * rng.standard_normal(n) + slope * np.arange(n) / max(n, 1))
+        result[n // 2 : n // 2 + burst] += unit
         if what.kind == "counter":
-            made = np.cumsum(np.abs(np.round(made)))
+            result = np.cumsum(np.abs(np.round(result)))
         if "utilization" in metric:
-            made = np.clip(made, 0, 1)
-        made[rng.random(n) < hole] = np.nan
-        return made
+            result = np.clip(result, 0, 1)
+        result[rng.random(n) < hole] = np.nan
+        return result
 
     return values
 
@@ -113,11 +113,14 @@ def moved(case: Case, by_ns: int) -> Case:
 def happened(case: Case) -> Case:
     """With a failover, a restart and a silence of its source in it."""
     length = case.window.end_ns - case.window.begin_ns
-    at = case.window.begin_ns + length // 3
-    silence = Silence(Window(at, at + length // 10), {"timeout": 3})
+    index = case.window.begin_ns + length // 3
+    silence = Silence(Window(index, index + length // 10), {"timeout": 3})
     return replace(
         case,
-        events=(Event("failover", "dut", "", at, at + SECOND), Event("process.restart", "dut", case.object, at, at)),
+        events=(
+            Event("failover", "dut", "", index, index + SECOND),
+            Event("process.restart", "dut", case.object, index, index),
+        ),
         ledgers=tuple(replace(ledger, silences=(silence,)) for ledger in case.ledgers),
     )
 
@@ -160,11 +163,11 @@ def test_ten_million_readings_are_judged(name: str) -> None:
     """A series of ten million readings is judged like any other."""
     rule = rule_named(name)
     rng = np.random.default_rng(1)
-    values = np.clip(0.3 + 0.05 * rng.standard_normal(MOST), 0, 1)
-    time_ns = np.arange(MOST, dtype=np.int64) * (SECOND // 50)
+    values = np.clip(0.3 + 0.05 * rng.standard_normal(MAX_COUNT), 0, 1)
+    time_ns = np.arange(MAX_COUNT, dtype=np.int64) * (SECOND // 50)
     series = Series("dut", rule.metrics[0], "", trait(rule.metrics[0]), time_ns, values * 1e8, 0.02)
     case = Case(
-        "dut", "", Window(0, MOST * (SECOND // 50)), (series,), ledgers=(Ledger("dut", "x", 1, 9, 9, {}, None),)
+        "dut", "", Window(0, MAX_COUNT * (SECOND // 50)), (series,), ledgers=(Ledger("dut", "x", 1, 9, 9, {}, None),)
     )
     for finding in rule.judge(case):
         check_complete(rule, case, finding)

@@ -29,8 +29,8 @@ def depth(used: float | NDArray[np.float64] = 0.8, seed: int = 1, n: int = N) ->
 
 def queue(value: NDArray[np.float64], ceiling: float | None = 2000.0) -> Series:
     """Readings each 10 s."""
-    made = readings("queue.depth", value, 10.0, object="queue=0")
-    return replace(made, trait=replace(made.trait, ceiling=ceiling))
+    series = readings("queue.depth", value, 10.0, object="queue=0")
+    return replace(series, trait=replace(series.trait, ceiling=ceiling))
 
 
 def judge(series: Series, *load: Series, phases: tuple[Phase, ...] = (), events: tuple[Event, ...] = ()) -> Finding:
@@ -142,9 +142,9 @@ def test_too_short_never_passes() -> None:
 def test_outcomes_do_not_depend_on_the_unit() -> None:
     """Depth told in bytes of 1500 gives the same outcome and the same share."""
     for value in (depth(0.8), depth(0.5) + leaked(300)):
-        one, other = queue(value), queue(1500 * value, 3e6)
+        series, other = queue(value), queue(1500 * value, 3e6)
         other = replace(other, trait=replace(other.trait, quantum=1500.0, floor=1500.0))
-        first, second = judge(one), judge(other)
+        first, second = judge(series), judge(other)
         assert first.outcome is second.outcome
         assert second.measured == pytest.approx(1500 * (first.measured or 0.0), rel=1e-6, abs=1e-6)
 

@@ -22,9 +22,9 @@ def boots(*changes: int) -> Series:
     return readings("system.boot.id", np.array([1.0 + sum(t >= c for c in changes) for t in range(100)]), 1.0)
 
 
-def happened(kind: str, thing: str = "", **detail: str) -> Event:
+def happened(kind: str, object_name: str = "", **detail: str) -> Event:
     """What the device tells of second 40."""
-    return Event(kind, "dut", thing, 40 * S, None, detail)
+    return Event(kind, "dut", object_name, 40 * S, None, detail)
 
 
 def judge(series: Series, *events: Event) -> Finding:

@@ -338,8 +338,8 @@ def test_neighbouring_recoveries_are_one() -> None:
         "soak2": (200.0, 210.0),
         "recovery3": (210.0, 300.0),
     }
-    (made,) = episodes(Case("dut", "", window(0, 300), phases=phased(edges)), 3600 * S, 60 * S)
-    assert (made.after, made.bounded) == (window(110, 200), True)
+    (result,) = episodes(Case("dut", "", window(0, 300), phases=phased(edges)), 3600 * S, 60 * S)
+    assert (result.after, result.bounded) == (window(110, 200), True)
 
 
 def test_correlation_time_of_an_ar1() -> None:
@@ -355,10 +355,10 @@ def test_a_window_is_near_by_hand() -> None:
     before = reference(np.full(100, 10.0))
     back = returned(np.full(100, 10.0), before, 0.5)
     assert back is not None
-    assert (back.at, back.outside, back.residue, back.residue_half) == (0, False, 0.0, 0.0)
+    assert (back.index, back.outside, back.residue, back.residue_half) == (0, False, 0.0, 0.0)
     away = returned(np.where(np.arange(100) < 50, 10.6, 10.0), before, 0.5)
     assert away is not None
-    assert (away.at, away.last) == (51, 24), "from 24 on 26 of 30 are off by 0.6: 0.52"
+    assert (away.index, away.last) == (51, 24), "from 24 on 26 of 30 are off by 0.6: 0.52"
     assert returned(np.full(59, 10.0), before, 0.5) is None
 
 

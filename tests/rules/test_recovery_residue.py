@@ -39,12 +39,12 @@ def test_a_residue_no_larger_than_the_wave_before_the_stress_is_no_failure(seed:
     """A daily wave leaves a residue after everything that is done to a device."""
     day = phased({"soak": (0, 68400), "stress": (68400, 72000), "recovery": (72000, 86400)})
     series = waving(seed, 0.06)
-    made = Recovery().judge(Case("dut", series.object, window(0, 86400), (series,), phases=day))[0]
-    assert made.outcome in {Outcome.PASS, Outcome.WARN}, made.reason
+    finding = Recovery().judge(Case("dut", series.object, window(0, 86400), (series,), phases=day))[0]
+    assert finding.outcome in {Outcome.PASS, Outcome.WARN}, finding.reason
     left = np.where(series.seconds >= 68400, 0.5e9, 0.0)
     grown = replace(series, value=np.round(series.values + left))
-    made = Recovery().judge(Case("dut", series.object, window(0, 86400), (grown,), phases=day))[0]
-    assert made.outcome is Outcome.FAIL, made.reason
+    finding = Recovery().judge(Case("dut", series.object, window(0, 86400), (grown,), phases=day))[0]
+    assert finding.outcome is Outcome.FAIL, finding.reason
 
 
 def test_a_step_before_the_stress_is_not_laid_to_it() -> None:
@@ -53,8 +53,8 @@ def test_a_step_before_the_stress_is_not_laid_to_it() -> None:
     day = phased({"soak": (0, 68400), "stress": (68400, 72000), "recovery": (72000, 86400)})
     for at_s, outcomes in ((60000, {Outcome.PASS, Outcome.WARN}), (70000, {Outcome.FAIL})):
         series = replace(base, value=np.round(base.values + np.where(base.seconds >= at_s, 3e8, 0.0)))
-        made = Recovery().judge(Case("dut", series.object, window(0, 86400), (series,), phases=day))[0]
-        assert made.outcome in outcomes, made.reason
+        finding = Recovery().judge(Case("dut", series.object, window(0, 86400), (series,), phases=day))[0]
+        assert finding.outcome in outcomes, finding.reason
 
 
 def after_stresses(times: int, *, left: float, each: float = 0.0) -> Finding:

@@ -27,29 +27,29 @@ def session(*changes: int, child: float = 1.0, down: tuple[int, int] = (N, N)) -
 def test_children_that_take_turns_are_no_restarts() -> None:
     """Sessions of a daemon come and go in one slot; the same changes of a process that is no child are restarts."""
     started = [happened("process.start", t, SESSION) for t in (20, 40, 60)]
-    finding = one(ProcessRestart(), session(20, 40, 60), *started, thing=SESSION)
+    finding = one(ProcessRestart(), session(20, 40, 60), *started, object_name=SESSION)
     assert (finding.outcome, finding.measured) == (Outcome.PASS, 0.0)
     assert "3 changes of child process" in finding.reason
-    assert one(ProcessRestart(), session(20, 40, 60, child=0.0), thing=SESSION).measured == 3.0
+    assert one(ProcessRestart(), session(20, 40, 60, child=0.0), object_name=SESSION).measured == 3.0
 
 
 def test_a_session_that_ends_is_not_gone() -> None:
     """It need not stay."""
-    finding = one(ProcessRestart(), session(down=(60, N)), happened("process.exit", 60, SESSION), thing=SESSION)
+    finding = one(ProcessRestart(), session(down=(60, N)), happened("process.exit", 60, SESSION), object_name=SESSION)
     assert finding.outcome is Outcome.PASS
 
 
 def test_a_worker_that_is_replaced_once_warns() -> None:
     """A pool that ran steadily loses one of its workers and regains it; announced it passes."""
     lost = session(50)
-    assert one(ProcessRestart(), lost, thing=SESSION).outcome is Outcome.WARN
+    assert one(ProcessRestart(), lost, object_name=SESSION).outcome is Outcome.WARN
     planned = announced("process.restart", 1, 45, 60, SESSION)
-    assert one(ProcessRestart(), lost, planned, thing=SESSION).outcome is Outcome.PASS
+    assert one(ProcessRestart(), lost, planned, object_name=SESSION).outcome is Outcome.PASS
 
 
 def test_two_sources_that_see_one_restart_count_it_once() -> None:
     """Agent and ssh tell of the same new pid some seconds apart, and of the same exit; another pid is another one."""
-    seen = [happened("process.exit", at, PROCESS, pid="1", started="then") for at in (50, 57)]
-    seen += [happened("process.restart", at, PROCESS, old_pid="1", new_pid="2") for at in (51, 58)]
+    seen = [happened("process.exit", index, PROCESS, pid="1", started="then") for index in (50, 57)]
+    seen += [happened("process.restart", index, PROCESS, old_pid="1", new_pid="2") for index in (51, 58)]
     assert restarted(ups(), starts(51), *seen).measured == 1.0
     assert restarted(ups(), starts(51), *seen, happened("process.restart", 59, PROCESS, new_pid="3")).measured == 2.0

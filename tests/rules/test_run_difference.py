@@ -40,25 +40,25 @@ def judge(
 
 def test_worked_example() -> None:
     """98, 100, 102 against 112: s = 2, error = 2·sqrt(4/3), t = 12/2.309 = 5.196 with 2 degrees of freedom."""
-    made = difference([98.0, 100.0, 102.0], [112.0])
-    assert made is not None
-    assert made.change == pytest.approx(0.12)
-    assert made.spread == pytest.approx(0.02)
-    assert made.p_up == pytest.approx(0.01755, abs=1e-4)  # t(2) beyond 5.196
+    difference_ = difference([98.0, 100.0, 102.0], [112.0])
+    assert difference_ is not None
+    assert difference_.change == pytest.approx(0.12)
+    assert difference_.spread == pytest.approx(0.02)
+    assert difference_.p_up == pytest.approx(0.01755, abs=1e-4)  # t(2) beyond 5.196
     half = 2.91999 * 0.02 * math.sqrt(4 / 3)
-    assert made.low == pytest.approx(0.12 - half, abs=1e-6)
-    assert made.high == pytest.approx(0.12 + half, abs=1e-6)
-    assert made.rose
-    assert not made.fell
-    assert not made.equivalent
+    assert difference_.low == pytest.approx(0.12 - half, abs=1e-6)
+    assert difference_.high == pytest.approx(0.12 + half, abs=1e-6)
+    assert difference_.rose
+    assert not difference_.fell
+    assert not difference_.equivalent
 
 
 def test_several_new_runs_are_pooled() -> None:
     """Two and two: the spread comes from both groups, n + m - 2 degrees of freedom."""
-    made = difference([99.0, 101.0], [108.0, 112.0])
-    assert made is not None
-    assert made.spread == pytest.approx(math.sqrt((1 + 1 + 4 + 4) / 2) / 100)
-    assert (made.n_old, made.n_new) == (2, 2)
+    difference_ = difference([99.0, 101.0], [108.0, 112.0])
+    assert difference_ is not None
+    assert difference_.spread == pytest.approx(math.sqrt((1 + 1 + 4 + 4) / 2) / 100)
+    assert (difference_.n_old, difference_.n_new) == (2, 2)
 
 
 @pytest.mark.parametrize(
@@ -165,9 +165,9 @@ def test_what_is_better_is_told_and_fails_nothing() -> None:
 
 def failing(share: float, begin: float = 0.0) -> tuple[Series, Series]:
     """Requests at 1000 a second, and what failed of them: bursts, so that most readings count none."""
-    at = np.arange(100.0)
-    failed = np.floor(np.cumsum(np.where(at % 10 == 5, 10 * 10_000 * share, 0.0)))
-    return readings("load.failures", begin + failed, 10.0), readings("load.requests", 10_000 * at, 10.0)
+    positions = np.arange(100.0)
+    failed = np.floor(np.cumsum(np.where(positions % 10 == 5, 10 * 10_000 * share, 0.0)))
+    return readings("load.failures", begin + failed, 10.0), readings("load.requests", 10_000 * positions, 10.0)
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0.0, Outcome.PASS), (0.00005, Outcome.PASS), (0.01, Outcome.FAIL)])
@@ -178,8 +178,8 @@ def test_failures_that_no_earlier_run_had(share: float, expected: Outcome) -> No
     case = Case("dut", "", Window(0, 1000 * S), (failed,), load=(requests,), earlier=earlier)
     finding = RunDifference().judge(case)[0]
     assert finding.outcome is expected, finding.reason
-    one = RunDifference().judge(replace(case, earlier=earlier[:1]))[0]
-    assert one.outcome is (Outcome.INCONCLUSIVE if share > 0.0001 else Outcome.PASS)
+    result = RunDifference().judge(replace(case, earlier=earlier[:1]))[0]
+    assert result.outcome is (Outcome.INCONCLUSIVE if share > 0.0001 else Outcome.PASS)
 
 
 def test_failures_are_compared_by_their_mean() -> None:
@@ -199,26 +199,26 @@ def test_failures_are_compared_by_their_mean() -> None:
 def test_regressions_of_ten_percent_are_found(spread: float, old: int, new: int, least: float) -> None:
     """10 % worse is found as often as stated, and no change is called one in at most 6 %."""
     rng = np.random.default_rng(11)
-    found = wrong = 0
+    count = wrong = 0
     for _ in range(500):
         before, after = 1 + spread * rng.standard_normal(old), 1 + spread * rng.standard_normal(new)
         worse, same = difference(before, 1.1 * after), difference(before, after)
         assert worse is not None
         assert same is not None
-        found, wrong = found + worse.rose, wrong + same.rose
-    assert found >= least * 500
+        count, wrong = count + worse.rose, wrong + same.rose
+    assert count >= least * 500
     assert wrong <= 0.06 * 500
 
 
 def test_smallest_detectable_is_found_in_four_of_five() -> None:
     """A change as large as stated on average is found in 70 to 95 % of comparisons."""
     rng = np.random.default_rng(5)
-    made = [difference(1 + 0.05 * rng.standard_normal(10), 1 + 0.05 * rng.standard_normal(3)) for _ in range(200)]
-    size = 1 + float(np.mean([d.smallest for d in made if d is not None and d.smallest is not None]))
-    found = [
+    result = [difference(1 + 0.05 * rng.standard_normal(10), 1 + 0.05 * rng.standard_normal(3)) for _ in range(200)]
+    size = 1 + float(np.mean([d.smallest for d in result if d is not None and d.smallest is not None]))
+    difference_s = [
         difference(1 + 0.05 * rng.standard_normal(10), size * (1 + 0.05 * rng.standard_normal(3))) for _ in range(500)
     ]
-    assert 0.70 <= np.mean([d.rose for d in found if d is not None]) <= 0.95
+    assert 0.70 <= np.mean([d.rose for d in difference_s if d is not None]) <= 0.95
 
 
 @pytest.mark.parametrize(
@@ -232,20 +232,20 @@ def test_what_cannot_be_compared_is_none(old: list[float], new: list[float]) -> 
 def test_difference_does_not_depend_on_the_unit() -> None:
     """Bytes or gigabytes: the same ratios, also for huge numbers."""
     old, new = np.array([98.0, 100.0, 102.0]), np.array([112.0])
-    one, two = difference(old, new), difference(old * 1e300, new * 1e300)
-    assert one is not None
+    difference_, two = difference(old, new), difference(old * 1e300, new * 1e300)
+    assert difference_ is not None
     assert two is not None
-    assert one.p_up == pytest.approx(two.p_up)
-    assert one.spread == pytest.approx(two.spread)
+    assert difference_.p_up == pytest.approx(two.p_up)
+    assert difference_.spread == pytest.approx(two.spread)
 
 
 def test_repeatability_states_what_few_runs_prove() -> None:
     """Three runs within ±15 % bound the standard deviation only by 4.4 times what was seen."""
-    made = repeatability([100.0, 110.0, 95.0])
-    assert made is not None
-    assert (made.n, made.median, made.within) == (3, 100.0, True)
-    assert made.worst == pytest.approx(0.1)
-    assert made.sd_upper == pytest.approx(4.4154 * (made.sd or 0), rel=1e-3)
+    result = repeatability([100.0, 110.0, 95.0])
+    assert result is not None
+    assert (result.n, result.median, result.within) == (3, 100.0, True)
+    assert result.worst == pytest.approx(0.1)
+    assert result.sd_upper == pytest.approx(4.4154 * (result.sd or 0), rel=1e-3)
     assert [round(sd_factor(n), 2) for n in (2, 3, 5, 10)] == [15.95, 4.42, 2.37, 1.65]
     single = repeatability([5.0])
     assert single is not None
@@ -262,9 +262,9 @@ def test_history_dates_changes() -> None:
     value = np.concatenate([np.full(15, 100.0), np.full(25, 112.0), np.full(20, 100.0)])
     value = value + np.random.default_rng(1).normal(0, 1, value.size)
     value[10] = 60.0
-    found = history(value)
-    assert [p.index for p in found] == [15, 40]
-    assert [round(p.change, 2) for p in found] == [0.12, -0.11]
+    matches = history(value)
+    assert [p.index for p in matches] == [15, 40]
+    assert [round(p.change, 2) for p in matches] == [0.12, -0.11]
 
 
 def test_history_is_rarely_wrong() -> None:
@@ -276,12 +276,12 @@ def test_history_is_rarely_wrong() -> None:
 
 def test_history_sees_a_step_after_three_runs() -> None:
     """10 % at a spread of 2 % is dated to within a run in 95 of 100 histories of 30 runs and 3 new ones."""
-    found = 0
+    count = 0
     for seed in range(100):
         value = 1 + 0.02 * np.random.default_rng(seed).standard_normal(33)
         value[30:] *= 1.1
-        found += any(abs(p.index - 30) <= 1 for p in history(value))
-    assert found >= 95
+        count += any(abs(p.index - 30) <= 1 for p in history(value))
+    assert count >= 95
 
 
 @pytest.mark.parametrize(
@@ -301,8 +301,8 @@ def test_history_keeps_the_places_of_what_is_missing() -> None:
 def test_long_histories_are_looked_at_in_pieces() -> None:
     """Changes in a history of 400 runs are found across the borders of pieces."""
     value = 1 + 0.01 * np.random.default_rng(2).standard_normal(400)
-    for at in (50, 125, 250, 301):
-        value[at:] *= 1.2
+    for index in (50, 125, 250, 301):
+        value[index:] *= 1.2
     assert [p.index for p in history(value)] == [50, 125, 250, 301]
 
 
@@ -316,8 +316,8 @@ def test_the_energy_statistic_by_hand() -> None:
 
 def test_noise_within_runs_does_not_count() -> None:
     """Runs of correlated noise about one level are equal: the unit is the run."""
-    made = [noise(seed, METRIC, 7200, 10.0, sd=0.02, phi=0.9) for seed in range(6)]
-    case = Case("dut", PROCESS, Window(0, 7200 * S), (made[0],), earlier=tuple(made[1:]))
+    result = [noise(seed, METRIC, 7200, 10.0, sd=0.02, phi=0.9) for seed in range(6)]
+    case = Case("dut", PROCESS, Window(0, 7200 * S), (result[0],), earlier=tuple(result[1:]))
     assert RunDifference().judge(case)[0].outcome is Outcome.PASS
 
 

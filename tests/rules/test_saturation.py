@@ -25,10 +25,10 @@ def used(share: float = 0.5, full: float = 1.0, begin: int = 700, end: int = 700
     return value
 
 
-def series(metric: str, share: Floats, thing: str, limit: float | None = 1e6) -> Series:
+def series(metric: str, share: Floats, object_name: str, limit: float | None = 1e6) -> Series:
     """Readings of a minute of something with a limit."""
-    made = readings(metric, share * (limit or 1.0), 60.0, object=thing)
-    return replace(made, trait=replace(made.trait, ceiling=limit))
+    series = readings(metric, share * (limit or 1.0), 60.0, object=object_name)
+    return replace(series, trait=replace(series.trait, ceiling=limit))
 
 
 def judge(*of: Series, rule: Saturation | None = None, **more: object) -> Finding:
@@ -38,7 +38,7 @@ def judge(*of: Series, rule: Saturation | None = None, **more: object) -> Findin
 
 
 @pytest.mark.parametrize(
-    ("metric", "thing", "told"),
+    ("metric", "object_name", "text"),
     [
         ("system.sessions", "table=sessions", "session table: 100 % of 1 M sessions"),
         ("system.conntrack.count", "", "connection table: 100 % of 1 M connections"),
@@ -46,16 +46,16 @@ def judge(*of: Series, rule: Saturation | None = None, **more: object) -> Findin
         ("process.open_files", "process=web,instance=0", "open files of process web: 100 % of 1 M descriptors"),
     ],
 )
-def test_a_full_table_fails(metric: str, thing: str, told: str) -> None:
+def test_a_full_table_fails(metric: str, object_name: str, text: str) -> None:
     """Five minutes at the limit are refused service; a burst of one reading is none; half full passes."""
-    finding = judge(series(metric, used(end=705), thing))
+    finding = judge(series(metric, used(end=705), object_name))
     assert finding.outcome is Outcome.FAIL, finding.reason
-    assert told in finding.reason
+    assert text in finding.reason
     assert "for 5 min" in finding.reason
     assert finding.marks[0].begin_ns == 700 * 60 * S
-    assert judge(series(metric, used(end=701), thing)).outcome is Outcome.PASS
-    assert judge(series(metric, used(), thing)).outcome is Outcome.PASS
-    assert judge(series(metric, np.ones(N), thing)).outcome is Outcome.FAIL, "full from the start is full"
+    assert judge(series(metric, used(end=701), object_name)).outcome is Outcome.PASS
+    assert judge(series(metric, used(), object_name)).outcome is Outcome.PASS
+    assert judge(series(metric, np.ones(N), object_name)).outcome is Outcome.FAIL, "full from the start is full"
 
 
 def test_without_a_limit_nothing_is_judged() -> None:
@@ -161,8 +161,8 @@ def test_what_is_read_less_often_than_the_polls_lacks_no_reading() -> None:
     slow = replace(pool, time_ns=np.arange(40, dtype=np.int64) * 30 * S, cadence_s=1.0)
     for taken, outcome in ((slice(None), Outcome.PASS), (slice(0, 15), Outcome.INCONCLUSIVE)):
         part = replace(slow, time_ns=slow.time_ns[taken], value=slow.value[taken])
-        found = Saturation().judge(Case("dut", part.object, Window(0, 1200 * S), (part,)))[0]
-        assert found.outcome is outcome, found.reason
+        finding = Saturation().judge(Case("dut", part.object, Window(0, 1200 * S), (part,)))[0]
+        assert finding.outcome is outcome, finding.reason
 
 
 OUTCOMES = """

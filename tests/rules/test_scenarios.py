@@ -70,12 +70,12 @@ def test_names_differ_within_a_family() -> None:
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: f"{s.family}-{s.name}")
 def test_a_seed_always_gives_the_same_signal(scenario: Scenario) -> None:
     """The same seed gives the same bytes, another seed other ones (unless nothing is random), all in the window."""
-    one, again = scenario.signal(5, hours=2.0), scenario.signal(5, hours=2.0)
-    assert one.truth == again.truth
-    for a, b in zip((*one.case.series, *one.case.load), (*again.case.series, *again.case.load), strict=True):
+    signal, again = scenario.signal(5, hours=2.0), scenario.signal(5, hours=2.0)
+    assert signal.truth == again.truth
+    for a, b in zip((*signal.case.series, *signal.case.load), (*again.case.series, *again.case.load), strict=True):
         assert np.array_equal(a.value, b.value)
         assert np.array_equal(a.time_ns, b.time_ns)
-        assert not len(a) or one.case.window.begin_ns <= a.time_ns[0] <= a.time_ns[-1] < one.case.window.end_ns
+        assert not len(a) or signal.case.window.begin_ns <= a.time_ns[0] <= a.time_ns[-1] < signal.case.window.end_ns
 
 
 @pytest.mark.parametrize("rate", [10, 15, 20])
@@ -105,10 +105,10 @@ def test_spikes_pauses_and_steps_are_where_their_truth_says() -> None:
     assert np.median(np.diff(begins)) == pytest.approx(pauses.truth.period_s, rel=0.02)
     assert all(rate.values[int(b) + 1] < 1 for b, _ in pauses.truth.pauses)
     moved = named("growth", "step at an event").signal(3)
-    at, height = moved.truth.steps[0]
+    at_s, height = moved.truth.steps[0]
     seen = moved.case.series[0]
-    assert moved.case.events[0].begin_ns == round(at * 1e9)
-    rise = seen.values[seen.seconds >= at].mean() - seen.values[seen.seconds < at].mean()
+    assert moved.case.events[0].begin_ns == round(at_s * 1e9)
+    rise = seen.values[seen.seconds >= at_s].mean() - seen.values[seen.seconds < at_s].mean()
     assert rise == pytest.approx(height, rel=0.1)
 
 
@@ -135,11 +135,11 @@ def _ends(window: Window) -> tuple[int, int]:
 def test_counters_and_losses_are_as_their_truth_says() -> None:
     """Packets lost under overload are the excess; drops are the ratio of what was sent."""
     over = named("overload", "excess of 20 %").signal(1)
-    sent, back, told = (s.values for s in over.case.load)
+    sent, back, reported = (s.values for s in over.case.load)
     above = over.case.phases[1].window
     inside = (over.case.load[0].time_ns >= above.begin_ns) & (over.case.load[0].time_ns < above.end_ns)
     lost = np.diff(sent - back)[inside[1:]].sum()
-    needed = ((told - 50_000)[inside] * 10).sum()
+    needed = ((reported - 50_000)[inside] * 10).sum()
     assert (lost - needed) / (50_000 * above.seconds) == pytest.approx(over.truth.lost, abs=0.02)
     trickle = named("drops", "a trickle of 1 ppm").signal(1)
     assert trickle.truth.lost == pytest.approx(1e-6, rel=0.15)

@@ -20,8 +20,8 @@ T = np.asarray(np.arange(1440) * 60.0, dtype=np.float64)
 
 def flat(seed: int, sd: float = 1.0) -> Floats:
     """A day of white noise around 100."""
-    made: Floats = 100 + np.random.default_rng(seed).normal(0, sd, T.size)
-    return made
+    result: Floats = 100 + np.random.default_rng(seed).normal(0, sd, T.size)
+    return result
 
 
 def judged(value: Floats) -> Trend:
@@ -75,7 +75,7 @@ def test_steps_that_are_a_habit(places: tuple[int, ...], heights: tuple[int, ...
 def test_a_few_steps_are_no_leak_and_many_are() -> None:
     """Three uneven steps upwards and the shrinking stairs of a cache are inconclusive or pass; five even ones fail."""
     for seed in range(6):
-        three = flat(seed) + sum(4.0 * (at < T / DAY) for at in (0.2, 0.5, 0.7))
+        three = flat(seed) + sum(4.0 * (at_s < T / DAY) for at_s in (0.2, 0.5, 0.7))
         assert judged(np.asarray(three)).outcome is Outcome.INCONCLUSIVE
         cache = flat(seed) + sum(8 * 0.6**k * (0.08 + 0.1 * k < T / DAY) for k in range(9))
         assert judged(np.asarray(cache)).outcome is not Outcome.FAIL

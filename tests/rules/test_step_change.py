@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from soakwatch_rules.detectors.step_change import StepChange
-from soakwatch_rules.explanations import median_load
+from soakwatch_rules.events.explanations import median_load
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import (
     LEVEL,
@@ -173,9 +173,9 @@ def test_a_step_that_follows_the_load_is_told_per_load_as_well() -> None:
     """Level and load both rise by half: what falls to a thousand of the load stays the same, and both are told."""
     rate = readings("load.offered.rate", np.where(np.arange(1440) < 720, 1000.0, 1500.0), 60.0)
     reason = judge(stepped(height=0.5), load=(rate,)).reason
-    told = re.search(r"\(([\d.]+) MiB per 1000 request/s before, ([\d.]+) MiB after\)", reason)
-    assert told is not None, reason
-    assert float(told[2]) == pytest.approx(float(told[1]), rel=0.01)
+    reported = re.search(r"\(([\d.]+) MiB per 1000 request/s before, ([\d.]+) MiB after\)", reason)
+    assert reported is not None, reason
+    assert float(reported[2]) == pytest.approx(float(reported[1]), rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -234,8 +234,8 @@ def test_few_readings_never_pass() -> None:
 def test_smallest_detectable_is_seen_in_four_of_five() -> None:
     """A step as high as the finding says is seen in 70 to 95 of 100 runs, one of half of it never."""
     stated = float(np.mean([judge(day(seed, sd=0.05)).smallest_detectable or 0 for seed in range(20)]))
-    found = [judge(step(day(seed, sd=0.05), stated)).outcome for seed in range(100)]
-    assert 60 <= found.count(Outcome.WARN) <= 100
+    outcomes = [judge(step(day(seed, sd=0.05), stated)).outcome for seed in range(100)]
+    assert 60 <= outcomes.count(Outcome.WARN) <= 100
     missed = [judge(step(day(seed, sd=0.05), stated / 2)).outcome for seed in range(50)]
     assert missed.count(Outcome.WARN) == 0
 
@@ -244,9 +244,9 @@ def test_blocks_are_medians_of_means() -> None:
     """A fifth of a block that is far off does not move it; empty stretches are left out."""
     value = np.array([1.0, 1, 50, 1, 1, 2, 2, 2, 2, 2])
     seconds = np.append(np.arange(5.0), np.arange(20.0, 25.0))
-    made, place = medians(seconds, value, 5.0)
-    assert made.tolist() == [1.0, 2.0]
-    assert place.tolist() == [0, 4]
+    result, indices = medians(seconds, value, 5.0)
+    assert result.tolist() == [1.0, 2.0]
+    assert indices.tolist() == [0, 4]
 
 
 def test_the_end_of_a_tooth_is_no_step() -> None:
@@ -256,9 +256,9 @@ def test_the_end_of_a_tooth_is_no_step() -> None:
     for length, teeth in ((12, [True, True]), (200, [True, False])):
         off = value.copy()
         off[300 : 300 + length] += 20
-        made = steps(seconds, off, length_s=300.0, width=8, rise=0.1, sigmas=5.0, least=0.0)
-        assert made is not None
-        assert [s.tooth for s in made.found] == teeth
+        increments = steps(seconds, off, length_s=300.0, width=8, rise=0.1, sigmas=5.0, least=0.0)
+        assert increments is not None
+        assert [s.tooth for s in increments.steps] == teeth
 
 
 def test_a_hole_is_not_looked_across() -> None:
@@ -268,7 +268,7 @@ def test_a_hole_is_not_looked_across() -> None:
     value = 100 + np.where(seconds < 30_000, 0.0, 30.0)
     seen = steps(seconds[kept], value[kept], length_s=225, width=8, rise=0.1, sigmas=5, least=0)
     assert seen is not None
-    assert (seen.found, seen.holes) == ((), 1)
+    assert (seen.steps, seen.holes) == ((), 1)
 
 
 @pytest.mark.parametrize("bad", [{"rise": 0.0}, {"rise": math.nan}, {"sigmas": 1.0}, {"lasting": 0.0}, {"load": 0.0}])

@@ -29,8 +29,8 @@ FIVE = Tolerance(0.05)
 
 def flat(seed: int, sd: float = 1.0) -> Floats:
     """A day of white noise around 100."""
-    made: Floats = 100 + np.random.default_rng(seed).normal(0, sd, T.size)
-    return made
+    result: Floats = 100 + np.random.default_rng(seed).normal(0, sd, T.size)
+    return result
 
 
 def judged(value: Floats, tolerance: float = 0.05, **options: float) -> Trend:
@@ -82,18 +82,18 @@ def test_hours_needed() -> None:
 
 def test_blocks_of_a_worked_example() -> None:
     """Ten readings in two blocks; each mean leaves out the lowest and the highest."""
-    made = blocks(np.arange(10.0), np.array([1.0, 2, 3, 4, 100, 5, 6, 7, 8, -50]), begin_s=0.0, end_s=10.0, number=2)
-    assert made.value.tolist() == [3.0, 6.0]
-    assert made.time_s.tolist() == [2.5, 7.5]
+    cut = blocks(np.arange(10.0), np.array([1.0, 2, 3, 4, 100, 5, 6, 7, 8, -50]), begin_s=0.0, end_s=10.0, number=2)
+    assert cut.value.tolist() == [3.0, 6.0]
+    assert cut.time_s.tolist() == [2.5, 7.5]
     lowest = blocks(np.arange(4.0), np.array([4.0, 1, 2, 3]), begin_s=0.0, end_s=4.0, number=2, statistic="min")
     assert lowest.value.tolist() == [1, 2]
 
 
 def test_missing_blocks_are_bridged_and_counted() -> None:
     """A block without readings takes the value between its neighbours."""
-    made = blocks(np.array([0.5, 1.5, 3.5]), np.array([1.0, 2.0, 4.0]), begin_s=0.0, end_s=4.0, number=4)
-    assert made.value.tolist() == [1, 2, 3, 4]
-    assert made.missing == 0.25
+    cut = blocks(np.array([0.5, 1.5, 3.5]), np.array([1.0, 2.0, 4.0]), begin_s=0.0, end_s=4.0, number=4)
+    assert cut.value.tolist() == [1, 2, 3, 4]
+    assert cut.missing == 0.25
 
 
 @pytest.mark.parametrize(
@@ -186,10 +186,10 @@ def test_the_slope_at_the_end_and_its_interval() -> None:
 def test_a_sawtooth_is_cut_at_its_falls() -> None:
     """Six ramps from 10 to 20 have six falls at most, and floors near 10."""
     value = 10 + 10 * ((T / 14400) % 1.0)
-    found = cycles(T, value, begin_s=0.0, end_s=DAY)
-    assert found is not None
-    assert found.falls.size == 5
-    assert np.allclose(found.floor, 10.1, atol=0.3)
+    cycle = cycles(T, value, begin_s=0.0, end_s=DAY)
+    assert cycle is not None
+    assert cycle.falls.size == 5
+    assert np.allclose(cycle.floor, 10.1, atol=0.3)
     assert cycles(T, flat(1), begin_s=0.0, end_s=DAY) is None
 
 
@@ -206,9 +206,9 @@ def test_a_release_is_one_that_lasts_and_was_not_regained() -> None:
     """A lasting fall whose height is not regained is one; a single low block, or a regained peak, is none."""
     u = np.arange(96.0)
     fallen = u - 60 * (u >= 50)
-    found = released(fallen)
-    assert found is not None
-    assert found.at == 50
+    release = released(fallen)
+    assert release is not None
+    assert release.index == 50
     assert released(u - 10 * (u >= 30)) is None
     spiked = u.copy()
     spiked[60] -= 60
@@ -233,20 +233,20 @@ def test_answers_for_a_day() -> None:
 
 def test_the_line_is_pivoted_at_the_blocks_centre() -> None:
     """The line of a noiseless leak goes through its middle, on the caller's axis of time."""
-    made = judge_trend(T + 1e6, 100 + 10 * T / DAY, allowed=FIVE)
-    assert made.line is not None
-    assert made.line.centre_s == pytest.approx(1e6 + DAY / 2)
-    assert made.line.centre == pytest.approx(105, rel=1e-3)
-    assert made.line.slope * DAY == pytest.approx(10)
+    trend = judge_trend(T + 1e6, 100 + 10 * T / DAY, allowed=FIVE)
+    assert trend.line is not None
+    assert trend.line.centre_s == pytest.approx(1e6 + DAY / 2)
+    assert trend.line.centre == pytest.approx(105, rel=1e-3)
+    assert trend.line.slope * DAY == pytest.approx(10)
 
 
 def test_the_line_of_a_late_leak_begins_where_it_bends() -> None:
     """Growth that begins at half time goes on at its own slope, not at the mean of both halves."""
-    made = judged(flat(2) + 40 * np.maximum(T / DAY - 0.5, 0))
-    assert made.shape == "late leak"
-    assert made.bend_s == pytest.approx(DAY / 2, rel=0.1)
-    assert made.line is not None
-    assert made.line.slope * DAY == pytest.approx(40, rel=0.1)
+    trend = judged(flat(2) + 40 * np.maximum(T / DAY - 0.5, 0))
+    assert trend.shape == "late leak"
+    assert trend.bend_s == pytest.approx(DAY / 2, rel=0.1)
+    assert trend.line is not None
+    assert trend.line.slope * DAY == pytest.approx(40, rel=0.1)
 
 
 def test_too_few_readings_and_gaps() -> None:
@@ -263,14 +263,14 @@ def test_too_few_readings_and_gaps() -> None:
 )
 def test_a_constant_reading_hides_one_quantum(quantum: float | None, floor: float, outcome: str) -> None:
     """A constant of 10 with steps of 1 hides 10 % a day, unless growth of one step a run is nobody's concern."""
-    made = judge_trend(
+    trend = judge_trend(
         T, np.full(T.size, 10.0), allowed=Tolerance(0.05, floor=floor), quantum=quantum, span_s=(0.0, DAY)
     )
-    assert made.outcome == outcome
-    assert made.mode == "constant"
+    assert trend.outcome == outcome
+    assert trend.mode == "constant"
     if outcome == "inconclusive":
-        assert made.why is InconclusiveReason.RESOLUTION
-        assert made.hours_needed == pytest.approx(24), "0.5 a day needs two days for one step"
+        assert trend.why is InconclusiveReason.RESOLUTION
+        assert trend.hours_needed == pytest.approx(24), "0.5 a day needs two days for one step"
 
 
 def test_coarse_readings() -> None:
@@ -284,8 +284,8 @@ def test_a_cycle_as_long_as_the_run_is_told() -> None:
     """A daily wave in one day passes with a doubt at any phase, as it ended where it began; a part of a longer one is
     inconclusive, never growth; over four days it passes."""
     for phase in np.arange(0, 1, 0.125).tolist():
-        made = judged(flat(3) + 5 * np.sin(2 * np.pi * (T / DAY + phase)))
-        assert (made.outcome, made.waived) == (Outcome.PASS, "wave")
+        trend = judged(flat(3) + 5 * np.sin(2 * np.pi * (T / DAY + phase)))
+        assert (trend.outcome, trend.waived) == (Outcome.PASS, "wave")
         assert judged(flat(3) + 5 * np.sin(2 * np.pi * (T / DAY / 1.25 + phase))).outcome is not Outcome.FAIL
         longer = np.asarray(np.arange(5760) * 60.0, dtype=np.float64)
         value = 100 + np.random.default_rng(1).normal(0, 1, 5760) + 5 * np.sin(2 * np.pi * (longer / DAY + phase))
@@ -297,10 +297,10 @@ def test_few_cycles_of_a_sawtooth() -> None:
     hours; eight pass by their floors."""
     teeth = flat(4, 0.3) + 20 * ((T / 32000) % 1.0)
     assert (judged(teeth).outcome, judged(teeth).waived) == (Outcome.PASS, "cycles")
-    made = judged(teeth + 20 * T / DAY)
-    assert (made.outcome, made.why, made.mode) == (Outcome.INCONCLUSIVE, InconclusiveReason.CYCLE, "floor")
-    assert made.hours_needed is not None
-    assert made.hours_needed > 0
+    trend = judged(teeth + 20 * T / DAY)
+    assert (trend.outcome, trend.why, trend.mode) == (Outcome.INCONCLUSIVE, InconclusiveReason.CYCLE, "floor")
+    assert trend.hours_needed is not None
+    assert trend.hours_needed > 0
     assert judged(flat(4, 0.3) + 20 * ((T / 10800 + 0.5) % 1.0)).outcome is Outcome.PASS
 
 
@@ -318,12 +318,12 @@ def test_may_grow_is_on_the_safe_side() -> None:
 def test_shift_and_scale_change_nothing() -> None:
     """Another origin of time and another unit give the same answer."""
     value = flat(6) + 6 * T / DAY
-    one = judged(value)
+    trend = judged(value)
     for factor in (2.0**-30, 1 / 1024, 1000.0, 1e290):
         other = judge_trend(T + 1.7e9, value * factor, allowed=FIVE, span_s=(1.7e9, 1.7e9 + DAY))
-        assert other.outcome is one.outcome
-        assert other.probability == pytest.approx(one.probability, abs=1e-6)
-        assert other.rate == pytest.approx(one.rate * factor, rel=1e-6)
+        assert other.outcome is trend.outcome
+        assert other.probability == pytest.approx(trend.probability, abs=1e-6)
+        assert other.rate == pytest.approx(trend.rate * factor, rel=1e-6)
 
 
 @settings(max_examples=150, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
@@ -343,14 +343,22 @@ def test_any_numbers_give_an_answer(value: list[float], allowed: float, statisti
     """No finite numbers raise or warn; all that is told is finite; input stays as it was."""
     readings = np.array(value, dtype=np.float64)
     before, times = readings.copy(), np.arange(len(value)) * 600.0
-    made = judge_trend(times, readings, allowed=allowed, statistic=statistic, quantum=quantum)  # type: ignore[arg-type]
+    trend = judge_trend(times, readings, allowed=allowed, statistic=statistic, quantum=quantum)  # type: ignore[arg-type]
     assert np.array_equal(readings, before)
-    told = (made.probability, made.rate, made.rate_low, made.rate_high, made.level, made.weight, made.correlation)
-    assert all(math.isfinite(x) for x in (*told, made.allowed, made.smallest_detectable or 0.0))
-    assert 0 <= made.probability <= 1
-    assert (made.outcome is Outcome.INCONCLUSIVE) == (made.why is not None)
+    reported = (
+        trend.probability,
+        trend.rate,
+        trend.rate_low,
+        trend.rate_high,
+        trend.level,
+        trend.weight,
+        trend.correlation,
+    )
+    assert all(math.isfinite(x) for x in (*reported, trend.allowed, trend.smallest_detectable or 0.0))
+    assert 0 <= trend.probability <= 1
+    assert (trend.outcome is Outcome.INCONCLUSIVE) == (trend.why is not None)
     if len(value) < 16:
-        assert made.why is InconclusiveReason.TOO_FEW
+        assert trend.why is InconclusiveReason.TOO_FEW
 
 
 def test_families_are_named_once() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from soakwatch_agent.place import Notes, Place, Turn
+from soakwatch_agent.context import HostContext, Notes, Periodic
 from soakwatch_agent.procfs import read_line, read_text
 from soakwatch_agent.sample import Answer
 
@@ -21,34 +21,34 @@ def boot_number(boot_id: str) -> int:
 class BootProbe:
     """The time of boot is taken once: the kernel's own moves whenever the clock is set."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
-        self._uptime = place.path("/proc/uptime")
-        self._boot_id = place.path("/proc/sys/kernel/random/boot_id")
+    def __init__(self, context: HostContext) -> None:
+        self._context = context
+        self._uptime = context.path("/proc/uptime")
+        self._boot_id = context.path("/proc/sys/kernel/random/boot_id")
         self._notes = Notes()
-        self._slow = Turn(60)
+        self._slow = Periodic(60)
 
     def read(self, now_ns: int) -> Answer:
-        """Uptime each look, the rest every 60 s."""
+        """Uptime at each poll, the rest every 60 s."""
         notes = self._notes
         notes.begin(now_ns)
         notes.sample("system.uptime", "", float(read_text(self._uptime).split()[0]))
         if self._slow.due(now_ns):
-            boot_s, boot_id = self._place.boot_s(), read_line(self._boot_id)
+            boot_s, boot_id = self._context.boot_s(), read_line(self._boot_id)
             if boot_s is None:
-                notes.fault("system.boot.time", "", "the kernel does not tell when it booted")
+                notes.fault("system.boot.time", "", "the kernel does not report its boot time")
             else:
                 notes.sample("system.boot.time", "", boot_s)
             if boot_id is None:
-                notes.fault("system.boot.id", "", "the kernel does not tell its boot id")
+                notes.fault("system.boot.id", "", "the kernel does not report its boot id")
             else:
                 notes.sample("system.boot.id", "", boot_number(boot_id))
         return notes.answer()
 
     def close(self) -> None:
-        """Nothing stays open."""
+        """Does nothing: the probe keeps nothing open."""
 
 
-def open_probe(place: Place) -> BootProbe:
-    """The probe of a place."""
-    return BootProbe(place)
+def open_probe(context: HostContext) -> BootProbe:
+    """Opens the probe of a host."""
+    return BootProbe(context)

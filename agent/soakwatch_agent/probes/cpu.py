@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Dict, Optional, Tuple
 
-from soakwatch_agent.place import Notes, Place, Turn
+from soakwatch_agent.context import HostContext, Notes, Periodic
 from soakwatch_agent.procfs import CPU_MODES, CpuStat, parse_cpu_stat, read_text
 from soakwatch_agent.sample import Answer
 
@@ -18,7 +18,7 @@ METRICS = (
     "system.context_switches",
 )
 _IDLE, _IOWAIT = CPU_MODES.index("idle"), CPU_MODES.index("iowait")
-_WOBBLE_S = 5  # idle and iowait of a tickless kernel may step back a little; a reboot steps back to nothing
+_MAX_STEP_BACK_S = 5  # idle and iowait of a tickless kernel may step back a little; a reboot steps back to nothing
 
 Ticks = Tuple[int, ...]
 
@@ -36,38 +36,38 @@ def busy_share(before: Ticks, after: Ticks) -> Optional[float]:
     return 1.0 - (spent[_IDLE] + spent[_IOWAIT]) / total
 
 
-def held(before: Optional[Ticks], after: Ticks, wobble: int) -> Ticks:
-    """The reading with idle and iowait kept from stepping back by less than ``wobble`` ticks.
+def without_step_back(before: Optional[Ticks], after: Ticks, max_step: int) -> Ticks:
+    """The reading with idle and iowait kept from stepping back by less than ``max_step`` ticks.
 
-    >>> held((1, 0, 0, 100, 50, 0, 0, 0), (2, 0, 0, 101, 49, 0, 0, 0), 500)[4]
+    >>> without_step_back((1, 0, 0, 100, 50, 0, 0, 0), (2, 0, 0, 101, 49, 0, 0, 0), 500)[4]
     50
     """
     if before is None or (after[_IDLE] >= before[_IDLE] and after[_IOWAIT] >= before[_IOWAIT]):
         return after
     fixed = list(after)
-    for at in (_IDLE, _IOWAIT):
-        if 0 < before[at] - after[at] < wobble and after[0] >= before[0]:
-            fixed[at] = before[at]
+    for mode in (_IDLE, _IOWAIT):
+        if 0 < before[mode] - after[mode] < max_step and after[0] >= before[0]:
+            fixed[mode] = before[mode]
     return tuple(fixed)
 
 
 class CpuProbe:
-    """Reads /proc/stat once a look (psutil would read it three times for the same figures)."""
+    """Reads /proc/stat once a poll (psutil would read it three times for the same figures)."""
 
-    def __init__(self, place: Place) -> None:
-        self._path = place.path("/proc/stat")
+    def __init__(self, context: HostContext) -> None:
+        self._path = context.path("/proc/stat")
         self._hz = os.sysconf("SC_CLK_TCK")
         self._notes = Notes()
-        self._slow = Turn(10)
+        self._slow = Periodic(10)
         self._total: Optional[Ticks] = None
         self._cores: Dict[int, Ticks] = {}
 
     def read(self, now_ns: int) -> Answer:
-        """Shares each look from the second on; raw times of each core every 10 s."""
-        notes, hz, wobble = self._notes, self._hz, _WOBBLE_S * self._hz
+        """Shares from the second poll on; raw times of each core every 10 s."""
+        notes, hz, max_step = self._notes, self._hz, _MAX_STEP_BACK_S * self._hz
         notes.begin(now_ns)
         stat = parse_cpu_stat(read_text(self._path))
-        total = held(self._total, stat.total, wobble)
+        total = without_step_back(self._total, stat.total, max_step)
         for mode, ticks in zip(CPU_MODES, total):  # noqa: B905
             notes.sample("system.cpu.time", f"mode={mode}", ticks / hz)
         if self._total is not None:
@@ -78,14 +78,14 @@ class CpuProbe:
         notes.sample("system.cpu.logical.count", "", len(stat.cores))
         if stat.switches is not None:
             notes.sample("system.context_switches", "", stat.switches)
-        self._read_cores(stat, wobble, slow=self._slow.due(now_ns))
+        self._read_cores(stat, max_step, slow=self._slow.due(now_ns))
         return notes.answer()
 
-    def _read_cores(self, stat: CpuStat, wobble: int, *, slow: bool) -> None:
+    def _read_cores(self, stat: CpuStat, max_step: int, *, slow: bool) -> None:
         notes, fresh = self._notes, {}
         for core, raw in stat.cores.items():
             before = self._cores.get(core)
-            ticks = fresh[core] = held(before, raw, wobble)
+            ticks = fresh[core] = without_step_back(before, raw, max_step)
             if before is not None:
                 share = busy_share(before, ticks)
                 if share is not None:
@@ -96,9 +96,9 @@ class CpuProbe:
         self._cores = fresh
 
     def close(self) -> None:
-        """Nothing stays open."""
+        """Does nothing: the probe keeps nothing open."""
 
 
-def open_probe(place: Place) -> CpuProbe:
-    """The probe of a place."""
-    return CpuProbe(place)
+def open_probe(context: HostContext) -> CpuProbe:
+    """Opens the probe of a host."""
+    return CpuProbe(context)

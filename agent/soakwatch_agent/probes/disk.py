@@ -8,11 +8,11 @@ from typing import FrozenSet, Optional
 
 import psutil
 
-from soakwatch_agent.place import Notes, Place, ProcAt, Turn
+from soakwatch_agent.context import HostContext, Notes, Periodic, ProcAt
 from soakwatch_agent.sample import Answer, object_text
 
 METRICS = ("system.disk.io", "system.disk.operations", "system.disk.io_time")
-_NO_DISK = re.compile(r"(loop|ram|sr|fd)\d+$")
+_NOT_A_DISK = re.compile(r"(loop|ram|sr|fd)\d+$")
 _PARTITION = re.compile(r"((sd|hd|vd|xvd)[a-z]+\d+|(nvme\d+n\d+|mmcblk\d+|nbd\d+)p\d+)$")
 
 
@@ -25,12 +25,12 @@ def whole_disks(folder: str) -> Optional[FrozenSet[str]]:
 
 
 def is_disk(name: str, whole: Optional[FrozenSet[str]]) -> bool:
-    """True for a whole disk; loop devices, RAM disks, CD drives and partitions are none.
+    """True for a whole disk; not for loop devices, RAM disks, CD drives and partitions.
 
     >>> [is_disk(name, None) for name in ("sda", "sda1", "nvme0n1p2", "loop0")]
     [True, False, False, False]
     """
-    if _NO_DISK.match(name):
+    if _NOT_A_DISK.match(name):
         return False
     return name in whole if whole is not None else not _PARTITION.match(name)
 
@@ -38,20 +38,20 @@ def is_disk(name: str, whole: Optional[FrozenSet[str]]) -> bool:
 class DiskProbe:
     """psutil over /proc/diskstats, raw."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, context: HostContext) -> None:
+        self._context = context
         self._notes = Notes()
-        self._block = place.path("/sys/block")
-        self._slow = Turn(60)
+        self._block = context.path("/sys/block")
+        self._slow = Periodic(60)
         self._whole: Optional[FrozenSet[str]] = None
 
     def read(self, now_ns: int) -> Answer:
-        """A machine without disks answers nothing, and says so once."""
+        """Counters of each disk; a machine without disks reports that once."""
         notes = self._notes
         notes.begin(now_ns)
         if self._slow.due(now_ns):
             self._whole = whole_disks(self._block)
-        with ProcAt(self._place):
+        with ProcAt(self._context):
             disks = psutil.disk_io_counters(perdisk=True, nowrap=False)
         seen = 0
         for name, io in disks.items():
@@ -69,9 +69,9 @@ class DiskProbe:
         return notes.answer()
 
     def close(self) -> None:
-        """Nothing stays open."""
+        """Does nothing: the probe keeps nothing open."""
 
 
-def open_probe(place: Place) -> DiskProbe:
-    """The probe of a place."""
-    return DiskProbe(place)
+def open_probe(context: HostContext) -> DiskProbe:
+    """Opens the probe of a host."""
+    return DiskProbe(context)

@@ -8,14 +8,14 @@ from typing import Dict, List, Optional
 
 import psutil
 
-from soakwatch_agent.place import Notes, Place, ProcAt, Turn, why
+from soakwatch_agent.context import HostContext, Notes, Periodic, ProcAt, why
 from soakwatch_agent.procfs import clean, read_text
 from soakwatch_agent.sample import Answer, object_text
 
 METRICS = ("system.filesystem.usage", "system.filesystem.limit")
 
-# Asking a network filesystem whose server is gone would hang the look for ever; images that are full by nature
-# (squashfs, iso9660) say nothing.
+# Asking a network filesystem whose server is gone would hang the poll for ever; images that are full by nature
+# (squashfs, iso9660) are of no interest.
 _LOCAL = frozenset(
     [
         "ext2",
@@ -41,8 +41,8 @@ _LOCAL = frozenset(
         "overlay",
     ]
 )
-_SHARED = frozenset(["tmpfs", "ramfs", "overlay"])  # their device names are not theirs alone
-_MOST = 64
+_SHARED = frozenset(["tmpfs", "ramfs", "overlay"])  # several mounts share one device name
+_MAX_MOUNTS = 64
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,13 @@ def parse_spaces(text: str) -> Dict[str, Space]:
 
 
 class FilesystemProbe:
-    """psutil lists the mounts; statvfs asks the local ones. Under another root a file ``statvfs`` in it stands for
+    """psutil lists the mounts; statvfs asks the local ones. Under another root a file ``statvfs`` in it replaces
     the calls, since a recording cannot answer them."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, context: HostContext) -> None:
+        self._context = context
         self._notes = Notes()
-        self._slow = Turn(10)
+        self._slow = Periodic(10)
 
     def read(self, now_ns: int) -> Answer:
         """Every 10 s, at most 64 mounts, each device once."""
@@ -84,41 +84,43 @@ class FilesystemProbe:
             return notes.answer()
         recorded = self._recorded()
         mounts = self.mounts()
-        for mountpoint in mounts[:_MOST]:
-            thing = object_text(mountpoint=clean(mountpoint))
+        for mountpoint in mounts[:_MAX_MOUNTS]:
+            label = object_text(mountpoint=clean(mountpoint))
             if recorded is None:
-                space = self._ask(mountpoint, thing)
+                space = self._statvfs(mountpoint, label)
             else:
                 space = recorded.get(mountpoint)
             if space is not None and space.limit > 0:
-                notes.sample("system.filesystem.usage", thing, space.used)
-                notes.sample("system.filesystem.limit", thing, space.limit)
-                notes.mended("system.filesystem.usage", thing)
-        if len(mounts) > _MOST:
-            notes.fault("system.filesystem.usage", "", f"{len(mounts)} filesystems: only {_MOST} are looked at")
+                notes.sample("system.filesystem.usage", label, space.used)
+                notes.sample("system.filesystem.limit", label, space.limit)
+                notes.recovered("system.filesystem.usage", label)
+        if len(mounts) > _MAX_MOUNTS:
+            notes.fault(
+                "system.filesystem.usage", "", f"{len(mounts)} filesystems: only the first {_MAX_MOUNTS} are polled"
+            )
         return notes.answer()
 
-    def _ask(self, mountpoint: str, thing: str) -> Optional[Space]:
+    def _statvfs(self, mountpoint: str, label: str) -> Optional[Space]:
         try:
-            stat = os.statvfs(self._place.path(mountpoint))
+            stat = os.statvfs(self._context.path(mountpoint))
         except OSError as error:
-            self._notes.fault("system.filesystem.usage", thing, f"{clean(mountpoint)} cannot be asked: {why(error)}")
+            self._notes.fault("system.filesystem.usage", label, f"{clean(mountpoint)} cannot be read: {why(error)}")
             return None
         return Space(stat.f_frsize * stat.f_blocks, stat.f_frsize * (stat.f_blocks - stat.f_bfree))
 
     def _recorded(self) -> Optional[Dict[str, Space]]:
-        if self._place.real:
+        if self._context.real:
             return None
         try:
-            return parse_spaces(read_text(self._place.path("/statvfs")))
+            return parse_spaces(read_text(self._context.path("/statvfs")))
         except FileNotFoundError:
             return None
 
     def mounts(self) -> List[str]:
         """The local mounts, each device once."""
-        with ProcAt(self._place):
+        with ProcAt(self._context):
             partitions = psutil.disk_partitions(all=True)
-        devices, found = set(), []
+        devices, mountpoints = set(), []
         for part in partitions:
             if part.fstype not in _LOCAL or (part.fstype == "overlay" and part.mountpoint != "/"):
                 continue
@@ -126,14 +128,14 @@ class FilesystemProbe:
                 if part.device in devices:
                     continue
                 devices.add(part.device)
-            if part.mountpoint not in found:
-                found.append(part.mountpoint)
-        return found
+            if part.mountpoint not in mountpoints:
+                mountpoints.append(part.mountpoint)
+        return mountpoints
 
     def close(self) -> None:
-        """Nothing stays open."""
+        """Does nothing: the probe keeps nothing open."""
 
 
-def open_probe(place: Place) -> FilesystemProbe:
-    """The probe of a place."""
-    return FilesystemProbe(place)
+def open_probe(context: HostContext) -> FilesystemProbe:
+    """Opens the probe of a host."""
+    return FilesystemProbe(context)

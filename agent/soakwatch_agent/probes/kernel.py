@@ -7,38 +7,38 @@ import os
 import stat
 from typing import Dict, Optional
 
+from soakwatch_agent.context import SECOND, HostContext, Notes, Periodic, why
 from soakwatch_agent.kernlog import KINDS, alarm_of, parse_record
-from soakwatch_agent.place import SECOND, Notes, Place, Turn, why
 from soakwatch_agent.procfs import clean, read_text
 from soakwatch_agent.sample import Answer
 
 METRICS = ("system.kernel.alarms",)
-_RECORD = 8192  # the kernel's longest record
-_MOST_EVENTS = 100
-_MOST_RECORDS = 20_000  # a look; the rest waits in the kernel's ring
+_MAX_RECORD = 8192  # the kernel's longest record
+_MAX_EVENTS = 100
+_MAX_RECORDS = 20_000  # a poll; the rest waits in the kernel's ring
 
 
 class KernelProbe:
     """Reads /dev/kmsg from the moment it was opened; what was logged before belongs to another run.
 
-    Under another root the log is a plain file of such records, one a line. ``system.kernel.alarms`` answers for each
-    kind, 0 as well: the witness that the log was read. An event has the time that the kernel gave its line, no matter
-    when it was read.
+    Under another root the log is a plain file of such records, one a line. ``system.kernel.alarms`` is reported for
+    each kind, 0 as well: that proves that the log was read. An event has the time that the kernel gave its line, no
+    matter when it was read.
     """
 
-    def __init__(self, place: Place) -> None:
-        self._path = place.path("/dev/kmsg")
-        self._uptime_path = place.path("/proc/uptime")
+    def __init__(self, context: HostContext) -> None:
+        self._path = context.path("/dev/kmsg")
+        self._uptime_path = context.path("/proc/uptime")
         self._notes = Notes()
-        self._retry = Turn(60)
+        self._retry = Periodic(60)
         self._counts: Dict[str, int] = dict.fromkeys(KINDS, 0)
         self._fd: Optional[int] = None
         self._device = False
         self._rest = b""
         self._fault = ""
-        self._unsaid = 0
-        self._before_ns = 0  # the look before: what is new now was logged after it
-        self._uptime_s: Optional[float] = None  # of this look, read when a line needs it
+        self._unreported = 0
+        self._last_poll_ns = 0  # the previous poll: what is new now was logged after it
+        self._uptime_s: Optional[float] = None  # of this poll, read when a line needs it
         self._open()
 
     def _open(self) -> None:
@@ -54,16 +54,16 @@ class KernelProbe:
             self._fd = fd
 
     def read(self, now_ns: int) -> Answer:
-        """At most 100 events a look; what a storm brings beyond is counted, and said in a fault."""
+        """At most 100 events a poll; alarms beyond them are counted, and a fault says so."""
         notes = self._notes
-        self._before_ns, self._uptime_s = notes.now_ns or now_ns, None
+        self._last_poll_ns, self._uptime_s = notes.now_ns or now_ns, None
         notes.begin(now_ns)
         if self._fd is None and self._retry.due(now_ns):
             self._open()
         if self._fd is None:
             notes.fault("system.kernel.alarms", "", self._fault)
             return notes.answer()
-        self._unsaid = 0
+        self._unreported = 0
         try:
             if self._device:
                 self._read_device(self._fd)
@@ -71,28 +71,28 @@ class KernelProbe:
                 self._read_file(self._fd)
         except OSError as error:
             os.close(self._fd)
-            self._fd, self._fault = None, f"the kernel log broke off: {why(error)}"
+            self._fd, self._fault = None, f"reading the kernel log failed: {why(error)}"
             notes.fault("system.kernel.alarms", "", self._fault)
             return notes.answer()
-        if self._unsaid:
-            text = f"{self._unsaid} more alarms in one look were counted but not told one by one"
+        if self._unreported:
+            text = f"{self._unreported} more alarms in one poll were counted but not reported one by one"
             notes.fault("system.kernel.alarms", "", text)
         for kind, count in self._counts.items():
             notes.sample("system.kernel.alarms", f"kind={kind}", count)
         return notes.answer()
 
     def _read_device(self, fd: int) -> None:
-        for _ in range(_MOST_RECORDS):
+        for _ in range(_MAX_RECORDS):
             try:
-                record = os.read(fd, _RECORD)
+                record = os.read(fd, _MAX_RECORD)
             except BlockingIOError:
                 return
             except OSError as error:
                 if error.errno == errno.EPIPE:
-                    self._notes.fault("system.kernel.alarms", "", "the kernel log ran over: records were lost unread")
+                    self._notes.fault("system.kernel.alarms", "", "the kernel log overflowed: records were lost unread")
                     continue
                 if error.errno == errno.EINVAL:
-                    continue  # a record longer than any buffer: nothing in it can be told
+                    continue  # a record longer than any buffer: it cannot be read
                 raise
             if not record:
                 return
@@ -100,7 +100,9 @@ class KernelProbe:
 
     def _read_file(self, fd: int) -> None:
         if os.fstat(fd).st_size < os.lseek(fd, 0, os.SEEK_CUR):
-            self._notes.fault("system.kernel.alarms", "", "the kernel log was cut short: read again from its begin")
+            self._notes.fault(
+                "system.kernel.alarms", "", "the kernel log was truncated: it is read again from its start"
+            )
             os.lseek(fd, 0, os.SEEK_SET)
             self._rest = b""
         chunk = os.read(fd, 1 << 20)
@@ -116,8 +118,8 @@ class KernelProbe:
         if alarm is None:
             return
         self._counts[alarm.kind] += 1
-        if len(self._notes.events) >= _MOST_EVENTS:
-            self._unsaid += 1
+        if len(self._notes.events) >= _MAX_EVENTS:
+            self._unreported += 1
             return
         owner = {key: clean(value) for key, value in alarm.owner.items()}
         uptime, begin_ns = f"{line.usec / 1e6:.6f}", self._when(line.usec)
@@ -125,15 +127,15 @@ class KernelProbe:
         self._notes.event_at(begin_ns, f"kernel.{alarm.kind}", "", line=text, uptime_s=uptime, **owner)
 
     def _when(self, usec: int) -> int:
-        """The time of a line. The kernel's log has a clock of its own that nobody sets, so it drifts from all others:
-        what it says holds within the time from the look before to this one."""
+        """The time of a line. The kernel's log has a clock of its own that is never set, so it drifts from all others:
+        the result is limited to the time between the previous poll and this one."""
         now_ns = self._notes.now_ns
         if self._uptime_s is None:
             try:
                 self._uptime_s = float(read_text(self._uptime_path).split()[0])
             except (OSError, ValueError, IndexError):
                 return now_ns
-        return min(now_ns, max(self._before_ns, now_ns - round((self._uptime_s - usec / 1e6) * SECOND)))
+        return min(now_ns, max(self._last_poll_ns, now_ns - round((self._uptime_s - usec / 1e6) * SECOND)))
 
     def close(self) -> None:
         """Closes the log."""
@@ -142,6 +144,6 @@ class KernelProbe:
             self._fd = None
 
 
-def open_probe(place: Place) -> KernelProbe:
-    """The probe of a place."""
-    return KernelProbe(place)
+def open_probe(context: HostContext) -> KernelProbe:
+    """Opens the probe of a host."""
+    return KernelProbe(context)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from soakwatch_agent.place import Notes, Place, Turn, why
+from soakwatch_agent.context import HostContext, Notes, Periodic, why
 from soakwatch_agent.procfs import parse_interrupts, read_text
 from soakwatch_agent.sample import Answer
 
@@ -12,13 +12,13 @@ METRICS = ("system.cpu.load", "system.interrupts")
 class LoadProbe:
     """Reads /proc/loadavg, and /proc/interrupts every 10 s (it is long on machines of many cores)."""
 
-    def __init__(self, place: Place) -> None:
-        self._loadavg, self._interrupts = place.path("/proc/loadavg"), place.path("/proc/interrupts")
+    def __init__(self, context: HostContext) -> None:
+        self._loadavg, self._interrupts = context.path("/proc/loadavg"), context.path("/proc/interrupts")
         self._notes = Notes()
-        self._slow = Turn(10)
+        self._slow = Periodic(10)
 
     def read(self, now_ns: int) -> Answer:
-        """The kernel renews the averages every 5 s."""
+        """The averages, which the kernel renews every 5 s, and the interrupts every 10 s."""
         notes = self._notes
         notes.begin(now_ns)
         averages = read_text(self._loadavg).split()
@@ -35,9 +35,9 @@ class LoadProbe:
         return notes.answer()
 
     def close(self) -> None:
-        """Nothing stays open."""
+        """Does nothing: the probe keeps nothing open."""
 
 
-def open_probe(place: Place) -> LoadProbe:
-    """The probe of a place."""
-    return LoadProbe(place)
+def open_probe(context: HostContext) -> LoadProbe:
+    """Opens the probe of a host."""
+    return LoadProbe(context)

@@ -1,10 +1,10 @@
-"""Memory: used, available, cached, slab, committed and swap; processes killed for want of it."""
+"""Memory: used, available, cached, slab, committed and swap; processes killed when it ran out."""
 
 from __future__ import annotations
 
 import psutil
 
-from soakwatch_agent.place import Notes, Place, ProcAt, Turn, why
+from soakwatch_agent.context import HostContext, Notes, Periodic, ProcAt, why
 from soakwatch_agent.procfs import parse_keyed_kib, parse_words, read_text
 from soakwatch_agent.sample import Answer
 
@@ -31,17 +31,17 @@ _MEMINFO = (
 class MemoryProbe:
     """psutil for what is available (it knows kernels without MemAvailable), /proc/meminfo for what it leaves out."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
-        self._meminfo, self._vmstat = place.path("/proc/meminfo"), place.path("/proc/vmstat")
+    def __init__(self, context: HostContext) -> None:
+        self._context = context
+        self._meminfo, self._vmstat = context.path("/proc/meminfo"), context.path("/proc/vmstat")
         self._notes = Notes()
-        self._slow = Turn(10)
+        self._slow = Periodic(10)
 
     def read(self, now_ns: int) -> Answer:
-        """``usage`` is total less available: what a leak takes; cached pages do not count."""
+        """``usage`` is total less available, which is what a leak takes; cached pages do not count."""
         notes = self._notes
         notes.begin(now_ns)
-        with ProcAt(self._place):
+        with ProcAt(self._context):
             memory = psutil.virtual_memory()
         notes.sample("system.memory.limit", "", memory.total)
         notes.sample("system.memory.usage", "", memory.total - memory.available)
@@ -52,7 +52,7 @@ class MemoryProbe:
             if key in info:
                 notes.sample(metric, "", info[key])
             else:
-                notes.fault(metric, "", f"the kernel does not tell {key}")
+                notes.fault(metric, "", f"the kernel does not report {key}")
         if "SwapTotal" in info and "SwapFree" in info:
             notes.sample("system.memory.swap.usage", "", info["SwapTotal"] - info["SwapFree"])
         if self._slow.due(now_ns):
@@ -72,9 +72,9 @@ class MemoryProbe:
             self._notes.sample(metric, "", kills)
 
     def close(self) -> None:
-        """Nothing stays open."""
+        """Does nothing: the probe keeps nothing open."""
 
 
-def open_probe(place: Place) -> MemoryProbe:
-    """The probe of a place."""
-    return MemoryProbe(place)
+def open_probe(context: HostContext) -> MemoryProbe:
+    """Opens the probe of a host."""
+    return MemoryProbe(context)

@@ -7,7 +7,7 @@ from typing import Dict, Tuple
 
 import psutil
 
-from soakwatch_agent.place import Notes, Place, ProcAt
+from soakwatch_agent.context import HostContext, Notes, ProcAt
 from soakwatch_agent.sample import Answer, object_text
 
 METRICS = ("system.network.io", "system.network.packets", "system.network.errors", "system.network.packet.dropped")
@@ -17,16 +17,16 @@ class NetworkProbe:
     """psutil over /proc/net/dev, raw (its own wrap correction would hide a reboot). Receive drops there include
     packets that the card missed."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, context: HostContext) -> None:
+        self._context = context
         self._notes = Notes()
         self._texts: Dict[str, Tuple[str, str]] = {}
 
     def read(self, now_ns: int) -> Answer:
-        """All interfaces, or those that match the place's globs."""
-        notes, globs = self._notes, self._place.interfaces
+        """All interfaces, or those that match the configured globs."""
+        notes, globs = self._notes, self._context.interfaces
         notes.begin(now_ns)
-        with ProcAt(self._place):
+        with ProcAt(self._context):
             counters = psutil.net_io_counters(pernic=True, nowrap=False)
         seen = 0
         for name, io in counters.items():
@@ -49,13 +49,13 @@ class NetworkProbe:
             wanted = "" if globs is None else f" that matches {', '.join(globs)}"
             notes.fault("system.network.io", "", f"there is no interface{wanted}")
         else:
-            notes.mended("system.network.io", "")
+            notes.recovered("system.network.io", "")
         return notes.answer()
 
     def close(self) -> None:
-        """Nothing stays open."""
+        """Does nothing: the probe keeps nothing open."""
 
 
-def open_probe(place: Place) -> NetworkProbe:
-    """The probe of a place."""
-    return NetworkProbe(place)
+def open_probe(context: HostContext) -> NetworkProbe:
+    """Opens the probe of a host."""
+    return NetworkProbe(context)

@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Dict, Iterator, List
 
+from soakwatch_agent.context import HostContext, Notes, Periodic, why
 from soakwatch_agent.metric import fault_of
-from soakwatch_agent.place import Notes, Place, Turn, why
 from soakwatch_agent.procfs import parse_cpuinfo, read_line, read_text
 from soakwatch_agent.sample import Answer, object_text
 
@@ -35,25 +35,25 @@ def listing(folder: str) -> List[str]:
     return sorted(names, key=lambda name: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", name)])
 
 
-def find_sensors(place: Place) -> List[Sensor]:
+def find_sensors(context: HostContext) -> List[Sensor]:
     """Inputs of /sys/class/hwmon (also under its ``device`` folder, as old drivers have it), else thermal zones.
 
     Chips of one name get a number from the second on, in the order of the kernel.
     """
-    found: Dict[str, Sensor] = {}
-    for name, path in _inputs(place.path("/sys/class/hwmon")):
+    sensors: Dict[str, Sensor] = {}
+    for name, path in _inputs(context.path("/sys/class/hwmon")):
         shown, number = name, 1
-        while shown in found:
+        while shown in sensors:
             number += 1
             shown = f"{name} #{number}"
-        found[shown] = Sensor(shown, path)
-    if not found:
-        zones = place.path("/sys/class/thermal")
+        sensors[shown] = Sensor(shown, path)
+    if not sensors:
+        zones = context.path("/sys/class/thermal")
         for zone in listing(zones):
             if zone.startswith("thermal_zone"):
                 kind = read_line(f"{zones}/{zone}/type") or "thermal"
-                found[zone] = Sensor(f"{kind} {zone[12:]}", f"{zones}/{zone}/temp")
-    return list(found.values())
+                sensors[zone] = Sensor(f"{kind} {zone[12:]}", f"{zones}/{zone}/temp")
+    return list(sensors.values())
 
 
 def _inputs(folder: str) -> Iterator[tuple[str, str]]:
@@ -69,23 +69,23 @@ def _inputs(folder: str) -> Iterator[tuple[str, str]]:
 
 
 class SensorsProbe:
-    """Reads /sys/class/hwmon and cpufreq (psutil would read them of this machine whatever the root)."""
+    """Reads /sys/class/hwmon and cpufreq (psutil would read those of this machine whatever the root)."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, context: HostContext) -> None:
+        self._context = context
         self._notes = Notes()
-        self._slow, self._search = Turn(10), Turn(600)
+        self._slow, self._search = Periodic(10), Periodic(600)
         self._sensors: List[Sensor] = []
         self._clocks: Dict[int, str] = {}
 
     def read(self, now_ns: int) -> Answer:
-        """Every 10 s; new sensors are looked for every 10 minutes."""
+        """Every 10 s; new sensors are searched for every 10 minutes."""
         notes = self._notes
         notes.begin(now_ns)
         if not self._slow.due(now_ns):
             return notes.answer()
         if self._search.due(now_ns):
-            self._sensors = find_sensors(self._place)
+            self._sensors = find_sensors(self._context)
             self._clocks = self._find_clocks()
             if not self._sensors:
                 notes.fault("system.temperature", "", "this machine shows no temperature sensor")
@@ -95,31 +95,31 @@ class SensorsProbe:
         return notes.answer()
 
     def _read_sensor(self, sensor: Sensor) -> None:
-        notes, thing = self._notes, object_text(sensor=sensor.name)
+        notes, label = self._notes, object_text(sensor=sensor.name)
         try:
             degrees = int(read_text(sensor.path)) / 1000
         except OSError as error:
-            notes.fault("system.temperature", thing, f"the sensor cannot be read: {why(error)}")
+            notes.fault("system.temperature", label, f"the sensor cannot be read: {why(error)}")
             return
         except ValueError:
-            notes.fault("system.temperature", thing, "the sensor gives no number")
+            notes.fault("system.temperature", label, "the sensor gives no number")
             return
-        doubt = fault_of("system.temperature", degrees)
-        if doubt is None:
-            notes.sample("system.temperature", thing, degrees)
-            notes.mended("system.temperature", thing)
+        fault = fault_of("system.temperature", degrees)
+        if fault is None:
+            notes.sample("system.temperature", label, degrees)
+            notes.recovered("system.temperature", label)
         else:
-            notes.fault("system.temperature", thing, f"the sensor lies: {doubt}")
+            notes.fault("system.temperature", label, f"the sensor lies: {fault}")
 
     def _find_clocks(self) -> Dict[int, str]:
-        folder = self._place.path("/sys/devices/system/cpu")
-        found = {}
+        folder = self._context.path("/sys/devices/system/cpu")
+        clocks = {}
         for name in listing(folder):
             match = _CORE.match(name)
             path = f"{folder}/{name}/cpufreq/scaling_cur_freq"
             if match and os.path.exists(path):  # noqa: PTH110
-                found[int(match[1])] = path
-        return found
+                clocks[int(match[1])] = path
+        return clocks
 
     def _read_clocks(self) -> None:
         notes = self._notes
@@ -128,24 +128,24 @@ class SensorsProbe:
             if text is not None and text.isdigit() and int(text) > 0:
                 notes.sample("system.cpu.frequency", f"core={core}", int(text) * 1000)
             else:
-                notes.fault("system.cpu.frequency", f"core={core}", "the core does not tell its clock")
+                notes.fault("system.cpu.frequency", f"core={core}", "the core does not report its clock")
         if self._clocks:
             return
         try:
-            cores = parse_cpuinfo(read_text(self._place.path("/proc/cpuinfo")))
+            cores = parse_cpuinfo(read_text(self._context.path("/proc/cpuinfo")))
         except OSError:
             cores = []
-        told = [core for core in cores if "cpu MHz" in core]
-        for core_info in told:
+        with_clock = [core for core in cores if "cpu MHz" in core]
+        for core_info in with_clock:
             hertz = round(float(core_info["cpu MHz"]) * 1e6)
             notes.sample("system.cpu.frequency", f"core={int(core_info['processor'])}", hertz)
-        if not told:
-            notes.fault("system.cpu.frequency", "", "this machine does not tell the clock of its cores")
+        if not with_clock:
+            notes.fault("system.cpu.frequency", "", "this machine does not report the clock of its cores")
 
     def close(self) -> None:
-        """Nothing stays open."""
+        """Does nothing: the probe keeps nothing open."""
 
 
-def open_probe(place: Place) -> SensorsProbe:
-    """The probe of a place."""
-    return SensorsProbe(place)
+def open_probe(context: HostContext) -> SensorsProbe:
+    """Opens the probe of a host."""
+    return SensorsProbe(context)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from soakwatch_agent.place import Notes, Place, why
+from soakwatch_agent.context import HostContext, Notes, why
 from soakwatch_agent.procfs import parse_softnet, read_text
 from soakwatch_agent.sample import Answer
 
@@ -12,12 +12,12 @@ METRICS = ("system.softnet.processed", "system.softnet.dropped", "system.softnet
 class SoftnetProbe:
     """Reads /proc/net/softnet_stat; its counters wrap at 32 bits."""
 
-    def __init__(self, place: Place) -> None:
-        self._path = place.path("/proc/net/softnet_stat")
+    def __init__(self, context: HostContext) -> None:
+        self._path = context.path("/proc/net/softnet_stat")
         self._notes = Notes()
 
     def read(self, now_ns: int) -> Answer:
-        """Three counters a core."""
+        """Three counters for each core."""
         notes = self._notes
         notes.begin(now_ns)
         try:
@@ -34,9 +34,9 @@ class SoftnetProbe:
         return notes.answer()
 
     def close(self) -> None:
-        """Nothing stays open."""
+        """Does nothing: the probe keeps nothing open."""
 
 
-def open_probe(place: Place) -> SoftnetProbe:
-    """The probe of a place."""
-    return SoftnetProbe(place)
+def open_probe(context: HostContext) -> SoftnetProbe:
+    """Opens the probe of a host."""
+    return SoftnetProbe(context)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Mapping
 
-from soakwatch_agent.place import Notes, Place, why
+from soakwatch_agent.context import HostContext, Notes, why
 from soakwatch_agent.procfs import parse_paired, parse_words, read_text
 from soakwatch_agent.sample import Answer
 
@@ -27,10 +27,10 @@ class TransportProbe:
     """Reads /proc/net/snmp, snmp6 and netstat. Reason ``all`` is the kernel's total and includes the others of UDP;
     IPv4 and IPv6 are added up for UDP."""
 
-    def __init__(self, place: Place) -> None:
-        self._snmp = place.path("/proc/net/snmp")
-        self._snmp6 = place.path("/proc/net/snmp6")
-        self._netstat = place.path("/proc/net/netstat")
+    def __init__(self, context: HostContext) -> None:
+        self._snmp = context.path("/proc/net/snmp")
+        self._snmp6 = context.path("/proc/net/snmp6")
+        self._netstat = context.path("/proc/net/netstat")
         self._notes = Notes()
 
     def read(self, now_ns: int) -> Answer:
@@ -69,9 +69,9 @@ class TransportProbe:
             return {}  # a kernel without IPv6 has lost nothing there
 
     def close(self) -> None:
-        """Nothing stays open."""
+        """Does nothing: the probe keeps nothing open."""
 
 
-def open_probe(place: Place) -> TransportProbe:
-    """The probe of a place."""
-    return TransportProbe(place)
+def open_probe(context: HostContext) -> TransportProbe:
+    """Opens the probe of a host."""
+    return TransportProbe(context)

@@ -28,7 +28,8 @@ from soakwatch.record import Record, RecordView
 from soakwatch.record.model import MONITOR_ORIGIN as ORIGIN
 from soakwatch.report.files import REPORT_FILES
 from soakwatch.runs.watching import course_words
-from soakwatch.sinks.beside import SinksBeside
+from soakwatch.sinks.registry import destinations
+from soakwatch.sinks.supervisor import SinkProcesses
 from soakwatch.web.beside import web_beside
 from soakwatch_rules.rule import Outcome
 
@@ -46,7 +47,8 @@ def run_to_the_end(
     """
     console = Console()
     soak: Soak | None = None
-    sinks = SinksBeside(course.plan.sinks, course.folder, record, clock.now_ns, partial(_print, console))
+    to = destinations(course.plan.sinks)
+    sinks = SinkProcesses(to, course.folder, record, clock.now_ns, partial(_print, console))
     try:
         sinks.start()
         with web_beside(web, course.folder, clock.now_ns, partial(_print, console)) as served:
@@ -125,7 +127,7 @@ def _finish_notifying(soak: Soak, record: Record, console: Console) -> None:
 
 
 async def _watch(
-    course: RunContext, record: Record, clock: Clock, console: Console, sinks: SinksBeside
+    course: RunContext, record: Record, clock: Clock, console: Console, sinks: SinkProcesses
 ) -> tuple[Soak, int]:
     loop = asyncio.get_running_loop()
     soak = Soak(course, record, clock)
@@ -151,7 +153,7 @@ async def _watch(
     return soak, end_ns
 
 
-async def _draw(soak: Soak, display: Lines | Panel, sinks: SinksBeside, clock: Clock) -> None:
+async def _draw(soak: Soak, display: Lines | Panel, sinks: SinkProcesses, clock: Clock) -> None:
     monitor = SelfStatus(soak.course.folder)
     while True:
         status = soak.status()

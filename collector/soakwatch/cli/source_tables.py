@@ -1,10 +1,11 @@
-"""``soakwatch pollers`` and ``soakwatch loads``: the command of a plugin folder, which lists it or shows one source."""
+"""``soakwatch pollers``, ``loads`` and ``sinks``: the command of a plugin folder, which lists it or shows one of it."""
 
 from __future__ import annotations
 
 import typing
 
 import click
+from pydantic import BaseModel
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED, PluginFolder, Registry
@@ -12,7 +13,7 @@ from soakwatch.core.tables import show_table
 
 
 def source_command(folder: PluginFolder, example: str) -> click.Command:
-    """The command ``soakwatch pollers`` or ``soakwatch loads``; ``example`` is a name in its help."""
+    """The command ``soakwatch pollers``, ``loads`` or ``sinks``; ``example`` is a name in its help."""
     words = f"{folder.word}s"
 
     @click.command(
@@ -39,13 +40,12 @@ def show_sources(folder: PluginFolder) -> None:
 
 
 def show_source(folder: PluginFolder, name: str, registry: Registry = INSTALLED) -> None:
-    """Prints one source: its docstring and its keys. Raises PlanError for an unknown name."""
+    """Prints one source or sink: its docstring and its keys. Raises PlanError for an unknown name."""
     from soakwatch.core.suggest import hint
-    from soakwatch.sources.registry import poller_module
 
     if name not in folder.names():
         raise PlanError(f"unknown {folder.word} {name!r}{hint(name, folder.names())}")
-    config = poller_module(name, registry).config
+    config = _config(folder, name, registry)
     click.echo(folder.docstring(name).strip() + "\n")
     schema = _dict(config.model_json_schema().get("properties"))
     rows = []
@@ -57,13 +57,23 @@ def show_source(folder: PluginFolder, name: str, registry: Registry = INSTALLED)
     show_table(("key", "default", "form", "meaning"), rows)
 
 
+def _config(folder: PluginFolder, name: str, registry: Registry) -> type[BaseModel]:
+    if folder == registry.sinks:
+        from soakwatch.plan.sink import sink_config
+
+        return sink_config(name, registry)
+    from soakwatch.sources.registry import poller_module
+
+    return poller_module(name, registry).config
+
+
 def _default(value: object, schema: dict[str, object]) -> str:
-    from soakwatch.core.units import show_seconds
+    from soakwatch.core.units import plan_seconds
 
     if value is None:
         return "-"
     if _form(schema) == "duration" and isinstance(value, int | float):
-        return show_seconds(value)
+        return plan_seconds(value)
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple | list | set | frozenset):

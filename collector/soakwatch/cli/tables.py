@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 
 import click
 
+from soakwatch.core.formatting import quantity
 from soakwatch.core.prefix import without
 from soakwatch.core.tables import harmless, show_table
-from soakwatch.core.units import show_bytes, show_seconds
+from soakwatch.core.units import show_seconds
 from soakwatch.engine.plan_check import SourceLook, by_metric, live_values
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Fault
@@ -33,12 +34,12 @@ def show_source_check(check: SourceLook, duration_s: float | None = None, *, ser
     planned = "" if duration_s is None else f", {check.polls(duration_s)} polls planned"
     share = check.seconds / check.interval_s
     click.echo(
-        f"  {check.per_poll} samples per poll{planned}; a poll took {check.seconds * 1000:.1f} ms, "
+        f"  {check.per_poll} samples per poll{planned}; a poll took {show_seconds(check.seconds)}, "
         f"{percent(share)} of its interval" + ("" if share <= _MAX_SHARE_OF_INTERVAL else ": raise the interval")
     )
     if check.device_cpu_s is not None:
         busy = percent(check.device_cpu_s / check.interval_s)
-        click.echo(f"  cost on the device: {1000 * check.device_cpu_s:.1f} ms of CPU per poll, {busy} of one core")
+        click.echo(f"  cost on the device: {show_seconds(check.device_cpu_s)} of CPU per poll, {busy} of one core")
     _show_metrics(check, series=series)
     _show_faults(check.faults)
     for name, seconds in check.slow.items():
@@ -63,12 +64,10 @@ def shown_value(value: float, unit: str) -> str:
     """A value as a person reads it: bytes and seconds with their unit, other numbers without.
 
     >>> shown_value(0.125, "1"), shown_value(2**20, "By"), shown_value(0.0, "s"), shown_value(4.0, "{packet}")
-    ('0.125', '1.0 MiB', '0 s', '4')
+    ('0.125', '1 MiB', '0 s', '4')
     """
-    if unit == "By":
-        return show_bytes(value)
-    if unit == "s":
-        return "0 s" if value == 0 else show_seconds(value) if value >= 0.001 else f"{value * 1e6:.0f} us"
+    if unit in {"By", "s"}:
+        return quantity(value, unit)
     return f"{value:.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:.4g}"
 
 

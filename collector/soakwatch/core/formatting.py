@@ -136,13 +136,17 @@ def share_text(value: float | None) -> str:
     """A coverage as a percentage that never rounds up to 100.
 
     >>> share_text(1.0), share_text(0.99999), share_text(0.5), share_text(None)
-    ('100 %', '99.99 %', '50 %', 'not known')
+    ('100 %', '99.9 %', '50 %', 'not known')
     """
     if value is None or not math.isfinite(value):
         return UNKNOWN
     if value >= 1:
         return "100 %"
-    return f"{math.floor(max(value, 0.0) * 10000) / 100:.4g} %"
+    percent = 100 * max(value, 0.0)
+    if not percent:
+        return "0 %"
+    step = 10.0 ** (math.floor(math.log10(percent)) - 2)
+    return f"{math.floor(percent / step + 1e-6) * step:.3g} %"
 
 
 def small_share(value: float | None) -> str:

@@ -1,8 +1,9 @@
 """The directory is the registry: what is installed is what lies in the folders, imported only when asked for.
 
 A module ``pollers/NAME.py`` is the poller NAME, ``loads/NAME.py`` the load NAME, ``detectors/NAME.py`` the rule NAME
-(its class in CamelCase). Other distributions add pollers and loads by entry points of the groups
-``soakwatch.pollers`` and ``soakwatch.loads``, each naming a module.
+(its class in CamelCase), a package ``sinks/NAME`` with a class Config the sink NAME. Other distributions add pollers,
+loads, rules and sinks by entry points of the groups ``soakwatch.pollers``, ``soakwatch.loads``, ``soakwatch.rules`` and
+``soakwatch.sinks``, each naming a module.
 """
 
 from __future__ import annotations
@@ -26,11 +27,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PluginFolder:
-    """One folder of modules: ``package`` is its import name, ``word`` what one of them is called."""
+    """One folder of modules: ``package`` is its import name, ``word`` what one of them is called.
+
+    With ``holds``, only the packages of the folder count whose text has this line: its modules are what they share.
+    """
 
     package: str
     word: str
     group: str | None = None  # entry points that add to it
+    holds: str = ""
 
     def names(self) -> tuple[str, ...]:
         """All names, of the folder and of entry points, sorted; nothing is imported."""
@@ -70,8 +75,10 @@ class PluginFolder:
         folder = _folder_of(self.package)
         if folder is None:
             return {}
-        files = {file.stem: file for file in folder.glob("*.py") if not file.stem.startswith("_")}
         packages = {file.parent.name: file for file in folder.glob("[!_]*/__init__.py")}
+        if self.holds:
+            return {name: file for name, file in packages.items() if self.holds in file.read_text("utf-8").splitlines()}
+        files = {file.stem: file for file in folder.glob("*.py") if not file.stem.startswith("_")}
         return {**packages, **files}
 
     def _added(self) -> dict[str, metadata.EntryPoint]:
@@ -89,12 +96,13 @@ class Registry:
     pollers: PluginFolder
     loads: PluginFolder
     rules: PluginFolder
+    sinks: PluginFolder = PluginFolder("soakwatch.sinks", "sink", "soakwatch.sinks", "class Config(SinkConfig):")
 
 
 INSTALLED = Registry(
     PluginFolder("soakwatch.sources.pollers", "poller", "soakwatch.pollers"),
     PluginFolder("soakwatch.sources.loads", "load", "soakwatch.loads"),
-    PluginFolder("soakwatch_rules.detectors", "rule"),
+    PluginFolder("soakwatch_rules.detectors", "rule", "soakwatch.rules"),
 )
 
 

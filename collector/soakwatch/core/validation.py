@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from soakwatch.core.secrets import SecretRef
 from soakwatch.core.suggest import hint, nearest
-from soakwatch.core.units import show_seconds
+from soakwatch.core.units import plan_seconds
 from soakwatch.core.yaml import Document, Path, Problem
 
 _LOGIN = re.compile(r":(?!//)[^\s:@]*@")  # the password before the @ of an address
@@ -106,7 +106,7 @@ def _short(context: Mapping[str, object]) -> str:
 
 def _bound(bound: object, given: object) -> str:
     if isinstance(given, str) and isinstance(bound, int | float):
-        return show_seconds(bound) if bound else "0s"
+        return plan_seconds(bound) if bound else "0s"
     return str(bound)
 
 

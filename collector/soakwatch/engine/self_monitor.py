@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from soakwatch.core.clock import Clock
-from soakwatch_agent.place import Place, ProcAt
+from soakwatch_agent.context import HostContext, ProcAt
 from soakwatch_agent.sample import Answer, Event, PollOutcome, Sample, object_text
 
 CLOCK_STEP_S = 0.25
@@ -48,7 +48,7 @@ class SelfWatch:
     ) -> None:
         self._clock, self._folder, self._lag, self._outcomes = clock, folder, lag, outcomes
         self._process = psutil.Process()
-        self._here = Place()
+        self._here = HostContext()
         self._offset_s: float | None = None
 
     async def poll(self, now_ns: int) -> Answer:

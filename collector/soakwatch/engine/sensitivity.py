@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from soakwatch.core.registry import INSTALLED, Registry
-from soakwatch.core.units import show_seconds
+from soakwatch.core.units import plan_seconds, show_seconds
 from soakwatch.engine.plan_check import SourceLook
 from soakwatch.plan import Plan
 from soakwatch.plan.rules import planned_rules
@@ -140,7 +140,7 @@ def growth_sentence(interval_s: float, window_s: float, least: float, tolerance:
     told = f"memory_growth, {readings} readings in {show_seconds(window_s)}"
     if readings < needed:
         return (
-            f"{told}: decides nothing, it needs {needed}; run {show_seconds(needed * interval_s)}, or poll more often"
+            f"{told}: decides nothing, it needs {needed}; run {plan_seconds(needed * interval_s)}, or poll more often"
         )
     return (
         f"{told}: growth of more than {tolerance * 100:g}% from the first to the last third shows, if it exceeds the"
@@ -166,7 +166,7 @@ def trend_sentence(interval_s: float, window_s: float, shortest_s: float, tolera
     if window_s < shortest_s:
         return (
             f"growth decides nothing: a soak of {show_seconds(window_s)} is too short to tell of growth a day; run "
-            f"{show_seconds(shortest_s)} or more"
+            f"{plan_seconds(shortest_s)} or more"
         )
     fast, slow = (
         100 * 86400 * smallest_slope(_NOISE, tau_s, window_s) for tau_s in (interval_s / 2, max(_SLOW_S, interval_s))

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from soakwatch_agent.sample import Sample
-from soakwatch_rules.stats.settled import LEAST, settled
+from soakwatch_rules.stats.settled import MIN_SAMPLES, settled
 
 STRETCH_NS = 60_000_000_000
 TOLERANCE = 0.02
@@ -43,10 +43,10 @@ class SteadyStateDetector:
 
 def _settled(floor: float, kept: Iterable[tuple[int, float]], begin_ns: int) -> bool:
     readings = [one for one in kept if one[0] >= begin_ns]
-    if len(readings) < LEAST or readings[-1][0] - readings[0][0] < STRETCH_NS:
+    if len(readings) < MIN_SAMPLES or readings[-1][0] - readings[0][0] < STRETCH_NS:
         return False
     first = min(
-        len(readings) - LEAST, next(i for i, one in enumerate(readings) if one[0] >= readings[-1][0] - STRETCH_NS)
+        len(readings) - MIN_SAMPLES, next(i for i, one in enumerate(readings) if one[0] >= readings[-1][0] - STRETCH_NS)
     )
     time_ns, values = np.array(readings[first:]).T
     return settled((time_ns - time_ns[0]) * 1e-9, values, TOLERANCE, floor)

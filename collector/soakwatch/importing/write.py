@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from soakwatch.core.roles import DUT
-from soakwatch.core.units import show_seconds
+from soakwatch.core.units import plan_seconds
 from soakwatch.importing.pace import Polls, interval_of, polls_of
 from soakwatch.importing.settle import Imported, ImportedSeries
 from soakwatch.importing.timeline import Timeline
@@ -69,7 +69,7 @@ def write_record(
         last_ns = 0
         for target, file, part in _together(imported):
             polls = polls_of([one.time_ns for one in part], due.begin_ns, due.end_ns)
-            label = f"{Path(file).name} every {show_seconds(polls.interval_ns * 1e-9)}"
+            label = f"{Path(file).name} every {plan_seconds(polls.interval_ns * 1e-9)}"
             if told is not None:
                 told(f"{target}: {label}")
             if not polls.regular and polls.time_ns.size > 1:

@@ -91,7 +91,7 @@ class Reference:
     def age(self, now_s: float) -> str:
         """How old it is, for people; a clock that was set back gives no negative age."""
         age_s = max(0.0, now_s - self.shape.made.timestamp())
-        return f"{age_s / 86400:.0f} days" if age_s >= 2 * 86400 else show_seconds(age_s // 60 * 60 or age_s // 1)
+        return show_seconds(age_s // 60 * 60 or age_s // 1)
 
 
 @dataclass(frozen=True, slots=True)

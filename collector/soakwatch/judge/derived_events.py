@@ -14,8 +14,8 @@ from typing import Protocol
 import numpy as np
 
 from soakwatch.record import SeriesKey
-from soakwatch_rules.incidents import witnessed
-from soakwatch_rules.process_life import of_child
+from soakwatch_rules.events.incidents import witnessed
+from soakwatch_rules.events.process_life import of_child
 from soakwatch_rules.rule import Event
 from soakwatch_rules.series import Series
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from soakwatch.record import StoredFault
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_rules.rule import Ledger, Window
+from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence
 
 _COME_AND_GO = frozenset({"process", "interface", "queue", "mountpoint", "device", "pool", "table", "module", "flow"})
 """The labels of things that may not have been there yet, or not any more: a whole device always is."""

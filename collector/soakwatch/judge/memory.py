@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from soakwatch_rules.memory_sums import PARTS, SUMS, beside_parts
+from soakwatch_rules.growth.memory_sums import PARTS, SUMS, beside_parts
 from soakwatch_rules.memory_verdict import of_shared_hosts, one_verdict
 from soakwatch_rules.rule import Finding, Outcome, Rule
 from soakwatch_rules.traits import GrowthMethod, traits_of

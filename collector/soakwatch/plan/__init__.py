@@ -19,7 +19,7 @@ from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED, Registry
 from soakwatch.core.registry import rules as rule_names
 from soakwatch.core.roles import DUT
-from soakwatch.core.units import seconds, show_seconds
+from soakwatch.core.units import plan_seconds, seconds
 from soakwatch.core.validation import problems as problems_of
 from soakwatch.core.yaml import Document, Path, Plain, Problem, dump, parse, placeless, plan_error, read_text
 from soakwatch.plan.address import LOCAL, targets_of
@@ -37,7 +37,7 @@ from soakwatch.plan.model import (
 from soakwatch.plan.notify import NotifyPlan
 from soakwatch.plan.phase import UNTIL_LOAD, PhasePlan, phase_data
 from soakwatch.plan.rules import RulePlan, read_rules
-from soakwatch.plan.sink import GRAINS_NS, Influxdb, SinkShape
+from soakwatch.plan.sink import SinkPlan, sinks_of
 from soakwatch.plan.web import BESIDE, WebPlan, web_of
 from soakwatch.sources.abc import SourceConfig, WatchedProcess
 from soakwatch.sources.registry import poller_module
@@ -104,7 +104,7 @@ class Plan:
     origin: str = field(default="", compare=False)
     text: str = field(default="", compare=False)
     web: WebPlan | None = BESIDE  # None: nothing is served
-    sinks: tuple[Influxdb, ...] = ()  # databases that are fed from the record
+    sinks: tuple[SinkPlan, ...] = ()  # databases that are fed from the record
     notify: tuple[NotifyPlan, ...] = ()  # who is told of the run
 
     def lasting(self, duration: str | float, registry: Registry = INSTALLED) -> Plan:
@@ -122,7 +122,7 @@ class Plan:
         phase = self.phases[chosen]
         left = phase.seconds + wanted - self.duration_s
         if left <= 0:
-            others = show_seconds(self.duration_s - phase.seconds)
+            others = plan_seconds(self.duration_s - phase.seconds)
             raise PlanError(f"--duration: {duration} leaves nothing of {phase.name}: the other phases take {others}")
         data = parse(self.text, self.origin).data
         assert isinstance(data, dict)
@@ -214,6 +214,8 @@ def _plan(document: Document, registry: Registry) -> Plan:
         found += problems_of(document, (), PlanShape, error)
     sources, wrong = _all_sources(document, registry)
     found += wrong
+    sinks, wrong = sinks_of(document, registry)
+    found += wrong
     rules, wrong = read_rules(document, registry)
     found += wrong
     if shape is None:
@@ -250,15 +252,9 @@ def _plan(document: Document, registry: Registry) -> Plan:
         document.origin,
         dump(data),
         web,
-        tuple(_sink(sink) for sink in shape.sinks),
+        sinks,
         tuple(shape.notify),
     )
-
-
-def _sink(shape: SinkShape) -> Influxdb:
-    told = shape.influxdb
-    grain_ns = GRAINS_NS[told.precision]
-    return Influxdb(told.url, told.org, told.bucket, told.token, told.timeout, told.ca, told.replay, grain_ns)
 
 
 def _passwords(document: Document, path: Path, value: Plain) -> list[Problem]:
@@ -334,7 +330,7 @@ def _stretches(document: Document, shape: PlanShape) -> tuple[float, tuple[Phase
             return 0.0, (), [document.problem((), "the plan has no duration: write duration: 24h, or phases")]
         return shape.duration, (PhasePlan(WHOLE_RUN, shape.duration),), []
     if shape.duration is not None and abs(shape.duration - total) > 1e-6:
-        sums = f"is {show_seconds(shape.duration)}, but the phases make {show_seconds(total)}"
+        sums = f"is {plan_seconds(shape.duration)}, but the phases make {plan_seconds(total)}"
         told = f"duration: {sums}: mend one, or leave duration out"
         return total, phases, [document.problem(("duration",), told)]
     return total, phases, []

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from soakwatch.core.suggest import hint
-from soakwatch.core.units import Seconds, show_seconds
+from soakwatch.core.units import Seconds, plan_seconds
 from soakwatch.core.yaml import Document, Path, Problem
 from soakwatch.plan.expected import slip
 from soakwatch.plan.parts import Duration, Kind, Shape, Text, Words
@@ -125,11 +125,11 @@ def _too_late(document: Document, path: Path, shape: EventShape, length: float) 
     what = "the run" if shape.phase is None else shape.phase
     last = max((part, key) for key, part in (("lasts", shape.lasts or 0), ("within", shape.within or 0)))
     if length and shape.at >= length:
-        told = f"at: {show_seconds(shape.at)} is after the end of {what}, {show_seconds(length)}"
+        told = f"at: {plan_seconds(shape.at)} is after the end of {what}, {plan_seconds(length)}"
         return [document.problem((*path, "at"), told)]
     if length and shape.phase is None and shape.at + last[0] > length:
         told = (
-            f"{last[1]}: ends at {show_seconds(shape.at + last[0])}, after the end of the run, {show_seconds(length)}"
+            f"{last[1]}: ends at {plan_seconds(shape.at + last[0])}, after the end of the run, {plan_seconds(length)}"
         )
         return [document.problem((*path, last[1]), told)]
     return []

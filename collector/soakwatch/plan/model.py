@@ -20,7 +20,6 @@ from soakwatch.plan.hook import HookPlan
 from soakwatch.plan.notify import Notify
 from soakwatch.plan.parts import DURATION_SCHEMA, Duration, Shape, Text
 from soakwatch.plan.phase import EVENT_KIND, PHASES, PhasePlan, phase_of
-from soakwatch.plan.sink import SinkShape
 from soakwatch.plan.web import WebShape
 
 """What a target is to the run: the device under test, what loads it, what watches it."""
@@ -219,6 +218,6 @@ class PlanShape(Shape):
     ] = False
     web: Annotated[WebShape | bool, Field(description="page and API of the run while it goes on; false: none")] = True
     sinks: Annotated[
-        list[SinkShape],
+        list[JsonValue],
         Field(default_factory=list, max_length=8, description="databases that are fed from the record"),
     ]

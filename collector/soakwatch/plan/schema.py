@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from pydantic import BaseModel
+
 from soakwatch.core.registry import INSTALLED, Registry, loads, pollers, rule_class, rules
-from soakwatch.core.units import show_seconds
+from soakwatch.core.units import plan_seconds
 from soakwatch.core.yaml import Plain
 from soakwatch.plan.model import PlanShape
 from soakwatch.plan.rules import REQUIRED
+from soakwatch.plan.sink import sink_config
 from soakwatch.sources.registry import poller_module
 from soakwatch_rules.parameter import Parameter, parameters
 
@@ -25,25 +30,10 @@ def plan_schema(registry: Registry = INSTALLED) -> dict[str, Plain]:
     """
     schema: dict[str, Plain] = PlanShape.model_json_schema()
     definitions = _dict(schema.setdefault("$defs", {}))
-    names: list[Plain] = []
-    sources: dict[str, Plain] = {}
-    for name in sorted({*pollers(registry), *loads(registry)}):
-        config = poller_module(name, registry).config
-        made: dict[str, Plain] = config.model_json_schema(ref_template=f"#/$defs/{name}.{{model}}")
-        for inner, definition in _dict(made.pop("$defs", {})).items():
-            definitions[f"{name}.{inner}"] = definition
-        definitions[f"source.{name}"] = made
-        sources[name] = {"anyOf": [{"$ref": f"#/$defs/source.{name}"}, *([] if made.get("required") else [_NULL])]}
-        if not made.get("required"):
-            names.append(name)
-    one: dict[str, Plain] = {
-        "type": "object",
-        "properties": sources,
-        "additionalProperties": False,
-        "minProperties": 1,
-        "maxProperties": 1,
-    }
-    definitions["source"] = {"anyOf": [{"enum": names}, one]} if names else one
+    sources = {name: poller_module(name, registry).config for name in {*pollers(registry), *loads(registry)}}
+    definitions["source"] = _one_of(definitions, "source", sources)
+    sinks = {name: sink_config(name, registry) for name in registry.sinks.names()}
+    definitions["sink"] = _one_of(definitions, "sink", sinks)
     definitions["rules"] = {
         "type": "object",
         "properties": {name: _rule(name, registry) for name in rules(registry)},
@@ -56,6 +46,7 @@ def plan_schema(registry: Registry = INSTALLED) -> dict[str, Plain]:
         "description": "where its samples come from",
     }
     keys = _dict(schema["properties"])
+    _dict(keys["sinks"])["items"] = {"$ref": "#/$defs/sink"}
     keys["rules"] = {"$ref": "#/$defs/rules"}
     # A key with nothing behind it is a key that is not there.
     for key in ("watch", "rules", "events", "hooks", "stop_on_fail", "sinks", "notify"):
@@ -72,6 +63,28 @@ def plan_schema(registry: Registry = INSTALLED) -> dict[str, Plain]:
 
 
 _NULL: dict[str, Plain] = {"type": "null"}
+
+
+def _one_of(definitions: dict[str, Plain], kind: str, configs: Mapping[str, type[BaseModel]]) -> Plain:
+    """One name with its keys, or a bare name where none is needed; the shapes of the keys go into ``definitions``."""
+    names: list[Plain] = []
+    shapes: dict[str, Plain] = {}
+    for name, config in sorted(configs.items()):
+        shape: dict[str, Plain] = config.model_json_schema(ref_template=f"#/$defs/{name}.{{model}}")
+        for inner, definition in _dict(shape.pop("$defs", {})).items():
+            definitions[f"{name}.{inner}"] = definition
+        definitions[f"{kind}.{name}"] = shape
+        shapes[name] = {"anyOf": [{"$ref": f"#/$defs/{kind}.{name}"}, *([] if shape.get("required") else [_NULL])]}
+        if not shape.get("required"):
+            names.append(name)
+    one: dict[str, Plain] = {
+        "type": "object",
+        "properties": shapes,
+        "additionalProperties": False,
+        "minProperties": 1,
+        "maxProperties": 1,
+    }
+    return {"anyOf": [{"enum": names}, one]} if names else one
 
 
 def _rule(name: str, registry: Registry) -> Plain:
@@ -121,7 +134,7 @@ def _tidy(value: Plain) -> None:
     is_duration = any(kind.get("type") == "string" and "(ms|s|m|min|h|d)" in str(kind.get("pattern")) for kind in kinds)
     default = value.get("default")
     if is_duration and isinstance(default, int | float) and not isinstance(default, bool):
-        value["default"] = show_seconds(default)
+        value["default"] = plan_seconds(default)
     if value.get("type") == "string":
         for bound in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"):
             value.pop(bound, None)

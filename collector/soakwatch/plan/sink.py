@@ -1,63 +1,67 @@
-"""Where a run's samples are also written while it goes on, as a plan says it: ``sinks: [{influxdb: {…}}]``."""
+"""Where a run's samples are also written while it goes on, as a plan says it: ``sinks: [{influxdb: {…}}]``.
+
+The keys of a sink are those of its own ``Config`` (soakwatch.sinks.abc); it is looked up by name in the folder of sinks
+and among the entry points of the group ``soakwatch.sinks``, as the config of a poller is.
+"""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-from typing import Annotated, Literal
+import json
+from dataclasses import dataclass, field
 
-from pydantic import AfterValidator, Field
+from pydantic import ValidationError
 
-from soakwatch.core.secrets import SecretRef
-from soakwatch.plan.parts import Duration, Shape, Text
-
-REPLAY_S = 30.0
-
-GRAINS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000}
-"""A plan's words for how exact a sample's time is written."""
-
-_URL = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
+from soakwatch.core.errors import PlanError
+from soakwatch.core.registry import Registry
+from soakwatch.core.validation import problems
+from soakwatch.core.yaml import Document, Path, Problem
+from soakwatch.plan.model import one_key
+from soakwatch.plan.parts import Shape
 
 
-def _url(value: str) -> str:
-    if _URL.fullmatch(value) is None:
-        raise ValueError("is no address of InfluxDB: write http://HOST:8086 or https://HOST, and nothing behind it")
-    return value.rstrip("/")
-
-
-class InfluxdbShape(Shape):
-    """InfluxDB 2, or what takes its write API: InfluxDB 1.8, VictoriaMetrics."""
-
-    url: Annotated[Text, AfterValidator(_url), Field(description="address", examples=["http://127.0.0.1:8086"])]
-    org: Annotated[Text, Field(description="organisation")]
-    bucket: Annotated[Text, Field(description="bucket that exists")]
-    token: Annotated[SecretRef, Field(description="token that may write there")]
-    timeout: Annotated[Duration, Field(ge=1, le=600, description="longest answer")] = 30.0
-    ca: Annotated[Text | None, Field(description="certificates (PEM) by which https is trusted")] = None
-    replay: Annotated[Duration, Field(ge=0, le=600, description="sent again after the connection broke")] = 30.0
-    precision: Annotated[
-        Literal["ns", "us", "ms"],
-        Field(description="of a sample's time; ms takes a third of the disk, but cuts the record's times"),
-    ] = "ns"
-
-
-class SinkShape(Shape):
-    """One sink: its kind, and where it is."""
-
-    influxdb: Annotated[InfluxdbShape, Field(description="InfluxDB 2, by line protocol")]
+class SinkConfig(Shape):
+    """What every sink's keys are made from: it has none of its own."""
 
 
 @dataclass(frozen=True, slots=True)
-class Influxdb:
-    """Where to write. ``token`` is a reference (``env:NAME``, ``file:PATH``); ``ca`` a file of certificates;
-    ``replay_s`` how many seconds before a break of the connection are sent again after it; to ``grain_ns`` the times
-    of samples are cut."""
+class SinkPlan:
+    """One sink: its kind, its keys, and where the plan names it (``plan.yaml:14:7``)."""
 
-    url: str
-    org: str
-    bucket: str
-    token: str
-    timeout_s: float = 30.0
-    ca: str | None = None
-    replay_s: float = REPLAY_S
-    grain_ns: int = 1
+    kind: str
+    config: SinkConfig
+    place: str = field(default="", compare=False)
+
+
+def sink_config(name: str, registry: Registry) -> type[SinkConfig]:
+    """The keys of the sink ``name``, imported now.
+
+    Raises PlanError for an unknown name, with the nearest, and for a module that breaks the convention.
+    """
+    module = registry.sinks.module(name)
+    config: object = getattr(module, "Config", None)
+    if not (isinstance(config, type) and issubclass(config, SinkConfig)):
+        raise PlanError(f"the sink {name!r} has no class Config made from SinkConfig: correct {module.__name__}")
+    return config
+
+
+def sinks_of(document: Document, registry: Registry) -> tuple[tuple[SinkPlan, ...], list[Problem]]:
+    """The sinks of a plan in its order, and what is wrong with them; from plain data, as the sources are."""
+    listed = document.data.get("sinks") if isinstance(document.data, dict) else None
+    sinks: list[SinkPlan] = []
+    wrong: list[Problem] = []
+    for index, item in enumerate(listed if isinstance(listed, list) else ()):
+        path: Path = ("sinks", index)
+        try:
+            name, keys = one_key(item, "a sink", "{influxdb: {url: …}}")
+            model = sink_config(name, registry)
+        except (ValueError, PlanError) as error:
+            wrong.append(document.problem(path, str(error)))
+            continue
+        inner = (*path, name) if isinstance(item, dict) else path
+        try:
+            config = model.model_validate_json(json.dumps({} if keys is None else keys), strict=True)
+        except ValidationError as error:
+            wrong += problems(document, inner, model, error)
+        else:
+            sinks.append(SinkPlan(name, config, document.where(inner, key=True)))
+    return tuple(sinks), wrong

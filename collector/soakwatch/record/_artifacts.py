@@ -73,9 +73,9 @@ def read(sql: sqlite3.Connection, name: str) -> Artifact | None:
 def _unpacked(data: bytes, size: int) -> bytes:
     inflating = zlib.decompressobj()
     try:
-        made = inflating.decompress(data, size + 1)  # never more than was promised
+        unpacked = inflating.decompress(data, size + 1)  # never more than was promised
     except zlib.error:
-        made = b""
-    if len(made) != size:
+        unpacked = b""
+    if len(unpacked) != size:
         raise ValueError("an artifact cannot be unpacked")
-    return made
+    return unpacked

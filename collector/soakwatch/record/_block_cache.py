@@ -21,7 +21,7 @@ from soakwatch.record.model import Ints, Values
 MAX_BYTES = 64 * 2**20
 """Bytes of decoded blocks that are kept: those of about 25 series of 72 h at 1 s."""
 _MAX_FILES, _MAX_INDEXES = 8, 500
-_NOWHERE: Ints = np.zeros((2, 0), dtype=np.int64)
+_NO_INDEX: Ints = np.zeros((2, 0), dtype=np.int64)
 
 File = tuple[str, int, int, str]
 """Path, device, inode, and when the run began."""
@@ -40,12 +40,12 @@ class Axes:
     def touching(self, begin_ns: int | None, end_ns: int | None) -> NDArray[np.bool_]:
         """Which of them have times in begin <= time < end, shape (n,)."""
         first_ns, last_ns = self.columns[:2]
-        found: NDArray[np.bool_] = last_ns >= first_ns
+        touching: NDArray[np.bool_] = last_ns >= first_ns
         if begin_ns is not None:
-            found &= last_ns >= begin_ns
+            touching &= last_ns >= begin_ns
         if end_ns is not None:
-            found &= first_ns < end_ns
-        return found
+            touching &= first_ns < end_ns
+        return touching
 
     def source(self, axis: int) -> int:
         """Who brought what is on it."""
@@ -75,7 +75,7 @@ class BlockCache:
         self._arrays: OrderedDict[_Key, Values] = OrderedDict()
         self._counts: OrderedDict[File, Counted] = OrderedDict()
         self._axes: OrderedDict[File, Axes] = OrderedDict()
-        self._places: OrderedDict[tuple[File, int], Ints] = OrderedDict()
+        self._indexes: OrderedDict[tuple[File, int], Ints] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
@@ -87,19 +87,19 @@ class BlockCache:
         self, file: File, kind: str, numbers: Sequence[int], make: Callable[[list[int]], Iterable[tuple[int, Values]]]
     ) -> list[Values]:
         """The arrays of these numbers, in their order; those that are not there are made."""
-        found: dict[int, Values] = {}
+        arrays: dict[int, Values] = {}
         with self._lock:
             for number in numbers:
                 array = self._arrays.get((file, kind, number))
                 if array is not None:
-                    found[number] = array
+                    arrays[number] = array
                     self._arrays.move_to_end((file, kind, number))
-        missing = [number for number in dict.fromkeys(numbers) if number not in found]
+        missing = [number for number in dict.fromkeys(numbers) if number not in arrays]
         if missing:
-            made = dict(make(missing))
-            self._keep(file, kind, made)
-            found |= made
-        return [found[number] for number in numbers]
+            decoded = dict(make(missing))
+            self._keep(file, kind, decoded)
+            arrays |= decoded
+        return [arrays[number] for number in numbers]
 
     def counted(self, file: File) -> Counted:
         """What was counted of a file so far."""
@@ -111,23 +111,23 @@ class BlockCache:
         with self._lock:
             _put(self._counts, file, counted, _MAX_FILES)
 
-    def places(self, file: File, series: int, sql: sqlite3.Connection) -> Ints:
+    def index(self, file: File, series: int, sql: sqlite3.Connection) -> Ints:
         """Numbers and axes of all blocks of a series, shape (2, n), at least those that this snapshot sees."""
         with self._lock:
-            held = self._places.get((file, series), _NOWHERE)
-        until = int(held[0, -1]) if held.size else 0
+            index = self._indexes.get((file, series), _NO_INDEX)
+        until = int(index[0, -1]) if index.size else 0
         rows = sql.execute("SELECT id, axis FROM block WHERE series=? AND id>? ORDER BY id", (series, until)).fetchall()
         if rows:
-            held = np.concatenate([held, np.array(rows, dtype=np.int64).T], axis=1)
+            index = np.concatenate([index, np.array(rows, dtype=np.int64).T], axis=1)
         with self._lock:
-            _put(self._places, (file, series), held, _MAX_INDEXES)
-        return held
+            _put(self._indexes, (file, series), index, _MAX_INDEXES)
+        return index
 
     def axes(self, file: File, sql: sqlite3.Connection) -> Axes:
         """The axes of a file, at least those that this snapshot of it sees."""
         with self._lock:
-            held = self._axes.get(file, NO_AXES)
-        until = held.columns.shape[1] - 1
+            axes = self._axes.get(file, NO_AXES)
+        until = axes.columns.shape[1] - 1
         rows = sql.execute(
             "SELECT axis.id, first_ns, axis.last_ns, source, first_block, last_block FROM axis"
             " JOIN chunk ON chunk.id = axis.chunk WHERE axis.id>? ORDER BY axis.id",
@@ -138,14 +138,14 @@ class BlockCache:
             grown = np.zeros((5, new[0, -1] - until), dtype=np.int64)
             grown[0] = 1  # a number that is not there: it begins behind its end
             grown[:, new[0] - until - 1] = new[1:]
-            held = Axes(np.concatenate([held.columns, grown], axis=1))
+            axes = Axes(np.concatenate([axes.columns, grown], axis=1))
             with self._lock:
-                _put(self._axes, file, held, _MAX_FILES)
-        return held
+                _put(self._axes, file, axes, _MAX_FILES)
+        return axes
 
-    def _keep(self, file: File, kind: str, made: Mapping[int, Values]) -> None:
+    def _keep(self, file: File, kind: str, arrays: Mapping[int, Values]) -> None:
         with self._lock:
-            for number, array in made.items():
+            for number, array in arrays.items():
                 if (file, kind, number) not in self._arrays:
                     array.flags.writeable = False  # shared by all that ask
                     self._arrays[file, kind, number] = array
@@ -154,8 +154,8 @@ class BlockCache:
                 self._size -= self._arrays.popitem(last=False)[1].nbytes
 
 
-def _put(held: OrderedDict[K, T], key: K, what: T, most: int) -> None:
-    held[key] = what
-    held.move_to_end(key)
-    while len(held) > most:
-        held.popitem(last=False)
+def _put(cache: OrderedDict[K, T], key: K, value: T, limit: int) -> None:
+    cache[key] = value
+    cache.move_to_end(key)
+    while len(cache) > limit:
+        cache.popitem(last=False)

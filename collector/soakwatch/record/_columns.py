@@ -34,12 +34,12 @@ class _ArrayCache(Generic[K]):
         if key in self._arrays:
             self._arrays.move_to_end(key)
             return self._arrays[key]
-        made = make()
-        self._arrays[key] = made
-        self._size += made.nbytes
+        array = make()
+        self._arrays[key] = array
+        self._size += array.nbytes
         while self._size > self._limit and len(self._arrays) > 1:
             self._size -= self._arrays.popitem(last=False)[1].nbytes
-        return made
+        return array
 
 
 class Columns:
@@ -133,16 +133,16 @@ class Columns:
 
     def _sealed(self, series: int, begin_ns: int | None, end_ns: int | None) -> tuple[Ints, list[Values]]:
         if begin_ns is None and end_ns is None:
-            found = self._sql.execute("SELECT axis, data FROM block WHERE series=? ORDER BY id", (series,))
+            rows = self._sql.execute("SELECT axis, data FROM block WHERE series=? ORDER BY id", (series,))
         else:
-            found = self._sql.execute(
+            rows = self._sql.execute(
                 "SELECT block.axis, block.data FROM block JOIN axis ON axis.id = block.axis"
                 " WHERE series=? AND (? IS NULL OR last_ns>=?) AND (? IS NULL OR first_ns<?) ORDER BY block.id",
                 (series, begin_ns, begin_ns, end_ns, end_ns),
             )
         axes: list[int] = []
         parts: list[Values] = []
-        for axis, data in found:
+        for axis, data in rows:
             axes.append(axis)
             parts.append(decode(data))
         if not axes:
@@ -159,19 +159,19 @@ class Columns:
         self, series: int, sources: Sequence[int], begin_ns: int | None, end_ns: int | None, owner: Owner
     ) -> tuple[Ints, Values]:
         begin_ns = None if begin_ns is None else max(begin_ns, NEVER + owner.silence_ns) - owner.silence_ns
-        found = self._sql.execute(
+        rows = self._sql.execute(
             "SELECT chunk.source, block.axis, block.data FROM block JOIN axis ON axis.id = block.axis"
             " JOIN chunk ON chunk.id = axis.chunk WHERE series=? AND (? IS NULL OR axis.last_ns>=?)"
             " AND (? IS NULL OR axis.first_ns<?) ORDER BY block.id",
             (series, begin_ns, begin_ns, end_ns, end_ns),
         )
-        parts = [(source, (self.axis_times(axis), decode(data))) for source, axis, data in found]
+        parts = [(source, (self.axis_times(axis), decode(data))) for source, axis, data in rows]
         parts += [(source, part) for source in sources for part in self._unsealed(source, series)]
         return owner.merged(parts)
 
     def _unsealed(self, source: int, series: int) -> list[tuple[Ints, Values]]:
         recent = self.recent(source)
-        if series not in recent.places:
+        if series not in recent.pieces:
             return []
         column = recent.column(series)
         times = recent.start_ns[column.positions]

@@ -1,7 +1,7 @@
-"""One poll for each due time: a look that was brought in late stands for the poll that had been lost.
+"""One poll for each due time: a poll that was answered late takes the place of the one that had been lost.
 
-The record keeps polls as they came, and what is sealed is never changed. A source that looks by itself and keeps what
-nobody could fetch (``soakwatch.sources.abc.Backfills``) adds answered polls for due times that are accounted for
+The record keeps polls as they came, and what is sealed is never changed. A source that polls by itself and keeps what
+could not be fetched (``soakwatch.sources.abc.Backfills``) adds answered polls for due times that are accounted for
 already; here, where polls are counted, they take the place of the lost ones.
 """
 
@@ -20,7 +20,7 @@ _OK = OUTCOME_NUMBERS[PollOutcome.OK]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PollColumns:
-    """Some polls of one source, shape (n,) each; ``outcome`` and ``error`` are the numbers that stand for them."""
+    """Some polls of one source, shape (n,) each; ``outcome`` and ``error`` are their numbers."""
 
     due_ns: Ints
     start_ns: Ints
@@ -28,7 +28,7 @@ class PollColumns:
     error: Ints
 
     def of(self, which: NDArray[np.bool_] | Ints | slice) -> PollColumns:
-        """Some of them, by a mask, by places, or by a slice."""
+        """Some of them, by a mask, by positions, or by a slice."""
         return PollColumns(self.due_ns[which], self.start_ns[which], self.outcome[which], self.error[which])
 
 
@@ -65,9 +65,9 @@ def effective_polls(polls: PollColumns) -> EffectivePolls:
     late = np.append(False, polls.due_ns[1:] <= highest[:-1])
     grid = polls.due_ns[~late]
     due_ns = polls.due_ns.copy()
-    place = np.searchsorted(grid, polls.start_ns, side="right") - 1
-    astray = late & ~np.isin(due_ns, grid) & (place >= 0)
-    due_ns[astray] = grid[place[astray]]
+    index = np.searchsorted(grid, polls.start_ns, side="right") - 1
+    astray = late & ~np.isin(due_ns, grid) & (index >= 0)
+    due_ns[astray] = grid[index[astray]]
     came = np.arange(due_ns.size)
     order = np.lexsort((came, polls.outcome != _OK, due_ns))
     sorted_ns = due_ns[order]
@@ -75,5 +75,5 @@ def effective_polls(polls: PollColumns) -> EffectivePolls:
     kept = order[first]
     lost_ns = np.unique(due_ns[polls.outcome != _OK])
     answered = polls.outcome[kept] == _OK
-    one = PollColumns(due_ns[kept], polls.start_ns[kept], polls.outcome[kept], polls.error[kept])
-    return EffectivePolls(one, answered & np.isin(one.due_ns, lost_ns))
+    effective = PollColumns(due_ns[kept], polls.start_ns[kept], polls.outcome[kept], polls.error[kept])
+    return EffectivePolls(effective, answered & np.isin(effective.due_ns, lost_ns))

@@ -1,4 +1,4 @@
-"""What the polls of a source look like: the order in which their readings are packed, and what may be left out."""
+"""The shape of the polls of a source: the order in which their readings are packed, and what may be left out."""
 
 from __future__ import annotations
 

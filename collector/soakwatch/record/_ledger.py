@@ -65,11 +65,11 @@ def _longest_gap(answers_ns: Ints, window: Window) -> Window | None:
         return None
     inside = np.clip(answers_ns, window.begin_ns, window.end_ns)
     edges = np.concatenate([[window.begin_ns], inside, [window.end_ns]])
-    at = int(np.argmax(np.diff(edges)))
-    return Window(int(edges[at]), int(edges[at + 1]))
+    longest = int(np.argmax(np.diff(edges)))
+    return Window(int(edges[longest]), int(edges[longest + 1]))
 
 
 def _most_frequent(numbers: Ints, errors: Mapping[int, str]) -> tuple[str, ...]:
-    found, counts = np.unique(numbers[numbers > 0], return_counts=True)
+    distinct, counts = np.unique(numbers[numbers > 0], return_counts=True)
     order = np.argsort(-counts, kind="stable")[:_MAX_ERRORS]
-    return tuple(errors[int(found[at])] for at in order)
+    return tuple(errors[int(distinct[index])] for index in order)

@@ -1,9 +1,9 @@
-"""Who brings a series: of several sources of one target that see the same thing, the first that told of it.
+"""Who brings a series: of several sources of one target that see the same object, the first that reported it.
 
-Two sources look at different moments and through different caches, so that their readings mixed are a zigzag that the
+Two sources poll at different moments and through different caches, so that their readings mixed are a zigzag that the
 device never made (a counter that falls). The first source that brought a series owns it (the record keeps that);
 readings of it from other sources are left out while the owner is alive. Once the owner has not brought the series for
-``silence_ns``, the next source that does stands in for it, until the owner brings it again.
+``silence_ns``, the next source that does takes over, until the owner brings it again.
 
 What it gets wrong: where two sources count from different beginnings, the series steps when one takes over.
 """
@@ -26,20 +26,20 @@ INTERVALS = 5
 NEVER = int(np.iinfo(np.int64).min)
 
 _NOBODY, _ANYBODY = 0, -1  # stand in; sources are numbered from 1. Who it was before a resume is not kept
-_MAX_GAPS = 8  # silences of the owner that are remembered of a series, for looks of others that come late
+_MAX_GAPS = 8  # silences of the owner that are remembered of a series, for late polls of others
 
 Mask = NDArray[np.bool_]
 Part = tuple[Ints, Values]
 
 
 def silence_ns(owner: Source, metric: str) -> int:
-    """How long the owner must not have brought a series before another source may stand in, in ns."""
+    """How long the owner must not have brought a series before another source may take over, in ns."""
     return max(GRACE_NS, round(INTERVALS * owner.cadence_s(metric) * 1e9))
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The source that a series belongs to, and how long it must be silent before another stands in."""
+    """The source that a series belongs to, and how long it must be silent before another takes over."""
 
     source: int
     silence_ns: int
@@ -47,19 +47,19 @@ class Owner:
     def merged(self, parts: Sequence[tuple[int, Part]]) -> Part:
         """Pieces of the series, each with the source that brought it, as one, in order of time.
 
-        Of other sources stays what the owner was silent before: its looks that come late take the place of what
+        Of other sources stays what the owner was silent before: its late polls take the place of what
         others had stood in with.
         """
         own = [part for source, part in parts if source == self.source]
-        told = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *(times for times, _ in own)]))
-        kept = own + [self._not_owned(told, part) for source, part in parts if source != self.source]
+        own_ns = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *(times for times, _ in own)]))
+        kept = own + [self._not_owned(own_ns, part) for source, part in parts if source != self.source]
         if not kept:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64)
         return in_time(np.concatenate([times for times, _ in kept]), unified([values for _, values in kept]))
 
-    def _not_owned(self, told: Ints, other: Part) -> Part:
+    def _not_owned(self, own_ns: Ints, other: Part) -> Part:
         times, values = other
-        before = np.concatenate([[NEVER], told])[np.searchsorted(told, times, side="right")]
+        before = np.concatenate([[NEVER], own_ns])[np.searchsorted(own_ns, times, side="right")]
         stays = times > before + self.silence_ns
         return times[stays], values[stays]
 
@@ -84,7 +84,7 @@ class Owners:
         self._read(sql)
 
     def shared(self, target: str) -> bool:
-        """Whether more than one source looks at a target: only then there is anything to ask here."""
+        """Whether more than one source polls a target: only then a series may have several."""
         return target in self._shared
 
     def sources_changed(self) -> None:
@@ -113,9 +113,9 @@ class Owners:
         return "another source" if owner is None else source_label(owner, self._sources.values())
 
     def takes(self, source: int, series: Ints, times: Ints, *, late: bool) -> Mask:
-        """Which readings of a source are taken: of its own series all, of others those that nobody else brings.
+        """Which readings of a source are taken: of its own series all, of others those that no other source brings.
 
-        ``times`` are one for all or one each. Readings of a ``late`` look may also fill silences of the past.
+        ``times`` are one for all or one each. Readings of a ``late`` poll may also fill silences of the past.
         """
         mine: Mask = self._owner[series] == source
         if mine.all():
@@ -125,8 +125,8 @@ class Owners:
         taken: Mask = mine | ((times > self._brought(series) + limit) & free)
         if late:
             every = np.broadcast_to(times, series.shape)
-            for at in np.flatnonzero(~taken).tolist():
-                taken[at] = self._in_a_gap(source, int(series[at]), int(every[at]))
+            for index in np.flatnonzero(~taken).tolist():
+                taken[index] = self._in_a_gap(source, int(series[index]), int(every[index]))
         return taken
 
     def floor(self, source: int, series: Ints) -> Ints:
@@ -134,7 +134,7 @@ class Owners:
         return np.where(self._owner[series] == source, self._brought(series), self.last[series])
 
     def floor_of(self, source: int, series: int) -> int:
-        """The same of one series."""
+        """The same as ``floor``, of one series."""
         return int(self.floor(source, np.array([series]))[0])
 
     def took(self, source: int, series: Ints, times: Ints, *, late: bool) -> None:
@@ -153,9 +153,9 @@ class Owners:
             self._since[series[away]] = np.maximum(brought, times)[away]
         else:
             back = mine & (silent | (who != _NOBODY))
-            for at in np.flatnonzero(back & silent).tolist():
-                gaps = self._gaps.setdefault(int(series[at]), deque(maxlen=_MAX_GAPS))
-                gaps.append((int(brought[at]), int(times[at]), int(who[at])))
+            for index in np.flatnonzero(back & silent).tolist():
+                gaps = self._gaps.setdefault(int(series[index]), deque(maxlen=_MAX_GAPS))
+                gaps.append((int(brought[index]), int(times[index]), int(who[index])))
             self._stand_in[series[back]] = _NOBODY
         standing_in = ~mine & silent
         begun = standing_in & (who == _NOBODY)
@@ -210,12 +210,12 @@ class Owners:
         if chunk is None:
             return
         first_block, last_block, first_ns = chunk
-        found = sql.execute(
+        rows = sql.execute(
             "SELECT block.series, axis.last_ns FROM block JOIN axis ON axis.id = block.axis"
             " WHERE block.id BETWEEN ? AND ?",
             (first_block, last_block),
         )
-        for series, last_ns in found:
+        for series, last_ns in rows:
             if self._owner[series] == source:
                 brought[series] = max(int(brought[series]), last_ns)
         earlier = (self._owner == source) & (brought == NEVER) & (self.last != NEVER)

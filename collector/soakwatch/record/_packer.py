@@ -1,11 +1,11 @@
-"""The door of the record: which readings come in, and the bytes in which a poll's readings are kept until sealing.
+"""Which readings are admitted to the record, and the bytes in which a poll's readings are kept until sealing.
 
 The readings of a poll are packed as 8-byte words, in the order of its layout: the series and, for each, whether the
-word is a float64 (``d``), an int64 (``q``) or a uint64 (``Q``). Polls of one source mostly look alike, so what is
-worked out for the first is remembered for the rest: one look into a dictionary, one ``struct`` call, one comparison
+word is a float64 (``d``), an int64 (``q``) or a uint64 (``Q``). Polls of one source mostly have one shape, so what is
+worked out for the first is remembered for the rest: one dictionary lookup, one ``struct`` call, one comparison
 of arrays. Whatever that comparison does not pass goes the slow way, reading by reading.
 
-Where several sources look at one target, each series comes from one of them at a time (``owners``); which readings of
+Where several sources poll one target, each series comes from one of them at a time (``owners``); which readings of
 a poll that leaves is worked out on arrays too, and each such choice has a layout of its own.
 """
 
@@ -38,7 +38,7 @@ _MAX_CHOICES = 64  # of the readings of one shape
 class PollPacker:
     """Admits readings and packs them; writes new series and layouts through ``connection`` as they appear.
 
-    Whoever rolls back a transaction must make a new Intake, for this one remembers what was rolled back.
+    Whoever rolls back a transaction must make a new one, for this one remembers what was rolled back.
     """
 
     def __init__(self, connection: sqlite3.Connection, sources: Mapping[int, Source]) -> None:
@@ -49,7 +49,7 @@ class PollPacker:
         self._shapes: dict[Shape, Layout | Choices] = {}
         for series, target, metric, name in connection.execute("SELECT id, target, metric, object FROM series"):
             self._ids[target, metric, name] = series
-        self._told: set[tuple[int, str]] = set(  # what is left out is told once
+        self._left_out_once: set[tuple[int, str]] = set(  # what is left out is a fault once
             connection.execute("SELECT source, metric FROM fault WHERE object='' AND text LIKE ?", (f"%{KEPT}",))
         )
 
@@ -78,14 +78,14 @@ class PollPacker:
 
     def last_of(self, series: Sequence[int]) -> list[tuple[int, int]]:
         """(time of the latest reading, series) of each."""
-        return [(int(self._owners.last[one]), one) for one in series]
+        return [(int(self._owners.last[number]), number) for number in series]
 
     def forget_layouts(self) -> None:
-        """Forget what polls looked like: their layouts were removed from the record."""
+        """Forget the layouts of polls: they were removed from the record."""
         self._shapes.clear()
 
     def sources_changed(self) -> None:
-        """There are other sources than before, or one brings something less often."""
+        """Take note of sources that were added, or that bring something less often."""
         self._owners.sources_changed()
         self._shapes.clear()
 
@@ -137,9 +137,9 @@ class PollPacker:
         readings: list[Reading] = []
         seen: dict[int, int] = {}  # the latest time of each series in this poll
         left = self._left_out(source, poll, late=late) if self._owners.shared(source.target) else {}
-        told = [fault for series in left.values() if (fault := self._tell_once(source, series)) is not None]
-        for at, sample in enumerate(poll.answer.samples):
-            if at in left:
+        notes = [fault for series in left.values() if (fault := self._note_once(source, series)) is not None]
+        for index, sample in enumerate(poll.answer.samples):
+            if index in left:
                 continue
             admitted = self._admit(source, poll, sample, seen, late=late)
             if isinstance(admitted, Fault):
@@ -151,22 +151,22 @@ class PollPacker:
         if not faults and all(reading.plain for reading in readings):
             self._remember(source, shape, layout, readings, left)
         if layout is None:
-            return Packed(0, 0, None, b"", (*told, *faults))
+            return Packed(0, 0, None, b"", (*notes, *faults))
         times = np.array([reading.time_ns for reading in readings], dtype=np.int64)
         self._owners.took(source.id, layout.series, times, late=late)
         if bool((times == times[0]).all()):
             times = times[:1]
         data = layout.packer.pack(*[reading.value for reading in readings])
-        return Packed(layout.id, len(readings), offsets_of(times, poll.start_ns), data, (*told, *faults))
+        return Packed(layout.id, len(readings), offsets_of(times, poll.start_ns), data, (*notes, *faults))
 
     def _remember(
         self, source: Source, shape: Shape, layout: Layout | None, readings: Sequence[Reading], left: Mapping[int, int]
     ) -> None:
-        """What was worked out for a poll, for those that look like it."""
+        """What was worked out for a poll, for those of the same shape."""
         count = len(readings) + len(left)
         series, taken = np.zeros(count, dtype=np.int64), np.ones(count, dtype=np.bool_)
-        for at, one in left.items():
-            series[at], taken[at] = one, False
+        for index, number in left.items():
+            series[index], taken[index] = number, False
         series[taken] = [reading.series for reading in readings]
         if len(set(series.tolist())) < count:
             return  # a series more than once
@@ -182,24 +182,24 @@ class PollPacker:
         self._shapes[shape] = choices
 
     def _left_out(self, source: Source, poll: Poll, *, late: bool) -> dict[int, int]:
-        """Which readings another source brings: their places in the poll, and their series."""
-        found = [
-            (at, series, sample.time_ns)
-            for at, sample in enumerate(poll.answer.samples)
+        """Which readings another source brings: their positions in the poll, and their series."""
+        known = [
+            (index, series, sample.time_ns)
+            for index, sample in enumerate(poll.answer.samples)
             if (series := self._ids.get((source.target, storable(sample.metric), storable(sample.object)))) is not None
             and NEVER < sample.time_ns < -NEVER
         ]
-        if not found:
+        if not known:
             return {}
-        places, series, times = np.array(found, dtype=np.int64).T
+        positions, series, times = np.array(known, dtype=np.int64).T
         left: Mask = ~self._owners.takes(source.id, series, times, late=late)
-        return dict(zip(places[left].tolist(), series[left].tolist(), strict=True))
+        return dict(zip(positions[left].tolist(), series[left].tolist(), strict=True))
 
-    def _tell_once(self, source: Source, series: int) -> Fault | None:
+    def _note_once(self, source: Source, series: int) -> Fault | None:
         metric = self._owners.metrics[series]
-        if (source.id, metric) in self._told:
+        if (source.id, metric) in self._left_out_once:
             return None
-        self._told.add((source.id, metric))
+        self._left_out_once.add((source.id, metric))
         return Fault(metric, "", f"{self._owners.name(series)}{KEPT}")
 
     def _admit(
@@ -261,8 +261,8 @@ class PollPacker:
         kinds = "".join([reading.kind for reading in readings])
         columns = series.astype("<u4").tobytes()
         digest = hashlib.blake2b(columns + kinds.encode(), digest_size=16).digest()
-        found = self._connection.execute("SELECT id FROM layout WHERE digest=?", (digest,)).fetchone()
-        number = found[0] if found else None
+        row = self._connection.execute("SELECT id FROM layout WHERE digest=?", (digest,)).fetchone()
+        number = row[0] if row else None
         if number is None:
             number = self._connection.execute(
                 "INSERT INTO layout (series, kinds, digest) VALUES (?,?,?)", (columns, kinds, digest)

@@ -32,7 +32,7 @@ class Group:
 class Column:
     """The readings of one series: positions of their polls, offsets of their times, words and kinds, shape (n,).
 
-    ``alike`` names what other columns share the same positions and offsets with this one; None: nobody knows.
+    ``alike`` names what other columns share the same positions and offsets with this one; None: unknown.
     """
 
     positions: Ints
@@ -53,24 +53,24 @@ class Recent:
     outcome: Ints
     error: Ints
     groups: Mapping[int, Group]
-    places: Mapping[int, Sequence[tuple[int, int, str]]]  # series -> (layout, column, kind)
+    pieces: Mapping[int, Sequence[tuple[int, int, str]]]  # series -> (layout, column, kind)
 
     def column(self, series: int) -> Column:
         """The readings of one series in the order in which they came."""
-        pieces = self.places[series]
+        pieces = self.pieces[series]
         if len(pieces) == 1:
-            layout, at, kind = pieces[0]
+            layout, index, kind = pieces[0]
             group = self.groups[layout]
-            offsets = None if group.offsets is None else group.offsets[:, at]
-            return Column(group.positions, offsets, group.words[:, at].copy(), kind, layout if group.alike else None)
+            offsets = None if group.offsets is None else group.offsets[:, index]
+            return Column(group.positions, offsets, group.words[:, index].copy(), kind, layout if group.alike else None)
         groups = [self.groups[layout] for layout, _, _ in pieces]
         positions = np.concatenate([group.positions for group in groups])
-        columns = [at for _, at, _ in pieces]
-        words = np.concatenate([group.words[:, at] for group, at in zip(groups, columns, strict=True)])
+        columns = [index for _, index, _ in pieces]
+        words = np.concatenate([group.words[:, index] for group, index in zip(groups, columns, strict=True)])
         offsets = np.concatenate(
             [
-                np.zeros(group.positions.size, np.int64) if group.offsets is None else group.offsets[:, at]
-                for group, at in zip(groups, columns, strict=True)
+                np.zeros(group.positions.size, np.int64) if group.offsets is None else group.offsets[:, index]
+                for group, index in zip(groups, columns, strict=True)
             ]
         )
         lengths = [group.positions.size for group in groups]
@@ -83,24 +83,24 @@ class Recent:
 def unpack(rows: Iterable[PollRow], layouts: Mapping[int, tuple[Sequence[int], str]]) -> Recent:
     """The columns of some polls; ``layouts`` gives the series and kinds of each layout."""
     numbers: list[tuple[int, int, int, int, int, int]] = []
-    found: dict[int, tuple[list[int], list[bytes], list[bytes | None]]] = {}
+    by_layout: dict[int, tuple[list[int], list[bytes], list[bytes | None]]] = {}
     for position, (seq, due, start, duration, outcome, error, layout, offsets, data) in enumerate(rows):
         numbers.append((seq, due, start, duration, outcome, error))
         if layout:
-            positions, words, moved = found.setdefault(layout, ([], [], []))
+            positions, words, moved = by_layout.setdefault(layout, ([], [], []))
             positions.append(position)
             words.append(data)
             moved.append(offsets)
     polls = np.array(numbers, dtype=np.int64).reshape(-1, 6).T.copy()
     groups: dict[int, Group] = {}
-    places: dict[int, list[tuple[int, int, str]]] = {}
-    for layout, (positions, words, moved) in found.items():
+    pieces: dict[int, list[tuple[int, int, str]]] = {}
+    for layout, (positions, words, moved) in by_layout.items():
         series, kinds = layouts[layout]
         matrix = np.frombuffer(b"".join(words), dtype="<u8").reshape(len(words), len(series))
         groups[layout] = Group(np.array(positions, dtype=np.int64), matrix, *_offsets(moved, len(series)))
-        for at, (one, kind) in enumerate(zip(series, kinds, strict=True)):
-            places.setdefault(one, []).append((layout, at, kind))
-    return Recent(polls[0], polls[1], polls[2], polls[3], polls[4], polls[5], groups, places)
+        for column, (number, kind) in enumerate(zip(series, kinds, strict=True)):
+            pieces.setdefault(number, []).append((layout, column, kind))
+    return Recent(polls[0], polls[1], polls[2], polls[3], polls[4], polls[5], groups, pieces)
 
 
 def typed_runs(column: Column) -> list[tuple[slice, Values]]:

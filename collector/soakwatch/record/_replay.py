@@ -1,4 +1,4 @@
-"""Polls again, as they arrived: what a sink reads, from a cursor on, through sealed chunks and recent rows alike.
+"""Polls again, as they arrived: from a cursor on, through sealed chunks and recent rows alike.
 
 A cursor is a text ``SOURCE:SEQ SOURCE:SEQ ...``: how far each source has been read.
 """
@@ -45,7 +45,7 @@ class _Stretch:
 
 
 class Replay:
-    """Reads a snapshot forward; keeps the chunk decoded that it stands in, and so wants to go on with it."""
+    """Reads a snapshot forward; keeps the chunk that it is in decoded, so reading on is cheap."""
 
     def __init__(self, sql: sqlite3.Connection, columns: Columns) -> None:
         self._sql, self._columns = sql, columns
@@ -69,14 +69,14 @@ class Replay:
 
     def _next_chunk(self, sources: Sequence[int], read: Mapping[int, int]) -> _Stretch | None:
         """The oldest chunk of any source that has not been read to its end."""
-        found = [
+        rows = [
             self._sql.execute(
                 "SELECT id FROM chunk WHERE source=? AND first_seq + polls > ? ORDER BY first_seq LIMIT 1",
                 (source, read.get(source, 0) + 1),
             ).fetchone()
             for source in sources
         ]
-        chunk = min((row[0] for row in found if row), default=None)
+        chunk = min((row[0] for row in rows if row), default=None)
         if chunk is None:
             return None
         if self._chunk is None or self._chunk[0] != chunk:
@@ -85,14 +85,14 @@ class Replay:
 
     def _next_recent(self, sources: Sequence[int], read: Mapping[int, int]) -> _Stretch | None:
         """The recent polls of the source whose next unread poll arrived first."""
-        found = [
+        rows = [
             self._sql.execute(
                 "SELECT id, source FROM poll WHERE source=? AND seq>? ORDER BY seq LIMIT 1",
                 (source, read.get(source, 0)),
             ).fetchone()
             for source in sources
         ]
-        first = min((row for row in found if row), default=None)
+        first = min((row for row in rows if row), default=None)
         return None if first is None else self._recent(first[1])
 
     def _decoded(self, chunk: int) -> _Stretch:
@@ -122,7 +122,7 @@ class Replay:
     def _recent(self, source: int) -> _Stretch:
         recent = self._columns.recent(source)
         readings = []
-        for series in sorted(recent.places):
+        for series in sorted(recent.pieces):
             column = recent.column(series)
             times = recent.start_ns[column.positions]
             if column.offsets is not None:
@@ -136,10 +136,10 @@ class Replay:
         samples: list[list[Sample]] = [[] for _ in range(high - low)]
         for r in stretch.readings:
             begin, end = np.searchsorted(r.positions, [low, high])
-            places = (r.positions[begin:end] - low).tolist()
+            polls = (r.positions[begin:end] - low).tolist()
             times, values = r.time_ns[begin:end].tolist(), r.values[begin:end].tolist()
-            for place, time_ns, value in zip(places, times, values, strict=True):
-                samples[place].append(Sample(r.metric, r.object, value, time_ns))
+            for position, time_ns, value in zip(polls, times, values, strict=True):
+                samples[position].append(Sample(r.metric, r.object, value, time_ns))
         columns = stretch.due_ns, stretch.start_ns, stretch.duration_ns, stretch.outcome, stretch.error
         rows = zip(*[column[low:high].tolist() for column in columns], samples, strict=True)
         return tuple(

@@ -39,10 +39,17 @@ def sources_of(sql: sqlite3.Connection) -> tuple[Source, ...]:
         "SELECT id, source.target, source.name, label, interval_ns, required, role"
         " FROM source LEFT JOIN target ON target.name = source.target ORDER BY id"
     )
-    told = dict(sql.execute("SELECT key, value FROM meta WHERE key GLOB 'cadences:*'").fetchall())
+    texts = dict(sql.execute("SELECT key, value FROM meta WHERE key GLOB 'cadences:*'").fetchall())
     return tuple(
         Source(
-            number, target, name, label, interval_ns, bool(required), role, _cadences(told.get(f"{CADENCES}{number}"))
+            number,
+            target,
+            name,
+            label,
+            interval_ns,
+            bool(required),
+            role,
+            _cadences(texts.get(f"{CADENCES}{number}")),
         )
         for number, target, name, label, interval_ns, required, role in rows
     )

@@ -47,7 +47,7 @@ def seal_oldest(connection: sqlite3.Connection, source: int) -> tuple[int, int, 
     )
     last_seq = int(recent.seq[-1])
     connection.execute("DELETE FROM poll WHERE source=? AND seq<=?", (source, last_seq))
-    return len(rows), samples, sorted(recent.places)
+    return len(rows), samples, sorted(recent.pieces)
 
 
 def latest_ns(recent: Recent) -> int:
@@ -58,20 +58,20 @@ def latest_ns(recent: Recent) -> int:
 def _oldest(connection: sqlite3.Connection, source: int) -> tuple[list[PollRow], int]:
     rows: list[PollRow] = []
     samples = 0
-    found = connection.execute(f"SELECT {POLL_COLUMNS} FROM poll WHERE source=? ORDER BY seq", (source,))  # noqa: S608
-    for row in found:
+    cursor = connection.execute(f"SELECT {POLL_COLUMNS} FROM poll WHERE source=? ORDER BY seq", (source,))  # noqa: S608
+    for row in cursor:
         rows.append(row)
         samples += len(row[8]) // 8
         if len(rows) >= SEAL_POLLS or samples >= SEAL_SAMPLES:
             break
-    found.close()
+    cursor.close()
     return rows, samples
 
 
 def _write_blocks(connection: sqlite3.Connection, chunk: int, first_block: int, recent: Recent) -> int:
     axes: dict[Axis, int] = {}
     block = first_block
-    for series in sorted(recent.places):
+    for series in sorted(recent.pieces):
         column = recent.column(series)
         runs = typed_runs(column)
         for stretch, values in runs:

@@ -1,5 +1,5 @@
 """Opening a record for reading only, wherever it lies: live, finished, mailed, on a read-only medium, or of an older
-version. What cannot be read in place is copied to a temporary folder, and the copy is mended, never the original."""
+version. What cannot be read in place is copied to a temporary folder, and the copy is repaired, never the original."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _check_whole(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _is_still(path: Path) -> bool:
-    """Nothing lies beside it and nothing can be put there: nobody writes it."""
+    """Whether no process can be writing it: there is no side file, and none can be made."""
     return not os.access(path.parent, os.W_OK) and not any(has_side_file(path, suffix) for suffix in SIDE_SUFFIXES)
 
 

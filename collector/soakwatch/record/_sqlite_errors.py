@@ -1,4 +1,4 @@
-"""SQLite's and the disk's complaints as sentences that name the file and the remedy."""
+"""Errors of SQLite and of the disk as sentences that name the file and the remedy."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class RecordFullError(RecordError):
 
 _FAILING = {
     sqlite3.SQLITE_FULL: "the disk is full: make room, the next batch is tried again",
-    sqlite3.SQLITE_IOERR: "the disk does not take it: check its space, its quota and its health",
+    sqlite3.SQLITE_IOERR: "the disk refused the write: check its space, its quota and its health",
     sqlite3.SQLITE_READONLY: "it or its folder is read-only: make both writable, or name another folder with --runs",
     sqlite3.SQLITE_CANTOPEN: "its folder cannot be written: make it writable, or name another folder with --runs",
 }
 
 
 def damaged(path: Path, why: str) -> RecordError:
-    """The error of a file that is not whole."""
+    """The error of a file that is damaged."""
     return RecordError(
         f"{path} is damaged ({why}): `sqlite3 {path.name} .recover | sqlite3 saved.sqlite` saves what can still be read"
     )
@@ -44,7 +44,7 @@ def as_record_error(error: Exception, path: Path) -> RecordError:
     if code == sqlite3.SQLITE_CORRUPT:
         return damaged(path, f"{error}; it has {_size(path)}")
     if code == sqlite3.SQLITE_NOTADB:
-        return RecordError(f"{path} is not a record of Soakwatch, or its beginning is lost: restore it from a copy")
+        return RecordError(f"{path} is not a record of Soakwatch, or its start is overwritten: restore it from a copy")
     return RecordError(f"{path} cannot be used as a record ({error}): it was written by something else or is damaged")
 
 
@@ -52,4 +52,4 @@ def _size(path: Path) -> str:
     try:
         return show_bytes(path.stat().st_size)
     except OSError:
-        return "no size"
+        return "an unknown size"

@@ -1,4 +1,4 @@
-"""How the record stands: what a writer keeps in mind of the file between batches, and the rows it makes of a poll."""
+"""What a writer remembers of the file between batches, and the rows it makes of a poll."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class WriterState:
     def __init__(self, sql: sqlite3.Connection) -> None:
         self._sql = sql
         self.sources = {source.id: source for source in sources_of(sql)}
-        self.intake = PollPacker(sql, self.sources)
+        self.packer = PollPacker(sql, self.sources)
         self.recent = dict(count_recent(sql))  # source -> polls, samples that are not sealed
         self.polls_ns = last_time(sql, None)
         self._next_seq: dict[int, int] = dict(
@@ -60,13 +60,13 @@ class WriterState:
     def take(self, source: Source, poll: Poll) -> NewPoll | None:
         """The row of a new poll; its faults and events are written at once.
 
-        None for a look from before the first due time of its source: it is none of this run.
+        None for a poll from before the first due time of its source: it does not belong to this run.
         """
         first_ns, last_ns = self._due_ns.get(source.id, (poll.due_ns, poll.due_ns - 1))
         if poll.due_ns < first_ns:
             return None
         self._due_ns[source.id] = first_ns, max(last_ns, poll.due_ns)
-        packed = self.intake.pack(source, poll, late=poll.due_ns <= last_ns)
+        packed = self.packer.pack(source, poll, late=poll.due_ns <= last_ns)
         seq = self._next_seq[source.id] = self._next_seq.get(source.id, 0) + 1
         for fault in poll.answer.faults:
             self._count(poll, fault)
@@ -84,7 +84,7 @@ class WriterState:
     def know(self, source: Source) -> None:
         """A source that is new, or of which something changed."""
         self.sources[source.id] = source
-        self.intake.sources_changed()
+        self.packer.sources_changed()
 
     def sealed(self, source: int, polls: int, samples: int) -> None:
         """So many polls and samples of a source are no longer recent."""
@@ -111,11 +111,11 @@ class WriterState:
             " WHERE source=? AND metric=? AND object=? AND "
         )
         identity = poll.source, metric, name
-        found = poll.start_ns, poll.start_ns, *identity
-        if self._sql.execute(again + "text=?", (*found, text)).rowcount:
+        first_and_last = poll.start_ns, poll.start_ns, *identity
+        if self._sql.execute(again + "text=?", (*first_and_last, text)).rowcount:
             return
         kept = self._reasons.get(identity, 0)
-        if kept > MAX_REASONS and self._sql.execute(again + "text LIKE 'further reasons%'", found).rowcount:
+        if kept > MAX_REASONS and self._sql.execute(again + "text LIKE 'further reasons%'", first_and_last).rowcount:
             return
         if kept == MAX_REASONS:
             text = f"further reasons, the first of them: {text}"
@@ -141,12 +141,12 @@ def insert_event(sql: sqlite3.Connection, target: str, event: Event, origin: str
     return number
 
 
-def change_event(sql: sqlite3.Connection, path: Path, number: int, end_ns: int | None, told: Mapping[str, str]) -> None:
+def change_event(sql: sqlite3.Connection, path: Path, number: int, end_ns: int | None, more: Mapping[str, str]) -> None:
     """Write the end of an event, and what became known of it since. Raises RecordError if there is no such event."""
     row = sql.execute("SELECT end_ns, detail FROM event WHERE id=?", (number,)).fetchone()
     if row is None:
         raise RecordError(f"{path} has no event {number}")
-    detail = json.dumps({**json.loads(row[1]), **told})
+    detail = json.dumps({**json.loads(row[1]), **more})
     sql.execute(
         "UPDATE event SET end_ns=?, detail=? WHERE id=?", (row[0] if end_ns is None else end_ns, detail, number)
     )

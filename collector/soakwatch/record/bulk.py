@@ -60,7 +60,7 @@ class PollFacts:
 class Stretch:
     """Successive polls: when each was due (and began, without ``facts``), shape (n,), and whether it was answered.
 
-    Those that were not are gaps, ``why`` is their sentence. ``facts`` tells of each how it ended instead.
+    Those that were not are gaps, ``why`` is their sentence. ``facts``, if given, says how each ended instead.
     """
 
     time_ns: Ints
@@ -81,13 +81,13 @@ def write_stretch(sql: sqlite3.Connection, source: Source, stretch: Stretch) -> 
     start_ns = stretch.time_ns if facts is None else facts.start_ns
     duration = np.zeros_like(stretch.time_ns) if facts is None else facts.duration_ns
     axes: dict[bytes, int] = {}
-    for at, readings in enumerate(stretch.readings):
+    for index, readings in enumerate(stretch.readings):
         offsets = readings.time_ns - start_ns[readings.position]
         if facts is None:
             np.maximum.at(duration, readings.position, np.maximum(offsets, 0))
         axis = _axis(sql, chunk, stretch, readings, offsets, axes)
         series = _series(sql, source, readings)
-        sql.execute("INSERT INTO block VALUES (?,?,?,?)", (first_block + at, series, axis, encode(readings.value)))
+        sql.execute("INSERT INTO block VALUES (?,?,?,?)", (first_block + index, series, axis, encode(readings.value)))
     if facts is None:
         outcome = np.where(stretch.answered, OUTCOME_NUMBERS[PollOutcome.OK], OUTCOME_NUMBERS[PollOutcome.GAP])
         error = np.where(stretch.answered, 0, 0 if bool(stretch.answered.all()) else _error(sql, stretch.why))
@@ -140,8 +140,8 @@ def _series(sql: sqlite3.Connection, source: Source, readings: Readings) -> int:
         " ON CONFLICT DO UPDATE SET last_ns=excluded.last_ns",
         (*identity, source.id, storable(readings.unit), readings.kind, last_ns),
     )
-    found = sql.execute("SELECT id FROM series WHERE target=? AND metric=? AND object=?", identity).fetchone()
-    return int(found[0])
+    row = sql.execute("SELECT id FROM series WHERE target=? AND metric=? AND object=?", identity).fetchone()
+    return int(row[0])
 
 
 def _error(sql: sqlite3.Connection, text: str) -> int:

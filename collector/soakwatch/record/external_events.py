@@ -1,4 +1,4 @@
-"""Marks: what others than the run's own process say of events, while the record is being written or afterwards."""
+"""Events of others than the run's own process, while the record is being written or afterwards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from soakwatch_rules.rule import Event
 
 
 class ExternalEvents:
-    """The events of one record within one transaction: what is looked at stays so until what is written is kept."""
+    """The events of one record within one transaction: what was read does not change before what is written is kept."""
 
     def __init__(self, sql: sqlite3.Connection) -> None:
         self._sql = sql
@@ -35,17 +35,17 @@ class ExternalEvents:
         return frozenset(str(name) for (name,) in self._sql.execute("SELECT name FROM target"))
 
     def number(self) -> int:
-        """How many events were told by others than probes, the plan and the monitor."""
+        """The number of events that users added."""
         return int(self._sql.execute("SELECT count(*) FROM event WHERE origin=?", (USER_ORIGIN,)).fetchone()[0])
 
-    def events(self, kind: str, target: str, thing: str) -> tuple[StoredEvent, ...]:
-        """Events of one kind, target and object, whoever told them, oldest first."""
+    def events(self, kind: str, target: str, name: str) -> tuple[StoredEvent, ...]:
+        """Events of one kind, target and object, of any origin, oldest first."""
         query = f"SELECT {EVENT_COLUMNS} FROM event WHERE kind=? AND target=? AND object=? ORDER BY id"  # noqa: S608
-        rows = self._sql.execute(query, (storable(kind), storable(target), storable(thing))).fetchall()
+        rows = self._sql.execute(query, (storable(kind), storable(target), storable(name))).fetchall()
         return tuple(event_of(row) for row in rows)
 
     def opened(self) -> tuple[StoredEvent, ...]:
-        """Events that somebody began and nobody has ended yet, oldest first."""
+        """Events that a user began and that have no end yet, oldest first."""
         query = f"SELECT {EVENT_COLUMNS} FROM event WHERE origin=? AND end_ns IS NULL ORDER BY id"  # noqa: S608
         return tuple(event_of(row) for row in self._sql.execute(query, (USER_ORIGIN,)).fetchall())
 
@@ -54,7 +54,7 @@ class ExternalEvents:
         return StoredEvent(insert_event(self._sql, event.target, event, USER_ORIGIN), USER_ORIGIN, event)
 
     def end(self, stored: StoredEvent, end_ns: int, labels: Mapping[str, str]) -> StoredEvent:
-        """Say when an event ended, and what is worth knowing of it since."""
+        """Set when an event ended, and add labels to its detail."""
         detail = {**stored.event.detail, **labels}
         self._sql.execute("UPDATE event SET end_ns=?, detail=? WHERE id=?", (end_ns, json.dumps(detail), stored.id))
         return replace(stored, event=replace(stored.event, end_ns=end_ns, detail=detail))
@@ -62,7 +62,7 @@ class ExternalEvents:
 
 @contextmanager
 def external_events(path: Path) -> Iterator[ExternalEvents]:
-    """The marks of the record in a folder, or of a record's file; kept together when the block ends, or not at all.
+    """The events of the record in a folder, or of a record's file; kept together when the block ends, or not at all.
 
     A run that writes waits no longer than the block takes. Raises RecordError.
     """
@@ -72,8 +72,8 @@ def external_events(path: Path) -> Iterator[ExternalEvents]:
             if version_of(connection, file) < SCHEMA_VERSION:
                 connection.close()
                 Record.open(file).close()  # an older file is brought up to date
-                with external_events(path) as made:
-                    yield made
+                with external_events(path) as events:
+                    yield events
                 return
             connection.execute("BEGIN IMMEDIATE")
             try:

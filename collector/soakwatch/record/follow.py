@@ -47,7 +47,7 @@ __all__ = [
 
 Words = NDArray[np.uint64]
 
-_MAX_SAMPLES = 1_000_000  # samples: 8 MB of words, what one look hands out at most (and one chunk more)
+_MAX_SAMPLES = 1_000_000  # samples: 8 MB of words, what one call hands out at most (and one chunk more)
 _MAX_OPEN_EVENTS = 500  # events without an end are read again, the newest of them
 _WORD = {"f": "d", "i": "q", "u": "Q"}
 
@@ -94,9 +94,9 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class News:
-    """What is new. ``phases``, ``roles`` and ``sources`` are told whole each time; a phase that is open has no end.
+    """What is new. ``phases``, ``roles`` and ``sources`` are complete each time; a phase that is open has no end.
 
-    ``events`` are new ones, and old ones that had no end before; ``more`` says that another look would bring more.
+    ``events`` are new ones, and old ones that had no end before; ``more`` says that another call would bring more.
     """
 
     roles: Mapping[str, str]
@@ -151,7 +151,7 @@ class Tail:
                 sql, "series", "id, target, metric, object, source, unit, kind"
             )
         )
-        self._numbers.update(one.number for one in series if self._wanted(one.key))
+        self._numbers.update(new.number for new in series if self._wanted(new.key))
         sources = sources_of(sql)
         batches, more = self._batches(sql, sources)
         span = sql.execute("SELECT max(end_ns) FROM span").fetchone()[0]
@@ -176,13 +176,13 @@ class Tail:
 
     def _rows(self, sql: sqlite3.Connection, table: str, columns: str) -> list[tuple]:  # type: ignore[type-arg]  # as sqlite3 gives them
         """The rows that a table has gained; their first column is their number."""
-        found = sql.execute(
+        rows = sql.execute(
             f"SELECT {columns} FROM {table} WHERE id>? ORDER BY id",  # noqa: S608
             (self._last[table],),
         ).fetchall()
-        if found:
-            self._last[table] = found[-1][0]
-        return found
+        if rows:
+            self._last[table] = rows[-1][0]
+        return rows
 
     def _events(self, sql: sqlite3.Connection) -> tuple[StoredEvent, ...]:
         again = [
@@ -228,7 +228,7 @@ class Tail:
         tables: list[Table] = []
         for number, group in recent.groups.items():
             (_, kinds), series = self._layouts[number]
-            columns = [at for at, one in enumerate(series) if one in self._numbers]
+            columns = [index for index, one in enumerate(series) if one in self._numbers]
             start_ns = recent.start_ns[group.positions]
             if group.offsets is None or not columns:
                 parts = [(columns, start_ns)] if columns else []
@@ -237,8 +237,8 @@ class Tail:
             else:
                 parts = _alike(columns, start_ns, group.offsets)
             for some, time_ns in parts:
-                names = tuple([series[at] for at in some])
-                tables.append(Table(names, "".join([kinds[at] for at in some]), time_ns, group.words[:, some]))
+                names = tuple([series[index] for index in some])
+                tables.append(Table(names, "".join([kinds[index] for index in some]), time_ns, group.words[:, some]))
         polls = PollColumns(recent.due_ns, recent.start_ns, recent.outcome, recent.error)
         last_ns = int(np.maximum(recent.due_ns, recent.start_ns + recent.duration_ns).max())
         return Batch(source, polls, last_ns, _merged(tables), recent.duration_ns, int(recent.seq[0]))
@@ -265,22 +265,22 @@ class Tail:
         chunk, first_seq, polls, first_block, last_block, last_ns, *ended = row
         low = due_seq - first_seq
         columns = Columns(sql)
-        found: dict[int, tuple[list[int], list[Values]]] = {}
+        by_axis: dict[int, tuple[list[int], list[Values]]] = {}
         for series, axis, data in sql.execute(
             "SELECT series, axis, data FROM block WHERE id BETWEEN ? AND ? ORDER BY id", (first_block, last_block)
         ):
             if series in self._numbers:
-                names, values = found.setdefault(axis, ([], []))
+                names, values = by_axis.setdefault(axis, ([], []))
                 names.append(series)
                 values.append(decode(data))
         tables = []
-        for axis, (names, values) in found.items():
+        for axis, (names, values) in by_axis.items():
             cut = low
             if low:
                 positions = sql.execute("SELECT positions FROM axis WHERE id=?", (axis,)).fetchone()[0]
                 cut = low if positions is None else int(np.searchsorted(decode_ints(positions), low))
-            kinds = "".join([_WORD[one.dtype.kind] for one in values])
-            words = np.stack([np.ascontiguousarray(one).view(np.uint64)[cut:] for one in values], axis=1)
+            kinds = "".join([_WORD[array.dtype.kind] for array in values])
+            words = np.stack([np.ascontiguousarray(array).view(np.uint64)[cut:] for array in values], axis=1)
             tables.append(_in_time(Table(tuple(names), kinds, columns.axis_times(axis)[cut:], words)))
         due, outcome, error, duration = (decode_ints(column)[low:] for column in ended)
         self._read[source] = first_seq + polls - 1
@@ -299,29 +299,29 @@ def polls_due(folder_or_file: Path, source: int, begin_ns: int, end_ns: int) -> 
 
 def _alike(columns: Sequence[int], start_ns: Ints, offsets: Ints) -> list[tuple[list[int], Ints]]:
     """Columns of a poll grouped by the times of their readings."""
-    found: dict[bytes, list[int]] = {}
-    for at in columns:
-        found.setdefault(np.ascontiguousarray(offsets[:, at]).tobytes(), []).append(at)
-    return [(some, start_ns + offsets[:, some[0]]) for some in found.values()]
+    by_offsets: dict[bytes, list[int]] = {}
+    for column in columns:
+        by_offsets.setdefault(np.ascontiguousarray(offsets[:, column]).tobytes(), []).append(column)
+    return [(some, start_ns + offsets[:, some[0]]) for some in by_offsets.values()]
 
 
 def _merged(tables: Sequence[Table]) -> tuple[Table, ...]:
     """Tables of the same series made one, in order of time: polls that differ elsewhere may agree in them."""
-    found: dict[tuple[tuple[int, ...], str], list[Table]] = {}
+    by_columns: dict[tuple[tuple[int, ...], str], list[Table]] = {}
     for table in tables:
-        found.setdefault((table.series, table.kinds), []).append(table)
-    made = []
-    for (series, kinds), parts in found.items():
+        by_columns.setdefault((table.series, table.kinds), []).append(table)
+    merged = []
+    for (series, kinds), parts in by_columns.items():
         if len(parts) == 1:
-            made.append(_in_time(parts[0]))
+            merged.append(_in_time(parts[0]))
             continue
         time_ns = np.concatenate([part.time_ns for part in parts])
-        made.append(_in_time(Table(series, kinds, time_ns, np.concatenate([part.words for part in parts]))))
-    return tuple(made)
+        merged.append(_in_time(Table(series, kinds, time_ns, np.concatenate([part.words for part in parts]))))
+    return tuple(merged)
 
 
 def _in_time(table: Table) -> Table:
-    """The same in order of time: looks may have come late."""
+    """The same in order of time: polls may have come late."""
     time_ns = table.time_ns
     if bool((time_ns[1:] >= time_ns[:-1]).all()):
         return table

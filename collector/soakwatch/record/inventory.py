@@ -63,21 +63,23 @@ def _counted(sql: sqlite3.Connection) -> Inventory:
             floats.add(series)
     known: dict[tuple[int, ...], int] = {}
     shared = {series for (series,) in sql.execute(_SHARED)}
-    found = []
+    counted = []
     rows = sql.execute("SELECT id, target, metric, object, source, unit, kind FROM series ORDER BY id")
     for number, target, metric, name, source, unit, kind in rows.fetchall():
-        here = [one for one, owner in sources if owner == target]
+        here = [source_id for source_id, owner in sources if owner == target]
         whole, shared_ns = number not in floats, None
-        if number in shared or any(number in columns.recent(one).places for one in here):
+        if number in shared or any(number in columns.recent(source_id).pieces for source_id in here):
             time_ns, value = columns.series(number, here, None, None)
             readings, whole = time_ns.size, value.dtype.kind != "f"
             shared_ns = time_ns if len(here) > 1 else None
         else:
             readings = _times(columns, tuple(axes.get(number, ())), known)
-        found.append(SeriesInventory(SeriesKey(target, metric, name), source, unit, kind, whole, readings, shared_ns))
+        counted.append(SeriesInventory(SeriesKey(target, metric, name), source, unit, kind, whole, readings, shared_ns))
     errors = tuple(text for (text,) in sql.execute("SELECT text FROM error ORDER BY id"))
     phases = sql.execute("SELECT name, begin_ns, end_ns FROM phase ORDER BY begin_ns, id").fetchall()
-    return Inventory(tuple(found), {one: columns.due_times(one) for one, _ in sources}, errors, tuple(phases))
+    return Inventory(
+        tuple(counted), {source_id: columns.due_times(source_id) for source_id, _ in sources}, errors, tuple(phases)
+    )
 
 
 def _times(columns: Columns, axes: Sequence[int], known: dict[tuple[int, ...], int]) -> int:

@@ -1,4 +1,4 @@
-"""Pieces of one series made one."""
+"""Pieces of one series merged into one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from soakwatch.record.model import Ints, Values
 
 def in_time(times: Ints, values: Values) -> tuple[Ints, Values]:
     """Readings in order of time, each time once: of several readings of one time the first that is given."""
-    if times.size > 1 and not bool((times[1:] > times[:-1]).all()):  # two sources bring it, or looks came late
+    if times.size > 1 and not bool((times[1:] > times[:-1]).all()):  # two sources bring it, or polls came late
         times, first = np.unique(times, return_index=True)
         values = values[first]
     return times, values

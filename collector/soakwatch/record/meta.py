@@ -1,4 +1,4 @@
-"""Texts that a run leaves in its record beside what it polled: their keys, and the set-up that they tell of.
+"""Texts that a run leaves in its record beside what it polled: their keys, and the set-up that they describe.
 
 ``encode``, ``decode`` and ``decode_ints`` are the codec of the record's blocks, for readings that such a text holds.
 """
@@ -36,8 +36,8 @@ RULES_KEY = "rules"
 GROWTH_KEY = "growth"
 """The meta that holds, as JSON by metric, the bad direction of series outside of the catalogue."""
 IMPORTED_KEY = "imported"
-"""The meta that tells, as JSON, which files were imported and what their columns became. Of what was imported nobody
-owns a series: the files are what they are."""
+"""The meta that says, as JSON, which files were imported and what their columns became. No source owns an imported
+series: the files are what they are."""
 UNPOLLED = "table"
 """The name of a source of imported readings without a pace, written when something happened: none was ever due."""
 EARLIER = "earlier"
@@ -48,21 +48,21 @@ SETUP = ("versions", "fingerprint", "plan")
 
 def setup_of(source: ReportSource, run: str = "") -> Mapping[str, object]:
     """The set-up of a run as another record keeps it under ``EARLIER``."""
-    told: dict[str, object] = {key: source.meta(key) or "" for key in SETUP}
-    return {**told, "run": run or source.meta("run") or "", "identities": _identities(source)}
+    setup: dict[str, object] = {key: source.meta(key) or "" for key in SETUP}
+    return {**setup, "run": run or source.meta("run") or "", "identities": _identities(source)}
 
 
 def _identities(source: ReportSource) -> dict[str, str]:
-    """The last that each device said of itself."""
-    found: dict[str, str] = {}
+    """The last identity that each device reported."""
+    identities: dict[str, str] = {}
     events: Iterable[tuple[int, str, Mapping[str, str]]] = sorted(
         (
-            (one.event.begin_ns, one.event.target, one.event.detail)
-            for one in source.events()
-            if one.event.kind == IDENTITY
+            (stored.event.begin_ns, stored.event.target, stored.event.detail)
+            for stored in source.events()
+            if stored.event.kind == IDENTITY
         ),
-        key=lambda one: one[:2],
+        key=lambda stored: stored[:2],
     )
     for _, target, detail in events:
-        found |= {f"{target} {key}": value for key, value in detail.items() if key != "changed"}
-    return found
+        identities |= {f"{target} {key}": value for key, value in detail.items() if key != "changed"}
+    return identities

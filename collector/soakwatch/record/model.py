@@ -30,7 +30,7 @@ OUTCOMES: Mapping[int, PollOutcome] = {
 OUTCOME_NUMBERS: Mapping[PollOutcome, int] = {outcome: number for number, outcome in OUTCOMES.items()}
 
 USER_ORIGIN = "user"
-"""The origin of an event that somebody added: no probe, no plan and not the monitor."""
+"""The origin of an event that a user added: by the command line, the API or a test."""
 MONITOR_ORIGIN = "monitor"
 """The origin of an event that the monitor added by itself."""
 
@@ -52,13 +52,13 @@ class Source:
     cadences: tuple[tuple[str, float], ...] = ()  # metrics that it brings less often than it is polled, in seconds
 
     def cadence_s(self, metric: str) -> float:
-        """The planned distance of readings of a metric, in seconds: nobody waits for what was never to come sooner."""
+        """The planned distance of readings of a metric, in seconds: an earlier one is not expected."""
         every = BY_NAME[metric].every if metric in BY_NAME else 0.0
         return max(self.interval_ns * 1e-9, every, dict(self.cadences).get(metric, 0.0))
 
 
 def source_label(source: Source, sources: Iterable[Source]) -> str:
-    """The name under which a ledger tells of a source: target/name, and its label where its target has two such."""
+    """The name of a source in ledgers: target/name, and its label where its target has two of that name."""
     twins = sum(other.target == source.target and other.name == source.name for other in sources)
     return f"{source.target}/{source.name}" if twins == 1 else f"{source.target}/{source.name} {source.label}"
 
@@ -86,7 +86,7 @@ class SeriesKey:
 
 @dataclass(frozen=True, slots=True)
 class StoredEvent:
-    """An event with its number in the record and who told it: probe, plan, user or monitor."""
+    """An event with its number in the record and its origin: probe, plan, user or monitor."""
 
     id: int
     origin: str

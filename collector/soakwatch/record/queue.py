@@ -49,7 +49,7 @@ class Committer:
         self.trouble: str | None = None  # why the last batch could not be written; None when all is well
 
     async def enter(self, stack: AsyncExitStack) -> None:
-        """Close the thread with the caller's stack."""
+        """Close the record's thread with the caller's stack."""
         if self._thread is not None:
             stack.callback(self._close)
 
@@ -71,7 +71,7 @@ class Committer:
         while self._held > MAX_WAITING_SAMPLES and self._given_up < len(self._waiting):
             old = self._waiting[self._given_up]
             self._held -= len(old.answer.samples)
-            reason = f"its readings were given up: {self.trouble or 'the record was too slow'}"
+            reason = f"its readings were dropped: {self.trouble or 'the record was too slow'}"
             self._waiting[self._given_up] = replace(old, outcome=PollOutcome.MISSED, error=reason, answer=NOTHING)
             self._given_up += 1
 
@@ -94,7 +94,7 @@ class Committer:
 
 
 class Notes:
-    """A record that takes what it can: on a full disk a note is lost, and the outbox complains of the disk."""
+    """A record that takes what it can: on a full disk a note is lost, and the outbox reports the disk."""
 
     def __init__(self, record: Record, committer: Committer) -> None:
         self._record, self._committer = record, committer
@@ -106,10 +106,10 @@ class Notes:
         except RecordError:
             return None
 
-    async def ended(self, number: int, end_ns: int | None, told: Mapping[str, str]) -> None:
-        """Say when an event ended, and what became of it."""
+    async def ended(self, number: int, end_ns: int | None, detail: Mapping[str, str]) -> None:
+        """Set when an event ended, and add to its detail."""
         try:
-            await self._committer.call(self._record.end_event, number, end_ns, told)
+            await self._committer.call(self._record.end_event, number, end_ns, detail)
         except RecordError:
             return
 

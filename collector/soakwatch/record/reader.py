@@ -76,7 +76,9 @@ class RecordView:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -216,7 +218,7 @@ class RecordView:
         return PollOutcomes(polls.due_ns, polls.outcome.astype(np.int64), words)
 
     def answered_ns(self, source: int) -> NDArray[np.int64]:
-        """When the looks of a source began that brought an answer, sorted, shape (n,); empty for an unknown source."""
+        """When the answered polls of a source began, sorted, shape (n,); empty for an unknown source."""
         with self._reading():
             polls = self._columns.polls_as_they_came(source, 0, 2**63 - 1)
         return np.sort(polls.start_ns[polls.outcome == OUTCOME_NUMBERS[PollOutcome.OK]])
@@ -248,8 +250,8 @@ class RecordView:
         """When the latest judging was that wrote findings, live or final; None if there was none."""
         with self._reading() as sql:
             row = sql.execute("SELECT max(judged_ns) FROM finding WHERE live=? AND withdrawn_ns IS NULL", (live,))
-            found: int | None = row.fetchone()[0]
-        return found
+            judged_ns: int | None = row.fetchone()[0]
+        return judged_ns
 
     def withdrawn(self) -> tuple[tuple[int, Finding], ...]:
         """Live failures and warnings that a later judging did not find again, with the time (UTC ns) of that one."""
@@ -262,8 +264,8 @@ class RecordView:
     def artifacts(self) -> tuple[Artifact, ...]:
         """The files that belong to the run, by time and name."""
         with self._reading() as sql:
-            found = [_artifacts.read(sql, entry.name) for entry in _artifacts.entries(sql)]
-        return tuple(one for one in found if one is not None)
+            kept = [_artifacts.read(sql, entry.name) for entry in _artifacts.entries(sql)]
+        return tuple(artifact for artifact in kept if artifact is not None)
 
     def artifact_entries(self) -> tuple[ArtifactEntry, ...]:
         """What files belong to the run, by time and name, without their bytes."""
@@ -273,10 +275,10 @@ class RecordView:
     def artifact(self, name: str) -> Artifact:
         """One file that belongs to the run. Raises RecordError if there is none of this name."""
         with self._reading() as sql:
-            found = _artifacts.read(sql, name)
-        if found is None:
+            artifact = _artifacts.read(sql, name)
+        if artifact is None:
             raise RecordError(f"{self.path} has no artifact {name!r}")
-        return found
+        return artifact
 
     def spans(self) -> tuple[Span, ...]:
         """The lives of the monitor, in order."""

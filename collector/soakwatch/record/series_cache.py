@@ -118,41 +118,41 @@ class CachedView:
         with self._reading():
             counted = self._counted(self._blocks.counted(self._file))
             self._blocks.keep_counted(self._file, counted)
-            found = {int(number): int(counted.readings[number]) for number in np.flatnonzero(counted.readings)}
+            counts = {int(number): int(counted.readings[number]) for number in np.flatnonzero(counted.readings)}
             for source in self._sources:
                 recent = self._columns.recent(source)
-                for number, places in recent.places.items():
-                    fresh = sum(recent.groups[layout].positions.size for layout, _, _ in places)
-                    found[number] = found.get(number, 0) + fresh
-        return found
+                for number, pieces in recent.pieces.items():
+                    fresh = sum(recent.groups[layout].positions.size for layout, _, _ in pieces)
+                    counts[number] = counts.get(number, 0) + fresh
+        return counts
 
     def newest(
-        self, fresh_from_ns: Callable[[Known], int], most: int
+        self, fresh_from_ns: Callable[[Known], int], limit: int
     ) -> tuple[tuple[tuple[SeriesKey, Known, float], ...], int]:
         """The newest reading of every series that has one from ``fresh_from_ns`` on, ``most`` of them in order of the
         keys; and how many more there are."""
         every = self.every()
         oldest_ns = min(map(fresh_from_ns, every.values()), default=0)
-        looking = Counter(source.target for source in self._sources.values())
-        found: list[tuple[SeriesKey, Known, float]] = []
+        sources_of = Counter(source.target for source in self._sources.values())
+        newest: list[tuple[SeriesKey, Known, float]] = []
         left = 0
         with self._reading():
             recent = {source: self._columns.recent(source) for source in self._sources}
-            alive = {number for fresh in recent.values() for number in fresh.places} | self._sealed_since(oldest_ns)
+            alive = {number for fresh in recent.values() for number in fresh.pieces} | self._sealed_since(oldest_ns)
         for key, known in every.items():
             if known.number not in alive:
                 continue
             value = None
-            if known.source is not None and looking[key.target] == 1:
+            if known.source is not None and sources_of[key.target] == 1:
                 value = _last(recent[known.source.id], known.number, fresh_from_ns(known))
             if value is None:
                 series = self.series(key, known, fresh_from_ns(known), None).finite()
                 value = float(series.value[-1]) if len(series) else None
-            if value is not None and len(found) < most:
-                found.append((key, known, value))
+            if value is not None and len(newest) < limit:
+                newest.append((key, known, value))
             elif value is not None:
                 left += 1
-        return tuple(found), left
+        return tuple(newest), left
 
     def _sealed_since(self, begin_ns: int) -> set[int]:
         rows = self._sql.execute(
@@ -163,34 +163,34 @@ class CachedView:
         return {number for (number,) in rows}
 
     def _known(self, metric: str, number: int, source: int, unit: str, kind: str) -> Known:
-        found = self._sources.get(source)
-        return Known(number, found, unit, kind, None if found is None else found.cadence_s(metric))
+        owner = self._sources.get(source)
+        return Known(number, owner, unit, kind, None if owner is None else owner.cadence_s(metric))
 
     def _sealed(self, series: int, begin_ns: int | None, end_ns: int | None) -> list[_Part]:
         axes = self._blocks.axes(self._file, self._sql)
-        some = axes.touching(begin_ns, end_ns)
-        if not some.any():
+        touching = axes.touching(begin_ns, end_ns)
+        if not touching.any():
             return []
-        if 2 * int(some.sum()) < some.size:
+        if 2 * int(touching.sum()) < touching.size:
             few = self._sql.execute(
                 "SELECT id, axis FROM block WHERE series=? AND id BETWEEN ? AND ? ORDER BY id",
-                (series, *axes.blocks(some)),
+                (series, *axes.blocks(touching)),
             ).fetchall()
-            places = np.array(few, dtype=np.int64).reshape(-1, 2).T
+            index = np.array(few, dtype=np.int64).reshape(-1, 2).T
         else:
-            places = self._blocks.places(self._file, series, self._sql)
-            places = places[:, places[0] <= self._most("block")]  # another look may have seen more
-        numbers, on = places[:, some[places[1]]].tolist()
+            index = self._blocks.index(self._file, series, self._sql)
+            index = index[:, index[0] <= self._max_id("block")]  # a later snapshot may have seen more
+        numbers, axis_numbers = index[:, touching[index[1]]].tolist()
         values = self._blocks.get(self._file, "block", numbers, self._decoded)
-        times = self._blocks.get(self._file, "axis", on, self._axes)
+        times = self._blocks.get(self._file, "axis", axis_numbers, self._axes)
         return [
             (axes.source(axis), (time_ns.astype(np.int64, copy=False), value))
-            for axis, time_ns, value in zip(on, times, values, strict=True)
+            for axis, time_ns, value in zip(axis_numbers, times, values, strict=True)
         ]
 
     def _unsealed(self, source: int, series: int) -> list[tuple[Ints, Values]]:
         recent = self._columns.recent(source)
-        if series not in recent.places:
+        if series not in recent.pieces:
             return []
         column = recent.column(series)
         times = recent.start_ns[column.positions]
@@ -201,22 +201,22 @@ class CachedView:
     def _decoded(self, numbers: list[int]) -> Iterator[tuple[int, Values]]:
         for first in range(0, len(numbers), _MAX_BLOCKS_AT_ONCE):
             some = numbers[first : first + _MAX_BLOCKS_AT_ONCE]
-            marks = ",".join("?" * len(some))
-            for number, data in self._sql.execute(f"SELECT id, data FROM block WHERE id IN ({marks})", some):  # noqa: S608
+            placeholders = ",".join("?" * len(some))
+            for number, data in self._sql.execute(f"SELECT id, data FROM block WHERE id IN ({placeholders})", some):  # noqa: S608
                 yield number, decode(data)
 
     def _axes(self, numbers: list[int]) -> Iterator[tuple[int, Values]]:
         return ((number, self._columns.axis_times(number)) for number in numbers)
 
     def _counted(self, before: Counted) -> Counted:
-        axes = np.zeros(1 + self._most("axis"), dtype=np.int64)
-        found = self._sql.execute(
+        axes = np.zeros(1 + self._max_id("axis"), dtype=np.int64)
+        rows_of_axes = self._sql.execute(
             "SELECT axis.id, polls, positions FROM axis JOIN chunk ON chunk.id = axis.chunk WHERE last_block>?",
             (before.until,),
         )
-        for axis, polls, positions in found:
+        for axis, polls, positions in rows_of_axes:
             axes[axis] = polls if positions is None else decode_ints(positions).size
-        readings = np.zeros(1 + self._most("series"), dtype=np.int64)
+        readings = np.zeros(1 + self._max_id("series"), dtype=np.int64)
         readings[: before.readings.size] = before.readings
         until = before.until
         rows = self._sql.execute("SELECT id, series, axis FROM block WHERE id>? ORDER BY id", (until,))
@@ -226,7 +226,7 @@ class CachedView:
             until = int(columns[0, -1])
         return Counted(until, readings)
 
-    def _most(self, table: str) -> int:
+    def _max_id(self, table: str) -> int:
         return int(self._sql.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0])  # noqa: S608
 
     @contextmanager
@@ -247,14 +247,14 @@ def _is_text(part: str) -> bool:
 def _last(recent: Recent, number: int, from_ns: int) -> float | None:
     """The newest of the readings that are not sealed, if it is not older than ``from_ns``."""
     best: tuple[int, float] | None = None
-    for layout, at, kind in recent.places.get(number, ()):
+    for layout, column, kind in recent.pieces.get(number, ()):
         group = recent.groups[layout]
         time_ns = recent.start_ns[group.positions]
         if group.offsets is not None:
-            time_ns = time_ns + group.offsets[:, at]
+            time_ns = time_ns + group.offsets[:, column]
         last = int(time_ns.argmax())
         if time_ns[last] >= from_ns and (best is None or time_ns[last] > best[0]):
-            word = group.words[last, at]
+            word = group.words[last, column]
             value = float(word.view(np.float64 if kind == "d" else np.int64 if kind == "q" else np.uint64))
             best = int(time_ns[last]), value
     return best[1] if best is not None and np.isfinite(best[1]) else None

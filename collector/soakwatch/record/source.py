@@ -66,7 +66,7 @@ class ReportSource(Protocol):
         ...
 
     def faults(self) -> tuple[StoredFault, ...]:
-        """Metrics that could not be read in looks that otherwise worked."""
+        """Metrics that could not be read in polls that were answered."""
         ...
 
     def spans(self) -> tuple[Span, ...]:
@@ -74,7 +74,7 @@ class ReportSource(Protocol):
         ...
 
     def withdrawn(self) -> tuple[tuple[int, Finding], ...]:
-        """Warnings of live judging that a later look did not find again, with the time of that look."""
+        """Warnings of live judging that a later judging did not find again, with its time."""
         ...
 
     def artifact_entries(self) -> tuple[ArtifactEntry, ...]:

@@ -27,7 +27,7 @@ from soakwatch.record.writer_lock import release_lock, take_lock
 from soakwatch_agent.sample import Poll
 from soakwatch_rules.rule import Event, Finding, Outcome
 
-_MAX_LAYOUTS = 1000  # unused layouts are removed when there are more: the polls of a source that never look alike
+_MAX_LAYOUTS = 1000  # unused layouts are removed when there are more: a source whose polls never have the same shape
 
 
 class Record:
@@ -43,8 +43,8 @@ class Record:
         self._guard = threading.RLock()
         self._closed = False
         self._pause = 0  # puts until sealing is tried again after the disk refused it
-        self._standing = WriterState(connection)
-        self._stale = False  # a transaction was rolled back: the standing must be worked out again
+        self._state = WriterState(connection)
+        self._stale = False  # a transaction was rolled back: the state must be worked out again
 
     @classmethod
     def create(cls, folder: Path) -> Record:
@@ -93,7 +93,9 @@ class Record:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     # --- what the run is about ---------------------------------------------------------------------------------
@@ -119,18 +121,18 @@ class Record:
             )
             number = sql.execute("SELECT id FROM source WHERE target=? AND name=? AND label=?", identity).fetchone()[0]
             role = sql.execute("SELECT role FROM target WHERE name=?", identity[:1]).fetchone()
-        before = self._standing.sources.get(number)
+        before = self._state.sources.get(number)
         cadences = () if before is None else before.cadences
-        made = Source(number, *identity, interval_ns, required, role[0] if role else None, cadences)
-        self._standing.know(made)
-        return made
+        source = Source(number, *identity, interval_ns, required, role[0] if role else None, cadences)
+        self._state.know(source)
+        return source
 
     def cadences(self, source: int, seconds: Mapping[str, float]) -> None:
         """Metrics that a source brings less often than it is polled, with the distance of their readings in seconds."""
         self.set_meta(f"{CADENCES}{source}", json.dumps(dict(sorted(seconds.items()))))
-        known = self._standing.sources.get(source)
+        known = self._state.sources.get(source)
         if known is not None:
-            self._standing.know(replace(known, cadences=tuple(sorted(seconds.items()))))
+            self._state.know(replace(known, cadences=tuple(sorted(seconds.items()))))
 
     # --- what was seen -----------------------------------------------------------------------------------------
 
@@ -139,19 +141,19 @@ class Record:
 
         A reading that the catalogue refuses, or that is not later than the one before it, becomes a fault; the others
         are kept. Of a series that several sources of a target see, one brings the readings: see ``owners``. A poll for
-        a due time that is accounted for already is a look that came late: its readings may be earlier, and if it was
-        answered it stands for the poll that was lost. On RecordError nothing is stored, and the same polls can be put
-        again.
+        a due time that is accounted for already is a late poll: its readings may be earlier, and if it was
+        answered it takes the place of the poll that was lost. On RecordError nothing is stored, and the same polls can
+        be put again.
         """
         with self._writing() as sql:
             rows = []
             for poll in polls:
-                source = self._standing.sources.get(poll.source)
+                source = self._state.sources.get(poll.source)
                 if source is None:
                     raise RecordError(
                         f"{self.path} does not know the source {poll.source}: make it known with source()"
                     )
-                row = self._standing.take(source, poll)
+                row = self._state.take(source, poll)
                 if row is not None:
                     rows.append(row)
             sql.executemany(POLL_INSERT, rows)
@@ -161,7 +163,7 @@ class Record:
         """Store successive polls of a source sealed at once, for readings that are all there already."""
         with self._writing() as sql:
             write_stretch(sql, source, stretch)
-        self._stale = True  # the standing knows nothing of them
+        self._stale = True  # the state knows nothing of them
 
     def add_event(self, target: str, event: Event, origin: str) -> int:
         """Store an event of a target ("" for none); returns its number."""
@@ -194,12 +196,12 @@ class Record:
             sql.execute("UPDATE phase SET end_ns=? WHERE end_ns IS NULL", (end_ns,))
 
     def begin_span(self, begin_ns: int) -> None:
-        """A life of the monitor begins."""
+        """Record that a life of the monitor begins."""
         with self._writing() as sql:
             sql.execute("INSERT INTO span (begin_ns, end_ns) VALUES (?,?)", (begin_ns, begin_ns))
 
     def heartbeat(self, now_ns: int) -> None:
-        """The monitor still lives."""
+        """Record that the monitor is still alive."""
         with self._writing() as sql:
             sql.execute("UPDATE span SET end_ns=? WHERE id=(SELECT max(id) FROM span)", (now_ns,))
 
@@ -211,11 +213,11 @@ class Record:
         A live failure or warning that is not found again is kept as withdrawn; everything else is replaced.
         """
         bodies = [(identity_of(f), f.outcome.value, finding_to_json(f)) for f in findings]
-        found = {identity for identity, _, _ in bodies}
+        identities = {identity for identity, _, _ in bodies}
         with self._writing() as sql:
-            told_before = "SELECT id, identity FROM finding WHERE live=1 AND withdrawn_ns IS NULL AND outcome IN (?,?)"
-            alarms = sql.execute(told_before, (Outcome.FAIL.value, Outcome.WARN.value)).fetchall() if live else []
-            gone = [(judged_ns, number) for number, identity in alarms if identity not in found]
+            query = "SELECT id, identity FROM finding WHERE live=1 AND withdrawn_ns IS NULL AND outcome IN (?,?)"
+            alarms = sql.execute(query, (Outcome.FAIL.value, Outcome.WARN.value)).fetchall() if live else []
+            gone = [(judged_ns, number) for number, identity in alarms if identity not in identities]
             sql.executemany("UPDATE finding SET withdrawn_ns=? WHERE id=?", gone)
             sql.execute("DELETE FROM finding WHERE live=? AND withdrawn_ns IS NULL", (live,))
             sql.executemany(
@@ -251,7 +253,7 @@ class Record:
     def last_ns(self) -> int | None:
         """The latest time that the record knows of: a poll, an edge of a phase, a heartbeat; None if it is empty."""
         with self._reading() as sql:
-            return last_time(sql, self._standing.polls_ns)
+            return last_time(sql, self._state.polls_ns)
 
     @property
     def size_bytes(self) -> int:
@@ -260,8 +262,8 @@ class Record:
 
     def seal(self, final: bool = False) -> None:  # noqa: FBT001, FBT002
         """Seal every source that has enough recent polls; with ``final`` every poll of every source."""
-        for source in sorted(self._standing.recent):
-            while self._is_due(source) or (final and self._standing.recent.get(source, (0, 0))[0]):
+        for source in sorted(self._state.recent):
+            while self._is_due(source) or (final and self._state.recent.get(source, (0, 0))[0]):
                 self._seal(source)
 
     def finish(self) -> bool:
@@ -272,7 +274,7 @@ class Record:
         self.seal(final=True)
         with self._writing() as sql:
             drop_unused_layouts(sql)
-            self._standing.intake.forget_layouts()
+            self._state.packer.forget_layouts()
         with self._reading() as sql:
             sql.executescript("PRAGMA incremental_vacuum")  # execute() would free one page
             sql.execute("PRAGMA busy_timeout=500")  # a reader may stay for long: it must not hold the end of a run up
@@ -312,7 +314,7 @@ class Record:
     def _writing(self) -> Iterator[sqlite3.Connection]:
         with self._reading() as sql:
             if self._stale:
-                self._standing = WriterState(sql)
+                self._state = WriterState(sql)
                 self._stale = False
             sql.execute("BEGIN IMMEDIATE")
             try:
@@ -325,13 +327,13 @@ class Record:
                 raise
 
     def _is_due(self, source: int) -> bool:
-        polls, samples = self._standing.recent.get(source, (0, 0))
+        polls, samples = self._state.recent.get(source, (0, 0))
         return polls >= SEAL_POLLS or samples >= SEAL_SAMPLES
 
     def _seal_one(self) -> None:
         """Seal one source if one is due. A disk that refuses is no failure of ``put``: the polls are stored."""
         self._pause = max(0, self._pause - 1)
-        due = next((source for source in self._standing.recent if self._is_due(source)), None)
+        due = next((source for source in self._state.recent if self._is_due(source)), None)
         if due is not None and not self._pause:
             try:
                 self._seal(due)
@@ -341,11 +343,11 @@ class Record:
     def _seal(self, source: int) -> None:
         with self._writing() as sql:
             polls, samples, series = seal_oldest(sql, source)
-            sql.executemany("UPDATE series SET last_ns=? WHERE id=?", self._standing.intake.last_of(series))
+            sql.executemany("UPDATE series SET last_ns=? WHERE id=?", self._state.packer.last_of(series))
             if sql.execute("SELECT count(*) FROM layout").fetchone()[0] > _MAX_LAYOUTS:
                 drop_unused_layouts(sql)
-                self._standing.intake.forget_layouts()
-        self._standing.sealed(source, polls, samples)
+                self._state.packer.forget_layouts()
+        self._state.sealed(source, polls, samples)
 
 
 def _make(path: Path) -> None:

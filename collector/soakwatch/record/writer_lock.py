@@ -52,5 +52,5 @@ def is_written(path: Path) -> bool:
         listed = Path("/proc/locks").read_text(encoding="ascii")
     except OSError:
         return False
-    place = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
-    return any("FLOCK" in line and place in line.split() for line in listed.splitlines())
+    inode = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    return any("FLOCK" in line and inode in line.split() for line in listed.splitlines())

@@ -24,7 +24,7 @@ class Acknowledgement:
     @property
     def words(self) -> str:
         """One line."""
-        return f"{self.reason or 'no reason was given'} ({utc(self.at_ns)} UTC)"
+        return f"{self.reason or 'no reason given'} ({utc(self.at_ns)} UTC)"
 
 
 def subject_of(finding: Finding) -> Subject:
@@ -37,10 +37,10 @@ def acknowledgements(events: Iterable[StoredEvent]) -> Mapping[Subject, tuple[Ac
 
     The event has the finding's target and object; its detail has the rule, the metric and the reason.
     """
-    found: dict[Subject, list[Acknowledgement]] = {}
+    by_subject: dict[Subject, list[Acknowledgement]] = {}
     for stored in sorted(events, key=lambda one: (one.event.begin_ns, one.id)):
         event = stored.event
         if event.kind == ACKNOWLEDGED:
             about = (event.target, event.detail.get("rule", ""), event.detail.get("metric", ""), event.object)
-            found.setdefault(about, []).append(Acknowledgement(event.begin_ns, event.detail.get("reason", "")))
-    return {about: tuple(said) for about, said in found.items()}
+            by_subject.setdefault(about, []).append(Acknowledgement(event.begin_ns, event.detail.get("reason", "")))
+    return {about: tuple(given) for about, given in by_subject.items()}

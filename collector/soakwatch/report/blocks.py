@@ -95,7 +95,7 @@ class Preformatted:
 
     summary: str
     lines: tuple[str, ...]
-    formats: frozenset[Format] = HTML
+    formats: frozenset[Format] = EVERYWHERE
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,16 +64,16 @@ def apart(placed: Placed) -> Pieces:
         text = serialize_json({"version": _bokeh, "title": "", "config": None, "roots": roots})
         texts.append(_renumbered(text, {}, f"m{number}_"))
     seen = Counter(data for text in texts for data in dict.fromkeys(_BUFFER.findall(text)))
-    places = {data: place for place, data in enumerate(data for data, times in seen.items() if times > 1)}
+    indices = {data: place for place, data in enumerate(data for data, times in seen.items() if times > 1)}
 
     def referred(hit: re.Match[str]) -> str:
-        place = places.get(hit[1])
-        return hit[0] if place is None else f'"data":"#{place}"'
+        index = indices.get(hit[1])
+        return hit[0] if index is None else f'"data":"#{index}"'
 
     parts = [
         Piece(element, _safe(_BUFFER.sub(referred, text))) for text, (_, element) in zip(texts, placed, strict=True)
     ]
-    return Pieces(serialize_json(list(places)), tuple(parts))
+    return Pieces(serialize_json(list(indices)), tuple(parts))
 
 
 def _renumbered(text: str, names: dict[str, str], prefix: str) -> str:

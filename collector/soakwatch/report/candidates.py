@@ -15,13 +15,13 @@ from soakwatch.report.heat import How, binned, bins_of
 from soakwatch_rules.rule import Window
 from soakwatch_rules.series import Series
 
-MOST_READ = 300
+MAX_SERIES_READ = 300
 _STRETCHES = 3
-_LEAST_NS = 120 * 10**9
+_MIN_SAMPLE_NS = 120 * 10**9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Glance:
+class SeriesSummary:
     """What a panel needs to know of a series before it draws it: its extremes as drawn, and its row of a heat map.
 
     ``unit`` is that of the values as drawn, before any scale; ``row`` is empty where no heat map was asked for.
@@ -44,9 +44,9 @@ def order_of(key: SeriesKey) -> tuple[object, ...]:
     return (natural(key.object), key.metric)
 
 
-def glances(
+def summaries_of(
     source: ReportSource, keys: Sequence[SeriesKey], window: Window, *, how: How | None
-) -> Iterator[tuple[Glance, Series]]:
+) -> Iterator[tuple[SeriesSummary, Series]]:
     """Each series that has a number in the window, with its readings as drawn; rows of a heat map with ``how``."""
     bins = 0
     for key in keys:
@@ -57,7 +57,7 @@ def glances(
         if how is not None and not bins:
             bins = bins_of(window, good.cadence_s)
         row = binned(good, window, bins, how) if how is not None else np.empty(0)
-        yield Glance(key, drawn.trait.unit, float(good.value.min()), float(good.value.max()), row), drawn
+        yield SeriesSummary(key, drawn.trait.unit, float(good.value.min()), float(good.value.max()), row), drawn
 
 
 def candidates(
@@ -68,12 +68,12 @@ def candidates(
     Of more, those with objections (``first``) come first, then those that counted most or stood highest in three short
     stretches at the begin, in the middle and at the end: a peak elsewhere of a series without objection may be missed.
     """
-    if len(keys) <= MOST_READ:
+    if len(keys) <= MAX_SERIES_READ:
         return tuple(sorted(keys, key=order_of))
-    length = max((window.end_ns - window.begin_ns) // 1000, _LEAST_NS)
+    length = max((window.end_ns - window.begin_ns) // 1000, _MIN_SAMPLE_NS)
     starts = np.linspace(window.begin_ns, max(window.end_ns - length, window.begin_ns), _STRETCHES).astype(np.int64)
     ranked = sorted(keys, key=lambda key: (key not in first, -_rough(source, key, starts.tolist(), length)))
-    return tuple(sorted(ranked[:MOST_READ], key=order_of))
+    return tuple(sorted(ranked[:MAX_SERIES_READ], key=order_of))
 
 
 def _rough(source: ReportSource, key: SeriesKey, starts: Sequence[int], length: int) -> float:

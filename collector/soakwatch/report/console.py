@@ -44,9 +44,9 @@ class ConsoleWriter:
             self._print(Text(first).append_text(text))
             return
         rest = " " * (indent if hang is None else hang)
-        for at, line in enumerate(text.wrap(self._console, max(self.width - max(len(rest), indent), 10))):
+        for number, line in enumerate(text.wrap(self._console, max(self.width - max(len(rest), indent), 10))):
             line.rstrip()
-            self._print(Text(first if at == 0 else rest).append_text(line))
+            self._print(Text(first if number == 0 else rest).append_text(line))
 
     def gap(self) -> None:
         """An empty line."""
@@ -61,32 +61,32 @@ class ConsoleWriter:
         """Rows of cells. Figures (``right``) stay in one piece, text is folded; without a terminal nothing is."""
         if not self.terminal:
             lines = [[self._text([cell]).plain for cell in row] for row in (head, *rows)]
-            widths = [max(len(line[at]) for line in lines) for at in range(len(head))]
+            widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
             for line in lines:
                 cells = [
-                    c.rjust(w) if at in right else c.ljust(w)
-                    for at, (c, w) in enumerate(zip(line, widths, strict=True))
+                    c.rjust(w) if column in right else c.ljust(w)
+                    for column, (c, w) in enumerate(zip(line, widths, strict=True))
                 ]
                 self._print(Text("  ".join(cells).rstrip()))
             return
         drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", width=self.width)
-        for at, title in enumerate(head):
-            last = at == len(head) - 1
+        for column, title in enumerate(head):
+            last = column == len(head) - 1
             drawn.add_column(
                 title,
-                justify="right" if at in right else "left",
-                no_wrap=at in right,
+                justify="right" if column in right else "left",
+                no_wrap=column in right,
                 overflow="fold",
                 ratio=1 if last else None,
-                max_width=None if last or at in right else max(self.width // 3, 12),
+                max_width=None if last or column in right else max(self.width // 3, 12),
             )
         for row in rows:
             drawn.add_row(*(self._text([cell]) for cell in row))
         self._console.print(drawn, markup=False, highlight=False, emoji=False)
 
     def _text(self, parts: Sequence[Part]) -> Text:
-        told = [(part, "") if isinstance(part, str) else part for part in parts]
-        return Text.assemble(*((encodable(printable(words), self._console.encoding), style) for words, style in told))
+        styled = [(part, "") if isinstance(part, str) else part for part in parts]
+        return Text.assemble(*((encodable(printable(words), self._console.encoding), style) for words, style in styled))
 
     def _print(self, text: Text) -> None:
         self._console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)

@@ -12,8 +12,8 @@ from soakwatch.core.formatting import Scale, quantity, scale_of, utc
 from soakwatch.record.source import SeriesKey
 from soakwatch_rules.series import Series
 
-_HOLE = 3.5  # times the usual distance of readings: a longer silence is drawn as a hole
-_MOST_HOLES_KEPT = 200
+_GAP = 3.5  # times the usual distance of readings: a longer silence is drawn as a hole
+_MAX_GAPS_KEPT = 200
 Places = NDArray[np.int64]
 Readings = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.uint64]
 
@@ -89,17 +89,17 @@ def breaks(drawn: Series, good: Series) -> Places:
         return np.empty(0, dtype=np.int64)
     steps = np.diff(good.time_ns)
     planned = (drawn.cadence_s or 0.0) * 1e9
-    holes = np.empty(0, dtype=np.int64)
-    if float(steps.max()) > _HOLE * planned:  # else there is none, whatever is usual
-        holes = np.flatnonzero(steps > _HOLE * max(planned, float(np.median(steps)))) + 1
+    gaps = np.empty(0, dtype=np.int64)
+    if float(steps.max()) > _GAP * planned:  # else there is none, whatever is usual
+        gaps = np.flatnonzero(steps > _GAP * max(planned, float(np.median(steps)))) + 1
     if len(good) < len(drawn):
-        place = np.searchsorted(drawn.time_ns, good.time_ns)
-        holes = np.union1d(holes, np.flatnonzero(np.diff(place) > 1) + 1)
-    return holes
+        indices = np.searchsorted(drawn.time_ns, good.time_ns)
+        gaps = np.union1d(gaps, np.flatnonzero(np.diff(indices) > 1) + 1)
+    return gaps
 
 
 def thinned(
-    time_ns: NDArray[np.int64], values: Readings, holes: Places, points: int
+    time_ns: NDArray[np.int64], values: Readings, gaps: Places, points: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Times (ms) and values of about ``points`` of the readings, all finite; a NaN at each of the ``holes`` that stays.
 
@@ -107,13 +107,13 @@ def thinned(
     """
     picked = np.arange(values.size)
     if values.size > points:
-        edges = holes[:_MOST_HOLES_KEPT]
+        edges = gaps[:_MAX_GAPS_KEPT]
         extremes = [int(values.argmin()), int(values.argmax())]
         telling = _telling(time_ns - time_ns[0], values, points)
         picked = np.unique(np.concatenate([*telling, edges, edges - 1, extremes]))
     time_ms = time_ns[picked] // 10**6 * 1.0
     drawn = values[picked].astype(np.float64)
-    passed = np.searchsorted(holes, picked, side="right")
+    passed = np.searchsorted(gaps, picked, side="right")
     cut = np.flatnonzero(np.diff(passed) > 0) + 1
     return np.insert(time_ms, cut, time_ms[cut]), np.insert(drawn, cut, np.nan)
 

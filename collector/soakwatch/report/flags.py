@@ -56,17 +56,17 @@ def draw_flags(plot: Any, flags: Sequence[Flag], window: Window) -> list[LegendI
         mark = Scatter(x="x", y="y", marker=shape, size=9, fill_color=GROUND, line_color=colour, line_width=1.8)
         drawn = put(plot, source, mark, axis="band", over=True)
         plot.add_tools(HoverTool(renderers=[drawn], tooltips=[(f"finding, {outcome.value}", "@text")]))
-        look: dict[str, Any] = {"text_baseline": "middle", "text_font_style": "bold", "text_color": BLACK}
-        words(plot, source, "number", on_ground=True, x_offset=7, **look)
+        style: dict[str, Any] = {"text_baseline": "middle", "text_font_style": "bold", "text_color": BLACK}
+        words(plot, source, "number", on_ground=True, x_offset=7, **style)
         items.append(item(f"finding: {outcome.value}", drawn))
     return items
 
 
 def _draw_bars(plot: Any, flags: Sequence[Flag], window: Window, height: float, colour: str) -> None:
     """A dotted bar along each window that is not all there is; equal windows have one."""
-    found = {(flag.begin_ns, flag.end_ns or flag.begin_ns) for flag in flags}
+    spans = {(flag.begin_ns, flag.end_ns or flag.begin_ns) for flag in flags}
     whole = 0.97 * (window.end_ns - window.begin_ns)
-    windows = sorted((begin // 10**6, end // 10**6) for begin, end in found if end - begin < whole)
+    windows = sorted((begin // 10**6, end // 10**6) for begin, end in spans if end - begin < whole)
     if windows:
         ends = {"x0": [begin for begin, _ in windows], "x1": [end for _, end in windows], "y": [height] * len(windows)}
         bar = Segment(x0="x0", x1="x1", y0="y", y1="y", line_color=colour, line_width=3, line_dash=[2, 3])
@@ -97,10 +97,10 @@ def _numbers(flags: Sequence[Flag]) -> str:
             runs[-1].append(number)
         else:
             runs.append([number])
-    told = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
-    return " ".join(told[:3] + ["…"] * (len(told) > 3))
+    texts = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
+    return " ".join(texts[:3] + ["…"] * (len(texts) > 3))
 
 
 def _texts(flags: Sequence[Flag]) -> str:
-    told = [f"{flag.number} {flag.text}" for flag in flags[:_TOLD]]
-    return plain("; ".join(told + [f"and {len(flags) - _TOLD} more"] * (len(flags) > _TOLD)))
+    texts = [f"{flag.number} {flag.text}" for flag in flags[:_TOLD]]
+    return plain("; ".join(texts + [f"and {len(flags) - _TOLD} more"] * (len(flags) > _TOLD)))

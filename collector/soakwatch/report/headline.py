@@ -1,4 +1,4 @@
-"""The verdict in one line that needs no knowledge of the rules: what held or not, for how long, under which load."""
+"""The verdict in one sentence for a reader who does not know the rules: who passed or failed, under which load."""
 
 from __future__ import annotations
 
@@ -14,29 +14,28 @@ from soakwatch.report.moments import first_failure_ns
 from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome, Window
 from soakwatch_rules.traits import RISE_PER_HOUR, GrowthMethod, plain_words, traits_of
 from soakwatch_rules.wording.words import counted
-from soakwatch_rules.wording.words import duration as took
 
-_DOUBTS: Mapping[InconclusiveReason, str] = {
+_REASONS: Mapping[InconclusiveReason, str] = {
     InconclusiveReason.TOO_SHORT: "the run was too short",
-    InconclusiveReason.TOO_FEW: "there were too few readings",
-    InconclusiveReason.CADENCE: "it was read too seldom",
-    InconclusiveReason.RESOLUTION: "its readings are too coarse",
-    InconclusiveReason.GAP: "too much of it could not be read",
-    InconclusiveReason.GENERATOR: "the traffic generator did not do its part",
-    InconclusiveReason.CYCLE: "it swings more slowly than the run was long",
+    InconclusiveReason.TOO_FEW: "there were too few samples",
+    InconclusiveReason.CADENCE: "it was polled too rarely",
+    InconclusiveReason.RESOLUTION: "its samples are too coarse",
+    InconclusiveReason.GAP: "too many polls were lost",
+    InconclusiveReason.GENERATOR: "the traffic generator was at fault",
+    InconclusiveReason.CYCLE: "its period is longer than the run",
     InconclusiveReason.RELEASE: "it had not settled",
-    InconclusiveReason.NOISE: "its readings are too restless",
-    InconclusiveReason.UNREAD: "what is needed could not be read",
-    InconclusiveReason.PENDING: "something was not over at the end",
-    InconclusiveReason.NO_REFERENCE: "there is nothing to compare it with",
-    InconclusiveReason.NOT_BEGUN: "a phase of the plan never began",
+    InconclusiveReason.NOISE: "its samples are too noisy",
+    InconclusiveReason.UNREAD: "required data could not be read",
+    InconclusiveReason.PENDING: "an event was not over at the end",
+    InconclusiveReason.NO_REFERENCE: "there is no reference to compare with",
+    InconclusiveReason.NOT_BEGUN: "a phase of the plan never started",
 }
-_MOST = 3
+_MAX_NAMED = 3
 
 
 def headline(verdict: Verdict, load: Sequence[Generator]) -> str:
     """One sentence for a manager: who passed or failed, under which load and for how long, and why."""
-    span = f"{lasting(verdict.window.seconds)} {under(load, verdict.window)}".rstrip()
+    span = f"{show_seconds(verdict.window.seconds)} {under(load, verdict.window)}".rstrip()
     names = _names([t.target for t in verdict.targets if t.role == DUT])
     if not names:
         return f"No device was judged in {span}: no target has the role dut."
@@ -45,11 +44,11 @@ def headline(verdict: Verdict, load: Sequence[Generator]) -> str:
         so_far = " so far" if verdict.preliminary else ""
         return f"{hit} failed {_when(verdict, span)}{so_far}: {_why(verdict)}."
     warned = sum(f.outcome is Outcome.WARN for f in verdict.findings)
-    told = f"no failures, {counted(warned, 'warning')}"
+    result = f"no failures, {counted(warned, 'warning')}"
     if verdict.preliminary:
-        return f"{names}: {told} so far, after {span}."
+        return f"{names}: {result} so far, after {span}."
     if verdict.outcome is Outcome.PASS:
-        return f"{names} passed {span}: {told}."
+        return f"{names} passed {span}: {result}."
     return f"{names} could not be judged over {span}: {_why(verdict)}."
 
 
@@ -58,33 +57,21 @@ def _when(verdict: Verdict, span: str) -> str:
     failed_ns = first_failure_ns(verdict)
     if failed_ns is None or failed_ns < verdict.window.begin_ns:
         return f"over {span}"
-    return f"after {took((failed_ns - verdict.window.begin_ns) * 1e-9)} of {span}"
-
-
-def lasting(seconds: float) -> str:
-    """A length of time for a sentence.
-
-    >>> lasting(8 * 3600), lasting(72 * 3600), lasting(90), lasting(5400)
-    ('8 hours', '72 hours', '90 seconds', '90 minutes')
-    """
-    for length, word, least in ((3600, "hours", 2 * 3600), (60, "minutes", 120), (1, "seconds", 2)):
-        if seconds >= least and abs(seconds / length - round(seconds / length)) < 0.02 * seconds / length:
-            return f"{round(seconds / length)} {word}"
-    return show_seconds(seconds)
+    return f"after {show_seconds((failed_ns - verdict.window.begin_ns) * 1e-9)} of {span}"
 
 
 def under(load: Sequence[Generator], window: Window) -> str:
-    """The load of a stretch in a few words; empty where none was recorded."""
-    figures = [figure_of(one.rate, window) for one in load if one.rate is not None]
-    figures = [one for one in figures if one.readings]
+    """The load of an interval in a few words; empty where none was recorded."""
+    figures = [figure_of(generator.rate, window) for generator in load if generator.rate is not None]
+    figures = [figure for figure in figures if figure.readings]
     if not figures:
         return ""
     first = figures[0]
-    told = f"under {quantity(first.mean, first.unit)}"
+    text = f"under {quantity(first.mean, first.unit)}"
     if first.high is not None and first.mean is not None and first.high > 1.2 * first.mean:
-        told += f" (at most {quantity(first.high, first.unit)})"
+        text += f" (peak {quantity(first.high, first.unit)})"
     more = len(figures) - 1
-    return told + (f" and {more} more load{'s' if more > 1 else ''}" if more else "")
+    return text + (f" and {counted(more, 'more load')}" if more else "")
 
 
 def _why(verdict: Verdict) -> str:
@@ -92,14 +79,14 @@ def _why(verdict: Verdict) -> str:
     every = [c for c in verdict.causes if c.outcome is verdict.outcome]
     causes = [c for c in every if not c.waived] or every  # where nothing at all was decided
     leading = [verdict.findings[cause.leading] for cause in causes]
-    told = list(dict.fromkeys(_failure(finding) for finding in leading))
+    reasons = list(dict.fromkeys(_failure(finding) for finding in leading))
     if verdict.outcome is Outcome.INCONCLUSIVE:
-        reasons = [_DOUBTS[f.why] if f.why is not None and f.why in _DOUBTS else plain_words(f.rule) for f in leading]
-        told = list(dict.fromkeys(reasons))
-    if not told:
+        named = [_REASONS[f.why] if f.why is not None and f.why in _REASONS else plain_words(f.rule) for f in leading]
+        reasons = list(dict.fromkeys(named))
+    if not reasons:
         return verdict.reason.rstrip(".")
-    more = len(told) - _MOST
-    return ", ".join(told[:_MOST]) + (f", and {more} more reason{'s' if more > 1 else ''}" if more > 0 else "")
+    more = len(reasons) - _MAX_NAMED
+    return ", ".join(reasons[:_MAX_NAMED]) + (f", and {counted(more, 'more reason')}" if more > 0 else "")
 
 
 def _failure(finding: Finding) -> str:
@@ -112,10 +99,10 @@ def _failure(finding: Finding) -> str:
     allowed = f" (allowed {quantity(abs(finding.limit), unit)})" if finding.limit and finding.unit == unit else ""
     change = finding.numbers.get("change")
     allowed = allowed or ("" if change is None else f" ({change:+.0%})")
-    way = "grows" if rate > 0 else "falls"
-    return f"{subject_words(finding.metric, finding.object)} {way} by {quantity(abs(rate), unit)}{allowed}"
+    verb = "grows" if rate > 0 else "falls"
+    return f"{subject_words(finding.metric, finding.object)} {verb} by {quantity(abs(rate), unit)}{allowed}"
 
 
 def _names(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_MOST])
-    return shown + (f" and {len(names) - _MOST} more" if len(names) > _MOST else "")
+    shown = ", ".join(names[:_MAX_NAMED])
+    return shown + (f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else "")

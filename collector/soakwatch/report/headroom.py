@@ -31,7 +31,7 @@ _STATED = {
 """What is used up, and the metric in which the device states, in the same unit, how much there is."""
 _SHARES = ("system.memory.utilization", "system.memory.pool.utilization", "system.sessions.utilization")
 _PROCESSORS = ("system.cpu.utilization", "system.cpu.module.utilization")
-_MOST_READ, _END = 200, 0.05  # series; the part of a run that is its end
+_MAX_SERIES_READ, _END = 200, 0.05  # series; the part of a run that is its end
 _OWN, _RULE = "monitor", "rule "
 _SOON_S = 7 * 86400.0
 
@@ -61,10 +61,10 @@ class Room:
 
 def rooms(source: ReportSource, findings: Iterable[Finding]) -> tuple[tuple[Room, ...], int]:
     """The worst first, what is beyond its limit before everything; and how many series were not looked at."""
-    told = tuple(findings)
-    growing = _forecasts(told)
+    all_findings = tuple(findings)
+    growing = _forecasts(all_findings)
     stated, left_out = _stated(source, growing)
-    judged = [room for finding in told if (room := _judged(finding)) is not None]
+    judged = [room for finding in all_findings if (room := _judged(finding)) is not None]
     every = [*stated, *judged]
     return tuple(sorted(every, key=_worst_first)), left_out
 
@@ -111,15 +111,15 @@ Key = tuple[str, str, str]
 def _forecasts(findings: Iterable[Finding]) -> Mapping[Key, Finding]:
     """What was said of the growth of each series; the gravest where several were."""
     order = list(Outcome)
-    found: dict[Key, Finding] = {}
+    by_series: dict[Key, Finding] = {}
     for finding in findings:
         key = (finding.target, finding.metric, finding.object)
         traits = traits_of(finding.rule)
         if (traits.growth is not None or traits.fills) and finding.outcome is not Outcome.NOT_APPLICABLE:
-            before = found.get(key)
+            before = by_series.get(key)
             if before is None or _weight(finding, order) < _weight(before, order):
-                found[key] = finding
-    return found
+                by_series[key] = finding
+    return by_series
 
 
 def _weight(finding: Finding, order: list[Outcome]) -> tuple[bool, int]:
@@ -139,13 +139,13 @@ def _stated(source: ReportSource, growing: Mapping[Key, Finding]) -> tuple[list[
     ]
     alone = [key for key in keys if key.metric in _SHARES or (key.metric in _PROCESSORS)]
     wanted: list[tuple[SeriesKey, SeriesKey | None]] = [*((key, None) for key in alone), *pairs]
-    found = []
-    for key, limit_key in wanted[:_MOST_READ]:
+    rooms = []
+    for key, limit_key in wanted[:_MAX_SERIES_READ]:
         most = 1.0 if limit_key is None else _last(source.series(limit_key))
         growth = growing.get((key.target, key.metric, key.object))
         if most and (room := _room(source.series(key), most, growth)) is not None:
-            found.append(room)
-    return found, len(wanted[_MOST_READ:])
+            rooms.append(room)
+    return rooms, len(wanted[_MAX_SERIES_READ:])
 
 
 def _last(series: Series) -> float:

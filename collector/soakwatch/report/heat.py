@@ -27,11 +27,11 @@ from soakwatch.report.plot_style import blank, dress_axis, plain, put, shortened
 from soakwatch_rules.rule import Window
 from soakwatch_rules.series import Series
 
-MOST_BINS = 480
-MOST_ROWS = 64
+MAX_BINS = 480
+MAX_ROWS = 64
 How = Literal["mean", "highest"]
 _ROW, _LOW_ROW, _LABEL, _FRAME, _BAR = 15, 9, 13, 110, 320  # pixels
-_LONGEST = 15
+_MAX_NAME_LENGTH = 15
 _DECADES = 1e4  # of a logarithmic scale of colours
 
 
@@ -60,33 +60,33 @@ class Heat:
 def bins_of(window: Window, cadence_s: float | None) -> int:
     """How many bins so that each holds two readings if none is missing, at most 480."""
     if not cadence_s:
-        return MOST_BINS
-    return max(1, min(MOST_BINS, int(window.seconds / (2 * cadence_s))))
+        return MAX_BINS
+    return max(1, min(MAX_BINS, int(window.seconds / (2 * cadence_s))))
 
 
 def binned(series: Series, window: Window, bins: int, how: How) -> NDArray[np.float64]:
     """The mean or the highest reading in each of ``bins`` equal parts of the window, (bins,); NaN where none is."""
-    found = np.full(bins, np.nan)
+    values_by_bin = np.full(bins, np.nan)
     good = series.finite()
     edges = np.linspace(window.begin_ns, window.end_ns, bins + 1).astype(np.int64)
     edges[0], edges[-1] = window.begin_ns, window.end_ns
-    places = np.searchsorted(good.time_ns, edges)
-    full = np.flatnonzero(np.diff(places) > 0)
+    edges_at = np.searchsorted(good.time_ns, edges)
+    full = np.flatnonzero(np.diff(edges_at) > 0)
     if not full.size:
-        return found
-    values = good.values[: places[-1]]
-    starts = places[full]
+        return values_by_bin
+    values = good.values[: edges_at[-1]]
+    starts = edges_at[full]
     if how == "highest":
-        found[full] = np.maximum.reduceat(values, starts)
+        values_by_bin[full] = np.maximum.reduceat(values, starts)
     else:
-        found[full] = np.add.reduceat(values, starts) / np.diff(places)[full]
-    return found
+        values_by_bin[full] = np.add.reduceat(values, starts) / np.diff(edges_at)[full]
+    return values_by_bin
 
 
 def blank_heat(heat: Heat, x_range: Range1d, seconds: float) -> Any:
     """The empty figure, one line of text or less for each row."""
     rows = len(heat.names)
-    row = _ROW if rows <= MOST_ROWS // 2 else _LOW_ROW
+    row = _ROW if rows <= MAX_ROWS // 2 else _LOW_ROW
     y_range = Range1d(start=0, end=rows)
     plot = blank(x_range, y_range, max(rows * row, 60) + _FRAME, "", seconds, log=False, small=False)
     plot.add_layout(
@@ -103,9 +103,11 @@ def blank_heat(heat: Heat, x_range: Range1d, seconds: float) -> Any:
     )
     plot.ygrid.visible = plot.xgrid.visible = False
     every = math.ceil(_LABEL / row)
-    named = [(rows - place - 0.5, heat.names[place]) for place in range(0, rows, every)]
-    plot.yaxis.ticker = FixedTicker(ticks=[at for at, _ in named])
-    plot.yaxis.major_label_overrides = {at: PlainText(text=plain(shortened(name, _LONGEST))) for at, name in named}
+    named = [(rows - row_index - 0.5, heat.names[row_index]) for row_index in range(0, rows, every)]
+    plot.yaxis.ticker = FixedTicker(ticks=[position for position, _ in named])
+    plot.yaxis.major_label_overrides = {
+        position: PlainText(text=plain(shortened(name, _MAX_NAME_LENGTH))) for position, name in named
+    }
     return plot
 
 
@@ -126,9 +128,9 @@ def draw_heat(plot: Any, heat: Heat) -> None:
     mapper.nan_color = (0, 0, 0, 0.0)
     source = ColumnDataSource(
         {
-            "image": [heat.cells[place : place + 1] for place in range(rows)],
+            "image": [heat.cells[row_index : row_index + 1] for row_index in range(rows)],
             "x": [begin] * rows,
-            "y": [rows - place - 1 for place in range(rows)],
+            "y": [rows - row_index - 1 for row_index in range(rows)],
             "dw": [end - begin] * rows,
             "name": [plain(name) for name in heat.names],
         },

@@ -30,8 +30,8 @@ def render_junit(verdict: Verdict) -> str:
     for target in verdict.targets:
         suite = _suite(suites, target.target, verdict)
         counts: Counter[str] = Counter()
-        own = [(f, place in verdict.waived) for place, f in enumerate(verdict.findings) if f.target == target.target]
-        for rule, group in groupby(sorted(own, key=lambda one: one[0].rule), key=lambda one: one[0].rule):
+        own = [(f, index in verdict.waived) for index, f in enumerate(verdict.findings) if f.target == target.target]
+        for rule, group in groupby(sorted(own, key=lambda item: item[0].rule), key=lambda item: item[0].rule):
             _case(counts, suite, target.target, rule, list(group))
         if not own or _unexplained(target.outcome, counts):
             _tell(counts, _element(suite, target.target, "judged"), _TAGS.get(target.outcome), target.reason)

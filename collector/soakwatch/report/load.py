@@ -59,8 +59,10 @@ class Generator:
     def rate(self) -> Trace | None:
         """What stands for the load behind every plot: the answered requests, else packets or bits that were sent (of a
         sink: received), else the next best rate."""
-        rates = [one for one in self.others if one.series.trait.unit.endswith("/s") and one.word not in _NO_RATE]
-        moved = [one for one in (*self.packets, *self.bits) if "offered" not in one.word]
+        rates = [
+            trace for trace in self.others if trace.series.trait.unit.endswith("/s") and trace.word not in _NO_RATE
+        ]
+        moved = [trace for trace in (*self.packets, *self.bits) if "offered" not in trace.word]
         return self.answered or self.offered or next(iter((*moved, *self.packets, *self.bits, *rates)), None)
 
     @property
@@ -71,12 +73,12 @@ class Generator:
     @property
     def latency(self) -> Trace | None:
         """The 99th percentile, else the highest quantile that there is."""
-        words = {one.word: one for one in self.latencies}
+        words = {trace.word: trace for trace in self.latencies}
         return words.get("latency p99") or next(reversed(self.latencies), None)
 
     def traces(self) -> tuple[Trace, ...]:
         """Everything, in the order of a table."""
-        first = [one for one in (self.offered, self.answered, self.failed) if one is not None]
+        first = [trace for trace in (self.offered, self.answered, self.failed) if trace is not None]
         lost = () if self.loss is None else (self.loss,)
         return (*first, *self.packets, *self.bits, *lost, *self.latencies, *self.others)
 
@@ -108,8 +110,8 @@ def generators(source: ReportSource) -> tuple[Generator, ...]:
     for key in sorted(source.keys()):
         if key.metric in WHOLE_LOAD:
             streams.setdefault((key.target, _stream(key.object)), []).append(key)
-    found = [_generator(source, target, name, keys) for (target, name), keys in sorted(streams.items())]
-    return tuple(one for one in found if one.traces())
+    streams_found = [_generator(source, target, name, keys) for (target, name), keys in sorted(streams.items())]
+    return tuple(generator for generator in streams_found if generator.traces())
 
 
 def figure_of(trace: Trace, window: Window) -> Figure:
@@ -152,14 +154,19 @@ def answered_share(generator: Generator, window: Window) -> float | None:
 def load_lines(load: tuple[Generator, ...], window: Window) -> tuple[LoadLine, ...]:
     """What each generator did in the window: its rate, its failures and its slow answers, where recorded."""
     lines = []
-    for one in load:
-        if one.counts_requests:
-            told = [one.rate, one.failed, one.latency]
-            missing = tuple(w for w, known in (("failures", one.failed), ("latency", one.latency)) if known is None)
+    for generator in load:
+        if generator.counts_requests:
+            traces = [generator.rate, generator.failed, generator.latency]
+            missing = tuple(
+                w for w, known in (("failures", generator.failed), ("latency", generator.latency)) if known is None
+            )
         else:
-            told, missing = [*(one.packets or one.bits or (one.rate,)), one.loss, one.latency], ()
-        figures = tuple(figure_of(trace, window) for trace in told if trace is not None)
-        lines.append(LoadLine(one.name, figures, missing))
+            traces, missing = (
+                [*(generator.packets or generator.bits or (generator.rate,)), generator.loss, generator.latency],
+                (),
+            )
+        figures = tuple(figure_of(trace, window) for trace in traces if trace is not None)
+        lines.append(LoadLine(generator.name, figures, missing))
     return tuple(lines)
 
 
@@ -177,19 +184,19 @@ def _generator(source: ReportSource, target: str, name: str, keys: list[SeriesKe
 
     def taken(metric: str, read: Callable[[Series], Series]) -> Series | None:
         series = [read(source.series(key)) for key in by_metric.pop(metric, [])[:1]]
-        return next((one for one in series if len(one.finite())), None)
+        return next((entry for entry in series if len(entry.finite())), None)
 
     def rate(metric: str, counter: str, word: str) -> Trace | None:
-        counted, series = taken(counter, Series.rate), taken(metric, lambda one: one)
+        counted, series = taken(counter, Series.rate), taken(metric, lambda entry: entry)
         best = series if series is not None else counted
         return None if best is None else Trace(word, best)
 
     steps = [source.series(key).increments() for key in by_metric.get("load.failures", [])[:1]]
-    failures = next((one for one in steps if len(one.finite())), None)
+    failures = next((entry for entry in steps if len(entry.finite())), None)
     offered, answered = rate("load.offered.rate", "", "offered"), rate("load.request.rate", "load.requests", "answered")
     failed = rate("load.failure.rate", "load.failures", "failed")
     quantiles = [(object_labels(key.object).get(_QUANTILE, ""), key) for key in by_metric.pop("load.latency", [])]
-    quantiles.sort(key=lambda one: (one[0] == "max", natural(one[0])))
+    quantiles.sort(key=lambda entry: (entry[0] == "max", natural(entry[0])))
     latencies = [Trace(f"latency {word}".rstrip(), source.series(key)) for word, key in quantiles]
     packets = [
         rate("load.offered.packet.rate", "", "offered packets"),
@@ -201,7 +208,7 @@ def _generator(source: ReportSource, target: str, name: str, keys: list[SeriesKe
         rate("load.tx.bit.rate", "", "sent bits"),
         rate("load.rx.bit.rate", "", "received bits"),
     ]
-    loss = taken("load.loss", lambda one: one)
+    loss = taken("load.loss", lambda entry: entry)
     others = [
         Trace(_word(key), shown(source.series(key))[0]) for metric, rest in sorted(by_metric.items()) for key in rest
     ]
@@ -214,8 +221,8 @@ def _generator(source: ReportSource, target: str, name: str, keys: list[SeriesKe
         failures,
         _with_readings(latencies),
         _worth(others),
-        tuple(one for one in packets if one is not None),
-        tuple(one for one in bits if one is not None),
+        tuple(entry for entry in packets if entry is not None),
+        tuple(entry for entry in bits if entry is not None),
         None if loss is None else Trace("lost", loss),
     )
 

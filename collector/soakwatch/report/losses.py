@@ -55,8 +55,8 @@ def losses_of(polls: PollOutcomes, most: int) -> tuple[tuple[Loss, ...], int]:
     edges = np.flatnonzero(lost[1:] != lost[:-1])
     begins, ends = edges[::2], edges[1::2]
     longest = np.sort(np.argsort(begins - ends, kind="stable")[:most])
-    told = tuple(_loss(polls, int(begins[n]), int(ends[n])) for n in longest)
-    return told, int(begins.size) - len(told)
+    losses = tuple(_loss(polls, int(begins[n]), int(ends[n])) for n in longest)
+    return losses, int(begins.size) - len(losses)
 
 
 def cells_of(polls: PollOutcomes, window: Window, cells: int, interval_ns: int) -> tuple[Cell, ...]:
@@ -67,36 +67,36 @@ def cells_of(polls: PollOutcomes, window: Window, cells: int, interval_ns: int) 
     reaches; where none was due there is no piece.
     """
     length = max(window.end_ns - window.begin_ns, 1)
-    place = np.clip(((polls.due_ns - window.begin_ns) / length * cells).astype(np.int64), 0, cells - 1)
+    bins = np.clip(((polls.due_ns - window.begin_ns) / length * cells).astype(np.int64), 0, cells - 1)
     kinds = len(polls.words)
-    table = np.bincount(place * kinds + polls.outcome, minlength=cells * kinds).reshape(cells, kinds)
-    seat = np.arange(cells)
-    last = np.maximum.accumulate(np.where(table.any(axis=1), seat, -1))
+    table = np.bincount(bins * kinds + polls.outcome, minlength=cells * kinds).reshape(cells, kinds)
+    index = np.arange(cells)
+    last = np.maximum.accumulate(np.where(table.any(axis=1), index, -1))
     reach = max(-(-interval_ns * cells // length), 1)
-    table = np.where(((last >= 0) & (seat - last < reach))[:, None], table[last], 0)
+    table = np.where(((last >= 0) & (index - last < reach))[:, None], table[last], 0)
     lost = table[:, 1:].sum(axis=1)
     share = lost / np.maximum(table.sum(axis=1), 1)
     size = 1 + (share >= _FEW).astype(np.int64) + (share >= _HALF)
     kind = (table[:, 1:].argmax(axis=1) + 1) * len(_HEIGHTS) + size
-    made = []
+    strip = []
     for layer in ((table[:, 0] > 0).astype(np.int64), np.where(lost > 0, kind, 0)):
         edges = np.flatnonzero(np.diff(np.concatenate([[0], layer, [0]])))
         for begin, end in pairwise(edges.tolist()):
             code = int(layer[begin])
             if code:
                 word, height = divmod(code, len(_HEIGHTS)) if code > 1 else (0, 0)
-                made.append(_cell(polls, place, cells, (begin, end), word, _HEIGHTS[height]))
-    return tuple(made)
+                strip.append(_cell(polls, bins, cells, (begin, end), word, _HEIGHTS[height]))
+    return tuple(strip)
 
 
 def _cell(
-    polls: PollOutcomes, place: NDArray[np.int64], cells: int, edges: tuple[int, int], word: int, height: int
+    polls: PollOutcomes, bins: NDArray[np.int64], cells: int, edges: tuple[int, int], word: int, height: int
 ) -> Cell:
     begin, end = edges
-    low, high = np.searchsorted(place, [begin, end])
-    told = low + np.flatnonzero((polls.outcome[low:high] != 0) == (word != 0))
-    when = span_text(int(polls.due_ns[told[0]]), int(polls.due_ns[told[-1]]))
-    title = f"{_counted(polls.outcome[told], polls.words)}, {when} UTC"
+    low, high = np.searchsorted(bins, [begin, end])
+    chosen = low + np.flatnonzero((polls.outcome[low:high] != 0) == (word != 0))
+    when = span_text(int(polls.due_ns[chosen[0]]), int(polls.due_ns[chosen[-1]]))
+    title = f"{_counted(polls.outcome[chosen], polls.words)}, {when} UTC"
     return Cell(f"{begin / cells * 100:.3f}", f"{(end - begin) / cells * 100:.3f}", height, polls.words[word], title)
 
 

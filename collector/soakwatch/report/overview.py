@@ -13,10 +13,10 @@ from soakwatch.core.event_kinds import WINDOW
 from soakwatch.core.formatting import Scale, natural, scale_of
 from soakwatch.core.units import show_seconds
 from soakwatch.record.source import ReportSource, SeriesKey
-from soakwatch.report.candidates import MOST_READ, Glance, candidates, glances, order_of
+from soakwatch.report.candidates import MAX_SERIES_READ, SeriesSummary, candidates, order_of, summaries_of
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.flags import Flag
-from soakwatch.report.heat import MOST_ROWS, Heat
+from soakwatch.report.heat import MAX_ROWS, Heat
 from soakwatch.report.load import generators
 from soakwatch.report.plot_style import plain
 from soakwatch.report.plots import Drawing
@@ -28,7 +28,7 @@ from soakwatch_rules.series import Series
 LINES, MOVING = 12, 6
 """Up to so many series are lines in one plot; of more, so many that move most have small plots below their heat map."""
 HEIGHT, SMALL, POINTS, LIVE_POINTS, FEW_POINTS = 260, 140, 2000, 2000, 800
-_FEW, _MOST_PANELS, _FURTHER, _MOST_FLAGS, _MARKS = 3, 60, 4, 40, 3
+_FEW, _MAX_PANELS, _FURTHER, _MAX_FLAGS, _MARKS = 3, 60, 4, 40, 3
 _ROLES = ("dut", "host", "generator", "monitor")
 _OBJECTIONS = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN)
 
@@ -51,7 +51,7 @@ class Panel:
     note: str = ""
 
 
-class Place(NamedTuple):
+class PanelPlot(NamedTuple):
     """Where a plot of a panel goes; ``small`` ones stand side by side below the heat map before them."""
 
     target: str
@@ -67,7 +67,7 @@ class LiveDocument(NamedTuple):
 
     document: str
     items: str
-    panels: tuple[Place, ...]
+    panels: tuple[PanelPlot, ...]
 
 
 def panels_of(
@@ -91,12 +91,12 @@ def panels_of(
 
     panels: list[Panel] = []
     for target in sorted(keys, key=rank):
-        if len(panels) < _MOST_PANELS:
+        if len(panels) < _MAX_PANELS:
             panels += _of_target(source, target, keys[target], shown, objected, points)
     return tuple(panels)
 
 
-def draw_panel(drawing: Drawing, panel: Panel, flags: Sequence[Flag] = ()) -> tuple[Place, ...]:
+def draw_panel(drawing: Drawing, panel: Panel, flags: Sequence[Flag] = ()) -> tuple[PanelPlot, ...]:
     """Draw a panel's plots; none where there was nothing to see."""
     if panel.heat is not None:
         first = drawing.draw_heat(panel.heat, flags=flags)
@@ -118,7 +118,7 @@ def draw_panel(drawing: Drawing, panel: Panel, flags: Sequence[Flag] = ()) -> tu
         return ()
     heights = drawing.heights
     return tuple(
-        Place(panel.target, title, element, heights[element], small, "" if small else panel.note)
+        PanelPlot(panel.target, title, element, heights[element], small, "" if small else panel.note)
         for title, element, small in elements
     )
 
@@ -126,9 +126,9 @@ def draw_panel(drawing: Drawing, panel: Panel, flags: Sequence[Flag] = ()) -> tu
 def numbered_findings(findings: Iterable[Finding]) -> tuple[tuple[int, Finding], ...]:
     """What speaks against the run, numbered from the worst on; at most 40."""
     order = list(Outcome)
-    told = [f for f in findings if f.outcome in _OBJECTIONS]
-    told.sort(key=lambda f: (order.index(f.outcome), f.target, f.rule, f.metric, natural(f.object)))
-    return tuple(enumerate(told[:_MOST_FLAGS], 1))
+    flagged = [f for f in findings if f.outcome in _OBJECTIONS]
+    flagged.sort(key=lambda f: (order.index(f.outcome), f.target, f.rule, f.metric, natural(f.object)))
+    return tuple(enumerate(flagged[:_MAX_FLAGS], 1))
 
 
 def flags_of(panel: Panel, findings: Sequence[tuple[int, Finding]], window: Window) -> tuple[Flag, ...]:
@@ -152,19 +152,19 @@ def live_document(source: ReportSource, window: Window, findings: Sequence[Findi
     Elements are named ``panel-1`` and so on; axes of values follow what a page adds to the sources.
     """
     load = _load(source, window)
-    events = tuple(one.event for one in source.events() if one.event.kind != WINDOW)
+    events = tuple(stored.event for stored in source.events() if stored.event.kind != WINDOW)
     drawing = Drawing(window, source.phases(), events, load, prefix="panel", growing=True)
-    told = numbered_findings(findings)
-    places: list[Place] = []
+    numbered = numbered_findings(findings)
+    plots: list[PanelPlot] = []
     for panel in panels_of(source, window, findings, LIVE_POINTS):
-        places += draw_panel(drawing, panel, flags_of(panel, told, window))
-    return LiveDocument(*drawing.payload(), tuple(places))
+        plots += draw_panel(drawing, panel, flags_of(panel, numbered, window))
+    return LiveDocument(*drawing.payload(), tuple(plots))
 
 
 def _load(source: ReportSource, window: Window) -> list[Curve]:
-    rates = [one.rate.series.between(window.begin_ns, window.end_ns) for one in generators(source) if one.rate]
+    rates = [part.rate.series.between(window.begin_ns, window.end_ns) for part in generators(source) if part.rate]
     alike = [rate for rate in rates if rate.trait.unit == rates[0].trait.unit and len(rate.finite())]
-    return [curve_of(one, LIVE_POINTS) for one in alike[:4]]
+    return [curve_of(part, LIVE_POINTS) for part in alike[:4]]
 
 
 def _late(curve: Curve) -> bool:
@@ -180,10 +180,10 @@ def _of_target(
     objected: Collection[SeriesKey],
     points: int,
 ) -> list[Panel]:
-    made = [_panel(source, target, topic, keys, window, objected, points) for topic in TOPICS]
-    if not any(panel is not None for panel in made):
-        made = [_panel(source, target, topic, keys, window, objected, points) for topic in further(keys, _FURTHER)]
-    return [panel for panel in made if panel is not None]
+    panels = [_panel(source, target, topic, keys, window, objected, points) for topic in TOPICS]
+    if not any(panel is not None for panel in panels):
+        panels = [_panel(source, target, topic, keys, window, objected, points) for topic in further(keys, _FURTHER)]
+    return [panel for panel in panels if panel is not None]
 
 
 def _panel(
@@ -196,21 +196,21 @@ def _panel(
     points: int,
 ) -> Panel | None:
     for choice in topic.choices:
-        found = [key for metric in choice for key in keys.get(metric, ())]
-        chosen = candidates(source, found, window, objected)
+        keys_found = [key for metric in choice for key in keys.get(metric, ())]
+        chosen = candidates(source, keys_found, window, objected)
         many = len(chosen) > LINES
-        seen: list[Glance] = []
-        held: dict[SeriesKey, Series] = {}
-        for glance, drawn in glances(source, chosen, window, how=topic.how if many else None):
+        seen: list[SeriesSummary] = []
+        series_by_key: dict[SeriesKey, Series] = {}
+        for glance, drawn in summaries_of(source, chosen, window, how=topic.how if many else None):
             seen.append(glance)
             if not many:
-                held[glance.key] = drawn
+                series_by_key[glance.key] = drawn
         if seen:
             metrics = frozenset(choice)
-            told = [one for one in seen if one.high > 0] if topic.calm else seen
-            if not told:
-                return Panel(target, topic.title, metrics, (), (), note=_calm(len(found)))
-            return _drawn(source, target, topic, told, len(found), window, objected, points, metrics)
+            shown = [summary for summary in seen if summary.high > 0] if topic.calm else seen
+            if not shown:
+                return Panel(target, topic.title, metrics, (), (), note=_calm(len(keys_found)))
+            return _drawn(source, target, topic, shown, len(keys_found), window, objected, points, metrics)
     return None
 
 
@@ -218,42 +218,44 @@ def _drawn(
     source: ReportSource,
     target: str,
     topic: Topic,
-    seen: Sequence[Glance],
-    there: int,
+    seen: Sequence[SeriesSummary],
+    total: int,
     window: Window,
     objected: Collection[SeriesKey],
     points: int,
     metrics: frozenset[str],
 ) -> Panel:
     scale = _scale(seen)
-    several = len({one.key.metric for one in seen}) > 1
-    read = min(there, MOST_READ)
-    notes = [f"{read} of {there} series were read whole: those with findings, then the highest"] if read < there else []
+    several = len({summary.key.metric for summary in seen}) > 1
+    read = min(total, MAX_SERIES_READ)
+    notes = [f"{read} of {total} series shown: those with findings, then the highest"] if read < total else []
     if topic.calm and read > len(seen):
         notes.append(f"{read - len(seen)} of {read} stayed at zero")
     heat = None
     shown = list(seen)
     if len(seen) > LINES:
-        worst = sorted(seen, key=lambda one: (one.key not in objected, -one.high))[:MOST_ROWS]
-        rows = sorted(worst, key=lambda one: order_of(one.key))
+        worst = sorted(seen, key=lambda summary: (summary.key not in objected, -summary.high))[:MAX_ROWS]
+        rows = sorted(worst, key=lambda summary: order_of(summary.key))
         heat = Heat(
             target,
             json.dumps([target, topic.title], ensure_ascii=False, separators=(",", ":")),
-            tuple(label(one.key, several=several) for one in rows),
-            (np.stack([one.row for one in rows]) * scale.factor).astype(np.float32),
+            tuple(label(summary.key, several=several) for summary in rows),
+            (np.stack([summary.row for summary in rows]) * scale.factor).astype(np.float32),
             window,
             scale.label,
             topic.how,
             seen[0].unit == "By",
         )
-        notes.insert(0, f"the {topic.how} of each {show_seconds(heat.bin_s)}, hatched where nothing was read")
+        notes.insert(0, f"the {topic.how} of each {show_seconds(heat.bin_s)}, hatched where samples are missing")
         if len(rows) < len(seen):
             notes.append(f"{len(rows)} of {len(seen)} series: those with findings, then the highest")
-        shown = sorted(seen, key=lambda one: (one.key not in objected, -one.moved, order_of(one.key)))[:MOVING]
-        shown.sort(key=lambda one: order_of(one.key))
-        notes.append(f"below, the {len(shown)} that moved most")
+        shown = sorted(seen, key=lambda summary: (summary.key not in objected, -summary.moved, order_of(summary.key)))[
+            :MOVING
+        ]
+        shown.sort(key=lambda summary: order_of(summary.key))
+        notes.append(f"below, the {len(shown)} that varied most")
     finest = min(points, FEW_POINTS) if len(shown) > _FEW else points
-    curves = [curve_of(source.series(one.key, window.begin_ns, window.end_ns), finest, scale) for one in shown]
+    curves = [curve_of(source.series(summary.key, window.begin_ns, window.end_ns), finest, scale) for summary in shown]
     if any(curve.rate for curve in curves):
         notes.append("counters as rates")
     return Panel(
@@ -261,18 +263,18 @@ def _drawn(
         topic.title,
         metrics,
         tuple(curves),
-        tuple(label(one.key, several=several) for one in shown),
+        tuple(label(summary.key, several=several) for summary in shown),
         heat,
-        None if heat else _limit(source, target, topic, scale, max(one.high for one in seen)),
+        None if heat else _limit(source, target, topic, scale, max(summary.high for summary in seen)),
         "; ".join(notes),
     )
 
 
-def _scale(seen: Sequence[Glance]) -> Scale:
+def _scale(seen: Sequence[SeriesSummary]) -> Scale:
     """One scale for all; of different things that are counted only the pace."""
-    if len({one.unit for one in seen}) > 1:
+    if len({summary.unit for summary in seen}) > 1:
         return Scale(1.0, "per second")
-    return scale_of(seen[0].unit, max(abs(one.high) for one in seen))
+    return scale_of(seen[0].unit, max(abs(summary.high) for summary in seen))
 
 
 def _limit(source: ReportSource, target: str, topic: Topic, scale: Scale, high: float) -> float | None:
@@ -286,7 +288,7 @@ def _limit(source: ReportSource, target: str, topic: Topic, scale: Scale, high: 
 
 
 def _calm(counted: int) -> str:
-    return f"nothing to see: {'the counter' if counted == 1 else f'all {counted} counters'} stayed at zero"
+    return f"{'the counter' if counted == 1 else f'all {counted} counters'} stayed at zero"
 
 
 def label(key: SeriesKey, *, several: bool) -> str:

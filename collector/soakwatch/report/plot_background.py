@@ -27,7 +27,7 @@ from soakwatch.report.palette import BLACK, DASHES, GREY, HALO, NAME, PHASES, PU
 from soakwatch.report.plot_style import dress_axis, name_of, plain, put, words
 from soakwatch_rules.rule import Event, Mark, Phase, Window
 
-_MOST_EVENTS = 200
+_MAX_EVENTS = 200
 Row = tuple[int, int | None, str]
 
 
@@ -73,7 +73,7 @@ def phase_strips(phases: Sequence[Phase]) -> ColumnDataSource:
 def draw_phases(plot: Any, strips: ColumnDataSource | None, names: ColumnDataSource | None) -> None:
     """Shade the phases and name them; the plot gets its axis from 0 to 1 for what has no value, named band."""
     if strips is not None:
-        look = VStrip(
+        strip = VStrip(
             x0="x0",
             x1="x1",
             fill_color="colour",
@@ -82,7 +82,7 @@ def draw_phases(plot: Any, strips: ColumnDataSource | None, names: ColumnDataSou
             line_alpha=0.35,
             line_dash="dotted",
         )
-        put(plot, strips, look).level = "underlay"
+        put(plot, strips, strip).level = "underlay"
     plot.extra_y_ranges = {"band": Range1d(start=0, end=1)}
     plot.extra_y_scales = {"band": LinearScale(), "load": LinearScale()}
     if names is not None:
@@ -115,10 +115,10 @@ def draw_load(
         scale.axis_label_text_color = scale.major_label_text_color = scale.axis_line_color = GREY
         plot.add_layout(scale, "right")
     items = []
-    for place, (curve, source) in enumerate(zip(load, sources, strict=True)):
+    for index, (curve, source) in enumerate(zip(load, sources, strict=True)):
         if over:
             put(plot, source, Line(x="time", y="value", line_color=HALO, line_width=3.5), axis="load")
-        elif place == 0 and not bool(np.isnan(curve.value).any()):
+        elif index == 0 and not bool(np.isnan(curve.value).any()):
             put(plot, source, VArea(x="time", y1=0, y2="value", fill_color=GREY, fill_alpha=0.14), axis="load")
         stroke = Line(
             x="time",
@@ -126,7 +126,7 @@ def draw_load(
             line_color=BLACK if over else GREY,
             line_width=1,
             line_alpha=0.9 if over else 0.75,
-            line_dash=DASHES[place % len(DASHES)],
+            line_dash=DASHES[index % len(DASHES)],
         )
         line = put(plot, source, stroke, axis="load")
         items.append(item(f"load: {name_of(curve)}" if len(load) > 1 else "load (right axis)", line))
@@ -135,22 +135,22 @@ def draw_load(
 
 def draw_events(plot: Any, events: Sequence[Event], window: Window) -> list[LegendItem]:
     """A dashed vertical for each event, a strip where it lasted; the first two hundred."""
-    told = sorted(events, key=lambda e: (e.begin_ns, e.kind, e.object))[:_MOST_EVENTS]
-    rows = [(e.begin_ns, e.end_ns, f"{e.kind} {e.object}".strip()) for e in told]
+    shown = sorted(events, key=lambda e: (e.begin_ns, e.kind, e.object))[:_MAX_EVENTS]
+    rows = [(e.begin_ns, e.end_ns, f"{e.kind} {e.object}".strip()) for e in shown]
     return draw_moments(plot, rows, "event", PURPLE, 0.22, "dashed", window)
 
 
 def draw_marks(plot: Any, marks: Sequence[Mark], word: str, window: Window, *, numbered: bool) -> list[LegendItem]:
     """A solid vertical for each moment of a finding, with its number where asked."""
-    rows: list[Row] = [(mark.begin_ns, mark.end_ns, mark.text) for mark in marks[:_MOST_EVENTS]]
+    rows: list[Row] = [(mark.begin_ns, mark.end_ns, mark.text) for mark in marks[:_MAX_EVENTS]]
     if numbered and rows:
         source = {
             "x": [x // 10**6 for x, _, _ in rows],
             "text": [str(n) for n, _ in enumerate(rows, 1)],
             "y": [0.89 - 0.09 * (n % 3) for n in range(len(rows))],
         }
-        look: dict[str, Any] = {"text_baseline": "top", "text_font_style": "bold", "text_color": BLACK, "x_offset": 3}
-        words(plot, ColumnDataSource(source), "text", **look)
+        style: dict[str, Any] = {"text_baseline": "top", "text_font_style": "bold", "text_color": BLACK, "x_offset": 3}
+        words(plot, ColumnDataSource(source), "text", **style)
     return draw_moments(plot, rows, word, BLACK if numbered else VERMILION, 0.3, "solid", window)
 
 

@@ -18,7 +18,7 @@ from soakwatch.record.source import SeriesKey
 from soakwatch.report.curves import Curve
 from soakwatch.report.palette import AXIS, GRID, GROUND, OUTLINE, TEXT
 
-_LONGEST = 90
+_MAX_NAME_LENGTH = 90
 
 
 def plain(text: str) -> str:
@@ -27,7 +27,7 @@ def plain(text: str) -> str:
     return line.replace("$$", "$\u200b$").replace("\\(", "\\\u200b(").replace("\\[", "\\\u200b[")
 
 
-def shortened(text: str, longest: int = _LONGEST) -> str:
+def shortened(text: str, longest: int = _MAX_NAME_LENGTH) -> str:
     """At most ``longest`` characters; begin and end are kept, because names mostly differ at one of them.
 
     >>> shortened("GigabitEthernet0/0/0/12", 12)
@@ -48,7 +48,7 @@ def names_of(curves: Sequence[Curve]) -> list[str]:
 
 def numbered(names: Sequence[str]) -> list[str]:
     """The names with the numbers that their lines carry in the plot."""
-    return [f"{place} {name}" for place, name in enumerate(names, 1)] if len(names) > 1 else list(names)
+    return [f"{number} {name}" for number, name in enumerate(names, 1)] if len(names) > 1 else list(names)
 
 
 def name_of(curve: Curve, *, metric: bool = True) -> str:
@@ -86,12 +86,12 @@ def put(
 
 
 def words(
-    plot: Any, source: ColumnDataSource, column: str, *, axis: str = "band", on_ground: bool = False, **look: Any
+    plot: Any, source: ColumnDataSource, column: str, *, axis: str = "band", on_ground: bool = False, **style: Any
 ) -> Any:
     """Small words at x and y, over everything else; ``on_ground`` they can be read over lines too."""
     if on_ground:
-        look |= {"background_fill_color": GROUND, "background_fill_alpha": 0.7}
-    glyph = Text(x="x", y="y", text=column, text_font_size="11px", **look)
+        style |= {"background_fill_color": GROUND, "background_fill_alpha": 0.7}
+    glyph = Text(x="x", y="y", text=column, text_font_size="11px", **style)
     return put(plot, source, glyph, axis=axis, over=True)
 
 

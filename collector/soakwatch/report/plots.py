@@ -105,7 +105,7 @@ class Drawing:
         load: bool = True,
         everywhere: bool = False,
         window: Window | None = None,
-        marked: str = "found here",
+        marked: str = "finding",
         small: bool = False,
         beside: Sequence[Curve] = (),
     ) -> str:
@@ -234,9 +234,9 @@ class Drawing:
         )
         return [LegendItem(label=literal(name), renderers=[line]) for name, line in zip(names, drawn, strict=True)]
 
-    def _line(self, plot: Any, place: int, curve: Curve, name: str) -> Any:
+    def _line(self, plot: Any, index: int, curve: Curve, name: str) -> Any:
         source = self._source(curve)
-        colour, dash = LINES[place % len(LINES)], DASHES[place // len(LINES) % len(DASHES)]
+        colour, dash = LINES[index % len(LINES)], DASHES[index // len(LINES) % len(DASHES)]
         if curve.time_ms.size < _FEW_POINTS:
             put(plot, source, Scatter(x="time", y="value", size=4, fill_color=colour, line_color=colour))
         if curve.steps:
@@ -262,20 +262,20 @@ class Drawing:
 def _number(plot: Any, curves: Sequence[Curve]) -> None:
     """Each line's number on it, further right for the next line: they are told apart without their colours."""
     rows: list[tuple[float, float, str]] = []
-    for place, curve in enumerate(curves):
+    for number, curve in enumerate(curves):
         good = np.flatnonzero(np.isfinite(curve.value))
         if good.size:
-            at = good[min(int((place + 0.5) / len(curves) * good.size), good.size - 1)]
-            rows.append((float(curve.time_ms[at]), float(curve.value[at]), str(place + 1)))
-    source = ColumnDataSource({name: [row[at] for row in rows] for at, name in enumerate(("x", "y", "text"))})
-    look = {"text_font_style": "bold", "text_color": BLACK, "text_align": "center", "text_baseline": "bottom"}
-    words(plot, source, "text", axis="default", on_ground=True, **look)
+            index = good[min(int((number + 0.5) / len(curves) * good.size), good.size - 1)]
+            rows.append((float(curve.time_ms[index]), float(curve.value[index]), str(number + 1)))
+    source = ColumnDataSource({name: [row[index] for row in rows] for index, name in enumerate(("x", "y", "text"))})
+    style = {"text_font_style": "bold", "text_color": BLACK, "text_align": "center", "text_baseline": "bottom"}
+    words(plot, source, "text", axis="default", on_ground=True, **style)
 
 
 def _at_least(plot: Any, window: Window, reach_now: Range1d) -> Any:
     """Something that is not seen, from end to end of what the axis shall reach before there is more."""
-    at = window.begin_ns // 10**6
-    ends = ColumnDataSource({"x": [at, at], "y": [reach_now.start, reach_now.end]})
+    time_ms = window.begin_ns // 10**6
+    ends = ColumnDataSource({"x": [time_ms, time_ms], "y": [reach_now.start, reach_now.end]})
     return put(plot, ends, Scatter(x="x", y="y", size=1, fill_alpha=0.0, line_alpha=0.0))
 
 

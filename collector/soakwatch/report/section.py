@@ -58,8 +58,8 @@ def all_sections(folder: PluginFolder = SECTIONS) -> tuple[Section, ...]:
 
     Raises PlanError for a module of the folder that is no section; a plug-in's becomes a section that says so.
     """
-    found = [_section(name, folder) for name in folder.names()]
-    return tuple(sorted(found, key=lambda section: (section.order, section.name)))
+    sections = [_section(name, folder) for name in folder.names()]
+    return tuple(sorted(sections, key=lambda section: (section.order, section.name)))
 
 
 def _section(name: str, folder: PluginFolder) -> Section:

@@ -31,10 +31,10 @@ def sparkline(series: Series, width: int = WIDTH, signs: str = BLOCKS, window: W
     values = drawn.values
     begin_ns = int(drawn.time_ns[0]) if window is None else window.begin_ns
     length_ns = (int(drawn.time_ns[-1]) if window is None else window.end_ns) - begin_ns
-    place = _places(drawn.time_ns - begin_ns, length_ns, width)
+    bins = _places(drawn.time_ns - begin_ns, length_ns, width)
     low, high = float(values.min()), float(values.max())
     top = np.full(width, -np.inf)
-    np.maximum.at(top, place, values)
+    np.maximum.at(top, bins, values)
     step = (high - low) or 1.0
     most = len(signs) - 1
     return "".join(signs[int((v - low) / step * most)] if np.isfinite(v) else " " for v in top)
@@ -60,7 +60,7 @@ def pointers(marks: Sequence[Mark], window: Window, width: int = WIDTH, sign: st
             edges = np.array([mark.begin_ns, end_ns], dtype=np.int64) - window.begin_ns
             first, last = _places(np.clip(edges, 0, length_ns), length_ns, width).tolist()
             hit[first : last + 1] = True
-    return "".join(sign if one else " " for one in hit).rstrip()
+    return "".join(sign if touched else " " for touched in hit).rstrip()
 
 
 def strip(lost: Iterable[tuple[int, int]], window: Window, width: int = WIDTH, signs: str = "█░") -> str:

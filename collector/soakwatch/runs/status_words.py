@@ -26,9 +26,9 @@ def span(seconds: float) -> str:
     """A stretch of time to the second.
 
     >>> span(0.2), span(5400.4)
-    ('0s', '1h30m')
+    ('0 s', '1 h 30 min')
     """
-    return show_seconds(round(seconds)) if seconds >= 0.5 else "0s"
+    return show_seconds(round(seconds)) if seconds >= 0.5 else "0 s"
 
 
 def alarms(status: Status) -> list[Finding]:
@@ -84,7 +84,7 @@ def load_words(status: Status) -> str:
         told.append(f"{max(losses):.2%} lost")
     tails = [value for (name, obj), value in status.load.items() if name == "load.latency" and "p99" in obj]
     if tails:
-        told.append(f"p99 {max(tails) * 1000:.1f} ms")
+        told.append(f"p99 {quantity(max(tails), 's')}")
     return ("load " if told else "") + ", ".join(told)
 
 

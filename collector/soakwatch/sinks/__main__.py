@@ -1,8 +1,8 @@
 """``python -m soakwatch.sinks FOLDER NUMBER``: feeds a sink of a run's plan, in a process of its own.
 
 Its input is a line with the cursor, then nothing until the run is over: a line ``end`` says that nothing is added to
-the record any more, and the end of the input that nobody waits. Each line of its output is one JSON object with what
-the feed has come to; the last one has ``done``.
+the record any more, and the end of the input that nobody waits. Each line of its output is one JSON object with the
+state of the feed; the last one has ``done``.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from pathlib import Path
 from soakwatch.core.errors import RecordError, SoakwatchError
 from soakwatch.judge.recorded import recorded_plan
 from soakwatch.record import RecordView
-from soakwatch.sinks.feed import Feed, State, UnwantedError
-from soakwatch.sinks.influxdb.write import Refused, Writer
-from soakwatch.sinks.refusals import Refusals
+from soakwatch.sinks.abc import RefusedLine
+from soakwatch.sinks.feed import Feed, FeedState, FeedStoppedError
+from soakwatch.sinks.refused_lines import RefusedLines
+from soakwatch.sinks.registry import destination
 
-LOOK_EVERY_S = 2.0
+STEP_EVERY_S = 2.0
 
 
-class _Wishes:
-    """What the run wants: that the feed comes to its end, or that it stops."""
+class _Requests:
+    """What the run asks for: that the feed comes to its end, or that it stops."""
 
     def __init__(self) -> None:
         self.stop, self.ending, self.either = threading.Event(), threading.Event(), threading.Event()
@@ -43,43 +44,43 @@ def main() -> int:
     os.nice(10)
     folder, number = Path(sys.argv[1]), int(sys.argv[2])
     cursor = sys.stdin.readline().strip()
-    wishes = _Wishes()
-    threading.Thread(target=wishes.listen, daemon=True).start()
+    requests = _Requests()
+    threading.Thread(target=requests.listen, daemon=True).start()
     try:
         with RecordView.open(folder) as view:
-            to = recorded_plan(view).sinks[number]
-        refusals = Refusals(folder / f"sink-{number + 1}-refused.txt")
-        latest: list[str] = []
+            to = destination(recorded_plan(view).sinks[number])
+        kept = RefusedLines(folder / f"sink-{number + 1}-refused.txt")
+        reasons: list[str] = []
 
-        def refused(one: Refused) -> None:
-            refusals.add(one)
-            latest[:] = [one.why]
+        def refuse(line: RefusedLine) -> None:
+            kept.add(line)
+            reasons[:] = [line.reason]
 
-        writer = Writer(to, refused)
+        sink = to.open(refuse)
         try:
 
-            def tell(state: State, *, done: bool = False) -> None:
-                told = {
+            def report(state: FeedState, *, done: bool = False) -> None:
+                message = {
                     "cursor": state.cursor,
-                    "trouble": state.trouble,
-                    "written": writer.written,
-                    "refused": writer.refused,
-                    "why": latest[0] if latest else None,
+                    "error": state.error,
+                    "written": sink.written,
+                    "refused": sink.refused,
+                    "reason": reasons[0] if reasons else None,
                     "done": done,
                 }
-                print(json.dumps(told), flush=True)
+                print(json.dumps(message), flush=True)
 
-            feed = Feed(folder, folder.name, writer, wishes.stop, tell, cursor)
-            while not wishes.either.is_set():
-                if not _look(feed):
-                    wishes.either.wait(LOOK_EVERY_S)
-            if wishes.stop.is_set() and not wishes.ending.is_set():
+            feed = Feed(folder, folder.name, sink, requests.stop, report, cursor)
+            while not requests.either.is_set():
+                if not _step(feed):
+                    requests.either.wait(STEP_EVERY_S)
+            if requests.stop.is_set() and not requests.ending.is_set():
                 return 1
             feed.finish()
-            tell(feed.state, done=True)
+            report(feed.state, done=True)
         finally:
-            writer.close()
-    except UnwantedError:
+            sink.close()
+    except FeedStoppedError:
         return 1
     except SoakwatchError as error:
         print(json.dumps({"broken": str(error)}), flush=True)
@@ -91,10 +92,10 @@ def main() -> int:
     return 0
 
 
-def _look(feed: Feed) -> bool:
+def _step(feed: Feed) -> bool:
     try:
-        return feed.look()
-    except RecordError:  # it is being closed just now, or the disk is full: a later look tells
+        return feed.step()
+    except RecordError:  # it is being closed just now, or the disk is full: a later step tells
         return False
 
 

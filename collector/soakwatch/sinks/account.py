@@ -30,7 +30,7 @@ LEFT_OUT: Final = frozenset({"verdict", "reason", SO_FAR})
 def account_lines(path: Path, run: str, grain_ns: int = 1) -> Iterator[bytes]:
     """The lines of a record, without line ends; none for a record without a poll. Raises RecordError.
 
-    ``grain_ns`` is what the times of the readings were cut to: it is told, for the copy is then not the same.
+    ``grain_ns`` is what the times of the readings were cut to: the account says so, for the copy then differs.
 
     The same record gives the same lines, so that writing them again changes nothing.
     """
@@ -39,8 +39,8 @@ def account_lines(path: Path, run: str, grain_ns: int = 1) -> Iterator[bytes]:
         if not any(inventory.polls.values()):
             return
         begin_ns = view.window().begin_ns
-        made = account_of(view, inventory) | ({} if grain_ns == 1 else {"grain_ns": grain_ns})
-        text = json.dumps(made, sort_keys=True, separators=(",", ":"))
+        account = account_of(view, inventory) | ({} if grain_ns == 1 else {"grain_ns": grain_ns})
+        text = json.dumps(account, sort_keys=True, separators=(",", ":"))
     digest = hashlib.sha256(text.encode()).hexdigest()
     parts = [text[low : low + PART] for low in range(0, len(text), PART)]
     head = key(MEASUREMENT, {"run": run}, {})
@@ -51,7 +51,7 @@ def account_lines(path: Path, run: str, grain_ns: int = 1) -> Iterator[bytes]:
 
 def account_of(view: RecordView, inventory: Inventory) -> dict[str, object]:
     """The account as plain JSON data. Raises RecordError."""
-    events = [(one.id, one.origin, one.event) for one in view.events()]
+    events = [(stored.id, stored.origin, stored.event) for stored in view.events()]
     return {
         "version": VERSION,
         "meta": {name: value for name, value in view.metas().items() if name not in LEFT_OUT},
@@ -64,7 +64,9 @@ def account_of(view: RecordView, inventory: Inventory) -> dict[str, object]:
             [s.key.target, s.key.metric, s.key.object, s.source, s.unit, s.kind, s.whole, s.readings]
             for s in inventory.series
         ],
-        "left_out": [[number, times] for number, one in enumerate(inventory.series) if (times := _left_out(view, one))],
+        "left_out": [
+            [number, times] for number, stored in enumerate(inventory.series) if (times := _left_out(view, stored))
+        ],
         "phases": [list(phase) for phase in inventory.phases],
         "spans": [[span.begin_ns, span.end_ns] for span in view.spans()],
         "events": [
@@ -87,10 +89,10 @@ def account_of(view: RecordView, inventory: Inventory) -> dict[str, object]:
     }
 
 
-def _left_out(view: RecordView, one: SeriesInventory) -> list[int]:
-    """When another source stood in for the owner of a series, whose own looks came late: the record leaves these
-    readings out, and in the database nobody can tell any more whose they are."""
-    if one.shared_ns is None:
+def _left_out(view: RecordView, series: SeriesInventory) -> list[int]:
+    """When another source stood in for the owner of a series, whose own polls came late: the record leaves these
+    readings out, and in the database it is no longer known whose they are."""
+    if series.shared_ns is None:
         return []
-    left: list[int] = np.setdiff1d(one.shared_ns, view.series(one.key).time_ns).tolist()
+    left: list[int] = np.setdiff1d(series.shared_ns, view.series(series.key).time_ns).tolist()
     return left

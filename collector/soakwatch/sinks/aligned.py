@@ -77,8 +77,8 @@ def aligned(view: RecordView, run: str) -> Iterator[bytes]:
         minutes, starts, counts = np.unique((times - begin_ns) // MINUTE_NS, return_index=True, return_counts=True)
         with np.errstate(over="ignore"):
             means, highest = np.add.reduceat(values, starts) / counts, np.maximum.reduceat(values, starts)
-        told = np.isfinite(means)
-        minutes, means, highest = minutes[told], means[told], highest[told]
+        known = np.isfinite(means)
+        minutes, means, highest = minutes[known], means[known], highest[known]
         fields = f"{head} mean=".encode(errors="replace")
         for minute, mean, most in zip(minutes.tolist(), decimals(means), decimals(highest), strict=True):
             yield b"%b%b,max=%b %d" % (fields, mean, most, ZERO_NS + minute * MINUTE_NS)

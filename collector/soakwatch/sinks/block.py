@@ -18,7 +18,7 @@ class Block:
     @staticmethod
     def of(lines: Iterable[bytes]) -> Block:
         """These lines; the empty ones are left out."""
-        some = [one for one in lines if one]
+        some = [line for line in lines if line]
         return Block(b"\n".join(some), len(some))
 
     def lines(self) -> list[bytes]:
@@ -41,17 +41,17 @@ def gathered(parts: Iterable[Block], size: Callable[[], int]) -> Iterator[Block]
 
     A part is not taken apart: one that is larger by itself stays so.
     """
-    held: list[bytes] = []
+    texts: list[bytes] = []
     count = 0
     for part in parts:
-        if held and count + part.count > size():
-            yield Block(b"\n".join(held), count)
-            held, count = [], 0
+        if texts and count + part.count > size():
+            yield Block(b"\n".join(texts), count)
+            texts, count = [], 0
         if part.count:
-            held.append(part.text)
+            texts.append(part.text)
             count += part.count
-    if held:
-        yield Block(b"\n".join(held), count)
+    if texts:
+        yield Block(b"\n".join(texts), count)
 
 
 @contextmanager
@@ -67,5 +67,5 @@ def ahead(blocks: Iterator[Block]) -> Iterator[Iterator[Block]]:
             coming = maker.submit(next, blocks, None)
             yield block
 
-    with ThreadPoolExecutor(1, "lines") as maker, closing(handed()) as found:
-        yield found
+    with ThreadPoolExecutor(1, "lines") as maker, closing(handed()) as blocks_made:
+        yield blocks_made

@@ -1,4 +1,4 @@
-"""Feed: one record into one database, forward from a cursor, until the record is over or nobody wants it any more."""
+"""One record into one sink, forward from a cursor, until the record is complete or the feed is stopped."""
 
 from __future__ import annotations
 
@@ -16,42 +16,43 @@ from soakwatch.record import RecordView
 from soakwatch.record.backlog import cursor_numbers, cursor_text
 from soakwatch.record.follow import Batch, News, Table, Tail
 from soakwatch.record.model import OUTCOMES, SeriesKey, Source, source_label
+from soakwatch.sinks.abc import Sink, SinkUnavailableError
+from soakwatch.sinks.annotations import Events, FindingLines, phase_lines
+from soakwatch.sinks.backoff import Backoff
 from soakwatch.sinks.block import Block, ahead, gathered
-from soakwatch.sinks.influxdb.write import Passing, Pauses, Writer
-from soakwatch.sinks.late import Late
+from soakwatch.sinks.late_polls import LateAnswers
 from soakwatch.sinks.lines import alike, decimals, key, line, table_block, text
 from soakwatch.sinks.replay import Replay
-from soakwatch.sinks.told import Events, FindingLines, phase_lines
 from soakwatch_agent.sample import PollOutcome, object_labels
 
-OPINIONS_EVERY_S = 30.0
+FINDINGS_EVERY_S = 30.0
 
 Phases = Sequence[tuple[str, int, int | None]]
 
 
-class UnwantedError(Exception):
-    """Whoever wanted the record written does not wait any longer."""
+class FeedStoppedError(Exception):
+    """The feed was stopped before everything was written."""
 
 
 @dataclass(slots=True)
-class State:
-    """What a feed tells: its cursor, and what ails it (None: nothing)."""
+class FeedState:
+    """How far a feed is (its cursor), and why the last write failed (None: it did not)."""
 
     cursor: str = ""
-    trouble: str | None = None
+    error: str | None = None
 
 
 class Feed:
-    """Reads and writes; ``wanted`` is set when it shall stop trying, ``told`` is called when the state has changed."""
+    """Reads and writes; ``stop`` is set when it must give up, ``report`` is called when the state has changed."""
 
     def __init__(
-        self, path: Path, run: str, writer: Writer, stop: Event, told: Callable[[State], None], cursor: str = ""
+        self, path: Path, run: str, sink: Sink, stop: Event, report: Callable[[FeedState], None], cursor: str = ""
     ) -> None:
-        self.state = State(cursor)
-        self._path, self._run, self._writer, self._stop, self._told = path, run, writer, stop, told
+        self.state = FeedState(cursor)
+        self._path, self._run, self._sink, self._stop, self._report = path, run, sink, stop, report
         self._tail = Tail(path, lambda _: True, cursor_numbers(cursor))
-        self._pauses = Pauses(run)
-        self._replay = Replay(cursor_numbers(cursor), writer.to.replay_s)
+        self._backoff = Backoff(run)
+        self._replay = Replay(cursor_numbers(cursor), sink.to.replay_s)
         self._series: dict[int, SeriesKey] = {}
         self._errors: dict[int, str] = {}
         self._sources: dict[int, Source] = {}
@@ -59,14 +60,14 @@ class Feed:
         self._roles: Mapping[str, str] = {}
         self._phases: Phases = ()
         self._heads: dict[tuple[int, str], bytes] = {}
-        self._events, self._opinions, self._late = Events(run), FindingLines(run), Late(path)
+        self._events, self._findings, self._late = Events(run), FindingLines(run), LateAnswers(path)
         self._pending: tuple[News, str] | None = None
-        self._opined = -OPINIONS_EVERY_S
+        self._findings_s = -FINDINGS_EVERY_S
 
-    def look(self) -> bool:
-        """Write what was new at the look before, now that the phases of its time are known; True: there is more.
+    def step(self) -> bool:
+        """Write what was new at the step before, now that the phases of its time are known; True: there is more.
 
-        Raises RecordError, and Unwanted where it is stopped.
+        Raises RecordError, and FeedStoppedError where it is stopped.
         """
         self._go_back()
         pending = self._pending
@@ -75,21 +76,21 @@ class Feed:
         self._pending = news, cursor_text(self._tail.read)
         if pending is not None:
             self._write(*pending)
-        if time.monotonic() - self._opined >= OPINIONS_EVERY_S:
-            self._opine()
-            self._opined = time.monotonic()
+        if time.monotonic() - self._findings_s >= FINDINGS_EVERY_S:
+            self._write_findings()
+            self._findings_s = time.monotonic()
         return news.more
 
     def finish(self) -> None:
         """Write all the rest of a record to which nothing is added any more, its verdict too.
 
-        Raises RecordError, and Unwanted where it is stopped.
+        Raises RecordError, and FeedStoppedError where it is stopped.
         """
         while True:
-            while self.look() or self._go_back() or any(batch.polls.due_ns.size for batch in self._left()):
+            while self.step() or self._go_back() or any(batch.polls.due_ns.size for batch in self._pending_batches()):
                 pass
-            self.look()
-            self._opine()
+            self.step()
+            self._write_findings()
             self._align()
             self._account()
             if not self._go_back():
@@ -101,17 +102,17 @@ class Feed:
         if back is None:
             return False
         self._tail = Tail(self._path, lambda _: True, back)
-        self._pending, self._opinions, self._late = None, FindingLines(self._run), Late(self._path)
-        self._opined = -OPINIONS_EVERY_S
+        self._pending, self._findings, self._late = None, FindingLines(self._run), LateAnswers(self._path)
+        self._findings_s = -FINDINGS_EVERY_S
         self.state.cursor = cursor_text(back)
-        self._told(self.state)
+        self._report(self.state)
         return True
 
-    def _left(self) -> tuple[Batch, ...]:
+    def _pending_batches(self) -> tuple[Batch, ...]:
         return self._pending[0].batches if self._pending else ()
 
     def _know(self, news: News) -> None:
-        self._series.update({one.number: one.key for one in news.series})
+        self._series.update({series.number: series.key for series in news.series})
         self._errors.update(news.errors)
         self._sources = {source.id: source for source in news.sources}
         self._labels = {
@@ -124,14 +125,14 @@ class Feed:
 
     def _write(self, news: News, cursor: str) -> None:
         now_ns = max([news.span_ns or 0, *(batch.last_ns for batch in news.batches)])
-        told = [*phase_lines(self._run, self._phases, now_ns), *self._events.lines(news.events)]
-        with ahead(gathered(chain([Block.of(told)], self._blocks(news)), lambda: self._writer.size)) as blocks:
+        notes = [*phase_lines(self._run, self._phases, now_ns), *self._events.lines(news.events)]
+        with ahead(gathered(chain([Block.of(notes)], self._blocks(news)), lambda: self._sink.size)) as blocks:
             for block in blocks:
                 self._send(block)
         self._replay.acknowledged(cursor_numbers(cursor))
         if cursor != self.state.cursor:
             self.state.cursor = cursor
-            self._told(self.state)
+            self._report(self.state)
 
     def _blocks(self, news: News) -> Iterator[Block]:
         for batch in news.batches:
@@ -140,12 +141,12 @@ class Feed:
                 coarse = self._coarse(table)
                 for phase, begin, end in stretches(self._phases, table.time_ns):
                     heads = [self._head(number, phase) for number in table.series]
-                    rows = max(1, self._writer.size // len(heads))
+                    rows = max(1, self._sink.size // len(heads))
                     for low in range(begin, end, rows):
                         yield table_block(heads, coarse, low, min(end, low + rows))
 
     def _coarse(self, table: Table) -> Table:
-        grain_ns = self._writer.to.grain_ns
+        grain_ns = self._sink.to.grain_ns
         return table if grain_ns == 1 else replace(table, time_ns=table.time_ns // grain_ns * grain_ns)
 
     def _polls(self, batch: Batch) -> Block:
@@ -157,12 +158,12 @@ class Feed:
             "source": self._labels[batch.source],
         }
         polls = batch.polls
-        made_up = self._late.made_up_for(source, polls, batch.first_seq)
+        recovered = self._late.recovered_losses(source, polls, batch.first_seq)
         order = np.argsort(polls.due_ns, kind="stable")
         phases = {
-            int(at): phase
+            int(index): phase
             for phase, begin, end in stretches(self._phases, polls.due_ns[order])
-            for at in order[begin:end]
+            for index in order[begin:end]
         }
         rows = zip(
             polls.due_ns.tolist(),
@@ -172,41 +173,41 @@ class Feed:
             decimals((polls.start_ns - polls.due_ns) / np.float64(1e9)),
             strict=True,
         )
-        made: list[bytes] = []
+        lines: list[bytes] = []
         heads: dict[tuple[str, int, str], bytes] = {}
-        for at, (due_ns, number, error, lasted, late) in enumerate(rows):
-            ok = "1.0" if OUTCOMES[number] is PollOutcome.OK or (due_ns, number) in made_up else "0.0"
-            head = heads.get((phases[at], number, ok))
+        for index, (due_ns, number, error, lasted, late) in enumerate(rows):
+            ok = "1.0" if OUTCOMES[number] is PollOutcome.OK or (due_ns, number) in recovered else "0.0"
+            head = heads.get((phases[index], number, ok))
             if head is None:
-                told = {**tags, "phase": phases[at], "outcome": OUTCOMES[number].value}
-                head = f"{key('soakwatch_poll', told, {})} ok={ok},duration_s=".encode(errors="replace")
-                heads[phases[at], number, ok] = head
-            seq = batch.first_seq + at
-            made.append(b"%b%b,late_s=%b,seq=%d.0%b %d" % (head, lasted, late, seq, self._error(error), due_ns))
-        for due_ns, number in sorted(made_up):  # some of them are in the database, as losses
+                own_tags = {**tags, "phase": phases[index], "outcome": OUTCOMES[number].value}
+                head = f"{key('soakwatch_poll', own_tags, {})} ok={ok},duration_s=".encode(errors="replace")
+                heads[phases[index], number, ok] = head
+            seq = batch.first_seq + index
+            lines.append(b"%b%b,late_s=%b,seq=%d.0%b %d" % (head, lasted, late, seq, self._error(error), due_ns))
+        for due_ns, number in sorted(recovered):  # some of them are in the database already, as losses
             phase = phase_at(self._phases, due_ns)
-            told = {**tags, "phase": phase, "outcome": OUTCOMES[number].value}
-            made.append(line(key("soakwatch_poll", told, {}), {"ok": 1.0}, due_ns))
-        return Block.of(made)
+            own_tags = {**tags, "phase": phase, "outcome": OUTCOMES[number].value}
+            lines.append(line(key("soakwatch_poll", own_tags, {}), {"ok": 1.0}, due_ns))
+        return Block.of(lines)
 
     def _error(self, number: int) -> bytes:
-        said = self._errors.get(number)
-        return b"" if said is None else f",error={text(said)}".encode(errors="replace")
+        reason = self._errors.get(number)
+        return b"" if reason is None else f",error={text(reason)}".encode(errors="replace")
 
     def _head(self, number: int, phase: str) -> bytes:
-        found = self._heads.get((number, phase))
-        if found is None:
+        head = self._heads.get((number, phase))
+        if head is None:
             name = self._series[number]
             tags = {"run": self._run, "target": name.target, "role": self._roles.get(name.target, ""), "phase": phase}
-            found = key(name.metric, tags, object_labels(name.object)).encode(errors="replace")
-            self._heads[number, phase] = found
-        return found
+            head = key(name.metric, tags, object_labels(name.object)).encode(errors="replace")
+            self._heads[number, phase] = head
+        return head
 
-    def _opine(self) -> None:
+    def _write_findings(self) -> None:
         try:
             with RecordView.open(self._path) as view:
-                lines = self._opinions.lines(view)
-        except RecordError:  # it holds no poll yet, or is being closed: the next look meets it again
+                lines = self._findings.lines(view)
+        except RecordError:  # it holds no poll yet, or is being closed: the next step meets it again
             return
         self._send_lines(lines)
 
@@ -219,36 +220,36 @@ class Feed:
     def _account(self) -> None:
         from soakwatch.sinks.account import account_lines
 
-        self._send_lines(account_lines(self._path, self._run, self._writer.to.grain_ns))
+        self._send_lines(account_lines(self._path, self._run, self._sink.to.grain_ns))
 
     def _send_lines(self, lines: Iterable[bytes]) -> None:
         left = iter(lines)
-        while some := list(islice(left, self._writer.size)):
+        while some := list(islice(left, self._sink.size)):
             self._send(Block.of(some))
 
     def _send(self, block: Block) -> None:
         """Write these lines, however long it takes."""
         while block.count:
-            part, rest = block.first(self._writer.size)
+            part, rest = block.first(self._sink.size)
             try:
-                self._writer.write(part)
-            except Passing as passing:
-                if passing.slow:
-                    self._replay.slow(self._writer.connections)
-                if self.state.trouble != str(passing):
-                    self.state.trouble = str(passing)
-                    self._told(self.state)
-                if self._stop.wait(self._pauses.next_s(passing)):
-                    raise UnwantedError from None
+                self._sink.write(part)
+            except SinkUnavailableError as error:
+                if error.slow:
+                    self._replay.slow(self._sink.connections)
+                if self.state.error != str(error):
+                    self.state.error = str(error)
+                    self._report(self.state)
+                if self._stop.wait(self._backoff.next_s(error)):
+                    raise FeedStoppedError from None
                 continue
-            self._pauses.well()
-            self._replay.taken(self._writer.connections)
-            if self.state.trouble is not None:
-                self.state.trouble = None
-                self._told(self.state)
+            self._backoff.reset()
+            self._replay.taken(self._sink.connections)
+            if self.state.error is not None:
+                self.state.error = None
+                self._report(self.state)
             block = rest
             if self._stop.is_set():
-                raise UnwantedError
+                raise FeedStoppedError
 
 
 def stretches(phases: Phases, time_ns: np.typing.NDArray[np.int64]) -> list[tuple[str, int, int]]:

@@ -99,12 +99,14 @@ def alike(table: Table) -> tuple[Table, ...]:
     """The same readings as tables of one kind of number each."""
     if len(set(table.kinds)) < 2:
         return (table,)
-    made = []
+    tables = []
     for kind in sorted(set(table.kinds)):
-        columns = [at for at, one in enumerate(table.kinds) if one == kind]
+        columns = [column for column, own_kind in enumerate(table.kinds) if own_kind == kind]
         words = np.ascontiguousarray(table.words[:, columns])
-        made.append(Table(tuple([table.series[at] for at in columns]), kind * len(columns), table.time_ns, words))
-    return tuple(made)
+        tables.append(
+            Table(tuple([table.series[column] for column in columns]), kind * len(columns), table.time_ns, words)
+        )
+    return tuple(tables)
 
 
 def table_block(heads: Sequence[bytes], table: Table, begin: int, end: int) -> Block:
@@ -132,7 +134,7 @@ def _rows(starts: Sequence[bytes], rows: Numbers, times: Sequence[int], finite: 
     times as much. They are so few that they stay in the cache of a core on which the server works as well."""
     ends = [b" %d\n" % time for time in times]
     if len(starts) > 1:
-        ends = [one for one in ends for _ in starts]
+        ends = [end for end in ends for _ in starts]
     pieces = [b""] * (3 * rows.size)
     pieces[0::3], pieces[1::3], pieces[2::3] = list(starts) * len(times), decimals(rows), ends
     if not finite.all():

@@ -1,4 +1,4 @@
-"""Going back after a connection broke: a database may have lost what it had said yes to when its process died.
+"""Going back after a connection broke: a database may have lost what it had acknowledged when its process died.
 
 VictoriaMetrics keeps the last seconds in memory (a SIGKILL lost 5 s), and so does any server whose write-ahead log is
 not synced when the power goes. To send the same again changes nothing, so a feed goes back to where it stood so many
@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from soakwatch.plan.sink import REPLAY_S
+REPLAY_S = 30.0
 
 Read = Mapping[int, int]
 """How far each source of a record was read."""

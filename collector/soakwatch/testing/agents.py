@@ -18,7 +18,7 @@ from soakwatch.sources.abc import BackfilledPoll, SourceContext, SourceError
 from soakwatch.sources.pollers.agent import AgentPoller, Config
 from soakwatch.sources.pollers.agent import start as start_poller
 from soakwatch_agent.sample import Answer
-from soakwatch_agent.socketpath import bounded
+from soakwatch_agent.service import bounded
 
 _AGENT = (sys.executable, "-m", "soakwatch_agent")
 INTERVAL_NS = 200_000_000

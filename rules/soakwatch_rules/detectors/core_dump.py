@@ -9,12 +9,12 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from soakwatch_rules.draft import absent, draft, faults
-from soakwatch_rules.incidents import Incident, Witness
-from soakwatch_rules.intents import intents, reckon
+from soakwatch_rules.events.incidents import Incident, Witness
+from soakwatch_rules.events.intents import intents, reckon
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.traits import Crash, Traits
 from soakwatch_rules.wording.words import counted, moment, some
 
@@ -22,7 +22,7 @@ _GROWING_NS = 600 * 10**9
 _TOLD = frozenset({"process.crash", "device.crash", "watchdog"})
 """Crashes that a log line, a notification or a command tells of."""
 _SAME_NS = 120 * 10**9  # a crash is told, and its core is written, within this
-_MOST = 1000
+_MAX_FILES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +96,12 @@ class CoreDump:
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a target, over all folders."""
         events = [e for e in case.events if e.kind in {"core.dump", "core.present"} and not e.expect]
-        told = [e for e in case.events if e.kind in _TOLD and not e.expect and _inside(e, case)]
-        if not case.series and not events and not told:
+        reported = [e for e in case.events if e.kind in _TOLD and not e.expect and _inside(e, case)]
+        if not case.series and not events and not reported:
             return (absent(self, case, "core folder"),)
         folders = [s.between(case.window.begin_ns, case.window.end_ns).finite() for s in case.series]
         about = max(folders, key=len, default=None)
-        made = replace(draft(self, case, about), limit=self.allowed, unit="{file}")
+        finding = replace(draft(self, case, about), limit=self.allowed, unit="{file}")
         slack_ns = max((round(2e9 * (spacing(s) or 0.0)) for s in folders), default=0)
         new = _new(events, case)
         old = len({_file(e) for e in events if e.kind == "core.present"} - {_file(e) for e in new})
@@ -111,56 +111,56 @@ class CoreDump:
         witnesses = [Witness(f"event {_file(e)}", _when(e, case), _when(e, case), _file(e)) for e in new]
         silent = [w for folder in folders for w in _uncovered(folder, events, slack_ns)]
         signs = sorted([*witnesses, *silent], key=lambda w: (w.begin_ns, w.text))
-        signs += _crashes(told, signs)
-        found = [Incident((w,)) for w in sorted(signs, key=lambda w: (w.begin_ns, w.text))]
+        signs += _crashes(reported, signs)
+        incidents = [Incident((w,)) for w in sorted(signs, key=lambda w: (w.begin_ns, w.text))]
         announced = intents(case.events, "core.dump", case.window)
         announced += tuple(i for key in sorted(_TOLD) for i in intents(case.events, key, case.window, binding=False))
-        reckoned = reckon(found, announced, case.window, "core dump", slack_ns)
+        reckoned = reckon(incidents, announced, case.window, "core dump", slack_ns)
         number, planned = len(reckoned.unplanned), len(reckoned.planned)
-        made = replace(
-            made,
+        finding = replace(
+            finding,
             measured=float(number),
             doubts=tuple(doubts),
-            marks=tuple(Mark(i.begin_ns, None, f"core: {i.text}") for i in found),
-            numbers={"new": float(len(found)), "planned": float(planned), "before": float(old)},
+            marks=tuple(Mark(i.begin_ns, None, f"core: {i.text}") for i in incidents),
+            numbers={"new": float(len(incidents)), "planned": float(planned), "before": float(old)},
         )
         before = f" ({counted(old, 'older core file')} from before the run)" if old else ""
         faulty = list(reckoned.broken)
         if number > self.allowed:
             files = some([f"{i.text} at {moment(i.end_ns)}" for i in reckoned.unplanned])
-            what = "new core file" if not told else "crash"
+            what = "new core file" if not reported else "crash"
             faulty.insert(0, f"{counted(number, what)}: {files}{before}")
         if faulty:
-            return (replace(made, outcome=Outcome.FAIL, reason="; ".join(faulty)),)
+            return (replace(finding, outcome=Outcome.FAIL, reason="; ".join(faulty)),)
         blind = _blind(folders, case)
         unclear = blind or next(iter(reckoned.open), "")
         if unclear:
             return (
                 replace(
-                    made,
+                    finding,
                     reason=unclear,
                     why=InconclusiveReason.GAP if blind else InconclusiveReason.PENDING,
                     settle="needs samples of the core folder from start to end of the run",
                 ),
             )
-        calm = f"no new core file{before}" if not found else f"{counted(planned, 'planned core file')}{before}"
-        return (replace(made, outcome=Outcome.PASS, reason=calm),)
+        calm = f"no new core file{before}" if not incidents else f"{counted(planned, 'planned core file')}{before}"
+        return (replace(finding, outcome=Outcome.PASS, reason=calm),)
 
 
 def _inside(event: Event, case: Case) -> bool:
     return case.window.begin_ns <= event.begin_ns < case.window.end_ns
 
 
-def _crashes(told: list[Event], cores: list[Witness]) -> list[Witness]:
+def _crashes(reported: list[Event], cores: list[Witness]) -> list[Witness]:
     """The crashes that were told of, each once: process and device may both tell, and the core be found as well."""
-    made: list[Witness] = []
-    for event in sorted(told, key=lambda e: (e.begin_ns, e.kind)):
-        near = [w for w in (*cores, *made) if abs(w.begin_ns - event.begin_ns) <= _SAME_NS]
-        if not near and len(made) < _MOST:
+    witnesses: list[Witness] = []
+    for event in sorted(reported, key=lambda e: (e.begin_ns, e.kind)):
+        near = [w for w in (*cores, *witnesses) if abs(w.begin_ns - event.begin_ns) <= _SAME_NS]
+        if not near and len(witnesses) < _MAX_FILES:
             who = event.detail.get("process") or event.object
             text = f"{event.kind}{f' of {who}' if who else ''}"
-            made.append(Witness(f"told {event.begin_ns} {text}", event.begin_ns, event.begin_ns, text))
-    return made
+            witnesses.append(Witness(f"told {event.begin_ns} {text}", event.begin_ns, event.begin_ns, text))
+    return witnesses
 
 
 def _blind(folders: list[Series], case: Case) -> str:
@@ -195,8 +195,13 @@ def _new(events: list[Event], case: Case) -> list[Event]:
 
 def _same(event: Event, other: Event) -> bool:
     """Whether a file that was found is one that is known: same name, written within ten minutes (it grew)."""
-    one, two = _written(event), _written(other)
-    return _file(event) == _file(other) and one is not None and two is not None and abs(one - two) <= _GROWING_NS
+    own_ns, other_ns = _written(event), _written(other)
+    return (
+        _file(event) == _file(other)
+        and own_ns is not None
+        and other_ns is not None
+        and abs(own_ns - other_ns) <= _GROWING_NS
+    )
 
 
 def _written(event: Event) -> int | None:
@@ -222,16 +227,16 @@ def _file(event: Event) -> str:
 
 def _uncovered(folder: Series, events: list[Event], slack_ns: int) -> list[Witness]:
     """A witness for each file more than events tell of, at most 1000: nobody reads more."""
-    made, free = [], sorted(e.begin_ns for e in events if e.object in {"", folder.object})
-    with np.errstate(over="ignore"):  # of what no folder holds; at most _MOST are told
+    result, free = [], sorted(e.begin_ns for e in events if e.object in {"", folder.object})
+    with np.errstate(over="ignore"):  # of what no folder holds; at most _MAX_FILES are told
         rises = np.diff(folder.values) if len(folder) > 1 else np.empty(0)
     for i in np.flatnonzero(rises > 0).tolist():
         begin, end = int(folder.time_ns[i]), int(folder.time_ns[i + 1])
         near = [t for t in free if begin - slack_ns <= t <= end + slack_ns]
-        risen = int(min(rises[i], _MOST))
+        risen = int(min(rises[i], _MAX_FILES))
         for time in near[:risen]:
             free.remove(time)
-        made += [Witness(f"count {n}", begin, end, "one more file in the folder") for n in range(risen - len(near))]
-        if len(made) >= _MOST:
+        result += [Witness(f"count {n}", begin, end, "one more file in the folder") for n in range(risen - len(near))]
+        if len(result) >= _MAX_FILES:
             break
-    return made
+    return result

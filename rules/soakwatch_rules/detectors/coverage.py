@@ -83,7 +83,7 @@ class Coverage:
         return tuple(self._of(case, ledger) for ledger in case.ledgers)
 
     def _of(self, case: Case, ledger: Ledger) -> Finding:
-        made = replace(
+        finding = replace(
             draft(self, case),
             object=ledger.source,
             samples=ledger.got,
@@ -94,7 +94,7 @@ class Coverage:
         share = ledger.coverage
         if share is None:
             return replace(
-                made,
+                finding,
                 reason=f"{ledger.source}: no poll was due",
                 why=InconclusiveReason.TOO_SHORT,
                 settle="run for longer than the poll interval",
@@ -124,12 +124,12 @@ class Coverage:
             "gap_s": beyond_s,
             "gap_limit_s": self.gap * case.window.seconds,
         }
-        made = replace(made, reason=text, measured=share, marks=marks, numbers=numbers)
+        finding = replace(finding, reason=text, measured=share, marks=marks, numbers=numbers)
         if share >= self.floor and not long and ledger.got:
-            return replace(made, outcome=Outcome.PASS)
+            return replace(finding, outcome=Outcome.PASS)
         outcome = Outcome.INCONCLUSIVE if ledger.required else Outcome.WARN
         return replace(
-            made,
+            finding,
             outcome=outcome,
             why=InconclusiveReason.GAP if outcome is Outcome.INCONCLUSIVE else None,
             settle="fix the source or the path to it (or poll it less often), then run again",

@@ -11,13 +11,13 @@ import numpy as np
 
 from soakwatch_rules import polling
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.offered import OVERLOADS
+from soakwatch_rules.load.offered import OVERLOADS
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
+from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.saturation import Windows, cover
-from soakwatch_rules.stats.spikes import LEAST, busy_throughout
+from soakwatch_rules.stats.spikes import MIN_SAMPLES, busy_throughout
 from soakwatch_rules.stats.tally import Tally
 from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
@@ -31,7 +31,7 @@ _DROPS = (
     "system.tcp.receive_errors",
 )
 _EARLY_S = 1800.0  # the level of the begin, by which a poll-mode core is known
-_MOST_MARKS = 100
+_MAX_MARKS = 100
 _SLACK_NS = 10 * 10**9  # a planned stress takes hold and lets go within some seconds
 
 
@@ -149,24 +149,24 @@ class CpuSaturation:
         loads = [replace(s, value=np.clip(s.values, 0.0, 1.0)) for s in shares]
         if not loads:
             return (absent(self, case, "CPU utilisation"),)
-        about = max(loads, key=lambda s: (len(s) >= LEAST, s.metric == _TOTAL, len(s)))
+        about = max(loads, key=lambda s: (len(s) >= MIN_SAMPLES, s.metric == _TOTAL, len(s)))
         apart, n = cadence(about), len(about)
-        made = replace(draft(self, case, about), limit=self.seconds, unit="s")
-        if n < LEAST or apart is None:
-            more = f"needs {duration((LEAST - n) * apart)} more" if apart else f"needs {LEAST} samples"
-            reason = f"{counted(n, 'sample')}: {LEAST} needed"
-            return (replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle=more),)
-        enough = [s for s in loads if len(s) >= LEAST]
+        finding = replace(draft(self, case, about), limit=self.seconds, unit="s")
+        if n < MIN_SAMPLES or apart is None:
+            more = f"needs {duration((MIN_SAMPLES - n) * apart)} more" if apart else f"needs {MIN_SAMPLES} samples"
+            reason = f"{counted(n, 'sample')}: {MIN_SAMPLES} needed"
+            return (replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=more),)
+        enough = [s for s in loads if len(s) >= MIN_SAMPLES]
         polls = _polling(enough, case, self.enter)
         judged = [s for s in enough if s not in polls]
         tops = list(_tops(judged, self.seconds, self.enter))
-        found = list(_found(case, tops, [s for s in cut if s.metric in _DROPS]))
-        asked, unasked = [f for f in found if f.planned], [f for f in found if not f.planned]
+        stretches = list(_saturated(case, tops, [s for s in cut if s.metric in _DROPS]))
+        asked, unasked = [f for f in stretches if f.planned], [f for f in stretches if not f.planned]
         worst = max((f.window.seconds for f in unasked), default=0.0)
-        made = replace(
-            made,
+        finding = replace(
+            finding,
             measured=worst,
-            marks=tuple(f.mark() for f in found[:_MOST_MARKS]),
+            marks=tuple(f.mark() for f in stretches[:_MAX_MARKS]),
             smallest_detectable=self.seconds + apart,
             detectable_unit="s",
             doubts=tuple(_doubts(polls, loads, cut)),
@@ -179,11 +179,11 @@ class CpuSaturation:
                 "highest_mean": max((top.highest for top in tops), default=0.0),
             },
         )
-        return (self._outcome(made, unasked, asked, judged, polls, apart),)
+        return (self._outcome(finding, unasked, asked, judged, polls, apart),)
 
     def _outcome(
         self,
-        made: Finding,
+        finding: Finding,
         unasked: list[_Full],
         asked: list[_Full],
         judged: list[Series],
@@ -192,36 +192,36 @@ class CpuSaturation:
     ) -> Finding:
         lossy = [f for f in unasked if f.lost]
         if unasked:
-            told = some([f"{moment(f.window.begin_ns)}: {f.mark().text}" for f in lossy or unasked])
+            text = some([f"{moment(f.window.begin_ns)}: {f.mark().text}" for f in lossy or unasked])
             outcome = Outcome.FAIL if lossy else Outcome.WARN
             tail = "" if lossy else "; no drops were seen meanwhile"
-            return replace(made, outcome=outcome, reason=f"{told}{tail}")
+            return replace(finding, outcome=outcome, reason=f"{text}{tail}")
         if not judged:
             reason = f"poll mode: {_names(polls)} busy from the start, so utilisation says nothing about load"
-            return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}; use cycles per packet instead")
+            return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}; use cycles per packet instead")
         n = len(judged[0])
         if (short := 3 * self.seconds - n * apart) > 0:
             reason = f"{duration(n * apart)} of samples: too short to show a saturation of {duration(self.seconds)}"
             return replace(
-                made, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=f"needs {duration(short)} more"
+                finding, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=f"needs {duration(short)} more"
             )
-        if made.expected is not None and 2 * made.samples < made.expected:
-            reason = f"{made.samples} of {made.expected} expected samples, less than half"
+        if finding.expected is not None and 2 * finding.samples < finding.expected:
+            reason = f"{finding.samples} of {finding.expected} expected samples, less than half"
             return replace(
-                made, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
+                finding, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
             )
         if apart > 1.05 * self.seconds:
             reason = f"a sample every {duration(apart)} cannot show a saturation shorter than {duration(2 * apart)}"
             return replace(
-                made, reason=reason, why=InconclusiveReason.CADENCE, settle=f"poll every {duration(self.seconds)}"
+                finding, reason=reason, why=InconclusiveReason.CADENCE, settle=f"poll every {duration(self.seconds)}"
             )
-        highest = quantity(made.numbers["highest_mean"], "1")
+        highest = quantity(finding.numbers["highest_mean"], "1")
         planned = f", {counted(len(asked), 'planned saturation')}" if asked else ""
         reason = f"not saturated{planned}: highest mean over {duration(self.seconds)} {highest}"
-        return replace(made, outcome=Outcome.PASS, reason=reason)
+        return replace(finding, outcome=Outcome.PASS, reason=reason)
 
 
-def _found(case: Case, tops: list[_Top], drops: list[Series]) -> Iterator[_Full]:
+def _saturated(case: Case, tops: list[_Top], drops: list[Series]) -> Iterator[_Full]:
     spans = [(top, span) for top in tops for span in top.spans]
     lost = _Drops(case, drops if spans else [], _union([span for _, span in spans]))
     for top, (begin, end) in spans:
@@ -252,19 +252,19 @@ def _polling(loads: list[Series], case: Case, enter: float) -> list[Series]:
 
     The total is busy for that reason where the cores that do not poll have room.
     """
-    found = [s for s in loads if _polls(s, case)]
+    matches = [s for s in loads if _polls(s, case)]
     cores = [s for s in loads if s.metric == polling.CORE]
-    others = [float(np.mean(s.values)) for s in cores if s not in found]
+    others = [float(np.mean(s.values)) for s in cores if s not in matches]
     if others and len(others) < len(cores) and sum(others) < enter * len(others):
-        found += [s for s in loads if s.metric == _TOTAL and s not in found and _throughout(s)]
-    return found
+        matches += [s for s in loads if s.metric == _TOTAL and s not in matches and _throughout(s)]
+    return matches
 
 
 def _polls(series: Series, case: Case) -> bool:
     for phase in case.phases:
         calm = series.between(phase.window.begin_ns, phase.window.end_ns) if phase.name == "baseline" else None
-        if calm is not None and len(calm) >= LEAST:
-            return busy_throughout(series.values, float(np.median(calm.values)), LEAST)
+        if calm is not None and len(calm) >= MIN_SAMPLES:
+            return busy_throughout(series.values, float(np.median(calm.values)), MIN_SAMPLES)
     if not _throughout(series):
         return False
     return bool(polling.evidence(case, series.object)) or polling.constant(series.metric, series.values)
@@ -275,7 +275,7 @@ def _throughout(series: Series) -> bool:
 
 
 def _early(series: Series) -> int:
-    return max(LEAST, round(_EARLY_S / (cadence(series) or 1.0)))
+    return max(MIN_SAMPLES, round(_EARLY_S / (cadence(series) or 1.0)))
 
 
 def _union(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:

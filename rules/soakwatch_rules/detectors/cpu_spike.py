@@ -8,15 +8,16 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from soakwatch_rules import lent, polling
+from soakwatch_rules import polling
 from soakwatch_rules.cpu_habits import PLANNED, CpuHabits
 from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.imported_baseline import baseline_doubt
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.spikes import (
-    LEAST,
+    MIN_SAMPLES,
     Floats,
     Level,
     Plateau,
@@ -164,32 +165,34 @@ class CpuSpike:
 
     def _of(self, case: Case, series: Series) -> Finding:
         series = _shares(series.between(case.window.begin_ns, case.window.end_ns))
-        made = replace(draft(self, case, series), limit=self.seconds, unit="s")
+        finding = replace(draft(self, case, series), limit=self.seconds, unit="s")
         apart, n = cadence(series), len(series)
-        if n < LEAST or apart is None:
-            more = f"needs {duration((LEAST - n) * apart)} more" if apart else f"needs {LEAST} samples"
+        if n < MIN_SAMPLES or apart is None:
+            more = f"needs {duration((MIN_SAMPLES - n) * apart)} more" if apart else f"needs {MIN_SAMPLES} samples"
             return replace(
-                made,
-                reason=f"{counted(n, 'sample')}: {LEAST} needed to know the device's own level",
+                finding,
+                reason=f"{counted(n, 'sample')}: {MIN_SAMPLES} needed to know the device's own level",
                 why=InconclusiveReason.TOO_FEW,
                 settle=more,
             )
         value, keep = series.values, max(_LEVEL_READINGS, round(self.trailing / apart))
         base = _baseline(case, series, apart)
         if busy_throughout(value, None if base is None else base.middle, keep):
-            busy = self._busy(made, case, value, base)
+            busy = self._busy(finding, case, value, base)
             if busy is not None:
                 return busy
         cover_s = np.minimum(np.append(apart, np.diff(series.time_ns) * 1e-9), GAP * apart)
         seen = plateaus(value, cover_s, self._shape, keep, base)
-        told = self._told(case, series, cover_s, seen)
-        return self._decide(self._numbered(made, case, series, cover_s, seen, told, base), series, told)
+        sorted_plateaus = self._sorted(case, series, cover_s, seen)
+        return self._decide(
+            self._numbered(finding, case, series, cover_s, seen, sorted_plateaus, base), series, sorted_plateaus
+        )
 
     @property
     def _shape(self) -> Shape:
         return Shape(self.enter, self.leave, self.rise, self.sigmas, self.seconds, self.trailing)
 
-    def _busy(self, made: Finding, case: Case, value: Floats, base: Level | None) -> Finding | None:
+    def _busy(self, finding: Finding, case: Case, value: Floats, base: Level | None) -> Finding | None:
         """Of a series that is busy from its first reading to its last: whether that is how it always is."""
         middle = quantity(float(np.median(value)), "1")
         metrics = "use cycles per packet instead"
@@ -198,12 +201,12 @@ class CpuSpike:
                 f"CPU was at {quantity(base.middle, '1')} in the baseline already, as a busy-polling (DPDK) core "
                 "would be; spikes cannot be judged"
             )
-        elif (evidence := polling.evidence(case, made.object)) or polling.constant(made.metric, value):
+        elif (evidence := polling.evidence(case, finding.object)) or polling.constant(finding.metric, value):
             how = evidence or f"CPU was at {middle} from the start and hardly ever below"
             reason = f"busy-polling core ({how}); spikes cannot be judged"
         elif float(np.median(value)) >= self.enter:
             return replace(
-                made,
+                finding,
                 reason=f"CPU was at {middle} from the start: saturated, or a busy-polling (DPDK) core; there is no "
                 "baseline, "
                 "and nothing says that it is in poll mode",
@@ -212,98 +215,98 @@ class CpuSpike:
             )
         else:
             return None
-        return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}; {metrics}")
+        return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}; {metrics}")
 
-    def _told(self, case: Case, series: Series, cover_s: Floats, seen: Plateaus) -> SortedPlateaus:
+    def _sorted(self, case: Case, series: Series, cover_s: Floats, seen: Plateaus) -> SortedPlateaus:
         """What becomes of each plateau."""
-        marks = [mark_of(one, series, cover_s) for one in seen.long]
+        marks = [mark_of(plateau, series, cover_s) for plateau in seen.long]
         apart = float(np.median(cover_s))
         asked = [_asked(mark, case, apart) for mark in marks]
         habits = CpuHabits(case, series, cover_s, seen)
-        told = SortedPlateaus()
-        for one, mark, phase in zip(seen.long, marks, asked, strict=True):
+        plateaus = SortedPlateaus()
+        for plateau, mark, phase in zip(seen.long, marks, asked, strict=True):
             if phase is not None:
-                told.planned.append(replace(mark, text=f"{mark.text} (planned: phase {phase})", planned=True))
-            elif not one.spike and one.scatter:
-                told.scatter += 1
-            elif (found := habits.of(one.above_s)) is not None:
-                told.habits.append((found, one.above_s))
-                told.unsure += not found.sure
-            elif one.spike:
-                told.spikes.append(mark)
-                told.worst_s = max(told.worst_s, one.above_s)
+                plateaus.planned.append(replace(mark, text=f"{mark.text} (planned: phase {phase})", planned=True))
+            elif not plateau.spike and plateau.scatter:
+                plateaus.scatter += 1
+            elif (habit := habits.of(plateau.above_s)) is not None:
+                plateaus.habits.append((habit, plateau.above_s))
+                plateaus.unsure += not habit.sure
+            elif plateau.spike:
+                plateaus.spikes.append(mark)
+                plateaus.worst_s = max(plateaus.worst_s, plateau.above_s)
             else:
-                told.aside.append(replace(mark, text=f"{mark.text}: {self._why(one)}"))
-                told.worst_s = max(told.worst_s, one.above_s)
-        return told
+                plateaus.aside.append(replace(mark, text=f"{mark.text}: {self._why(plateau)}"))
+                plateaus.worst_s = max(plateaus.worst_s, plateau.above_s)
+        return plateaus
 
-    def _why(self, one: Plateau) -> str:
+    def _why(self, plateau: Plateau) -> str:
         """Why a plateau is neither a spike nor explained."""
-        if one.level is None:
+        if plateau.level is None:
             return "there is nothing to compare it with"
-        if one.top < one.level + self.rise:
+        if plateau.top < plateau.level + self.rise:
             return f"less than {100 * self.rise:g} points above the device's own level"
-        return f"less than {self.sigmas:g} sigmas ({quantity(one.sigma, '1')}) above the device's own level"
+        return f"less than {self.sigmas:g} sigmas ({quantity(plateau.sigma, '1')}) above the device's own level"
 
     def _numbered(
         self,
-        made: Finding,
+        finding: Finding,
         case: Case,
         series: Series,
         cover_s: Floats,
         seen: Plateaus,
-        told: SortedPlateaus,
+        plateaus: SortedPlateaus,
         base: Level | None,
     ) -> Finding:
         apart, value = cadence(series) or 1.0, series.values
         keep = max(_LEVEL_READINGS, round(self.trailing / apart))
-        told.surges = self._surges(case, series, cover_s, keep, base, (*told.spikes, *told.aside))
-        found = [self._shape.shortest(base, apart)] if base else shortest(value, seen, self._shape, keep, apart)
-        could = [one for one in found if one is not None]
-        told.room = len(could) / len(found) if found else 0.0
+        plateaus.surges = self._surges(case, series, cover_s, keep, base, (*plateaus.spikes, *plateaus.aside))
+        matches = [self._shape.shortest(base, apart)] if base else shortest(value, seen, self._shape, keep, apart)
+        could = [one for one in matches if one is not None]
+        plateaus.room = len(could) / len(matches) if matches else 0.0
         level = base or Level(value, apart)
         brief = seen.above_s[seen.above_s < self.seconds]
-        told.brief, told.brief_s = seen.brief, float(brief.max(initial=0.0))
+        plateaus.brief, plateaus.brief_s = seen.brief, float(brief.max(initial=0.0))
         used = max(could, default=None)
         return replace(
-            made,
-            measured=told.worst_s or told.brief_s,
+            finding,
+            measured=plateaus.worst_s or plateaus.brief_s,
             smallest_detectable=None if used is None else apart * (math.ceil(used / apart - 1e-9) + 1),
             detectable_unit="s",
-            marks=(*told.spikes, *told.planned, *told.aside, *told.surges),
+            marks=(*plateaus.spikes, *plateaus.planned, *plateaus.aside, *plateaus.surges),
             numbers={
-                "spikes": float(len(told.spikes)),
-                "planned_spikes": float(len(told.planned)),
-                "brief_peaks": float(told.brief),
-                "set_aside": float(len(told.aside)),
-                "habitual": float(len(told.habits)),
-                "scatter": float(told.scatter),
+                "spikes": float(len(plateaus.spikes)),
+                "planned_spikes": float(len(plateaus.planned)),
+                "brief_peaks": float(plateaus.brief),
+                "set_aside": float(len(plateaus.aside)),
+                "habitual": float(len(plateaus.habits)),
+                "scatter": float(plateaus.scatter),
                 "highest": float(value.max()),
                 "level": level.middle,
                 "sigma": level.sigma(self.seconds),
-                "surges": float(len(told.surges)),
+                "surges": float(len(plateaus.surges)),
                 "chance_of_shortest": chance(self.seconds, apart, self._shape, level.middle) if used else 0.0,
             },
-            doubts=(*doubts_of(series, apart, told), *(() if base is None else lent.doubt(case))),
+            doubts=(*doubts_of(series, apart, plateaus), *(() if base is None else baseline_doubt(case))),
         )
 
-    def _decide(self, made: Finding, series: Series, told: SortedPlateaus) -> Finding:
+    def _decide(self, finding: Finding, series: Series, plateaus: SortedPlateaus) -> Finding:
         apart, n = cadence(series) or 1.0, len(series)
-        if told.spikes:
-            text = some([f"{moment(mark.begin_ns)}: {mark.text}" for mark in told.spikes])
-            return replace(made, outcome=Outcome.FAIL, reason=f"{counted(len(told.spikes), 'spike')}: {text}")
-        if told.aside:
-            text = some([f"{moment(mark.begin_ns)}: {mark.text}" for mark in told.aside])
+        if plateaus.spikes:
+            text = some([f"{moment(mark.begin_ns)}: {mark.text}" for mark in plateaus.spikes])
+            return replace(finding, outcome=Outcome.FAIL, reason=f"{counted(len(plateaus.spikes), 'spike')}: {text}")
+        if plateaus.aside:
+            text = some([f"{moment(mark.begin_ns)}: {mark.text}" for mark in plateaus.aside])
             return replace(
-                made,
-                reason=f"{counted(len(told.aside), 'plateau')} that may be a spike: {text}",
+                finding,
+                reason=f"{counted(len(plateaus.aside), 'plateau')} that may be a spike: {text}",
                 why=InconclusiveReason.NO_REFERENCE,
                 settle="add a baseline phase without load, or an hour of samples before it",
             )
-        if told.unsure:
-            reason = f"{told.habit()}: normal behaviour or a fault; the run is too short to tell"
+        if plateaus.unsure:
+            reason = f"{plateaus.habit()}: normal behaviour or a fault; the run is too short to tell"
             return replace(
-                made,
+                finding,
                 reason=reason,
                 why=InconclusiveReason.TOO_SHORT,
                 settle="needs a run in which it occurs five times or more",
@@ -311,39 +314,44 @@ class CpuSpike:
         if (short := _WINDOWS * self.seconds - n * apart) > 0:
             reason = f"{duration(n * apart)} of samples: too short to show a spike of {self.seconds:g} s"
             return replace(
-                made, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=f"needs {duration(short)} more"
+                finding, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=f"needs {duration(short)} more"
             )
-        if made.expected is not None and 2 * n < made.expected:
-            reason = f"{n} of {made.expected} expected samples, less than half: a spike may have been missed"
+        if finding.expected is not None and 2 * n < finding.expected:
+            reason = f"{n} of {finding.expected} expected samples, less than half: a spike may have been missed"
             return replace(
-                made, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
+                finding, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
             )
         if apart > _UNEVEN * self.coarsest:
             reason = f"a sample every {duration(apart)} cannot show a spike shorter than {duration(2 * apart)}"
             return replace(
-                made, reason=reason, why=InconclusiveReason.CADENCE, settle=f"poll every {duration(self.seconds / 2)}"
+                finding,
+                reason=reason,
+                why=InconclusiveReason.CADENCE,
+                settle=f"poll every {duration(self.seconds / 2)}",
             )
-        if told.surges:
-            text = some([f"{moment(m.begin_ns)}: {m.text}" for m in told.surges])
+        if plateaus.surges:
+            text = some([f"{moment(m.begin_ns)}: {m.text}" for m in plateaus.surges])
             return replace(
-                made, outcome=Outcome.WARN, reason=f"no spike, but {counted(len(told.surges), 'surge')}: {text}"
+                finding, outcome=Outcome.WARN, reason=f"no spike, but {counted(len(plateaus.surges), 'surge')}: {text}"
             )
-        if told.habits and told.rare():
-            reason = f"{told.habit()}, throughout the run: its normal behaviour, or a fault from the start"
-            return replace(made, outcome=Outcome.WARN, reason=reason)
-        return replace(made, outcome=Outcome.PASS, reason=self._passed(made, told))
+        if plateaus.habits and plateaus.rare():
+            reason = f"{plateaus.habit()}, throughout the run: its normal behaviour, or a fault from the start"
+            return replace(finding, outcome=Outcome.WARN, reason=reason)
+        return replace(finding, outcome=Outcome.PASS, reason=self._passed(finding, plateaus))
 
-    def _passed(self, made: Finding, told: SortedPlateaus) -> str:
-        planned = f", {counted(len(told.planned), 'planned spike')} in spike or stress phases" if told.planned else ""
-        parts = [f"no spike{planned}; highest sample {quantity(made.numbers['highest'], '1')}"]
-        if told.habits:
-            parts.append(f"{told.habit()}, throughout the run: its normal behaviour")
-        if told.brief and not told.habits:
-            parts.append(f"{counted(told.brief, 'brief peak')} of up to {duration(told.brief_s)}")
-        if told.scatter:
-            parts.append(f"its normal scatter reached {100 * self.enter:g} % {counted(told.scatter, 'time')}")
-        share = made.numbers["chance_of_shortest"]
-        if share < 1 and made.smallest_detectable is not None:
+    def _passed(self, finding: Finding, plateaus: SortedPlateaus) -> str:
+        planned = (
+            f", {counted(len(plateaus.planned), 'planned spike')} in spike or stress phases" if plateaus.planned else ""
+        )
+        parts = [f"no spike{planned}; highest sample {quantity(finding.numbers['highest'], '1')}"]
+        if plateaus.habits:
+            parts.append(f"{plateaus.habit()}, throughout the run: its normal behaviour")
+        if plateaus.brief and not plateaus.habits:
+            parts.append(f"{counted(plateaus.brief, 'brief peak')} of up to {duration(plateaus.brief_s)}")
+        if plateaus.scatter:
+            parts.append(f"its normal scatter reached {100 * self.enter:g} % {counted(plateaus.scatter, 'time')}")
+        share = finding.numbers["chance_of_shortest"]
+        if share < 1 and finding.smallest_detectable is not None:
             parts.append(
                 f"a spike of {duration(self.seconds)} would have been detected with {quantity(share, '1')} probability"
             )
@@ -358,7 +366,11 @@ class CpuSpike:
         apart = float(np.median(cover_s))
         seen = plateaus(series.values, cover_s, shape, keep, base)
         habits = CpuHabits(case, series, cover_s, seen)
-        rises = [mark_of(one, series, cover_s) for one in seen.long if one.spike and habits.of(one.above_s) is None]
+        rises = [
+            mark_of(plateau, series, cover_s)
+            for plateau in seen.long
+            if plateau.spike and habits.of(plateau.above_s) is None
+        ]
         return [
             replace(mark, text=f"surge: {mark.text}")
             for mark in rises
@@ -383,7 +395,7 @@ def _shares(series: Series) -> Series:
 def _baseline(case: Case, series: Series, apart_s: float) -> Level | None:
     for other in case.baseline:
         calm = _shares(other) if (other.metric, other.object) == (series.metric, series.object) else None
-        if calm is not None and len(calm) >= LEAST:
+        if calm is not None and len(calm) >= MIN_SAMPLES:
             return Level(calm.values, cadence(calm) or apart_s)
     return None
 

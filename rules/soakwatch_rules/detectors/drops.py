@@ -10,11 +10,11 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.offered import OVERLOADS, named, own_loss, parts
+from soakwatch_rules.load.offered import OVERLOADS, named, own_loss, parts
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, Phase, RuleSpec
+from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.stats.distributions import binomial_above, gamma_quantile
 from soakwatch_rules.stats.flow import Steps, amounts, restarts, steps
 from soakwatch_rules.traits import Traits
@@ -129,10 +129,10 @@ class Drops:
 
     def _of(self, case: Case, series: Series) -> Finding:
         series = series.between(case.window.begin_ns, case.window.end_ns).finite()
-        made, n = draft(self, case, series), len(series)
+        finding, n = draft(self, case, series), len(series)
         if n < 2:
             reason = f"{counted(n, 'sample')} of the counter; 2 needed"
-            return replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle="needs 2 samples")
+            return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle="needs 2 samples")
         load = named(case.load, "load.tx.packets", "load.tx.packet.rate", "load.offered.packet.rate")
         taken = steps(series)
         asked = _asked(taken, case)
@@ -145,8 +145,8 @@ class Drops:
         known = offered > 0
         per, unit = (offered, "1") if known else (seconds, f"{series.trait.unit}/s")
         allowed = self.ratio * offered if known else 0.0
-        made = replace(
-            made,
+        finding = replace(
+            finding,
             unit=unit,
             limit=self.ratio if unit == "1" or self.ratio == 0 else None,
             measured=_share(dropped, per),
@@ -164,45 +164,48 @@ class Drops:
             marks=_marks(taken, asked),
             doubts=tuple(_doubts(taken, again, planned, series, load)),
         )
-        said = self._said(case, made, series, judged, (dropped, offered, seconds))
+        result = self._conclude(case, finding, series, judged, (dropped, offered, seconds))
         own = own_loss(case.load) or 0.0
         unexplained = series.metric not in _BROKEN or any(p.dropped > own * p.offered for p in judged)
-        if said.outcome is not Outcome.FAIL or own <= 0 or unexplained:
-            return said
-        reason = f"{said.reason}; the generator itself loses up to {100 * own:.3g} % (calibrated), which explains it"
+        if result.outcome is not Outcome.FAIL or own <= 0 or unexplained:
+            return result
+        reason = f"{result.reason}; the generator itself loses up to {100 * own:.3g} % (calibrated), which explains it"
         settle = "fix the generator's own loss and calibrate again"
         return replace(
-            said,
+            result,
             outcome=Outcome.INCONCLUSIVE,
             reason=reason,
             why=InconclusiveReason.GENERATOR,
             settle=settle,
-            numbers=dict(said.numbers) | {"own_loss": own},
+            numbers=dict(result.numbers) | {"own_loss": own},
         )
 
-    def _said(
-        self, case: Case, made: Finding, series: Series, judged: list[_Part], sums: tuple[float, float, float]
+    def _conclude(
+        self, case: Case, finding: Finding, series: Series, judged: list[_Part], sums: tuple[float, float, float]
     ) -> Finding:
         dropped, offered, seconds = sums
-        known, least = made.unit == "1", 1 / self.ratio if self.ratio > 0 else 0.0
+        known, least = finding.unit == "1", 1 / self.ratio if self.ratio > 0 else 0.0
         much = f"{whole(dropped)} {_noun(series)} in {duration(seconds)}"
         much += f", {whole(offered)} packets offered" if known else ""
         over = [p for p in judged if p.dropped > self.ratio * p.offered and (self.ratio == 0 or p.offered >= least)]
         if self.ratio == 0 and dropped > 0:
-            told = some([f"{moment(m.begin_ns)}: {m.text}" for m in made.marks if not m.planned])
+            text = some([f"{moment(m.begin_ns)}: {m.text}" for m in finding.marks if not m.planned])
             if background := _background(judged):
                 rate = quantity(background, f"{series.trait.unit}/s")
-                reason = f"{much}, no more often than with idle generators ({rate}): {told}"
-                return replace(made, outcome=Outcome.WARN, reason=reason)
-            return replace(made, outcome=Outcome.FAIL, reason=f"{much}: {told}")
+                reason = f"{much}, no more often than with idle generators ({rate}): {text}"
+                return replace(finding, outcome=Outcome.WARN, reason=reason)
+            return replace(finding, outcome=Outcome.FAIL, reason=f"{much}: {text}")
         if self.ratio > 0 and known and over:
             worst = max(over, key=lambda p: p.dropped / p.offered)
             share, name = worst.dropped / worst.offered, worst.phase.name or "run"
             reason = f"{share:.3g} of the packets offered were dropped in phase {name}; allowed {self.ratio:g}: {much}"
-            return replace(made, outcome=Outcome.FAIL, reason=reason)
+            return replace(finding, outcome=Outcome.FAIL, reason=reason)
         if blind := unseen(series.time_ns, case.window):
             return replace(
-                made, reason=blind, why=InconclusiveReason.GAP, settle="poll the counter near both ends of the window"
+                finding,
+                reason=blind,
+                why=InconclusiveReason.GAP,
+                settle="poll the counter near both ends of the window",
             )
         if self.ratio > 0 and not known and dropped > 0:
             reason = (
@@ -210,19 +213,19 @@ class Drops:
                 f"{self.ratio:g}"
             )
             settle = "record what the generator sends (load.tx.packets)"
-            return replace(made, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
+            return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
         if self.ratio > 0 and known and offered < least:
             reason = f"{much}: too few packets to verify a ratio of {self.ratio:g}"
             settle = f"offer {whole(least - offered)} more packets"
-            return replace(made, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=settle)
+            return replace(finding, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=settle)
         if seconds <= 0:
             reason = "the whole window is stress or spike: judged by overload_loss"
-            return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason)
+            return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
         if dropped > 0:
-            return replace(made, outcome=Outcome.PASS, reason=f"{much}; allowed {self.ratio:g}")
-        told = f"; {whole(made.numbers['planned'])} in planned overload" if made.numbers["planned"] > 0 else ""
+            return replace(finding, outcome=Outcome.PASS, reason=f"{much}; allowed {self.ratio:g}")
+        text = f"; {whole(finding.numbers['planned'])} in planned overload" if finding.numbers["planned"] > 0 else ""
         within = f" and {whole(offered)} packets offered" if known else ""
-        return replace(made, outcome=Outcome.PASS, reason=f"none dropped in {duration(seconds)}{within}{told}")
+        return replace(finding, outcome=Outcome.PASS, reason=f"none dropped in {duration(seconds)}{within}{text}")
 
 
 def _asked(taken: Steps, case: Case) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -241,7 +244,7 @@ def _account(
     asked: np.ndarray[tuple[int], np.dtype[np.bool_]],
     load: tuple[Series, ...],
 ) -> list[_Part]:
-    made = []
+    result = []
     edges = np.array([phase.window.begin_ns for phase in cut] + [cut[-1].window.end_ns], dtype=np.int64)
     offered = amounts(load, edges).tolist() if cut else []
     known = np.isfinite(taken.count)
@@ -252,8 +255,8 @@ def _account(
         dropped = float(taken.count[first:last][own].sum())
         here = slice(first, int(np.searchsorted(taken.begin_ns, end_ns)))  # with the step that reaches over its end
         covered = np.minimum(taken.end_ns[here], end_ns) - np.maximum(taken.begin_ns[here], begin_ns)
-        made.append(_Part(phase, dropped, sent, float(covered[known[here]].sum() * 1e-9)))
-    return made
+        result.append(_Part(phase, dropped, sent, float(covered[known[here]].sum() * 1e-9)))
+    return result
 
 
 def _background(judged: Sequence[_Part]) -> float | None:
@@ -284,26 +287,26 @@ def _share(number: float, per: float) -> float | None:
 
 
 def _by_phase(every: Sequence[_Part]) -> dict[str, float]:
-    made: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     for part in every:
         if part.phase.name:
             for what, value in (("dropped", part.dropped), ("offered", part.offered)):
                 key = f"{what}_{part.phase.name}"
-                made[key] = made.get(key, 0.0) + value
-    return made
+                numbers[key] = numbers.get(key, 0.0) + value
+    return numbers
 
 
 def _marks(taken: Steps, asked: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> tuple[Mark, ...]:
     """The first stretches in which the counter rose, each from the reading before to the last rise."""
     rose = np.append(False, np.append(np.nan_to_num(taken.count) > 0, False))
     begins, ends = np.flatnonzero(rose[1:] & ~rose[:-1]), np.flatnonzero(~rose[1:] & rose[:-1])
-    made = []
+    result = []
     for begin, end in list(zip(begins.tolist(), ends.tolist(), strict=True))[:_MARKS]:
         planned = bool(asked[begin:end].any())
         how = " (planned overload)" if planned else ""
         text = f"{whole(float(taken.count[begin:end].sum()))} lost{how}"
-        made.append(Mark(int(taken.begin_ns[begin]), int(taken.end_ns[end - 1]), text, planned=planned))
-    return tuple(made)
+        result.append(Mark(int(taken.begin_ns[begin]), int(taken.end_ns[end - 1]), text, planned=planned))
+    return tuple(result)
 
 
 def _doubts(taken: Steps, again: int, planned: float, series: Series, load: tuple[Series, ...]) -> list[str]:

@@ -9,30 +9,30 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from soakwatch_rules.deeds import operator_events
 from soakwatch_rules.draft import draft
-from soakwatch_rules.expectations import Unkept, unkept
-from soakwatch_rules.impact import Back, Impact, Stretch, impact, stretches
-from soakwatch_rules.impact_words import doubts, told
+from soakwatch_rules.events.expectations import Unkept, unkept
+from soakwatch_rules.events.impact import Back, Impact, Stretch, impact, stretches
+from soakwatch_rules.events.impact_summary import doubts, summary
+from soakwatch_rules.events.operator_events import operator_events
+from soakwatch_rules.load.traffic import Traffic, traffic
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
-from soakwatch_rules.sight import spacing
-from soakwatch_rules.traffic import Traffic, traffic
+from soakwatch_rules.sampling import spacing
 from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, whole
 
-_MEASURED = 300  # events of a kind: a log may tell of thousands
-_MOST = 50  # events whose own numbers are told
+_MAX_EVENTS = 300  # events of a kind: a log may tell of thousands
+_MAX_NUMBERED_EVENTS = 50  # events whose own numbers are told
 _WORST = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN, Outcome.PASS, Outcome.NOT_APPLICABLE)
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """What one event comes to."""
+class _Assessment:
+    """The outcome of one event."""
 
-    one: Impact
+    impact: Impact
     outcome: Outcome
-    text: str  # what is held against it, empty if nothing is
+    text: str  # its faults, empty without any
     why: InconclusiveReason | None = None
     settle: str = ""
 
@@ -154,134 +154,159 @@ class EventImpact:
         if not places:
             reason = "no event was planned or reported"
             return (replace(draft(self, case), outcome=Outcome.NOT_APPLICABLE, reason=reason),)
-        kinds = dict.fromkeys(place.event.kind for place in places)
+        kinds = dict.fromkeys(stretch.event.kind for stretch in places)
         blurred = _overlapped(places)
-        made = []
+        result = []
         for kind in kinds:
-            own = [(place, blur) for place, blur in zip(places, blurred, strict=True) if place.event.kind == kind]
-            made.append(self._of(case, kind, own, load))
-        return tuple(made)
+            own = [(stretch, blur) for stretch, blur in zip(places, blurred, strict=True) if stretch.event.kind == kind]
+            result.append(self._of(case, kind, own, load))
+        return tuple(result)
 
     def _of(self, case: Case, kind: str, every: Sequence[tuple[Stretch, bool]], load: Traffic | None) -> Finding:
-        own = sorted(every, key=lambda each: not each[0].event.expect)[:_MEASURED]  # what was announced before all else
+        own = sorted(every, key=lambda each: not each[0].event.expect)[
+            :_MAX_EVENTS
+        ]  # what was announced before all else
         own.sort(key=lambda each: each[0].event.begin_ns)
-        said = [self._said(case, impact(case, place, load, self.tolerance)) for place, _ in own]
-        measured = [s for s in said if s.one.seconds is not None]
-        worst = min(said, key=lambda s: (_WORST.index(s.outcome), -(s.one.seconds or 0.0)))
-        doubt = [text for s, (_, blur) in zip(said, own, strict=True) for text in doubts(s.one, load, overlapped=blur)]
+        assessments = [self._conclude(case, impact(case, stretch, load, self.tolerance)) for stretch, _ in own]
+        measured = [s for s in assessments if s.impact.seconds is not None]
+        worst = min(assessments, key=lambda s: (_WORST.index(s.outcome), -(s.impact.seconds or 0.0)))
+        doubt = [
+            text
+            for s, (_, blur) in zip(assessments, own, strict=True)
+            for text in doubts(s.impact, load, overlapped=blur)
+        ]
         if len(every) > len(own):
             doubt.append(f"only {len(own)} of {len(every)} events were measured: the planned ones and the first ones")
-        if broke := [place.event.detail["failed"] for place, _ in own if "failed" in place.event.detail]:
+        if broke := [stretch.event.detail["failed"] for stretch, _ in own if "failed" in stretch.event.detail]:
             doubt.append(
                 f"{counted(len(broke), 'script')} failed ({broke[0]}): the planned action may not have happened"
             )
         if case.devices > 1 and load is not None:
             doubt.append(f"{case.devices} devices share the load: the loss may be due to another one")
-        made = replace(
+        finding = replace(
             draft(self, case),
             object=f"event={kind}",
             doubts=tuple(doubt),
-            samples=_readings(case, said, load),
-            numbers=_numbers(said),
-            marks=tuple(_mark(s, load) for s in said[: 2 * _MOST]),
+            samples=_readings(case, assessments, load),
+            numbers=_numbers(assessments),
+            marks=tuple(_mark(s, load) for s in assessments[: 2 * _MAX_NUMBERED_EVENTS]),
         )
         if measured:
-            longest = max(measured, key=lambda s: s.one.seconds or 0.0).one
+            longest = max(measured, key=lambda s: s.impact.seconds or 0.0).impact
             seconds = longest.seconds or 0.0
-            made = replace(
-                made,
+            finding = replace(
+                finding,
                 measured=seconds,
                 unit="s",
                 limit=self.outage or None,
                 interval=(max(0.0, seconds - longest.error_s), seconds + longest.error_s),
-                smallest_detectable=max(s.one.error_s for s in measured),
+                smallest_detectable=max(s.impact.error_s for s in measured),
                 detectable_unit="s",
             )
-        text = told(worst.one, load)
-        if len(said) > 1:
+        text = summary(worst.impact, load)
+        if len(assessments) > 1:
             which = "worst"
-            text = f"{_summary(kind, said)}; {which}: {text}"
+            text = f"{_summary(kind, assessments)}; {which}: {text}"
         reason = f"{worst.text}; {text}" if worst.text else text
-        return replace(made, outcome=worst.outcome, reason=reason, why=worst.why, settle=worst.settle)
+        return replace(finding, outcome=worst.outcome, reason=reason, why=worst.why, settle=worst.settle)
 
-    def _said(self, case: Case, one: Impact) -> _Said:
+    def _conclude(self, case: Case, event_impact: Impact) -> _Assessment:
         """The outcome of one event."""
-        event = one.event
+        event = event_impact.event
         limit_s = self.within or self._deadline_s(event)
-        broken = list(unkept(case, one))
-        faults = [u.text for u in broken if not (u.open or u.blind)] + self._over(one, limit_s)
+        broken = list(unkept(case, event_impact))
+        faults = [u.text for u in broken if not (u.open or u.blind)] + self._over(event_impact, limit_s)
         if faults:
-            return _Said(one, Outcome.FAIL, "; ".join(faults))
-        if (pending := self._pending(case, one, limit_s, broken)) is not None:
+            return _Assessment(event_impact, Outcome.FAIL, "; ".join(faults))
+        if (pending := self._pending(case, event_impact, limit_s, broken)) is not None:
             return pending
-        if one.seconds is None:
+        if event_impact.seconds is None:
             limits = self.outage or self.loss or self.within
             blind = next((u.text for u in broken if u.blind), "")
             if limits or blind:
-                reason = blind or f"the outage could not be measured: {one.blind}"
+                reason = blind or f"the outage could not be measured: {event_impact.blind}"
                 settle = "use a generator that reports packets sent and received, or probe a peer (icmp, tcp)"
-                return _Said(one, Outcome.INCONCLUSIVE, reason, InconclusiveReason.NO_REFERENCE, settle)
-            return _Said(one, Outcome.PASS if one.back else Outcome.NOT_APPLICABLE, "")
+                return _Assessment(event_impact, Outcome.INCONCLUSIVE, reason, InconclusiveReason.NO_REFERENCE, settle)
+            return _Assessment(event_impact, Outcome.PASS if event_impact.back else Outcome.NOT_APPLICABLE, "")
         blind = next((u.text for u in broken if u.blind), "")
         if blind:
             settle = "receive syslog or traps from the device, or announce something that is polled"
-            return _Said(one, Outcome.INCONCLUSIVE, blind, InconclusiveReason.NO_REFERENCE, settle)
-        if self.outage and one.seconds + one.error_s > self.outage:
-            reason = f"an outage of {one.seconds:.3g} s ± {one.error_s:.2g} s may exceed the limit of {self.outage:g} s"
-            return _Said(
-                one, Outcome.INCONCLUSIVE, reason, InconclusiveReason.CADENCE, "probe, or poll the load, more often"
+            return _Assessment(event_impact, Outcome.INCONCLUSIVE, blind, InconclusiveReason.NO_REFERENCE, settle)
+        if self.outage and event_impact.seconds + event_impact.error_s > self.outage:
+            reason = (
+                f"an outage of {event_impact.seconds:.3g} s ± {event_impact.error_s:.2g} s may exceed the limit "
+                f"of {self.outage:g} s"
             )
-        blind_s = 0.0 if one.traffic is None or one.spans else one.traffic.blind_s
-        if blind_s > (self.outage or one.seen_s):
+            return _Assessment(
+                event_impact,
+                Outcome.INCONCLUSIVE,
+                reason,
+                InconclusiveReason.CADENCE,
+                "probe, or poll the load, more often",
+            )
+        blind_s = 0.0 if event_impact.traffic is None or event_impact.spans else event_impact.traffic.blind_s
+        if blind_s > (self.outage or event_impact.seen_s):
             reason = f"received traffic is so noisy that an outage under {duration(blind_s)} cannot be detected"
             settle = "record packets sent and received, or probe a peer (icmp, tcp) more often"
-            return _Said(one, Outcome.INCONCLUSIVE, reason, InconclusiveReason.NOISE, settle)
-        if self.loss and one.traffic is None:
-            reason = f"losses could not be counted: {one.blind}"
-            return _Said(
-                one,
+            return _Assessment(event_impact, Outcome.INCONCLUSIVE, reason, InconclusiveReason.NOISE, settle)
+        if self.loss and event_impact.traffic is None:
+            reason = f"losses could not be counted: {event_impact.blind}"
+            return _Assessment(
+                event_impact,
                 Outcome.INCONCLUSIVE,
                 reason,
                 InconclusiveReason.NO_REFERENCE,
                 "record packets sent and received",
             )
-        if not one.over:
-            return _Said(one, Outcome.WARN, f"traffic had not recovered {duration(one.seen_s)} after the event started")
-        if limit_s and (names := _late(one.back, limit_s, one.seen_s)):
+        if not event_impact.over:
+            return _Assessment(
+                event_impact,
+                Outcome.WARN,
+                f"traffic had not recovered {duration(event_impact.seen_s)} after the event started",
+            )
+        if limit_s and (names := _late(event_impact.back, limit_s, event_impact.seen_s)):
             reason = f"traffic recovered, but {names} was not back at the level before within {duration(limit_s)}"
-            return _Said(one, Outcome.WARN, reason)
-        return _Said(one, Outcome.PASS, "")
+            return _Assessment(event_impact, Outcome.WARN, reason)
+        return _Assessment(event_impact, Outcome.PASS, "")
 
     def _deadline_s(self, event: Event) -> float:
         return 0.0 if event.deadline_ns is None else max(0.0, (event.deadline_ns - event.begin_ns) * 1e-9)
 
-    def _over(self, one: Impact, limit_s: float) -> list[str]:
+    def _over(self, event_impact: Impact, limit_s: float) -> list[str]:
         """What is beyond its limits for certain."""
-        found = []
-        if self.outage and one.seconds is not None and one.seconds - one.error_s > self.outage:
-            found.append(f"outage of {one.seconds:.3g} s; allowed {self.outage:g} s")
-        if self.loss and one.traffic is not None and one.traffic.lost > self.loss:
-            found.append(f"{whole(one.traffic.lost)} packets lost; allowed {self.loss:g}")
+        matches = []
+        if (
+            self.outage
+            and event_impact.seconds is not None
+            and event_impact.seconds - event_impact.error_s > self.outage
+        ):
+            matches.append(f"outage of {event_impact.seconds:.3g} s; allowed {self.outage:g} s")
+        if self.loss and event_impact.traffic is not None and event_impact.traffic.lost > self.loss:
+            matches.append(f"{whole(event_impact.traffic.lost)} packets lost; allowed {self.loss:g}")
         if not limit_s:
-            return found
-        seen_s = one.seen_s
-        down_s = max(((span.down_ns - one.event.begin_ns) * 1e-9 for span in one.spans), default=0.0)
+            return matches
+        seen_s = event_impact.seen_s
+        down_s = max(((span.down_ns - event_impact.event.begin_ns) * 1e-9 for span in event_impact.spans), default=0.0)
         if down_s > limit_s:
-            found.append(f"traffic had not recovered within {duration(limit_s)} of the start")
-        if names := _late([b for b in one.back if b.served], limit_s, seen_s):
-            found.append(f"{names} was not back at the level before within {duration(limit_s)} of the start")
-        return found
+            matches.append(f"traffic had not recovered within {duration(limit_s)} of the start")
+        if names := _late([b for b in event_impact.back if b.served], limit_s, seen_s):
+            matches.append(f"{names} was not back at the level before within {duration(limit_s)} of the start")
+        return matches
 
-    def _pending(self, case: Case, one: Impact, limit_s: float, broken: Sequence[Unkept]) -> _Said | None:
+    def _pending(
+        self, case: Case, event_impact: Impact, limit_s: float, broken: Sequence[Unkept]
+    ) -> _Assessment | None:
         """Whether the run ended before what has to be known of it."""
-        left_s = limit_s - (case.window.end_ns - one.event.begin_ns) * 1e-9
+        left_s = limit_s - (case.window.end_ns - event_impact.event.begin_ns) * 1e-9
         still = next((u.text for u in broken if u.open), "")
         if still:
-            return _Said(one, Outcome.INCONCLUSIVE, still, InconclusiveReason.PENDING, "judge again after the deadline")
-        if left_s > 0 and (not one.over or any(b.away for b in one.back)):
+            return _Assessment(
+                event_impact, Outcome.INCONCLUSIVE, still, InconclusiveReason.PENDING, "judge again after the deadline"
+            )
+        if left_s > 0 and (not event_impact.over or any(b.away for b in event_impact.back)):
             reason = f"not recovered when the run ended, {duration(left_s)} before the deadline"
-            return _Said(
-                one, Outcome.INCONCLUSIVE, reason, InconclusiveReason.PENDING, f"needs {duration(left_s)} more"
+            return _Assessment(
+                event_impact, Outcome.INCONCLUSIVE, reason, InconclusiveReason.PENDING, f"needs {duration(left_s)} more"
             )
         return None
 
@@ -303,77 +328,80 @@ def _step_s(case: Case, load: Traffic | None) -> float:
 
 def _overlapped(places: Sequence[Stretch]) -> list[bool]:
     """Which of the looks, in order of their begin, share time with another."""
-    made = [False] * len(places)
+    result = [False] * len(places)
     reach_ns, last = -(2**62), 0
-    for i, place in enumerate(places):
-        if place.look.begin_ns < reach_ns:
-            made[i] = made[last] = True
-        if place.look.end_ns > reach_ns:
-            reach_ns, last = place.look.end_ns, i
-    return made
+    for i, stretch in enumerate(places):
+        if stretch.window.begin_ns < reach_ns:
+            result[i] = result[last] = True
+        if stretch.window.end_ns > reach_ns:
+            reach_ns, last = stretch.window.end_ns, i
+    return result
 
 
-def _readings(case: Case, said: Sequence[_Said], load: Traffic | None) -> int:
+def _readings(case: Case, assessments: Sequence[_Assessment], load: Traffic | None) -> int:
     """How many readings of traffic and of probes were looked at."""
     number = 0
-    for one in said:
-        look = one.one.stretch.look
-        number += 0 if load is None else load.bins.within(look).sent.size
-        number += sum(len(s.between(look.begin_ns, look.end_ns)) for s in case.series)
+    for assessment in assessments:
+        window = assessment.impact.stretch.window
+        number += 0 if load is None else load.bins.within(window).sent.size
+        number += sum(len(s.between(window.begin_ns, window.end_ns)) for s in case.series)
     return number
 
 
-def _summary(kind: str, said: Sequence[_Said]) -> str:
-    known = [s.one.seconds for s in said if s.one.seconds is not None]
-    agree = [s.one.agree for s in said if s.one.agree is not None]
+def _summary(kind: str, assessments: Sequence[_Assessment]) -> str:
+    known = [s.impact.seconds for s in assessments if s.impact.seconds is not None]
+    agree = [s.impact.agree for s in assessments if s.impact.agree is not None]
     if not known:
-        return f"{counted(len(said), f'{kind} event')}, none measured"
+        return f"{counted(len(assessments), f'{kind} event')}, none measured"
     both = f", both methods agree for {sum(agree)} of {len(agree)}" if agree else ""
     return (
-        f"{counted(len(said), f'{kind} event')}: median outage {float(np.median(known)):.3g} s, worst "
+        f"{counted(len(assessments), f'{kind} event')}: median outage {float(np.median(known)):.3g} s, worst "
         f"{max(known):.3g} s "
         f"({len(known)} measured){both}"
     )
 
 
-def _mark(said: _Said, load: Traffic | None) -> Mark:
-    one = said.one
-    begin_ns = min([one.event.begin_ns, *(s.begin_ns for s in one.spans)])
-    end_ns = max((s.end_ns for s in one.spans), default=None)
-    return Mark(begin_ns, end_ns if end_ns is None or end_ns >= begin_ns else begin_ns, told(one, load))
+def _mark(assessment: _Assessment, load: Traffic | None) -> Mark:
+    event_impact = assessment.impact
+    begin_ns = min([event_impact.event.begin_ns, *(s.begin_ns for s in event_impact.spans)])
+    end_ns = max((s.end_ns for s in event_impact.spans), default=None)
+    return Mark(begin_ns, end_ns if end_ns is None or end_ns >= begin_ns else begin_ns, summary(event_impact, load))
 
 
-def _numbers(said: Sequence[_Said]) -> dict[str, float]:
+def _numbers(assessments: Sequence[_Assessment]) -> dict[str, float]:
     """Those of all events together, then those of each: by loss, by time stamps and by the worst probe."""
-    ones = [s.one for s in said]
+    ones = [s.impact for s in assessments]
     known = [x.seconds for x in ones if x.seconds is not None]
     agree = [x.agree for x in ones if x.agree is not None]
-    made = {
+    numbers = {
         "events": float(len(ones)),
         "measured": float(len(known)),
         "agree": float(sum(agree)),
         "differ": float(len(agree) - sum(agree)),
     }
     if known:
-        made |= {"outage_median_s": float(np.median(known)), "outage_worst_s": max(known)}
+        numbers |= {"outage_median_s": float(np.median(known)), "outage_worst_s": max(known)}
     lost = [x.traffic.lost for x in ones if x.traffic is not None]
     if lost:
-        made |= {"lost": sum(lost), "lost_worst": max(lost)}
+        numbers |= {"lost": sum(lost), "lost_worst": max(lost)}
     for name, peaks in (("latency", [x.latency for x in ones]), ("cpu", [x.cpu for x in ones])):
         highest = max((p for p in peaks if p is not None), key=lambda p: p.highest, default=None)
         if highest is not None:
-            made |= {f"{name}_peak": highest.highest, f"{name}_before": highest.before}
+            numbers |= {f"{name}_peak": highest.highest, f"{name}_before": highest.before}
     back = [b.seconds for x in ones for b in x.back if b.seconds is not None and not b.away]
     if back:
-        made["back_worst_s"] = max(back)
+        numbers["back_worst_s"] = max(back)
     restored = [x.restored_s for x in ones if x.restored_s is not None]
     if restored:
-        made["traffic_back_worst_s"] = max(restored)
-    for number, one in enumerate(ones[:_MOST], 1):
-        if one.by_loss_s is not None:
-            made[f"outage_{number}_loss_s"] = one.by_loss_s
-        if one.by_time is not None:
-            made |= {f"outage_{number}_time_s": one.by_time[0], f"outage_{number}_time_error_s": one.by_time[1]}
-        if one.traffic is not None and one.worst_probe is not None:
-            made[f"outage_{number}_probe_s"] = one.worst_probe.time_s
-    return {name: value for name, value in made.items() if math.isfinite(value)}
+        numbers["traffic_back_worst_s"] = max(restored)
+    for number, event_impact in enumerate(ones[:_MAX_NUMBERED_EVENTS], 1):
+        if event_impact.by_loss_s is not None:
+            numbers[f"outage_{number}_loss_s"] = event_impact.by_loss_s
+        if event_impact.by_time is not None:
+            numbers |= {
+                f"outage_{number}_time_s": event_impact.by_time[0],
+                f"outage_{number}_time_error_s": event_impact.by_time[1],
+            }
+        if event_impact.traffic is not None and event_impact.worst_probe is not None:
+            numbers[f"outage_{number}_probe_s"] = event_impact.worst_probe.time_s
+    return {name: value for name, value in numbers.items() if math.isfinite(value)}

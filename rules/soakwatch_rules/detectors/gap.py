@@ -7,15 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from soakwatch_rules.blame import BLAMED, LIVES, PATH, PLANNED, TOTAL, UP, Explained, causes
 from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.management.gap_cause import BLAMED, LIVES, PATH, PLANNED, TOTAL, UP, Explained, causes
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Ledger, Mark, MarkKind, Outcome, RuleSpec, Silence
 from soakwatch_rules.silences import to_the_end
 from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, moment
 
-_MOST_MARKS = 100
+_MAX_MARKS = 100
 _SHOWN = 3
 _DEAD_S = 300.0  # of silence to the end of the run, as for ``hang``
 
@@ -111,7 +111,7 @@ class Gap:
 
     def _of(self, case: Case, ledger: Ledger, cause: Callable[[Ledger, Silence], Explained]) -> Finding:
         least_s = self.intervals * ledger.interval_s
-        made = replace(
+        finding = replace(
             draft(self, case),
             object=ledger.source,
             samples=ledger.got,
@@ -122,14 +122,14 @@ class Gap:
             detectable_unit="s",
         )
         if not ledger.due:
-            return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=f"{ledger.source}: no poll was due")
+            return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=f"{ledger.source}: no poll was due")
         if not ledger.got:
             why, settle = InconclusiveReason.GAP, "fix the source or the path to it, then run again"
-            told = f": {ledger.errors[0]}" if ledger.errors else ""
-            reason = f"{ledger.source} never answered{told}; the cause is unknown"
+            text = f": {ledger.errors[0]}" if ledger.errors else ""
+            reason = f"{ledger.source} never answered{text}; the cause is unknown"
             if ledger.required:
-                return replace(made, reason=reason, why=why, settle=settle)
-            return replace(made, outcome=Outcome.WARN, reason=reason)
+                return replace(finding, reason=reason, why=why, settle=settle)
+            return replace(finding, outcome=Outcome.WARN, reason=reason)
         gaps = [cause(ledger, s) for s in ledger.silences if s.window.seconds >= least_s * (1 - 1e-9)]
         named = sorted({g.cause for g in gaps})
         unseen, longest = sum(g.window.seconds for g in gaps), max((g.window.seconds for g in gaps), default=0.0)
@@ -137,8 +137,8 @@ class Gap:
         numbers |= {f"{name}_s": sum(g.window.seconds for g in gaps if g.cause == name) for name in named}
         in_order = list(gaps)
         gaps.sort(key=lambda g: (g.cause not in BLAMED, -g.window.seconds, g.window.begin_ns))
-        made = replace(
-            made,
+        finding = replace(
+            finding,
             measured=longest,
             numbers=numbers,
             marks=tuple(
@@ -149,17 +149,17 @@ class Gap:
                     MarkKind.SILENCE,
                     planned=g.cause == PLANNED,
                 )
-                for g in sorted(gaps[:_MOST_MARKS], key=lambda g: g.window.begin_ns)
+                for g in sorted(gaps[:_MAX_MARKS], key=lambda g: g.window.begin_ns)
             ),
         )
         if not gaps:
-            return replace(made, outcome=Outcome.PASS, reason=f"no silence of {duration(least_s)} or longer")
-        told = "; ".join(
+            return replace(finding, outcome=Outcome.PASS, reason=f"no silence of {duration(least_s)} or longer")
+        text = "; ".join(
             f"{moment(g.window.begin_ns)} for {duration(g.window.seconds)}, {g.cause}: {g.why}" for g in gaps[:_SHOWN]
         )
         more = f"; and {len(gaps) - _SHOWN} more" if len(gaps) > _SHOWN else ""
         ended = to_the_end([ledger], [g.window for g in in_order if g.cause == PATH], case.window, _DEAD_S)
         outcome = Outcome.WARN if BLAMED.intersection(named) or ended is not None else Outcome.PASS
-        reason = f"{counted(len(gaps), 'silence')}, {duration(unseen)} in total:  {told}{more}"
+        reason = f"{counted(len(gaps), 'silence')}, {duration(unseen)} in total:  {text}{more}"
         doubt = f"{ledger.source} saw nothing of what happened in {duration(unseen)} of silence"
-        return replace(made, outcome=outcome, reason=reason, doubts=(doubt,))
+        return replace(finding, outcome=outcome, reason=reason, doubts=(doubt,))

@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.forwarding import Forwarding, lost_share
-from soakwatch_rules.offered import own_loss, parts
+from soakwatch_rules.load.forwarding import Forwarding, lost_share
+from soakwatch_rules.load.offered import own_loss, parts
+from soakwatch_rules.load.throughput import curve
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
+from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.commanded import Shortfall, shortfall
 from soakwatch_rules.stats.saturation import Means, cover
-from soakwatch_rules.throughput import curve
 from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, whole
 
@@ -181,7 +181,7 @@ class GeneratorHealth:
         about = max(
             [s for s in cut if s.metric != _LEVEL] or cut, key=lambda s: (len(s), -self.metrics.index(s.metric))
         )
-        made = draft(self, case, about)
+        finding = draft(self, case, about)
         seen = list(self._parts(case, kept))
         if not seen:
             reason = (
@@ -189,19 +189,19 @@ class GeneratorHealth:
                 "its ceiling"
             )
             if len(about) > 1:
-                return (replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
+                return (replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
             return (
                 replace(
-                    made, reason=reason, why=InconclusiveReason.TOO_FEW, settle="needs two samples of what it sent"
+                    finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle="needs two samples of what it sent"
                 ),
             )
         faulty = [p for p in seen if p.fault]
-        looked = {p.name for p in seen}
+        judged_parts = {p.name for p in seen}
         silent = list(_silent(kept, case.window))
-        unjudged = [name for name in _WORDS if name not in looked]
+        unjudged = [name for name in _WORDS if name not in judged_parts]
         compared = [x for _, x, _ in self._compared(case, kept)]
-        made = replace(
-            made,
+        finding = replace(
+            finding,
             marks=tuple(p.mark for p in faulty if p.mark is not None),
             doubts=(
                 *(f"not known: {_WORDS[name]}" for name in unjudged),
@@ -209,29 +209,29 @@ class GeneratorHealth:
                 *self._waited(case, kept),
                 *_lost(case, kept),
             ),
-            numbers={"judged": float(len(looked)), "faults": float(len(faulty))} | _least_left(seen),
+            numbers={"judged": float(len(judged_parts)), "faults": float(len(faulty))} | _least_left(seen),
         )
         if compared:
             worst = max(compared, key=lambda x: abs(1 - x.ratio))
-            made = replace(
-                made,
+            finding = replace(
+                finding,
                 measured=worst.ratio,
                 limit=1 - self.tolerance,
                 unit="1",
                 smallest_detectable=self.tolerance + 1.3 * max(x.noise for x in compared),
                 detectable_unit="1",
             )
-        told = "; ".join(dict.fromkeys(p.text for p in (faulty or seen)))
+        text = "; ".join(dict.fromkeys(p.text for p in (faulty or seen)))
         if faulty:
             settle = "fix the generator or lower the commanded rate, then run again"
-            return (replace(made, reason=told, why=InconclusiveReason.GENERATOR, settle=settle),)
-        return (replace(made, outcome=Outcome.PASS, reason=told),)
+            return (replace(finding, reason=text, why=InconclusiveReason.GENERATOR, settle=settle),)
+        return (replace(finding, outcome=Outcome.PASS, reason=text),)
 
     def _parts(self, case: Case, kept: list[Series]) -> Iterator[_Part]:
-        for word, found, off in self._compared(case, kept):
-            where = f" in the phase {found.phase}" if found.phase else ""
-            text = f"sent {quantity(found.ratio, '1')} of the commanded {word}{where}"
-            mark = Mark(found.window.begin_ns, found.window.end_ns, text) if off else None
+        for word, compared, off in self._compared(case, kept):
+            where = f" in the phase {compared.phase}" if compared.phase else ""
+            text = f"sent {quantity(compared.ratio, '1')} of the commanded {word}{where}"
+            mark = Mark(compared.window.begin_ns, compared.window.end_ns, text) if off else None
             yield _Part("achieved", off, text, mark)
         for name, own in _by_object(kept):
             for part in (*_queue(own), *self._busy(own), *_monotone(own, case), *_drained(own), *self._headroom(own)):
@@ -240,8 +240,8 @@ class GeneratorHealth:
     def _compared(self, case: Case, kept: list[Series]) -> Iterator[tuple[str, Shortfall, bool]]:
         """What was achieved of packets and requests: the phases that are off, else the whole; whether it is off."""
         for _, own in _by_object(kept):
-            told = [side for side in _SIDES if side[1] in own and any(way[0] in own for way in side[2])]
-            for word, command, ways in [side for side in told if side[0] != "bits"] or told:
+            reported = [side for side in _SIDES if side[1] in own and any(way[0] in own for way in side[2])]
+            for word, command, ways in [side for side in reported if side[0] != "bits"] or reported:
                 did = next([_in_bits(own[m]) for m in way if m in own] for way in ways if way[0] in own)
                 waits = [s for s in kept if s.metric in _WAITS] if word == "requests" else None
                 awake = _awake(own[command], own.get("load.sending"), case)
@@ -253,8 +253,8 @@ class GeneratorHealth:
                 elif whole is not None:
                     yield word, whole, self._is_off(whole)
 
-    def _is_off(self, found: Shortfall) -> bool:
-        return abs(1 - found.ratio) > self.tolerance + found.noise
+    def _is_off(self, shortfall: Shortfall) -> bool:
+        return abs(1 - shortfall.ratio) > self.tolerance + shortfall.noise
 
     def _waited(self, case: Case, kept: list[Series]) -> Iterator[str]:
         """What it did not send while it may have waited for the device."""
@@ -263,11 +263,12 @@ class GeneratorHealth:
             if "load.offered.rate" not in own or did is None:
                 continue
             for phase in parts(case):
-                found = shortfall(own["load.offered.rate"], did, phase.window, phase.name)
-                if found is not None and self._is_off(found) and found.ratio < 1:
-                    where = f" in the phase {found.phase}" if found.phase else ""
+                compared = shortfall(own["load.offered.rate"], did, phase.window, phase.name)
+                if compared is not None and self._is_off(compared) and compared.ratio < 1:
+                    where = f" in the phase {compared.phase}" if compared.phase else ""
                     yield (
-                        f"{quantity(found.ratio, '1')} of the commanded requests were sent{where}: it may have waited "
+                        f"{quantity(compared.ratio, '1')} of the commanded requests were sent{where}: it may have "
+                        "waited "
                         "for the device"
                     )
 
@@ -284,20 +285,24 @@ class GeneratorHealth:
     def _headroom(self, own: dict[str, Series]) -> Iterator[_Part]:
         """How far below its calibrated ceilings it stayed; bits only where there is no other."""
         *others, bits = (self._below(own, *ceiling) for ceiling in _CEILINGS)
-        found = [part for part in others if part is not None]
-        yield from found or ([bits] if bits is not None else [])
+        parts = [part for part in others if part is not None]
+        yield from parts or ([bits] if bits is not None else [])
 
     def _below(self, own: dict[str, Series], name: str, wanted: tuple[str, ...], bits: float) -> _Part | None:
-        ceiling, told = own.get(name), next((own[m] for m in wanted if m in own), None)
-        if ceiling is None or told is None or not 0 < ceiling.values[-1] < math.inf:
+        ceiling, reported = own.get(name), next((own[m] for m in wanted if m in own), None)
+        if ceiling is None or reported is None or not 0 < ceiling.values[-1] < math.inf:
             return None
         stated, unit = float(ceiling.values[-1]), ceiling.trait.unit
-        most = float(told.values.max()) if told.metric == wanted[0] else _highest(_in_bits(told) if bits > 1 else told)
+        most = (
+            float(reported.values.max())
+            if reported.metric == wanted[0]
+            else _highest(_in_bits(reported) if bits > 1 else reported)
+        )
         if most is None or not math.isfinite(most):
             return None
         share = min(1e6, max(0.0, most / stated))
         left = min(1.0, 1 - share)
-        asked = "was commanded" if told.metric == wanted[0] else "ran at"
+        asked = "was commanded" if reported.metric == wanted[0] else "ran at"
         text = (
             f"the generator {asked} {quantity(share, '1')} of its calibrated ceiling ({quantity(most, unit)} of "
             f"{quantity(stated, unit)}): {quantity(left, '1')} headroom"
@@ -329,28 +334,28 @@ def _in_bits(series: Series) -> Series:
     return replace(series, value=8.0 * series.values, trait=replace(series.trait, unit="bit"))
 
 
-def _awake(told: Series, sending: Series | None, case: Case) -> Series:
+def _awake(reported: Series, sending: Series | None, case: Case) -> Series:
     """A command, 0 where the generator said that it rested; in a soak or an overload it may not rest."""
     if sending is None or not len(sending):
-        return told
-    at = np.searchsorted(sending.time_ns, told.time_ns, side="right") - 1
-    rests = (at >= 0) & (sending.values[np.clip(at, 0, None)] <= 0)
+        return reported
+    positions = np.searchsorted(sending.time_ns, reported.time_ns, side="right") - 1
+    rests = (positions >= 0) & (sending.values[np.clip(positions, 0, None)] <= 0)
     for phase in case.phases:
         if phase.name in _ASKED:
-            rests &= ~((told.time_ns >= phase.window.begin_ns) & (told.time_ns < phase.window.end_ns))
-    return replace(told, value=np.where(rests, 0.0, told.values)) if bool(rests.any()) else told
+            rests &= ~((reported.time_ns >= phase.window.begin_ns) & (reported.time_ns < phase.window.end_ns))
+    return replace(reported, value=np.where(rests, 0.0, reported.values)) if bool(rests.any()) else reported
 
 
 def _highest(series: Series) -> float | None:
     """The highest rate for 10 s (or a reading), of a counter or of a rate."""
     if len(series) < 2:
         return None
-    made = curve(series)
-    if not made.rate.size:
+    rates = curve(series)
+    if not rates.rate.size:
         return None
-    lasted = np.asarray((made.end_ns - made.begin_ns) * 1e-9, dtype=np.float64)
+    lasted = np.asarray((rates.end_ns - rates.begin_ns) * 1e-9, dtype=np.float64)
     longest = max(_MOMENT_S, float(np.median(lasted)))
-    return Means(made.end_ns, made.rate, lasted).highest(longest)
+    return Means(rates.end_ns, rates.rate, lasted).highest(longest)
 
 
 def _least_left(seen: list[_Part]) -> dict[str, float]:
@@ -375,9 +380,9 @@ def _queue(own: dict[str, Series]) -> Iterator[_Part]:
     if number <= 0:
         yield _Part("queue", fault=False, text="its queue was never full")
         return
-    at = int(steps.time_ns[np.argmax(steps.values > 0)])
-    text = f"its queue was full {whole(number)} times, first before {moment(at)}"
-    yield _Part("queue", fault=True, text=text, mark=Mark(at, None, text))
+    time_ns = int(steps.time_ns[np.argmax(steps.values > 0)])
+    text = f"its queue was full {whole(number)} times, first before {moment(time_ns)}"
+    yield _Part("queue", fault=True, text=text, mark=Mark(time_ns, None, text))
 
 
 def _increments(series: Series) -> Series:
@@ -394,9 +399,9 @@ def _monotone(own: dict[str, Series], case: Case) -> Iterator[_Part]:
     if not fallen:
         yield _Part("counters", fault=False, text="its counters never fell")
     for series, times_ns in fallen:
-        at, number = int(times_ns[0]), counted(int(times_ns.size), "time")
-        text = f"{series.metric} fell {number}, first before {moment(at)}: the generator restarted"
-        yield _Part("counters", fault=True, text=text, mark=Mark(at, None, text))
+        time_ns, number = int(times_ns[0]), counted(int(times_ns.size), "time")
+        text = f"{series.metric} fell {number}, first before {moment(time_ns)}: the generator restarted"
+        yield _Part("counters", fault=True, text=text, mark=Mark(time_ns, None, text))
 
 
 def _falls(series: Series, level: Series | None, planned: Sequence[Event]) -> NDArray[np.int64]:

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.growth_lives import GrowthOfLife, been_there, cut, excess, noted
-from soakwatch_rules.growth_load import load_followed, load_numbers, part_of_a_wave, with_load
+from soakwatch_rules.growth.lifetimes import GrowthOfLife, been_there, cut, excess, noted
+from soakwatch_rules.growth.load import load_followed, load_numbers, part_of_a_wave, with_load
 from soakwatch_rules.lives import Life, dead_seconds, lives
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Forecast, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.sampling import cadence, expected
 from soakwatch_rules.series import Series, Trait
-from soakwatch_rules.sight import cadence, expected
-from soakwatch_rules.stats.blocks import LEAST, blocks
+from soakwatch_rules.stats.blocks import MIN_SAMPLES, blocks
 from soakwatch_rules.stats.tolerance import Thresholds, Tolerance
 from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
@@ -207,62 +207,70 @@ class Growth:
 
     def _of(self, case: Case, series: Series) -> Finding:
         series = series.between(case.window.begin_ns, case.window.end_ns).finite()
-        made = draft(self, case, series)
+        finding = draft(self, case, series)
         if case.family > 1:
-            made = replace(made, definition=f"{made.definition}; {self._of_family(case.family)}")
-        apart, found = cadence(series), lives(series, case.window, case.events)
+            finding = replace(finding, definition=f"{finding.definition}; {self._of_family(case.family)}")
+        apart, lifetimes = cadence(series), lives(series, case.window, case.events)
         dead_s = dead_seconds(series, case.window, case.events)
         if dead_s > 0:
             due = expected(case.window.seconds - dead_s, apart)
-            made = replace(made, expected=None if due is None else max(due, made.samples))
-        long = [life for life in found if life.window.seconds >= self.shortest and len(life.series) >= LEAST]
+            finding = replace(finding, expected=None if due is None else max(due, finding.samples))
+        long = [life for life in lifetimes if life.window.seconds >= self.shortest and len(life.series) >= MIN_SAMPLES]
         if not long:
-            return self._undecided(made, case, found, apart)
+            return self._undecided(finding, case, lifetimes, apart)
         judged = [self._judged(life, case) for life in long]
         judged = [cut(j) if j.trend.outcome is Outcome.FAIL and been_there(j, judged) else j for j in judged]
         failed = [j for j in judged if j.trend.outcome is Outcome.FAIL]
         if failed:
             worst = max(failed, key=excess)
-            told = self._told(made, worst, Outcome.FAIL, series, found, judged)
-            return part_of_a_wave(told, worst.trend, worst.life, series, case.window.seconds)
+            result = self._conclude(finding, worst, Outcome.FAIL, series, lifetimes, judged)
+            return part_of_a_wave(result, worst.trend, worst.life, series, case.window.seconds)
         big = [j for j in judged if j.life.window.seconds >= _BIG * case.window.seconds] or judged
         open_ = [j for j in big if j.trend.outcome is not Outcome.PASS]
         if open_:
-            return self._told(
-                made, max(open_, key=lambda j: j.life.window.seconds), Outcome.INCONCLUSIVE, series, found, judged
+            return self._conclude(
+                finding,
+                max(open_, key=lambda j: j.life.window.seconds),
+                Outcome.INCONCLUSIVE,
+                series,
+                lifetimes,
+                judged,
             )
         read = sum(len(j.life.series) for j in judged)
-        if made.expected is not None and 2 * read < made.expected:
-            reason = f"the lifetimes that can be judged hold {read} of {made.expected} expected samples, less than half"
+        if finding.expected is not None and 2 * read < finding.expected:
+            reason = (
+                f"the lifetimes that can be judged hold {read} of {finding.expected} expected samples, less than half"
+            )
             return replace(
-                made,
+                finding,
                 reason=reason,
                 why=InconclusiveReason.GAP,
                 settle="needs at least half of the expected samples in long lifetimes",
             )
-        told = self._told(made, max(big, key=excess), Outcome.PASS, series, found, judged)
+        result = self._conclude(finding, max(big, key=excess), Outcome.PASS, series, lifetimes, judged)
         warned = noted(series, case, judged)
-        return told if warned is None else replace(told, outcome=Outcome.WARN, reason=f"{warned}; {told.reason}")
+        return result if warned is None else replace(result, outcome=Outcome.WARN, reason=f"{warned}; {result.reason}")
 
-    def _undecided(self, made: Finding, case: Case, found: tuple[Life, ...], apart: float | None) -> Finding:
-        longest = max((life.window.seconds for life in found), default=0.0)
-        most = max((len(life.series) for life in found), default=0)
-        if found and longest < self.shortest:
+    def _undecided(self, finding: Finding, case: Case, lifetimes: tuple[Life, ...], apart: float | None) -> Finding:
+        longest = max((life.window.seconds for life in lifetimes), default=0.0)
+        most = max((len(life.series) for life in lifetimes), default=0)
+        if lifetimes and longest < self.shortest:
             whole = case.window.seconds
-            where = "the window is" if whole < self.shortest else f"the longest of {len(found)} lifetimes is"
+            where = "the window is" if whole < self.shortest else f"the longest of {len(lifetimes)} lifetimes is"
             missing = duration(max(1.0, self.shortest - longest))
             return replace(
-                made,
+                finding,
                 reason=f"{where} only {duration(longest)} long, {duration(self.shortest)} needed: until then a "
                 "warm-up looks like growth",
                 why=InconclusiveReason.TOO_SHORT,
                 settle=f"needs {missing} more without a restart",
             )
-        missing_n = max(1, LEAST - most)
+        missing_n = max(1, MIN_SAMPLES - most)
         every = f": {duration(missing_n * apart)} more at a sample every {duration(apart)}" if apart is not None else ""
         return replace(
-            made,
-            reason=f"{counted(most, 'sample')} in the longest lifetime; {LEAST} needed to tell growth from a step",
+            finding,
+            reason=f"{counted(most, 'sample')} in the longest lifetime; {MIN_SAMPLES} needed to tell growth from a "
+            "step",
             why=InconclusiveReason.TOO_FEW,
             settle=f"needs {counted(missing_n, 'more sample')} without a restart{every}",
         )
@@ -288,25 +296,25 @@ class Growth:
         beside_load = self._trend(time_s, rest, life, trait, case.family)
         return GrowthOfLife(life, beside_load, raw, follows)
 
-    def _by_the_lowest(self, one: GrowthOfLife, time_s: Floats, value: Floats, family: int) -> GrowthOfLife:
+    def _by_the_lowest(self, judged_life: GrowthOfLife, time_s: Floats, value: Floats, family: int) -> GrowthOfLife:
         """The answer of the lowest reading of each of 24 stretches, where it decides clearly what the means leave open:
         jobs that take memory for a while lift the means and leave the lowest alone, a leak lifts both."""
         open_ = (
-            one.raw.outcome is Outcome.INCONCLUSIVE
-            and one.raw.why is InconclusiveReason.NOISE
-            and one.raw.mode == "mean"
+            judged_life.raw.outcome is Outcome.INCONCLUSIVE
+            and judged_life.raw.why is InconclusiveReason.NOISE
+            and judged_life.raw.mode == "mean"
         )
-        jobs = one.raw.outcome is Outcome.PASS and one.raw.shape in _JOBS
+        jobs = judged_life.raw.outcome is Outcome.PASS and judged_life.raw.shape in _JOBS
         if not (open_ or jobs) or value.size < _LOWEST_NEED * _LOWEST:
-            return one
-        end_s = one.life.window.seconds
+            return judged_life
+        end_s = judged_life.life.window.seconds
         cut = blocks(time_s, value, begin_s=0.0, end_s=end_s, number=_LOWEST, statistic="min")
         if cut.missing > 0:
-            return one
-        found = self._trend(cut.time_s, cut.value, one.life, one.life.series.trait, family)
-        grows = found.outcome is Outcome.FAIL and found.guard and found.probability >= _CLEARLY
-        clear = grows or (open_ and found.outcome is Outcome.PASS)
-        return GrowthOfLife(one.life, found, found, lowest=True) if clear else one
+            return judged_life
+        trend = self._trend(cut.time_s, cut.value, judged_life.life, judged_life.life.series.trait, family)
+        grows = trend.outcome is Outcome.FAIL and trend.guard and trend.probability >= _CLEARLY
+        clear = grows or (open_ and trend.outcome is Outcome.PASS)
+        return GrowthOfLife(judged_life.life, trend, trend, lowest=True) if clear else judged_life
 
     def _bar(self, family: int) -> float:
         """The probability from which one of so many series fails, so that all together are as often wrong as one."""
@@ -328,16 +336,16 @@ class Growth:
             thresholds=Thresholds(self._bar(family), self.guarded, _GUARD / family, self.clear, self.free),
         )
 
-    def _told(
+    def _conclude(
         self,
-        made: Finding,
-        one: GrowthOfLife,
+        finding: Finding,
+        judged_life: GrowthOfLife,
         outcome: Outcome,
         series: Series,
-        found: tuple[Life, ...],
+        lifetimes: tuple[Life, ...],
         judged: list[GrowthOfLife],
     ) -> Finding:
-        trend, trait, life = one.trend, series.trait, one.life
+        trend, trait, life = judged_life.trend, series.trait, judged_life.life
         sign = -1 if trait.growth == "down" else 1
         low, high = sorted((per_hour(sign * trend.rate_low), per_hour(sign * trend.rate_high)))
         numbers = {
@@ -350,35 +358,39 @@ class Growth:
             "correlation": trend.correlation,
             "cycles": float(trend.cycles),
             "straight_line": float(trend.guard),
-            "lives": float(len(found)),
+            "lives": float(len(lifetimes)),
             "lives_judged": float(len(judged)),
         }
         doubts = list(doubts_of(trend, life.window.seconds))
-        if one.lowest:
+        if judged_life.lowest:
             doubts.append(
                 f"judged by the lowest sample of each of {_LOWEST} intervals: means cannot distinguish it from jobs"
             )
-        if one.cut:
+        if judged_life.cut:
             doubts.append("a longer lifetime reached the same level and passed: a restart cut a sawtooth or a warm-up")
         reason = sentence(
-            series.metric, trend, trait, life.window.seconds, None if one.trend is one.raw else one.follows
+            series.metric,
+            trend,
+            trait,
+            life.window.seconds,
+            None if judged_life.trend is judged_life.raw else judged_life.follows,
         )
         settle = settle_of(trend) if outcome is Outcome.INCONCLUSIVE else ""
-        if one.follows is not None:
-            numbers |= load_numbers(one.follows, one.raw, sign)
-            reason = with_load(reason, one.follows, one.raw, trait)
-        if len(found) > len(judged):
-            doubts.append(f"{counted(len(found) - len(judged), 'lifetime')} between restarts too short to judge")
+        if judged_life.follows is not None:
+            numbers |= load_numbers(judged_life.follows, judged_life.raw, sign)
+            reason = with_load(reason, judged_life.follows, judged_life.raw, trait)
+        if len(lifetimes) > len(judged):
+            doubts.append(f"{counted(len(lifetimes) - len(judged), 'lifetime')} between restarts too short to judge")
         known = trend.mode != "none"
         smallest = None
         if trend.smallest_detectable is not None:
             smallest = per_hour(trend.allowed + 2 * trend.smallest_detectable)
-        marks = [Mark(life.window.begin_ns, life.window.end_ns, "the decisive lifetime")] if len(found) > 1 else []
+        marks = [Mark(life.window.begin_ns, life.window.end_ns, "the decisive lifetime")] if len(lifetimes) > 1 else []
         if trend.bend_s is not None:
-            at = life.window.begin_ns + round(trend.bend_s * 1e9)
-            marks.append(Mark(at, None, f"change of slope ({trend.shape})"))
+            bend_ns = life.window.begin_ns + round(trend.bend_s * 1e9)
+            marks.append(Mark(bend_ns, None, f"change of slope ({trend.shape})"))
         return replace(
-            made,
+            finding,
             outcome=outcome,
             reason=reason,
             why=trend.why if outcome is Outcome.INCONCLUSIVE else None,
@@ -392,7 +404,9 @@ class Growth:
             marks=tuple(marks),
             numbers={name: number for name, number in numbers.items() if math.isfinite(number)},
             doubts=tuple(doubts),
-            forecast=self._forecast(trend, trait, life) if outcome is Outcome.FAIL and one.follows is None else None,
+            forecast=self._forecast(trend, trait, life)
+            if outcome is Outcome.FAIL and judged_life.follows is None
+            else None,
         )
 
     def _forecast(self, trend: Trend, trait: Trait, life: Life) -> Forecast | None:

@@ -9,14 +9,14 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from soakwatch_rules.boots import reboots
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.forwarding import Forwarding, comes_back
-from soakwatch_rules.incidents import Witness, witnessed
+from soakwatch_rules.events.boots import reboots
+from soakwatch_rules.events.incidents import Witness, witnessed
+from soakwatch_rules.load.forwarding import Forwarding, comes_back
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, MarkKind, Outcome, RuleSpec, Window
+from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence
 from soakwatch_rules.silences import only_tried, silent_all, to_the_end
 from soakwatch_rules.spans import common, joined, overlap_s
 from soakwatch_rules.stats.hysteresis import stretches
@@ -31,9 +31,9 @@ _LIVES = ("system.boot.id", "system.boot.time", "system.uptime")
 _OF_PROCESSES = frozenset({"process.restart", "process.exit", "core.dump", "kernel.oom"})
 """What an event may announce that takes no device away: under it a hang is one all the same."""
 _LEAVE = 0.9  # of ``pinned``
-_LEAST_CPU = 16  # readings without which nothing is said of the CPU
+_MIN_CPU_SAMPLES = 16  # readings without which nothing is said of the CPU
 _LATE = 0.25  # of a silence: how much later than it forwarding may be seen to stop
-_MOST = 100
+_MAX_MARKS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +158,10 @@ class Hang:
         best = {m: max((s for s in cut if s.metric == m and len(s)), key=len, default=None) for m in self.metrics}
         cpu = best[_TOTAL]
         polled = [ledger for ledger in case.ledgers if ledger.due]
-        if not polled and (cpu is None or len(cpu) < _LEAST_CPU):
+        if not polled and (cpu is None or len(cpu) < _MIN_CPU_SAMPLES):
             if any(s.metric != _UP for s in cut):
                 reason = "no poll statistics, and too few samples of the CPU"
-                settle = f"needs {_LEAST_CPU} samples of {_TOTAL}"
+                settle = f"needs {_MIN_CPU_SAMPLES} samples of {_TOTAL}"
                 return (replace(draft(self, case), reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle),)
             return (absent(self, case, "poll statistics (no source polled it)"),)
         flow = Forwarding.of(case)
@@ -171,21 +171,21 @@ class Hang:
         planned = [e for e in case.events if e.expect and not e.expect.keys() <= _OF_PROCESSES]
         asked = [s for s in stops if _announced(planned, s)]
         with np.errstate(over="ignore", invalid="ignore"):  # absurd times of boot
-            found, _, _ = reboots(*(best[m] for m in _LIVES))
-        booted = [*found, *(witnessed(e, "event", "") for e in case.events if e.kind == "reboot" and not e.expect)]
+            witnesses, _, _ = reboots(*(best[m] for m in _LIVES))
+        booted = [*witnesses, *(witnessed(e, "event", "") for e in case.events if e.kind == "reboot" and not e.expect)]
         gone = [s for s in stops if s not in asked and not s.last and _rebooted(booted, s.window)]
         left = [s for s in stops if s not in asked and s not in gone]
         got, due = sum(x.got for x in polled), sum(x.due for x in polled)
         doubts = list(_doubts(case, flow, silent, stood, gone, asked))
         longest = max((s.stood_s or 0.0 for s in left), default=0.0)
-        made = replace(
+        finding = replace(
             draft(self, case),
             samples=got or (len(cpu) if cpu is not None else 0),
             expected=due or None,
             measured=longest,
             limit=self.seconds,
             unit="s",
-            marks=tuple(Mark(s.window.begin_ns, s.window.end_ns, s.text, s.kind) for s in left[:_MOST]),
+            marks=tuple(Mark(s.window.begin_ns, s.window.end_ns, s.text, s.kind) for s in left[:_MAX_MARKS]),
             numbers={
                 "hangs": float(sum(s.stood_s is not None for s in left)),
                 "silences": float(len(silent)),
@@ -200,79 +200,79 @@ class Hang:
         if polled:
             least = max(self.seconds, 3 * min(x.interval_s for x in polled))
             beside = 0.0 if flow is None else 2 * flow.apart_s
-            made = replace(made, smallest_detectable=least + beside, detectable_unit="s")
-        return (self._outcome(case, made, left, best, got),)
+            finding = replace(finding, smallest_detectable=least + beside, detectable_unit="s")
+        return (self._outcome(case, finding, left, best, got),)
 
     def _dead(self, case: Case, silent: tuple[Window, ...], stops: list[_Stop]) -> list[_Stop]:
         """With the silences that are death: to the end of the run, or of a device that is watched from outside only."""
         window, outside = case.window, only_tried(case.ledgers)
         end = to_the_end(case.ledgers, silent, window, self.seconds if outside else self.dead)
-        found = [] if end is None else [end]
+        windows = [] if end is None else [end]
         if outside:
             spans = (Window(s.begin_ns, min(s.end_ns, window.end_ns)) for s in silent if s.begin_ns > window.begin_ns)
-            found += [s for s in spans if s.seconds >= self.seconds and (end is None or s.begin_ns != end.begin_ns)]
-        made = list(stops)
-        for gone in found:
+            windows += [s for s in spans if s.seconds >= self.seconds and (end is None or s.begin_ns != end.begin_ns)]
+        result = list(stops)
+        for gone in windows:
             if comes_back(case, gone):
                 continue
-            told = f"has not answered since {moment(gone.begin_ns)} (to the end of the run)"
+            text = f"has not answered since {moment(gone.begin_ns)} (to the end of the run)"
             if gone is not end:
-                told = f"did not answer from {moment(gone.begin_ns)} until {moment(gone.end_ns)}"
-            over = [s for s in made if s.window.begin_ns < gone.end_ns and s.window.end_ns > gone.begin_ns]
-            beside = tuple(x for s in over if s.stood_s is not None for x in s.witnesses)
-            made = [s for s in made if s not in over]
+                text = f"did not answer from {moment(gone.begin_ns)} until {moment(gone.end_ns)}"
+            over = [s for s in result if s.window.begin_ns < gone.end_ns and s.window.end_ns > gone.begin_ns]
+            texts = tuple(x for s in over if s.stood_s is not None for x in s.witnesses)
+            result = [s for s in result if s not in over]
             of_silence = any(s.silent for s in over if s.stood_s is not None)
-            made.append(_Stop(gone, (told, *beside), gone.seconds, dead=True, last=gone is end, silent=of_silence))
-        return sorted(made, key=lambda s: s.window.begin_ns)
+            result.append(_Stop(gone, (text, *texts), gone.seconds, dead=True, last=gone is end, silent=of_silence))
+        return sorted(result, key=lambda s: s.window.begin_ns)
 
     def _outcome(
-        self, case: Case, made: Finding, left: list[_Stop], best: dict[str, Series | None], got: int
+        self, case: Case, finding: Finding, left: list[_Stop], best: dict[str, Series | None], got: int
     ) -> Finding:
         hung = [s for s in left if s.stood_s is not None]
         if dead := [s for s in hung if s.dead]:
-            return replace(made, outcome=Outcome.FAIL, reason=f"the device {some([s.text for s in dead])}")
+            return replace(finding, outcome=Outcome.FAIL, reason=f"the device {some([s.text for s in dead])}")
         if hung:
-            told = some([f"{moment(s.window.begin_ns)} for {duration(s.window.seconds)}: {s.text}" for s in hung])
+            text = some([f"{moment(s.window.begin_ns)} for {duration(s.window.seconds)}: {s.text}" for s in hung])
             identity = [s for s in (best[m] for m in _LIVES) if s is not None]
             sure = [s for s in hung if _ends_with(s, case) or any(_same_life(each, s.window) for each in identity)]
             if sure:
-                return replace(made, outcome=Outcome.FAIL, reason=f"{counted(len(hung), 'hang')}: {told}")
-            reason = f"{told}; whether it rebooted meanwhile is not known"
+                return replace(finding, outcome=Outcome.FAIL, reason=f"{counted(len(hung), 'hang')}: {text}")
+            reason = f"{text}; whether it rebooted meanwhile is not known"
             return replace(
-                made,
+                finding,
                 reason=reason,
                 why=InconclusiveReason.UNREAD,
                 settle="poll the uptime or the boot id, then run again",
             )
         if left:
-            told = some([f"{moment(s.window.begin_ns)} for {duration(s.window.seconds)}" for s in left])
-            reason = f"no management answered: {told}; whether it forwarded traffic meanwhile is not known"
+            text = some([f"{moment(s.window.begin_ns)} for {duration(s.window.seconds)}" for s in left])
+            reason = f"no management answered: {text}; whether it forwarded traffic meanwhile is not known"
             before = [_last(best[_TOTAL], s.window.begin_ns) for s in left]
             if any(value is not None and value >= self.pinned for value in before):
                 settle = "use a generator that reports received traffic, to distinguish a hang from a busy agent"
                 reason += f"; the CPU was at {quantity(max(v for v in before if v is not None), '1')} just before"
-                return replace(made, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
-            return replace(made, outcome=Outcome.WARN, reason=reason)
+                return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
+            return replace(finding, outcome=Outcome.WARN, reason=reason)
         cpu = best[_TOTAL]
-        if not got and (cpu is None or len(cpu) < _LEAST_CPU):
+        if not got and (cpu is None or len(cpu) < _MIN_CPU_SAMPLES):
             return replace(
-                made,
+                finding,
                 reason="no poll was answered",
                 why=InconclusiveReason.TOO_FEW,
                 settle="fix the source or the path to it",
             )
-        silences = int(made.numbers["silences"])
+        silences = int(finding.numbers["silences"])
         quiet = f"{counted(silences, 'silence')} of all management" if silences else "management answered throughout"
-        beside = "" if made.doubts or not silences else " while traffic was forwarded"
-        return replace(made, outcome=Outcome.PASS, reason=f"no hang: {quiet}{beside}")
+        suffix = "" if finding.doubts or not silences else " while traffic was forwarded"
+        return replace(finding, outcome=Outcome.PASS, reason=f"no hang: {quiet}{suffix}")
 
     def _pinned(self, cpu: Series | None) -> tuple[Window, ...]:
-        if cpu is None or len(cpu) < _LEAST_CPU or busy_throughout(cpu.values, None, _LEAST_CPU, 0.5):
+        if cpu is None or len(cpu) < _MIN_CPU_SAMPLES or busy_throughout(cpu.values, None, _MIN_CPU_SAMPLES, 0.5):
             return ()
         covered = np.round(cover(cpu.time_ns, cadence(cpu) or 1.0) * 1e9)
-        at = cpu.time_ns
+        positions = cpu.time_ns
         pairs = stretches(cpu.values, self.pinned, _LEAVE * self.pinned).tolist()
-        return joined(Window(int(at[i]) - int(covered[i]), int(at[j - 1])) for i, j in pairs)
+        return joined(Window(int(positions[i]) - int(covered[i]), int(positions[j - 1])) for i, j in pairs)
 
     def _stops(
         self, silent: tuple[Window, ...], pinned: tuple[Window, ...], stood: tuple[Window, ...] | None
@@ -288,11 +288,11 @@ class Hang:
         for span in joined(both, apart_ns):
             stood_s = overlap_s(span, both)
             if stood_s >= self.seconds:
-                told = [f"no forwarding for {duration(overlap_s(span, stood))}"]
+                texts = [f"no forwarding for {duration(overlap_s(span, stood))}"]
                 for what, others in (("no management answered", silent), ("CPU fully busy", pinned)):
                     if (lasted := overlap_s(span, joined(others))) > 0:
-                        told.append(f"{what} for {duration(lasted)}")
-                yield _Stop(span, tuple(told), stood_s, silent=overlap_s(span, joined(silent)) > 0)
+                        texts.append(f"{what} for {duration(lasted)}")
+                yield _Stop(span, tuple(texts), stood_s, silent=overlap_s(span, joined(silent)) > 0)
 
 
 def _announced(planned: list[Event], stop: _Stop) -> bool:
@@ -325,8 +325,8 @@ def _last(series: Series | None, begin_ns: int) -> float | None:
     """The last reading before a time."""
     if series is None:
         return None
-    at = int(np.searchsorted(series.time_ns, begin_ns, side="right"))
-    return float(series.value[at - 1]) if at else None
+    index = int(np.searchsorted(series.time_ns, begin_ns, side="right"))
+    return float(series.value[index - 1]) if index else None
 
 
 def _doubts(

@@ -13,13 +13,13 @@ import numpy as np
 
 from soakwatch_rules.crash_kinds import KERNEL
 from soakwatch_rules.draft import draft, faults
-from soakwatch_rules.incidents import Incident, counts, incidents, told_once, witnessed
-from soakwatch_rules.intents import Intent, intents, reckon
+from soakwatch_rules.events.incidents import Incident, counts, deduplicated, incidents, witnessed
+from soakwatch_rules.events.intents import Intent, intents, reckon
 from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, MarkKind, Outcome, RuleSpec
+from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.traits import Crash, Traits
 from soakwatch_rules.wording.words import counted, moment, some
 
@@ -111,20 +111,20 @@ class KernelFault:
         """One finding a target."""
         window = case.window
         logs = [s.between(window.begin_ns, window.end_ns).finite() for s in case.series if s.metric == _COUNTER]
-        told = told_once(
+        reported = deduplicated(
             e
             for e in case.events
             if e.kind in KERNEL and not e.expect and window.begin_ns <= e.begin_ns < window.end_ns
         )
         about = max(logs, key=lambda s: (label(s.object, "kind") != "oom", len(s)), default=None)
-        made = draft(self, case, about)
-        if not logs and not told and not any(key in KERNEL for e in case.events for key in e.expect):
+        finding = draft(self, case, about)
+        if not logs and not reported and not any(key in KERNEL for e in case.events for key in e.expect):
             unread = faults(text for text in case.faults if "kernel log" in text)
             reason = unread or "this target reports no kernel log"
-            return (replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
+            return (replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
         slack_ns = max(2 * 10**9, *(round(2e9 * (spacing(s) or 0.0)) for s in logs), 0)
         seen = _Watched.of(case)
-        own = {_text(e) for e in told if KERNEL[e.kind].outcome is Outcome.FAIL or seen.holds(e)}
+        own = {_text(e) for e in reported if KERNEL[e.kind].outcome is Outcome.FAIL or seen.holds(e)}
         grave: list[tuple[Incident, str]] = []
         minor: list[tuple[Incident, str]] = []
         marks: list[Mark] = []
@@ -132,19 +132,19 @@ class KernelFault:
         pending: list[str] = []
         planned = 0
         for kind in KERNEL:
-            found = _found(kind, told, logs, slack_ns)
-            reckoned = reckon(found, _announced(kind, case), window, KERNEL[kind].words, slack_ns)
+            incidents = _incidents(kind, reported, logs, slack_ns)
+            reckoned = reckon(incidents, _announced(kind, case), window, KERNEL[kind].words, slack_ns)
             broken += reckoned.broken
             pending += reckoned.open
             planned += len(reckoned.planned)
             of = MarkKind.DEVICE if KERNEL[kind].outcome is Outcome.FAIL else MarkKind.MOMENT
-            marks += [Mark(*i.when, i.text, of) for i in found if i not in reckoned.planned]
+            marks += [Mark(*i.when, i.text, of) for i in incidents if i not in reckoned.planned]
             marks += [Mark(*i.when, f"{i.text} (planned)", of, planned=True) for i in reckoned.planned]
             for incident in reckoned.unplanned:
                 fails = KERNEL[kind].outcome is Outcome.FAIL or any(w.text in own for w in incident.witnesses)
                 (grave if fails else minor).append((incident, kind))
-        made = replace(
-            made,
+        finding = replace(
+            finding,
             measured=float(len(grave)),
             limit=self.allowed,
             unit="{fault}",
@@ -154,16 +154,16 @@ class KernelFault:
         faulty = [*_sentences(grave), *broken] if len(grave) > self.allowed else broken
         rest = list(_sentences(minor, note="(not watched)" if seen.names else ""))
         if faulty:
-            return (replace(made, outcome=Outcome.FAIL, reason="; ".join([*faulty, *rest])),)
+            return (replace(finding, outcome=Outcome.FAIL, reason="; ".join([*faulty, *rest])),)
         blind = min((unseen(s.time_ns, window) for s in logs), default="")
         if pending or (blind and not rest):
             settle = "needs the kernel log from start to end of the run, and until planned events are over"
             why = InconclusiveReason.PENDING if pending else InconclusiveReason.GAP
-            return (replace(made, reason=next(iter(pending), blind), why=why, settle=settle),)
+            return (replace(finding, reason=next(iter(pending), blind), why=why, settle=settle),)
         if rest:
-            return (replace(made, outcome=Outcome.WARN, reason="; ".join(rest)),)
+            return (replace(finding, outcome=Outcome.WARN, reason="; ".join(rest)),)
         calm = f"{counted(planned, 'planned kernel fault')}" if planned else "no fault in the kernel log"
-        return (replace(made, outcome=Outcome.PASS, reason=calm),)
+        return (replace(finding, outcome=Outcome.PASS, reason=calm),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ class _Watched:
             return "address" in event.detail
         program = _PROGRAM.search(event.detail.get("line", ""))
         shown = {event.detail.get("process", ""), program[1] if program else ""} - {""}
-        return event.detail.get("pid") in self.pids or any(_meant(one, name) for one in shown for name in self.names)
+        return event.detail.get("pid") in self.pids or any(_meant(item, name) for item in shown for name in self.names)
 
 
 def _meant(shown: str, name: str) -> bool:
@@ -196,9 +196,9 @@ def _meant(shown: str, name: str) -> bool:
     return cut or shown == name or fnmatchcase(shown, name)
 
 
-def _found(kind: str, told: Sequence[Event], logs: Sequence[Series], slack_ns: int) -> tuple[Incident, ...]:
+def _incidents(kind: str, reported: Sequence[Event], logs: Sequence[Series], slack_ns: int) -> tuple[Incident, ...]:
     """The faults of one kind: what was told, and what the counter has beyond that."""
-    witnesses = [witnessed(e, "event", _text(e)) for e in told if e.kind == kind]
+    witnesses = [witnessed(e, "event", _text(e)) for e in reported if e.kind == kind]
     words = f"{KERNEL[kind].words}, {_ALONE}"
     for log in logs:
         if f"kernel.{label(log.object, 'kind')}" == kind:
@@ -223,13 +223,13 @@ def _announced(kind: str, case: Case) -> tuple[Intent, ...]:
     if kind != _SEGFAULT:
         return own
     also = (intents(case.events, key, case.window, binding=False) for key in ("core.dump", "process.crash"))
-    return (*own, *(intent for found in also for intent in found))
+    return (*own, *(intent for match in also for intent in match))
 
 
-def _sentences(found: Iterable[tuple[Incident, str]], note: str = "") -> Iterator[str]:
+def _sentences(matches: Iterable[tuple[Incident, str]], note: str = "") -> Iterator[str]:
     """``3 segfaults of swboomd: 03:27:06, …``: each kind and process once, with its first times."""
     rows: dict[tuple[str, str], list[Incident]] = {}
-    for incident, kind in found:
+    for incident, kind in matches:
         of = _OF.search(incident.text)
         who = f" of {of[1]}{f' {note}' if kind == _SEGFAULT and note else ''}" if of else ""
         rows.setdefault((kind, who), []).append(incident)

@@ -9,10 +9,11 @@ from typing import ClassVar, Final, Literal
 import numpy as np
 
 from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.imported_baseline import BASELINE_DOUBT, imported_baseline
 from soakwatch_rules.labels import label
-from soakwatch_rules.latency_blocks import (
+from soakwatch_rules.latency.blocks import (
     EARLY,
-    LEAST,
+    MIN_REFERENCE_BLOCKS,
     READINGS,
     ROUND_TRIP,
     Grid,
@@ -20,17 +21,17 @@ from soakwatch_rules.latency_blocks import (
     baselines,
     grid_of,
     level_of,
+    name_of,
+    times_of,
 )
-from soakwatch_rules.lent import DOUBT, lent
+from soakwatch_rules.latency.slow_stretches import DOUBLED, SlowStretch, slow_stretches, without_overlap
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
+from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence
-from soakwatch_rules.slow_stretches import DOUBLED, SlowStretch, slow_stretches, without_overlap
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.slowdown import Slowness
 from soakwatch_rules.traits import Traits
-from soakwatch_rules.wording.latency import name_of, times_of
 from soakwatch_rules.wording.words import counted, duration, moment, some
 
 _LIMITS: Final = {
@@ -47,7 +48,7 @@ _COARSE, _COARSEST = 0.02, 0.1  # of a run: the longest block, and where without
 _NOISE, _GROSS_NOISE = 4.0, 6.0  # sigmas of a block
 _TWICE = 2.0
 _PASS = 3.0  # a pass could have shown this many times
-_MOST_MARKS = 50
+_MAX_MARKS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,89 +163,98 @@ class Latency:
         series = series.between(case.window.begin_ns, case.window.end_ns).finite()
         good = (series.values > 0) & (series.values < 1e9)
         series = replace(series, time_ns=series.time_ns[good], value=series.value[good])
-        made, apart = replace(draft(self, case, series), unit="s"), cadence(series)
-        if apart is None or len(series) < READINGS * LEAST:
+        finding, apart = replace(draft(self, case, series), unit="s"), cadence(series)
+        if apart is None or len(series) < READINGS * MIN_REFERENCE_BLOCKS:
             reason = (
-                f"{counted(len(series), 'sample')} of {name_of(series)}; {READINGS * LEAST} needed to know the "
+                f"{counted(len(series), 'sample')} of {name_of(series)}; {READINGS * MIN_REFERENCE_BLOCKS} needed to "
+                "know the "
                 "usual latency"
             )
-            settle = f"needs {READINGS * LEAST} samples"
-            return replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle)
-        if made.expected is not None and 2 * len(series) < made.expected:
-            reason = f"{len(series)} of {made.expected} expected samples, less than half"
+            settle = f"needs {READINGS * MIN_REFERENCE_BLOCKS} samples"
+            return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle)
+        if finding.expected is not None and 2 * len(series) < finding.expected:
+            reason = f"{len(series)} of {finding.expected} expected samples, less than half"
             return replace(
-                made, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
+                finding, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
             )
         total_s = case.window.seconds
         block_s = max(min(self.lasting, _SHORT * total_s), READINGS * apart)
-        return self._limited(case, made, series, block_s) or self._compared(case, made, series, block_s)
+        return self._limited(case, finding, series, block_s) or self._compared(case, finding, series, block_s)
 
     def _limit(self, series: Series) -> float:
         if series.metric == ROUND_TRIP:
             return self.round_trip
-        told = label(series.object, "quantile")
-        return next((float(getattr(self, name)) for name, words in _LIMITS.items() if told in words), 0.0)
+        text = label(series.object, "quantile")
+        return next((float(getattr(self, name)) for name, words in _LIMITS.items() if text in words), 0.0)
 
-    def _limited(self, case: Case, made: Finding, series: Series, block_s: float) -> Finding | None:
+    def _limited(self, case: Case, finding: Finding, series: Series, block_s: float) -> Finding | None:
         """What the plan's limit says; None without one."""
         limit = self._limit(series)
         if not limit:
             return None
         fine = grid_of(case, series, block_s)
         seen = fine.judged & np.isfinite(fine.value)
-        at = np.flatnonzero(seen)
-        over = fine.value[at] > limit
-        pairs = [(int(at[b]), int(at[e - 1]) + 1) for b, e in stretches(over.astype(np.float64), 1.0, 1.0).tolist()]
+        positions = np.flatnonzero(seen)
+        over = fine.value[positions] > limit
+        pairs = [
+            (int(positions[b]), int(positions[e - 1]) + 1)
+            for b, e in stretches(over.astype(np.float64), 1.0, 1.0).tolist()
+        ]
         spans = [Window(int(fine.edges_ns[b]), int(fine.edges_ns[e])) for b, e in pairs]
-        highest = float(fine.value[seen].max()) if at.size else 0.0
-        made = replace(
-            made,
+        highest = float(fine.value[seen].max()) if positions.size else 0.0
+        finding = replace(
+            finding,
             measured=highest,
             limit=limit,
             smallest_detectable=block_s,
             detectable_unit="s",
             marks=tuple(
-                Mark(w.begin_ns, w.end_ns, f"above the limit of {duration(limit)}") for w in spans[:_MOST_MARKS]
+                Mark(w.begin_ns, w.end_ns, f"above the limit of {duration(limit)}") for w in spans[:_MAX_MARKS]
             ),
             numbers={"stretches": float(len(spans)), "seconds": sum(w.seconds for w in spans), "highest": highest},
         )
         name = name_of(series)
         if spans:
-            told = some([f"{moment(w.begin_ns)} for {duration(w.seconds)}" for w in spans])
-            reason = f"{name} exceeded the limit of {duration(limit)}: {told}; highest median {duration(highest)}"
-            return replace(made, outcome=Outcome.FAIL, reason=reason)
-        if not at.size:
+            text = some([f"{moment(w.begin_ns)} for {duration(w.seconds)}" for w in spans])
+            reason = f"{name} exceeded the limit of {duration(limit)}: {text}; highest median {duration(highest)}"
+            return replace(finding, outcome=Outcome.FAIL, reason=reason)
+        if not positions.size:
             settle = f"needs {READINGS} samples per {duration(block_s)} in a judged phase"
-            return replace(made, reason=f"too few samples of {name}", why=InconclusiveReason.TOO_FEW, settle=settle)
-        made = replace(made, outcome=Outcome.PASS)
+            return replace(finding, reason=f"too few samples of {name}", why=InconclusiveReason.TOO_FEW, settle=settle)
+        finding = replace(finding, outcome=Outcome.PASS)
         reason = f"{name} stayed below the limit of {duration(limit)}; highest median {duration(highest)}"
-        compared = self._compared(case, made, series, block_s)
+        compared = self._compared(case, finding, series, block_s)
         if compared.outcome in {Outcome.FAIL, Outcome.WARN}:
-            return replace(made, outcome=Outcome.WARN, reason=f"{reason}; but {compared.reason}", marks=compared.marks)
-        return replace(made, reason=reason)
+            return replace(
+                finding, outcome=Outcome.WARN, reason=f"{reason}; but {compared.reason}", marks=compared.marks
+            )
+        return replace(finding, reason=reason)
 
-    def _compared(self, case: Case, made: Finding, series: Series, block_s: float) -> Finding:
-        before, name = lent(case, series), name_of(series)
+    def _compared(self, case: Case, finding: Finding, series: Series, block_s: float) -> Finding:
+        before, name = imported_baseline(case, series), name_of(series)
         own = None if before is None else level_of(before)
         fine = grid_of(case, series, block_s)
         if not fine.judged.any():
             reason = f"{name} was only polled in phases that other rules judge"
-            return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason, why=None, settle="")
+            return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason, why=None, settle="")
         known = int((fine.reference & np.isfinite(fine.value)).sum())
-        if known < LEAST:
-            need = duration(LEAST / EARLY * block_s)
-            reason = f"only {counted(known, 'block')} of {duration(block_s)} to know the usual {name}; {LEAST} needed"
-            settle = f"needs {need} of samples, or a baseline phase of {duration(LEAST * block_s)}"
-            return replace(made, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=settle)
+        if known < MIN_REFERENCE_BLOCKS:
+            need = duration(MIN_REFERENCE_BLOCKS / EARLY * block_s)
+            reason = (
+                f"only {counted(known, 'block')} of {duration(block_s)} to know the usual {name}; "
+                f"{MIN_REFERENCE_BLOCKS} needed"
+            )
+            settle = f"needs {need} of samples, or a baseline phase of {duration(MIN_REFERENCE_BLOCKS * block_s)}"
+            return replace(finding, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=settle)
         quick = against(fine, own)
         gross = max(math.log(self.gross), _GROSS_NOISE * quick.sigma)
         wide, slow = self._coarse(case, series, fine, own)
         least = max(math.log(self.factor), _NOISE * slow.sigma)
         brief = max(math.log(max(self.factor, 2.0)), _GROSS_NOISE * quick.sigma)
-        found = slow_stretches(case, series, fine, quick, gross, self.floor, gross=True)
-        found += slow_stretches(case, series, wide, slow, least, self.floor)
+        stretches = slow_stretches(case, series, fine, quick, gross, self.floor, gross=True)
+        stretches += slow_stretches(case, series, wide, slow, least, self.floor)
         shorter = slow_stretches(case, series, fine, quick, brief, self.floor)
-        return self._said(case, made, series, (wide, slow, least), found, shorter)
+        return self._conclude(case, finding, series, (wide, slow, least), stretches, shorter)
 
     def _coarse(self, case: Case, series: Series, fine: Grid, own: float | None) -> tuple[Grid, Slowness]:
         """Longer blocks, as long as it takes to see ``factor`` in the noise and a run has room for."""
@@ -256,57 +266,59 @@ class Latency:
         ):
             block_s *= 2
             wider = grid_of(case, series, block_s)
-            if int((wider.reference & np.isfinite(wider.value)).sum()) < LEAST:
+            if int((wider.reference & np.isfinite(wider.value)).sum()) < MIN_REFERENCE_BLOCKS:
                 break
             grid, slow = wider, against(wider, own)
         return grid, slow
 
-    def _said(
+    def _conclude(
         self,
         case: Case,
-        made: Finding,
+        finding: Finding,
         series: Series,
         wide: tuple[Grid, Slowness, float],
-        found: list[SlowStretch],
+        stretches: list[SlowStretch],
         shorter: list[SlowStretch],
     ) -> Finding:
         grid, slow, least = wide
         name, level = name_of(series), math.exp(slow.level)
         seen = grid.judged & np.isfinite(slow.off)
         judged_s = float(seen.sum()) * grid.block_s
-        failing = [s for s in found if s.gross and s.times >= DOUBLED / 2 * self.gross] or [
+        failing = [s for s in stretches if s.gross and s.times >= DOUBLED / 2 * self.gross] or [
             s
-            for s in found
+            for s in stretches
             if not (s.gradual or s.above)
             and (s.times >= min(DOUBLED, self.factor**1.25) or (s.steep and s.to_end))
             and s.seconds >= (self.ending if s.to_end else self.share) * judged_s
             and s.seconds >= 2 * grid.block_s
         ]
         late = [
-            s for s in found if s.gradual and s.to_end and s.times >= _TWICE and s.seconds >= self.ending * judged_s
+            s for s in stretches if s.gradual and s.to_end and s.times >= _TWICE and s.seconds >= self.ending * judged_s
         ]
         worst = float(slow.off[seen].max()) if seen.any() else 0.0
-        long = [s for s in found if s.times >= DOUBLED or (s.times >= self.factor and s.seconds >= 3 * grid.block_s)]
-        told = failing or late or without_overlap([*long, *shorter])
-        made = replace(
-            made,
-            measured=max((s.value * level / s.usual for s in told), default=level * math.exp(worst)),
+        long = [
+            s for s in stretches if s.times >= DOUBLED or (s.times >= self.factor and s.seconds >= 3 * grid.block_s)
+        ]
+        reported = failing or late or without_overlap([*long, *shorter])
+        finding = replace(
+            finding,
+            measured=max((s.value * level / s.usual for s in reported), default=level * math.exp(worst)),
             limit=level * math.exp(least),
             smallest_detectable=math.exp(least) - 1,
             detectable_unit="1",
             marks=tuple(
                 Mark(s.window.begin_ns, s.window.end_ns, f"{s.times:.3g} times the usual value")
-                for s in told[:_MOST_MARKS]
+                for s in reported[:_MAX_MARKS]
             ),
             numbers={
                 "usual": level,
-                "times": max((s.times for s in told), default=math.exp(worst)),
+                "times": max((s.times for s in reported), default=math.exp(worst)),
                 "slope": slow.slope,
                 "sigma": slow.sigma,
                 "block_s": grid.block_s,
-                "seconds": sum(s.seconds for s in told),
+                "seconds": sum(s.seconds for s in reported),
             },
-            doubts=(DOUBT,) if lent(case, series) is not None else (),
+            doubts=(BASELINE_DOUBT,) if imported_baseline(case, series) is not None else (),
         )
         if failing or late:
             s = max(failing or late, key=lambda one: (one.gross, one.seconds * math.log(max(one.times, 1.01))))
@@ -321,37 +333,39 @@ class Latency:
             if s.to_end:
                 reason += f", for {duration(s.seconds)}"
             if failing:
-                return replace(made, outcome=Outcome.FAIL, reason=reason)
+                return replace(finding, outcome=Outcome.FAIL, reason=reason)
             reason += "; it rose gradually and the load is not known: a load cycle, or a device that slows down"
             settle = "record the offered load (load.offered.rate, load.tx.packets), or run for two whole cycles"
             return replace(
-                made, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.CYCLE, settle=settle
+                finding, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.CYCLE, settle=settle
             )
-        if told:
-            texts = some([f"{moment(s.window.begin_ns)} for {duration(s.seconds)}: {duration(s.value)}" for s in told])
+        if reported:
+            texts = some(
+                [f"{moment(s.window.begin_ns)} for {duration(s.seconds)}: {duration(s.value)}" for s in reported]
+            )
             reason = (
-                f"{name} temporarily exceeded {times_of(min(s.times for s in told))} the usual {duration(level)}: "
+                f"{name} temporarily exceeded {times_of(min(s.times for s in reported))} the usual {duration(level)}: "
                 f"{texts}"
             )
-            if any(s.above for s in told):
+            if any(s.above for s in reported):
                 reason += "; the load was higher than ever before"
-            return replace(made, outcome=Outcome.WARN, reason=reason)
-        if math.exp(least) > _PASS and made.outcome is not Outcome.PASS:
+            return replace(finding, outcome=Outcome.WARN, reason=reason)
+        if math.exp(least) > _PASS and finding.outcome is not Outcome.PASS:
             reason = (
                 f"{name} is so noisy that a rise to {math.exp(least):.2g} times the usual {duration(level)} cannot be "
                 "detected"
             )
             return replace(
-                made,
+                finding,
                 reason=reason,
                 why=InconclusiveReason.NOISE,
                 settle="needs more requests per sample, or longer phases",
             )
         highest = f"the slowest {duration(grid.block_s)} had {duration(level * math.exp(worst))}"
         reason = f"{name} stayed near its usual {duration(level)} ({self._usual(case, series)}); {highest}"
-        return replace(made, outcome=Outcome.PASS, reason=reason)
+        return replace(finding, outcome=Outcome.PASS, reason=reason)
 
     def _usual(self, case: Case, series: Series) -> str:
-        if lent(case, series) is not None:
+        if imported_baseline(case, series) is not None:
             return "the baseline of an earlier run"
         return "the baseline" if baselines(case) else "the early run"

@@ -12,13 +12,13 @@ from soakwatch_rules.labels import label
 from soakwatch_rules.lives import lives
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.votes import voted
 from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
-_MOST_MARKS = 100
+_MAX_MARKS = 100
 _LATENCY: Final = "load.latency"
 _JUDGED_QUANTILES = frozenset({None, "p99", "0.99", "99"})
 
@@ -142,24 +142,24 @@ class Level:
     def wanted(self) -> tuple[str, ...]:
         """The metrics that have a limit: nothing else need be read."""
         asked = [_LIMITS[name] for name, value in self._limits() if value and name != "latency"]
-        return tuple(metric for one in asked for metric in (one.metric, one.other) if metric)
+        return tuple(metric for limited in asked for metric in (limited.metric, limited.other) if metric)
 
     def definition(self) -> str:
         """The definition with its parameters."""
-        told = [f"{name} {value:g}" for name, value in self._limits() if value]
+        texts = [f"{name} {value:g}" for name, value in self._limits() if value]
         return (
             f"exceeded if {self.needed:g} of the last {self.of:g} samples are at or above the limit, until one is "
-            f"below {100 * self.leave:g} % of it; {', '.join(told) or 'no limit is set'}"
+            f"below {100 * self.leave:g} % of it; {', '.join(texts) or 'no limit is set'}"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a series that has a limit."""
-        made: list[Finding] = []
+        findings: list[Finding] = []
         limits = [(name, value) for name, value in self._limits() if value]
         for name, value in limits:
-            made.extend(self._of_limit(case, name, value))
-        if made:
-            return tuple(made)
+            findings.extend(self._of_limit(case, name, value))
+        if findings:
+            return tuple(findings)
         if limits:
             return ()  # of the load only, on a target that is no device
         reason = "no limit is set: give one in the plan, such as `level: {temperature: 80}`"
@@ -183,23 +183,23 @@ class Level:
             if limited.other:
                 read = tuple(s for s in read if s.trait.ceiling) or read  # a table without a size beside one with it
         if not read:
-            made = replace(draft(self, case), metric=limited.metric)
+            finding = replace(draft(self, case), metric=limited.metric)
             reason = f"{name} has a limit, but {limited.metric} was not polled"
             if case.faults:
                 reason += f": {faults(case.faults)}"
             settle = f"poll {limited.metric}, or remove the limit of {name} from the plan"
-            yield replace(made, reason=reason, why=InconclusiveReason.UNREAD, settle=settle)
+            yield replace(finding, reason=reason, why=InconclusiveReason.UNREAD, settle=settle)
         for series in read:
             yield self._of(case, series, name, value, of_ceiling=limited.of_ceiling)
 
     def _of(self, case: Case, series: Series, name: str, value: float, *, of_ceiling: bool) -> Finding:
         series = series.between(case.window.begin_ns, case.window.end_ns).finite()
-        made, unit = replace(draft(self, case, series), unit=series.trait.unit), series.trait.unit
+        finding, unit = replace(draft(self, case, series), unit=series.trait.unit), series.trait.unit
         ceiling = series.trait.ceiling
         if of_ceiling and (ceiling is None or not 0 < ceiling < math.inf):
             reason = f"{name}: the limit is a share, but the device does not state the maximum of {series.metric}"
             return replace(
-                made,
+                finding,
                 reason=reason,
                 why=InconclusiveReason.NO_REFERENCE,
                 settle="poll the metric that states the maximum, or give no share",
@@ -207,17 +207,17 @@ class Level:
         limit = value * ceiling if of_ceiling and ceiling is not None else value
         if not 0 < limit < math.inf:
             return replace(
-                made,
+                finding,
                 reason=f"{name}: the limit is not a finite number",
                 why=InconclusiveReason.NO_REFERENCE,
                 settle="correct the limit",
             )
         n, apart = len(series), cadence(series)
         needed, of = math.ceil(self.needed), math.ceil(self.of)
-        made = replace(made, limit=limit)
+        finding = replace(finding, limit=limit)
         if not n:
             return replace(
-                made,
+                finding,
                 reason=f"no samples of {series.metric}",
                 why=InconclusiveReason.TOO_FEW,
                 settle=f"needs {of} samples",
@@ -225,15 +225,15 @@ class Level:
         spans: list[Mark] = []
         number, above_s, highest = 0, 0.0, float(series.values.max())
         for life in lives(series, case.window, case.events):
-            reading, at = life.series.values, life.series.time_ns
+            reading, positions = life.series.values, life.series.time_ns
             for first, _, close in voted(reading, limit, self.leave * limit, needed, of):
                 number += 1
-                above_s += (int(at[close - 1]) - int(at[first])) * 1e-9 + (apart or 0.0)
-                if len(spans) < _MOST_MARKS:
+                above_s += (int(positions[close - 1]) - int(positions[first])) * 1e-9 + (apart or 0.0)
+                if len(spans) < _MAX_MARKS:
                     text = f"{quantity(float(reading[first:close].max()), unit)}, limit {quantity(limit, unit)}"
-                    spans.append(Mark(int(at[first]), int(at[close - 1]), text))
-        made = replace(
-            made,
+                    spans.append(Mark(int(positions[first]), int(positions[close - 1]), text))
+        finding = replace(
+            finding,
             measured=highest,
             marks=tuple(spans),
             smallest_detectable=None if apart is None else needed * apart,
@@ -244,16 +244,16 @@ class Level:
         if number:
             times = some([f"{moment(m.begin_ns)} for {duration(((m.end_ns or 0) - m.begin_ns) * 1e-9)}" for m in spans])
             reason = f"{counted(number, 'time')} above {shown}: {times}; highest {quantity(highest, unit)}"
-            return replace(made, outcome=Outcome.FAIL, reason=reason)
+            return replace(finding, outcome=Outcome.FAIL, reason=reason)
         if n < of:
             more = f"needs {counted(of - n, 'more sample')}"
             return replace(
-                made, reason=f"{counted(n, 'sample')}; {of} needed", why=InconclusiveReason.TOO_FEW, settle=more
+                finding, reason=f"{counted(n, 'sample')}; {of} needed", why=InconclusiveReason.TOO_FEW, settle=more
             )
-        if made.expected is not None and 2 * n < made.expected:
-            reason = f"{n} of {made.expected} expected samples, less than half: {shown} may have been exceeded"
+        if finding.expected is not None and 2 * n < finding.expected:
+            reason = f"{n} of {finding.expected} expected samples, less than half: {shown} may have been exceeded"
             return replace(
-                made, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
+                finding, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
             )
         reason = f"never {needed} of {of} samples at or above {shown}; highest {quantity(highest, unit)}"
-        return replace(made, outcome=Outcome.PASS, reason=reason)
+        return replace(finding, outcome=Outcome.PASS, reason=reason)

@@ -10,9 +10,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.crossing import DROPPED, PORTS
 from soakwatch_rules.draft import draft
-from soakwatch_rules.loss_account import (
+from soakwatch_rules.load.crossing import DROPPED, PORTS
+from soakwatch_rules.load.loss_account import (
     SIGMAS,
     Seen,
     Share,
@@ -32,20 +32,20 @@ from soakwatch_rules.loss_account import (
     touching,
     whose,
 )
-from soakwatch_rules.loss_blame import blamed
-from soakwatch_rules.offered import together
-from soakwatch_rules.offers import CONNECTIONS, PACKETS, PINGS, REQUESTS, Offer, offers
+from soakwatch_rules.load.loss_blame import blamed
+from soakwatch_rules.load.offered import together
+from soakwatch_rules.load.offers import CONNECTIONS, PACKETS, PINGS, REQUESTS, Offer, offers
+from soakwatch_rules.load.throughput import Curve
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
-from soakwatch_rules.sight import unseen
+from soakwatch_rules.sampling import unseen
 from soakwatch_rules.stats.outage import Bins, settled
 from soakwatch_rules.stats.standstill import Stop, stops, stops_of_rate
-from soakwatch_rules.throughput import Curve
 from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration
 
-_LEAST = {PACKETS: 3.0, REQUESTS: 3.0, CONNECTIONS: 3.0, PINGS: 5.0}
-_LEAST_STOPPED = 5.0  # lost in a stop: at one packet a minute each that is lost would be one
+_MIN_LOST = {PACKETS: 3.0, REQUESTS: 3.0, CONNECTIONS: 3.0, PINGS: 5.0}
+_MIN_LOST_IN_STOP = 5.0  # lost in a stop: at one packet a minute each that is lost would be one
 _IN_A_ROW = 3  # probes that are lost one after the other: one or two are not down
 _EXPECTED = 20.0  # that a commanded rate would have brought in a stop
 _TOTAL = 0.99  # lost in an overload: that is no longer what was offered too much
@@ -158,8 +158,8 @@ class Loss:
         if case.role != "dut":
             return ()
         groups: dict[tuple[str, str], list[Offer]] = {}
-        for one in offers(case):
-            groups.setdefault((one.kind, one.label), []).append(one)
+        for offer in offers(case):
+            groups.setdefault((offer.kind, offer.label), []).append(offer)
         if not groups:
             reason = "no source reports what was sent and received: packets, requests, connections or pings"
             return (replace(draft(self, case), outcome=Outcome.NOT_APPLICABLE, reason=reason),)
@@ -172,21 +172,21 @@ class Loss:
 
     def _of(self, case: Case, kind: str, group: Sequence[Offer]) -> Finding:
         seen, limit = Seen(), self._limit(kind)
-        for one in group:
-            bare = Seen(readings=len(one.series.finite()))
+        for offer in group:
+            bare = Seen(readings=len(offer.series.finite()))
             with np.errstate(all="ignore"):
-                self._look(case, one, bare)
+                self._examine(case, offer, bare)
             seen.stops += bare.stops
             seen.unknown += bare.unknown
             seen.readings = max(seen.readings, bare.readings)
             seen.blind = seen.blind or bare.blind
             worse = max((x.share for x in bare.shares), default=-1.0)
-            if one.ratio and worse > max((x.share for x in seen.shares), default=-2.0):
-                seen.shares, seen.base, seen.ratio = bare.shares, bare.base, one
+            if offer.ratio and worse > max((x.share for x in seen.shares), default=-2.0):
+                seen.shares, seen.base, seen.ratio = bare.shares, bare.base, offer
         about = seen.ratio or group[0]
-        thing = about.series
-        made = replace(
-            draft(self, case, thing),
+        series = about.series
+        finding = replace(
+            draft(self, case, series),
             metric=about.metric,
             object=about.label,
             samples=seen.readings,
@@ -194,39 +194,39 @@ class Loss:
             limit=limit,
             detectable_unit="1",
         )
-        made = self._measured(made, kind, seen)
+        finding = self._measured(finding, kind, seen)
         doubts = []
         if case.devices > 1:
             doubts.append(f"{case.devices} devices share the load: which of them lost traffic is not known")
         if seen.ratio is None and kind != PINGS:
             doubts.append("what was sent is not known: only interruptions can be detected, not a share that is lost")
-        made = replace(made, doubts=tuple(doubts))
-        said = self._said(kind, made, seen, limit)
+        finding = replace(finding, doubts=tuple(doubts))
+        result = self._conclude(kind, finding, seen, limit)
         if kind != PACKETS:
-            return said
+            return result
         over = [x for x in seen.shares if self._over(kind, x, limit) or provably_worse(x, seen.base)]
-        return blamed(case, said, seen, over, limit)
+        return blamed(case, result, seen, over, limit)
 
-    def _look(self, case: Case, one: Offer, seen: Seen) -> None:
-        begins, ends = readings_of(one)
+    def _examine(self, case: Case, offer: Offer, seen: Seen) -> None:
+        begins, ends = readings_of(offer)
         if not begins.size:
             return
         out, over = left_out(case, begins, ends), touching(overload_spans(case), begins, ends)
-        if one.bins is not None:
-            self._look_at_bins(case, one, one.bins, out, over, seen)
-        elif one.rate is not None:
-            self._look_at_rate(case, one, one.rate, out | over, seen)
+        if offer.bins is not None:
+            self._examine_bins(case, offer, offer.bins, out, over, seen)
+        elif offer.rate is not None:
+            self._examine_rate(case, offer, offer.rate, out | over, seen)
         last = together(case.phases)[-1:]
         until = min((p.window.begin_ns for p in last if p.name in _ENDING), default=case.window.end_ns)
         if until > case.window.begin_ns:
-            times = one.series.finite().time_ns
+            times = offer.series.finite().time_ns
             seen.blind = unseen(times, Window(case.window.begin_ns, until)) if times.size > 1 else "only one sample"
 
-    def _look_at_bins(
-        self, case: Case, one: Offer, bins: Bins, out: NDArray[np.bool_], over: NDArray[np.bool_], seen: Seen
+    def _examine_bins(
+        self, case: Case, offer: Offer, bins: Bins, out: NDArray[np.bool_], over: NDArray[np.bool_], seen: Seen
     ) -> None:
         known = np.isfinite(bins.sent) & np.isfinite(bins.lost)
-        if one.ratio:
+        if offer.ratio:
             if not bool((np.nan_to_num(bins.sent) > 0).any()):
                 seen.unknown += float(np.nansum(bins.lost[~out & ~over]))
                 return
@@ -237,55 +237,55 @@ class Loss:
                 counted[-ahead:] = False  # under way at the end
             for part in judged_phases(case):
                 here = counted & (bins.edges_ns[1:] > part.window.begin_ns) & (bins.edges_ns[1:] <= part.window.end_ns)
-                found = share_of(part, bins.sent[here], late[here], exact=one.exact)
-                if found is not None:
-                    seen.shares.append(found)
+                phase_share = share_of(part, bins.sent[here], late[here], exact=offer.exact)
+                if phase_share is not None:
+                    seen.shares.append(phase_share)
                     if part.name == "baseline":
-                        seen.base = found
+                        seen.base = phase_share
         share = np.clip(bins.lost / np.where(bins.sent > 0, bins.sent, np.nan), -1, 1)
         lost = np.where(over & ~(share >= _TOTAL), 0.0, bins.lost)
         sent = np.where(out, np.nan, bins.sent)
-        if not one.ratio:
-            sent = sent if one.on is None else np.where(one.on == 0, np.nan, sent)
+        if not offer.ratio:
+            sent = sent if offer.on is None else np.where(offer.on == 0, np.nan, sent)
             came = (sent - bins.lost)[(sent > 0) & (sent > bins.lost)] / sent[(sent > 0) & (sent > bins.lost)]
             usual = float(np.median(came)) if came.size else 1.0
             if _MUCH <= usual < 1:  # what was commanded, or asked in larger packets, need not come back whole
                 sent, lost = usual * sent, lost - (1 - usual) * sent
-        looked = Bins(bins.edges_ns, sent, lost)
-        for stop in stops(looked, self.seconds, one.longest_s, exact=one.exact, whole=not one.ratio):
+        observed = Bins(bins.edges_ns, sent, lost)
+        for stop in stops(observed, self.seconds, offer.longest_s, exact=offer.exact, whole=not offer.ratio):
             inside = (bins.edges_ns[:-1] >= stop.begin_ns) & (bins.edges_ns[1:] <= stop.end_ns)
             wanted, missing = float(np.nansum(sent[inside])), float(np.nansum(lost[inside]))
-            if one.kind == PINGS and (int(inside.sum()) < _IN_A_ROW or missing < _IN_A_ROW):
+            if offer.kind == PINGS and (int(inside.sum()) < _IN_A_ROW or missing < _IN_A_ROW):
                 continue
-            if missing < _LEAST_STOPPED and one.kind != PINGS:
+            if missing < _MIN_LOST_IN_STOP and offer.kind != PINGS:
                 continue
-            if not one.ratio and (wanted < _EXPECTED or chance_of(wanted, wanted - missing, sent.size) > _CHANCE):
+            if not offer.ratio and (wanted < _EXPECTED or chance_of(wanted, wanted - missing, sent.size) > _CHANCE):
                 continue
-            seen.stops.append(Standstill(stop, Window(stop.begin_ns, stop.end_ns), one))
+            seen.stops.append(Standstill(stop, Window(stop.begin_ns, stop.end_ns), offer))
 
-    def _look_at_rate(self, case: Case, one: Offer, rate: Curve, out: NDArray[np.bool_], seen: Seen) -> None:
+    def _examine_rate(self, case: Case, offer: Offer, rate: Curve, out: NDArray[np.bool_], seen: Seen) -> None:
         """Where only what came back is known: it is held against its own level, phase by phase."""
-        counts = rate_is_count(one)
+        counts = rate_is_count(offer)
         level = 0.0
         for part in judged_phases(case):
             here = ~out & (rate.end_ns > part.window.begin_ns) & (rate.end_ns <= part.window.end_ns)
             begins, ends, value = rate.begin_ns[here], rate.end_ns[here], rate.rate[here]
-            on = None if one.on is None else one.on[here]
+            on = None if offer.on is None else offer.on[here]
             if part.name in _CHANGING and (on is None or not bool((on == 1).any())):
                 continue
             if value.size and not bool((value > 0).any()) and level > 0 and ends[-1] - begins[0] >= self.seconds * 1e9:
                 last = bool(ends[-1] >= rate.end_ns[-1])
-                found = [Stop(int(begins[0]), int(ends[-1]), float((ends[-1] - begins[0]) * 1e-9), last)]
+                stops = [Stop(int(begins[0]), int(ends[-1]), float((ends[-1] - begins[0]) * 1e-9), last)]
             else:
-                found = list(stops_of_rate(begins, ends, value, self.seconds, counts=counts))
-            for stop in found:
-                self._tell(case, one, rate, stop, seen)
+                stops = list(stops_of_rate(begins, ends, value, self.seconds, counts=counts))
+            for stop in stops:
+                self._add_stop(case, offer, rate, stop, seen)
             level = max(level, float(np.median(value[value > 0])) if bool((value > 0).any()) else 0.0)
 
-    def _tell(self, case: Case, one: Offer, rate: Curve, stop: Stop, seen: Seen) -> None:
+    def _add_stop(self, case: Case, offer: Offer, rate: Curve, stop: Stop, seen: Seen) -> None:
         inside = (rate.begin_ns >= stop.begin_ns) & (rate.end_ns <= stop.end_ns)
-        told = np.empty(0) if one.on is None else one.on[inside]
-        rests, works = int(np.count_nonzero(told == 0)), int(np.count_nonzero(told == 1))
+        reported = np.empty(0) if offer.on is None else offer.on[inside]
+        rests, works = int(np.count_nonzero(reported == 0)), int(np.count_nonzero(reported == 1))
         if rests and rests >= works:
             return  # nothing was offered
         after = rate.end_ns > stop.end_ns
@@ -295,7 +295,7 @@ class Loss:
         window = Window(stop.begin_ns, end_ns)
         unsure = ""
         if not works:
-            apart_ns = round(2 * one.apart_s * 1e9)
+            apart_ns = round(2 * offer.apart_s * 1e9)
             near = [p.name for p in together(case.phases) if abs(stop.begin_ns - p.window.begin_ns) <= apart_ns]
             begun = [name for name in near if stop.begin_ns - case.window.begin_ns > apart_ns]
             if _CHANGING & set(begun):
@@ -306,11 +306,11 @@ class Loss:
                 unsure = "it had been decreasing step by step before"
             elif last and window.seconds <= max(_TAIL_S, _TAIL * case.window.seconds):
                 unsure = "it is only the end of the run"
-        seen.stops.append(Standstill(replace(stop, last=last), window, one, unsure))
+        seen.stops.append(Standstill(replace(stop, last=last), window, offer, unsure))
 
     # --- what is said ------------------------------------------------------------------------------------------
 
-    def _measured(self, made: Finding, kind: str, seen: Seen) -> Finding:
+    def _measured(self, finding: Finding, kind: str, seen: Seen) -> Finding:
         sent, lost = (sum(getattr(x, name) for x in seen.shares) for name in ("sent", "lost"))
         numbers = {
             "stops": float(sum(not s.unsure for s in seen.stops)),
@@ -321,89 +321,91 @@ class Loss:
         marks = [Mark(s.window.begin_ns, s.window.end_ns, f"no {kind} came back") for s in seen.stops]
         if seen.ratio is not None:
             numbers |= {"offered": sent, "lost": max(0.0, lost)}
-            for one in seen.shares:
-                if one.phase.name:
-                    key = f"lost_share_{one.phase.name}"
-                    numbers[key] = max(numbers.get(key, 0.0), one.share)
+            for part in seen.shares:
+                if part.phase.name:
+                    key = f"lost_share_{part.phase.name}"
+                    numbers[key] = max(numbers.get(key, 0.0), part.share)
             worst = max(seen.shares, key=lambda x: x.share, default=None)
             if worst is not None:
                 wide = interval_of(worst)
-                least = max(made.limit or 0.0, _LEAST[kind] / max(worst.sent, 1.0))
-                made = replace(made, measured=worst.share, interval=wide, smallest_detectable=min(1.0, least))
+                least = max(finding.limit or 0.0, _MIN_LOST[kind] / max(worst.sent, 1.0))
+                finding = replace(finding, measured=worst.share, interval=wide, smallest_detectable=min(1.0, least))
         elif longest is not None:
-            made = replace(made, measured=longest, unit="s", limit=self.seconds)
+            finding = replace(finding, measured=longest, unit="s", limit=self.seconds)
         good = {name: value for name, value in numbers.items() if math.isfinite(value)}
-        return replace(made, numbers=good, marks=tuple(marks[:_MARKS]))
+        return replace(finding, numbers=good, marks=tuple(marks[:_MARKS]))
 
-    def _said(self, kind: str, made: Finding, seen: Seen, limit: float) -> Finding:
-        who = f"{whose(made.object)}: " if made.object else ""
+    def _conclude(self, kind: str, finding: Finding, seen: Seen, limit: float) -> Finding:
+        who = f"{whose(finding.object)}: " if finding.object else ""
         sure = [s for s in seen.stops if not s.unsure]
         over = [x for x in seen.shares if self._over(kind, x, limit)]
         worse = [x for x in seen.shares if x not in over and limit <= _default(kind) and provably_worse(x, seen.base)]
-        told = []
+        reported = []
         if sure:
             sure.sort(key=lambda s: (s.stop.blurred, s.window.begin_ns))
             first = "; ".join(dict.fromkeys(s.text for s in sure[:3]))
             first += f" and {len(sure) - 3} more" if len(sure) > 3 else ""
-            told.append(first if sure[0].stop.blurred else f"{nothing_came(kind)} {first}")
-        marks = made.marks
-        told += [f"{lost_words(kind, x)}; allowed {percent(limit)}" for x in sorted(over, key=lambda x: -x.share)[:2]]
-        for one in sorted(worse, key=lambda x: -x.share)[:1]:
+            reported.append(first if sure[0].stop.blurred else f"{nothing_came(kind)} {first}")
+        marks = finding.marks
+        reported += [
+            f"{lost_words(kind, x)}; allowed {percent(limit)}" for x in sorted(over, key=lambda x: -x.share)[:2]
+        ]
+        for part in sorted(worse, key=lambda x: -x.share)[:1]:
             before = percent(seen.base.share) if seen.base is not None else ""
-            told.append(f"{lost_words(kind, one)}; provably more than in the baseline phase ({before})")
-        if told:
+            reported.append(f"{lost_words(kind, part)}; provably more than in the baseline phase ({before})")
+        if reported:
             if not sure:
                 hit = sorted([*over, *worse], key=lambda x: -x.share)
                 spans = [(x.phase.window, lost_words(kind, x)) for x in hit[:_MARKS]]
                 marks = tuple(Mark(window.begin_ns, window.end_ns, text) for window, text in spans)
-            return replace(made, outcome=Outcome.FAIL, reason=who + "; ".join(told), marks=marks)
+            return replace(finding, outcome=Outcome.FAIL, reason=who + "; ".join(reported), marks=marks)
         if seen.stops:
             last = seen.stops[-1]
             reason = f"{who}{nothing_came(kind)} {last.text}; {last.unsure}, so the generator may have ended"
             settle = "record what the generator offers (load.sending, load.users, the commanded rate)"
-            return replace(made, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
+            return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
         if seen.unknown > 0:
             reason = f"{who}{seen.unknown:,.0f} {kind} failed; the total is not known"
             settle = "record the total (load.requests, load.connections.opened)"
-            return replace(made, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
-        return self._quiet(kind, made, seen, limit, who)
+            return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
+        return self._quiet(kind, finding, seen, limit, who)
 
-    def _quiet(self, kind: str, made: Finding, seen: Seen, limit: float, who: str) -> Finding:
+    def _quiet(self, kind: str, finding: Finding, seen: Seen, limit: float, who: str) -> Finding:
         """What is said where nothing is above a limit."""
         if seen.readings < 2:
             reason = f"{who}{counted(seen.readings, 'sample')}; 2 needed"
-            return replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle="needs 2 samples")
+            return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle="needs 2 samples")
         if seen.blind:
             settle = "poll received traffic near both ends of the run"
-            return replace(made, reason=f"{who}{seen.blind}", why=InconclusiveReason.GAP, settle=settle)
+            return replace(finding, reason=f"{who}{seen.blind}", why=InconclusiveReason.GAP, settle=settle)
         if seen.ratio is None:
             reason = f"{who}{kind} came back throughout, without an interruption of {duration(self.seconds)}"
-            return replace(made, outcome=Outcome.PASS, reason=reason)
+            return replace(finding, outcome=Outcome.PASS, reason=reason)
         sent, lost = sum(x.sent for x in seen.shares), max(0.0, sum(x.lost for x in seen.shares))
         if sent <= 0:
             reason = f"{who}no {kind} were sent outside of stress, spike and planned events"
-            return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason)
+            return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
         few = limit > 0 and sent < 1 / limit
         much = f"{lost:,.0f} of {sent:,.0f} {kind} lost"
         if few:
             reason = f"{who}{much}; a loss of {percent(limit)} takes at least {1 / limit:,.0f}"
-            return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason)
+            return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
         high = [x for x in seen.shares if x.lost > limit * x.sent and x.sent * limit >= 1]
         if high:
-            one = max(high, key=lambda x: x.share)
-            reason = f"{who}{lost_words(kind, one)}; over the limit of {percent(limit)}, but "
-            if one.error > 0 and one.lost >= _LEAST[kind]:
+            part = max(high, key=lambda x: x.share)
+            reason = f"{who}{lost_words(kind, part)}; over the limit of {percent(limit)}, but "
+            if part.error > 0 and part.lost >= _MIN_LOST[kind]:
                 settle = "record counters (load.tx.packets, load.rx.packets) instead of rates"
                 reason += "within the error of sampled rates"
-                return replace(made, reason=reason, why=InconclusiveReason.NOISE, settle=settle)
-            return replace(made, outcome=Outcome.WARN, reason=reason + f"{one.lost:.0f} are too few to be certain")
+                return replace(finding, reason=reason, why=InconclusiveReason.NOISE, settle=settle)
+            return replace(finding, outcome=Outcome.WARN, reason=reason + f"{part.lost:.0f} are too few to be certain")
         within = f"; allowed {percent(limit)}" if lost > 0 else ""
-        return replace(made, outcome=Outcome.PASS, reason=f"{who}{much}{within}")
+        return replace(finding, outcome=Outcome.PASS, reason=f"{who}{much}{within}")
 
-    def _over(self, kind: str, one: Share, limit: float) -> bool:
-        if one.lost < _LEAST[kind] and not (limit == 0 and one.lost >= 1):
+    def _over(self, kind: str, part: Share, limit: float) -> bool:
+        if part.lost < _MIN_LOST[kind] and not (limit == 0 and part.lost >= 1):
             return False
-        return one.lost - SIGMAS * one.error > limit * one.sent
+        return part.lost - SIGMAS * part.error > limit * part.sent
 
 
 def _default(kind: str) -> float:

@@ -9,7 +9,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from soakwatch_rules.blame import (
+from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.imported_baseline import BASELINE_DOUBT, imported_baseline
+from soakwatch_rules.labels import label
+from soakwatch_rules.load.forwarding import Forwarding, alive_without_management, lost_share
+from soakwatch_rules.load.pressure import Pressure, pressure, seconds
+from soakwatch_rules.management.gap_cause import (
     DEVICE,
     LIVES,
     MONITOR,
@@ -23,24 +28,19 @@ from soakwatch_rules.blame import (
     causes,
     cuts,
 )
-from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.forwarding import Forwarding, alive_without_management, lost_share
-from soakwatch_rules.labels import label
-from soakwatch_rules.lent import DOUBT, lent
-from soakwatch_rules.looks import DURATION, Looks, looks, slower
+from soakwatch_rules.management.poll_latency import DURATION, PollLatency, poll_latency, slowdown
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.peers import cut_with_own, finite_numbers, interval, peer_name, requests, values_in
-from soakwatch_rules.pressure import Pressure, pressure, seconds
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Ledger, Mark, MarkKind, Outcome, RuleSpec, Window
+from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence
 from soakwatch_rules.silences import of_monitor, silent_all
 from soakwatch_rules.spans import common, overlap_s, without
 from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some, whole
 
 _DEAD_S = 300.0  # as for ``hang``
-_LEAST = 16  # readings of a round trip, or requests, on each side
+_MIN_PROBES = 16  # readings of a round trip, or requests, on each side
 _ALL = 0.9  # of the load, more than before: what an overload loses is no sign of a silent management
 _REST = "add a baseline phase or a pause of the load, or judge with the baseline of an earlier run"
 _NO_POLLS = frozenset({"syslog", "traps", "icmp", "tcp", "http"})  # they only listen, or have their peers' findings
@@ -177,7 +177,7 @@ class ManagementIsolation:
             return (replace(draft(self, case), outcome=Outcome.NOT_APPLICABLE, reason=reason),)
         cut = cuts(case, causes(case, self.busy, _ALL)) if peers else ()
         probed = [*(self._peer(case, peer, under, cut) for peer in peers), *(() if gone is None else (gone,))]
-        return (*probed, *(self._looks(case, s, under) for s in timed), *self._polls(case, polled, under))
+        return (*probed, *(self._poll_latency(case, s, under) for s in timed), *self._polls(case, polled, under))
 
     def _gone(self, case: Case) -> Finding | None:
         """What is said of a management that answered and has not since, to the end, while the load still comes back."""
@@ -185,9 +185,9 @@ class ManagementIsolation:
         if (gone := alive_without_management(case, silent, _DEAD_S)) is None:
             return None
         text = f"no management answered from {moment(gone.begin_ns)} to the end of the run, while traffic was forwarded"
-        made = replace(draft(self, case), samples=sum(x.got for x in case.ledgers), unit="s", limit=_DEAD_S)
+        finding = replace(draft(self, case), samples=sum(x.got for x in case.ledgers), unit="s", limit=_DEAD_S)
         marks = (Mark(gone.begin_ns, gone.end_ns, text, MarkKind.SILENCE),)
-        return replace(made, outcome=Outcome.FAIL, reason=text, measured=gone.seconds, marks=marks)
+        return replace(finding, outcome=Outcome.FAIL, reason=text, measured=gone.seconds, marks=marks)
 
     # --- probes --------------------------------------------------------------------------------------------
 
@@ -198,7 +198,7 @@ class ManagementIsolation:
             for spans in (under.high, under.low)
         ]
         asked = [requests(own, spans) for spans in (under.high, under.low)]
-        borrowed = {} if under.low else {m: s for m in own if (s := lent(case, own[m])) is not None}
+        borrowed = {} if under.low else {m: s for m in own if (s := imported_baseline(case, own[m])) is not None}
         if borrowed:
             whole = (Window(min(int(s.time_ns[0]) for s in borrowed.values()), case.window.begin_ns),)
             trips[1] = values_in(borrowed["reach.round_trip"], whole) if "reach.round_trip" in borrowed else trips[1]
@@ -209,45 +209,48 @@ class ManagementIsolation:
             asked[0] = requests(own, without(under.high, missing))
         (sent, lost), (calm_sent, calm_lost) = asked
         about = max(own.values(), key=len)
-        made = replace(draft(self, case, about), unit="s", limit=self.latency, metric="reach.round_trip")
+        finding = replace(draft(self, case, about), unit="s", limit=self.latency, metric="reach.round_trip")
         name = peer_name(peer)
-        late = float(np.median(trips[0])) if trips[0].size >= _LEAST else None
-        calm = float(np.median(trips[1])) if trips[1].size >= _LEAST else None
+        late = float(np.median(trips[0])) if trips[0].size >= _MIN_PROBES else None
+        calm = float(np.median(trips[1])) if trips[1].size >= _MIN_PROBES else None
         numbers = {"high_s": seconds(under.high), "low_s": seconds(under.low), "sent": sent, "lost": lost}
         if late is not None:
             numbers |= {"round_trip": late, "round_trip_p95": float(np.quantile(trips[0], 0.95))}
         if calm is not None:
             numbers["round_trip_low"] = calm
-        share = lost / sent if sent >= _LEAST else None
-        usual = calm_lost / calm_sent if calm_sent >= _LEAST else None
+        share = lost / sent if sent >= _MIN_PROBES else None
+        usual = calm_lost / calm_sent if calm_sent >= _MIN_PROBES else None
         numbers |= {} if share is None else {"lost_share": share}
         numbers |= {} if share is None or usual is None else {"lost_share_low": usual}
         numbers |= {"path_s": seconds(missing), "path_lost": total[1] - lost} if missing else {}
-        doubts = (*((DOUBT,) if borrowed else ()), *self._doubts(case, under, share, usual or 0.0, alone=not borrowed))
-        made = replace(made, measured=late, numbers=finite_numbers(numbers), doubts=doubts)
+        doubts = (
+            *((BASELINE_DOUBT,) if borrowed else ()),
+            *self._doubts(case, under, share, usual or 0.0, alone=not borrowed),
+        )
+        finding = replace(finding, measured=late, numbers=finite_numbers(numbers), doubts=doubts)
         if late is None and share is None and not missing:
-            reason = f"{name}: too few probes under high load ({under.told},  {duration(seconds(under.high))})"
-            settle = f"needs {_LEAST} probes in it: probe more often, or load for longer"
-            if seconds(under.high) < _LEAST * (cadence(about) or math.inf):
-                return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}: {settle}")
-            return replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle)
-        said = self._said(made, name, under, (late, calm), (sent, lost, usual))
-        return self._cut(said, total, usual or 0.0) if missing else said
+            reason = f"{name}: too few probes under high load ({under.text},  {duration(seconds(under.high))})"
+            settle = f"needs {_MIN_PROBES} probes in it: probe more often, or load for longer"
+            if seconds(under.high) < _MIN_PROBES * (cadence(about) or math.inf):
+                return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}: {settle}")
+            return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle)
+        result = self._conclude(finding, name, under, (late, calm), (sent, lost, usual))
+        return self._cut(result, total, usual or 0.0) if missing else result
 
-    def _cut(self, said: Finding, total: tuple[float, float], usual: float) -> Finding:
+    def _cut(self, finding: Finding, total: tuple[float, float], usual: float) -> Finding:
         """Where all management was silent over a path: nobody knows whether the peer would have answered."""
-        gone_s, gone = said.numbers["path_s"], said.numbers["path_lost"]
-        told = f"{gone:,.0f} more lost in {duration(gone_s)} in which no management answered but traffic was forwarded"
-        said = replace(said, reason=f"{said.reason}; {told}: lost by the path")
+        gone_s, gone = finding.numbers["path_s"], finding.numbers["path_lost"]
+        text = f"{gone:,.0f} more lost in {duration(gone_s)} in which no management answered but traffic was forwarded"
+        finding = replace(finding, reason=f"{finding.reason}; {text}: lost by the path")
         sent, lost = total
-        if said.outcome is Outcome.FAIL or sent < _LEAST or interval(lost, sent)[0] <= self.loss + usual:
-            return said
+        if finding.outcome is Outcome.FAIL or sent < _MIN_PROBES or interval(lost, sent)[0] <= self.loss + usual:
+            return finding
         settle = "fix the path to the management address, or probe over another one, then run again"
-        return replace(said, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.GAP, settle=settle)
+        return replace(finding, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.GAP, settle=settle)
 
-    def _said(
+    def _conclude(
         self,
-        made: Finding,
+        finding: Finding,
         name: str,
         under: Pressure,
         trip: tuple[float | None, float | None],
@@ -255,34 +258,36 @@ class ManagementIsolation:
     ) -> Finding:
         late, calm = trip
         sent, lost, usual = asked
-        told = []
+        reported = []
         if late is not None:
             before = f" ({duration(calm)} under low load)" if calm is not None else ""
-            told.append(f"median round trip {duration(late)}{before}")
-        low, high = interval(lost, sent) if sent >= _LEAST else (0.0, 0.0)
-        if sent >= _LEAST:
+            reported.append(f"median round trip {duration(late)}{before}")
+        low, high = interval(lost, sent) if sent >= _MIN_PROBES else (0.0, 0.0)
+        if sent >= _MIN_PROBES:
             held = "not known under low load" if usual is None else f"{quantity(usual, '1')} under low load"
-            told.append(f"{quantity(lost / sent, '1')} of {sent:,.0f} requests lost ({held})")
-            made = replace(made, smallest_detectable=self.loss + high - low, detectable_unit="1")
-        text = f"{name} under {under.told}: {', '.join(told)}"
+            reported.append(f"{quantity(lost / sent, '1')} of {sent:,.0f} requests lost ({held})")
+            finding = replace(finding, smallest_detectable=self.loss + high - low, detectable_unit="1")
+        text = f"{name} under {under.text}: {', '.join(reported)}"
         marks = tuple(Mark(w.begin_ns, w.end_ns, text) for w in under.high[:20])
         beyond = self.loss + (usual or 0.0)
-        if usual is not None and sent >= _LEAST and low > beyond:
+        if usual is not None and sent >= _MIN_PROBES and low > beyond:
             reason = f"{text}; allowed {quantity(self.loss, '1')} more than under low load"
-            made = replace(made, measured=lost / sent, limit=beyond, unit="1", interval=(low, high))
-            return replace(made, outcome=Outcome.FAIL, reason=reason, marks=marks)
+            finding = replace(finding, measured=lost / sent, limit=beyond, unit="1", interval=(low, high))
+            return replace(finding, outcome=Outcome.FAIL, reason=reason, marks=marks)
         if late is not None and late > self.latency:
-            return replace(made, outcome=Outcome.FAIL, reason=f"{text}; allowed {duration(self.latency)}", marks=marks)
-        if sent >= _LEAST and low > beyond:
-            return replace(made, reason=text, why=InconclusiveReason.NO_REFERENCE, settle=_REST, marks=marks)
-        if sent >= _LEAST and lost / sent > beyond:
-            settle = f"needs about {whole(4 * max(sent, _LEAST))} requests under high load"
+            return replace(
+                finding, outcome=Outcome.FAIL, reason=f"{text}; allowed {duration(self.latency)}", marks=marks
+            )
+        if sent >= _MIN_PROBES and low > beyond:
+            return replace(finding, reason=text, why=InconclusiveReason.NO_REFERENCE, settle=_REST, marks=marks)
+        if sent >= _MIN_PROBES and lost / sent > beyond:
+            settle = f"needs about {whole(4 * max(sent, _MIN_PROBES))} requests under high load"
             reason = f"{text}; over the limit of {quantity(self.loss, '1')}, but too few requests to be certain"
-            return replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle, marks=marks)
+            return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle, marks=marks)
         if late is not None and calm is not None and late > self.times * calm and late > 0.01:
             reason = f"{text}: {late / calm:.3g} times as long" if calm > 0 else text
-            return replace(made, outcome=Outcome.WARN, reason=reason, marks=marks)
-        return replace(made, outcome=Outcome.PASS, reason=text)
+            return replace(finding, outcome=Outcome.WARN, reason=reason, marks=marks)
+        return replace(finding, outcome=Outcome.PASS, reason=text)
 
     def _doubts(self, case: Case, under: Pressure, share: float | None, usual: float, *, alone: bool) -> Iterator[str]:
         if not under.low and alone:
@@ -296,43 +301,45 @@ class ManagementIsolation:
 
     # --- looks ---------------------------------------------------------------------------------------------
 
-    def _looks(self, case: Case, series: Series, under: Pressure) -> Finding:
+    def _poll_latency(self, case: Case, series: Series, under: Pressure) -> Finding:
         """One source's looks: how long they took, and which were lost one at a time."""
         source = label(series.object, "source") or series.object
         ledger = next((x for x in case.ledgers if _source(x) == source), None)
-        high, low = (looks(series, ledger, spans) for spans in (under.high, under.low))
-        borrowed = None if under.low else lent(case, series)
+        high, low = (poll_latency(series, ledger, spans) for spans in (under.high, under.low))
+        borrowed = None if under.low else imported_baseline(case, series)
         if borrowed is not None:
-            low = looks(borrowed, None, (Window(int(borrowed.time_ns[0]), case.window.begin_ns),))
-        doubts = (*((DOUBT,) if borrowed is not None else ()), *_monitor(case.ledgers))
-        made = replace(draft(self, case, series), unit="s", doubts=doubts)
-        if high is None or max(float(high.number), high.due) < _LEAST:
-            reason = f"fewer than {_LEAST} polls of {source} under {under.told} ({duration(seconds(under.high))})"
-            return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason)
-        low = low if low is not None and low.number >= _LEAST else None
+            low = poll_latency(borrowed, None, (Window(int(borrowed.time_ns[0]), case.window.begin_ns),))
+        doubts = (*((BASELINE_DOUBT,) if borrowed is not None else ()), *_monitor(case.ledgers))
+        finding = replace(draft(self, case, series), unit="s", doubts=doubts)
+        if high is None or max(float(high.number), high.due) < _MIN_PROBES:
+            reason = f"fewer than {_MIN_PROBES} polls of {source} under {under.text} ({duration(seconds(under.high))})"
+            return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
+        low = low if low is not None and low.number >= _MIN_PROBES else None
         limit = None if low is None else max(self.latency, self.times * low.median)
-        usual = low.lost / low.due if low is not None and low.due >= _LEAST else None
+        usual = low.lost / low.due if low is not None and low.due >= _MIN_PROBES else None
         numbers = {"looks": float(high.number), "took": high.median, "took_p95": high.late}
-        text = f"polls of {source} under {under.told} took {duration(high.median)} (median)"
+        text = f"polls of {source} under {under.text} took {duration(high.median)} (median)"
         if low is not None:
-            numbers |= {"took_low": low.median, "slower": slower(high, low)}
+            numbers |= {"took_low": low.median, "slower": slowdown(high, low)}
             text += f", {duration(low.median)} under low load"
-        if high.due >= _LEAST:
+        if high.due >= _MIN_PROBES:
             numbers |= {"due": high.due, "lost": high.lost, "lost_share": high.lost / high.due}
             numbers |= {} if usual is None else {"lost_share_low": usual}
             text += f"; {high.lost:.0f} of {high.due:.0f} single polls were lost"
-        made = replace(made, measured=high.median, limit=limit, numbers=finite_numbers(numbers))
+        finding = replace(finding, measured=high.median, limit=limit, numbers=finite_numbers(numbers))
         marks = tuple(Mark(w.begin_ns, w.end_ns, text) for w in under.high[:20])
-        return self._slow(replace(made, marks=marks), text, high, low, usual)
+        return self._slow(replace(finding, marks=marks), text, high, low, usual)
 
-    def _slow(self, made: Finding, text: str, high: Looks, low: Looks | None, usual: float | None) -> Finding:
-        if high.due >= _LEAST and (ends := interval(high.lost, high.due))[0] > self.loss + (usual or 0.0):
+    def _slow(
+        self, finding: Finding, text: str, high: PollLatency, low: PollLatency | None, usual: float | None
+    ) -> Finding:
+        if high.due >= _MIN_PROBES and (ends := interval(high.lost, high.due))[0] > self.loss + (usual or 0.0):
             if usual is None:
                 reason = f"{text}; the usual loss under low load is not known"
-                return replace(made, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=_REST)
+                return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=_REST)
             reason = f"{text}; allowed {quantity(self.loss, '1')} more than under low load"
             return replace(
-                made,
+                finding,
                 outcome=Outcome.FAIL,
                 reason=reason,
                 measured=high.lost / high.due,
@@ -340,16 +347,16 @@ class ManagementIsolation:
                 limit=self.loss + usual,
                 interval=ends,
             )
-        if low is None or high.number < _LEAST:
+        if low is None or high.number < _MIN_PROBES:
             doubt = "too few polls under low load to compare with" if low is None else "few polls were answered"
-            return replace(made, outcome=Outcome.PASS, reason=text, marks=(), doubts=(*made.doubts, doubt))
-        often = slower(high, low)
+            return replace(finding, outcome=Outcome.PASS, reason=text, marks=(), doubts=(*finding.doubts, doubt))
+        often = slowdown(high, low)
         if often > self.times and high.median > self.latency:
-            return replace(made, outcome=Outcome.FAIL, reason=f"{text}: {often:.3g} times as long")
+            return replace(finding, outcome=Outcome.FAIL, reason=f"{text}: {often:.3g} times as long")
         longer = min(high.median - low.median, high.quarter - low.quarter)
         if (often > self.times and high.median > 0.01) or longer > self.latency:
-            return replace(made, outcome=Outcome.WARN, reason=f"{text}: {often:.3g} times as long")
-        return replace(made, outcome=Outcome.PASS, reason=text, marks=())
+            return replace(finding, outcome=Outcome.WARN, reason=f"{text}: {often:.3g} times as long")
+        return replace(finding, outcome=Outcome.PASS, reason=text, marks=())
 
     # --- polls ---------------------------------------------------------------------------------------------
 
@@ -366,7 +373,7 @@ class ManagementIsolation:
             starved = sum(gap_s for gap, gap_s in within if gap.cause == DEVICE)
             alone = [gap for gap, _ in within if gap.cause in {PATH, UNKNOWN} and not gap.alone]
             calm = [s for s in ledger.silences if overlap_s(s.window, under.low) > 0 and not of_monitor(s.lost)]
-            made = replace(
+            finding = replace(
                 draft(self, case),
                 object=ledger.source,
                 samples=ledger.got,
@@ -388,11 +395,11 @@ class ManagementIsolation:
                     for gap, _ in within[:50]
                 ),
             )
-            yield self._heard(made, ledger, under, within, starved, alone)
+            yield self._heard(finding, ledger, under, within, starved, alone)
 
     def _heard(
         self,
-        made: Finding,
+        finding: Finding,
         ledger: Ledger,
         under: Pressure,
         within: Sequence[tuple[Explained, float]],
@@ -403,47 +410,49 @@ class ManagementIsolation:
         if not ledger.got:
             reason = f"{ledger.source} never answered"
             if not ledger.required:
-                return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason)
+                return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
             return replace(
-                made,
+                finding,
                 reason=reason,
                 why=InconclusiveReason.GAP,
                 settle="fix the source or the path to it, then run again",
             )
         if length < 3 * ledger.interval_s:
             reason = (
-                f"{ledger.source} is polled every {duration(ledger.interval_s)}; {under.told} lasted only "
+                f"{ledger.source} is polled every {duration(ledger.interval_s)}; {under.text} lasted only "
                 f"{duration(length)}"
             )
             return replace(
-                made, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}, less than the three intervals of a silence"
+                finding, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}, less than the three intervals of a silence"
             )
         if not within:
-            return replace(made, outcome=Outcome.PASS, reason=f"{ledger.source} answered throughout under {under.told}")
+            return replace(
+                finding, outcome=Outcome.PASS, reason=f"{ledger.source} answered throughout under {under.text}"
+            )
         words = some(
             [
                 f"{moment(gap.window.begin_ns)} for {duration(gap.window.seconds)}, {_WORDS[gap.cause]}: {gap.why}"
                 for gap, _ in sorted(within, key=lambda x: (x[0].cause not in _STARVES, -x[1]))
             ]
         )
-        text = f"{ledger.source} under {under.told}: {counted(len(within), 'silence')} of {duration(length)}: {words}"
+        text = f"{ledger.source} under {under.text}: {counted(len(within), 'silence')} of {duration(length)}: {words}"
         if starved > self.loss * length:
             reason = (
                 f"{text}; it did not answer for {quantity(starved / length, '1')} of the time without a reboot "
                 f"(allowed {quantity(self.loss, '1')})"
             )
-            return replace(made, outcome=Outcome.FAIL, reason=reason)
+            return replace(finding, outcome=Outcome.FAIL, reason=reason)
         open_s = sum(gap.window.seconds for gap in alone)
         if open_s > self.loss * length and not under.low:
             reason = (
                 f"{text}; without low load to compare with, the path and a device that neglects its management "
                 "look the same"
             )
-            return replace(made, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=_REST)
-        if open_s > self.loss * length and not made.numbers["low_silences"]:
+            return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=_REST)
+        if open_s > self.loss * length and not finding.numbers["low_silences"]:
             reason = f"{text}; silent under high load only: a shared path, or a device that neglects its management"
-            return replace(made, outcome=Outcome.WARN, reason=reason)
-        return replace(made, outcome=Outcome.PASS, reason=text)
+            return replace(finding, outcome=Outcome.WARN, reason=reason)
+        return replace(finding, outcome=Outcome.PASS, reason=text)
 
 
 def _source(ledger: Ledger) -> str:

@@ -13,8 +13,8 @@ from soakwatch_rules.lives import Life, dead_seconds, lives
 from soakwatch_rules.memory_verdict import CUT, LEVELLED
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.sampling import cadence, expected
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence, expected
 from soakwatch_rules.stats.stages import compare, stages, still_rising
 from soakwatch_rules.traits import GrowthMethod, Traits
 from soakwatch_rules.wording.stage import JudgedLife, doubts_of, sentence
@@ -145,34 +145,38 @@ class MemoryGrowth:
 
     def _of(self, case: Case, series: Series) -> Finding:
         series = series.between(case.window.begin_ns, case.window.end_ns).finite()
-        made = draft(self, case, series)
+        finding = draft(self, case, series)
         apart, all_lives = cadence(series), lives(series, case.window, case.events)
         dead_s = dead_seconds(series, case.window, case.events)
         if dead_s > 0:
             due = expected(case.window.seconds - dead_s, apart)
-            made = replace(made, expected=None if due is None else max(due, made.samples))
+            finding = replace(finding, expected=None if due is None else max(due, finding.samples))
         with np.errstate(all="ignore"):
             judged = [c for life in all_lives if (c := self._compare(life, apart)) is not None]
         if not judged:
-            return self._undecided(made, all_lives, apart)
+            return self._undecided(finding, all_lives, apart)
         worst = max(judged, key=lambda j: (j.of.grows, j.of.rise - max(j.of.allowed, j.of.spread)))
-        made = self._measured(made, worst, series, len(all_lives), len(judged))
+        finding = self._measured(finding, worst, series, len(all_lives), len(judged))
         # A rise in one part of a run may be a warm-up or a part of a sawtooth; the same in every life is a leak.
         again = sum(j.of.grows and not j.lately < LEVELLED for j in judged) > 1
         if worst.life.window.seconds < _CUT * case.window.seconds and not again:
-            made = replace(made, numbers=dict(made.numbers) | {CUT: 1.0})
+            finding = replace(finding, numbers=dict(finding.numbers) | {CUT: 1.0})
         if worst.of.grows:
-            return replace(made, outcome=Outcome.FAIL, reason=sentence(worst, series, self.tolerance, len(all_lives)))
-        read = sum(len(c.life.series) for c in judged)
-        if made.expected is not None and 2 * read < made.expected:
-            reason = f"the lifetimes that can be judged hold {read} of {made.expected} expected samples, less than half"
             return replace(
-                made,
+                finding, outcome=Outcome.FAIL, reason=sentence(worst, series, self.tolerance, len(all_lives))
+            )
+        read = sum(len(c.life.series) for c in judged)
+        if finding.expected is not None and 2 * read < finding.expected:
+            reason = (
+                f"the lifetimes that can be judged hold {read} of {finding.expected} expected samples, less than half"
+            )
+            return replace(
+                finding,
                 reason=reason,
                 why=InconclusiveReason.GAP,
                 settle="needs at least half of the expected samples in long lifetimes",
             )
-        return replace(made, outcome=Outcome.PASS, reason=sentence(worst, series, self.tolerance, len(all_lives)))
+        return replace(finding, outcome=Outcome.PASS, reason=sentence(worst, series, self.tolerance, len(all_lives)))
 
     def _compare(self, life: Life, apart: float | None) -> JudgedLife | None:
         window, series = life.window, life.series
@@ -194,29 +198,29 @@ class MemoryGrowth:
         )
         return JudgedLife(life, compared, float(np.fmin(sixth, 2 * twelfth)))
 
-    def _undecided(self, made: Finding, found: tuple[Life, ...], apart: float | None) -> Finding:
+    def _undecided(self, finding: Finding, lifetimes: tuple[Life, ...], apart: float | None) -> Finding:
         needed = 3 * self.least
-        most = max((len(life.series) for life in found), default=0)
-        between = " between restarts" if len(found) > 1 else ""
+        most = max((len(life.series) for life in lifetimes), default=0)
+        between = " between restarts" if len(lifetimes) > 1 else ""
         reason = f"only {counted(most, 'sample')}{between}; {needed:g} needed"
         if apart is None:
             settle = f"needs at least {needed:g} samples without a restart"
-            return replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle)
-        length_s = min(most * apart, max((life.window.seconds for life in found), default=0.0))
+            return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle)
+        length_s = min(most * apart, max((life.window.seconds for life in lifetimes), default=0.0))
         missing = max(needed * apart, 3 * self.stage) - length_s
         if missing <= 0:
-            of = f" of {made.expected:,} expected" if made.expected is not None else ""
-            reason = f"{counted(made.samples, 'sample')}{of}: too few in the first or in the last third"
+            of = f" of {finding.expected:,} expected" if finding.expected is not None else ""
+            reason = f"{counted(finding.samples, 'sample')}{of}: too few in the first or in the last third"
             settle = "needs samples in the first and the last third, and half of those expected"
-            return replace(made, reason=reason, why=InconclusiveReason.GAP, settle=settle)
+            return replace(finding, reason=reason, why=InconclusiveReason.GAP, settle=settle)
         if most >= needed:
             reason = f"only {duration(length_s)} of samples{between}; {duration(3 * self.stage)} needed"
         settle = (
             f"needs {duration(missing)} more without a restart, or more frequent polls (now every {duration(apart)})"
         )
-        return replace(made, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=settle)
+        return replace(finding, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=settle)
 
-    def _measured(self, made: Finding, worst: JudgedLife, series: Series, alive: int, judged: int) -> Finding:
+    def _measured(self, finding: Finding, worst: JudgedLife, series: Series, alive: int, judged: int) -> Finding:
         c, (first, middle, last) = worst.of, worst.of.stages
         sign = -1 if series.trait.growth == "down" else 1
         numbers = {
@@ -240,7 +244,7 @@ class MemoryGrowth:
             numbers["change"] = (c.last - c.first) / abs(c.first)
         half, decided = self.width * c.sds[1], worst.life.window
         return replace(
-            made,
+            finding,
             measured=c.last,
             limit=c.first + sign * max(c.allowed, c.spread),
             interval=(c.last - half, c.last + half),

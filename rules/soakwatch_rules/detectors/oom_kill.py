@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from soakwatch_rules.draft import absent, draft, faults
-from soakwatch_rules.incidents import Incident, counts, incidents, told_once, witnessed
-from soakwatch_rules.intents import intents, reckon
+from soakwatch_rules.events.incidents import Incident, counts, deduplicated, incidents, witnessed
+from soakwatch_rules.events.intents import intents, reckon
 from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, MarkKind, Outcome, RuleSpec
-from soakwatch_rules.sight import spacing, unseen
+from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.traits import Crash, Traits
 from soakwatch_rules.wording.words import counted, moment, some
 
@@ -94,24 +94,24 @@ class OomKill:
         slack_ns = max(2 * 10**9, *(round(2e9 * (spacing(s) or 0.0)) for s in counters), 0)
         doubts = list(dict.fromkeys(case.faults))[:5]
         witnesses = [w for s in counters for w in counts(s, "counter" if s.metric == _COUNTER else "kernel log")]
-        witnesses += [witnessed(e, "event", _text(e)) for e in told_once(events)]
-        found = incidents(witnesses, slack_ns)
-        reckoned = reckon(found, intents(case.events, "kernel.oom", case.window), case.window, "OOM kill", slack_ns)
+        witnesses += [witnessed(e, "event", _text(e)) for e in deduplicated(events)]
+        matches = incidents(witnesses, slack_ns)
+        reckoned = reckon(matches, intents(case.events, "kernel.oom", case.window), case.window, "OOM kill", slack_ns)
         number, planned = len(reckoned.unplanned), len(reckoned.planned)
-        made = replace(
+        finding = replace(
             draft(self, case, about),
             measured=float(number),
             limit=self.allowed,
             unit="{kill}",
             doubts=tuple(doubts),
-            marks=tuple(Mark(*i.when, f"OOM kill: {_words(i)}", _kind(i)) for i in found),
-            numbers={"kills": float(len(found)), "planned": float(planned)},
+            marks=tuple(Mark(*i.when, f"OOM kill: {_words(i)}", _kind(i)) for i in matches),
+            numbers={"kills": float(len(matches)), "planned": float(planned)},
         )
         faulty = list(reckoned.broken)
         if number > self.allowed:
-            faulty.insert(0, f"{counted(number, 'OOM kill')}: {some([_told(i) for i in reckoned.unplanned])}")
+            faulty.insert(0, f"{counted(number, 'OOM kill')}: {some([_described(i) for i in reckoned.unplanned])}")
         if faulty:
-            return (replace(made, outcome=Outcome.FAIL, reason="; ".join(faulty)),)
+            return (replace(finding, outcome=Outcome.FAIL, reason="; ".join(faulty)),)
         blind = min(
             (unseen(s.time_ns, case.window) for s in counters), default="neither counter nor kernel log was polled"
         )
@@ -122,17 +122,17 @@ class OomKill:
             settle = "needs the kernel's counter or log from start to end of the run"
             return (
                 replace(
-                    made,
+                    finding,
                     reason=unclear,
                     why=InconclusiveReason.GAP if blind else InconclusiveReason.PENDING,
                     settle=settle,
                 ),
             )
-        calm = f"{counted(planned, 'planned OOM kill')}" if found else "no OOM kill"
-        return (replace(made, outcome=Outcome.PASS, reason=calm),)
+        calm = f"{counted(planned, 'planned OOM kill')}" if matches else "no OOM kill"
+        return (replace(finding, outcome=Outcome.PASS, reason=calm),)
 
 
-def _told(incident: Incident) -> str:
+def _described(incident: Incident) -> str:
     begin_ns, end_ns = incident.when
     return f"{moment(begin_ns if end_ns is None else end_ns)} ({_words(incident)})"
 

@@ -10,13 +10,13 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.crossing import DROPPED, PORTS, Crossing, Ports
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.offered import OVERLOADS, named, overloads, own_loss, parts
+from soakwatch_rules.load.crossing import DROPPED, PORTS, Crossing, Ports
+from soakwatch_rules.load.offered import OVERLOADS, named, overloads, own_loss, parts
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, Phase, RuleSpec
+from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.capacity import NOTHING, Capacity, carried, excess
 from soakwatch_rules.stats.flow import binned
 from soakwatch_rules.stats.tally import Tally
@@ -180,9 +180,9 @@ class OverloadLoss:
             return ()
         phases, flow = overloads(case), _flow(case.load)
         if not phases:
-            made = draft(self, case)
+            finding = draft(self, case)
             reason = "the run has no phase named stress or spike"
-            return (replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
+            return (replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
         if flow is None:
             return (absent(self, case, "count of packets sent and received (load.tx.packets, load.rx.packets)"),)
         return (self._of(case, phases, flow),)
@@ -190,25 +190,29 @@ class OverloadLoss:
     def _of(self, case: Case, phases: tuple[Phase, ...], flow: _Flow) -> Finding:
         first = flow.back[0]
         bin_s = max(_BIN_S, _CADENCES * (cadence(first) or 0.0))
-        made = replace(draft(self, case, first), object="", unit="1", limit=self.limit)
+        finding = replace(draft(self, case, first), object="", unit="1", limit=self.limit)
         known = (
             Capacity(self.capacity, self.error, bound=False) if self.capacity > 0 else self._shown(case, flow, bin_s)
         )
         per_bin_s = known.rate if known is not None else math.inf
         seen, unseen = [], 0.0
         for phase in phases:
-            one = self._overload(case, phase, flow, bin_s, per_bin_s)
+            overload = self._overload(case, phase, flow, bin_s, per_bin_s)
             length = phase.window.seconds
-            if one is None or one.seconds < _SEEN * length:
+            if overload is None or overload.seconds < _SEEN * length:
                 unseen = max(unseen, length)
             else:
-                seen.append(one)
+                seen.append(overload)
         if not seen:
             reason = f"too few samples in the {phases[0].name} phase ({duration(phases[0].window.seconds)})"
             settle = f"poll packets sent and received at least every {duration(max(1.0, unseen / 10))} in it"
-            return replace(made, reason=reason, why=InconclusiveReason.GAP, settle=settle)
-        worst = max(seen, key=lambda one: one.ratio if known is not None else one.lost / max(one.sent, 1.0))
-        made = replace(self._measured(made, worst, known), marks=tuple(_mark(one, known) for one in seen))
+            return replace(finding, reason=reason, why=InconclusiveReason.GAP, settle=settle)
+        worst = max(
+            seen, key=lambda overload: overload.ratio if known is not None else overload.lost / max(overload.sent, 1.0)
+        )
+        finding = replace(
+            self._measured(finding, worst, known), marks=tuple(_mark(overload, known) for overload in seen)
+        )
         doubts = (
             [f"{len(phases) - len(seen)} of {len(phases)} overload phases could not be evaluated"] if unseen else []
         )
@@ -216,44 +220,48 @@ class OverloadLoss:
             doubts.append(f"{case.devices} devices under test: which of them lost the packets is not known")
         if known is not None and worst.sent <= known.rate * worst.seconds:
             doubts.append("the offered load did not exceed the capacity: not an overload")
-        made = replace(made, doubts=tuple(doubts))
-        said = self._blamed(case, made, seen, worst, known, flow.unit)
-        if said.outcome is Outcome.FAIL and (crossed := _crossed(case, worst, flow)) is not None:
-            said = self._behind(said, worst, crossed, known, flow.unit)
-        if said.outcome is Outcome.FAIL and case.devices > 1:
-            return replace(said, outcome=Outcome.WARN)
-        return said
+        finding = replace(finding, doubts=tuple(doubts))
+        result = self._blamed(case, finding, seen, worst, known, flow.unit)
+        if result.outcome is Outcome.FAIL and (crossed := _crossed(case, worst, flow)) is not None:
+            result = self._behind(result, worst, crossed, known, flow.unit)
+        if result.outcome is Outcome.FAIL and case.devices > 1:
+            return replace(result, outcome=Outcome.WARN)
+        return result
 
     def _blamed(
-        self, case: Case, made: Finding, seen: list[_Overload], worst: _Overload, known: Capacity | None, unit: str
+        self, case: Case, finding: Finding, seen: list[_Overload], worst: _Overload, known: Capacity | None, unit: str
     ) -> Finding:
         """What is said of the worst phase; a loss that the generators may have made themselves is nobody's."""
-        said, own = self._said(made, worst, known, unit), own_loss(case.load) or 0.0
+        result, own = self._conclude(finding, worst, known, unit), own_loss(case.load) or 0.0
         if own <= 0:
-            return said
-        said = replace(said, numbers=dict(said.numbers) | {"own_loss": own})
-        if said.outcome is not Outcome.FAIL:
-            return said
-        rest = max((one.without(own) for one in seen), key=lambda one: one.ratio)
-        told = f"the generator itself loses up to {100 * own:.3g} % (calibrated)"
-        if self._said(made, rest, known, unit).outcome is Outcome.FAIL:
-            return replace(said, doubts=(*said.doubts, f"{told}, which does not explain it"))
+            return result
+        result = replace(result, numbers=dict(result.numbers) | {"own_loss": own})
+        if result.outcome is not Outcome.FAIL:
+            return result
+        rest = max((overload.without(own) for overload in seen), key=lambda overload: overload.ratio)
+        text = f"the generator itself loses up to {100 * own:.3g} % (calibrated)"
+        if self._conclude(finding, rest, known, unit).outcome is Outcome.FAIL:
+            return replace(result, doubts=(*result.doubts, f"{text}, which does not explain it"))
         settle = "fix the generator's own loss, or send less, and calibrate again"
-        reason = f"{said.reason}; {told}, which explains it"
+        reason = f"{result.reason}; {text}, which explains it"
         return replace(
-            said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.GENERATOR, settle=settle
+            result, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.GENERATOR, settle=settle
         )
 
-    def _behind(self, said: Finding, worst: _Overload, crossed: Crossing, known: Capacity | None, unit: str) -> Finding:
+    def _behind(
+        self, finding: Finding, worst: _Overload, crossed: Crossing, known: Capacity | None, unit: str
+    ) -> Finding:
         """What is said once it is known how much was lost after it had left the device."""
-        told = replace(said, numbers=dict(said.numbers) | crossed.numbers, reason=f"{said.reason}; {crossed.text}")
-        behind = max(0.0, crossed.let_out - crossed.back) / max(crossed.sent, NOTHING)
-        if self._said(said, worst.without(behind), known, unit).outcome is Outcome.FAIL:
-            return told
-        reason = (
-            f"{said.reason}; lost after leaving the device, by the path or the generator's receiver: {crossed.text}"
+        result = replace(
+            finding, numbers=dict(finding.numbers) | crossed.numbers, reason=f"{finding.reason}; {crossed.text}"
         )
-        return replace(told, outcome=Outcome.WARN, reason=reason)
+        behind = max(0.0, crossed.let_out - crossed.back) / max(crossed.sent, NOTHING)
+        if self._conclude(finding, worst.without(behind), known, unit).outcome is Outcome.FAIL:
+            return result
+        reason = (
+            f"{finding.reason}; lost after leaving the device, by the path or the generator's receiver: {crossed.text}"
+        )
+        return replace(result, outcome=Outcome.WARN, reason=reason)
 
     def _shown(self, case: Case, flow: _Flow, bin_s: float) -> Capacity | None:
         """What the other phases show of the capacity."""
@@ -288,15 +296,15 @@ class OverloadLoss:
         total, missing = float(sent[good].sum()), float(lost[good].sum())
         return _Overload(phase, total, missing, over, best, float(widths_s[good].sum()))
 
-    def _measured(self, made: Finding, worst: _Overload, known: Capacity | None) -> Finding:
+    def _measured(self, finding: Finding, worst: _Overload, known: Capacity | None) -> Finding:
         numbers = {"offered": worst.sent, "lost": worst.lost, "seconds": worst.seconds, "lost_share": worst.share}
-        made = replace(made, numbers=numbers, smallest_detectable=self.limit, detectable_unit="1")
+        finding = replace(finding, numbers=numbers, smallest_detectable=self.limit, detectable_unit="1")
         if known is None:
-            return made
+            return finding
         wide = 1.96 * known.error
         detectable = self.limit + (_SIGMAS + _POWER_SIGMAS) * known.error + (self.near if known.bound else 0.0)
         return replace(
-            made,
+            finding,
             measured=worst.ratio,
             interval=(worst.ratio - wide, worst.ratio + wide),
             limit=self.limit + _SIGMAS * known.error,
@@ -312,42 +320,42 @@ class OverloadLoss:
             },
         )
 
-    def _said(self, made: Finding, worst: _Overload, known: Capacity | None, unit: str) -> Finding:
+    def _conclude(self, finding: Finding, worst: _Overload, known: Capacity | None, unit: str) -> Finding:
         if worst.sent <= NOTHING or worst.seconds <= 0:
             reason = f"nothing was sent in the {worst.phase.name} phase"
-            return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason)
+            return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
         share, ratio = worst.lost / worst.sent, worst.ratio
         offered = quantity(worst.sent / worst.seconds, f"{unit}/s")
-        told = f"{worst.phase.name} of {moment(worst.phase.window.begin_ns)}: {quantity(max(share, 0.0), '1')} of "
-        told += f"{offered} lost"
-        told += f", {worst.points}" if known is not None and share > 0 and worst.explained > -NOTHING else ""
+        text = f"{worst.phase.name} of {moment(worst.phase.window.begin_ns)}: {quantity(max(share, 0.0), '1')} of "
+        text += f"{offered} lost"
+        text += f", {worst.points}" if known is not None and share > 0 and worst.explained > -NOTHING else ""
         remedy = "state the capacity, or add a ramp phase up to the rate at which the device starts to lose packets"
         if known is None:
             if share <= self.limit:
                 return replace(
-                    made, outcome=Outcome.PASS, measured=share, reason=f"{told}; allowed {quantity(self.limit, '1')}"
+                    finding, outcome=Outcome.PASS, measured=share, reason=f"{text}; allowed {quantity(self.limit, '1')}"
                 )
-            reason = f"{told}; the capacity is not known, so the loss may be due to overload"
-            return replace(made, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=remedy)
+            reason = f"{text}; the capacity is not known, so the loss may be due to overload"
+            return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=remedy)
         can = (
             f"a capacity of {'at least ' * known.bound}{quantity(known.rate, f'{unit}/s')} ± {100 * known.error:.2g} %"
         )
         if ratio > self.limit + _SIGMAS * known.error:
             least = "at least " if known.bound else ""
-            reason = f"{told}, {least}{quantity(ratio, '1')} of {can} more than the overload explains"
-            return replace(made, outcome=Outcome.FAIL, reason=reason)
+            reason = f"{text}, {least}{quantity(ratio, '1')} of {can} more than the overload explains"
+            return replace(finding, outcome=Outcome.FAIL, reason=reason)
         through = (worst.sent - worst.lost) / worst.seconds
         if known.bound and share > self.limit and through > (1 + self.near) * known.rate:
-            reason = f"{told}; {can} was never exceeded without loss, so overload may explain it or not"
-            return replace(made, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=remedy)
+            reason = f"{text}; {can} was never exceeded without loss, so overload may explain it or not"
+            return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=remedy)
         if ratio > self.limit:
             settle = f"measure the capacity to ± {50 * (ratio - self.limit):.2g} %"
             reason = (
-                f"{told}, {quantity(ratio, '1')} of {can} more than the overload explains, within the error of "
+                f"{text}, {quantity(ratio, '1')} of {can} more than the overload explains, within the error of "
                 "the capacity"
             )
-            return replace(made, reason=reason, why=InconclusiveReason.NOISE, settle=settle)
-        return replace(made, outcome=Outcome.PASS, reason=f"{told}, no more than the overload explains at {can}")
+            return replace(finding, reason=reason, why=InconclusiveReason.NOISE, settle=settle)
+        return replace(finding, outcome=Outcome.PASS, reason=f"{text}, no more than the overload explains at {can}")
 
 
 def _crossed(case: Case, worst: _Overload, flow: _Flow) -> Crossing | None:
@@ -362,10 +370,10 @@ def _crossed(case: Case, worst: _Overload, flow: _Flow) -> Crossing | None:
     return ports.crossing(window, whole, back)
 
 
-def _mark(one: _Overload, known: Capacity | None) -> Mark:
-    lost = f"{one.phase.name}: {quantity(max(one.share, 0.0), '1')} lost"
-    told = f"{lost}, {one.points}" if known is not None and one.share > 0 else lost
-    return Mark(one.phase.window.begin_ns, one.phase.window.end_ns, told)
+def _mark(overload: _Overload, known: Capacity | None) -> Mark:
+    lost = f"{overload.phase.name}: {quantity(max(overload.share, 0.0), '1')} lost"
+    text = f"{lost}, {overload.points}" if known is not None and overload.share > 0 else lost
+    return Mark(overload.phase.window.begin_ns, overload.phase.window.end_ns, text)
 
 
 def _flow(load: tuple[Series, ...]) -> _Flow | None:
@@ -385,16 +393,16 @@ def _edges(
     At the end of an overload (and where the phase goes on at another level) what was offered falls within one reading:
     averaged with the readings before, it would count as capacity that was free.
     """
-    at = series.time_ns[(series.time_ns >= begin_ns) & (series.time_ns <= drained_ns)]
+    positions = series.time_ns[(series.time_ns >= begin_ns) & (series.time_ns <= drained_ns)]
     apart = cadence(series) or bin_s
-    made, since_ns = [], begin_ns
+    result, since_ns = [], begin_ns
     for turn_ns in turns:
         until_ns = max(since_ns, turn_ns - round(_CADENCES * apart * 1e9))
         after_ns = drained_ns + 1 if turn_ns == turns[-1] else max(until_ns, turn_ns + round(drain_s * 1e9))
-        early = at[(at >= since_ns) & (at < until_ns)]
-        made += [early[:: max(1, round(bin_s / apart))], at[(at >= until_ns) & (at < after_ns)]]
+        early = positions[(positions >= since_ns) & (positions < until_ns)]
+        result += [early[:: max(1, round(bin_s / apart))], positions[(positions >= until_ns) & (positions < after_ns)]]
         since_ns = after_ns
-    return np.concatenate(made)
+    return np.concatenate(result)
 
 
 def _counted(flow: _Flow, edges: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.load.throughput import Curve, Flow, curve, flows
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
 from soakwatch_rules.stats.blocks import blocks, how_many
@@ -18,18 +19,17 @@ from soakwatch_rules.stats.decline import Fall, fall, late_fall
 from soakwatch_rules.stats.standstill import Stop, stops_of_rate
 from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import Trend
-from soakwatch_rules.throughput import Curve, Flow, curve, flows
 from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, quantity
 
-_LEAST = 16
+_MIN_SAMPLES = 16
 _HOUR_S = 3600.0
 _STOP_S = 10.0  # of standing still, as for loss
 _SURE = 0.99
 _LATE = 0.999
-_MOST = 1e100
+_MAX_VALUE = 1e100
 _TIMES = 3.14  # Student's t of 99 % at six degrees of freedom
-_LONGEST_H = 1000.0
+_MAX_HOURS = 1000.0
 _WORDS = {
     "leak": "a steady decline",
     "late leak": "a decline that started late",
@@ -134,13 +134,13 @@ class PerformanceDecline:
         """One finding a throughput; none for targets that are no device under test."""
         if case.role != "dut":
             return ()
-        found = flows(case)
-        if not found:
+        matches = flows(case)
+        if not matches:
             return (absent(self, case, "throughput (load.request.rate, load.requests or load.rx.packets)"),)
-        return tuple(self._of(case, flow) for flow in found)
+        return tuple(self._of(case, flow) for flow in matches)
 
     def _of(self, case: Case, flow: Flow) -> Finding:
-        made = replace(
+        finding = replace(
             draft(self, case, flow.series), object=flow.label, unit="1", limit=self.tolerance, detectable_unit="1"
         )
         plain = curve(flow.series)
@@ -148,15 +148,15 @@ class PerformanceDecline:
         relative = plain.per(by[0]) if by else None
         shown, stopped = _without_stops(relative or plain, flow)
         n, span = shown.rate.size, case.window.seconds
-        if n < _LEAST or span < self.shortest:
+        if n < _MIN_SAMPLES or span < self.shortest:
             more = max(self.shortest - span, 0.0)
             reason = (
-                f"{counted(n, 'sample')} of throughput in {duration(max(span, 0.0))}; {_LEAST} samples in "
+                f"{counted(n, 'sample')} of throughput in {duration(max(span, 0.0))}; {_MIN_SAMPLES} samples in "
                 f"{duration(self.shortest)} needed"
             )
-            settle = f"needs {duration(more)} more" if more > 0 else f"needs {_LEAST} samples"
+            settle = f"needs {duration(more)} more" if more > 0 else f"needs {_MIN_SAMPLES} samples"
             return replace(
-                made,
+                finding,
                 reason=reason,
                 why=InconclusiveReason.TOO_SHORT if more > 0 else InconclusiveReason.TOO_FEW,
                 settle=settle,
@@ -166,7 +166,7 @@ class PerformanceDecline:
         if level <= 0:
             reason = "no throughput in most of the window"
             return replace(
-                made,
+                finding,
                 reason=reason,
                 why=InconclusiveReason.NO_REFERENCE,
                 settle="check that the load reached the device",
@@ -180,49 +180,49 @@ class PerformanceDecline:
             doubts.append(f"{duration(seconds_in)} in which almost nothing came back were not counted (see loss)")
         if case.devices > 1:
             doubts.append(f"{case.devices} devices share the load: which of them declined is not known")
-        made = replace(self._measured(made, trend, fell, level, span), doubts=tuple(doubts))
-        said = self._said(made, trend, fell, level)
+        finding = replace(self._measured(finding, trend, fell, level, span), doubts=tuple(doubts))
+        result = self._conclude(finding, trend, fell, level)
         late = late_fall(parts.value, self.tolerance)
-        if said.outcome is not Outcome.FAIL and late is not None and late.probability >= _LATE:
+        if result.outcome is not Outcome.FAIL and late is not None and late.probability >= _LATE:
             reason = (
                 f"throughput fell by {quantity(_cut(late.share), '1')} shortly before the end and stayed low; "
                 f"allowed {quantity(self.tolerance, '1')}"
             )
-            numbers = dict(made.numbers) | {"fell_late": _cut(late.share), "fell_late_probability": late.probability}
-            said = replace(made, outcome=Outcome.FAIL, reason=reason, numbers=numbers)
+            numbers = dict(finding.numbers) | {"fell_late": _cut(late.share), "fell_late_probability": late.probability}
+            result = replace(finding, outcome=Outcome.FAIL, reason=reason, numbers=numbers)
         if (
-            said.outcome is Outcome.FAIL
+            result.outcome is Outcome.FAIL
             and relative is None
             and span >= DAY_S / 3
             and of_a_day(parts.time_s, parts.value)
         ):
-            reason = f"{said.reason}; but this may be a daily cycle, and the offered load is not known"
+            reason = f"{result.reason}; but this may be a daily cycle, and the offered load is not known"
             settle = "record the offered load, or run for two days"
             return replace(
-                said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.CYCLE, settle=settle
+                result, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.CYCLE, settle=settle
             )
-        if said.outcome is Outcome.FAIL:
+        if result.outcome is Outcome.FAIL:
             begin = case.window.begin_ns + round((trend.bend_s or 0.0) * 1e9)
             begin = min(max(begin, case.window.begin_ns), case.window.end_ns)
-            said = replace(said, marks=(Mark(begin, case.window.end_ns, "throughput declines"),))
-            return replace(said, outcome=Outcome.WARN) if case.devices > 1 else said
-        return said
+            result = replace(result, marks=(Mark(begin, case.window.end_ns, "throughput declines"),))
+            return replace(result, outcome=Outcome.WARN) if case.devices > 1 else result
+        return result
 
-    def _measured(self, made: Finding, trend: Trend, fell: Fall | None, level: float, span: float) -> Finding:
+    def _measured(self, finding: Finding, trend: Trend, fell: Fall | None, level: float, span: float) -> Finding:
         scale = span / level
         known = trend.smallest_detectable
         numbers = {"level": level, "probability": trend.probability, "falls_per_hour": _cut(trend.rate * 3600 / level)}
         if fell is not None:
             numbers |= {"fell": _cut(fell.share), "fell_error": _cut(fell.error), "fell_probability": fell.probability}
         return replace(
-            made,
+            finding,
             measured=_cut(trend.rate * scale),
             interval=(_cut(trend.rate_low * scale), _cut(trend.rate_high * scale)),
             smallest_detectable=None if known is None else _cut((trend.allowed + known) * scale),
             numbers=numbers,
         )
 
-    def _said(self, made: Finding, trend: Trend, fell: Fall | None, level: float) -> Finding:
+    def _conclude(self, finding: Finding, trend: Trend, fell: Fall | None, level: float) -> Finding:
         hourly = f"{-100 * _cut(trend.rate * _HOUR_S / level):+.2g} %/h"
         lower = fell is not None and fell.probability >= _SURE
         change = "" if fell is None else f"last quarter {-100 * _cut(fell.share):+.3g} % compared with the first"
@@ -234,7 +234,7 @@ class PerformanceDecline:
                 for x in (f"throughput declined (allowed {quantity(self.tolerance, '1')}): {word}", change, still)
                 if x
             )
-            return replace(made, outcome=Outcome.FAIL, reason=reason)
+            return replace(finding, outcome=Outcome.FAIL, reason=reason)
         if trend.outcome is Outcome.INCONCLUSIVE:
             hours = trend.hours_needed
             more = (
@@ -247,16 +247,16 @@ class PerformanceDecline:
                 )
             )
             reason = "; ".join(x for x in (f"whether throughput falls at the end ({hourly}) is undecided", change) if x)
-            return replace(made, reason=reason, why=trend.why or InconclusiveReason.NOISE, settle=more)
+            return replace(finding, reason=reason, why=trend.why or InconclusiveReason.NOISE, settle=more)
         if fell is not None and fell.share > self.tolerance:
             longer = (_TIMES * fell.error / (fell.share - self.tolerance)) ** 2 - 1
-            hours = min(max(longer, 0.1) * made.window.seconds / _HOUR_S, _LONGEST_H)
+            hours = min(max(longer, 0.1) * finding.window.seconds / _HOUR_S, _MAX_HOURS)
             reason = (
                 f"{change}, ± {100 * _cut(fell.error):.2g} %: a decline or noise; not falling at the end ({hourly})"
             )
-            numbers = dict(made.numbers) | {"probability": fell.probability}
+            numbers = dict(finding.numbers) | {"probability": fell.probability}
             return replace(
-                made,
+                finding,
                 measured=_cut(fell.share),
                 numbers=numbers,
                 reason=reason,
@@ -264,7 +264,7 @@ class PerformanceDecline:
                 settle=f"needs {duration(hours * _HOUR_S)} more",
             )
         reason = "; ".join(x for x in (f"throughput does not decline ({hourly} at the end)", change) if x)
-        return replace(made, outcome=Outcome.PASS, reason=reason)
+        return replace(finding, outcome=Outcome.PASS, reason=reason)
 
     def _doubts(self, flow: Flow, plain: Curve, relative: Curve | None) -> list[str]:
         if relative is None:
@@ -273,7 +273,7 @@ class PerformanceDecline:
             return []
         absolute = (
             fall(plain.rate[: plain.rate.size // 96 * 96].reshape(96, -1).mean(axis=1), self.tolerance)
-            if (plain.rate.size >= 96 and float(np.abs(plain.rate).max()) < _MOST)
+            if (plain.rate.size >= 96 and float(np.abs(plain.rate).max()) < _MAX_VALUE)
             else None
         )
         if absolute is None or absolute.probability < _SURE:
@@ -287,18 +287,18 @@ class PerformanceDecline:
 def _without_stops(shown: Curve, flow: Flow) -> tuple[Curve, tuple[Stop, ...]]:
     """A throughput without its standstills, which are no decline."""
     counts = flow.series.trait.unit.startswith("{") and not flow.told and not flow.sent
-    found = stops_of_rate(shown.begin_ns, shown.end_ns, shown.rate, _STOP_S, counts=counts)
+    stops = stops_of_rate(shown.begin_ns, shown.end_ns, shown.rate, _STOP_S, counts=counts)
     keep = np.ones(shown.rate.size, dtype=bool)
-    for stop in found:
+    for stop in stops:
         keep &= (shown.end_ns <= stop.begin_ns) | (shown.begin_ns >= stop.end_ns)
-    return Curve(shown.begin_ns[keep], shown.end_ns[keep], shown.rate[keep]), found
+    return Curve(shown.begin_ns[keep], shown.end_ns[keep], shown.rate[keep]), stops
 
 
 def _scaled(case: Case, shown: Curve) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Seconds since the window's begin (strictly increasing) and values that arithmetic can stand."""
     seconds = np.asarray((shown.end_ns - case.window.begin_ns) * 1e-9, dtype=np.float64)
-    return seconds, np.clip(shown.rate, -_MOST, _MOST)
+    return seconds, np.clip(shown.rate, -_MAX_VALUE, _MAX_VALUE)
 
 
 def _cut(number: float) -> float:
-    return float(np.clip(number, -_MOST, _MOST)) if not math.isnan(number) else 0.0
+    return float(np.clip(number, -_MAX_VALUE, _MAX_VALUE)) if not math.isnan(number) else 0.0

@@ -11,24 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.offered import OVERLOADS, parts
+from soakwatch_rules.load.offered import OVERLOADS, parts
+from soakwatch_rules.load.throughput import Curve, Flow, curve, flows
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, MarkKind, Outcome, RuleSpec
-from soakwatch_rules.sight import cadence
+from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.level import robust
-from soakwatch_rules.stats.pauses import LEAST, STILL, Dip, Rhythm, dips, level_without, rhythm, standstills
+from soakwatch_rules.stats.pauses import MIN_INTERVALS, STILL, Dip, Rhythm, dips, level_without, rhythm, standstills
 from soakwatch_rules.stats.standstill import stops_of_rate
-from soakwatch_rules.throughput import Curve, Flow, curve, flows
 from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
 
-_LEAST = 16  # readings of one level
+_MIN_SAMPLES = 16  # readings of one level
 _MARKS = 50
 _GAP = 3.0
 _AROUND = 5  # readings that tell whether it fell, and came back
 _CARRIES = 0.25  # of the level: so much shows that a standstill is over
 _POWER_SIGMAS = 0.84  # one-sided, 80 %
-_FEWEST = 8  # readings of a standstill
+_MIN_STANDSTILL = 8  # readings of a standstill
 _SHORT = 0.05  # of the readings: a standstill so short would be found
 _CHANGING = frozenset({"ramp", "cooldown"})
 
@@ -153,26 +153,26 @@ class PeriodicPause:
         """One finding a throughput, a log of pauses, and a source that falls silent periodically."""
         if case.role != "dut":
             return ()
-        made = [self._flow(case, flow) for flow in flows(case)]
+        findings = [self._flow(case, flow) for flow in flows(case)]
         logs = sorted({e.object for e in case.events if e.kind == "pause" and e.target == case.target})
-        made += [self._log(case, thing) for thing in logs]
-        if not made:
-            made = [absent(self, case, "throughput (load.request.rate, load.rx.packets) and no log of pauses")]
-        return (*made, *self._silences(case))
+        findings += [self._log(case, object_name) for object_name in logs]
+        if not findings:
+            findings = [absent(self, case, "throughput (load.request.rate, load.rx.packets) and no log of pauses")]
+        return (*findings, *self._silences(case))
 
     def _flow(self, case: Case, flow: Flow) -> Finding:
-        made = replace(draft(self, case, flow.series), object=flow.label)
+        finding = replace(draft(self, case, flow.series), object=flow.label)
         apart = cadence(flow.series.finite())
-        made = replace(made, unit="s", limit=self.longest, detectable_unit="s")
+        finding = replace(finding, unit="s", limit=self.longest, detectable_unit="s")
         plain = curve(flow.series)
         shown = plain.per(flow.told[0]) if flow.told else None
         sent = curve(flow.sent[0]) if flow.sent else None
         counts = shown is None and flow.series.trait.unit.startswith("{")
         seen = self._seen(case, shown or plain, apart or 1.0, sent, commanded=shown is not None, counts=counts)
         if seen is None or apart is None:
-            short = duration(_LEAST * apart) if apart else f"{_LEAST} samples"
-            reason = f"fewer than {_LEAST} samples of throughput in each phase"
-            return replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle=f"needs {short} of one phase")
+            short = duration(_MIN_SAMPLES * apart) if apart else f"{_MIN_SAMPLES} samples"
+            reason = f"fewer than {_MIN_SAMPLES} samples of throughput in each phase"
+            return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=f"needs {short} of one phase")
         noisy, scatter = seen.deep >= 1, f"the throughput is noisy ({quantity(seen.sigma, '1')} robust sigma)"
         lost = max(seen.deep, 2 * seen.deep - 0.2) + _POWER_SIGMAS * seen.sigma
         doubts = [f"{scatter}: only standstills are detected, not shorter pauses"] if noisy else []
@@ -184,29 +184,31 @@ class PeriodicPause:
             doubts.append(f"in {counted(seen.quiet, 'pause')} the generator also sent less and may be the cause")
         if seen.ends:
             doubts.append(f"{counted(seen.ends, 'dip')} at the start of a phase, or without a recovery, not counted")
-        made = replace(made, smallest_detectable=None if noisy else apart * lost, doubts=tuple(doubts))
+        finding = replace(finding, smallest_detectable=None if noisy else apart * lost, doubts=tuple(doubts))
         numbers = {"sigma": seen.sigma, "depth": seen.deep, "readings": float(seen.readings)}
-        said = self._said(case, made, seen.pauses, apart, numbers)
-        if noisy and said.outcome is Outcome.PASS:
-            shortest_s = min(apart * max(_FEWEST, (self.sigmas * seen.sigma / 0.9) ** 2), 1e6)
+        result = self._conclude(case, finding, seen.pauses, apart, numbers)
+        if noisy and result.outcome is Outcome.PASS:
+            shortest_s = min(apart * max(_MIN_STANDSTILL, (self.sigmas * seen.sigma / 0.9) ** 2), 1e6)
             reason = f"{scatter}, so short stops cannot be detected; no standstill of {duration(shortest_s)} or longer"
             if shortest_s <= _SHORT * seen.readings * apart:
-                return replace(said, reason=reason, smallest_detectable=shortest_s)
+                return replace(result, reason=reason, smallest_detectable=shortest_s)
             settle = f"record averages over {duration(shortest_s)}"
             return replace(
-                said, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.NOISE, settle=settle
+                result, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.NOISE, settle=settle
             )
-        half = made.expected is not None and 2 * made.samples < made.expected
-        if half and said.outcome is Outcome.PASS:
-            reason = f"{made.samples} of {made.expected} expected samples, less than half: pauses may have been missed"
+        half = finding.expected is not None and 2 * finding.samples < finding.expected
+        if half and result.outcome is Outcome.PASS:
+            reason = (
+                f"{finding.samples} of {finding.expected} expected samples, less than half: pauses may have been missed"
+            )
             return replace(
-                said,
+                result,
                 outcome=Outcome.INCONCLUSIVE,
                 reason=reason,
                 why=InconclusiveReason.GAP,
                 settle="needs at least half of the expected samples",
             )
-        return said
+        return result
 
     def _seen(
         self, case: Case, shown: Curve, apart: float, sent: Curve | None, *, commanded: bool, counts: bool
@@ -220,7 +222,7 @@ class PeriodicPause:
             low = int(np.searchsorted(shown.begin_ns, part.window.begin_ns))
             high = int(np.searchsorted(shown.end_ns, part.window.end_ns, side="right"))
             rate, cover_s = shown.rate[low:high], (shown.end_ns - shown.begin_ns)[low:high] * 1e-9
-            if rate.size < _LEAST:
+            if rate.size < _MIN_SAMPLES:
                 continue
             stopped = standstills(rate, apart) | _stood(shown, low, high, self.longest, counts=counts)
             level = level_without(rate, apart, stopped)
@@ -248,20 +250,20 @@ class PeriodicPause:
                 quiet += sent is not None and _sent_less(sent, begin_ns, end_ns, deep)
         return _Seen(pauses, readings, deepest, widest, ends, still, quiet) if readings else None
 
-    def _log(self, case: Case, thing: str) -> Finding:
-        own = [e for e in case.events if e.kind == "pause" and (e.target, e.object) == (case.target, thing)]
+    def _log(self, case: Case, object_name: str) -> Finding:
+        own = [e for e in case.events if e.kind == "pause" and (e.target, e.object) == (case.target, object_name)]
         pauses, asked = [], _asked(case)
         for e in sorted(own, key=lambda e: e.begin_ns):
             end_ns = max(e.begin_ns, e.end_ns if e.end_ns is not None else e.begin_ns)
             pauses.append(_Pause(e.begin_ns, end_ns, (end_ns - e.begin_ns) * 1e-9, _planned(asked, e.begin_ns, end_ns)))
-        made = replace(draft(self, case), object=thing, samples=len(own), unit="s", limit=self.longest)
-        return self._said(case, made, pauses, 0.0, {}, "logged ")
+        finding = replace(draft(self, case), object=object_name, samples=len(own), unit="s", limit=self.longest)
+        return self._conclude(case, finding, pauses, 0.0, {}, "logged ")
 
     def _silences(self, case: Case) -> list[Finding]:
-        made = []
+        result = []
         for ledger in case.ledgers:
-            at = [s.window.begin_ns for s in ledger.silences]
-            beat = rhythm(_since(at))
+            positions = [s.window.begin_ns for s in ledger.silences]
+            beat = rhythm(_since(positions))
             if beat is None or not beat.periodic:
                 continue
             marks = tuple(
@@ -269,7 +271,7 @@ class PeriodicPause:
                 for s in ledger.silences
             )
             longest = max(s.window.seconds for s in ledger.silences)
-            made.append(
+            result.append(
                 replace(
                     draft(self, case),
                     object=ledger.source,
@@ -280,15 +282,21 @@ class PeriodicPause:
                     measured=longest,
                     limit=self.longest,
                     marks=marks[:_MARKS],
-                    reason=f"{ledger.source} fell silent {counted(len(at), 'time')}, {_beat(beat)}, for up to "
+                    reason=f"{ledger.source} fell silent {counted(len(positions), 'time')}, {_beat(beat)}, for up to "
                     f"{duration(longest)}; this concerns management, not traffic",
-                    numbers={"pauses": float(len(at)), "period_s": beat.period_s, "spread": beat.spread},
+                    numbers={"pauses": float(len(positions)), "period_s": beat.period_s, "spread": beat.spread},
                 )
             )
-        return made
+        return result
 
-    def _said(
-        self, case: Case, made: Finding, pauses: list[_Pause], apart: float, numbers: dict[str, float], kind: str = ""
+    def _conclude(
+        self,
+        case: Case,
+        finding: Finding,
+        pauses: list[_Pause],
+        apart: float,
+        numbers: dict[str, float],
+        kind: str = "",
     ) -> Finding:
         counting = [p for p in pauses if not p.planned and p.lost_s > self.tolerated]
         beat = rhythm(_since([p.begin_ns + (p.end_ns - p.begin_ns) // 2 for p in counting]))
@@ -314,35 +322,35 @@ class PeriodicPause:
             )
             for p in pauses
         )
-        doubts = list(made.doubts)
+        doubts = list(finding.doubts)
         if beat is not None and periodic and beat.period_s < 4 * apart:
             doubts.append(
                 f"the period is shorter than four samples ({duration(apart)} apart): the true one may be shorter"
             )
-        made = replace(made, measured=worst, marks=marks[:_MARKS], numbers=numbers, doubts=tuple(doubts))
+        finding = replace(finding, measured=worst, marks=marks[:_MARKS], numbers=numbers, doubts=tuple(doubts))
         if not counting:
             small = numbers["tolerated_pauses"]
             more = f"; {counted(int(small), 'pause')} of up to {duration(worst)} tolerated" if small else ""
             more += f"; {counted(planned, 'pause')} in planned events" if planned else ""
-            return replace(made, outcome=Outcome.PASS, reason=f"no {kind}pause{more}")
-        told = some([f"{moment(p.begin_ns)} ({duration(p.lost_s)})" for p in counting])
-        few = "too few to show a rhythm" if len(counting) <= LEAST else "irregular"
+            return replace(finding, outcome=Outcome.PASS, reason=f"no {kind}pause{more}")
+        text = some([f"{moment(p.begin_ns)} ({duration(p.lost_s)})" for p in counting])
+        few = "too few to show a rhythm" if len(counting) <= MIN_INTERVALS else "irregular"
         how = _beat(beat) if beat is not None and periodic else few
         reason = f"{counted(len(counting), f'{kind}pause')}, {how}, longest {duration(worst)}, "
-        reason += f"{duration(numbers['lost_s'])} lost in total: {told}"
+        reason += f"{duration(numbers['lost_s'])} lost in total: {text}"
         if worst >= self.longest and case.devices > 1:
             reason += f"; {case.devices} devices share the load: which of them paused is not known"
         fails = worst >= self.longest and case.devices < 2
-        return replace(made, outcome=Outcome.FAIL if fails else Outcome.WARN, reason=reason)
+        return replace(finding, outcome=Outcome.FAIL if fails else Outcome.WARN, reason=reason)
 
 
 def _stood(shown: Curve, low: int, high: int, seconds: float, *, counts: bool) -> NDArray[np.bool_]:
     """Readings in a standstill of so many seconds, as ``loss`` finds them."""
     begins, ends = shown.begin_ns[low:high], shown.end_ns[low:high]
-    made = np.zeros(begins.size, dtype=np.bool_)
+    result = np.zeros(begins.size, dtype=np.bool_)
     for stop in stops_of_rate(begins, ends, shown.rate[low:high], seconds, counts=counts):
-        made |= (begins >= stop.begin_ns) & (ends <= stop.end_ns)
-    return made
+        result |= (begins >= stop.begin_ns) & (ends <= stop.end_ns)
+    return result
 
 
 def _between(rate: NDArray[np.float64], dip: Dip, deep: float, level: float) -> bool:
@@ -378,7 +386,7 @@ def _asked(case: Case) -> list[Event]:
 def _since(at_ns: Sequence[int]) -> NDArray[np.float64]:
     """Times in seconds since the first, exactly whatever the date."""
     first = min(at_ns, default=0)
-    return np.array([(at - first) * 1e-9 for at in at_ns])
+    return np.array([(time_ns - first) * 1e-9 for time_ns in at_ns])
 
 
 def _beat(beat: Rhythm) -> str:

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_rules.draft import draft, faults
-from soakwatch_rules.incidents import Incident, incidents
-from soakwatch_rules.intents import Intent, intents, reckon
+from soakwatch_rules.events.incidents import Incident, incidents
+from soakwatch_rules.events.intents import Intent, intents, reckon
+from soakwatch_rules.events.process_life import changes, downs, gone, of_child, reported
 from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.process_life import changes, downs, gone, of_child, told
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.traits import Crash, Traits
 from soakwatch_rules.wording.words import counted, duration, moment, some
 
@@ -113,27 +113,33 @@ class ProcessRestart:
         alive_ns += [up.time_ns[up.values > 0]] if up is not None else []
         first_ns = min((int(t[0]) for t in alive_ns if t.size), default=None)
         about = next((s for s in (up, starts, series.get("process.count")) if s is not None), None)
-        made = replace(draft(self, case, about), unit="{restart}", limit=self.allowed)
+        finding = replace(draft(self, case, about), unit="{restart}", limit=self.allowed)
         if first_ns is None:
             never = "no such process ever ran" if about is not None and len(about) else "no samples of it"
             why = f": {faults(case.faults)}" if case.faults else ""
             return (
                 replace(
-                    made,
+                    finding,
                     reason=f"{_name(case)}: {never}{why}",
                     why=InconclusiveReason.UNREAD,
                     settle="check the name, glob or pidfile under watch:",
                 ),
             )
-        return (self._of(case, made, up, starts, series.get("process.child"), first_ns),)
+        return (self._of(case, finding, up, starts, series.get("process.child"), first_ns),)
 
     def _of(
-        self, case: Case, made: Finding, up: Series | None, starts: Series | None, child: Series | None, first_ns: int
+        self,
+        case: Case,
+        finding: Finding,
+        up: Series | None,
+        starts: Series | None,
+        child: Series | None,
+        first_ns: int,
     ) -> Finding:
         apart_s = min((a for s in (up, starts) if s is not None and (a := spacing(s)) is not None), default=1.0)
         slack_ns = round(2e9 * apart_s)
         own = [e for e in case.events if e.object == case.object and not e.expect]
-        every = incidents((*changes(starts), *downs(up), *told(own)), slack_ns)
+        every = incidents((*changes(starts), *downs(up), *reported(own)), slack_ns)
         children = [i for i in every if of_child(i, child)]
         seen = [i for i in every if i not in children]
         clock_ns = sorted(e.begin_ns for e in case.events if e.kind == "clock.step")
@@ -146,8 +152,8 @@ class ProcessRestart:
         number = len(reckoned.unplanned)
         marks = [Mark(i.begin_ns, i.end_ns, f"restart: {i.text}") for i in back]
         marks += [Mark(gone_ns, None, "exited and did not come back")] if gone_ns is not None else []
-        made = replace(
-            made,
+        finding = replace(
+            finding,
             measured=float(number),
             marks=tuple(marks),
             doubts=tuple(
@@ -167,19 +173,19 @@ class ProcessRestart:
         late_s = (first_ns - case.window.begin_ns) * 1e-9
         if faulty:
             if number <= self.allowed:
-                made = replace(made, measured=None, limit=None)  # what failed is not a number of restarts
+                finding = replace(finding, measured=None, limit=None)  # what failed is not a number of restarts
             reason = f"{_name(case)}: {'; '.join(faulty)}"
             visitor = label(case.object, "instance") != "0" and late_s > 3 * apart_s
             if visitor and not reckoned.broken:
                 reason += (
                     "; it appeared after the start beside others of that name: whether it should stay is not known"
                 )
-                return replace(made, outcome=Outcome.WARN, reason=reason)
-            return replace(made, outcome=Outcome.FAIL, reason=reason)
+                return replace(finding, outcome=Outcome.WARN, reason=reason)
+            return replace(finding, outcome=Outcome.FAIL, reason=reason)
         if reckoned.open or waited:
             reason = next(iter(reckoned.open), "it is down while a planned event is in progress")
             return replace(
-                made,
+                finding,
                 reason=f"{_name(case)}: {reason}",
                 why=InconclusiveReason.PENDING,
                 settle="judge again after the deadline",
@@ -189,7 +195,7 @@ class ProcessRestart:
         blind = unseen(both, replace(case.window, begin_ns=begin_ns))
         if blind:
             return replace(
-                made,
+                finding,
                 reason=f"{_name(case)}: {blind}",
                 why=InconclusiveReason.GAP,
                 settle="needs samples to the end of the run",
@@ -198,13 +204,13 @@ class ProcessRestart:
         if len(replaced) == 1 and late_s <= 3 * apart_s and up is not None and up.values[-1] > 0:
             reason = f"{_name(case)}: a worker was replaced by another at {moment(replaced[0].end_ns)}"
             marks = [Mark(replaced[0].begin_ns, replaced[0].end_ns, "worker replaced")]
-            return replace(made, outcome=Outcome.WARN, reason=reason, marks=tuple(marks))
+            return replace(finding, outcome=Outcome.WARN, reason=reason, marks=tuple(marks))
         calm = f"{counted(number, 'restart')}, {len(reckoned.planned)} planned" if back else "no restart"
         late = (
             f"; it appeared at {moment(first_ns)}, {duration(late_s)} after the start" if late_s > 3 * apart_s else ""
         )
         visits = f"; {counted(len(children), 'change')} of child processes (sessions, workers)" if children else ""
-        return replace(made, outcome=Outcome.PASS, reason=f"{_name(case)}: {calm}{visits}{late}")
+        return replace(finding, outcome=Outcome.PASS, reason=f"{_name(case)}: {calm}{visits}{late}")
 
 
 def _times(*some_series: Series | None) -> NDArray[np.int64]:
@@ -231,8 +237,8 @@ def _elsewhere(event: Event, case: Case) -> bool:
 
 def _clock_step(incident: Incident, clock_ns: list[int], slack_ns: int) -> bool:
     """Whether nothing but a start time moved, and the clock stepped then; its steps are in order of time."""
-    at = bisect_left(clock_ns, incident.begin_ns - slack_ns)
-    stepped = at < len(clock_ns) and clock_ns[at] <= incident.end_ns + slack_ns
+    index = bisect_left(clock_ns, incident.begin_ns - slack_ns)
+    stepped = index < len(clock_ns) and clock_ns[index] <= incident.end_ns + slack_ns
     return stepped and all(w.text == "new start time" for w in incident.witnesses)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.lives import lives
-from soakwatch_rules.offered import OVERLOADS, named
+from soakwatch_rules.load.offered import OVERLOADS, named
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Forecast, InconclusiveReason, Mark, Outcome, RuleSpec, Window
 from soakwatch_rules.series import Series
@@ -24,14 +24,14 @@ from soakwatch_rules.wording.words import counted, duration, moment, quantity, s
 
 _DAY_S = 86400.0
 _HOUR_S = 3600.0
-_LEAST = 16  # readings of one life
+_MIN_SAMPLES = 16  # readings of one life
 _MARKS = 20
 _STEADY = 0.02  # change of the load from the first to the last third
 _WIDTH = 1.0  # a forecast is told up to this width in relation to itself
-_MOST = 1e150
+_MAX_VALUE = 1e150
 
 
-class _Look(NamedTuple):
+class _Lifetime(NamedTuple):
     """One life: the trends of its block minima and medians, upwards, and its end in seconds of the trends' axis."""
 
     window: Window
@@ -130,44 +130,46 @@ class QueueGrowth:
 
     def _of(self, case: Case, series: Series) -> Finding:
         whole = series.between(case.window.begin_ns, case.window.end_ns).finite()
-        bounded = np.abs(whole.values) < _MOST
+        bounded = np.abs(whole.values) < _MAX_VALUE
         whole = replace(whole, time_ns=whole.time_ns[bounded], value=whole.value[bounded])
-        made = replace(
+        finding = replace(
             draft(self, case, whole), unit=f"{series.trait.unit}/h", detectable_unit=f"{series.trait.unit}/h"
         )
-        made = _with_full(case, made, whole)
-        looks = [
-            self._look(life.window, life.series)
+        finding = _with_full(case, finding, whole)
+        lifetimes = [
+            self._lifetime(life.window, life.series)
             for life in lives(whole, case.window, case.events)
-            if len(life.series) >= _LEAST and life.window.seconds >= self.shortest
+            if len(life.series) >= _MIN_SAMPLES and life.window.seconds >= self.shortest
         ]
-        if not looks:
+        if not lifetimes:
             reason = (
-                f"{counted(len(whole), 'sample')} in {duration(case.window.seconds)}; {_LEAST} samples in "
+                f"{counted(len(whole), 'sample')} in {duration(case.window.seconds)}; {_MIN_SAMPLES} samples in "
                 f"{duration(self.shortest)} without a restart needed"
             )
             more = max(self.shortest - case.window.seconds, 0.0)
-            settle = f"needs {duration(more)} more" if more > 0 else f"needs {_LEAST} samples without a restart"
+            settle = f"needs {duration(more)} more" if more > 0 else f"needs {_MIN_SAMPLES} samples without a restart"
             why = InconclusiveReason.TOO_SHORT if more > 0 else InconclusiveReason.TOO_FEW
-            return _full(replace(made, reason=reason, why=why, settle=settle))
-        failing = [look for look in looks if look.floor.outcome is Outcome.FAIL]
-        look = max(failing or looks, key=lambda one: one.window.seconds)
+            return _full(replace(finding, reason=reason, why=why, settle=settle))
+        failing = [lifetime for lifetime in lifetimes if lifetime.floor.outcome is Outcome.FAIL]
+        lifetime = max(failing or lifetimes, key=lambda one: one.window.seconds)
         doubts = []
-        if len(looks) > 1:
-            doubts.append(f"one of {len(looks)} lifetimes between restarts, from {moment(look.window.begin_ns)}")
+        if len(lifetimes) > 1:
+            doubts.append(
+                f"one of {len(lifetimes)} lifetimes between restarts, from {moment(lifetime.window.begin_ns)}"
+            )
         if series.trait.ceiling is None:
             doubts.append("the queue's limit is not known: growth is compared with its level, without a forecast")
-        made = replace(made, doubts=tuple(doubts))
-        return _full(self._said(case, _with_arithmetic(made, look), look))
+        finding = replace(finding, doubts=tuple(doubts))
+        return _full(self._conclude(case, _with_arithmetic(finding, lifetime), lifetime))
 
-    def _look(self, window: Window, series: Series) -> _Look:
+    def _lifetime(self, window: Window, series: Series) -> _Lifetime:
         trait, seconds = series.trait, series.seconds
         sign = -1.0 if trait.growth == "down" else 1.0
         begin_s = (window.begin_ns - int(series.time_ns[0])) * 1e-9
         span = (begin_s, begin_s + window.seconds)
         floor = max(trait.floor, trait.quantum or 0.0)
         allowed: float | Tolerance = Tolerance(self.tolerance, _DAY_S, floor)
-        if trait.ceiling is not None and 0 < trait.ceiling < _MOST:
+        if trait.ceiling is not None and 0 < trait.ceiling < _MAX_VALUE:
             allowed = Tolerance(self.tolerance, _DAY_S, floor).per_second(trait.ceiling, window.seconds)
         value = sign * series.values
         low = judge_trend(
@@ -176,51 +178,51 @@ class QueueGrowth:
         middle = judge_trend(
             seconds, value, allowed=allowed, span_s=span, quantum=trait.quantum, statistic="median", floors=False
         )
-        return _Look(window, series, low, middle, span[1])
+        return _Lifetime(window, series, low, middle, span[1])
 
-    def _said(self, case: Case, made: Finding, look: _Look) -> Finding:
-        low, middle, unit = look.floor, look.middle, look.series.trait.unit
+    def _conclude(self, case: Case, finding: Finding, lifetime: _Lifetime) -> Finding:
+        low, middle, unit = lifetime.floor, lifetime.middle, lifetime.series.trait.unit
         rate = f"{quantity(low.rate * _HOUR_S, f'{unit}/h')} (allowed {quantity(low.allowed * _HOUR_S, f'{unit}/h')})"
         if low.outcome is Outcome.FAIL:
-            ahead = _forecast(look, middle) or _forecast(look, low)
+            ahead = _forecast(lifetime, middle) or _forecast(lifetime, low)
             reason = f"slots leak: even the minimum depth grows by {rate}; shape: {low.shape}"
-            return replace(made, outcome=Outcome.FAIL, reason=reason, forecast=ahead)
+            return replace(finding, outcome=Outcome.FAIL, reason=reason, forecast=ahead)
         creeps = middle.outcome is Outcome.FAIL
         busier = f"{quantity(middle.rate * _HOUR_S, f'{unit}/h')} in the median"
         if low.outcome is Outcome.INCONCLUSIVE:
             also = f"; the queue fills by {busier}" if creeps else ""
             reason = f"whether the minimum depth grows is undecided: {rate}{also}"
-            return replace(made, reason=reason, why=low.why or InconclusiveReason.NOISE, settle=_settle(low))
+            return replace(finding, reason=reason, why=low.why or InconclusiveReason.NOISE, settle=_settle(low))
         if not creeps:
             reason = f"the minimum depth does not grow: {rate}"
             unsure = "; the median may" if middle.outcome is Outcome.INCONCLUSIVE else ""
-            return replace(made, outcome=Outcome.PASS, reason=reason + unsure)
+            return replace(finding, outcome=Outcome.PASS, reason=reason + unsure)
         reason = f"load, not a leak: the queue fills by {busier}, but still empties as far as before"
-        made = replace(made, forecast=_forecast(look, middle))
-        change = _load_change(case, look.window)
+        finding = replace(finding, forecast=_forecast(lifetime, middle))
+        change = _load_change(case, lifetime.window)
         if change is None:
             settle = "record the offered load (load.tx.packets), or keep it steady"
             return replace(
-                made, reason=f"{reason}; the load is not known", why=InconclusiveReason.NO_REFERENCE, settle=settle
+                finding, reason=f"{reason}; the load is not known", why=InconclusiveReason.NO_REFERENCE, settle=settle
             )
         how = (
             f"the load grew by {quantity(change, '1')}"
             if change > _STEADY
             else "the load did not grow: the device empties the queue more slowly"
         )
-        return replace(made, outcome=Outcome.WARN, reason=f"{reason}; {how}")
+        return replace(finding, outcome=Outcome.WARN, reason=f"{reason}; {how}")
 
 
-def _with_arithmetic(made: Finding, look: _Look) -> Finding:
-    low, middle = look.floor, look.middle
+def _with_arithmetic(finding: Finding, lifetime: _Lifetime) -> Finding:
+    low, middle = lifetime.floor, lifetime.middle
     known = low.smallest_detectable
     return replace(
-        made,
+        finding,
         measured=_hourly(low.rate),
         interval=(_hourly(low.rate_low), _hourly(low.rate_high)),
         limit=_hourly(low.allowed),
         smallest_detectable=None if known is None else _hourly(low.allowed + known),
-        numbers=dict(made.numbers)
+        numbers=dict(finding.numbers)
         | {
             "probability": low.probability,
             "probability_median": middle.probability,
@@ -232,12 +234,12 @@ def _with_arithmetic(made: Finding, look: _Look) -> Finding:
     )
 
 
-def _with_full(case: Case, made: Finding, series: Series) -> Finding:
+def _with_full(case: Case, finding: Finding, series: Series) -> Finding:
     """Marks the stretches in which the queue was full."""
     ceiling = series.trait.ceiling
     numbers = {"highest": float(series.values.max(initial=0.0))}
     if ceiling is None or not 0 < ceiling < math.inf or series.trait.growth == "down":
-        return replace(made, numbers=numbers)
+        return replace(finding, numbers=numbers)
     pairs = stretches(series.values, ceiling, ceiling).tolist()
     marks, unasked = [], 0
     for begin, end in pairs:
@@ -247,30 +249,30 @@ def _with_full(case: Case, made: Finding, series: Series) -> Finding:
         text = f"full ({quantity(ceiling, series.trait.unit)}){' (planned)' if asked else ''}"
         marks.append(Mark(first, last, text, planned=asked))
     numbers |= {"full": float(unasked), "full_planned": float(len(pairs) - unasked)}
-    return replace(made, marks=tuple(marks[:_MARKS]), numbers=numbers)
+    return replace(finding, marks=tuple(marks[:_MARKS]), numbers=numbers)
 
 
-def _full(made: Finding) -> Finding:
+def _full(finding: Finding) -> Finding:
     """A queue that was full warns, whatever else is said of it but a failure."""
-    number = int(made.numbers.get("full", 0.0))
+    number = int(finding.numbers.get("full", 0.0))
     if not number:
-        return made
-    told = some([moment(mark.begin_ns) for mark in made.marks if not mark.planned])
-    reason = f"{made.reason}; the queue was full {counted(number, 'time')}: {told}"
-    warns = made.outcome is Outcome.PASS
-    return replace(made, outcome=Outcome.WARN if warns else made.outcome, reason=reason)
+        return finding
+    text = some([moment(mark.begin_ns) for mark in finding.marks if not mark.planned])
+    reason = f"{finding.reason}; the queue was full {counted(number, 'time')}: {text}"
+    warns = finding.outcome is Outcome.PASS
+    return replace(finding, outcome=Outcome.WARN if warns else finding.outcome, reason=reason)
 
 
-def _forecast(look: _Look, trend: Trend) -> Forecast | None:
+def _forecast(lifetime: _Lifetime, trend: Trend) -> Forecast | None:
     """When the line reaches the ceiling; None if it does not rise for certain, or the interval is too wide."""
-    line, ceiling = trend.line, look.series.trait.ceiling
-    if line is None or ceiling is None or look.series.trait.growth == "down" or not (0 < line.low <= line.high):
+    line, ceiling = trend.line, lifetime.series.trait.ceiling
+    if line is None or ceiling is None or lifetime.series.trait.growth == "down" or not (0 < line.low <= line.high):
         return None
-    room, since = ceiling - line.centre, look.end_s - line.centre_s
+    room, since = ceiling - line.centre, lifetime.end_s - line.centre_s
     after, early, late = (room / slope - since for slope in (line.slope, line.high, line.low))
     if not (math.isfinite(late) and after > 0 and late - early <= _WIDTH * after):
         return None
-    return Forecast(f"queue limit ({quantity(ceiling, look.series.trait.unit)})", after, max(early, 0.0), late)
+    return Forecast(f"queue limit ({quantity(ceiling, lifetime.series.trait.unit)})", after, max(early, 0.0), late)
 
 
 def _load_change(case: Case, window: Window) -> float | None:
@@ -304,4 +306,4 @@ def _settle(trend: Trend) -> str:
 
 
 def _hourly(rate: float) -> float:
-    return float(np.clip(rate, -_MOST, _MOST)) * _HOUR_S
+    return float(np.clip(rate, -_MAX_VALUE, _MAX_VALUE)) * _HOUR_S

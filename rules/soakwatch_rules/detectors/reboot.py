@@ -6,14 +6,14 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from soakwatch_rules.boots import MOVED_S, reboots
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.incidents import Incident, incidents, witnessed
-from soakwatch_rules.intents import intents, reckon
+from soakwatch_rules.events.boots import MOVED_S, reboots
+from soakwatch_rules.events.incidents import Incident, incidents, witnessed
+from soakwatch_rules.events.intents import intents, reckon
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
+from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import spacing, unseen
 from soakwatch_rules.traits import Crash, Traits
 from soakwatch_rules.wording.words import counted, moment, some
 
@@ -107,35 +107,37 @@ class Reboot:
             return (absent(self, case, "boot id or uptime"),)
         slack_ns = round(2e9 * (spacing(about) or 0.0))
         seen, doubts, unsure = reboots(boot_id, boot_time, uptime)
-        told = [witnessed(e, "event", "reported reboot") for e in case.events if e.kind == "reboot" and not e.expect]
-        found = incidents((*seen, *told), slack_ns)
-        back = [i for i in found if not _contradicted(i, boot_id)]
-        doubts += ["an event reported a reboot, but the boot id stayed the same"] * (len(back) < len(found))
+        witnesses = [
+            witnessed(e, "event", "reported reboot") for e in case.events if e.kind == "reboot" and not e.expect
+        ]
+        matches = incidents((*seen, *witnesses), slack_ns)
+        back = [i for i in matches if not _contradicted(i, boot_id)]
+        doubts += ["an event reported a reboot, but the boot id stayed the same"] * (len(back) < len(matches))
         reckoned = reckon(back, announced, case.window, "reboot", slack_ns)
         number, planned = len(reckoned.unplanned), len(reckoned.planned)
         if any(i.cause for i in announced) and any(not i.cause for i in reckoned.planned):
             doubts.append("no reason for the reboot was reported: whether it had the planned cause is not known")
-        made = replace(
+        finding = replace(
             draft(self, case, about),
             measured=float(number),
             limit=self.allowed,
             unit="{reboot}",
             doubts=tuple(doubts),
-            marks=tuple(Mark(i.begin_ns, i.end_ns, f"reboot: {_told(i)}") for i in back),
+            marks=tuple(Mark(i.begin_ns, i.end_ns, f"reboot: {_described(i)}") for i in back),
             numbers={"reboots": float(len(back)), "planned": float(planned)},
         )
         faulty = list(reckoned.broken)
         if number > self.allowed:
-            times = some([f"before {moment(i.end_ns)} ({_told(i)})" for i in reckoned.unplanned])
+            times = some([f"before {moment(i.end_ns)} ({_described(i)})" for i in reckoned.unplanned])
             faulty.insert(0, f"{counted(number, 'reboot')}: {times}")
         if faulty:
-            return (replace(made, outcome=Outcome.FAIL, reason="; ".join(faulty)),)
+            return (replace(finding, outcome=Outcome.FAIL, reason="; ".join(faulty)),)
         unclear = unsure or next(iter(reckoned.open), "") or _blind(about, uptime, case.window)
         if unclear:
             settle = "needs uptime or boot id from start to end of the run, and until planned events are over"
             return (
                 replace(
-                    made,
+                    finding,
                     reason=unclear,
                     why=InconclusiveReason.PENDING if reckoned.open else InconclusiveReason.GAP,
                     settle=settle,
@@ -145,7 +147,7 @@ class Reboot:
         what = {"system.boot.id": "the boot id stayed the same", "system.uptime": "the uptime ran on"}.get(
             about.metric, "the boot time stayed the same"
         )
-        return (replace(made, outcome=Outcome.PASS, reason=calm if back else f"{calm}: {what}"),)
+        return (replace(finding, outcome=Outcome.PASS, reason=calm if back else f"{calm}: {what}"),)
 
 
 def _blind(about: Series, uptime: Series | None, window: Window) -> str:
@@ -153,7 +155,7 @@ def _blind(about: Series, uptime: Series | None, window: Window) -> str:
     return min(unseen(s.time_ns, window) for s in (about, uptime or about))
 
 
-def _told(incident: Incident) -> str:
+def _described(incident: Incident) -> str:
     return f"{incident.text}, reason: {incident.cause}" if incident.cause else incident.text
 
 

@@ -11,24 +11,24 @@ import numpy as np
 
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.episodes import Episode, episodes
-from soakwatch_rules.explanations import commanded, median_load
+from soakwatch_rules.events.explanations import commanded, median_load
+from soakwatch_rules.imported_baseline import BASELINE_DOUBT, imported_baseline
 from soakwatch_rules.labels import label
-from soakwatch_rules.lent import DOUBT, lent
 from soakwatch_rules.lives import lives
 from soakwatch_rules.own_movement import JudgedEpisode, beside_history, memory_kept, without_level
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
+from soakwatch_rules.sampling import cadence, expected
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence, expected
 from soakwatch_rules.stats.distributions import student_quantile
-from soakwatch_rules.stats.equivalence import LEAST, OUT, Reference, Return, reference, returned, trend
+from soakwatch_rules.stats.equivalence import MIN_WINDOW, OUT, Reference, Return, reference, returned, trend
 from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, moment, plus_minus, quantity, some
 
 _CALM_S = 1800.0
 _CALM_READINGS = 400
-_LEAST_BEFORE = 16
-_LEAST_EFFECTIVE = 4.0
+_MIN_SAMPLES_BEFORE = 16
+_MIN_EFFECTIVE = 4.0
 _LATELY = 0.1  # of the time after: a shorter last absence may be over in a moment
 _SURE = 0.01  # of a rise from repetition to repetition
 _WANDER = " independent samples"
@@ -159,36 +159,36 @@ class Recovery:
 
     def _of(self, case: Case, series: Series) -> Finding:
         series = series.between(case.window.begin_ns, case.window.end_ns).finite()
-        made, apart = draft(self, case, series), cadence(series)
+        finding, apart = draft(self, case, series), cadence(series)
         calm_s = max(_CALM_S, _CALM_READINGS * (apart or 0.0))
-        found = episodes(case, round(self.look * 1e9), round(calm_s * 1e9))
-        if not found:
+        matches = episodes(case, round(self.look * 1e9), round(calm_s * 1e9))
+        if not matches:
             reason = "no stress or spike phase, failover or upgrade has ended: nothing to recover from"
-            return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason)
+            return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
         if _kept(series):
             reason = f"{series.metric} is the maximum since the generator started: it cannot recover"
-            return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason)
+            return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
         if apart is None:
-            reason = f"{counted(made.samples, 'sample')}: too few to know the level"
+            reason = f"{counted(finding.samples, 'sample')}: too few to know the level"
             return replace(
-                made,
+                finding,
                 reason=reason,
                 why=InconclusiveReason.TOO_FEW,
-                settle=f"needs {2 * LEAST} samples after the stress",
+                settle=f"needs {2 * MIN_WINDOW} samples after the stress",
             )
-        judged = [self._episode(case, series, found[: at + 1], apart) for at in range(len(found))]
+        judged = [self._episode(case, series, matches[: index + 1], apart) for index in range(len(matches))]
         long = [j for j in judged if j.why is not InconclusiveReason.TOO_SHORT or j.back is not None]
         worst = min(long or judged, key=lambda j: (_WORST.index(j.outcome), -(j.seconds or 0.0)))
-        return self._told(made, case, series, judged, worst)
+        return self._conclude(finding, case, series, judged, worst)
 
     def _episode(self, case: Case, series: Series, so_far: Sequence[Episode], apart: float) -> JudgedEpisode:
         episode = so_far[-1]
         after = series.between(episode.after.begin_ns, episode.after.end_ns)
         due = expected(episode.after.seconds, apart) or 0
-        if due < 2 * LEAST or len(after) < 2 * LEAST:
-            reason = f"{counted(len(after), 'sample')} after the {episode.name}; {2 * LEAST} needed"
-            missing = 2 * LEAST - min(due, len(after))
-            why = InconclusiveReason.TOO_SHORT if due < 2 * LEAST else InconclusiveReason.GAP
+        if due < 2 * MIN_WINDOW or len(after) < 2 * MIN_WINDOW:
+            reason = f"{counted(len(after), 'sample')} after the {episode.name}; {2 * MIN_WINDOW} needed"
+            missing = 2 * MIN_WINDOW - min(due, len(after))
+            why = InconclusiveReason.TOO_SHORT if due < 2 * MIN_WINDOW else InconclusiveReason.GAP
             settle = f"needs {duration(missing * apart)} more of recovery at a sample every {duration(apart)}"
             return JudgedEpisode(episode, Outcome.INCONCLUSIVE, reason, why, settle)
         if 2 * len(after) < due:
@@ -197,9 +197,9 @@ class Recovery:
             return JudgedEpisode(episode, Outcome.INCONCLUSIVE, reason, InconclusiveReason.GAP, settle)
         chosen, trouble = self._before(case, series, episode)
         if chosen is None and trouble.endswith(_WANDER):
-            said = without_level(series, episode, after, lambda level: self._band(series, level))
-            if said is not None:
-                return replace(said, doubt=trouble)
+            episode_result = without_level(series, episode, after, lambda level: self._band(series, level))
+            if episode_result is not None:
+                return replace(episode_result, doubt=trouble)
         if chosen is None:
             settle = f"needs {duration(max(_CALM_S, 100 * apart))} under the same load before the stress"
             return JudgedEpisode(episode, Outcome.INCONCLUSIVE, trouble, InconclusiveReason.NO_REFERENCE, settle)
@@ -218,9 +218,10 @@ class Recovery:
         later = median_load(load, (episode.after.begin_ns + episode.after.end_ns) // 2, episode.after.end_ns)
         for window in episode.before:
             value = series.between(window.begin_ns, window.end_ns).values
-            if value.size < _LEAST_BEFORE or float(np.abs(value).max()) > 1e150:
+            if value.size < _MIN_SAMPLES_BEFORE or float(np.abs(value).max()) > 1e150:
                 trouble = (
-                    f"{counted(value.size, 'sample')} of the calm before the {episode.name}; {_LEAST_BEFORE} needed"
+                    f"{counted(value.size, 'sample')} of the calm before the {episode.name}; "
+                    f"{_MIN_SAMPLES_BEFORE} needed"
                 )
                 continue
             own = True
@@ -230,18 +231,18 @@ class Recovery:
                 if abs(later - earlier) > self.load * largest:
                     trouble = f"the load differs ({earlier:.3g} before the {episode.name}, {later:.3g} after it)"
                     continue
-            made = reference(value)
-            if made.effective >= _LEAST_EFFECTIVE:
-                return made, ""
+            result = reference(value)
+            if result.effective >= _MIN_EFFECTIVE:
+                return result, ""
             trouble = (
                 f"the {duration(window.seconds)} before the {episode.name} fluctuate slowly: they are worth only "
-                f"{made.effective:.1f}{_WANDER}"
+                f"{result.effective:.1f}{_WANDER}"
             )
-        other = None if own else lent(case, series, alike=True)
-        if other is not None and len(other) >= _LEAST_BEFORE and float(np.abs(other.values).max()) <= 1e150:
-            made = reference(other.values)
-            if made.effective >= _LEAST_EFFECTIVE:
-                return made, f"{DOUBT}, whose load is not known here"
+        other = None if own else imported_baseline(case, series, alike=True)
+        if other is not None and len(other) >= _MIN_SAMPLES_BEFORE and float(np.abs(other.values).max()) <= 1e150:
+            result = reference(other.values)
+            if result.effective >= _MIN_EFFECTIVE:
+                return result, f"{BASELINE_DOUBT}, whose load is not known here"
         return None, trouble
 
     def _band(self, series: Series, level: float) -> float:
@@ -249,21 +250,21 @@ class Recovery:
         span = trait.high - trait.low if trait.high is not None and trait.low is not None else 0.0
         return max(self.tolerance * abs(level), self.share * span, trait.floor, trait.quantum or 0.0)
 
-    def _decided(self, made: JudgedEpisode, series: Series, after: Series, apart: float) -> JudgedEpisode:
-        back, unit, episode = made.back, series.trait.unit, made.episode
+    def _decided(self, judged: JudgedEpisode, series: Series, after: Series, apart: float) -> JudgedEpisode:
+        back, unit, episode = judged.back, series.trait.unit, judged.episode
         assert back is not None
         limit_s = self.within or episode.after.seconds
         window_s = back.width * apart
-        seconds = None if back.at is None else self._since(after, back, episode)
-        made = replace(made, seconds=seconds, window_s=window_s, limit_s=limit_s)
+        seconds = None if back.index is None else self._since(after, back, episode)
+        judged = replace(judged, seconds=seconds, window_s=window_s, limit_s=limit_s)
         rest = plus_minus(back.residue, back.residue_half, unit)
-        aside = back.outside or _outside(back, made.band)
+        aside = back.outside or _outside(back, judged.band)
         if aside and self._harmless(series, back):
             reason = f"stayed {rest} from the level before, in the harmless direction"
-            return replace(made, outcome=Outcome.WARN, reason=reason)
+            return replace(judged, outcome=Outcome.WARN, reason=reason)
         if aside and episode.after.seconds < self.within:
             return replace(
-                made,
+                judged,
                 outcome=Outcome.INCONCLUSIVE,
                 why=InconclusiveReason.PENDING,
                 seconds=None,
@@ -273,7 +274,7 @@ class Recovery:
         lately = None if back.since is None else (len(after) - back.since) * apart
         if back.outside and lately is not None and back.since and lately < _LATELY * episode.after.seconds:
             return replace(
-                made,
+                judged,
                 outcome=Outcome.INCONCLUSIVE,
                 why=InconclusiveReason.PENDING,
                 seconds=None,
@@ -282,12 +283,12 @@ class Recovery:
             )
         if back.outside:
             reason = f"did not recover in {duration(episode.after.seconds)}: off by {rest}"
-            return replace(made, outcome=Outcome.FAIL, reason=reason, seconds=None)
+            return replace(judged, outcome=Outcome.FAIL, reason=reason, seconds=None)
         if aside:
-            return replace(made, outcome=Outcome.FAIL, reason=f"a residue of {rest} remains", seconds=None)
+            return replace(judged, outcome=Outcome.FAIL, reason=f"a residue of {rest} remains", seconds=None)
         if seconds is None and back.swing:
             return replace(
-                made,
+                judged,
                 outcome=Outcome.INCONCLUSIVE,
                 why=InconclusiveReason.PENDING,
                 reason=f"still oscillates by {quantity(back.swing, unit)} around the level at the end",
@@ -295,54 +296,54 @@ class Recovery:
             )
         if seconds is None and back.last is not None and back.last + back.width > len(after):
             return replace(
-                made,
+                judged,
                 outcome=Outcome.INCONCLUSIVE,
                 why=InconclusiveReason.TOO_SHORT,
                 reason=f"recovered too shortly before the end to be proven: off by {rest}",
                 settle=f"needs {duration(2 * window_s)} more of recovery",
             )
-        if seconds is None or abs(back.residue) + back.residue_half > made.band:
+        if seconds is None or abs(back.residue) + back.residue_half > judged.band:
             what = "" if seconds is None else ", and the residue may be outside the band"
-            wanted = self._wanted(made)
+            wanted = self._wanted(judged)
             return replace(
-                made,
+                judged,
                 outcome=Outcome.INCONCLUSIVE,
                 why=InconclusiveReason.NOISE,
                 settle=wanted,
                 reason=f"too noisy to prove recovery{what}: off by {rest}",
             )
-        told = f"recovered {duration(seconds)} (± {duration(window_s)}) after the {episode.name}, residue {rest}"
-        told = told if back.last is not None else f"no effect remained after the {episode.name}, residue {rest}"
+        text = f"recovered {duration(seconds)} (± {duration(window_s)}) after the {episode.name}, residue {rest}"
+        text = text if back.last is not None else f"no effect remained after the {episode.name}, residue {rest}"
         if seconds > limit_s:
-            return replace(made, outcome=Outcome.FAIL, reason=f"{told}; allowed {duration(limit_s)}")
-        return replace(made, reason=told)
+            return replace(judged, outcome=Outcome.FAIL, reason=f"{text}; allowed {duration(limit_s)}")
+        return replace(judged, reason=text)
 
     def _since(self, after: Series, back: Return, episode: Episode) -> float:
         """From the end of the stress to the first reading of the window."""
-        if back.last is None or back.at is None:
+        if back.last is None or back.index is None:
             return 0.0
-        return max(0.0, (int(after.time_ns[back.at]) - episode.stress.end_ns) * 1e-9)
+        return max(0.0, (int(after.time_ns[back.index]) - episode.stress.end_ns) * 1e-9)
 
     def _harmless(self, series: Series, back: Return) -> bool:
         growth = series.trait.growth
         return (growth == "up" and back.residue < 0) or (growth == "down" and back.residue > 0)
 
-    def _wanted(self, made: JudgedEpisode) -> str:
-        back = made.back
+    def _wanted(self, judged: JudgedEpisode) -> str:
+        back = judged.back
         assert back is not None
-        gap = made.band - abs(back.residue)
-        if gap <= 0.05 * made.band:
+        gap = judged.band - abs(back.residue)
+        if gap <= 0.05 * judged.band:
             return "needs a wider tolerance: the residue is as large as the band"
-        times = (back.residue_half / gap) ** 2 if back.at is not None else (back.half / (0.6 * made.band)) ** 2 * 4
-        longer = made.episode.after.seconds * max(times, 1.2)
+        times = (back.residue_half / gap) ** 2 if back.index is not None else (back.half / (0.6 * judged.band)) ** 2 * 4
+        longer = judged.episode.after.seconds * max(times, 1.2)
         return f"needs about {duration(longer)} of recovery, and as long a calm before, at this noise level"
 
-    def _told(
-        self, made: Finding, case: Case, series: Series, judged: Sequence[JudgedEpisode], worst: JudgedEpisode
+    def _conclude(
+        self, finding: Finding, case: Case, series: Series, judged: Sequence[JudgedEpisode], worst: JudgedEpisode
     ) -> Finding:
-        unit, told = series.trait.unit, [j for j in judged if j.back is not None and j.before is not None]
+        unit, judgeds = series.trait.unit, [j for j in judged if j.back is not None and j.before is not None]
         numbers = {"episodes": float(len(judged)), "recovered": float(sum(j.seconds is not None for j in judged))}
-        doubts, grown = self._doubts(case, series, judged, told), self._grows(series, told)
+        doubts, grown = self._doubts(case, series, judged, judgeds), self._grows(series, judgeds)
         kept = [j for j in judged if j.kept]
         if grown is not None and kept and worst.outcome is not Outcome.FAIL:  # what one stress may leave, many may not
             worst = replace(kept[-1], outcome=Outcome.FAIL)
@@ -361,14 +362,14 @@ class Recovery:
                 "residue_high": back.residue + back.residue_half,
                 "overshoot": back.overshoot,
                 "window": worst.window_s,
-                "relapses": float(sum(j.back.relapses for j in told if j.back is not None)),
+                "relapses": float(sum(j.back.relapses for j in judgeds if j.back is not None)),
             }
-            made = replace(made, smallest_detectable=worst.band + error, detectable_unit=unit)
+            finding = replace(finding, smallest_detectable=worst.band + error, detectable_unit=unit)
         if worst.seconds is not None:
             low = max(0.0, worst.seconds - worst.window_s)
-            made = replace(made, measured=worst.seconds, interval=(low, worst.seconds + worst.window_s), unit="s")
+            finding = replace(finding, measured=worst.seconds, interval=(low, worst.seconds + worst.window_s), unit="s")
         if worst.limit_s:
-            made = replace(made, limit=worst.limit_s, unit="s")
+            finding = replace(finding, limit=worst.limit_s, unit="s")
         if grown is not None:
             numbers["residue_per_repetition"] = grown
             text = f"the residue grows by {quantity(grown, unit)} with each repetition"
@@ -385,7 +386,7 @@ class Recovery:
             for j in judged
         )
         return replace(
-            made,
+            finding,
             outcome=outcome,
             reason=reason,
             why=worst.why if outcome is Outcome.INCONCLUSIVE else None,
@@ -395,32 +396,34 @@ class Recovery:
             doubts=tuple(doubts),
         )
 
-    def _grows(self, series: Series, told: Sequence[JudgedEpisode]) -> float | None:
+    def _grows(self, series: Series, judgeds: Sequence[JudgedEpisode]) -> float | None:
         """The rise of the residue from repetition to repetition, if there is one in the bad direction."""
-        backs = [j.back for j in told if j.back is not None]
-        made = trend(np.array([b.residue for b in backs]), np.array([b.residue_error for b in backs]))
-        if made is None or abs(made.step) * (len(backs) - 1) <= max(0.2 * told[0].band, series.trait.quantum or 0.0):
+        backs = [j.back for j in judgeds if j.back is not None]
+        answer = trend(np.array([b.residue for b in backs]), np.array([b.residue_error for b in backs]))
+        if answer is None or abs(answer.step) * (len(backs) - 1) <= max(
+            0.2 * judgeds[0].band, series.trait.quantum or 0.0
+        ):
             return None
-        up, down = made.p_up < _SURE, made.p_down < _SURE
+        up, down = answer.p_up < _SURE, answer.p_down < _SURE
         bad = {"up": up, "down": down}.get(series.trait.growth or "", up or down)
-        return made.step if bad else None
+        return answer.step if bad else None
 
     def _doubts(
-        self, case: Case, series: Series, judged: Sequence[JudgedEpisode], told: Sequence[JudgedEpisode]
+        self, case: Case, series: Series, judged: Sequence[JudgedEpisode], judgeds: Sequence[JudgedEpisode]
     ) -> list[str]:
-        doubts = sorted({j.doubt for j in told if j.doubt})
+        doubts = sorted({j.doubt for j in judgeds if j.doubt})
         short = sum(j.why is InconclusiveReason.TOO_SHORT and j.back is None for j in judged)
-        if short and told:
+        if short and judgeds:
             doubts.append(f"the time after {counted(short, 'episode')} is too short to judge")
-        relapses = [moment(j.episode.stress.end_ns) for j in told if j.back is not None and j.back.relapses]
+        relapses = [moment(j.episode.stress.end_ns) for j in judgeds if j.back is not None and j.back.relapses]
         if relapses:
             doubts.append(f"it recovered and left the band again after the stress that ended at {some(relapses)}")
-        for j in told:
+        for j in judgeds:
             whole = Window(j.episode.stress.begin_ns, j.episode.after.end_ns)
             born = [life.window.begin_ns for life in lives(series, whole, case.events)[1:]]
             if born:
                 doubts.append(f"it restarted at {some([moment(b) for b in born])}, which resets most levels")
-        if told and not commanded(case):
+        if judgeds and not commanded(case):
             doubts.append("no generator reports the load: whether it was the same before and after is not known")
         return doubts
 

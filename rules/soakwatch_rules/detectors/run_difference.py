@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.offered import named
+from soakwatch_rules.load.offered import named
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, RuleSpec
 from soakwatch_rules.series import Growth, Series
@@ -19,7 +19,7 @@ from soakwatch_rules.stats.flow import amount
 from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, quantity
 
-_LEAST = 16
+_MIN_SAMPLES = 16
 _LOST = frozenset(
     {
         "load.loss",
@@ -169,44 +169,50 @@ class RunDifference:
         return tuple(self._of(case, series) for series in case.series)
 
     def _of(self, case: Case, series: Series) -> Finding:
-        made = draft(self, case, series.between(case.window.begin_ns, case.window.end_ns))
+        finding = draft(self, case, series.between(case.window.begin_ns, case.window.end_ns))
         if not case.earlier:
             reason = "no earlier run was named for comparison"
-            return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason)
+            return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
         now = self._measure(series.between(case.window.begin_ns, case.window.end_ns))
         if now is None:
-            reason = f"{counted(made.samples, 'sample')}; {_LEAST} needed after settling"
+            reason = f"{counted(finding.samples, 'sample')}; {_MIN_SAMPLES} needed after settling"
             return replace(
-                made, reason=reason, why=InconclusiveReason.TOO_FEW, settle=f"needs {_LEAST} samples after settling"
+                finding,
+                reason=reason,
+                why=InconclusiveReason.TOO_FEW,
+                settle=f"needs {_MIN_SAMPLES} samples after settling",
             )
-        if made.expected is not None and 2 * made.samples < made.expected:
-            reason = f"{made.samples} of {made.expected} expected samples, less than half"
+        if finding.expected is not None and 2 * finding.samples < finding.expected:
+            reason = f"{finding.samples} of {finding.expected} expected samples, less than half"
             return replace(
-                made, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
+                finding, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
             )
         earlier = [m for other in case.earlier if (m := self._measure(other)) is not None]
         series = replace(series, trait=replace(series.trait, unit=_unit(series), worse=_worse(series)))
         if not earlier:
-            reason = f"{counted(len(case.earlier), 'earlier run')} without {_LEAST} samples after settling"
+            reason = f"{counted(len(case.earlier), 'earlier run')} without {_MIN_SAMPLES} samples after settling"
             return replace(
-                made, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle="needs two earlier runs, better five"
+                finding,
+                reason=reason,
+                why=InconclusiveReason.NO_REFERENCE,
+                settle="needs two earlier runs, better five",
             )
-        made = replace(made, doubts=tuple(self._doubts(now, earlier, len(case.earlier))))
+        finding = replace(finding, doubts=tuple(self._doubts(now, earlier, len(case.earlier))))
         old = [m.median for m in earlier]
         quantum = series.trait.quantum or 0.0
         alpha = self.alpha if series.trait.worse is not None else self.alpha / 2  # either direction counts
         least = _least(case, series)
         compared = difference(old, [now.median], self._tolerance(least, old), alpha, quantum)
         if compared is None:
-            return self._from_zero(made, series, old, now, least)
-        return self._decided(self._numbers(made, compared, earlier, now), series, compared)
+            return self._from_zero(finding, series, old, now, least)
+        return self._decided(self._numbers(finding, compared, earlier, now), series, compared)
 
     def _measure(self, series: Series) -> Measure | None:
         with np.errstate(all="ignore"):
             level = (series.rate() if series.trait.kind == "counter" else series).finite()
             seconds = level.seconds
             value = level.values[seconds >= self.settle * seconds[-1]] if len(level) else np.empty(0)
-        if value.size < _LEAST or float(np.abs(value).max()) > 1e150:
+        if value.size < _MIN_SAMPLES or float(np.abs(value).max()) > 1e150:
             return None
         middle, high = (float(x) for x in np.percentile(value, [50, 99]))
         if series.metric in _LOST:
@@ -218,21 +224,21 @@ class RunDifference:
         small = least / level if level > 0 else 0.0
         return max(self.tolerance, small) if math.isfinite(small) else self.tolerance
 
-    def _from_zero(self, made: Finding, series: Series, old: Sequence[float], now: Measure, least: float) -> Finding:
-        told = f"{_what(series)}: {quantity(now.median, series.trait.unit)}; zero in {counted(len(old), 'earlier run')}"
+    def _from_zero(self, finding: Finding, series: Series, old: Sequence[float], now: Measure, least: float) -> Finding:
+        text = f"{_what(series)}: {quantity(now.median, series.trait.unit)}; zero in {counted(len(old), 'earlier run')}"
         if abs(now.median) <= least:
-            return replace(made, outcome=Outcome.PASS, reason=f"{told}; negligible")
+            return replace(finding, outcome=Outcome.PASS, reason=f"{text}; negligible")
         if len(old) < 2:
             return replace(
-                made,
-                reason=f"{told}; the variation between runs is not known",
+                finding,
+                reason=f"{text}; the variation between runs is not known",
                 why=InconclusiveReason.NO_REFERENCE,
                 settle="needs two earlier runs, better five",
             )
         worse = series.metric in _LOST and now.median > least
-        return replace(made, outcome=Outcome.FAIL if worse else Outcome.WARN, reason=told)
+        return replace(finding, outcome=Outcome.FAIL if worse else Outcome.WARN, reason=text)
 
-    def _numbers(self, made: Finding, d: Difference, earlier: Sequence[Measure], now: Measure) -> Finding:
+    def _numbers(self, finding: Finding, d: Difference, earlier: Sequence[Measure], now: Measure) -> Finding:
         numbers = {"old": d.old, "new": d.new, "runs": float(d.n_old), "change": d.change}
         for name in ("p99", "maximum"):
             before = float(np.mean([getattr(m, name) for m in earlier]))
@@ -248,7 +254,7 @@ class RunDifference:
             numbers["repeat_sd_upper"] = repeats.sd_upper
         interval = None if d.low is None or d.high is None else (d.low, d.high)
         return replace(
-            made,
+            finding,
             measured=d.change,
             limit=d.tolerance,
             interval=interval,
@@ -258,42 +264,42 @@ class RunDifference:
             detectable_unit="1" if d.smallest is not None else "",
         )
 
-    def _decided(self, made: Finding, series: Series, d: Difference) -> Finding:
+    def _decided(self, finding: Finding, series: Series, d: Difference) -> Finding:
         unit, worse = series.trait.unit, series.trait.worse
         runs = counted(d.n_old, "earlier run")
         old = f"{quantity(d.old, unit)} in {runs}"
-        told = f"{_what(series)}: {quantity(d.new, unit)}, {100 * d.change:+.3g} % compared with {old}"
+        text = f"{_what(series)}: {quantity(d.new, unit)}, {100 * d.change:+.3g} % compared with {old}"
         if d.spread is None or d.p_up is None or d.p_down is None or d.smallest is None:
             if d.n_old > 1 or d.old == d.new == 0:
-                return replace(made, outcome=Outcome.PASS, reason=f"{told}: zero in all runs")
+                return replace(finding, outcome=Outcome.PASS, reason=f"{text}: zero in all runs")
             return replace(
-                made,
-                reason=f"{told}; the variation between runs is not known",
+                finding,
+                reason=f"{text}; the variation between runs is not known",
                 why=InconclusiveReason.NO_REFERENCE,
                 settle="needs two earlier runs, better five",
             )
-        told += f", which vary by {100 * d.spread:.2g} % (sd)"
+        text += f", which vary by {100 * d.spread:.2g} % (sd)"
         p = d.p_up if d.change > 0 else d.p_down
         bad = worse is None or (worse == "up") == (d.change > 0)
         if (d.rose or d.fell) and bad:
             outcome = Outcome.FAIL if worse is not None and p < self.sure else Outcome.WARN
             how = "" if worse is None else "worse by "
-            return replace(made, outcome=outcome, reason=f"{told}: {how}more than runs vary (p = {p:.2g})")
+            return replace(finding, outcome=outcome, reason=f"{text}: {how}more than runs vary (p = {p:.2g})")
         if (d.rose or d.fell) and not bad:
-            return replace(made, outcome=Outcome.PASS, reason=f"{told}: better by more than runs vary (p = {p:.2g})")
+            return replace(finding, outcome=Outcome.PASS, reason=f"{text}: better by more than runs vary (p = {p:.2g})")
         if d.equivalent:
-            return replace(made, outcome=Outcome.PASS, reason=f"{told}: equal within {100 * d.tolerance:.3g} %")
+            return replace(finding, outcome=Outcome.PASS, reason=f"{text}: equal within {100 * d.tolerance:.3g} %")
         seems = abs(d.change) > d.tolerance and bad
         if not seems and d.smallest <= max(self.worth, d.tolerance):
             seen = f"a change of {100 * d.smallest:.2g} % would have been detected"
-            return replace(made, outcome=Outcome.PASS, reason=f"{told}: no difference; {seen}")
+            return replace(finding, outcome=Outcome.PASS, reason=f"{text}: no difference; {seen}")
         needed = runs_needed(d.spread, max(self.worth, d.tolerance), 1, d.alpha)
         settle = f"needs {needed} earlier runs at this variation" if needed is not None and needed > d.n_old else ""
         if not settle:
             settle = "repeat the new run and one of the earlier runs"
         above = f"above the tolerance of {100 * d.tolerance:.3g} %, but runs vary as much"
         why = above if seems else "runs vary too much to decide"
-        return replace(made, reason=f"{told}: {why}", why=InconclusiveReason.NOISE, settle=settle)
+        return replace(finding, reason=f"{text}: {why}", why=InconclusiveReason.NOISE, settle=settle)
 
     def _doubts(self, now: Measure, earlier: Sequence[Measure], named: int) -> list[str]:
         doubts = []

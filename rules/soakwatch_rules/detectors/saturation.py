@@ -11,11 +11,11 @@ import numpy as np
 
 from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.labels import label
-from soakwatch_rules.offered import OVERLOADS
+from soakwatch_rules.load.offered import OVERLOADS
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Forecast, InconclusiveReason, Mark, Outcome, RuleSpec, Window
+from soakwatch_rules.sampling import cadence, unseen
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence, unseen
 from soakwatch_rules.spans import overlap_s
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.tally import Tally
@@ -31,8 +31,8 @@ _STILL = 0.005  # of the limit: what moves less stands
 _BEGIN = 0.01  # of the window: what was full then was so from the start
 _ROSE = 0.02  # of the limit, from the first quarter to the last: less is no climb to forecast
 _DAY_S = 86400.0
-_MOST = 1e150
-_MOST_MARKS = 50
+_MAX_VALUE = 1e150
+_MAX_MARKS = 50
 
 
 class _Thing(NamedTuple):
@@ -173,57 +173,57 @@ class Saturation:
         if not used:
             return () if case.series else (absent(self, case, "usage with a limit"),)
         bounded = {s.metric for s in used if _limit(s) is not None}
-        told = [s for s in used if s.metric in bounded and _THINGS[s.metric].instead not in bounded]
-        if not told:
-            made = draft(self, case, used[0])
+        reported = [s for s in used if s.metric in bounded and _THINGS[s.metric].instead not in bounded]
+        if not reported:
+            finding = draft(self, case, used[0])
             reason = f"the device states no limit of {used[0].metric}"
-            return (replace(made, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
-        return tuple(self._of(case, series) for series in told)
+            return (replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
+        return tuple(self._of(case, series) for series in reported)
 
     def _of(self, case: Case, series: Series) -> Finding:
-        thing, limit = _THINGS[series.metric], _limit(series) or 1.0
+        resource, limit = _THINGS[series.metric], _limit(series) or 1.0
         series = series.between(case.window.begin_ns, case.window.end_ns).finite()
-        made, apart, name = replace(draft(self, case, series), unit=_SHARE), cadence(series), _name(series)
+        finding, apart, name = replace(draft(self, case, series), unit=_SHARE), cadence(series), _name(series)
         if apart is None or len(series) < 2:
             reason = f"{name}: {counted(len(series), 'sample')}"
-            return replace(made, reason=reason, why=InconclusiveReason.TOO_FEW, settle="needs 2 samples")
+            return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle="needs 2 samples")
         used = series.values / limit
-        counter = next((s for s in case.series if s.metric == thing.counter), None)
-        found = list(self._found(case, series, used, apart, counter))
+        counter = next((s for s in case.series if s.metric == resource.counter), None)
+        stretches = list(self._stretches(case, series, used, apart, counter))
         highest = float(used.max())
-        made = replace(
-            made,
-            measured=min(highest, _MOST),
+        finding = replace(
+            finding,
+            measured=min(highest, _MAX_VALUE),
             limit=self.enter,
-            marks=tuple(f.mark() for f in found[:_MOST_MARKS]),
+            marks=tuple(f.mark() for f in stretches[:_MAX_MARKS]),
             smallest_detectable=max(self.lasting, 2 * apart),
             detectable_unit="s",
-            forecast=None if found else self._forecast(case, series, limit),
+            forecast=None if stretches else self._forecast(case, series, limit),
             numbers={
-                "stretches": float(sum(not f.planned for f in found)),
-                "planned": float(sum(f.planned for f in found)),
-                "seconds": sum(f.window.seconds for f in found),
-                "highest": min(highest, _MOST),
+                "stretches": float(sum(not f.planned for f in stretches)),
+                "planned": float(sum(f.planned for f in stretches)),
+                "seconds": sum(f.window.seconds for f in stretches),
+                "highest": min(highest, _MAX_VALUE),
             },
         )
-        if found:
-            return self._said(made, series, limit, found)
+        if stretches:
+            return self._conclude(finding, series, limit, stretches)
         most = f"{name}: at most {_percent(highest)} of {_amount(limit, series)}"
-        if made.expected is not None and 2 * len(series) < made.expected and not _steady(series, case.window):
-            reason = f"{most} in {len(series)} of {made.expected} expected samples, less than half"
+        if finding.expected is not None and 2 * len(series) < finding.expected and not _steady(series, case.window):
+            reason = f"{most} in {len(series)} of {finding.expected} expected samples, less than half"
             return replace(
-                made, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
+                finding, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
             )
-        soon = made.forecast
+        soon = finding.forecast
         if soon is not None and soon.after_s <= self.ahead:
             reason = f"{most} and rising: the limit is reached in {duration(soon.after_s)} at this rate"
-            return replace(made, outcome=Outcome.WARN, reason=reason)
-        return replace(made, outcome=Outcome.PASS, reason=most)
+            return replace(finding, outcome=Outcome.WARN, reason=reason)
+        return replace(finding, outcome=Outcome.PASS, reason=most)
 
-    def _found(
+    def _stretches(
         self, case: Case, series: Series, used: np.ndarray, apart: float, counter: Series | None
     ) -> Iterator[_Full]:
-        window, at = case.window, series.time_ns
+        window, positions = case.window, series.time_ns
         apart_ns = round(apart * 1e9)
         begin_ns = window.begin_ns + max(round(_BEGIN * (window.end_ns - window.begin_ns)), 2 * apart_ns)
         count = Tally([counter]) if counter is not None and len(counter) > 1 else None
@@ -233,8 +233,8 @@ class Saturation:
             if e.expect
         ]
         for first, close in stretches(used, self.enter, self.leave).tolist():
-            last_ns = min(int(at[close - 1]) + apart_ns, window.end_ns)
-            span = Window(int(at[first]), last_ns)
+            last_ns = min(int(positions[close - 1]) + apart_ns, window.end_ns)
+            span = Window(int(positions[first]), last_ns)
             if close - first < 2 or span.seconds < self.lasting:
                 continue
             refused = 0.0 if count is None or counter is None else count.between(span.begin_ns - apart_ns, last_ns)[0]
@@ -248,36 +248,38 @@ class Saturation:
                 refused=f"{counter.metric} counted {refused:,.0f}" if counter is not None and refused >= 1 else "",
             )
 
-    def _said(self, made: Finding, series: Series, limit: float, found: list[_Full]) -> Finding:
-        thing, name = _THINGS[series.metric], _name(series)
-        failing = [f for f in found if self._fails(series.metric, f)]
-        told = failing or [f for f in found if not f.planned] or found
+    def _conclude(self, finding: Finding, series: Series, limit: float, stretches: list[_Full]) -> Finding:
+        resource, name = _THINGS[series.metric], _name(series)
+        failing = [f for f in stretches if self._fails(series.metric, f)]
+        reported = failing or [f for f in stretches if not f.planned] or stretches
         texts = some(
             [
                 f"{_percent(f.highest)} of {_amount(limit, series)} from {moment(f.window.begin_ns)} "
                 + (f"to the end, {duration(f.window.seconds)}" if f.to_end else f"for {duration(f.window.seconds)}")
                 + (f" ({f.refused})" if f.refused else "")
-                for f in told
+                for f in reported
             ]
         )
         reason = f"{name}: {texts}"
         if failing:
-            return replace(made, outcome=Outcome.FAIL, reason=f"{reason}: {thing.then}")
-        if all(f.planned for f in found):
-            return replace(made, outcome=Outcome.WARN, reason=f"{reason}, during a planned overload or event")
-        whole = found[0]
+            return replace(finding, outcome=Outcome.FAIL, reason=f"{reason}: {resource.then}")
+        if all(f.planned for f in stretches):
+            return replace(finding, outcome=Outcome.WARN, reason=f"{reason}, during a planned overload or event")
+        whole = stretches[0]
         if whole.first and whole.to_end and whole.highest - whole.lowest < _STILL:
             if series.metric == _FILES and whole.lowest >= _FILES_FULL:
                 return replace(
-                    made, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}: constantly full, as a read-only image is"
+                    finding,
+                    outcome=Outcome.NOT_APPLICABLE,
+                    reason=f"{reason}: constantly full, as a read-only image is",
                 )
-            if not thing.refuses:
-                return replace(made, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}: it never changed")
+            if not resource.refuses:
+                return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=f"{reason}: it never changed")
         tail = ", from the start of the run" if whole.first else ""
-        return replace(made, outcome=Outcome.WARN, reason=f"{reason}{tail}")
+        return replace(finding, outcome=Outcome.WARN, reason=f"{reason}{tail}")
 
     def _fails(self, metric: str, full: _Full) -> bool:
-        thing = _THINGS[metric]
+        resource = _THINGS[metric]
         if full.planned:
             return False
         if full.refused:
@@ -285,9 +287,9 @@ class Saturation:
         if metric == _FILES:
             got_there = not full.first or full.lowest < _FILES_FULL
             return (got_there and full.highest >= _FILES_FULL) or (not full.first and full.to_end)
-        if thing.refuses:
+        if resource.refuses:
             return not full.first or full.highest >= _FULL
-        return thing.counter != "" and not full.first and full.highest >= _FULL
+        return resource.counter != "" and not full.first and full.highest >= _FULL
 
     def _forecast(self, case: Case, series: Series, limit: float) -> Forecast | None:
         """When it is full if it goes on like this; None where it does not climb for certain."""
@@ -329,13 +331,17 @@ def _limit(series: Series) -> float | None:
     if series.trait.unit == _SHARE:
         return 1.0
     ceiling = series.trait.ceiling
-    return ceiling if ceiling is not None and 0 < ceiling < _MOST else None
+    return ceiling if ceiling is not None and 0 < ceiling < _MAX_VALUE else None
 
 
 def _name(series: Series) -> str:
-    thing = _THINGS[series.metric]
-    told = label(series.object, thing.key) if thing.key else None
-    return thing.name if told is None or f"{told} table" == thing.name or told == "sessions" else f"{thing.name} {told}"
+    resource = _THINGS[series.metric]
+    text = label(series.object, resource.key) if resource.key else None
+    return (
+        resource.name
+        if text is None or f"{text} table" == resource.name or text == "sessions"
+        else f"{resource.name} {text}"
+    )
 
 
 def _percent(share: float) -> str:

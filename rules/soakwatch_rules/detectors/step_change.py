@@ -9,12 +9,12 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.explanations import explanations
+from soakwatch_rules.events.explanations import explanations
 from soakwatch_rules.lives import Life, lives
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
-from soakwatch_rules.sight import cadence
 from soakwatch_rules.stats.steps import Step, Steps, steps
 from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
@@ -138,7 +138,7 @@ class StepChange:
         return tuple(self._of(case, series) for series in case.series)
 
     def _of(self, case: Case, series: Series) -> Finding:
-        made = draft(self, case, series)
+        finding = draft(self, case, series)
         with np.errstate(all="ignore"):
             level = series.between(case.window.begin_ns, case.window.end_ns)
             level = (level.rate() if series.trait.kind == "counter" else level).finite()
@@ -150,17 +150,17 @@ class StepChange:
                 else [(life, seen) for life in all_lives if (seen := self._steps(life, level, apart)) is not None]
             )
         if apart is None or not judged:
-            return self._undecided(made, all_lives, apart)
+            return self._undecided(finding, all_lives, apart)
         near_ns = round(max(_NEAR_S, _NEAR * apart) * 1e9)
-        told = [
-            Told(step, at, tuple(explanations(case, series, at, near_ns, self.load, self.lasting)))
+        steps = [
+            Told(step, time_ns, tuple(explanations(case, series, time_ns, near_ns, self.load, self.lasting)))
             for life, seen in judged
             if not seen.switches
-            for step in seen.found
+            for step in seen.steps
             if not step.tooth
-            for at in [int(life.series.time_ns[step.index])]
+            for time_ns in [int(life.series.time_ns[step.index])]
         ]
-        return self._decided(made, case, level, judged, told)
+        return self._decided(finding, case, level, judged, steps)
 
     def _steps(self, life: Life, level: Series, apart: float) -> Steps | None:
         series, length_s = life.series, max(self.lasting / _WIDTH, apart)
@@ -176,73 +176,76 @@ class StepChange:
         """The shortest life that can be judged, at a reading every ``apart_s``."""
         return _PIECES * _WIDTH * max(self.lasting / _WIDTH, apart_s)
 
-    def _undecided(self, made: Finding, found: tuple[Life, ...], apart: float | None) -> Finding:
+    def _undecided(self, finding: Finding, lifetimes: tuple[Life, ...], apart: float | None) -> Finding:
         if apart is None:
-            reason = f"{counted(made.samples, 'sample')}: too few to know the level"
+            reason = f"{counted(finding.samples, 'sample')}: too few to know the level"
             return replace(
-                made, reason=reason, why=InconclusiveReason.TOO_FEW, settle=f"needs {duration(_PIECES * self.lasting)}"
+                finding,
+                reason=reason,
+                why=InconclusiveReason.TOO_FEW,
+                settle=f"needs {duration(_PIECES * self.lasting)}",
             )
         needed = self.needed_s(apart)
-        longest = max((float(life.series.seconds[-1]) + apart for life in found), default=0.0)
-        many = counted(len(found), "lifetime")
+        longest = max((float(life.series.seconds[-1]) + apart for life in lifetimes), default=0.0)
+        many = counted(len(lifetimes), "lifetime")
         if longest < needed:
             reason = (
-                f"{counted(made.samples, 'sample')} in {many}, the longest {duration(longest)}; "
+                f"{counted(finding.samples, 'sample')} in {many}, at most {duration(longest)} long: too short; "
                 f"{duration(needed)} needed"
             )
             settle = f"needs {duration(needed - longest)} more without a restart"
-            return replace(made, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=settle)
-        reason = f"{counted(made.samples, 'sample')} in {many}: never {duration(needed)} without a long gap"
+            return replace(finding, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=settle)
+        reason = f"{counted(finding.samples, 'sample')} in {many}: never {duration(needed)} without a long gap"
         return replace(
-            made, reason=reason, why=InconclusiveReason.GAP, settle=f"needs {duration(needed)} without a long gap"
+            finding, reason=reason, why=InconclusiveReason.GAP, settle=f"needs {duration(needed)} without a long gap"
         )
 
     def _decided(
-        self, made: Finding, case: Case, level: Series, judged: list[tuple[Life, Steps]], told: list[Told]
+        self, finding: Finding, case: Case, level: Series, judged: list[tuple[Life, Steps]], steps: list[Told]
     ) -> Finding:
         unit = level.trait.unit
-        open_steps = [t for t in told if not t.causes]
-        teeth = sum(step.tooth for _, seen in judged for step in seen.found)
+        open_steps = [t for t in steps if not t.causes]
+        teeth = sum(step.tooth for _, seen in judged for step in seen.steps)
         switches, holes = (sum(getattr(seen, name) for _, seen in judged) for name in ("switches", "holes"))
         widest = max((seen for _, seen in judged), key=lambda seen: seen.least)
         numbers = {
-            "steps": float(len(told)),
+            "steps": float(len(steps)),
             "unexplained": float(len(open_steps)),
             "teeth": float(teeth),
             "switches": float(switches),
             "sigma": widest.sigma,
             "lives_judged": float(len(judged)),
         }
-        made = replace(
-            made,
+        finding = replace(
+            finding,
             limit=widest.least,
             unit=unit,
             smallest_detectable=widest.smallest,
             detectable_unit=unit,
-            marks=tuple(Mark(t.time_ns, None, _height(t, unit) + _because(t)) for t in told),
+            marks=tuple(Mark(t.time_ns, None, _height(t, unit) + _because(t)) for t in steps),
             numbers=numbers,
             doubts=tuple(self._doubts(case, level, judged, teeth, switches, holes)),
         )
-        if told:
-            largest = max(open_steps or told, key=lambda t: abs(t.step.height))
+        if steps:
+            largest = max(open_steps or steps, key=lambda t: abs(t.step.height))
             sigma, height = widest.sigma, largest.step.height
-            made = replace(made, measured=height, interval=(height - 1.96 * sigma, height + 1.96 * sigma))
+            finding = replace(finding, measured=height, interval=(height - 1.96 * sigma, height + 1.96 * sigma))
         if open_steps:
             texts = some([f"{moment(t.time_ns)}: {_height(t, unit)}" for t in open_steps])
             reason = f"{counted(len(open_steps), 'unexplained step')}: {texts}"
-            return replace(made, outcome=Outcome.WARN, reason=reason)
+            return replace(finding, outcome=Outcome.WARN, reason=reason)
         read = sum(len(life.series) for life, _ in judged)
-        if made.expected is not None and 2 * read < made.expected:
-            reason = f"no step in {read} of {made.expected} expected samples, less than half"
+        if finding.expected is not None and 2 * read < finding.expected:
+            reason = f"no step in {read} of {finding.expected} expected samples, less than half"
             return replace(
-                made, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
+                finding, reason=reason, why=InconclusiveReason.GAP, settle="needs at least half of the expected samples"
             )
-        if told:
-            texts = some([f"{moment(t.time_ns)}: {_height(t, unit)}{_because(t)}" for t in told])
-            return replace(made, outcome=Outcome.PASS, reason=f"{counted(len(told), 'explained step')}: {texts}")
+        if steps:
+            texts = some([f"{moment(t.time_ns)}: {_height(t, unit)}{_because(t)}" for t in steps])
+            return replace(finding, outcome=Outcome.PASS, reason=f"{counted(len(steps), 'explained step')}: {texts}")
         seen = f"no lasting step of at least {quantity(widest.least, unit)}"
         return replace(
-            made, outcome=Outcome.PASS, reason=f"{seen} (each {duration(self.lasting)} compared with the next)"
+            finding, outcome=Outcome.PASS, reason=f"{seen} (each {duration(self.lasting)} compared with the next)"
         )
 
     def _doubts(
@@ -269,5 +272,5 @@ def _height(told: Told, unit: str) -> str:
     return f"{quantity(step.before, unit)} to {quantity(step.after, unit)}{share}"
 
 
-def _because(told: Told) -> str:
-    return f" ({some(list(told.causes), 2)})" if told.causes else ""
+def _because(step: Told) -> str:
+    return f" ({some(list(step.causes), 2)})" if step.causes else ""

@@ -7,5 +7,5 @@ from importlib.resources import files
 
 def table(rule: str) -> str | None:
     """The measured table of a rule in Markdown; None where none was written."""
-    found = files(__package__) / f"{rule}.md"
-    return found.read_text(encoding="utf-8") if found.is_file() else None
+    match = files(__package__) / f"{rule}.md"
+    return match.read_text(encoding="utf-8") if match.is_file() else None

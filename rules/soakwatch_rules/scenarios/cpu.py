@@ -27,18 +27,18 @@ def _level(level: float, sd: float, tau_s: float = 30.0) -> Back:
 
 
 def _daily(seed: int, hours: float, apart: float) -> Series:
-    made = wave(busy(seed, 0.4, 0.06, hours * 3600, apart, METRIC), 0.25, seed=seed)
-    return replace(made, value=np.clip(made.values, 0, 1))
+    series = wave(busy(seed, 0.4, 0.06, hours * 3600, apart, METRIC), 0.25, seed=seed)
+    return replace(series, value=np.clip(series.values, 0, 1))
 
 
 def _bursty(seed: int, hours: float, apart: float) -> Series:
     """Bursts of two seconds, 12 an hour: none lasts."""
-    made = busy(seed, 0.3, 0.06, hours * 3600, apart, METRIC)
-    value, rng = made.values.copy(), np.random.default_rng(seed + 1000)
-    for at in rng.integers(0, len(made), int(12 * hours)):
+    series = busy(seed, 0.3, 0.06, hours * 3600, apart, METRIC)
+    value, rng = series.values.copy(), np.random.default_rng(seed + 1000)
+    for index in rng.integers(0, len(series), int(12 * hours)):
         wide = max(1, round(2 / apart))
-        value[at : at + wide] += (1 - value[at : at + wide]) * min(1.0, 2 / apart)
-    return replace(made, value=np.clip(value, 0, 1))
+        value[index : index + wide] += (1 - value[index : index + wide]) * min(1.0, 2 / apart)
+    return replace(series, value=np.clip(value, 0, 1))
 
 
 def _polling(level: float, sd: float) -> Back:
@@ -59,16 +59,16 @@ def _core(seed: int, hours: float, apart: float) -> Series:
 
 def _in_bursts(seed: int, hours: float, apart: float) -> Series:
     """Busy to the top for 20 s of each minute, all along."""
-    made = busy(seed, 0.2, 0.03, hours * 3600, apart, METRIC)
-    since = (made.seconds + seed % 60) % 60
-    return replace(made, value=np.where(since < 20, 1.0, made.values))
+    series = busy(seed, 0.2, 0.03, hours * 3600, apart, METRIC)
+    since = (series.seconds + seed % 60) % 60
+    return replace(series, value=np.where(since < 20, 1.0, series.values))
 
 
 def _climb(seed: int, hours: float, apart: float) -> Series:
     """Climbs from 30 % to the top in the second half of the run and stays."""
-    made = busy(seed, 0.3, 0.03, hours * 3600, apart, METRIC)
-    place = np.linspace(0, 1, len(made))
-    return replace(made, value=np.clip(made.values + np.clip((place - 0.5) * 1.75, 0, 0.7), 0, 1))
+    series = busy(seed, 0.3, 0.03, hours * 3600, apart, METRIC)
+    indices = np.linspace(0, 1, len(series))
+    return replace(series, value=np.clip(series.values + np.clip((indices - 0.5) * 1.75, 0, 0.7), 0, 1))
 
 
 def quiet(name: str, back: Back, cadence_s: float = 10.0) -> Scenario:
@@ -85,9 +85,9 @@ def spike(name: str, seconds: float, cadence_s: float, back: Back | None = None,
     """One spike of a length, anywhere in the middle half of the run."""
 
     def make(seed: int, hours: float, apart: float) -> Signal:
-        at = float(np.random.default_rng(seed + 1000).uniform(0.25, 0.75)) * hours * 3600
-        series = raised((back or _level(0.3, 0.06))(seed, hours, apart), at, seconds, to)
-        return Signal(_case(series, hours), Truth(spikes=((at, at + seconds),)))
+        at_s = float(np.random.default_rng(seed + 1000).uniform(0.25, 0.75)) * hours * 3600
+        series = raised((back or _level(0.3, 0.06))(seed, hours, apart), at_s, seconds, to)
+        return Signal(_case(series, hours), Truth(spikes=((at_s, at_s + seconds),)))
 
     return Scenario("cpu", name, make, cadence_s=cadence_s)
 
@@ -97,10 +97,10 @@ def _peg(name: str, cadence_s: float) -> Scenario:
 
     def make(seed: int, hours: float, apart: float) -> Signal:
         series = _level(0.3, 0.06)(seed, hours, apart)
-        at = int(np.random.default_rng(seed + 1000).integers(len(series) // 4, 3 * len(series) // 4))
+        index = int(np.random.default_rng(seed + 1000).integers(len(series) // 4, 3 * len(series) // 4))
         value = series.values.copy()
-        value[at : at + 3] = 1.0
-        begin = (at - 1) * apart
+        value[index : index + 3] = 1.0
+        begin = (index - 1) * apart
         return Signal(_case(replace(series, value=value), hours), Truth(spikes=((begin, begin + 3 * apart),)))
 
     return Scenario("cpu", name, make, cadence_s=cadence_s)
@@ -112,10 +112,12 @@ def _plateau(name: str, sd: float, seconds: float, cadence_s: float) -> Scenario
     def make(seed: int, hours: float, apart: float) -> Signal:
         rng = np.random.default_rng(seed + 1000)
         series, many = _level(0.3, 0.06)(seed, hours, apart), round(seconds / apart)
-        at = int(rng.integers(len(series) // 4, 3 * len(series) // 4))
+        index = int(rng.integers(len(series) // 4, 3 * len(series) // 4))
         value = series.values.copy()
-        value[at : at + many] = np.clip(0.95 + sd * rng.standard_normal(many), 0, 1)
-        return Signal(_case(replace(series, value=value), hours), Truth(spikes=((at * apart, (at + many) * apart),)))
+        value[index : index + many] = np.clip(0.95 + sd * rng.standard_normal(many), 0, 1)
+        return Signal(
+            _case(replace(series, value=value), hours), Truth(spikes=((index * apart, (index + many) * apart),))
+        )
 
     return Scenario("cpu", name, make, cadence_s=cadence_s)
 
@@ -124,12 +126,12 @@ def _asked(name: str, seconds: float) -> Scenario:
     """A spike inside a phase that asked for it."""
 
     def make(seed: int, hours: float, apart: float) -> Signal:
-        at = hours * 3600 / 2
-        series = raised(_level(0.3, 0.06)(seed, hours, apart), at + 10, seconds)
-        edges = [round(x * 1e9) for x in (0, at, at + seconds + 20, hours * 3600)]
+        at_s = hours * 3600 / 2
+        series = raised(_level(0.3, 0.06)(seed, hours, apart), at_s + 10, seconds)
+        edges = [round(x * 1e9) for x in (0, at_s, at_s + seconds + 20, hours * 3600)]
         names = ("soak", "spike", "recovery")
         phases = tuple(Phase(names[i], Window(edges[i], edges[i + 1])) for i in range(3))
-        return Signal(_case(series, hours, phases=phases), Truth(spikes=((at + 10, at + 10 + seconds),)))
+        return Signal(_case(series, hours, phases=phases), Truth(spikes=((at_s + 10, at_s + 10 + seconds),)))
 
     return Scenario("cpu", name, make)
 
@@ -146,10 +148,12 @@ def _saturated(name: str, minutes: float, drops: float) -> Scenario:
 
     def make(seed: int, hours: float, apart: float) -> Signal:
         rng = np.random.default_rng(seed + 1000)
-        at = float(rng.uniform(0.25, 0.75)) * hours * 3600
-        series = raised(_level(0.5, 0.05)(seed, hours, apart), at, 60 * minutes)
-        counter = _dropped(rng, series.seconds, drops, at, at + 60 * minutes)
-        return Signal(_case(series, hours, counter), Truth(spikes=((at, at + 60 * minutes),), lost=float(drops > 0)))
+        at_s = float(rng.uniform(0.25, 0.75)) * hours * 3600
+        series = raised(_level(0.5, 0.05)(seed, hours, apart), at_s, 60 * minutes)
+        counter = _dropped(rng, series.seconds, drops, at_s, at_s + 60 * minutes)
+        return Signal(
+            _case(series, hours, counter), Truth(spikes=((at_s, at_s + 60 * minutes),), lost=float(drops > 0))
+        )
 
     return Scenario("cpu", name, make)
 

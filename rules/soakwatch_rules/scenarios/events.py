@@ -21,10 +21,10 @@ _EDGES = (("soak", 0.0, 0.6), ("stress", 0.6, 0.85), ("recovery", 0.85, 1.0))
 
 def _down(t: Floats, apart: float, begins: Sequence[float], lasts: Sequence[float]) -> Floats:
     """The share of each reading in which nothing comes through."""
-    made = np.zeros(t.size)
+    result = np.zeros(t.size)
     for begin, seconds in zip(begins, lasts, strict=True):
-        made += np.clip(np.minimum(t, begin + seconds) - np.maximum(t - apart, begin), 0, apart) / apart
-    return np.minimum(made, 1.0)
+        result += np.clip(np.minimum(t, begin + seconds) - np.maximum(t - apart, begin), 0, apart) / apart
+    return np.minimum(result, 1.0)
 
 
 def _carried(t: Floats, apart: float, down: Floats, rng: np.random.Generator) -> tuple[Series, Series]:
@@ -55,7 +55,7 @@ def event(
     lasts: Sequence[float],
     *,
     share: float = 1.0,
-    told: str = "load",
+    source: str = "load",
     within: float | None = None,
     planned: bool = True,
 ) -> Scenario:
@@ -68,9 +68,9 @@ def event(
         down = _down(t, apart, begins, lasts)
         cpu = np.clip(0.3 + 0.03 * rng.standard_normal(t.size), 0, 1)
         series: tuple[Series, ...] = (readings("system.cpu.utilization", cpu, apart),)
-        if told in {"probes", "both"}:
+        if source in {"probes", "both"}:
             series = (*_probes(t, apart, down, np.full(t.size, 0.001)), *series)
-        load = _carried(t, apart, share * down, rng) if told in {"load", "both"} else ()
+        load = _carried(t, apart, share * down, rng) if source in {"load", "both"} else ()
         events = tuple(
             Event(
                 "failover",
@@ -114,14 +114,14 @@ def isolation(
         load = np.clip(0.3 + 0.03 * rng.standard_normal(t.size), 0, 1)
         load[above] = np.clip(cpu + 0.02 * rng.standard_normal(int(above.sum())), 0, 1)
         window = Window(0, round(end * S))
-        at = edges[1][1] + round(60 * S + 30 * S * float(rng.random()))
-        silence = Silence(Window(at, at + 600 * S), {how: 60})
+        silent_ns = edges[1][1] + round(60 * S + 30 * S * float(rng.random()))
+        silence = Silence(Window(silent_ns, silent_ns + 600 * S), {how: 60})
         rebooted = "reboot" in silent
         up = 90_000.0 + t
         if rebooted:
-            up[t * S > at] = t[t * S > at] - at / S
+            up[t * S > silent_ns] = t[t * S > silent_ns] - silent_ns / S
         quiet = {"all": ("snmp", "ssh"), "one": ("snmp",), "reboot": ("snmp", "ssh")}.get(silent, ())
-        kept = ~((t * S > at) & (t * S < at + 600 * S)) if "ssh" in quiet and how != "missed" else t >= 0
+        kept = ~((t * S > silent_ns) & (t * S < silent_ns + 600 * S)) if "ssh" in quiet and how != "missed" else t >= 0
         heard = [readings("system.cpu.utilization", load, apart), readings("system.uptime", up, apart)]
         series = (
             *_probes(t, apart, gone, trips),
@@ -194,13 +194,13 @@ SCENARIOS = (
     event("failover of 3 s", (3.0,)),
     event("failover of 10 s", (10.0,)),
     event("half of the flows for 6 s", (6.0,), share=0.5),
-    event("probed failover of 3 s", (3.0,), told="probes"),
-    event("probed failover of 10 s", (10.0,), told="probes"),
-    event("load and probes, 3 s", (3.0,), told="both"),
+    event("probed failover of 3 s", (3.0,), source="probes"),
+    event("probed failover of 10 s", (10.0,), source="probes"),
+    event("load and probes, 3 s", (3.0,), source="both"),
     event("ten failovers of 1 to 3.2 s", _TEN),
     event("one of ten lasts 8 s", (*_TEN[:6], 8.0, *_TEN[7:])),
     event("not back by its deadline", (4.0,), within=2.0),
-    event("nothing tells of traffic", (3.0,), told="nothing"),
+    event("nothing tells of traffic", (3.0,), source="nothing"),
     isolation("answers as before"),
     isolation("three times as late", late=3.0),
     isolation("round trip of 20 ms", late=20.0),

@@ -67,13 +67,13 @@ def cuts(rule: Rule, case: Case) -> tuple[Case, ...]:
     return tuple(replace(whole, object=o, series=tuple(s for s in kept if s.object == o)) for o in things)
 
 
-def _same(one: Series, other: Series) -> bool:
-    return (one.metric, one.object) == (other.metric, other.object)
+def _same(series: Series, other: Series) -> bool:
+    return (series.metric, series.object) == (other.metric, other.object)
 
 
 def _stretch(phases: tuple[Phase, ...], names: tuple[str, ...]) -> Window | None:
-    found = [phase.window for phase in phases if phase.name in names]
-    return Window(found[0].begin_ns, found[-1].end_ns) if found else None
+    windows = [phase.window for phase in phases if phase.name in names]
+    return Window(windows[0].begin_ns, windows[-1].end_ns) if windows else None
 
 
 def judged(rule: Rule, scenario: Scenario, seed: int) -> tuple[Finding, ...]:
@@ -83,5 +83,5 @@ def judged(rule: Rule, scenario: Scenario, seed: int) -> tuple[Finding, ...]:
 
 def said_of(rule: Rule, case: Case) -> tuple[Finding, ...]:
     """What a rule says of a whole case, cut as it wants it, the worst first."""
-    said = [finding for part in cuts(rule, case) for finding in rule.judge(part)]
-    return tuple(sorted(said, key=lambda finding: _WORST.index(finding.outcome)))
+    findings = [finding for part in cuts(rule, case) for finding in rule.judge(part)]
+    return tuple(sorted(findings, key=lambda finding: _WORST.index(finding.outcome)))

@@ -68,8 +68,8 @@ def soak(series: Series, hours: float, **more: tuple[Series, ...] | tuple[Event,
 
 def memory(percent: Floats, cadence_s: float) -> Series:
     """Memory readings from percent of the level; a process has no less than a page."""
-    made = readings(METRIC, np.maximum(LEVEL + _PERCENT * percent, 4096.0), cadence_s, object=PROCESS)
-    return replace(made, trait=replace(made.trait, ceiling=CEILING))
+    series = readings(METRIC, np.maximum(LEVEL + _PERCENT * percent, 4096.0), cadence_s, object=PROCESS)
+    return replace(series, trait=replace(series.trait, ceiling=CEILING))
 
 
 def growth(
@@ -128,11 +128,11 @@ def _moved(name: str, height: float) -> Scenario:
     def make(seed: int, hours: float, cadence_s: float) -> Signal:
         rng = np.random.default_rng(seed)
         t = times(hours, cadence_s) / 3600
-        at = float(t[int(t.size * rng.uniform(0.3, 0.7))])
-        percent = AR9(rng, t) + height * (t >= at)
-        event = Event("failover", "dut", "", round(at * 3600e9), round(at * 3600e9))
+        at_h = float(t[int(t.size * rng.uniform(0.3, 0.7))])
+        percent = AR9(rng, t) + height * (t >= at_h)
+        event = Event("failover", "dut", "", round(at_h * 3600e9), round(at_h * 3600e9))
         case = soak(memory(percent, cadence_s), hours, events=(event,))
-        return Signal(case, Truth(steps=((at * 3600, height * _PERCENT),)))
+        return Signal(case, Truth(steps=((at_h * 3600, height * _PERCENT),)))
 
     return Scenario("growth", name, make)
 
@@ -180,7 +180,7 @@ HEALTHY = (
     growth("level flips 2 h", AR9, flips(3, 2.0)),
     growth("level flips 30 min", AR9, flips(3, 0.5)),
     growth("bump 10 % for 2 h", AR9, bump(10, 2.0)),
-    growth("bump back at .9", AR9, bump(10, 2.4, at=0.89)),
+    growth("bump back at .9", AR9, bump(10, 2.4, share=0.89)),
     growth("dip 15 % for 3 h", AR9, bump(-15, 3.0)),
     growth("five bumps", AR9, *(bump(h, 1.0) for h in (5, 8, 10, 12, 15))),
     growth("batch job each 6 h", AR9, batches(8, 6.0, 1.0)),
@@ -266,8 +266,8 @@ def _counts(name: str, metric: str, level: float, *shapes: Shape, grows: float =
     def make(seed: int, hours: float, cadence_s: float) -> Signal:
         rng = np.random.default_rng(seed)
         value = level * (1 + added(rng, times(hours, cadence_s) / 3600, shapes) / 100)
-        thing = PROCESS if metric.startswith("process.") else ""
-        series = readings(metric, np.round(value) if whole else value, cadence_s, object=thing)
+        object_name = PROCESS if metric.startswith("process.") else ""
+        series = readings(metric, np.round(value) if whole else value, cadence_s, object=object_name)
         return Signal(soak(series, hours), Truth(growth=grows / 100 * level / DAY_S))
 
     return Scenario("counts", name, make)

@@ -44,22 +44,22 @@ class Device:
         """A random second between two shares of the run."""
         return float(self.rng.uniform(low, high)) * self.end
 
-    def event(self, kind: str, at: float, thing: str = "", **expect: int) -> None:
+    def event(self, kind: str, at_s: float, object_name: str = "", **expect: int) -> None:
         """Adds an event; ``expect`` makes it a planned one that has ten minutes."""
-        told = {name.replace("_", "."): number for name, number in expect.items()}
-        deadline = round((at + 600) * S) if told else None
-        self.events.append(Event(kind, "dut", thing, round(at * S), round(at * S), {}, told, deadline))
+        reported = {name.replace("_", "."): number for name, number in expect.items()}
+        deadline = round((at_s + 600) * S) if reported else None
+        self.events.append(Event(kind, "dut", object_name, round(at_s * S), round(at_s * S), {}, reported, deadline))
 
-    def silent(self, source: str, at: float, seconds: float, how: str) -> None:
+    def silent(self, source: str, at_s: float, seconds: float, how: str) -> None:
         """No answer of a source for a time."""
         many = max(1, round(seconds / self.apart))
-        window = Window(round(at * S), round((at + seconds) * S))
+        window = Window(round(at_s * S), round((at_s + seconds) * S))
         self.silences.setdefault(source, []).append(Silence(window, {how: many}))
 
 
 def _calm(t: Floats, rng: np.random.Generator) -> Device:
-    made, ones = Device(t, rng), np.ones(t.size)
-    made.values = {
+    device, ones = Device(t, rng), np.ones(t.size)
+    device.values = {
         ("process.up", PROCESS): ones.copy(),
         ("process.start_time", PROCESS): np.full(t.size, _EPOCH_S - 3600.0),
         ("process.pid", PROCESS): np.full(t.size, 777.0),
@@ -74,8 +74,8 @@ def _calm(t: Floats, rng: np.random.Generator) -> Device:
         ("system.cpu.utilization", ""): np.clip(0.3 + 0.03 * rng.standard_normal(t.size), 0, 1),
     }
     sent: Floats = 1000.0 * t
-    made.load = {"load.tx.packets": sent, "load.rx.packets": sent.copy()}
-    return made
+    device.load = {"load.tx.packets": sent, "load.rx.packets": sent.copy()}
+    return device
 
 
 Blow = Callable[[Device], None]
@@ -86,202 +86,202 @@ def device(family: str, name: str, *blows: Blow, hours: float = 6.0) -> Scenario
 
     def make(seed: int, hours: float, apart: float) -> Signal:
         t = times(hours, apart)
-        made = _calm(t, np.random.default_rng(seed))
+        device = _calm(t, np.random.default_rng(seed))
         for blow in blows:
-            blow(made)
-        return Signal(_case(made), Truth(deaths=tuple(made.deaths)))
+            blow(device)
+        return Signal(_case(device), Truth(deaths=tuple(device.deaths)))
 
     return Scenario(family, name, make, hours)
 
 
-def _case(made: Device) -> Case:
-    window = Window(0, round(made.end * S))
-    series = tuple(_seen(made, metric, thing, value) for (metric, thing), value in made.values.items())
-    load = tuple(_counted(made, metric, value) for metric, value in made.load.items())
-    ledgers = tuple(_ledger(made, source) for source in ("local", "snmp"))
-    phases, events = (Phase("soak", window),), tuple(made.events)
+def _case(device: Device) -> Case:
+    window = Window(0, round(device.end * S))
+    series = tuple(_seen(device, metric, object_name, value) for (metric, object_name), value in device.values.items())
+    load = tuple(_counted(device, metric, value) for metric, value in device.load.items())
+    ledgers = tuple(_ledger(device, source) for source in ("local", "snmp"))
+    phases, events = (Phase("soak", window),), tuple(device.events)
     return Case("dut", "", window, series, phases=phases, events=events, ledgers=ledgers, load=load)
 
 
-def _counted(made: Device, metric: str, value: Floats) -> Series:
-    return readings(metric, value.astype(np.uint64), made.apart)
+def _counted(device: Device, metric: str, value: Floats) -> Series:
+    return readings(metric, value.astype(np.uint64), device.apart)
 
 
-def _seen(made: Device, metric: str, thing: str, value: Floats) -> Series:
+def _seen(device: Device, metric: str, object_name: str, value: Floats) -> Series:
     """The readings that came: none while the source ``local`` was silent."""
-    series = readings(metric, value, made.apart, object=thing)
-    here = np.ones(made.t.size, dtype=bool)
-    for silence in made.silences.get("local", []):
+    series = readings(metric, value, device.apart, object=object_name)
+    here = np.ones(device.t.size, dtype=bool)
+    for silence in device.silences.get("local", []):
         here &= ~((series.time_ns >= silence.window.begin_ns) & (series.time_ns < silence.window.end_ns))
     return replace(series, time_ns=series.time_ns[here], value=series.value[here])
 
 
-def _ledger(made: Device, source: str) -> Ledger:
-    found = tuple(made.silences.get(source, []))
+def _ledger(device: Device, source: str) -> Ledger:
+    silences = tuple(device.silences.get(source, []))
     lost: dict[str, int] = {}
-    for silence in found:
+    for silence in silences:
         for how, many in silence.lost.items():
             lost[how] = lost.get(how, 0) + many
-    due = made.t.size
-    longest = max((s.window for s in found), key=lambda w: w.seconds, default=None)
-    return Ledger("dut", source, made.apart, due, due - sum(lost.values()), lost, longest, silences=found)
+    due = device.t.size
+    longest = max((s.window for s in silences), key=lambda w: w.seconds, default=None)
+    return Ledger("dut", source, device.apart, due, due - sum(lost.values()), lost, longest, silences=silences)
 
 
-def _restart(made: Device, *, told: bool = True) -> float:
-    at = made.moment()
-    made.values["process.start_time", PROCESS][made.t >= at] = _EPOCH_S + at
-    made.values["process.pid", PROCESS][made.t >= at] = 778.0
-    if told:
-        made.event("process.restart", at, PROCESS)
-    made.deaths.append(at)
-    return at
+def _restart(device: Device, *, reported: bool = True) -> float:
+    at_s = device.moment()
+    device.values["process.start_time", PROCESS][device.t >= at_s] = _EPOCH_S + at_s
+    device.values["process.pid", PROCESS][device.t >= at_s] = 778.0
+    if reported:
+        device.event("process.restart", at_s, PROCESS)
+    device.deaths.append(at_s)
+    return at_s
 
 
-def _restarts(made: Device) -> None:
-    _restart(made)
+def _restarts(device: Device) -> None:
+    _restart(device)
 
 
-def _untold(made: Device) -> None:
-    _restart(made, told=False)
+def _untold(device: Device) -> None:
+    _restart(device, reported=False)
 
 
-def _announced(made: Device) -> None:
-    made.event("upgrade", _restart(made) - 60, PROCESS, process_restart=1)
+def _announced(device: Device) -> None:
+    device.event("upgrade", _restart(device) - 60, PROCESS, process_restart=1)
 
 
-def _gone(made: Device) -> None:
-    at = made.moment()
-    made.values["process.up", PROCESS][made.t >= at] = 0.0
-    made.event("process.exit", at, PROCESS)
-    made.deaths.append(at)
+def _gone(device: Device) -> None:
+    at_s = device.moment()
+    device.values["process.up", PROCESS][device.t >= at_s] = 0.0
+    device.event("process.exit", at_s, PROCESS)
+    device.deaths.append(at_s)
 
 
-def _reboot(made: Device) -> None:
-    at = made.moment()
-    late = made.t >= at
-    made.values["system.boot.id", ""][late] = 43.0
-    made.values["system.boot.time", ""][late] = _EPOCH_S + at
-    made.values["system.uptime", ""][late] = made.t[late] - at
-    made.values["process.start_time", PROCESS][late] = _EPOCH_S + at + 20
-    made.values["system.memory.oom_kills", ""][late] = 0.0
-    made.deaths.append(at)
+def _reboot(device: Device) -> None:
+    at_s = device.moment()
+    late = device.t >= at_s
+    device.values["system.boot.id", ""][late] = 43.0
+    device.values["system.boot.time", ""][late] = _EPOCH_S + at_s
+    device.values["system.uptime", ""][late] = device.t[late] - at_s
+    device.values["process.start_time", PROCESS][late] = _EPOCH_S + at_s + 20
+    device.values["system.memory.oom_kills", ""][late] = 0.0
+    device.deaths.append(at_s)
     for source in ("local", "snmp"):
-        made.silent(source, at, 90.0, "failed")
+        device.silent(source, at_s, 90.0, "failed")
 
 
-def _unplanned(made: Device) -> None:
-    _reboot(made)
-    made.event("reboot", made.deaths[-1])
+def _unplanned(device: Device) -> None:
+    _reboot(device)
+    device.event("reboot", device.deaths[-1])
 
 
-def _planned(made: Device) -> None:
-    _reboot(made)
-    made.event("reboot", made.deaths[-1])
-    made.event("upgrade", made.deaths[-1] - 60, reboot=1)
+def _planned(device: Device) -> None:
+    _reboot(device)
+    device.event("reboot", device.deaths[-1])
+    device.event("upgrade", device.deaths[-1] - 60, reboot=1)
 
 
-def _no_boot_id(made: Device) -> None:
-    del made.values["system.boot.id", ""], made.values["system.boot.time", ""]
+def _no_boot_id(device: Device) -> None:
+    del device.values["system.boot.id", ""], device.values["system.boot.time", ""]
 
 
-def _wrap(made: Device) -> None:
+def _wrap(device: Device) -> None:
     """An uptime of 32 bits in hundredths of a second comes round."""
-    _no_boot_id(made)
-    at = made.moment()
+    _no_boot_id(device)
+    at_s = device.moment()
     wrapped = 2**32 / 100
-    made.values["system.uptime", ""] = (wrapped - at + made.t) % wrapped
+    device.values["system.uptime", ""] = (wrapped - at_s + device.t) % wrapped
 
 
-def _agent_again(made: Device) -> None:
+def _agent_again(device: Device) -> None:
     """The agent that counts the uptime begins anew; the device does not."""
-    del made.values["system.boot.id", ""]
-    at = made.moment()
-    late = made.t >= at
-    made.values["system.uptime", ""][late] = made.t[late] - at
+    del device.values["system.boot.id", ""]
+    at_s = device.moment()
+    late = device.t >= at_s
+    device.values["system.uptime", ""][late] = device.t[late] - at_s
 
 
-def _clock_step(made: Device) -> None:
-    at = made.moment()
-    made.values["system.boot.time", ""][made.t >= at] += 300.0
-    made.event("clock.step", at)
+def _clock_step(device: Device) -> None:
+    at_s = device.moment()
+    device.values["system.boot.time", ""][device.t >= at_s] += 300.0
+    device.event("clock.step", at_s)
 
 
-def _core(made: Device) -> None:
-    at = made.moment()
-    made.values["system.core.files", "folder=/var/crash"][made.t >= at] += 1
-    made.event("core.dump", at, "folder=/var/crash")
-    made.deaths.append(at)
+def _core(device: Device) -> None:
+    at_s = device.moment()
+    device.values["system.core.files", "folder=/var/crash"][device.t >= at_s] += 1
+    device.event("core.dump", at_s, "folder=/var/crash")
+    device.deaths.append(at_s)
 
 
-def _kill(made: Device) -> None:
-    at = _restart(made)
-    made.values["system.memory.oom_kills", ""][made.t >= at] += 1
-    made.values["system.kernel.alarms", "kind=oom"][made.t >= at] += 1
+def _kill(device: Device) -> None:
+    at_s = _restart(device)
+    device.values["system.memory.oom_kills", ""][device.t >= at_s] += 1
+    device.values["system.kernel.alarms", "kind=oom"][device.t >= at_s] += 1
 
 
-def _segfault(made: Device) -> None:
+def _segfault(device: Device) -> None:
     """The watched process falls and is started again; no core is left."""
-    at = _restart(made)
-    made.values["system.kernel.alarms", "kind=segfault"][made.t >= at] += 1
-    made.events.append(Event("kernel.segfault", "dut", "", round(at * S), None, {"process": "web", "pid": "777"}))
+    at_s = _restart(device)
+    device.values["system.kernel.alarms", "kind=segfault"][device.t >= at_s] += 1
+    device.events.append(Event("kernel.segfault", "dut", "", round(at_s * S), None, {"process": "web", "pid": "777"}))
 
 
-def _tenant(made: Device) -> None:
+def _tenant(device: Device) -> None:
     """Another process of the machine falls."""
-    at = made.moment()
-    made.values["system.kernel.alarms", "kind=segfault"][made.t >= at] += 1
-    made.events.append(Event("kernel.segfault", "dut", "", round(at * S), None, {"process": "tenant", "pid": "9"}))
+    at_s = device.moment()
+    device.values["system.kernel.alarms", "kind=segfault"][device.t >= at_s] += 1
+    device.events.append(Event("kernel.segfault", "dut", "", round(at_s * S), None, {"process": "tenant", "pid": "9"}))
 
 
-def _lockup(made: Device) -> None:
+def _lockup(device: Device) -> None:
     """The counter alone tells of it."""
-    at = made.moment()
-    made.values["system.kernel.alarms", "kind=lockup"][made.t >= at] += 1
-    made.deaths.append(at)
+    at_s = device.moment()
+    device.values["system.kernel.alarms", "kind=lockup"][device.t >= at_s] += 1
+    device.deaths.append(at_s)
 
 
-def _hang(made: Device) -> None:
+def _hang(device: Device) -> None:
     """Management falls silent and forwarding stops for five minutes, without a reboot."""
-    at = made.moment()
-    _stop(made, at, 300)
+    at_s = device.moment()
+    _stop(device, at_s, 300)
     for source in ("local", "snmp"):
-        made.silent(source, at, 300.0, "timeout")
-    made.deaths.append(at)
+        device.silent(source, at_s, 300.0, "timeout")
+    device.deaths.append(at_s)
 
 
-def _stop(made: Device, at: float, seconds: float) -> None:
-    inside = (made.t >= at) & (made.t < at + seconds)
-    steps = np.diff(made.load["load.rx.packets"], prepend=0.0)
-    made.load["load.rx.packets"] = np.cumsum(np.where(inside, 0.0, steps))
+def _stop(device: Device, at_s: float, seconds: float) -> None:
+    inside = (device.t >= at_s) & (device.t < at_s + seconds)
+    steps = np.diff(device.load["load.rx.packets"], prepend=0.0)
+    device.load["load.rx.packets"] = np.cumsum(np.where(inside, 0.0, steps))
 
 
-def _pinned(made: Device) -> None:
+def _pinned(device: Device) -> None:
     """The CPU stands at 100 % and nothing is forwarded; management still answers."""
-    at = made.moment()
-    _stop(made, at, 300)
-    made.values["system.cpu.utilization", ""][(made.t >= at) & (made.t < at + 300)] = 1.0
-    made.deaths.append(at)
+    at_s = device.moment()
+    _stop(device, at_s, 300)
+    device.values["system.cpu.utilization", ""][(device.t >= at_s) & (device.t < at_s + 300)] = 1.0
+    device.deaths.append(at_s)
 
 
-def _deaf(made: Device) -> None:
+def _deaf(device: Device) -> None:
     """All management is silent for five minutes while forwarding goes on."""
-    at = made.moment()
+    at_s = device.moment()
     for source in ("local", "snmp"):
-        made.silent(source, at, 300.0, "timeout")
+        device.silent(source, at_s, 300.0, "timeout")
 
 
-def _path(made: Device) -> None:
-    made.silent("snmp", made.moment(), 300.0, "timeout")
+def _path(device: Device) -> None:
+    device.silent("snmp", device.moment(), 300.0, "timeout")
 
 
-def _late(made: Device) -> None:
-    at = made.moment()
+def _late(device: Device) -> None:
+    at_s = device.moment()
     for source in ("local", "snmp"):
-        made.silent(source, at, 300.0, "missed")
+        device.silent(source, at_s, 300.0, "missed")
 
 
-def _long(made: Device) -> None:
-    made.silent("local", made.moment(0.2, 0.5), 0.2 * made.end, "timeout")
+def _long(device: Device) -> None:
+    device.silent("local", device.moment(0.2, 0.5), 0.2 * device.end, "timeout")
 
 
 SCENARIOS = (

@@ -34,31 +34,31 @@ def slow(
 
     def make(seed: int, hours: float, apart: float) -> Signal:
         rng, t = np.random.default_rng(seed), times(hours, apart)
-        place, turn = t / (hours * 3600), 2 * np.pi * t / 86400
+        indices, turn = t / (hours * 3600), 2 * np.pi * t / 86400
         offered = 1000 * (1 + (load or 0.0) * np.sin(turn + rng.uniform(0, 6)))
         value = usual * np.exp(0.3 * rng.standard_normal(t.size)) * (offered / 1000) ** follows
         value *= 1 + wave * np.sin(turn + rng.uniform(0, 6)) + (cold - 1) * np.exp(-t / 600)
         value *= np.where(rng.random(t.size) < 0.01, 1 + 5 * rng.pareto(1.5, t.size), 1.0)
-        value *= np.where((place >= begin) & (place < end), factor, 1.0)
+        value *= np.where((indices >= begin) & (indices < end), factor, 1.0)
         window = Window(0, round(hours * 3600 * S))
         edges = [0.0, *np.cumsum([share for _, share in phases])]
         cut = tuple(
             Phase(phases[i][0], Window(round(edges[i] * window.end_ns), round(edges[i + 1] * window.end_ns)))
             for i in range(len(phases))
         )
-        metric, thing = _PING if ping else _P99
+        metric, object_name = _PING if ping else _P99
         known = () if load is None else (readings("load.offered.rate", offered, apart),)
-        series = readings(metric, value, apart, object=thing)
+        series = readings(metric, value, apart, object=object_name)
         case = Case("dut", "", window, (series,), phases=cut, load=known)
         return Signal(case, Truth(change=factor - 1))
 
     return Scenario("latency", name, make, cadence_s=60.0)
 
 
-def _table(rng: np.random.Generator, place: Floats) -> Floats:
+def _table(rng: np.random.Generator, indices: Floats) -> Floats:
     """The share in use of a table that follows a wave of its load."""
-    wave = 0.1 * np.sin(2 * np.pi * place + rng.uniform(0, 6))
-    used: Floats = np.clip(0.5 + wave + 0.01 * rng.standard_normal(place.size), 0, 1)
+    wave = 0.1 * np.sin(2 * np.pi * indices + rng.uniform(0, 6))
+    used: Floats = np.clip(0.5 + wave + 0.01 * rng.standard_normal(indices.size), 0, 1)
     return used
 
 
@@ -79,10 +79,10 @@ def limit(
 
     def make(seed: int, hours: float, apart: float) -> Signal:
         rng, t = np.random.default_rng(seed), times(hours, apart)
-        place = t / (hours * 3600)
-        used = _table(rng, place) if stands is None else np.full(t.size, stands)
-        used = np.minimum(used + climbs * place, 1.0)
-        inside = (place >= begin) & (place < end)
+        indices = t / (hours * 3600)
+        used = _table(rng, indices) if stands is None else np.full(t.size, stands)
+        used = np.minimum(used + climbs * indices, 1.0)
+        inside = (indices >= begin) & (indices < end)
         if burst:
             inside = (np.arange(t.size) % round(3600 / apart)) == 7
         used[inside] = full

@@ -43,9 +43,9 @@ def throughput(
         rate = wanted * (1 + added(rng, t / 3600, shapes) / 100)
         pauses = []
         for _ in range(dips):
-            at = int(rng.integers(t.size // 4, 3 * t.size // 4))
-            rate[at : at + 6] = 0.0
-            pauses.append((at * apart, (at + 6) * apart))
+            index = int(rng.integers(t.size // 4, 3 * t.size // 4))
+            rate[index : index + 6] = 0.0
+            pauses.append((index * apart, (index + 6) * apart))
         truth = Truth(growth=-grows / 100 * _RATE / 86400, pauses=tuple(pauses))
         return Signal(_answered(rate, wanted, apart, hours), truth)
 
@@ -57,9 +57,9 @@ def _dipped(rate: Floats, begins: Floats, lasts: float, apart: float) -> tuple[F
     left, edges = np.ones(rate.size), np.arange(rate.size + 1) * apart
     for begin in begins.tolist():
         first, last = int(begin // apart), min(int((begin + lasts) // apart), rate.size - 1)
-        for at in range(first, last + 1):
-            inside = min(edges[at + 1], begin + lasts) - max(edges[at], begin)
-            left[at] -= max(0.0, inside) / apart
+        for index in range(first, last + 1):
+            inside = min(edges[index + 1], begin + lasts) - max(edges[index], begin)
+            left[index] -= max(0.0, inside) / apart
     return rate * np.clip(left, 0, 1), tuple((b, b + lasts) for b in begins.tolist())
 
 
@@ -134,8 +134,8 @@ def overload(name: str, factor: float, excess: float, *, known: bool = True) -> 
         capacity, end = _PACKETS, float(t[-1]) + apart
         edges = [0.0, 0.6 * end, 0.8 * end, end]
         above = (t >= edges[1]) & (t < edges[2])
-        told = np.where(above, factor * capacity, 0.98 * capacity if known else 1.02 * capacity)
-        sent = told * apart
+        reported = np.where(above, factor * capacity, 0.98 * capacity if known else 1.02 * capacity)
+        sent = reported * apart
         through = capacity * (1 + 0.002 * rng.standard_normal(t.size)) * (1 - excess * above)
         back = np.minimum(sent, np.maximum(through, 0) * apart)
         if known:
@@ -143,7 +143,7 @@ def overload(name: str, factor: float, excess: float, *, known: bool = True) -> 
         load = (
             readings("load.tx.packets", np.cumsum(np.round(sent)).astype(np.uint64), apart),
             readings("load.rx.packets", np.cumsum(np.round(back)).astype(np.uint64), apart),
-            readings("load.offered.packet.rate", told, apart),
+            readings("load.offered.packet.rate", reported, apart),
         )
         names = ("soak", "stress", "recovery")
         phases = tuple(Phase(names[i], Window(round(edges[i] * S), round(edges[i + 1] * S))) for i in range(3))
@@ -158,7 +158,7 @@ def generator(name: str, fault: str = "") -> Scenario:
 
     def make(seed: int, hours: float, apart: float) -> Signal:
         rng, t = np.random.default_rng(seed), times(hours, apart)
-        told = np.full(t.size, _PACKETS)
+        reported = np.full(t.size, _PACKETS)
         sent = np.cumsum(np.round(_PACKETS * apart * (1 + 0.0005 * rng.standard_normal(t.size))))
         if fault == "low":
             sent = np.round(0.97 * sent)
@@ -170,14 +170,14 @@ def generator(name: str, fault: str = "") -> Scenario:
             full[rng.integers(t.size // 4, 3 * t.size // 4) :] = 25
         cpu = np.clip((0.97 if fault == "busy" else 0.5) + 0.02 * rng.standard_normal(t.size), 0, 1)
         if fault == "restart":
-            at = int(rng.integers(t.size // 4, 3 * t.size // 4))
-            sent[at:] -= sent[at]
-            back[at:] -= back[at]
+            index = int(rng.integers(t.size // 4, 3 * t.size // 4))
+            sent[index:] -= sent[index]
+            back[index:] -= back[index]
         ceiling = np.full(t.size, (1.02 if fault == "headroom" else 1.5) * _PACKETS)
         series = (
             readings("load.tx.packets", sent.astype(np.uint64), apart),
             readings("load.rx.packets", back.astype(np.uint64), apart),
-            readings("load.offered.packet.rate", told, apart),
+            readings("load.offered.packet.rate", reported, apart),
             readings("load.queue_full", full.astype(np.uint64), apart),
             readings("load.cpu.utilization", cpu, apart),
             readings("load.ceiling.packet.rate", ceiling, apart),

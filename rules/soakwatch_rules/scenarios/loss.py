@@ -14,11 +14,11 @@ _PER_S = 500.0
 _PING = "peer=192.0.2.1,protocol=icmp"
 
 
-def _counted(metric: str, each: Floats, apart: float, thing: str = "") -> Series:
-    return readings(metric, np.cumsum(each).astype(np.uint64), apart, object=thing)
+def _counted(metric: str, each: Floats, apart: float, object_name: str = "") -> Series:
+    return readings(metric, np.cumsum(each).astype(np.uint64), apart, object=object_name)
 
 
-def _told(kind: str, sent: Floats, lost: Floats, apart: float) -> tuple[Series, ...]:
+def _series_of(kind: str, sent: Floats, lost: Floats, apart: float) -> tuple[Series, ...]:
     """How a kind is told: by two counters, or by the rate of what came back."""
     back = np.maximum(sent - lost, 0)
     if kind == "packets":
@@ -63,15 +63,15 @@ def losses(
         else:
             lost = np.where(inside, rng.binomial(sent.astype(np.int64), share), 0).astype(np.float64)
         if stop_s:
-            at = float(rng.uniform(begin, max(begin, until - 2 * stop_s)))
-            covered = np.clip(np.minimum(t + apart, at + stop_s) - np.maximum(t, at), 0, apart) / apart
+            at_s = float(rng.uniform(begin, max(begin, until - 2 * stop_s)))
+            covered = np.clip(np.minimum(t + apart, at_s + stop_s) - np.maximum(t, at_s), 0, apart) / apart
             lost = np.maximum(lost, np.round(sent * covered) if kind != "pings" else sent * (covered > 0.5))
-        told = _told(kind, sent, lost, apart)
+        reported = _series_of(kind, sent, lost, apart)
         names = ("baseline", "soak", "stress" if where == "stress" else "load", "cooldown")
         cut = tuple(Phase(names[i], Window(round(edges[i] * S), round(edges[i + 1] * S))) for i in range(4))
         probes, load = (
-            tuple(s for s in told if s.metric.startswith("reach.")),
-            tuple(s for s in told if not s.metric.startswith("reach.")),
+            tuple(s for s in reported if s.metric.startswith("reach.")),
+            tuple(s for s in reported if not s.metric.startswith("reach.")),
         )
         case = Case("dut", "", Window(0, round(end * S)), probes, phases=cut, load=load)
         return Signal(case, Truth(lost=float(lost.sum()) / max(float(sent.sum()), 1.0)))

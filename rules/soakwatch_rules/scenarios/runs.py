@@ -29,13 +29,13 @@ def queue(name: str, used: float, to: float | None = None, leaked: float = 0.0, 
 
     def make(seed: int, hours: float, apart: float) -> Signal:
         rng, n = np.random.default_rng(seed), round(hours * 3600 / apart)
-        place = np.linspace(0, 1, n)
-        depth = _queue(rng, n, used + ((used if to is None else to) - used) * place)
-        depth = np.floor(np.minimum(depth + stands + leaked * LIMIT * place * hours / 24, LIMIT))
-        made = readings("queue.depth", depth, apart, object="queue=0")
-        made = replace(made, trait=replace(made.trait, ceiling=LIMIT))
+        indices = np.linspace(0, 1, n)
+        depth = _queue(rng, n, used + ((used if to is None else to) - used) * indices)
+        depth = np.floor(np.minimum(depth + stands + leaked * LIMIT * indices * hours / 24, LIMIT))
+        series = readings("queue.depth", depth, apart, object="queue=0")
+        series = replace(series, trait=replace(series.trait, ceiling=LIMIT))
         window = Window(0, round(hours * 3600 * S))
-        case = Case("dut", made.object, window, (made,), phases=(Phase("soak", window),))
+        case = Case("dut", series.object, window, (series,), phases=(Phase("soak", window),))
         return Signal(case, Truth(growth=leaked * LIMIT / 86400))
 
     return Scenario("queue", name, make)
@@ -75,12 +75,12 @@ def recovery(
         edges = [round(x * S) for x in (0.0, before, before + under, hours * 3600)]
         names = ("baseline", "stress", "recovery")
         phases = tuple(Phase(names[i], Window(edges[i], edges[i + 1])) for i in range(3))
-        made = readings("system.memory.usage", LEVEL * value, apart)
+        series = readings("system.memory.usage", LEVEL * value, apart)
         case = Case(
             "dut",
             "",
             Window(0, edges[-1]),
-            (made,),
+            (series,),
             phases=phases,
             ledgers=(Ledger("dut", "local", apart, t.size, t.size, {}, None),),
         )

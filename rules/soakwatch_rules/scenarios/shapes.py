@@ -86,8 +86,8 @@ def levels(sd: float, low: float = 2.0, high: float = 4.0) -> Shape:
 
     def made(rng: np.random.Generator, t: Floats) -> Floats:
         many = 2 + int(length(t) / low)
-        at = np.searchsorted(np.cumsum(rng.uniform(low, high, many)), t)
-        return sd * rng.standard_normal(many + 1)[at]
+        positions = np.searchsorted(np.cumsum(rng.uniform(low, high, many)), t)
+        return sd * rng.standard_normal(many + 1)[positions]
 
     return made
 
@@ -136,8 +136,8 @@ def teeth(height: float, period: float, jitter: float = 0.1, power: float = 1.0)
         lasts = period * np.maximum(0.3, 1 + jitter * rng.standard_normal(many))
         high = height * (1 + 0.1 * rng.standard_normal(many))
         begins = np.concatenate([[0.0], np.cumsum(lasts)])[:-1] - rng.random() * period
-        at = np.clip(np.searchsorted(begins, t, side="right") - 1, 0, many - 1)
-        return high[at] * np.clip((t - begins[at]) / lasts[at], 0, 1) ** power
+        positions = np.clip(np.searchsorted(begins, t, side="right") - 1, 0, many - 1)
+        return high[positions] * np.clip((t - begins[positions]) / lasts[positions], 0, 1) ** power
 
     return made
 
@@ -176,21 +176,21 @@ def shrinking_stairs(first: float, ratio: float, begin: float, apart: float) -> 
     """Steps up, each smaller than the one before: a cache that fills by chunks."""
 
     def made(rng: np.random.Generator, t: Floats) -> Floats:
-        at = begin * rng.uniform(0.7, 1.3)
+        at_s = begin * rng.uniform(0.7, 1.3)
         total, high = np.zeros(t.size), first
-        while at < length(t):
-            total += high * (t >= at)
-            at, high = at + apart * rng.uniform(0.7, 1.3), high * ratio
+        while at_s < length(t):
+            total += high * (t >= at_s)
+            at_s, high = at_s + apart * rng.uniform(0.7, 1.3), high * ratio
         return total
 
     return made
 
 
-def bump(height: float, hours: float, at: float | None = None) -> Shape:
+def bump(height: float, hours: float, share: float | None = None) -> Shape:
     """A rise that returns after some hours, anywhere or at a share of the run."""
 
     def made(rng: np.random.Generator, t: Floats) -> Floats:
-        begin = (length(t) - hours) * (rng.random() if at is None else at)
+        begin = (length(t) - hours) * (rng.random() if share is None else share)
         return height * ((t >= begin) & (t < begin + hours)).astype(np.float64)
 
     return made

@@ -259,9 +259,9 @@ def leak(series: Series, rate: float, onset: float = 0.0) -> Series:
     return replace(series, value=series.values + rate * np.clip(series.seconds - since, 0, None))
 
 
-def step(series: Series, height: float, at: float = 0.5) -> Series:
+def step(series: Series, height: float, at_s: float = 0.5) -> Series:
     """Adds a lasting step of ``height`` at the share ``at`` of the time."""
-    return replace(series, value=series.values + height * (series.seconds >= at * series.seconds[-1]))
+    return replace(series, value=series.values + height * (series.seconds >= at_s * series.seconds[-1]))
 
 
 def sawtooth(series: Series, height: float, period_s: float, seed: int = 0) -> Series:
@@ -289,8 +289,8 @@ def quantised(series: Series, quantum: float) -> Series:
 
 def gappy(series: Series, share: float, hole: tuple[float, float] = (0.0, 0.0), seed: int = 0) -> Series:
     """Leaves out a random ``share`` of the readings, and all between two shares of the time."""
-    place = np.linspace(0, 1, len(series), endpoint=False)
-    keep = (np.random.default_rng(seed).random(len(series)) >= share) & ~((place >= hole[0]) & (place < hole[1]))
+    indices = np.linspace(0, 1, len(series), endpoint=False)
+    keep = (np.random.default_rng(seed).random(len(series)) >= share) & ~((indices >= hole[0]) & (indices < hole[1]))
     return replace(series, time_ns=series.time_ns[keep], value=series.value[keep])
 
 

@@ -13,7 +13,7 @@ from soakwatch_rules.stats.distributions import student_cdf, student_quantile
 
 Floats = NDArray[np.float64]
 
-_MOST_RHO: Final = 0.98
+_MAX_RHO: Final = 0.98
 _POWER_Z: Final = 0.8416212335729143  # 80 % power
 
 
@@ -72,7 +72,7 @@ def slope(time_s: Floats, value: Floats, *, remember: bool = True) -> Slope:
     rho = 0.0
     if remember:
         seen = float(rest[1:] @ rest[:-1]) / square
-        rho = min(max(seen + (2 + 4 * seen) / n, 0.0), _MOST_RHO)
+        rho = min(max(seen + (2 + 4 * seen) / n, 0.0), _MAX_RHO)
     longer = (1 + rho) / (1 - rho)
     error = math.sqrt(square / (n - 2) / across * longer)
     return Slope(rise, error, max(n / longer - 2, 1.0), rho)

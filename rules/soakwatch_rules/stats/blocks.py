@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 Statistic = Literal["mean", "min", "median"]
 Floats = NDArray[np.float64]
 
-MOST: Final = 96
-LEAST: Final = 16
+MAX_BLOCKS: Final = 96
+MIN_SAMPLES: Final = 16
 _TRIM: Final = 0.15  # of a block's readings, at each end
 _FILLED: Final = 0.3  # a block with fewer than this share of the usual readings counts as missing
 _WINDOW: Final = 0.18  # of the run, for the running median
@@ -40,7 +40,7 @@ class Blocks:
         return float(self.time_s[-1] - self.time_s[0]) * len(self) / max(len(self) - 1, 1)
 
 
-def how_many(readings: int, most: int = MOST) -> int:
+def how_many(readings: int, most: int = MAX_BLOCKS) -> int:
     """Blocks for a number of readings: about one each up to ``most``, equal shares of them beyond.
 
     From 48 on in eights, so that few tables of shapes are needed.
@@ -59,22 +59,22 @@ def blocks(
 ) -> Blocks:
     """``number`` equal stretches of begin..end; "mean" leaves out 15 % of a block's readings at each end."""
     edges = np.linspace(begin_s, end_s, number + 1)
-    at = np.searchsorted(time_s, edges)
-    at[-1] = time_s.size
-    counts = np.diff(at)
+    positions = np.searchsorted(time_s, edges)
+    positions[-1] = time_s.size
+    counts = np.diff(positions)
     filled = counts[counts > 0]
     usual = float(np.median(filled)) if filled.size else 1.0
     good = counts >= max(1.0, _FILLED * usual)
-    made = np.full(number, np.nan)
+    result = np.full(number, np.nan)
     # all blocks of as many readings at once: a steady cadence makes two or three sizes
     for size in np.unique(counts[good]).tolist():
         alike = np.flatnonzero(good & (counts == size))
-        made[alike] = _of(value[at[alike][:, None] + np.arange(size)], statistic)
+        result[alike] = _of(value[positions[alike][:, None] + np.arange(size)], statistic)
     centres = 0.5 * (edges[1:] + edges[:-1])
     lost = ~good
     if lost.any() and good.any():
-        made[lost] = np.interp(centres[lost], centres[good], made[good])
-    return Blocks(centres, made, float(lost.mean()))
+        result[lost] = np.interp(centres[lost], centres[good], result[good])
+    return Blocks(centres, result, float(lost.mean()))
 
 
 def _of(readings: Floats, statistic: Statistic) -> Floats:

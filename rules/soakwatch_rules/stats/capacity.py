@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 NOTHING = 1e-60
 """Counts up to this are none: what is divided by more stays a number."""
-_LEAST_BINS = 3  # a rate that was carried for three bins was no burst that a queue swallowed
+_MIN_BINS = 3  # a rate that was carried for three bins was no burst that a queue swallowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +34,16 @@ def carried(sent: NDArray[np.float64], lost: NDArray[np.float64], bin_s: float, 
     >>> carried(np.array([10.0, 20, 20, 20, 24, 30]), np.array([0.0, 0, 0, 0, 3, 9]), 1.0, 0.001)
     Capacity(rate=22.0, error=0.05248638810814779, bound=False)
     """
-    if sent.size < _LEAST_BINS:
+    if sent.size < _MIN_BINS:
         return None
     fine = (sent > NOTHING) & (lost <= clean * sent)
-    threes = np.lib.stride_tricks.sliding_window_view(sent, _LEAST_BINS)
-    whole = np.lib.stride_tricks.sliding_window_view(fine, _LEAST_BINS).all(axis=1)
+    threes = np.lib.stride_tricks.sliding_window_view(sent, _MIN_BINS)
+    whole = np.lib.stride_tricks.sliding_window_view(fine, _MIN_BINS).all(axis=1)
     if not whole.any():
         return None
     means, scatter = threes[whole].mean(axis=1), threes[whole].std(axis=1, ddof=1)
     best = int(np.argmax(means))
-    rate, error = float(means[best]), float(scatter[best]) / _LEAST_BINS**0.5
+    rate, error = float(means[best]), float(scatter[best]) / _MIN_BINS**0.5
     above = sent[(lost > clean * sent) & (sent > rate)]
     if not above.size:
         return Capacity(rate / bin_s, error / rate, bound=True)

@@ -65,15 +65,15 @@ def history(
     if value.size < 4 or largest == 0.0:
         return ()
     value = value / largest  # nothing overflows, and the unit does not matter
-    found: set[int] = set()
+    matches: set[int] = set()
     begin = 0
     while True:
         end = min(value.size, begin + max(window, 4))
-        found |= {begin + at for at in _split(value[begin:end], _WEAK * alpha)}
+        matches |= {begin + index for index in _split(value[begin:end], _WEAK * alpha)}
         if end == value.size:
             break
         begin += max(window, 4) // 2
-    points = _taken_back(value, sorted(found), alpha, least)
+    points = _taken_back(value, sorted(matches), alpha, least)
     return tuple(
         ChangePoint(int(kept[p.index]), p.before * largest, p.after * largest, p.p)
         for p in points
@@ -83,16 +83,16 @@ def history(
 
 def _split(value: Floats, alpha: float) -> list[int]:
     """Indices at which a piece is split, in no order."""
-    open_pieces, found = [(0, value.size)], []
+    open_pieces, matches = [(0, value.size)], []
     while open_pieces:
         begin, end = open_pieces.pop()
         if end - begin < 4:
             continue
-        at = begin + best_split(value[begin:end])
-        if probability(value[begin:at], value[at:end]) < alpha:
-            found.append(at)
-            open_pieces += [(begin, at), (at, end)]
-    return found
+        index = begin + best_split(value[begin:end])
+        if probability(value[begin:index], value[index:end]) < alpha:
+            matches.append(index)
+            open_pieces += [(begin, index), (index, end)]
+    return matches
 
 
 def best_split(value: Floats) -> int:
@@ -124,9 +124,9 @@ def probability(left: Floats, right: Floats) -> float:
     return 2.0 * float(student_cdf(n + m - 2, -apart / error))
 
 
-def _taken_back(value: Floats, at: list[int], alpha: float, least: float) -> list[ChangePoint]:
+def _taken_back(value: Floats, positions: list[int], alpha: float, least: float) -> list[ChangePoint]:
     while True:
-        edges = [0, *at, value.size]
+        edges = [0, *positions, value.size]
         points = [_point(value, edges, i) for i in range(1, len(edges) - 1)]
         sizes = [_size(value, edges, i, point) for i, point in enumerate(points, 1)]
         doubtful = [
@@ -137,7 +137,7 @@ def _taken_back(value: Floats, at: list[int], alpha: float, least: float) -> lis
         if not doubtful:
             return points
         worst = max(doubtful)[2]
-        at = [i for i in at if i != worst]
+        positions = [i for i in positions if i != worst]
 
 
 def _point(value: Floats, edges: list[int], i: int) -> ChangePoint:

@@ -14,10 +14,10 @@ from soakwatch_rules.series import Series
 from soakwatch_rules.stats.flow import binned
 
 _JUMP = 0.02  # of the command between two readings: nobody knows when it changed
-_LEAST_BINS = 8
-_LEAST_COUNT = 100.0  # of which one is one per cent
+_MIN_BINS = 8
+_MIN_COUNT = 100.0  # of which one is one per cent
 _IDLE = 0.8  # of the connections
-_MOST = 1e200
+_MAX_VALUE = 1e200
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Shortfall:
 
 
 def shortfall(
-    told: Series, did: Sequence[Series], window: Window, phase: str, waits: Sequence[Series] | None = None
+    reported: Series, did: Sequence[Series], window: Window, phase: str, waits: Sequence[Series] | None = None
 ) -> Shortfall | None:
     """Compares a commanded rate with counters (or rates) in a stretch; None where too little is known.
 
@@ -43,8 +43,8 @@ def shortfall(
     Needs 8 stretches between readings and a command of 100 in all. With ``waits`` (connections, latencies and
     failures of a generator that waits for answers) only stretches count in which it was surely not waiting.
     """
-    good = told.between(window.begin_ns, window.end_ns).finite()
-    if len(good) <= _LEAST_BINS:
+    good = reported.between(window.begin_ns, window.end_ns).finite()
+    if len(good) <= _MIN_BINS:
         return None
     rate = good.values
     with np.errstate(over="ignore", invalid="ignore"):
@@ -52,23 +52,23 @@ def shortfall(
         steady = np.abs(np.diff(rate)) <= _JUMP * np.abs(commanded)
         commanded = commanded * np.diff(good.time_ns) * 1e-9
         achieved = binned(did, good.time_ns)
-        usable = steady & np.isfinite(achieved) & np.isfinite(commanded) & (commanded >= 0) & (commanded < _MOST)
+        usable = steady & np.isfinite(achieved) & np.isfinite(commanded) & (commanded >= 0) & (commanded < _MAX_VALUE)
         if waits is not None:
             usable &= _idle(good, waits, achieved)
         total = float(np.sum(commanded[usable]))
         done = float(np.sum(achieved[usable]))
-    if int(usable.sum()) < _LEAST_BINS or not _LEAST_COUNT <= total < _MOST or not np.isfinite(done):
+    if int(usable.sum()) < _MIN_BINS or not _MIN_COUNT <= total < _MAX_VALUE or not np.isfinite(done):
         return None
     noise = 3 / math.sqrt(total) + 1 / int(usable.sum())
-    return Shortfall(window, phase, min(max(done / total, -_MOST), _MOST), noise)
+    return Shortfall(window, phase, min(max(done / total, -_MAX_VALUE), _MAX_VALUE), noise)
 
 
-def _idle(told: Series, waits: Sequence[Series], achieved: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _idle(reported: Series, waits: Sequence[Series], achieved: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Where a generator had connections to spare by Little's law: answers a second times the longest latency told.
 
     Where a request failed, or no latency or no number of connections was told, it may have waited.
     """
-    edges = told.time_ns
+    edges = reported.time_ns
     open_, late = np.full(edges.size - 1, np.nan), np.full(edges.size - 1, np.nan)
     calm = np.ones(edges.size - 1, dtype=np.bool_)
     for series in waits:
@@ -76,9 +76,13 @@ def _idle(told: Series, waits: Sequence[Series], achieved: NDArray[np.float64]) 
         if series.metric in {"load.failures", "load.failure.rate"}:
             calm &= binned([good], edges) == 0
             continue
-        at = np.searchsorted(good.time_ns, edges[1:], side="right") - 1
-        fresh = (at >= 0) & (good.time_ns[at] > edges[:-1]) if len(good) else np.zeros(at.size, dtype=np.bool_)
-        value = np.where(fresh, good.values[at], np.nan) if len(good) else np.full(at.size, np.nan)
+        positions = np.searchsorted(good.time_ns, edges[1:], side="right") - 1
+        fresh = (
+            (positions >= 0) & (good.time_ns[positions] > edges[:-1])
+            if len(good)
+            else np.zeros(positions.size, dtype=np.bool_)
+        )
+        value = np.where(fresh, good.values[positions], np.nan) if len(good) else np.full(positions.size, np.nan)
         if series.metric == "load.connections":
             open_ = np.fmax(open_, value)
         elif series.metric == "load.latency":

@@ -16,13 +16,13 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 _FINE: Final = 480  # blocks in which falls are looked for
-_FEWEST: Final = 32
+_MIN_BLOCKS: Final = 32
 _FALL: Final = 0.3  # of the range between the 2nd and the 98th percentile
 _PARTS: Final = 4
 _SIGMAS: Final = 5.0
 _QUANTA: Final = 3.0
 DAY_S: Final = 86400.0
-_LEAST_OF_A_DAY: Final = 16
+_MIN_BLOCKS_OF_A_DAY: Final = 16
 _UNEXPLAINED: Final = 0.1  # of the variance
 _BENDS: Final = 9
 _APART: Final = 4  # blocks between falls: faster cycles vanish in the block means
@@ -57,15 +57,15 @@ def cycles(time_s: Floats, value: Floats, *, begin_s: float, end_s: float, quant
     that lies above the floors by a quarter of the range.
     """
     number = min(_FINE, value.size // 2)
-    if number < _FEWEST:
+    if number < _MIN_BLOCKS:
         return None
     edges = np.linspace(begin_s, end_s, number + 1)
-    at = np.searchsorted(time_s, edges[:-1])
-    counts = np.diff(np.append(at, value.size))
+    positions = np.searchsorted(time_s, edges[:-1])
+    counts = np.diff(np.append(positions, value.size))
     filled = counts > 0
-    if filled.sum() < _FEWEST:
+    if filled.sum() < _MIN_BLOCKS:
         return None
-    means = np.add.reduceat(value, at[filled]) / counts[filled]
+    means = np.add.reduceat(value, positions[filled]) / counts[filled]
     centre = 0.5 * (edges[1:] + edges[:-1])[filled]
     jump, spread = _abrupt(means, quantum)
     if not jump > 0:
@@ -95,7 +95,7 @@ def cycles(time_s: Floats, value: Floats, *, begin_s: float, end_s: float, quant
 class Release:
     """A lasting abrupt fall: its block, its height, and whether it took all that had come before at the same pace."""
 
-    at: int
+    index: int
     height: float
     whole: bool
 
@@ -150,7 +150,7 @@ def freed(value: Floats) -> Release | None:
     jump, _ = _abrupt(value, 0.0)
     if not jump > 0:
         return None
-    some, found = max(3, value.size // 32), []
+    some, matches = max(3, value.size // 32), []
     begin = 0
     for fall in _places(value, -jump).tolist():
         climb = value[begin : max(fall - 1, begin)]
@@ -161,16 +161,16 @@ def freed(value: Floats) -> Release | None:
         height = before - after
         rise = before - float(np.median(climb[:some]))
         if height >= _LASTING * jump and rise >= _MADE_UP * height and _climb(climb) >= _CLIMB:
-            found.append(Release(fall, height, whole=True))
-    return max(found, key=lambda one: one.height) if 0 < len(found) <= _RARE else None
+            matches.append(Release(fall, height, whole=True))
+    return max(matches, key=lambda one: one.height) if 0 < len(matches) <= _RARE else None
 
 
 def _steep(value: Floats) -> float:
     """The slope of the straight line, per block; 0 for fewer than three."""
     if value.size < 3:
         return 0.0
-    place = np.arange(value.size) - (value.size - 1) / 2
-    return float(place @ value) / float(place @ place)
+    indices = np.arange(value.size) - (value.size - 1) / 2
+    return float(indices @ value) / float(indices @ indices)
 
 
 def _abrupt(value: Floats, quantum: float) -> tuple[float, float]:
@@ -191,9 +191,9 @@ def _range(value: Floats) -> float:
 
 def _places(value: Floats, jump: float) -> Places:
     """Blocks at which the value moved by ``jump`` (its sign tells the direction) within one or two steps."""
-    one = np.concatenate(([0.0], np.diff(value)))
-    two = one + np.concatenate(([0.0], one[:-1]))
-    hit = np.flatnonzero(np.maximum(one, two) >= jump if jump > 0 else np.minimum(one, two) <= jump)
+    values = np.concatenate(([0.0], np.diff(value)))
+    two = values + np.concatenate(([0.0], values[:-1]))
+    hit = np.flatnonzero(np.maximum(values, two) >= jump if jump > 0 else np.minimum(values, two) <= jump)
     kept: list[int] = []
     for i in hit.tolist():
         if not kept or i - kept[-1] > 2:
@@ -202,16 +202,16 @@ def _places(value: Floats, jump: float) -> Places:
 
 
 def _climb(cycle: Floats) -> float:
-    place = np.arange(cycle.size) - (cycle.size - 1) / 2
+    indices = np.arange(cycle.size) - (cycle.size - 1) / 2
     off = cycle - cycle.mean()
-    size = float(np.sqrt((place @ place) * (off @ off)))
-    return float(place @ off) / size if size > 0 else 0.0
+    size = float(np.sqrt((indices @ indices) * (off @ off)))
+    return float(indices @ off) / size if size > 0 else 0.0
 
 
 def of_a_day(seconds: NDArray[np.float64], value: NDArray[np.float64]) -> bool:
     """Whether one sine of a day explains nearly all of it, more than a straight line does, and no less than a line with
     one bend, which has as many parameters: what begins to grow in mid-run looks like half of a sine, too."""
-    if value.size < _LEAST_OF_A_DAY:
+    if value.size < _MIN_BLOCKS_OF_A_DAY:
         return False
     turn = 2 * np.pi * seconds / DAY_S
     ones, whole = np.ones(value.size), float(np.sum((value - value.mean()) ** 2))
@@ -224,4 +224,4 @@ def of_a_day(seconds: NDArray[np.float64], value: NDArray[np.float64]) -> bool:
     if not whole > 0 or sine >= _UNEXPLAINED * whole or sine >= left(seconds) / 2:
         return False
     bends = np.linspace(seconds[0], seconds[-1], _BENDS + 2)[1:-1]
-    return sine <= min(left(seconds, np.maximum(seconds - at, 0.0)) for at in bends.tolist())
+    return sine <= min(left(seconds, np.maximum(seconds - index, 0.0)) for index in bends.tolist())

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from soakwatch_rules.stats.distributions import student_cdf
 from soakwatch_rules.stats.level import robust
 
-_FEWEST = 8  # parts before the last
+_MIN_PARTS = 8  # parts before the last
 _QUARTER = 4  # blocks of a quarter at least
 _COSINES = 3  # of each quarter; fewer where it has under six blocks
 _SIGMAS = 4.0
@@ -73,7 +73,7 @@ def late_fall(block: NDArray[np.float64], allowed: float) -> Fall | None:
     best: Fall | None = None
     for size in (block.size // 12, block.size // 24):
         parts = (block.size - size) // size if size > 1 else 0
-        if parts < _FEWEST:
+        if parts < _MIN_PARTS:
             continue
         before = block[block.size - size - parts * size : block.size - size].reshape(parts, size).mean(axis=1)
         early, late = float(before.mean()), float(block[-size:].mean())

@@ -14,7 +14,7 @@ from soakwatch_rules.stats.distributions import chi_square_quantile, student_cdf
 Floats = NDArray[np.float64]
 
 _POWER = 0.8
-_MOST_RUNS = 200
+_MAX_RUNS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def runs_needed(spread: float, effect: float, new: int = 1, alpha: float = 0.05)
     >>> runs_needed(0.02, 0.10), runs_needed(0.05, 0.10), runs_needed(0.05, 0.10, new=3)
     (3, None, 6)
     """
-    for old in range(2, _MOST_RUNS):
+    for old in range(2, _MAX_RUNS):
         free = old + new - 2
         factor = float(student_quantile(free, 1 - alpha) + student_quantile(free, _POWER))
         if factor * spread * math.sqrt(1 / old + 1 / new) <= effect:

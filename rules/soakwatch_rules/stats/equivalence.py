@@ -12,14 +12,14 @@ from soakwatch_rules.stats.distributions import student_cdf, student_quantile
 
 Floats = NDArray[np.float64]
 
-LEAST = 30
+MIN_WINDOW = 30
 """Readings of the shortest window."""
 _TAIL = 10  # readings at the very end that must be off as well: a level that has just come back is not away
 _HOPS = 10  # windows begin a tenth of their length apart
-_MOST_WINDOWS = 20_000
+_MAX_WINDOWS = 20_000
 _SHARP = 0.6  # windows grow until their interval is at most this share of the tolerance ...
 _SHARE = 0.25  # ... or they are this share of what there is
-_MOST_LAGS = 20_000
+_MAX_LAGS = 20_000
 _WIDER = 1.5  # times the widest scatter before: what swings and not what is noise
 NEAR = 0.95
 """One-sided confidence of each half of the equivalence test."""
@@ -37,7 +37,7 @@ def correlation_time(value: Floats) -> float:
     Too small for a series shorter than some ten correlation times. Reference: C. Geyer, Practical Markov chain Monte
     Carlo, Statistical Science 7, 1992 (initial positive sequence).
     """
-    part = value[:_MOST_LAGS]
+    part = value[:_MAX_LAGS]
     n = part.size
     off = part - part.mean() if n else part
     largest = float(np.abs(off).max(initial=0.0))
@@ -77,9 +77,9 @@ def reference(value: Floats) -> Reference:
     mean, n = float(value.mean()), int(value.size)
     even, farthest = _even(value - mean), 0.0
     scatter = np.array([float(even.std(ddof=1))])
-    if n >= LEAST:
-        farthest = float(np.abs(_means(even, _begins(n, LEAST), LEAST)).max())
-        scatter = _scatter(even, _begins(n, LEAST))
+    if n >= MIN_WINDOW:
+        farthest = float(np.abs(_means(even, _begins(n, MIN_WINDOW), MIN_WINDOW)).max())
+        scatter = _scatter(even, _begins(n, MIN_WINDOW))
     sd, widest, usual = float(value.std(ddof=1)), float(scatter.max()), float(np.median(scatter))
     return Reference(mean, sd, n, correlation_time(value), farthest, widest, usual)
 
@@ -98,7 +98,7 @@ class Return:
     last window swings, 0 if it did not from the last one outside on.
     """
 
-    at: int | None
+    index: int | None
     outside: bool
     last: int | None
     since: int | None
@@ -129,7 +129,7 @@ def returned(value: Floats, before: Reference, tolerance: float) -> Return | Non
     widest of before.
     """
     n = value.size
-    if n < 2 * LEAST:
+    if n < 2 * MIN_WINDOW:
         return None
     with np.errstate(all="ignore"):
         return _returned(value - before.mean, before, tolerance)
@@ -140,17 +140,17 @@ def _returned(off: Floats, before: Reference, tolerance: float) -> Return | None
     total, squares = (np.append(0.0, np.cumsum(x)) for x in (off, off * off))
     if not math.isfinite(float(squares[-1]) * n) or not math.isfinite(before.sd):
         return None
-    time = max(before.time, _time_within(off, LEAST))
+    time = max(before.time, _time_within(off, MIN_WINDOW))
     width = _width(before, tolerance, time, n)
-    begin, short = _begins(n, width), _begins(n, LEAST)
+    begin, short = _begins(n, width), _begins(n, MIN_WINDOW)
     mean, sd = _moments(total, squares, begin, width)
     error = _error(np.maximum(sd, before.sd), width, before, time)
     t_near = student_quantile(_freedom(width, before, time), NEAR)
     near = np.abs(mean) + t_near * error <= tolerance
-    usual = max(before.sd, float(np.median(_moments(total, squares, short, LEAST)[1])))
-    level = _means(_even(off), short, LEAST)
-    t_out = student_quantile(_freedom(LEAST, before, time), OUT)
-    sure = t_out * float(_error(np.array([usual]), LEAST, before, time)[0])
+    usual = max(before.sd, float(np.median(_moments(total, squares, short, MIN_WINDOW)[1])))
+    level = _means(_even(off), short, MIN_WINDOW)
+    t_out = student_quantile(_freedom(MIN_WINDOW, before, time), OUT)
+    sure = t_out * float(_error(np.array([usual]), MIN_WINDOW, before, time)[0])
     outside = np.abs(level) > max(tolerance + sure, before.farthest)
     last = int(short[outside][-1]) if outside.any() else -1
     scatter = _scatter(_even(off), short)
@@ -159,10 +159,10 @@ def _returned(off: Floats, before: Reference, tolerance: float) -> Return | None
     last = _followed(last, short[swinging])
     first = short[outside & (short > begin[near & (begin < last)].max(initial=-1))]
     after = begin[near & (begin > last)]
-    at = int(after[0]) if after.size else None
+    index = int(after[0]) if after.size else None
     ended = bool(outside[-1]) and abs(float(off[-_TAIL:].mean())) > tolerance
-    start = n - width if ended or not near.any() else min(max(n - width, last + LEAST), n - LEAST)
-    rest = off[at if at is not None else start :]
+    start = n - width if ended or not near.any() else min(max(n - width, last + MIN_WINDOW), n - MIN_WINDOW)
+    rest = off[index if index is not None else start :]
     rest_time = min(max(time, correlation_time(rest)), rest.size / 2)
     rest_sd = max(float(rest.std(ddof=1)), before.sd)
     rest_error = math.sqrt(rest_sd**2 * rest_time / rest.size + before.sd**2 * before.time / before.n)
@@ -171,7 +171,7 @@ def _returned(off: Floats, before: Reference, tolerance: float) -> Return | None
     order = np.argsort(np.append(begin[near], short[outside]), kind="stable")
     states = np.append(np.ones(int(near.sum())), -np.ones(int(outside.sum())))[order]
     return Return(
-        at,
+        index,
         ended,
         last if last >= 0 else None,
         int(first[0]) if first.size else None,
@@ -189,26 +189,26 @@ def _returned(off: Floats, before: Reference, tolerance: float) -> Return | None
 
 def _followed(last: int, begin: NDArray[np.int64]) -> int:
     """The last of the windows beginning there that follow upon ``last`` without a break."""
-    for at in begin[begin > last].tolist():
-        if at > max(last, 0) + LEAST:
+    for index in begin[begin > last].tolist():
+        if index > max(last, 0) + MIN_WINDOW:
             break
-        last = at
+        last = index
     return last
 
 
 def _scatter(value: Floats, begin: NDArray[np.int64]) -> Floats:
     total, squares = (np.append(0.0, np.cumsum(x)) for x in (value, value * value))
-    return _moments(total, squares, begin, LEAST)[1]
+    return _moments(total, squares, begin, MIN_WINDOW)[1]
 
 
 def _means(value: Floats, begin: NDArray[np.int64], width: int) -> Floats:
     total = np.append(0.0, np.cumsum(value))
-    made: Floats = (total[begin + width] - total[begin]) / width
-    return made
+    result: Floats = (total[begin + width] - total[begin]) / width
+    return result
 
 
 def _begins(n: int, width: int) -> NDArray[np.int64]:
-    begin = np.arange(0, n - width + 1, max(1, width // _HOPS, n // _MOST_WINDOWS))
+    begin = np.arange(0, n - width + 1, max(1, width // _HOPS, n // _MAX_WINDOWS))
     return begin if begin[-1] == n - width else np.append(begin, n - width)
 
 
@@ -219,19 +219,19 @@ def _freedom(width: int, before: Reference, time: float) -> float:
 def _even(value: Floats) -> Floats:
     """Running medians of three: one odd reading is no relapse."""
     left, right = np.append(value[0], value[:-1]), np.append(value[1:], value[-1])
-    made: Floats = np.maximum(np.minimum(left, right), np.minimum(np.maximum(left, right), value))
-    return made
+    result: Floats = np.maximum(np.minimum(left, right), np.minimum(np.maximum(left, right), value))
+    return result
 
 
 def _error(sd: Floats, width: int, before: Reference, time: float) -> Floats:
-    made: Floats = np.sqrt(sd * sd * time / width + before.sd**2 * time / before.n)
-    return made
+    result: Floats = np.sqrt(sd * sd * time / width + before.sd**2 * time / before.n)
+    return result
 
 
 def _width(before: Reference, tolerance: float, time: float, n: int) -> int:
     """Readings of a window, so that the interval of a calm one is sharp enough."""
-    most = max(LEAST, int(_SHARE * n))
-    for width in np.unique(np.round(np.geomspace(LEAST, most, 40)).astype(np.int64)).tolist():
+    most = max(MIN_WINDOW, int(_SHARE * n))
+    for width in np.unique(np.round(np.geomspace(MIN_WINDOW, most, 40)).astype(np.int64)).tolist():
         half = student_quantile(_freedom(width, before, time), NEAR) * float(
             _error(np.array([before.sd]), width, before, time)[0]
         )

@@ -33,30 +33,30 @@ class Floors:
     straight: float
 
 
-def of_floors(place: Floats, floor: Floats, limit: float, resolution: float) -> Floors:
+def of_floors(indices: Floats, floor: Floats, limit: float, resolution: float) -> Floors:
     """Averages over constant, leak, step, warm-up and plateau for 4 floors and more.
 
     ``place`` is in shares of the run, ``limit`` in the floors' unit per run. Weights are prior·exp(-BIC/2) with
     independent normal errors, whose standard deviation is at least ``resolution``; a shape with a bend shares its
     kind's prior between its bends. Few floors leave the straight rise and the warm-up both likely, which is the answer.
     """
-    n, last = floor.size, float(place.max())
-    shapes: list[tuple[float, Floats, float]] = [(1.0, np.empty((0, n)), 0.0), (_LEAK, place[None, :], 1.0)]
-    shapes += [(1.0 / len(_TAUS), -np.exp(-place / tau)[None, :], float(np.exp(-last / tau)) / tau) for tau in _TAUS]
-    shapes += [(1.0 / len(_RESTED), np.minimum(place, at)[None, :], 0.0) for at in _RESTED]
-    cuts = 0.5 * (place[1:] + place[:-1])
-    shapes += [(1.0 / cuts.size, (place > at).astype(np.float64)[None, :], 0.0) for at in cuts.tolist()]
+    n, last = floor.size, float(indices.max())
+    shapes: list[tuple[float, Floats, float]] = [(1.0, np.empty((0, n)), 0.0), (_LEAK, indices[None, :], 1.0)]
+    shapes += [(1.0 / len(_TAUS), -np.exp(-indices / tau)[None, :], float(np.exp(-last / tau)) / tau) for tau in _TAUS]
+    shapes += [(1.0 / len(_RESTED), np.minimum(indices, position)[None, :], 0.0) for position in _RESTED]
+    cuts = 0.5 * (indices[1:] + indices[:-1])
+    shapes += [(1.0 / cuts.size, (indices > position).astype(np.float64)[None, :], 0.0) for position in cuts.tolist()]
     score, middle, scale, freedom, linear = [], [], [], [], []
     for index, (prior, column, end) in enumerate(shapes):
         design = np.vstack([np.ones(n), column])
         cross = design @ design.T
         back = np.linalg.pinv(cross)
-        found = back @ (design @ floor)
-        rest = floor - found @ design
+        matches = back @ (design @ floor)
+        rest = floor - matches @ design
         k, free = design.shape[0], max(n - design.shape[0], 1)
         square = max(float(rest @ rest), free * resolution**2)
         score.append(np.log(prior) - 0.5 * n * np.log(square / n) - 0.5 * k * np.log(n))
-        middle.append(end * float(found[-1]) if k > 1 else 0.0)
+        middle.append(end * float(matches[-1]) if k > 1 else 0.0)
         scale.append(abs(end) * float(np.sqrt(back[-1, -1] * square / free)) if k > 1 else 0.0)
         freedom.append(float(free))
         linear.append(index == 1)
@@ -80,25 +80,25 @@ def of_floors(place: Floats, floor: Floats, limit: float, resolution: float) -> 
     )
 
 
-def rose(found: Cycles, height: float, allowed: float, *, straight: bool) -> bool:
+def rose(cycles: Cycles, height: float, allowed: float, *, straight: bool) -> bool:
     """Whether the floors rose by more than the sawtooth of ``height`` climbs in a block; where no ``straight`` line
     agrees by twice that, and their last half by more than ``allowed`` per second too.
 
     How low a cycle was read depends on where its blocks lie: sawteeth beat with them.
     """
-    climb = height * found.block_s / float(np.median(np.diff(found.falls)))
-    some = max(1, min(3, found.floor.size // 4))
-    means = np.convolve(found.floor, np.full(some, 1 / some), "valid")
+    climb = height * cycles.block_s / float(np.median(np.diff(cycles.falls)))
+    some = max(1, min(3, cycles.floor.size // 4))
+    means = np.convolve(cycles.floor, np.full(some, 1 / some), "valid")
     rise = float(means[-1] - means.min())
     if straight:
         return rise > climb
-    half = found.floor.size // 2
-    since = found.time_s[half:] - found.time_s[half:].mean()
-    return rise > _BEYOND * climb and float(since @ found.floor[half:]) > allowed * float(since @ since)
+    half = cycles.floor.size // 2
+    since = cycles.time_s[half:] - cycles.time_s[half:].mean()
+    return rise > _BEYOND * climb and float(since @ cycles.floor[half:]) > allowed * float(since @ since)
 
 
-def jumped(found: Cycles, allowed: float, hidden: float) -> bool:
+def jumped(cycles: Cycles, allowed: float, hidden: float) -> bool:
     """Whether the last floor lies above the one before by more than ``allowed`` per second and ``hidden``: a step, or
     a leak that has just begun."""
-    apart = float(found.time_s[-1] - found.time_s[-2])
-    return float(found.floor[-1] - found.floor[-2]) > allowed * apart + hidden
+    apart = float(cycles.time_s[-1] - cycles.time_s[-2])
+    return float(cycles.floor[-1] - cycles.floor[-2]) > allowed * apart + hidden

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from soakwatch_rules.series import Series
 
-_MOST = 1e120  # no counter counts this much in one reading; sums and squares of it stay finite
+_MAX_COUNT = 1e120  # no counter counts this much in one reading; sums and squares of it stay finite
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +42,7 @@ def steps(series: Series) -> Steps:
             count[restarted] = value[1:][restarted]
         else:
             count = value[1:] * np.diff(good.time_ns) * 1e-9
-    count[~(np.abs(count) < _MOST)] = np.nan
+    count[~(np.abs(count) < _MAX_COUNT)] = np.nan
     return Steps(good.time_ns[:-1], good.time_ns[1:], count)
 
 
@@ -58,13 +58,13 @@ def amount(series: Iterable[Series], begin_ns: int, end_ns: int) -> tuple[float,
     A step that reaches over an edge counts by its share, as if it had been counted evenly. (0, 0) without a series.
     """
     total, least = 0.0, None
-    for one in series:
-        made = steps(one)
-        inside = np.minimum(made.end_ns, end_ns) - np.maximum(made.begin_ns, begin_ns)
-        share = np.clip(inside, 0, None) / np.maximum(made.end_ns - made.begin_ns, 1)
-        known = np.isfinite(made.count)
-        total += float(np.sum(made.count[known] * share[known]))
-        seen = float(np.sum((share * made.seconds)[known]))
+    for samples in series:
+        increments = steps(samples)
+        inside = np.minimum(increments.end_ns, end_ns) - np.maximum(increments.begin_ns, begin_ns)
+        share = np.clip(inside, 0, None) / np.maximum(increments.end_ns - increments.begin_ns, 1)
+        known = np.isfinite(increments.count)
+        total += float(np.sum(increments.count[known] * share[known]))
+        seen = float(np.sum((share * increments.seconds)[known]))
         least = seen if least is None else min(least, seen)
     return total, least or 0.0
 
@@ -72,12 +72,12 @@ def amount(series: Iterable[Series], begin_ns: int, end_ns: int) -> tuple[float,
 def amounts(series: Iterable[Series], edges_ns: NDArray[np.int64]) -> NDArray[np.float64]:
     """What all of the series are known to have counted between neighbouring edges, as ``amount`` tells it."""
     total = np.zeros(max(edges_ns.size - 1, 0))
-    for one in series:
-        made = steps(one)
-        if made.count.size:
-            at = np.append(made.begin_ns[:1], made.end_ns)
-            count = np.append(0.0, np.cumsum(np.nan_to_num(made.count)))
-            total += np.diff(np.interp((edges_ns - at[0]) * 1e-9, (at - at[0]) * 1e-9, count))
+    for samples in series:
+        increments = steps(samples)
+        if increments.count.size:
+            positions = np.append(increments.begin_ns[:1], increments.end_ns)
+            count = np.append(0.0, np.cumsum(np.nan_to_num(increments.count)))
+            total += np.diff(np.interp((edges_ns - positions[0]) * 1e-9, (positions - positions[0]) * 1e-9, count))
     return total
 
 
@@ -90,16 +90,16 @@ def binned(series: Iterable[Series], edges_ns: NDArray[np.int64]) -> NDArray[np.
     [100.0, 100.0]
     """
     total = np.zeros(max(edges_ns.size - 1, 0))
-    for one in series:
-        made = steps(one)
-        if not made.count.size:
+    for samples in series:
+        increments = steps(samples)
+        if not increments.count.size:
             return np.full(total.size, np.nan)
-        known = np.isfinite(made.count)
-        at = np.append(made.begin_ns[:1], made.end_ns)
-        place, edge = (at - at[0]) * 1e-9, (edges_ns - at[0]) * 1e-9
-        count = np.append(0.0, np.cumsum(np.where(known, made.count, 0.0)))
-        seen = np.append(0.0, np.cumsum(np.where(known, made.seconds, 0.0)))
-        inside = np.diff(np.interp(edge, place, seen))
+        known = np.isfinite(increments.count)
+        positions = np.append(increments.begin_ns[:1], increments.end_ns)
+        index, edge = (positions - positions[0]) * 1e-9, (edges_ns - positions[0]) * 1e-9
+        count = np.append(0.0, np.cumsum(np.where(known, increments.count, 0.0)))
+        seen = np.append(0.0, np.cumsum(np.where(known, increments.seconds, 0.0)))
+        inside = np.diff(np.interp(edge, index, seen))
         whole = inside >= 0.999 * np.diff(edge)
-        total += np.where(whole, np.diff(np.interp(edge, place, count)), np.nan)
+        total += np.where(whole, np.diff(np.interp(edge, index, count)), np.nan)
     return total

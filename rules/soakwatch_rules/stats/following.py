@@ -13,7 +13,7 @@ from soakwatch_rules.series import Series
 
 Floats = NDArray[np.float64]
 
-_FEWEST: Final = 24  # block pairs
+_MIN_PAIRS: Final = 24  # block pairs
 _VARIES: Final = 0.02  # of its mean that a load's spread must have to explain anything
 _OWN: Final = 0.05  # of its variance that a load must have beside its straight line
 _BASELESS: Final = 1.15
@@ -52,9 +52,9 @@ def explained(centres_ns: NDArray[np.int64], value: Floats, loads: Iterable[Seri
         load = _on(centres_ns, series)
         if load is None:
             continue
-        found = _explains(value, load, series)
-        if found is not None and (best is None or found.share > best[0].share):
-            best = found, load
+        match = _explains(value, load, series)
+        if match is not None and (best is None or match.share > best[0].share):
+            best = match, load
     return best
 
 
@@ -67,8 +67,8 @@ def holds(value: Floats, load: Floats, each: float) -> bool:
 
 
 def _holds(value: Floats, load: Floats, each: float) -> bool:
-    place = np.linspace(-1, 1, value.size)
-    own, rest = _beside(load, place), _beside(value, place)
+    indices = np.linspace(-1, 1, value.size)
+    own, rest = _beside(load, indices), _beside(value, indices)
     square = float(own @ own)
     if not square > 0:
         return False
@@ -80,26 +80,26 @@ def _on(centres_ns: NDArray[np.int64], series: Series) -> Floats | None:
     """A load as means over the blocks (counters as rates between their edges); None where it does not cover them."""
     half = (centres_ns[1] - centres_ns[0]) // 2
     edges = np.append(centres_ns - half, centres_ns[-1] + half)
-    at = np.searchsorted(series.time_ns, edges)
+    positions = np.searchsorted(series.time_ns, edges)
     if series.metric in _COUNTED:
-        taken = np.unique(np.clip(at, 0, max(len(series) - 1, 0)))
-        if len(series) < 2 or taken.size < _FEWEST:
+        taken = np.unique(np.clip(positions, 0, max(len(series) - 1, 0)))
+        if len(series) < 2 or taken.size < _MIN_PAIRS:
             return None
         thin = Series(
             series.target, series.metric, series.object, series.trait, series.time_ns[taken], series.value[taken]
         ).rate()
-        middle, made = 0.5 * (series.time_ns[taken][1:] + series.time_ns[taken][:-1]), thin.values
+        middle, result = 0.5 * (series.time_ns[taken][1:] + series.time_ns[taken][:-1]), thin.values
     else:
-        filled = np.diff(at) > 0
-        if filled.sum() < _FEWEST:
+        filled = np.diff(positions) > 0
+        if filled.sum() < _MIN_PAIRS:
             return None
-        inner = series.values[at[0] : at[-1]]
-        made = np.add.reduceat(inner, (at[:-1] - at[0])[filled]) / np.diff(at)[filled]
+        inner = series.values[positions[0] : positions[-1]]
+        result = np.add.reduceat(inner, (positions[:-1] - positions[0])[filled]) / np.diff(positions)[filled]
         middle = centres_ns[filled].astype(np.float64)
-    good = np.isfinite(made)
-    if good.sum() < _FEWEST or good.sum() < 0.75 * centres_ns.size:
+    good = np.isfinite(result)
+    if good.sum() < _MIN_PAIRS or good.sum() < 0.75 * centres_ns.size:
         return None
-    return np.interp(centres_ns.astype(np.float64), middle[good], made[good])
+    return np.interp(centres_ns.astype(np.float64), middle[good], result[good])
 
 
 def _explains(value: Floats, load: Floats, series: Series) -> Following | None:
@@ -110,8 +110,8 @@ def _explains(value: Floats, load: Floats, series: Series) -> Following | None:
     mean, spread = float(load.mean()), float(load.std())
     if not spread > _VARIES * abs(mean):
         return None
-    place = np.linspace(-1, 1, value.size)
-    own, rest = _beside(load, place), _beside(value, place)
+    indices = np.linspace(-1, 1, value.size)
+    own, rest = _beside(load, indices), _beside(value, indices)
     unit = series.trait.unit + ("/s" if series.metric in _COUNTED else "")
     if float(own @ own) < _OWN * spread**2 * value.size:
         together = float(np.corrcoef(load, value)[0, 1]) if float(np.ptp(value)) > 0 else 0.0
@@ -139,7 +139,7 @@ def _error(own: Floats, left: Floats) -> float:
     return float(np.sqrt(square / max(left.size - 3, 1) / float(own @ own) * (1 + rho) / (1 - rho)))
 
 
-def _beside(value: Floats, place: Floats) -> Floats:
+def _beside(value: Floats, indices: Floats) -> Floats:
     """What is left of values beside their straight line."""
     off: Floats = value - value.mean()
-    return off - float(place @ off) / float(place @ place) * place
+    return off - float(indices @ off) / float(indices @ indices) * indices

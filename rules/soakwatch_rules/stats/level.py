@@ -29,6 +29,6 @@ def level_before_growth(value: NDArray[np.float64]) -> float:
     the level that its tolerance is a share of.
     """
     middle, some = float(np.median(value)), value[:: max(1, value.size // _SOME)]
-    one, other = np.triu_indices(some.size, 1)
-    rise = float(np.median((some[other] - some[one]) / (other - one))) * some.size
+    values, other = np.triu_indices(some.size, 1)
+    rise = float(np.median((some[other] - some[values]) / (other - values))) * some.size
     return min(middle, max(middle - max(rise, 0.0) / 2, float(value.min())))

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from soakwatch_rules.stats.distributions import normal_cdf, student_cdf
 from soakwatch_rules.stats.shapes import FAMILIES, PERIODS, RHO, SEEN, Table, edge, table, whitened
-from soakwatch_rules.stats.stairs import MOST, chances, stairs
+from soakwatch_rules.stats.stairs import MAX_STEPS, chances, stairs
 
 Floats = NDArray[np.float64]
 
 _SHIFT: Final = 0.25  # prior probability of one more lasting step than the shape has
-_LEAST_WEIGHT: Final = 1e-6
+_MIN_WEIGHT: Final = 1e-6
 _MANY: Final = 300  # parts that are enough for an interval
 _FREE: Final = np.array([family.free for family in FAMILIES])
 _TURNS: Final = np.array([family.turns for family in FAMILIES])
@@ -29,7 +29,7 @@ _SHIFTED: Final = tuple(i for i, family in enumerate(FAMILIES) if family.shift)
 class Mixture:
     """Weights and, for each part, the slope at the end of the run (per run) as a Student t: middle, scale, freedom.
 
-    ``family`` indexes FAMILIES; ``place`` tells where its shape bends (share of the run); ``steepest`` is the steepest
+    ``family`` indexes FAMILIES; ``bends`` tells where its shape bends (share of the run); ``steepest`` is the steepest
     slope of a cycle (0 for other shapes); ``correlation`` is the mean over the parts.
     """
 
@@ -38,7 +38,7 @@ class Mixture:
     scale: Floats
     freedom: Floats
     family: NDArray[np.int64]
-    place: Floats
+    bends: Floats
     steepest: Floats
     correlation: float
 
@@ -63,8 +63,8 @@ class Mixture:
         """Of each part, its weight times P(slope at the end > limit)."""
         known = self.scale > 0
         off = np.clip((self.middle - limit) / np.where(known, self.scale, 1.0), -1e6, 1e6)
-        made: Floats = self.weight * np.where(known, student_cdf(self.freedom, off), self.middle > limit)
-        return made
+        result: Floats = self.weight * np.where(known, student_cdf(self.freedom, off), self.middle > limit)
+        return result
 
     def blur(self) -> float:
         """The standard error of a slope at the end that is fitted: root mean square over the shapes that fit one."""
@@ -79,9 +79,9 @@ class Mixture:
 
     def _turns(self, limit: float, small: float) -> NDArray[np.bool_]:
         # the steepest slope of a wave is its swing times pi over its period
-        swings = self.steepest * self.place > np.pi * small
-        made: NDArray[np.bool_] = _TURNS[self.family] & (self.steepest > limit) & swings
-        return made
+        swings = self.steepest * self.bends > np.pi * small
+        result: NDArray[np.bool_] = _TURNS[self.family] & (self.steepest > limit) & swings
+        return result
 
     def came_back(self, limit: float, small: float, value: Floats) -> float:
         """Weight of those cycles that were seen whole and end as high as they were one period earlier.
@@ -96,7 +96,7 @@ class Mixture:
             if SEEN < period <= 1:
                 before = float(value[max(0, end - some) : max(end, some)].mean())
                 came[index] = last - before <= limit * period
-        which = np.searchsorted(PERIODS, self.place).clip(0, len(PERIODS) - 1)
+        which = np.searchsorted(PERIODS, self.bends).clip(0, len(PERIODS) - 1)
         turns = self._turns(limit, small) & (self.family == _CYCLE)
         return float(self.weight[turns & came[which]].sum())
 
@@ -107,15 +107,15 @@ class Mixture:
         freedom = np.maximum(self.freedom[heavy], 3.0)
         spread = np.maximum(self.scale[heavy] * np.sqrt(freedom / (freedom - 2)), 1e-300)
         bounds = float((middle - 9 * spread).min()), float((middle + 9 * spread).max())
-        found = []
+        matches = []
         for share in (low, high):
             begin, end = bounds
             for _ in range(24):
                 half = 0.5 * (begin + end)
                 below = float(weight @ normal_cdf((half - middle) / spread))
                 begin, end = (half, end) if below < share else (begin, half)
-            found.append(0.5 * (begin + end))
-        return found[0], found[1]
+            matches.append(0.5 * (begin + end))
+        return matches[0], matches[1]
 
     def families(self) -> dict[str, float]:
         """Weight of each family, heaviest first."""
@@ -126,7 +126,7 @@ class Mixture:
         """Where the heaviest shape of a family bends, as a share of the run."""
         index = next(i for i, family in enumerate(FAMILIES) if family.name == name)
         weight = np.where(self.family == index, self.weight, -1.0)
-        return float(self.place[int(np.argmax(weight))])
+        return float(self.bends[int(np.argmax(weight))])
 
 
 def mixture(value: Floats, *, resolution: float = 0.0, quantum: float = 0.0, shifts: bool = True) -> Mixture:
@@ -159,7 +159,7 @@ def mixture(value: Floats, *, resolution: float = 0.0, quantum: float = 0.0, shi
             scale,
             wide(freedom, score.shape),
             wide(made.family, score.shape),
-            wide(made.place, score.shape),
+            wide(made.bends, score.shape),
             made.steep * swing,
             wide(RHO[:, None], score.shape),
         )
@@ -171,91 +171,91 @@ def mixture(value: Floats, *, resolution: float = 0.0, quantum: float = 0.0, shi
 
 
 def _with_shift(
-    made: Table, white: Floats, seen: Floats, rest: Floats, score: Floats, floor: float
+    table: Table, white: Floats, seen: Floats, rest: Floats, score: Floats, floor: float
 ) -> tuple[Floats, ...]:
     """The heaviest shape of each family with one more lasting step at each place."""
     n = white.shape[1]
     best = []
     for index in _SHIFTED:
-        members = np.flatnonzero(made.family == index)
+        members = np.flatnonzero(table.family == index)
         best.append(int(members[int(np.argmax(score[:, members].max(axis=0)))]))
     heads = np.array(best)
-    taken = np.maximum(made.columns[heads], 1)
-    column = np.concatenate([made.first[m] + np.arange(t) for m, t in zip(heads, taken, strict=True)])
+    taken = np.maximum(table.columns[heads], 1)
+    column = np.concatenate([table.first[m] + np.arange(t) for m, t in zip(heads, taken, strict=True)])
     first = np.concatenate(([0], np.cumsum(taken)[:-1]))
-    meets, gain = made.meets[:, column], made.growth[:, column, None]
-    along = np.matmul(made.steps, white[:, :, None])[:, None, :, 0]
+    meets, gain = table.meets[:, column], table.growth[:, column, None]
+    along = np.matmul(table.steps, white[:, :, None])[:, None, :, 0]
     left = along - np.add.reduceat(meets * seen[:, column, None], first, axis=1)
-    size = np.einsum("rpb,rpb->rp", made.steps, made.steps)[:, None, :] - np.add.reduceat(meets**2, first, axis=1)
+    size = np.einsum("rpb,rpb->rp", table.steps, table.steps)[:, None, :] - np.add.reduceat(meets**2, first, axis=1)
     adds = size > 1e-9 * n
     size = np.where(adds, size, 1.0)
     height = np.where(adds, left / size, 0.0)
     spare = np.maximum(rest[:, heads, None] - height * left, floor)
     crossed = np.add.reduceat(gain * meets, first, axis=1)
-    middle = np.add.reduceat(made.growth[:, column] * seen[:, column], first, axis=1)[:, :, None] - height * crossed
-    k = (made.columns[heads] + 2)[None, :, None]
+    middle = np.add.reduceat(table.growth[:, column] * seen[:, column], first, axis=1)[:, :, None] - height * crossed
+    k = (table.columns[heads] + 2)[None, :, None]
     freedom = np.maximum(n - k - 1.0, 1.0)
-    scale = np.sqrt((made.variance[:, heads, None] + crossed**2 / size) * spare / freedom)
+    scale = np.sqrt((table.variance[:, heads, None] + crossed**2 / size) * spare / freedom)
     # the family's whole prior, spread over the places of the step
-    sizes = np.bincount(made.family)[made.family[heads]]
-    prior = made.prior[heads] + np.log(sizes) - np.log(size.shape[2]) + np.log(_SHIFT)
+    sizes = np.bincount(table.family)[table.family[heads]]
+    prior = table.prior[heads] + np.log(sizes) - np.log(size.shape[2]) + np.log(_SHIFT)
     memory = 0.5 * np.log(1 - RHO**2)[:, None, None]
-    found = -0.5 * n * np.log(spare / n) + memory - 0.5 * k * np.log(n) + prior[None, :, None]
-    found = np.where(adds, found, -np.inf)
+    match = -0.5 * n * np.log(spare / n) + memory - 0.5 * k * np.log(n) + prior[None, :, None]
+    match = np.where(adds, match, -np.inf)
     wide = np.broadcast_to
     swing = np.sqrt(
         sum(
             (
-                np.add.reduceat(made.swing[:, column, i] * seen[:, column], first, axis=1)[:, :, None]
-                - height * np.add.reduceat(made.swing[:, column, i, None] * meets, first, axis=1)
+                np.add.reduceat(table.swing[:, column, i] * seen[:, column], first, axis=1)[:, :, None]
+                - height * np.add.reduceat(table.swing[:, column, i, None] * meets, first, axis=1)
             )
             ** 2
             for i in (0, 1)
         )
     )
-    shape = found.shape
+    shape = match.shape
     return (
-        found,
+        match,
         middle,
         scale,
         wide(freedom, shape),
-        wide(made.family[heads][None, :, None], shape),
-        wide(made.place[heads][None, :, None], shape),
-        made.steep[heads][None, :, None] * swing,
+        wide(table.family[heads][None, :, None], shape),
+        wide(table.bends[heads][None, :, None], shape),
+        table.steep[heads][None, :, None] * swing,
         wide(RHO[:, None, None], shape),
     )
 
 
-def _stairs(made: Table, white: Floats, total: Floats, floor: float, quantum: float) -> Iterator[tuple[Floats, ...]]:
+def _stairs(table: Table, white: Floats, total: Floats, floor: float, quantum: float) -> Iterator[tuple[Floats, ...]]:
     """Two steps and more, each number with its share of the family's prior, spread over all places of the steps."""
-    n, places = white.shape[1], made.steps.shape[1]
+    n, places = white.shape[1], table.steps.shape[1]
     weights = np.array([family.prior for family in FAMILIES])
-    prior = float(np.log(weights[_STAIRS] / weights.sum() / (MOST - 1)))
-    along = np.matmul(made.steps, white[:, :, None])[:, :, 0]
+    prior = float(np.log(weights[_STAIRS] / weights.sum() / (MAX_STEPS - 1)))
+    along = np.matmul(table.steps, white[:, :, None])[:, :, 0]
     memory = 0.5 * np.log(1 - RHO**2)
-    for found in stairs(along, made.gram, total, n, floor, quantum):
-        k = found.steps + 1
-        rest = np.maximum(total - found.explained, floor)
+    for match in stairs(along, table.gram, total, n, floor, quantum):
+        k = match.steps + 1
+        rest = np.maximum(total - match.explained, floor)
         score = -0.5 * n * np.log(rest / n) + memory - 0.5 * k * np.log(n)
-        score = score + prior + found.spread - chances(places, found.steps)
-        none, freedom = np.zeros_like(rest), np.where(found.goes_on, found.steps - 1.0, n - k - 1.0)
+        score = score + prior + match.spread - chances(places, match.steps)
+        none, freedom = np.zeros_like(rest), np.where(match.goes_on, match.steps - 1.0, n - k - 1.0)
         yield (
             score,
-            np.where(found.goes_on, found.rate, 0.0),
-            np.where(found.goes_on, found.error, 0.0),
+            np.where(match.goes_on, match.rate, 0.0),
+            np.where(match.goes_on, match.error, 0.0),
             np.maximum(freedom, 1.0),
-            np.where(found.goes_on, _LEAK_IN_STEPS, _STAIRS),
-            (found.last + edge(n)) / n,
+            np.where(match.goes_on, _LEAK_IN_STEPS, _STAIRS),
+            (match.last + edge(n)) / n,
             none,
             np.asarray(RHO),
         )
 
 
 def _weighed(columns: list[Floats]) -> Mixture:
-    score, middle, scale, freedom, family, place, steepest, rho = columns
+    score, middle, scale, freedom, family, bend, steepest, rho = columns
     weight = np.exp(score - score.max())
     weight /= weight.sum()
-    kept = weight > _LEAST_WEIGHT
+    kept = weight > _MIN_WEIGHT
     weight = weight[kept] / weight[kept].sum()
     return Mixture(
         weight,
@@ -263,7 +263,7 @@ def _weighed(columns: list[Floats]) -> Mixture:
         scale[kept],
         freedom[kept],
         family[kept].astype(np.int64),
-        place[kept],
+        bend[kept],
         steepest[kept],
         float(weight @ rho[kept]),
     )

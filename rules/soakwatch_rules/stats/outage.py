@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 
 _SIGMAS = 5.0  # of the calm before, above which a bin lost something
 _SHARE = 0.005  # of what was sent in a bin
-_LEAST = 2.0  # packets: one or two are on their way when counters are read
+_MIN_LOST = 2.0  # packets: one or two are on their way when counters are read
 _CALM_BINS = 3
 _LATE_S = 1.0
 _SOME = 0.5  # packets: less is a count that was read a little earlier than another
@@ -112,7 +112,7 @@ class Outage:
         return all(span.over for span in self.spans)
 
 
-def outage(calm: Bins, look: Bins, least_share: float = _SHARE) -> Outage | None:
+def outage(calm: Bins, observed: Bins, least_share: float = _SHARE) -> Outage | None:
     """The outage in ``look``, with ``calm`` telling what is lost without it; None where nothing is known to be sent.
 
     A bin lost something if its loss beyond the usual share is above 5 sigma of the calm (by its MAD), ``least_share``
@@ -132,60 +132,62 @@ def outage(calm: Bins, look: Bins, least_share: float = _SHARE) -> Outage | None
     >>> made.loss_s, made.time_s, made.time_error_s
     (3.75, 3.75, 1.0)
     """
-    known = np.isfinite(look.sent) & np.isfinite(look.lost)
-    width = look.seconds
-    if int(known.sum()) < 2 or float(look.sent[known].sum()) <= _LEAST:
+    known = np.isfinite(observed.sent) & np.isfinite(observed.lost)
+    width = observed.seconds
+    if int(known.sum()) < 2 or float(observed.sent[known].sum()) <= _MIN_LOST:
         return None
     share, sigma, rate = _usual(calm)
-    beyond = np.where(known, look.lost - share * look.sent, 0.0)
-    kept = settled(beyond, look)
-    limit = np.maximum(_SIGMAS * sigma, np.maximum(least_share * look.sent, _LEAST))
+    beyond = np.where(known, observed.lost - share * observed.sent, 0.0)
+    kept = settled(beyond, observed)
+    limit = np.maximum(_SIGMAS * sigma, np.maximum(least_share * observed.sent, _MIN_LOST))
     lossy = known & (kept > limit)
-    lossy |= _stood(look, known, kept, limit)
+    lossy |= _stood(observed, known, kept, limit)
     edge = known & (kept >= _SOME) & (share <= 0) & (sigma <= 0)
-    spans = _spans(look, lossy, edge, kept, 1 - min(share, 1.0))
+    spans = _spans(observed, lossy, edge, kept, 1 - min(share, 1.0))
     here = known.copy()
     if share > 0 or sigma > 0:
         near = np.convolve(lossy, np.ones(2 * _NEAR + 1), mode="same") > 0
         here &= near
     sent_s = float(width[lossy].sum())
-    offered = float(look.sent[lossy].sum()) / sent_s if sent_s > 0 else 0.0
-    offered = offered if offered > 0 else rate or float(look.sent[known].sum() / width[known].sum())
-    here[here.size - _ahead(look) :] &= lossy[here.size - _ahead(look) :]  # what is under way at the end is not lost
+    offered = float(observed.sent[lossy].sum()) / sent_s if sent_s > 0 else 0.0
+    offered = offered if offered > 0 else rate or float(observed.sent[known].sum() / width[known].sum())
+    here[here.size - _ahead(observed) :] &= lossy[
+        here.size - _ahead(observed) :
+    ]  # what is under way at the end is not lost
     lost = max(0.0, float(kept[here].sum()))
-    error = max(_LEAST, _SIGMAS * sigma * math.sqrt(max(int(lossy.sum()), 1)))
-    thin = known & (look.sent < _IDLE * rate * width)
+    error = max(_MIN_LOST, _SIGMAS * sigma * math.sqrt(max(int(lossy.sum()), 1)))
+    thin = known & (observed.sent < _IDLE * rate * width)
     return Outage(
         lost,
         offered,
         lost / offered,
         error / offered,
         spans,
-        _within(look, lossy),
+        _within(observed, lossy),
         float(width[thin].sum()),
         float(width[~known].sum()),
         float(np.median(width)),
-        _blind_s(look, known, sigma),
+        _blind_s(observed, known, sigma),
     )
 
 
-def _stood(look: Bins, known: NDArray[np.bool_], lost: Floats, limit: Floats) -> NDArray[np.bool_]:
+def _stood(observed: Bins, known: NDArray[np.bool_], lost: Floats, limit: Floats) -> NDArray[np.bool_]:
     """Bins in a row that lost nearly all: together they are above the scatter that no single one exceeds."""
-    made = np.zeros(known.size, dtype=np.bool_)
-    still = known & (lost >= _ALL * look.sent) & (look.sent > 0)
+    result = np.zeros(known.size, dtype=np.bool_)
+    still = known & (lost >= _ALL * observed.sent) & (observed.sent > 0)
     edge = np.flatnonzero(np.diff(np.concatenate([[False], still, [False]]).astype(np.int8))).reshape(-1, 2)
     for first, after in edge.tolist():
         if float(lost[first:after].sum()) > float(limit[first:after].max()) * math.sqrt(after - first):
-            made[first:after] = True
-    return made
+            result[first:after] = True
+    return result
 
 
-def _blind_s(look: Bins, known: NDArray[np.bool_], sigma: float) -> float:
+def _blind_s(observed: Bins, known: NDArray[np.bool_], sigma: float) -> float:
     """How long a full stop has to last to be above the scatter; 0 where one bin is."""
-    usual = float(np.median(look.sent[known]))
+    usual = float(np.median(observed.sent[known]))
     if usual <= 0 or _SIGMAS * sigma < _ALL * usual:
         return 0.0
-    return min(1e9, math.ceil((_SIGMAS * sigma / (_ALL * usual)) ** 2) * float(np.median(look.seconds)))
+    return min(1e9, math.ceil((_SIGMAS * sigma / (_ALL * usual)) ** 2) * float(np.median(observed.seconds)))
 
 
 def _usual(calm: Bins) -> tuple[float, float, float]:
@@ -212,24 +214,24 @@ def settled(beyond: Floats, bins: Bins) -> Floats:
     ahead = _ahead(bins)
     total = np.append(np.append(0.0, np.cumsum(beyond)), np.full(ahead, np.inf))
     least = np.lib.stride_tricks.sliding_window_view(total, ahead + 1).min(axis=1)
-    made: Floats = np.diff(least)
-    return made
+    result: Floats = np.diff(least)
+    return result
 
 
 def _spans(
-    look: Bins, lossy: NDArray[np.bool_], edge: NDArray[np.bool_], lost: Floats, whole: float
+    observed: Bins, lossy: NDArray[np.bool_], edge: NDArray[np.bool_], lost: Floats, whole: float
 ) -> tuple[Span, ...]:
     """One for each run of ``lossy`` bins, with what the bins beside it lost that ``edge`` allows; ``whole`` is the
     share that may be lost beyond what is lost usually."""
     turn = np.diff(lossy.astype(np.int8), prepend=0, append=0)
-    width, at = look.seconds, look.edges_ns
-    made: list[Span] = []
+    width, positions = observed.seconds, observed.edges_ns
+    result: list[Span] = []
     taken = 0  # bins that belong to the span before
     for first, after in zip(np.flatnonzero(turn > 0).tolist(), np.flatnonzero(turn < 0).tolist(), strict=True):
         inner = slice(first + 1, after - 1)
-        sent, over = float(look.sent[inner].sum()), after < lossy.size
+        sent, over = float(observed.sent[inner].sum()), after < lossy.size
         usual = min(whole, float(lost[inner].sum()) / sent) if sent > 0 else whole
-        share = np.clip(lost / np.maximum(usual * look.sent, _SOME), 0, 1)
+        share = np.clip(lost / np.maximum(usual * observed.sent, _SOME), 0, 1)
         before = after_s = 0.0
         if first > taken and edge[first - 1]:
             before = float(share[first - 1] * width[first - 1])
@@ -240,17 +242,17 @@ def _spans(
         likely_s += sum(
             float(width[i]) * (float(share[i]) if over or i < after - 1 else 1.0) for i in {first, after - 1}
         )
-        begin, end = int(at[first]) - round(before * 1e9), int(at[after]) + round(after_s * 1e9)
-        low = max(0, int(at[after - 1]) - int(at[first + 1]))
-        made.append(Span(begin, end, low * 1e-9, (end - begin) * 1e-9, over, likely_s))
-    return tuple(made)
+        begin, end = int(positions[first]) - round(before * 1e9), int(positions[after]) + round(after_s * 1e9)
+        low = max(0, int(positions[after - 1]) - int(positions[first + 1]))
+        result.append(Span(begin, end, low * 1e-9, (end - begin) * 1e-9, over, likely_s))
+    return tuple(result)
 
 
-def _within(look: Bins, lossy: NDArray[np.bool_]) -> float | None:
+def _within(observed: Bins, lossy: NDArray[np.bool_]) -> float | None:
     """The lost share of the bins that lie inside of a span: between its first and its last."""
     inner = lossy & np.append(False, lossy[:-1]) & np.append(lossy[1:], False)
-    sent = float(look.sent[inner].sum())
-    return min(1.0, float(look.lost[inner].sum()) / sent) if sent > 0 else None
+    sent = float(observed.sent[inner].sum())
+    return min(1.0, float(observed.lost[inner].sum()) / sent) if sent > 0 else None
 
 
 def silent(time_ns: NDArray[np.int64], up: Floats, window: Window) -> tuple[Span, ...]:
@@ -261,12 +263,12 @@ def silent(time_ns: NDArray[np.int64], up: Floats, window: Window) -> tuple[Span
     [(3.0, 2.0, 4.0)]
     """
     here = (time_ns >= window.begin_ns) & (time_ns < window.end_ns)
-    at, down = time_ns[here].tolist(), (up[here] <= 0).astype(np.int8)
+    index, down = time_ns[here].tolist(), (up[here] <= 0).astype(np.int8)
     turn = np.diff(down, prepend=0, append=0)
-    made = []
+    result = []
     for first, after in zip(np.flatnonzero(turn > 0).tolist(), np.flatnonzero(turn < 0).tolist(), strict=True):
-        begin = at[first - 1] if first else at[first]
-        over = after < len(at)
-        end = at[after] if over else at[-1]
-        made.append(Span(begin, end, (at[after - 1] - at[first]) * 1e-9, (end - begin) * 1e-9, over))
-    return tuple(made)
+        begin = index[first - 1] if first else index[first]
+        over = after < len(index)
+        end = index[after] if over else index[-1]
+        result.append(Span(begin, end, (index[after - 1] - index[first]) * 1e-9, (end - begin) * 1e-9, over))
+    return tuple(result)

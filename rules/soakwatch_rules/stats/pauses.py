@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from soakwatch_rules.stats.distributions import gamma_cdf
 from soakwatch_rules.stats.level import MAD_TO_SIGMA
 
-LEAST = 8
+MIN_INTERVALS = 8
 """Intervals that a rhythm takes."""
 REGULAR = 0.6
 """Interquartile range of the intervals / their median below which events are periodic; of Poisson events it is 1.58."""
 CHANCE = 0.01
 """Probability below which intervals are too even to be those of independent events."""
-_LONGEST = 3.0  # medians: longer intervals (a gap, a missed event) count as so long
+_MAX_INTERVAL = 3.0  # medians: longer intervals (a gap, a missed event) count as so long
 _PER_MEDIAN = 1.2533  # standard error of a median in those of a mean, sqrt(pi / 2)
 _NORMAL_97 = 1.96
 _LEVEL_BLOCKS = 5  # a pause of up to two blocks does not become the level
@@ -52,7 +52,7 @@ class Dip:
     depth: float
 
 
-def rhythm(at_s: NDArray[np.float64], *, least: int = LEAST, regular: float = REGULAR) -> Rhythm | None:
+def rhythm(at_s: NDArray[np.float64], *, least: int = MIN_INTERVALS, regular: float = REGULAR) -> Rhythm | None:
     """The rhythm of events at these times (any order; equal times are one event); None with under two of them.
 
     Periodic if there are ``least`` intervals, their interquartile range is below ``regular`` medians, and intervals of
@@ -82,7 +82,7 @@ def by_chance(apart: NDArray[np.float64]) -> float:
     division of an interval II, JRSS B 13, 1951). Intervals over three medians count as three, so that one gap does
     not hide a rhythm.
     """
-    kept, n = np.minimum(apart / np.median(apart), _LONGEST), apart.size
+    kept, n = np.minimum(apart / np.median(apart), _MAX_INTERVAL), apart.size
     uneven = max(0.0, float(np.log(np.mean(kept)) - np.mean(np.log(kept))))
     return float(gamma_cdf((n - 1) / 2, n * uneven / (1 + (n + 1) / (6 * n)))) if n > 1 else 1.0
 
@@ -124,20 +124,20 @@ def standstills(rate: NDArray[np.float64], apart_s: float) -> NDArray[np.bool_]:
     >>> standstills(np.array([9.0, 14, 4, 8, 15, 3] * 5 + [0.0] * 20 + [5, 12.0]), 1.0).nonzero()[0][[0, -1]].tolist()
     [30, 49]
     """
-    found = np.zeros(rate.size, dtype=np.bool_)
+    matches = np.zeros(rate.size, dtype=np.bool_)
     level = level_without(rate, apart_s, rate <= 0)
     still = (rate <= STILL * level) & (level > 0)
     edge = np.flatnonzero(np.diff(np.concatenate([[False], still, [False]]).astype(np.int8))).reshape(-1, 2)
     while edge.size:
-        n = int(np.count_nonzero(~found))
+        n = int(np.count_nonzero(~matches))
         share = (int(np.sum(edge[:, 1] - edge[:, 0])) + 1) / (n + 2)
         rare = rate.size * share * max(share, _STAYS) ** (edge[:, 1] - edge[:, 0] - 1.0) < CHANCE
         if not rare.any():
             break
         for begin, end in edge[rare].tolist():
-            found[begin:end] = True
+            matches[begin:end] = True
         edge = edge[~rare]
-    return found
+    return matches
 
 
 def dips(below: NDArray[np.float64], cover_s: NDArray[np.float64], deep: float, sigma: float) -> tuple[Dip, ...]:
@@ -151,7 +151,7 @@ def dips(below: NDArray[np.float64], cover_s: NDArray[np.float64], deep: float, 
     """
     deepish = below >= deep / 2
     edge = np.flatnonzero(np.diff(np.concatenate([[False], deepish, [False]]).astype(np.int8)))
-    made: list[Dip] = []
+    result: list[Dip] = []
     for begin, end in edge.reshape(-1, 2).tolist():
         hit = np.flatnonzero(below[begin:end] >= deep)
         if not hit.size:
@@ -161,5 +161,5 @@ def dips(below: NDArray[np.float64], cover_s: NDArray[np.float64], deep: float, 
         inside = (around >= first) & (around < last)
         part = np.where(inside | (below[around] > 3 * sigma), below[around], 0.0)
         lost = float(np.sum(np.clip(part, 0, 1) * cover_s[around]))
-        made.append(Dip(first, last, lost, float(below[first:last].max())))
-    return tuple(made)
+        result.append(Dip(first, last, lost, float(below[first:last].max())))
+    return tuple(result)

@@ -16,8 +16,8 @@ def cover(time_ns: NDArray[np.int64], apart_s: float) -> NDArray[np.float64]:
     >>> cover(np.array([0, 10, 20, 90]) * 10**9, 10.0).tolist()
     [10.0, 10.0, 10.0, 30.0]
     """
-    made: NDArray[np.float64] = np.minimum(np.append(apart_s, np.diff(time_ns) * 1e-9), _GAP * apart_s)
-    return made
+    result: NDArray[np.float64] = np.minimum(np.append(apart_s, np.diff(time_ns) * 1e-9), _GAP * apart_s)
+    return result
 
 
 class Windows:
@@ -35,7 +35,7 @@ class Windows:
         start = end - cover_s
         self._wide = end - start
         begin = np.concatenate([start, end - seconds])
-        self._edges = tuple(_place(at, start, end) for at in (begin + seconds, begin))
+        self._edges = tuple(_place(positions, start, end) for positions in (begin + seconds, begin))
         seen = self._between(cover_s)
         whole = seen >= _SEEN * seconds
         if not bool(whole.all()):
@@ -49,19 +49,19 @@ class Windows:
 
     def means(self, value: NDArray[np.float64]) -> NDArray[np.float64]:
         """The mean of each window; values are finite."""
-        made: NDArray[np.float64] = self._between(value * self._cover) / self._seen
-        return made
+        result: NDArray[np.float64] = self._between(value * self._cover) / self._seen
+        return result
 
     def union(self, mean: NDArray[np.float64], level: float) -> list[tuple[int, int]]:
         """The windows with a mean of at least ``level``, joined where they touch: begin and end in ns."""
-        at = np.sort(self._begin[mean >= level - _ROUNDED])
-        if not at.size:
+        positions = np.sort(self._begin[mean >= level - _ROUNDED])
+        if not positions.size:
             return []
-        first = np.flatnonzero(np.append(True, np.diff(at) > self._seconds))
-        last = np.append(first[1:], at.size) - 1
+        first = np.flatnonzero(np.append(True, np.diff(positions) > self._seconds))
+        last = np.append(first[1:], positions.size) - 1
         zero_ns = int(self._time_ns[0])
         return [
-            (zero_ns + round(at[i] * 1e9), zero_ns + round((at[j] + self._seconds) * 1e9))
+            (zero_ns + round(positions[i] * 1e9), zero_ns + round((positions[j] + self._seconds) * 1e9))
             for i, j in zip(first.tolist(), last.tolist(), strict=True)
         ]
 
@@ -71,16 +71,16 @@ class Windows:
         # a last rate of 0: after the last reading there is nothing
         rate = np.append(np.divide(np.diff(total), self._wide, out=np.zeros(each.size), where=self._wide > 0), 0.0)
         high, low = (rate[number] * after + total[number] for number, after in self._edges)
-        made: NDArray[np.float64] = high - low
-        return made
+        result: NDArray[np.float64] = high - low
+        return result
 
 
 def _place(
-    at: NDArray[np.float64], start: NDArray[np.float64], end: NDArray[np.float64]
+    positions: NDArray[np.float64], start: NDArray[np.float64], end: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """How many readings end before each moment, and the seconds of the next one that lie before it."""
-    number = np.searchsorted(end, at, side="right")
-    after = np.maximum(at - np.append(start, np.inf)[number], 0.0)
+    number = np.searchsorted(end, positions, side="right")
+    after = np.maximum(positions - np.append(start, np.inf)[number], 0.0)
     return number, after
 
 

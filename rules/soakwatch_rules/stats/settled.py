@@ -11,7 +11,7 @@ from soakwatch_rules.stats.ar1 import slope
 
 Floats = NDArray[np.float64]
 
-LEAST: Final = 12
+MIN_SAMPLES: Final = 12
 """Readings without which nothing is proven."""
 
 
@@ -31,7 +31,7 @@ def settled(time_s: Floats, value: Floats, tolerance: float, floor: float = 0.0)
     False
     """
     seen = np.isfinite(value)
-    if int(seen.sum()) < LEAST:
+    if int(seen.sum()) < MIN_SAMPLES:
         return False
     time_s, value = time_s[seen], value[seen]
     span = float(time_s[-1] - time_s[0])

@@ -87,7 +87,7 @@ class Table:
     columns: NDArray[np.int64]
     family: NDArray[np.int64]
     prior: Floats
-    place: Floats
+    bends: Floats
     steps: Floats
     meets: Floats
     gram: Floats
@@ -95,10 +95,10 @@ class Table:
 
 def whitened(columns: Floats, rho: float) -> Floats:
     """Values along the last axis with the AR(1) memory taken out; the first keeps its share."""
-    made = columns.copy()
-    made[..., 1:] -= rho * columns[..., :-1]
-    made[..., 0] *= math.sqrt(1 - rho * rho)
-    return made
+    result = columns.copy()
+    result[..., 1:] -= rho * columns[..., :-1]
+    result[..., 0] *= math.sqrt(1 - rho * rho)
+    return result
 
 
 def edge(n: int) -> int:
@@ -113,38 +113,38 @@ def _shapes(n: int) -> list[tuple[str, list[Floats], list[float], float]]:
     cuts = (np.arange(rim, n - rim + 1) / n).tolist()
     taus = np.geomspace(0.02, 0.33, 9).tolist()
     bends = np.linspace(0.1, 0.9, 17).tolist()
-    made: list[tuple[str, list[Floats], list[float], float]] = [("constant", [], [], 0.0), ("leak", [u], [1.0], 0.0)]
+    result: list[tuple[str, list[Floats], list[float], float]] = [("constant", [], [], 0.0), ("leak", [u], [1.0], 0.0)]
     for c in cuts:
         step = (u >= c).astype(np.float64)
-        made += [("step", [step], [0.0], c), ("step and leak", [step, u], [0.0, 1.0], c)]
+        result += [("step", [step], [0.0], c), ("step and leak", [step, u], [0.0, 1.0], c)]
     for tau in taus:
         rise, end = -np.exp(-u / tau), math.exp(-1 / tau) / tau
-        made += [("warm-up", [rise], [end], tau), ("warm-up and leak", [rise, u], [end, 1.0], tau)]
+        result += [("warm-up", [rise], [end], tau), ("warm-up and leak", [rise, u], [end, 1.0], tau)]
         if tau > 2 * _QUICK:  # behind a quick warm-up that is over within a few blocks
-            made.append(("two warm-ups", [-np.exp(-u / _QUICK), rise], [0.0, end], tau))
-            made.append(("two warm-ups and leak", [-np.exp(-u / _QUICK), rise, u], [0.0, end, 1.0], tau))
+            result.append(("two warm-ups", [-np.exp(-u / _QUICK), rise], [0.0, end], tau))
+            result.append(("two warm-ups and leak", [-np.exp(-u / _QUICK), rise, u], [0.0, end, 1.0], tau))
     # a plateau counts only if it fills the last quarter
-    made += [("plateau", [np.minimum(u, c)], [0.0], c) for c in np.linspace(0.1, 0.75, 14).tolist()]
+    result += [("plateau", [np.minimum(u, c)], [0.0], c) for c in np.linspace(0.1, 0.75, 14).tolist()]
     for begin in np.arange(0.05, 0.65, 0.05).tolist():
-        made += [
+        result += [
             ("ramp between plateaus", [np.clip(u - begin, 0, end - begin)], [0.0], begin)
             for end in np.arange(0.1, 0.76, 0.05).tolist()
             if end - begin >= 0.049
         ]
     for c in bends:
         late = np.maximum(u - c, 0)
-        made += [("late leak", [late], [1.0], c), ("two slopes", [np.minimum(u, c), u], [0.0, 1.0], c)]
+        result += [("late leak", [late], [1.0], c), ("two slopes", [np.minimum(u, c), u], [0.0, 1.0], c)]
     for width in (0.05, 0.1, 0.2):
         for c in np.arange(0.05, 0.95 - width, width / 2).tolist():
             bump = ((u >= c) & (u < c + width)).astype(np.float64)
             if bump.sum() >= 2:
-                made += [("bump", [bump], [0.0], c), ("bump and leak", [bump, u], [0.0, 1.0], c)]
+                result += [("bump", [bump], [0.0], c), ("bump and leak", [bump, u], [0.0, 1.0], c)]
     for tau in np.geomspace(0.01, 0.15, 9).tolist():
-        made.append(
+        result.append(
             ("warm-up", [-np.exp(-np.sqrt(u / tau))], [math.exp(-math.sqrt(1 / tau)) / (2 * math.sqrt(tau))], tau)
         )
     for slow in taus:
-        made += [
+        result += [
             (
                 "two warm-ups",
                 [-np.exp(-u / fast), -np.exp(-u / slow)],
@@ -156,12 +156,12 @@ def _shapes(n: int) -> list[tuple[str, list[Floats], list[float], float]]:
         ]
     # a wave's rise from trough to peak that fills most of the run: what follows may be its fall
     for begin in (0.0, 0.1):
-        made += [
+        result += [
             ("half wave", [-np.cos(np.pi * np.clip((u - begin) / (end - begin), 0, 1))], [0.0], 2 * (end - begin))
             for end in (0.9, 1.0)
         ]
     for pace in (1.0, 2.0, 4.0):
-        made.append(
+        result.append(
             (
                 "accelerating leak",
                 [np.expm1(pace * u) / math.expm1(pace)],
@@ -171,11 +171,11 @@ def _shapes(n: int) -> list[tuple[str, list[Floats], list[float], float]]:
         )
     for period in PERIODS:
         sine, cosine = np.sin(2 * np.pi * u / period), np.cos(2 * np.pi * u / period)
-        made += [
+        result += [
             ("cycle", [sine, cosine], [0.0, 0.0], period),
             ("cycle and leak", [sine, cosine, u], [0.0, 0.0, 1.0], period),
         ]
-    return made
+    return result
 
 
 @lru_cache(maxsize=8)
@@ -184,7 +184,7 @@ def table(n: int) -> Table:
     shapes = _shapes(n)
     names = [family.name for family in FAMILIES]
     family = np.array([names.index(name) for name, *_ in shapes])
-    columns = np.array([len(made) for _, made, *_ in shapes])
+    columns = np.array([len(result) for _, result, *_ in shapes])
     taken = np.maximum(columns, 1)
     first = np.concatenate(([0], np.cumsum(taken)[:-1]))
     sizes = np.maximum(np.bincount(family, minlength=len(names)), 1)
@@ -204,23 +204,23 @@ def table(n: int) -> Table:
         steps[r] = _without(whitened(raw_steps, rho), level[r])
         for k in (1, 2, 3):
             which = np.flatnonzero(columns == k)
-            made = np.stack([np.stack(shapes[m][1]) for m in which])
+            result = np.stack([np.stack(shapes[m][1]) for m in which])
             ends = np.array([shapes[m][2] for m in which])
-            unit, upper = _orthonormal(_without(whitened(made, rho), level[r]))
+            unit, upper = _orthonormal(_without(whitened(result, rho), level[r]))
             back = np.linalg.inv(upper)
-            at = first[which]
+            positions = first[which]
             gain = np.einsum("mj,mji->mi", ends, back)
             variance[r, which] = np.sum(gain**2, axis=1)
             for i in range(k):
-                basis[r, at + i], growth[r, at + i] = unit[:, i], gain[:, i]
+                basis[r, positions + i], growth[r, positions + i] = unit[:, i], gain[:, i]
             turning = np.array([FAMILIES[family[m]].turns for m in which])
             for i in range(k):
-                swing[r, at[turning] + i, : min(k, 2)] = back[turning, :2, i]
-    place = np.array([shape[3] for shape in shapes])
-    turns = np.array([f.turns for f in FAMILIES])[family] & (place > SEEN)
-    steep = np.where(turns, 2 * np.pi / np.where(turns, place, 1.0), 0.0)
+                swing[r, positions[turning] + i, : min(k, 2)] = back[turning, :2, i]
+    bend = np.array([shape[3] for shape in shapes])
+    turns = np.array([f.turns for f in FAMILIES])[family] & (bend > SEEN)
+    steep = np.where(turns, 2 * np.pi / np.where(turns, bend, 1.0), 0.0)
     meets, gram = np.matmul(basis, steps.transpose(0, 2, 1)), np.matmul(steps, steps.transpose(0, 2, 1))
-    return Table(level, basis, growth, variance, swing, steep, first, columns, family, prior, place, steps, meets, gram)
+    return Table(level, basis, growth, variance, swing, steep, first, columns, family, prior, bend, steps, meets, gram)
 
 
 def _without(rows: Floats, unit: Floats) -> Floats:

@@ -15,26 +15,26 @@ Floats = NDArray[np.float64]
 
 _STEEPEST: Final = 3.0  # latency grows at most with the third power of the load; steeper is no fit, but chance
 _APART: Final = 0.1  # of the log of the load: nearer pairs tell nothing of a slope
-_MOST: Final = 240  # blocks from whose pairs the slope is taken
+_MAX_BLOCKS: Final = 240  # blocks from whose pairs the slope is taken
 _LIKE: Final = 0.1  # of the log of the load: blocks so near have the same load
 _ENOUGH: Final = 3  # blocks of the same load that tell what is usual there
 
 
-def block_medians(place: NDArray[np.int64], value: Floats, number: int, least: int) -> Floats:
+def block_medians(indices: NDArray[np.int64], value: Floats, number: int, least: int) -> Floats:
     """The median of the readings in each of ``number`` blocks; NaN in a block with fewer than ``least``.
 
     >>> block_medians(np.array([0, 0, 0, 1, 2, 2]), np.array([1.0, 9.0, 2.0, 5.0, 3.0, 4.0]), 3, 2).tolist()
     [2.0, nan, 3.5]
     """
-    order = np.lexsort((value, place))
+    order = np.lexsort((value, indices))
     ranked = value[order]
-    count = np.bincount(place, minlength=number)[:number]
+    count = np.bincount(indices, minlength=number)[:number]
     first = np.append(0, np.cumsum(count))[:-1]
     good = count >= max(least, 1)
     low, high = first + np.maximum(count - 1, 0) // 2, first + count // 2
-    made = np.full(number, np.nan)
-    made[good] = 0.5 * (ranked[low[good]] + ranked[high[good]])
-    return made
+    result = np.full(number, np.nan)
+    result[good] = 0.5 * (ranked[low[good]] + ranked[high[good]])
+    return result
 
 
 def load_slope(log_load: Floats, log_value: Floats) -> float:
@@ -50,14 +50,14 @@ def load_slope(log_load: Floats, log_value: Floats) -> float:
     (2.0, 0.0, 0.0)
     """
     known = np.flatnonzero(np.isfinite(log_load) & np.isfinite(log_value))
-    if known.size > _MOST:
-        known = known[np.linspace(0, known.size - 1, _MOST).astype(np.int64)]
-    one, two = np.triu_indices(known.size, 1)
-    across = log_load[known][two] - log_load[known][one]
-    far = (np.abs(across) > _APART) & (two - one <= known.size // 4)
+    if known.size > _MAX_BLOCKS:
+        known = known[np.linspace(0, known.size - 1, _MAX_BLOCKS).astype(np.int64)]
+    values, two = np.triu_indices(known.size, 1)
+    across = log_load[known][two] - log_load[known][values]
+    far = (np.abs(across) > _APART) & (two - values <= known.size // 4)
     if int(far.sum()) < max(known.size, 1):
         return 0.0
-    up = log_value[known][two] - log_value[known][one]
+    up = log_value[known][two] - log_value[known][values]
     return float(np.clip(np.median(up[far] / across[far]), 0.0, _STEEPEST))
 
 
@@ -111,9 +111,9 @@ def alike(log_value: Floats, log_load: Floats, begin: int, end: int, usable: NDA
     if not before.size or not inside.size:
         return Alike(0.0, math.nan, above=False)
     off = []
-    for at in inside.tolist():
-        same = before[np.abs(log_load[before] - log_load[at]) <= _LIKE]
+    for index in inside.tolist():
+        same = before[np.abs(log_load[before] - log_load[index]) <= _LIKE]
         if same.size >= _ENOUGH:
-            off.append(log_value[at] - float(np.median(log_value[same])))
+            off.append(log_value[index] - float(np.median(log_value[same])))
     above = float(np.median(log_load[inside])) > float(log_load[before].max()) + 0.5 * _LIKE
     return Alike(len(off) / inside.size, float(np.median(off)) if off else math.nan, above)

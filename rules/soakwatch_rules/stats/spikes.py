@@ -12,7 +12,7 @@ from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.level import robust
 
 Floats = NDArray[np.float64]
-LEAST = 16
+MIN_SAMPLES = 16
 """Readings that a level needs."""
 _BUSY = 0.90
 _TOP = 0.995
@@ -22,7 +22,7 @@ _READINGS = 3
 _BLOCKS = 12  # of fewer means a scatter is wrong by a third
 _TOUCH = 0.05  # of the trailing time: noise touches the top, it does not stay there
 _CHANCE = 0.05  # plateaus in the whole run that the scatter alone makes: more explain one
-_LONGEST = 600.0  # s: a plateau that must last longer to be told from scatter is no spike
+_MAX_DURATION_S = 600.0  # s: a plateau that must last longer to be told from scatter is no spike
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Shape:
     def shortest(self, level: Level, reading_s: float) -> float | None:
         """The least time at 100 % that would be a spike above this level, in steps of a half; None above ten minutes
         (and above ``seconds``), or where the level leaves no room for the rise."""
-        lasting, most = max(self.seconds, reading_s), max(_LONGEST, 2 * self.seconds, 4 * reading_s)
+        lasting, most = max(self.seconds, reading_s), max(_MAX_DURATION_S, 2 * self.seconds, 4 * reading_s)
         while lasting <= most:
             if self.spiked(1.0, lasting, level, reading_s):
                 return self.seconds if lasting <= max(self.seconds, reading_s) else lasting
@@ -113,8 +113,8 @@ def _means(value: Floats, number: int) -> Floats:
     if number == 1:
         return value
     total = np.append(0.0, np.cumsum(value))
-    made: Floats = ((total[number:] - total[:-number]) / number)[:: max(1, number // 2)]
-    return made
+    result: Floats = ((total[number:] - total[:-number]) / number)[:: max(1, number // 2)]
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +167,8 @@ def plateaus(value: Floats, cover_s: Floats, shape: Shape, keep: int, level: Lev
     for begin, end in pairs[long].tolist():
         calm[begin:end] = False
     spiking = np.zeros(value.size, dtype=bool)
-    rest = Level(value[calm], reading_s) if np.count_nonzero(calm) >= LEAST else None
-    made: list[Plateau] = []
+    rest = Level(value[calm], reading_s) if np.count_nonzero(calm) >= MIN_SAMPLES else None
+    plateaus: list[Plateau] = []
     for (begin, end), above_s in zip(pairs[long].tolist(), high[long].tolist(), strict=True):
         here = level if level is not None else _before(value, begin, end, ~spiking, calm, keep, reading_s)
         inside = value[begin:end]
@@ -182,8 +182,8 @@ def plateaus(value: Floats, cover_s: Floats, shape: Shape, keep: int, level: Lev
         scatter = any(_scatters(mean, lasted_s, one, float(cover_s.sum()), brief=brief) for one in noises)
         spiking[begin:end] = spiked
         middle, sigma = (None, 0.0) if here is None else (here.middle, here.sigma(above_s))
-        made.append(Plateau(begin, end, above_s, top, float(inside.max()), middle, sigma, spiked, scatter))
-    return Plateaus(tuple(made), pairs[:, 0], high)
+        plateaus.append(Plateau(begin, end, above_s, top, float(inside.max()), middle, sigma, spiked, scatter))
+    return Plateaus(tuple(plateaus), pairs[:, 0], high)
 
 
 def _scatters(mean: float, lasted_s: float, level: Level, whole_s: float, *, brief: bool) -> bool:
@@ -203,13 +203,13 @@ def _before(
     value: Floats, begin: int, end: int, usable: NDArray[np.bool_], calm: NDArray[np.bool_], keep: int, apart_s: float
 ) -> Level | None:
     """The level of what was read before a plateau; a start-up in the first half of it is left out."""
-    at = np.flatnonzero(usable[:begin])[-keep:]
-    before = value[at]
-    if before.size < LEAST:
+    positions = np.flatnonzero(usable[:begin])[-keep:]
+    before = value[positions]
+    if before.size < MIN_SAMPLES:
         before = np.concatenate([before, value[end:][calm[end:]][: keep - before.size]])
-        return Level(before, apart_s) if before.size >= LEAST else None
+        return Level(before, apart_s) if before.size >= MIN_SAMPLES else None
     whole, late = Level(before, apart_s), before[before.size // 2 :]
-    if before.size == keep or late.size < LEAST:
+    if before.size == keep or late.size < MIN_SAMPLES:
         return whole
     second = Level(late, apart_s)
     return second if second.sigma(apart_s) < whole.sigma(apart_s) else whole
@@ -228,8 +228,8 @@ def chance(lasting_s: float, apart_s: float, shape: Shape, level: float) -> floa
     """
     number = max(1, math.ceil(shape.seconds / apart_s - 0.1))
     share = min(1.0, max(0.0, (shape.enter - level) / (1 - level))) if level < 1 else 1.0
-    found = (lasting_s - (number - 2) * apart_s - 2 * share * apart_s) / apart_s
-    return min(1.0, max(0.0, found))
+    value = (lasting_s - (number - 2) * apart_s - 2 * share * apart_s) / apart_s
+    return min(1.0, max(0.0, value))
 
 
 def shortest(
@@ -240,7 +240,7 @@ def shortest(
     for plateau in seen.long:
         calm[plateau.open : plateau.close] = False
     rest = value[calm]
-    if rest.size < LEAST:
+    if rest.size < MIN_SAMPLES:
         return []
     ends = np.unique(np.linspace(min(keep, rest.size), rest.size, looks).astype(np.int64)).tolist()
     return [shape.shortest(Level(rest[max(0, end - keep) : end], apart_s), apart_s) for end in ends]
@@ -255,5 +255,5 @@ def busy_throughout(value: Floats, level: float | None, keep: int, share: float 
         return level > _BUSY
     if np.count_nonzero(value > _BUSY) < share * value.size:
         return False
-    early = value[: max(LEAST, min(keep, value.size // 20))]
+    early = value[: max(MIN_SAMPLES, min(keep, value.size // 20))]
     return float(np.median(early)) > _BUSY

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _SIXTHS: Final = 6
-_LEAST: Final = 8
+_MIN_SAMPLES: Final = 8
 _SURE: Final = 0.05
 
 
@@ -31,8 +31,8 @@ def stages(
     Deviations are taken from the first reading, so a constant has exactly that mean and a deviation of 0.
     """
     edges = [begin_ns + (end_ns - begin_ns) * part // number for part in range(number + 1)]
-    at = np.searchsorted(time_ns, edges)
-    return tuple(_stage(value[at[i] : at[i + 1]]) for i in range(number))
+    positions = np.searchsorted(time_ns, edges)
+    return tuple(_stage(value[positions[i] : positions[i + 1]]) for i in range(number))
 
 
 def _stage(value: NDArray[np.float64]) -> Stage:
@@ -106,7 +106,7 @@ def still_rising(parts: tuple[Stage, ...], of: Comparison, *, down: bool) -> flo
     if before.mean is None or after.mean is None or of.rise == 0:
         return math.nan
     if len(parts) > _SIXTHS:
-        if before.sd is None or after.sd is None or min(before.n, after.n) < _LEAST:
+        if before.sd is None or after.sd is None or min(before.n, after.n) < _MIN_SAMPLES:
             return math.nan
         if math.hypot(before.sd / math.sqrt(before.n), after.sd / math.sqrt(after.n)) > _SURE * abs(of.rise):
             return math.nan

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
-MOST: Final = 6
+MAX_STEPS: Final = 6
 """Steps that are looked for at most."""
 
 FEW: Final = 3
@@ -55,7 +55,7 @@ class Stairs:
 
 
 def stairs(along: Floats, gram: Floats, total: Floats, n: int, floor: float, quantum: float = 0.0) -> Iterator[Stairs]:
-    """The best stairs of two to ``MOST`` steps.
+    """The best stairs of two to ``MAX_STEPS`` steps.
 
     ``along[r, p]`` are the products of the whitened values with the whitened step at each place, ``gram[r, p, q]``
     those of the steps with each other, ``total[r]`` the squares of the values, ``n`` their number; squares that remain
@@ -66,7 +66,7 @@ def stairs(along: Floats, gram: Floats, total: Floats, n: int, floor: float, qua
     """
     r = np.arange(along.shape[0])
     chosen: list[Places] = []
-    for _ in range(min(MOST, along.shape[1] - 1)):
+    for _ in range(min(MAX_STEPS, along.shape[1] - 1)):
         gains, _ = _beside(along, gram, chosen, r)
         chosen.append(np.argmax(gains, axis=1))
         if len(chosen) < 2:
@@ -86,10 +86,10 @@ def stairs(along: Floats, gram: Floats, total: Floats, n: int, floor: float, qua
         # places begin as far from the begin of the run as they end from its end
         end = n - (n - gram.shape[1] + 1) // 2
         goes_on, rate, error = _habits(heights, places, end, n)
-        told = _one_way(heights)
+        reported = _one_way(heights)
         if len(chosen) >= FEW:
-            told &= goes_on | (np.abs(heights).sum(axis=1) > _QUANTA * quantum * len(chosen))
-        explained = np.where(told, explained, 0.0)
+            reported &= goes_on | (np.abs(heights).sum(axis=1) > _QUANTA * quantum * len(chosen))
+        explained = np.where(reported, explained, 0.0)
         yield Stairs(len(chosen), explained, spread, places[:, -1], goes_on, rate, error)
 
 
@@ -108,24 +108,24 @@ def _heights(along: Floats, gram: Floats, places: Places) -> Floats:
     own = gram[r[:, None, None], places[:, :, None], places[:, None, :]]
     size = np.maximum(np.trace(own, axis1=1, axis2=2), 1e-300)
     own = own + (_TINY * size)[:, None, None] * np.eye(places.shape[1])
-    made: Floats = np.linalg.solve(own, along[r[:, None], places][..., None])[..., 0]
-    return made
+    result: Floats = np.linalg.solve(own, along[r[:, None], places][..., None])[..., 0]
+    return result
 
 
 def _one_way(heights: Floats) -> NDArray[np.bool_]:
     """Whether all steps that count go the same way."""
     least = _NOTHING * np.abs(heights).max(axis=1)
-    made: NDArray[np.bool_] = (heights.min(axis=1) >= -least) | (heights.max(axis=1) <= least)
-    return made
+    result: NDArray[np.bool_] = (heights.min(axis=1) >= -least) | (heights.max(axis=1) <= least)
+    return result
 
 
 def _habits(heights: Floats, places: Places, end: int, n: int) -> tuple[NDArray[np.bool_], Floats, Floats]:
     """For each correlation whether the steps go on, by how much a run, and how well that is known."""
     if places.shape[1] <= FEW:
         return np.zeros(places.shape[0], np.bool_), np.zeros(places.shape[0]), np.zeros(places.shape[0])
-    found = [_habit(at, height, end) for at, height in zip(places.tolist(), heights.tolist(), strict=True)]
-    goes_on = np.array([habit is not None for habit in found])
-    rate, error = (np.array([habit[i] if habit is not None else 0.0 for habit in found]) for i in (0, 1))
+    matches = [_habit(at, height, end) for at, height in zip(places.tolist(), heights.tolist(), strict=True)]
+    goes_on = np.array([habit is not None for habit in matches])
+    rate, error = (np.array([habit[i] if habit is not None else 0.0 for habit in matches]) for i in (0, 1))
     return goes_on, rate * n, error * n
 
 
@@ -141,7 +141,7 @@ def _habit(places: Sequence[int], heights: Sequence[float], end: int) -> tuple[f
     # a step of hardly any height is an error's, and one within a block is two of the blocks beside it
     least = _NOTHING * max(map(abs, heights))
     places, heights = zip(*[(p, h) for p, h in zip(places, heights, strict=True) if abs(h) >= least], strict=True)
-    first = [i for i, place in enumerate(places) if i == 0 or place - places[i - 1] > 1]
+    first = [i for i, index in enumerate(places) if i == 0 or index - places[i - 1] > 1]
     height = [math.fsum(heights[i:j]) for i, j in zip(first, [*first[1:], len(heights)], strict=True)]
     tread = [places[j] - places[i] for i, j in pairwise(first)]
     size = [abs(each) for each in height]

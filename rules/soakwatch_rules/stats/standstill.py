@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from soakwatch_rules.stats.distributions import gamma_cdf
 from soakwatch_rules.stats.level import MAD_TO_SIGMA, robust
 from soakwatch_rules.stats.outage import Bins
-from soakwatch_rules.stats.pauses import LEAST, level_without
+from soakwatch_rules.stats.pauses import MIN_INTERVALS, level_without
 
 Floats = NDArray[np.float64]
 
@@ -22,7 +22,7 @@ _SIGMAS = 5.0
 _CHANCE = 0.01
 _CARRIED = 3  # readings that show a level
 _SLOPE = 5  # readings, or parts, over which a load that is turned down falls
-_LONGEST_SLOPE = 600  # readings
+_MAX_SLOPE = 600  # readings
 _FULL = 0.9
 
 
@@ -64,7 +64,7 @@ def stops(bins: Bins, seconds: float, longest_s: float, *, exact: bool = True, w
             return ()
         least = _LOSSY if exact else max(_LOSSY, min(_SIGMAS * robust(share[known])[1], 1 - DOWN))
         lossy = known & (share >= least)
-    made = []
+    result = []
     for first, after in _runs(lossy):
         lost_s = float(np.sum(share[first:after] * width[first:after]))
         inner = slice(first + 1, after - 1)
@@ -75,8 +75,8 @@ def stops(bins: Bins, seconds: float, longest_s: float, *, exact: bool = True, w
         if lost_s < 0.999 * seconds or not (full or (blurred and not whole)):
             continue
         begin_ns, end_ns = int(bins.edges_ns[first]), int(bins.edges_ns[after])
-        made.append(Stop(begin_ns, end_ns, lost_s, after == lossy.size, blurred=not full))
-    return tuple(made)
+        result.append(Stop(begin_ns, end_ns, lost_s, after == lossy.size, blurred=not full))
+    return tuple(result)
 
 
 def stops_of_rate(
@@ -116,7 +116,7 @@ def stops_of_rate(
     rare = _rare(low, width, seconds)
     mean = rate[outside] * width[outside]
     spread = max(1.0, (MAD_TO_SIGMA * _mad(mean)) ** 2 / max(float(np.median(mean)), 1e-12)) if counts else 0.0
-    made = []
+    result = []
     for first, after in _runs(long):
         lasted = float(width[first:after].sum())
         wanted = float(np.sum(level[first:after] * width[first:after]))
@@ -128,7 +128,7 @@ def stops_of_rate(
             continue
         if not (plain or (first, after) in rare or (counts and _empty(n, came, usual, spread) < _CHANCE)):
             continue
-        made.append(
+        result.append(
             Stop(
                 int(begin_ns[first]),
                 int(end_ns[after - 1]),
@@ -137,7 +137,7 @@ def stops_of_rate(
                 _falls(rate, level, first),
             )
         )
-    return tuple(made)
+    return tuple(result)
 
 
 def _rare(low: NDArray[np.bool_], width: Floats, seconds: float) -> set[tuple[int, int]]:
@@ -148,21 +148,21 @@ def _rare(low: NDArray[np.bool_], width: Floats, seconds: float) -> set[tuple[in
     """
     runs = _runs(low)
     lasts = {r: float(width[r[0] : r[1]].sum()) >= 0.999 * seconds for r in runs}
-    apart = [r for r in runs if lasts[r] and r[1] - r[0] >= LEAST]
-    found: set[tuple[int, int]] = set()
+    apart = [r for r in runs if lasts[r] and r[1] - r[0] >= MIN_INTERVALS]
+    matches: set[tuple[int, int]] = set()
     while True:
         outside, after_low = low.size, 0
-        left = [r for r in runs if r not in found and r not in apart]
-        outside -= sum(b - a for a, b in (*found, *apart))
+        left = [r for r in runs if r not in matches and r not in apart]
+        outside -= sum(b - a for a, b in (*matches, *apart))
         few = sum(b - a for a, b in left)
         after_low = few - len(left)
         p = (few + 0.5) / (outside + 1.0)
         q = (after_low + 0.5) / (few + 1.0) if few else p
         new = {r for r in (*apart, *left) if lasts[r] and low.size * p * max(p, q) ** (r[1] - r[0] - 1) < _CHANCE}
-        if new <= found:
-            return found
-        found |= new
-        apart = [r for r in apart if r not in found]
+        if new <= matches:
+            return matches
+        matches |= new
+        apart = [r for r in apart if r not in matches]
 
 
 def _empty(number: int, came: float, wanted: float, spread: float) -> float:
@@ -181,15 +181,15 @@ def _runs(what: NDArray[np.bool_]) -> list[tuple[int, int]]:
 
 def _long(low: NDArray[np.bool_], width: Floats, seconds: float) -> NDArray[np.bool_]:
     """Low readings that last in a row."""
-    made = np.zeros(low.size, dtype=np.bool_)
+    result = np.zeros(low.size, dtype=np.bool_)
     for first, after in _runs(low):
-        made[first:after] = float(width[first:after].sum()) >= 0.999 * seconds
-    return made
+        result[first:after] = float(width[first:after].sum()) >= 0.999 * seconds
+    return result
 
 
 def _falls(rate: Floats, level: Floats, first: int) -> bool:
     """Whether the readings before a stop fell step by step from near the level."""
-    before = rate[max(first - _LONGEST_SLOPE, 0) : first] / max(float(level[max(first - 1, 0)]), 1e-300)
+    before = rate[max(first - _MAX_SLOPE, 0) : first] / max(float(level[max(first - 1, 0)]), 1e-300)
     high = np.flatnonzero(before >= _FULL)
     slope = before[int(high[-1]) :] if high.size else before[:0]
     if slope.size < _SLOPE:

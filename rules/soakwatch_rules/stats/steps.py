@@ -46,7 +46,7 @@ class Steps:
     steps go back and forth between the same levels.
     """
 
-    found: tuple[Step, ...]
+    steps: tuple[Step, ...]
     sigma: float
     least: float
     smallest: float
@@ -66,10 +66,10 @@ def medians(seconds: Floats, value: Floats, length_s: float) -> tuple[Floats, ND
     fifth = np.floor(seconds * (_PARTS / length_s) + 1e-9).astype(np.int64)
     first = np.flatnonzero(np.diff(fifth, prepend=fifth[0] - 1))
     mean = np.add.reduceat(value, first) / np.diff(first, append=value.size)
-    place = fifth[first] // _PARTS
-    kept = np.unique(place)
+    indices = fifth[first] // _PARTS
+    kept = np.unique(indices)
     table = np.full((kept.size, _PARTS), np.nan)
-    table[np.searchsorted(kept, place), fifth[first] % _PARTS] = mean
+    table[np.searchsorted(kept, indices), fifth[first] % _PARTS] = mean
     return _row_medians(table), kept
 
 
@@ -94,8 +94,8 @@ def steps(
     overlapping candidates the largest counts. Windows never reach across a gap of more than four blocks. None where
     fewer than 4·``width`` blocks lie in one piece.
     """
-    value_of, place = medians(seconds, value, length_s)
-    pieces = np.split(np.arange(place.size), np.flatnonzero(np.diff(place) > _ACROSS) + 1)
+    value_of, indices = medians(seconds, value, length_s)
+    pieces = np.split(np.arange(indices.size), np.flatnonzero(np.diff(indices) > _ACROSS) + 1)
     pieces = [piece for piece in pieces if piece.size >= 2 * width]
     if not pieces or max(piece.size for piece in pieces) < 4 * width:
         return None
@@ -103,30 +103,30 @@ def steps(
     apart = np.concatenate([after - before for before, after in sides])
     usual = float(np.median(apart))
     sigma = MAD_TO_SIGMA * float(np.median(np.abs(apart - usual)))
-    made: list[Step] = []
+    steps: list[Step] = []
     for piece, (before, after) in zip(pieces, sides, strict=True):
-        b, found = value_of[piece], list[tuple[int, int]]()
+        b, matches = value_of[piece], list[tuple[int, int]]()
         even = _even(b)
         height = np.minimum(np.abs(after - before - usual), np.abs(after - before))
         needed = np.maximum(rise * np.maximum(np.abs(before), np.abs(after)), max(sigmas * sigma, least))
         for k in _peaks(height, height > needed, width):
-            at = _edge(even[k : k + 2 * width])
-            if at is None:
+            index = _edge(even[k : k + 2 * width])
+            if index is None:
                 continue
-            found.append((k, k + at))
-        edges = [0, *(at for _, at in found), b.size]
-        for i, (k, at) in enumerate(found):
-            begin_s, end_s = place[piece[at - 1]] * length_s, (place[piece[at]] + 1) * length_s
-            tooth = _tooth(b[edges[i] : at], b[at : edges[i + 2]], float(after[k] - before[k]), width)
+            matches.append((k, k + index))
+        edges = [0, *(index for _, index in matches), b.size]
+        for i, (k, index) in enumerate(matches):
+            begin_s, end_s = indices[piece[index - 1]] * length_s, (indices[piece[index]] + 1) * length_s
+            tooth = _tooth(b[edges[i] : index], b[index : edges[i + 2]], float(after[k] - before[k]), width)
             step = Step(_moment(seconds, value, begin_s, end_s), float(before[k]), float(after[k]), tooth)
-            bump = i > 0 and made[-1].tooth and at - edges[i] <= _BUMP * width and _undoes(step, made[-1])
-            made.append(replace(step, tooth=True) if bump else step)
+            bump = i > 0 and steps[-1].tooth and index - edges[i] <= _BUMP * width and _undoes(step, steps[-1])
+            steps.append(replace(step, tooth=True) if bump else step)
     level = float(np.median(np.abs(value_of)))
     wanted = max(rise / (1 - rise) * level, sigmas * sigma, least)
     # the step itself widens sigma by a tenth
     smallest = max(rise / (1 - rise) * level, 1.1 * sigmas * sigma, least) + _POWER * sigma
-    switches = _switches([s for s in made if not s.tooth])
-    return Steps(tuple(made), sigma, wanted, smallest, int(apart.size), len(pieces) - 1, switches)
+    switches = _switches([s for s in steps if not s.tooth])
+    return Steps(tuple(steps), sigma, wanted, smallest, int(apart.size), len(pieces) - 1, switches)
 
 
 def _sides(b: Floats, width: int) -> tuple[Floats, Floats]:
@@ -167,9 +167,9 @@ def _edge(both: Floats) -> int | None:
     k = np.arange(1, n)
     gain = left * left / k + left * left / (n - k)
     quarter = n // 4
-    at = quarter + int(np.argmax(gain[quarter - 1 : n - quarter]))
-    step = float((apart**2).sum()) - float(gain[at - 1])
-    return at if quarter < at < n - quarter and step < _CLEAR * line else None
+    index = quarter + int(np.argmax(gain[quarter - 1 : n - quarter]))
+    step = float((apart**2).sum()) - float(gain[index - 1])
+    return index if quarter < index < n - quarter and step < _CLEAR * line else None
 
 
 def _tooth(left: Floats, right: Floats, height: float, width: int) -> bool:

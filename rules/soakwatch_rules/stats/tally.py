@@ -23,13 +23,13 @@ class Tally:
 
     def __init__(self, series: Iterable[Series]) -> None:
         self._parts = []
-        for one in series:
-            made = steps(one)
-            if made.count.size:
-                known = np.isfinite(made.count)
-                at_ns = np.append(made.begin_ns[:1], made.end_ns)
-                count = np.append(0.0, np.cumsum(np.where(known, made.count, 0.0)))
-                seen = np.append(0.0, np.cumsum(np.where(known, made.seconds, 0.0)))
+        for samples in series:
+            increments = steps(samples)
+            if increments.count.size:
+                known = np.isfinite(increments.count)
+                at_ns = np.append(increments.begin_ns[:1], increments.end_ns)
+                count = np.append(0.0, np.cumsum(np.where(known, increments.count, 0.0)))
+                seen = np.append(0.0, np.cumsum(np.where(known, increments.seconds, 0.0)))
                 self._parts.append((int(at_ns[0]), (at_ns - at_ns[0]) * 1e-9, count, seen))
 
     def between(self, begin_ns: int, end_ns: int) -> tuple[float, float]:
@@ -38,9 +38,9 @@ class Tally:
         What was counted over an edge counts by its share, as if evenly.
         """
         total, least = 0.0, None
-        for zero_ns, at, count, seen in self._parts:
+        for zero_ns, index, count, seen in self._parts:
             edges = ((begin_ns - zero_ns) * 1e-9, (end_ns - zero_ns) * 1e-9)
-            total += float(np.diff(np.interp(edges, at, count))[0])
-            here = float(np.diff(np.interp(edges, at, seen))[0])
+            total += float(np.diff(np.interp(edges, index, count))[0])
+            here = float(np.diff(np.interp(edges, index, seen))[0])
             least = here if least is None else min(least, here)
         return total, least or 0.0

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from soakwatch_rules.rule import InconclusiveReason, Outcome
 from soakwatch_rules.stats.ar1 import Slope, hours_more, power, slope
-from soakwatch_rules.stats.blocks import LEAST, Blocks, Statistic, blocks, how_many, winsorised
+from soakwatch_rules.stats.blocks import MIN_SAMPLES, Blocks, Statistic, blocks, how_many, winsorised
 from soakwatch_rules.stats.cycles import Cycles, Release, cycles, freed, released
 from soakwatch_rules.stats.floors import FEW, jumped, of_floors, rose
 from soakwatch_rules.stats.level import level_before_growth
@@ -99,7 +99,7 @@ def may_grow(time_s: Floats, value: Floats, allowed_per_s: float) -> bool:
     For block means (some hundred at most): the upper 95 % bound of their AR(1)-corrected slope, or of their last
     half's.
     """
-    if value.size < LEAST:
+    if value.size < MIN_SAMPLES:
         return False
     size = float(np.max(np.abs(value))) or 1.0
     with np.errstate(all="ignore"):
@@ -121,7 +121,7 @@ class _Question:
 
     def answer(self, *, floors: bool) -> Trend:
         """Too few, constant, too thin, by the floors of its cycles, or by its blocks."""
-        if self.value.size < LEAST or not self.span_s > 0:
+        if self.value.size < MIN_SAMPLES or not self.span_s > 0:
             level = float(np.median(self.value)) if self.value.size else 0.0
             allowed = self.tolerance.per_second(level, self.span_s)
             return Trend(
@@ -149,14 +149,14 @@ class _Question:
             return blank
         if float(np.ptp(self.value)) == 0:
             return self._constant(blank)
-        found = None
+        match = None
         if floors:
-            found = cycles(self.time_s, self.value, begin_s=0.0, end_s=self.span_s, quantum=self._step())
-        return self._by_blocks(blank, whole) if found is None else self._by_floors(blank, whole, found)
+            match = cycles(self.time_s, self.value, begin_s=0.0, end_s=self.span_s, quantum=self._step())
+        return self._by_blocks(blank, whole) if match is None else self._by_floors(blank, whole, match)
 
     def _constant(self, blank: Trend) -> Trend:
         hidden = max(self.quantum - self.tolerance.floor, 0.0) / self.span_s
-        made = replace(
+        trend = replace(
             blank,
             outcome=Outcome.PASS,
             why=None,
@@ -167,113 +167,113 @@ class _Question:
             smallest_detectable=hidden,
             line=Line(self.span_s / 2, blank.level, 0.0, 0.0, hidden),
         )
-        if hidden <= made.allowed * _ROUNDED:
-            return made
-        hours = (self.quantum / made.allowed - self.span_s) / 3600 if made.allowed > 0 else None
-        return replace(made, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.RESOLUTION, hours_needed=hours)
+        if hidden <= trend.allowed * _ROUNDED:
+            return trend
+        hours = (self.quantum / trend.allowed - self.span_s) / 3600 if trend.allowed > 0 else None
+        return replace(trend, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.RESOLUTION, hours_needed=hours)
 
-    def _by_floors(self, blank: Trend, whole: Blocks, found: Cycles) -> Trend:
-        count = found.floor.size
-        made = replace(blank, mode="floor", shape="sawtooth", weight=1.0, cycles=int(found.falls.size), blocks=count)
-        height = float(np.percentile(self.value, 98) - np.median(found.floor))
+    def _by_floors(self, blank: Trend, whole: Blocks, cycles: Cycles) -> Trend:
+        count = cycles.floor.size
+        trend = replace(blank, mode="floor", shape="sawtooth", weight=1.0, cycles=int(cycles.falls.size), blocks=count)
+        height = float(np.percentile(self.value, 98) - np.median(cycles.floor))
         if count < FEW:
-            return self._by_few(made, found, height) or self._by_blocks(blank, whole)
-        fit = slope(found.time_s, found.floor, remember=count >= _MANY_CYCLES)
+            return self._by_few(trend, cycles, height) or self._by_blocks(blank, whole)
+        fit = slope(cycles.time_s, cycles.floor, remember=count >= _MANY_CYCLES)
         half, wanted = count // 2, self.thresholds
-        lately = float(found.floor[-1] - found.floor[half]) / float(found.time_s[-1] - found.time_s[half])
-        rises = fit.low(wanted.guard) > made.allowed and lately > made.allowed
-        made = replace(made, smallest_detectable=fit.detectable(wanted.guard), correlation=fit.correlation)
-        made = replace(made, line=_line(fit, found.time_s, found.floor + height))
-        if count < LEAST:
-            few = of_floors(found.time_s / self.span_s, found.floor, made.allowed * self.span_s, _FINE * height)
-            made = replace(
-                made,
+        lately = float(cycles.floor[-1] - cycles.floor[half]) / float(cycles.time_s[-1] - cycles.time_s[half])
+        rises = fit.low(wanted.guard) > trend.allowed and lately > trend.allowed
+        trend = replace(trend, smallest_detectable=fit.detectable(wanted.guard), correlation=fit.correlation)
+        trend = replace(trend, line=_line(fit, cycles.time_s, cycles.floor + height))
+        if count < MIN_SAMPLES:
+            few = of_floors(cycles.time_s / self.span_s, cycles.floor, trend.allowed * self.span_s, _FINE * height)
+            trend = replace(
+                trend,
                 probability=few.probability,
                 rate=few.rate / self.span_s,
                 rate_low=few.low / self.span_s,
                 rate_high=few.high / self.span_s,
                 guard=rises and few.straight >= wanted.guarded,
             )
-            made = self._decided(made, few.probability, few.probability, fit, None)
-            if made.outcome is Outcome.PASS and jumped(found, made.allowed, _UNEVEN * height):
+            trend = self._decided(trend, few.probability, few.probability, fit, None)
+            if trend.outcome is Outcome.PASS and jumped(cycles, trend.allowed, _UNEVEN * height):
                 hours = self.span_s / 3600
                 # a step and a leak are as likely
                 return replace(
-                    made,
+                    trend,
                     outcome=Outcome.INCONCLUSIVE,
                     why=InconclusiveReason.CYCLE,
                     hours_needed=hours,
                     probability=_EVENS,
                 )
-            return self._small(self._risen(made, found, height), found.floor, height)
+            return self._small(self._risen(trend, cycles, height), cycles.floor, height)
         # the floors are taken as evenly spaced over the run
-        parts = mixture(found.floor, resolution=_EXACT, shifts=count >= 24)
-        made, free, goes_on = _with_parts(made, parts, self.span_s, wanted.guard)
-        made = replace(made, shape="sawtooth", weight=1.0, bend_s=None, guard=rises and goes_on >= wanted.guarded)
-        made = self._decided(made, free, goes_on, fit, parts)
-        return self._small(self._risen(made, found, height), found.floor, height)
+        parts = mixture(cycles.floor, resolution=_EXACT, shifts=count >= 24)
+        trend, free, goes_on = _with_parts(trend, parts, self.span_s, wanted.guard)
+        trend = replace(trend, shape="sawtooth", weight=1.0, bend_s=None, guard=rises and goes_on >= wanted.guarded)
+        trend = self._decided(trend, free, goes_on, fit, parts)
+        return self._small(self._risen(trend, cycles, height), cycles.floor, height)
 
-    def _risen(self, made: Trend, found: Cycles, height: float) -> Trend:
+    def _risen(self, trend: Trend, cycles: Cycles, height: float) -> Trend:
         """A failure only where the floors rose by more than sawteeth that beat with the blocks would show."""
-        proven = made.outcome is not Outcome.FAIL or rose(found, height, made.allowed, straight=made.guard)
+        proven = trend.outcome is not Outcome.FAIL or rose(cycles, height, trend.allowed, straight=trend.guard)
         return (
-            made
+            trend
             if proven
             else replace(
-                made, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.NOISE, guard=False, hours_needed=None
+                trend, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.NOISE, guard=False, hours_needed=None
             )
         )
 
-    def _by_few(self, made: Trend, found: Cycles, height: float) -> Trend | None:
+    def _by_few(self, trend: Trend, cycles: Cycles, height: float) -> Trend | None:
         """Two or three floors have no spread: they stand if the last lies no more than is allowed above the
         one before (the first may be one of a warm-up). Three that rise twice by more than that, and the second time by
         three quarters of the first and more, grow: a warm-up would slow down.
 
         A floor varies by some of the sawtooth's height from cycle to cycle; that much cannot be seen.
         """
-        count = found.floor.size
-        made = replace(made, why=InconclusiveReason.CYCLE, hours_needed=self.span_s / 3600 * (FEW / count - 1))
+        count = cycles.floor.size
+        trend = replace(trend, why=InconclusiveReason.CYCLE, hours_needed=self.span_s / 3600 * (FEW / count - 1))
         if count < 2:
             return None
-        apart = float(found.time_s[-1] - found.time_s[-2])
-        rise = float(found.floor[-1] - found.floor[-2])
+        apart = float(cycles.time_s[-1] - cycles.time_s[-2])
+        rise = float(cycles.floor[-1] - cycles.floor[-2])
         hidden = _UNEVEN * height
         slope_ = rise / apart
-        made = replace(
-            made,
+        trend = replace(
+            trend,
             rate=slope_,
             rate_low=slope_ - hidden / apart,
             rate_high=slope_ + hidden / apart,
             smallest_detectable=0.5 * hidden / apart if count > 2 else None,
         )
-        if rise > made.allowed * apart + hidden:
-            before, length = float(found.floor[1] - found.floor[0]), float(found.time_s[1] - found.time_s[0])
-            steady = count > 2 and before > made.allowed * length + hidden and slope_ >= _STEADY * before / length
-            failed = replace(made, outcome=Outcome.FAIL, why=None, probability=self.thresholds.fail, hours_needed=None)
-            return failed if steady else made
-        return replace(made, outcome=Outcome.PASS, why=None, probability=0.0, hours_needed=None, waived="cycles")
+        if rise > trend.allowed * apart + hidden:
+            before, length = float(cycles.floor[1] - cycles.floor[0]), float(cycles.time_s[1] - cycles.time_s[0])
+            steady = count > 2 and before > trend.allowed * length + hidden and slope_ >= _STEADY * before / length
+            failed = replace(trend, outcome=Outcome.FAIL, why=None, probability=self.thresholds.fail, hours_needed=None)
+            return failed if steady else trend
+        return replace(trend, outcome=Outcome.PASS, why=None, probability=0.0, hours_needed=None, waived="cycles")
 
-    def _worth(self, made: Trend) -> float:
+    def _worth(self, trend: Trend) -> float:
         """The movement within the run that is worth a verdict: what is allowed in the run; in half a horizon and more
         what is allowed per horizon."""
-        within = made.allowed * self.span_s
+        within = trend.allowed * self.span_s
         long = self.span_s >= _HALF * self.tolerance.horizon_s
-        return max(within, self.tolerance.share * abs(made.level)) if long else within
+        return max(within, self.tolerance.share * abs(trend.level)) if long else within
 
-    def _small(self, made: Trend, value: Floats, hidden: float = 0.0) -> Trend:
+    def _small(self, trend: Trend, value: Floats, hidden: float = 0.0) -> Trend:
         """A doubt about less than is allowed in the run (per horizon where growth is unlikely: half of a small wave is
         no leak) is none that is worth a verdict."""
         if (
-            made.outcome is not Outcome.INCONCLUSIVE
-            or made.why not in {InconclusiveReason.CYCLE, InconclusiveReason.NOISE}
-            or made.guard
+            trend.outcome is not Outcome.INCONCLUSIVE
+            or trend.why not in {InconclusiveReason.CYCLE, InconclusiveReason.NOISE}
+            or trend.guard
         ):
-            return made
+            return trend
         means = [float(np.mean(part)) for part in np.array_split(value, min(_STRETCHES, value.size))]
-        small = self._worth(made) if made.probability <= self.thresholds.free else made.allowed * self.span_s
-        if made.probability >= _EVENS or max(means) - min(means) > small + _FINE * hidden:
-            return made
-        return replace(made, outcome=Outcome.PASS, why=None, hours_needed=None, waived="small")
+        small = self._worth(trend) if trend.probability <= self.thresholds.free else trend.allowed * self.span_s
+        if trend.probability >= _EVENS or max(means) - min(means) > small + _FINE * hidden:
+            return trend
+        return replace(trend, outcome=Outcome.PASS, why=None, hours_needed=None, waived="small")
 
     def _by_blocks(self, blank: Trend, whole: Blocks) -> Trend:
         value = winsorised(whole.value)
@@ -284,48 +284,48 @@ class _Question:
         times = whole.time_s[: pairs * number].reshape(number, pairs).mean(axis=1)
         fit, tail = slope(times, joined), slope(times[number // 2 :], joined[number // 2 :])
         guard = fit.low(self.thresholds.guard) > blank.allowed and tail.slope > blank.allowed
-        made = replace(
+        trend = replace(
             blank,
             mode="mean",
             guard=guard,
             smallest_detectable=fit.detectable(self.thresholds.guard),
             correlation=fit.correlation,
         )
-        made, free, goes_on = _with_parts(made, parts, self.span_s, self.thresholds.guard)
-        made = replace(made, line=self._end_line(made, whole.time_s, value, fit))
-        made = self._decided(made, free, goes_on, fit, parts, value)
-        if made.outcome is Outcome.FAIL:
-            made = self._after_release(self._beside_the_line(made, parts, whole.time_s, value), value)
-        made = self._resolved(self._small(replace(made, release=freed(value)), value), value)
-        return made if made.release is None else self._since(made, made.release)
+        trend, free, goes_on = _with_parts(trend, parts, self.span_s, self.thresholds.guard)
+        trend = replace(trend, line=self._end_line(trend, whole.time_s, value, fit))
+        trend = self._decided(trend, free, goes_on, fit, parts, value)
+        if trend.outcome is Outcome.FAIL:
+            trend = self._after_release(self._beside_the_line(trend, parts, whole.time_s, value), value)
+        trend = self._resolved(self._small(replace(trend, release=freed(value)), value), value)
+        return trend if trend.release is None else self._since(trend, trend.release)
 
-    def _since(self, made: Trend, release: Release) -> Trend:
+    def _since(self, trend: Trend, release: Release) -> Trend:
         """A doubt about what was freed is one about what came since, if that is long enough to be judged."""
-        begin_s = self.span_s * (release.at + 1) / made.blocks
+        begin_s = self.span_s * (release.index + 1) / trend.blocks
         since = self.time_s >= begin_s
-        if made.outcome is not Outcome.INCONCLUSIVE or self.span_s - begin_s < _LONG_SINCE * self.span_s:
-            return made
+        if trend.outcome is not Outcome.INCONCLUSIVE or self.span_s - begin_s < _LONG_SINCE * self.span_s:
+            return trend
         rest = replace(self, time_s=self.time_s[since] - begin_s, value=self.value[since], span_s=self.span_s - begin_s)
         if rest.answer(floors=False).outcome is not Outcome.PASS:
-            return made
-        return replace(made, outcome=Outcome.PASS, why=None, hours_needed=None, waived="freed")
+            return trend
+        return replace(trend, outcome=Outcome.PASS, why=None, hours_needed=None, waived="freed")
 
-    def _beside_the_line(self, made: Trend, parts: Mixture, times: Floats, value: Floats) -> Trend:
+    def _beside_the_line(self, trend: Trend, parts: Mixture, times: Floats, value: Floats) -> Trend:
         """Two shapes that grow are doubts where the straight line does not agree: growth that begins in the last part
         of the run may be a step, a job or a cache that has just begun to fill, if nothing grew before that; a leak
         under a cycle may be the cycle, if it is less than twice what is allowed, or the run is short.
         """
-        begun = made.bend_s if made.shape in _BENDING and made.bend_s is not None else 0.0
+        begun = trend.bend_s if trend.shape in _BENDING and trend.bend_s is not None else 0.0
         late = begun >= _LATEST * self.span_s
-        if late and made.shape == "step and leak":
-            late = not self._grew(times[times < begun], value[times < begun], made.allowed)
-        cycle = made.shape == "cycle and leak" and (made.rate_low < _WAVE * made.allowed or self.span_s < _SHORT_S)
-        cycle = cycle and parts.without("cycle and leak", made.allowed * self.span_s) < _EVENS
-        if made.guard or not (late or cycle):
-            return made
+        if late and trend.shape == "step and leak":
+            late = not self._grew(times[times < begun], value[times < begun], trend.allowed)
+        cycle = trend.shape == "cycle and leak" and (trend.rate_low < _WAVE * trend.allowed or self.span_s < _SHORT_S)
+        cycle = cycle and parts.without("cycle and leak", trend.allowed * self.span_s) < _EVENS
+        if trend.guard or not (late or cycle):
+            return trend
         hours = (begun / _LATEST - self.span_s) / 3600 if late else self.span_s / 3600
         return replace(
-            made,
+            trend,
             outcome=Outcome.INCONCLUSIVE,
             why=InconclusiveReason.NOISE if late else InconclusiveReason.CYCLE,
             hours_needed=max(hours, 0.0),
@@ -334,70 +334,72 @@ class _Question:
     def _grew(self, times: Floats, value: Floats, allowed: float) -> bool:
         """Whether the last half of what came before a step had a slope above what is allowed."""
         half = value.size // 2
-        return value.size >= 2 * LEAST and slope(times[half:], value[half:]).low(self.thresholds.guard) > allowed
+        return value.size >= 2 * MIN_SAMPLES and slope(times[half:], value[half:]).low(self.thresholds.guard) > allowed
 
-    def _after_release(self, made: Trend, value: Floats) -> Trend:
+    def _after_release(self, trend: Trend, value: Floats) -> Trend:
         """Growth since an abrupt release: maybe a long sawtooth, which one release that took all of it shows."""
-        found = released(value, made.allowed * self.span_s / value.size)
-        if found is None:
-            return made
-        if found.whole:
-            return replace(made, outcome=Outcome.PASS, why=None, hours_needed=None, waived="released")
-        return replace(made, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.RELEASE, hours_needed=None)
+        release = released(value, trend.allowed * self.span_s / value.size)
+        if release is None:
+            return trend
+        if release.whole:
+            return replace(trend, outcome=Outcome.PASS, why=None, hours_needed=None, waived="released")
+        return replace(trend, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.RELEASE, hours_needed=None)
 
-    def _end_line(self, made: Trend, times: Floats, value: Floats, whole: Slope) -> Line | None:
+    def _end_line(self, trend: Trend, times: Floats, value: Floats, whole: Slope) -> Line | None:
         """The straight line that goes on after the end, over what comes after a bend."""
-        if made.shape == "leak" or made.shape not in _BENDING | {"warm-up and leak", "two warm-ups and leak"}:
+        if trend.shape == "leak" or trend.shape not in _BENDING | {"warm-up and leak", "two warm-ups and leak"}:
             return _line(whole, times, value)
-        begin_s = made.bend_s if made.bend_s is not None else self.span_s / 2
+        begin_s = trend.bend_s if trend.bend_s is not None else self.span_s / 2
         begin = int(np.searchsorted(times, begin_s))
         if value.size - begin < _TAIL:
             return None
         return _line(slope(times[begin:], value[begin:]), times[begin:], value[begin:])
 
     def _decided(
-        self, made: Trend, free: float, goes_on: float, fit: Slope, parts: Mixture | None, value: Floats | None = None
+        self, trend: Trend, free: float, goes_on: float, fit: Slope, parts: Mixture | None, value: Floats | None = None
     ) -> Trend:
-        want, sure = self.thresholds, made.probability
-        limit, small = made.allowed * self.span_s, _WAVE * self._worth(made)
+        want, sure = self.thresholds, trend.probability
+        limit, small = trend.allowed * self.span_s, _WAVE * self._worth(trend)
         turning = parts.turning(limit, small) if parts is not None else 0.0
         if turning > want.clear and parts is not None and value is not None:
             back = parts.came_back(limit, small, value)
             turning -= back
-            made = replace(made, waived="wave" if back > want.clear else "")
+            trend = replace(trend, waived="wave" if back > want.clear else "")
         fail, guarded, clear = want.fail, want.guarded, want.free
         if self.span_s < _SHORT_S:
             fail, clear = max(fail, want.fail_short), min(clear, want.free_short)
-        if sure >= fail or (made.guard and goes_on >= guarded):
-            return replace(made, outcome=Outcome.FAIL, why=None, waived="")
+        if sure >= fail or (trend.guard and goes_on >= guarded):
+            return replace(trend, outcome=Outcome.FAIL, why=None, waived="")
         # shapes that can grow at the end may agree that it grows, if the readings themselves have ruled them out
         doubted = free > clear and sure + turning > _RULED_OUT * want.clear
-        if sure + turning <= want.clear and not made.guard and not doubted:
-            return replace(made, outcome=Outcome.PASS, why=None)
-        if made.waived and sure <= want.free and not made.guard:
-            return replace(made, outcome=Outcome.PASS, why=None)
-        made = replace(made, waived="")
+        if sure + turning <= want.clear and not trend.guard and not doubted:
+            return replace(trend, outcome=Outcome.PASS, why=None)
+        if trend.waived and sure <= want.free and not trend.guard:
+            return replace(trend, outcome=Outcome.PASS, why=None)
+        trend = replace(trend, waived="")
         if turning > max(want.clear, sure):
-            return replace(made, why=InconclusiveReason.CYCLE, hours_needed=self.span_s / 3600)
-        return replace(made, why=InconclusiveReason.NOISE, hours_needed=hours_more(fit, made.allowed, self.span_s))
+            return replace(trend, why=InconclusiveReason.CYCLE, hours_needed=self.span_s / 3600)
+        return replace(trend, why=InconclusiveReason.NOISE, hours_needed=hours_more(fit, trend.allowed, self.span_s))
 
-    def _resolved(self, made: Trend, value: Floats) -> Trend:
+    def _resolved(self, trend: Trend, value: Floats) -> Trend:
         """What readings without noise hide within one quantum: neither growth nor its absence can be told from it."""
         step = self._step()
         if not step > 0 or self._spread() >= _DITHERED * step:
-            return made
+            return trend
         some = max(2, value.size // 16)
         grown = float(value[-some:].mean() - value[:some].mean())
         last = float(np.median(value[-some:]))
         hidden = np.maximum(last - np.minimum.accumulate(value[::-1]), 0.0) + max(step - self.tolerance.floor, 0.0)
         lengths = np.arange(1, value.size + 1) * self.span_s / value.size
-        unseen = float(np.min(hidden / lengths)) > made.allowed * _ROUNDED
-        if not ((made.outcome is Outcome.FAIL and grown < _RISEN * step) or (made.outcome is Outcome.PASS and unseen)):
-            return made
+        unseen = float(np.min(hidden / lengths)) > trend.allowed * _ROUNDED
+        if not (
+            (trend.outcome is Outcome.FAIL and grown < _RISEN * step) or (trend.outcome is Outcome.PASS and unseen)
+        ):
+            return trend
         hours = None
-        if made.allowed > 0:
-            hours = max(0.0, (max(0.0, last - float(value.min())) + step) / made.allowed - self.span_s) / 3600
-        return replace(made, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.RESOLUTION, hours_needed=hours)
+        if trend.allowed > 0:
+            hours = max(0.0, (max(0.0, last - float(value.min())) + step) / trend.allowed - self.span_s) / 3600
+        return replace(trend, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.RESOLUTION, hours_needed=hours)
 
     def _some(self) -> Floats:
         return self.value[:: max(1, self.value.size // _SOME)]
@@ -423,18 +425,18 @@ def _line(fit: Slope, times: Floats, value: Floats) -> Line:
     return Line(float(times.mean()), float(value.mean()), fit.slope, fit.low(), fit.high())
 
 
-def _with_parts(made: Trend, parts: Mixture, span_s: float, risk: float) -> tuple[Trend, float, float]:
+def _with_parts(trend: Trend, parts: Mixture, span_s: float, risk: float) -> tuple[Trend, float, float]:
     """The answer with what the shapes say, P(growth) among the shapes free to grow at the end, and their share of P."""
     shapes = parts.families()
     shape, weight = next(iter(shapes.items()))
     low, high = parts.quantiles(0.05, 0.95)
-    sure, free, goes_on = parts.above(made.allowed * span_s)
-    rate, detectable = float(parts.weight @ parts.middle), made.smallest_detectable
+    sure, free, goes_on = parts.above(trend.allowed * span_s)
+    rate, detectable = float(parts.weight @ parts.middle), trend.smallest_detectable
     if shape not in _STRAIGHT and detectable is not None:
         # a step or a warm-up is no noise of the straight line
         detectable = power(risk) * parts.blur() / span_s
-    told = replace(
-        made,
+    answer = replace(
+        trend,
         probability=sure,
         rate=rate / span_s,
         rate_low=min(low, rate) / span_s,
@@ -445,4 +447,4 @@ def _with_parts(made: Trend, parts: Mixture, span_s: float, risk: float) -> tupl
         shapes=shapes,
         bend_s=None if shape in _BENDLESS else parts.bend(shape) * span_s,
     )
-    return told, free, goes_on
+    return answer, free, goes_on

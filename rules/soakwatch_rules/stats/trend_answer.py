@@ -67,28 +67,28 @@ class Trend:
     release: Release | None = None
 
 
-def scaled_back(made: Trend, unit: float, begin_s: float) -> Trend:
+def scaled_back(trend: Trend, unit: float, begin_s: float) -> Trend:
     """Back in the caller's unit and on its axis of time; what does not fit into a float becomes the largest one."""
-    line = made.line
+    line = trend.line
     if line is not None:
-        ends = (_told(x * unit) for x in (line.centre, line.slope, line.low, line.high))
+        ends = (_finite(x * unit) for x in (line.centre, line.slope, line.low, line.high))
         line = Line(line.centre_s + begin_s, *ends)
-    detectable, release = made.smallest_detectable, made.release
+    detectable, release = trend.smallest_detectable, trend.release
     if release is not None:
-        release = replace(release, height=_told(release.height * unit))
+        release = replace(release, height=_finite(release.height * unit))
     return replace(
-        made,
+        trend,
         release=release,
-        allowed=_told(made.allowed * unit),
-        level=_told(made.level * unit),
-        rate=_told(made.rate * unit),
-        rate_low=_told(made.rate_low * unit),
-        rate_high=_told(made.rate_high * unit),
-        smallest_detectable=None if detectable is None else _told(detectable * unit),
-        bend_s=None if made.bend_s is None else made.bend_s + begin_s,
+        allowed=_finite(trend.allowed * unit),
+        level=_finite(trend.level * unit),
+        rate=_finite(trend.rate * unit),
+        rate_low=_finite(trend.rate_low * unit),
+        rate_high=_finite(trend.rate_high * unit),
+        smallest_detectable=None if detectable is None else _finite(detectable * unit),
+        bend_s=None if trend.bend_s is None else trend.bend_s + begin_s,
         line=line,
     )
 
 
-def _told(number: float) -> float:
+def _finite(number: float) -> float:
     return float(np.nan_to_num(number, nan=0.0, posinf=1.7e308, neginf=-1.7e308))

@@ -17,10 +17,10 @@ def voted(value: NDArray[np.float64], enter: float, leave: float, needed: int, o
     """
     high = value >= enter
     total = np.append(0, np.cumsum(high))
-    at = np.arange(value.size)
-    ready = np.flatnonzero(high & (total[1:] - total[np.maximum(at + 1 - of, 0)] >= needed))
+    positions = np.arange(value.size)
+    ready = np.flatnonzero(high & (total[1:] - total[np.maximum(positions + 1 - of, 0)] >= needed))
     low = np.flatnonzero(value < leave)
-    found: list[tuple[int, int, int]] = []
+    matches: list[tuple[int, int, int]] = []
     close = next_ready = 0
     while next_ready < ready.size:
         opened = int(ready[next_ready])
@@ -30,6 +30,6 @@ def voted(value: NDArray[np.float64], enter: float, leave: float, needed: int, o
             continue
         after = int(np.searchsorted(low, opened))
         close = int(low[after]) if after < low.size else int(value.size)
-        found.append((begin + int(np.argmax(high[begin:])), opened, close))
+        matches.append((begin + int(np.argmax(high[begin:])), opened, close))
         next_ready = int(np.searchsorted(ready, close))
-    return found
+    return matches

@@ -125,11 +125,11 @@ def near_limit(series: Series, facts: Mapping[str, float], share: float = 0.95) 
         return []
     down = series.trait.growth == "down"
     used = limit - series.values if down else series.values
-    place = int(np.argmax(used))
-    if not share * limit <= float(used[place]):
+    index = int(np.argmax(used))
+    if not share * limit <= float(used[index]):
         return []
-    unit, when = series.trait.unit, moment(int(series.time_ns[place]))
-    value, of = quantity(float(series.values[place]), unit), quantity(limit, unit)
+    unit, when = series.trait.unit, moment(int(series.time_ns[index]))
+    value, of = quantity(float(series.values[index]), unit), quantity(limit, unit)
     return [f"{series.metric} {'fell to' if down else 'reached'} {value} of {of} at {when}"]
 
 

@@ -35,25 +35,25 @@ class SortedPlateaus:
 
     def rare(self) -> bool:
         """Whether a habit is neither like a timer nor frequent."""
-        return not any(one.every_s is not None or one.number >= _FREQUENT for one, _ in self.habits)
+        return not any(habit.every_s is not None or habit.number >= _FREQUENT for habit, _ in self.habits)
 
     def habit(self) -> str:
         """The habit in words."""
-        most = max((one for one, _ in self.habits), key=lambda one: one.number)
+        most = max((habit for habit, _ in self.habits), key=lambda habit: habit.number)
         every = f", every {duration(most.every_s)}" if most.every_s is not None else ""
         longest = max(lasted for _, lasted in self.habits)
         return f"at its maximum {counted(most.number, 'time')} for up to {duration(longest)}{every}"
 
 
-def mark_of(one: Plateau, series: Series, cover_s: Floats) -> Mark:
+def mark_of(plateau: Plateau, series: Series, cover_s: Floats) -> Mark:
     """When a plateau was, how high and how long, and from which level it rose."""
-    begin = int(series.time_ns[one.open]) - round(cover_s[one.open] * 1e9)
-    level = "" if one.level is None else f" from a level of {quantity(one.level, '1')}"
-    text = f"{quantity(one.peak, '1')} for {duration(one.above_s)}{level}"
-    return Mark(begin, int(series.time_ns[one.close - 1]), text)
+    begin = int(series.time_ns[plateau.open]) - round(cover_s[plateau.open] * 1e9)
+    level = "" if plateau.level is None else f" from a level of {quantity(plateau.level, '1')}"
+    text = f"{quantity(plateau.peak, '1')} for {duration(plateau.above_s)}{level}"
+    return Mark(begin, int(series.time_ns[plateau.close - 1]), text)
 
 
-def doubts_of(series: Series, apart: float, told: SortedPlateaus) -> list[str]:
+def doubts_of(series: Series, apart: float, plateaus: SortedPlateaus) -> list[str]:
     """What the readings may have hidden, and what was taken for a habit."""
     doubts, steps = [], np.diff(series.time_ns)
     gaps = np.flatnonzero(steps > GAP * apart * 1e9)
@@ -62,21 +62,22 @@ def doubts_of(series: Series, apart: float, told: SortedPlateaus) -> list[str]:
         doubts.append(
             f"{counted(int(gaps.size), 'gap')} of up to {duration(longest)} in the samples, in which nothing was seen"
         )
-        found = (*told.spikes, *told.planned, *told.aside)
-        ends = np.array([(m.begin_ns, m.end_ns or m.begin_ns) for m in found]).reshape(-1, 2)
+        marks = (*plateaus.spikes, *plateaus.planned, *plateaus.aside)
+        ends = np.array([(m.begin_ns, m.end_ns or m.begin_ns) for m in marks]).reshape(-1, 2)
         inside = [(ends[:, 0] <= series.time_ns[g]) & (ends[:, 1] >= series.time_ns[g + 1]) for g in gaps[:1000]]
         if bool(np.any(inside)):
             doubts.append("a spike continued after a gap: it is counted as one")
-    if told.planned:
-        doubts.append(f"{counted(len(told.planned), 'spike')} inside spike or stress phases were not counted")
-    if told.habits and not told.unsure:
+    if plateaus.planned:
+        doubts.append(f"{counted(len(plateaus.planned), 'spike')} inside spike or stress phases were not counted")
+    if plateaus.habits and not plateaus.unsure:
         doubts.append(
             "what recurs from the start of the run counts as normal behaviour, which would hide a fault "
             "present from the start"
         )
-    if told.room < 1:
+    if plateaus.room < 1:
         hidden = (
-            f"in {quantity(1 - told.room, '1')} of the time the level was too high or too noisy to show a sudden rise"
+            f"in {quantity(1 - plateaus.room, '1')} of the time the level was too high or too noisy to show a "
+            "sudden rise"
         )
         doubts.append(f"{hidden}")
     if apart > 10:

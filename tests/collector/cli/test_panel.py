@@ -47,7 +47,7 @@ STATUS = Status(
     ("02:11:00 failover dut",),
     None,
     place="2 of 4",
-    coming="phase stress in 14h12m",
+    coming="phase stress in 14 h 12 min",
     own="84.2 MiB, never late",
 )
 
@@ -65,11 +65,11 @@ def test_everything_that_matters_is_there_at_every_width(width: int) -> None:
         "fw-7.2-overnight",
         "phase soak (2 of 4)",
         "31 %",
-        "7h21m elapsed, 16h38m left",
-        "phase stress in 14h12m",
+        "7 h 21 min elapsed, 16 h 38 min left",
+        "phase stress in 14 h 12 min",
         "2.969 M packets/s sent",
         "26,510",
-        "no answer for 2m10s",
+        "no answer for 2 min 10 s",
         "FAIL process_restart",
         "WARN growth",
         "if it goes on: system.memory.limit",
@@ -101,7 +101,7 @@ def test_a_low_terminal_shows_what_fails_first() -> None:
     status = replace(STATUS, sources=(*(source(f"leaf{n}/snmp", 100) for n in range(30)), *STATUS.sources))
     lines = drawn(status, 80, 20)
     assert len(lines) <= 20
-    assert any(line.startswith("dut/ssh") and "no answer for 2m10s" in line for line in lines)
+    assert any(line.startswith("dut/ssh") and "no answer for 2 min 10 s" in line for line in lines)
     assert any("more sources, all of them answer" in line for line in lines)
     assert any("FAIL process_restart" in line for line in lines)
 
@@ -177,7 +177,7 @@ def test_plain_lines_are_few() -> None:
         "10m",
         "20m",
         "30m",
-        "33m21s",
+        "33 min 21 s",
         "35m",
         "40m",
         "50m",

@@ -56,7 +56,7 @@ def test_a_command_that_does_not_end_is_killed_with_all_that_it_started(tmp_path
     """After its time, or the run's, the whole process group is gone, also children that ignore the polite signal."""
     script = f"trap '' TERM; (trap '' TERM; echo $BASHPID > {tmp_path}/child; sleep 600) & echo begun; wait"
     said = run(["bash", "-c", script], timeout_s=1.0)
-    assert said.failure == "it was killed: it did not end within 1s"
+    assert said.failure == "it was killed: it did not end within 1 s"
     assert not said.over
     assert said.output == b"begun\n"
     assert gone(tmp_path / "child")

@@ -28,7 +28,7 @@ from soakwatch.testing.records import SECOND, T0
 from soakwatch.testing.virtual import VirtualTime
 from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.detectors.coverage import Coverage
-from soakwatch_rules.explanations import explanations
+from soakwatch_rules.events.explanations import explanations
 from soakwatch_rules.rule import Case, Ledger, Outcome, Window
 from soakwatch_rules.rule import Event as RunEvent
 from soakwatch_rules.series import Series

@@ -109,7 +109,7 @@ def test_calibrate_keeps_the_ceiling_beside_the_plan(calibrated: tuple[Path, Don
     """The generator is told 1250 packets/s and manages 900: that is its ceiling, and its record is one like others."""
     folder, done, _ = calibrated
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith("calibrating tg, driven through the levels, for 15s: the ports must be connected")
+    assert done.stdout.startswith("calibrating tg, driven through the levels, for 15 s: the ports must be connected")
     told = yaml.safe_load((folder / "fw.reference.yaml").read_text(encoding="utf-8"))
     ceilings = told["generators"]["tg"]
     assert ceilings["packets"]["rate"] == pytest.approx(900, rel=0.05)
@@ -174,7 +174,7 @@ def test_a_reference_of_another_generator_is_left_out_with_a_warning(
 def test_a_generator_that_sends_nothing_has_no_ceiling(calibrated: tuple[Path, Done, Done]) -> None:
     """It is not driven, so it just sends what it sends. Inconclusive, and nothing is written."""
     folder, _, done = calibrated
-    assert "calibrating tg, observed without being driven, for 15s" in done.stdout
+    assert "calibrating tg, observed without being driven, for 15 s" in done.stdout
     assert done.returncode == 3
     assert "tg: it sent no packets" in done.stdout
     assert done.stderr == "soakwatch: inconclusive: no ceiling measured for tg; nothing is written\n"

@@ -106,7 +106,7 @@ def test_a_script_is_not_run_late_and_what_never_came_is_told() -> None:
     event = due.event()
     assert (event.kind, dict(event.detail)) == (
         SKIPPED,
-        {"event": "x", "reason": "its time had passed by more than 3s"},
+        {"event": "x", "reason": "its time had passed by more than 3 s"},
     )
     occurring.begun(due)
     assert occurring.due(T0 + 700 * S) is None

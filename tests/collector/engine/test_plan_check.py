@@ -77,13 +77,14 @@ def test_free_space_is_that_of_the_nearest_folder_that_exists(tmp_path: Path) ->
 def test_what_a_cadence_can_show() -> None:
     """Sentences name the shortest sure spike and the readings that growth needs, also where nothing can be shown."""
     assert spike_sentence(1.0, 3600.0, 10.0, 60.0).endswith(
-        "spikes of 11s and longer are always seen, shorter ones perhaps not"
+        "spikes of 11 s and longer are always seen, shorter ones perhaps not"
     )
-    assert "spikes of 2m and longer" in spike_sentence(60.0, 3600.0, 10.0, 60.0)
-    assert "decides nothing: readings every 5m are further apart than 1m" in spike_sentence(300.0, 3600.0, 10.0, 60.0)
-    assert "decides nothing: with readings every 1s a spike must last 11s" in spike_sentence(1.0, 5.0, 10.0, 60.0)
+    assert "spikes of 2 min and longer" in spike_sentence(60.0, 3600.0, 10.0, 60.0)
+    coarse = spike_sentence(300.0, 3600.0, 10.0, 60.0)
+    assert "decides nothing: readings every 5 min are further apart than 1 min" in coarse
+    assert "decides nothing: with readings every 1 s a spike must last 11 s" in spike_sentence(1.0, 5.0, 10.0, 60.0)
     assert growth_sentence(60.0, 600.0, 8, 0.05) == (
-        "memory_growth, 10 readings in 10m: decides nothing, it needs 24; run 24m, or poll more often"
+        "memory_growth, 10 readings in 10 min: decides nothing, it needs 24; run 24m, or poll more often"
     )
     assert "growth of more than 5% from the first to the last third shows" in growth_sentence(1.0, 600.0, 8, 0.05)
 

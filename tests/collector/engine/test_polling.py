@@ -193,8 +193,8 @@ def test_a_refused_login_is_tried_so_rarely_that_no_account_is_locked() -> None:
     asked = [poll for poll in polls if poll.outcome is PollOutcome.FAILED]
     pauses = [round((later.due_ns - one.due_ns) * 1e-9 / 60) for one, later in pairwise(asked)]
     assert pauses == [1, 5, 15, 30, 30, 30]
-    assert asked[0].error == "ops@dut:22 denied the login; tried again in 1m, so that the account is not locked"
-    assert asked[-1].error == "ops@dut:22 denied the login; tried again in 30m, so that the account is not locked"
+    assert asked[0].error == "ops@dut:22 denied the login; tried again in 1 min, so that the account is not locked"
+    assert asked[-1].error == "ops@dut:22 denied the login; tried again in 30 min, so that the account is not locked"
     assert outcomes(polls[-1800:]) == {PollOutcome.OK: 1800}
 
 

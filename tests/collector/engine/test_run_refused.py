@@ -74,7 +74,7 @@ def test_a_folder_that_was_named_is_kept_and_its_run_can_go_on(here: Path, capsy
     assert cli.run(["run", "wrong.yaml", "--into", "kept"]) == 2
     assert "kept contains the first seconds: remove it, or name another folder" in capsys.readouterr().out
     assert cli.run(["resume", "kept"]) == 3
-    assert "finished after 6s" in capsys.readouterr().out
+    assert "finished after 6 s" in capsys.readouterr().out
     with RecordView.open(here / "kept") as view:
         ledgers = {ledger.source: ledger for ledger in view.ledgers(view.window())}
         failed = ledgers["sw/ssh"]
@@ -90,7 +90,7 @@ def test_a_device_that_is_off_is_a_failing_source_of_a_whole_run(
     (here / "off.yaml").write_text(OFF.replace("PORT", str(free_port())))
     assert cli.run(["run", "off.yaml"]) == 3
     said = capsys.readouterr().out
-    assert "finished after 4s" in said
+    assert "finished after 4 s" in said
     assert "the port is closed" in said
     assert "ended early" not in said
 
@@ -122,7 +122,7 @@ def test_a_device_that_is_off_before_the_start_is_a_warning(here: Path, capsys: 
     said = capsys.readouterr()
     assert [line for line in said.err.splitlines() if line.startswith("soakwatch: warning: off.yaml:4:")]
     assert "waiting for the start at" in said.out
-    assert "finished after 1s" in said.out
+    assert "finished after 1 s" in said.out
 
 
 def test_only_the_record_is_removed(tmp_path: Path) -> None:

@@ -296,7 +296,7 @@ def test_an_owner_is_never_mixed_with_others(tmp_path: Path, seed: int) -> None:
             for count, one in enumerate(schedule(seed, sources)):
                 record.put([one])
                 if folder is folders[1]:
-                    record._standing.intake.forget_layouts()
+                    record._state.packer.forget_layouts()
                 elif count % 90 == 89:
                     following = following or RunFollower(folder, planned_rules(()), {})
                     following.read()

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from tests.collector.sources.net.conftest import make
 
+from soakwatch.sinks.addresses import is_database
 from soakwatch.sinks.influxdb.read import asking
-from soakwatch.sinks.influxdb.read.address import Place, place_of
+from soakwatch.sinks.influxdb.read.address import Database, database_of
 from soakwatch.sinks.influxdb.read.asking import Influx, quoted, text
-from soakwatch.sinks.influxdb.read.words import is_database
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.testing.influxd import Influxd
 
@@ -67,7 +67,7 @@ def sized(body: bytes, more: int = 0) -> bytes:
 
 
 def test_the_pieces_of_an_answer_come_one_by_one() -> None:
-    with answering(sized(FIRST + WHOLE)) as url, Influx(Place(url, "b")) as influx:
+    with answering(sized(FIRST + WHOLE)) as url, Influx(Database(url, "b")) as influx:
         pieces = list(influx.pieces("SELECT v FROM m"))
     assert [(piece.name, piece.columns, piece.rows) for piece in pieces] == [("m", ("time", "v"), [[1, 2.5]])] * 2
 
@@ -75,27 +75,27 @@ def test_the_pieces_of_an_answer_come_one_by_one() -> None:
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (sized(FIRST), "broke its answer off: what was read is not all, try again"),
-        (sized(b""), "broke its answer off"),
-        (sized(WHOLE, 100), "broke its answer off"),
-        (sized(WHOLE[:40]), "no answer of InfluxDB, or with half of one"),
-        (sized(b"<html>welcome</html>"), "no answer of InfluxDB"),
-        (sized(b"[1, 2]"), "no answer of InfluxDB"),
-        (sized(b'{"results":[{"series":[{"name":"m"}]}]}'), "no answer of InfluxDB"),
+        (sized(FIRST), "cut its answer short: try again"),
+        (sized(b""), "cut its answer short"),
+        (sized(WHOLE, 100), "cut its answer short"),
+        (sized(WHOLE[:40]), "does not answer like InfluxDB, or only with half an answer"),
+        (sized(b"<html>welcome</html>"), "does not answer like InfluxDB"),
+        (sized(b"[1, 2]"), "does not answer like InfluxDB"),
+        (sized(b'{"results":[{"series":[{"name":"m"}]}]}'), "does not answer like InfluxDB"),
         (sized(b'{"error":"no"}'), "says: no"),
-        (b"", "broke its answer off"),
-        (b"SSH-2.0-OpenSSH_9.2\r\n", "broke its answer off"),
+        (b"", "cut its answer short"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "cut its answer short"),
         (
             b"HTTP/1.1 401 No\r\ncontent-length: 0\r\n\r\n",
-            "does not let this token read b: give token=env:NAME",
+            "does not authorise this token to read b: give token=env:NAME",
         ),
-        (b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n", "has no bucket 'b', or is no InfluxDB"),
+        (b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n", "has no bucket 'b', or is not InfluxDB"),
         (b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:9/\r\ncontent-length: 0\r\n\r\n", "answers 302"),
         (b'HTTP/1.1 503 Busy\r\ncontent-length: 18\r\n\r\n{"message":"full"}', "answers 503: full"),
     ],
 )
 def test_a_bad_answer_is_one_sentence(answer: bytes, told: str) -> None:
-    with answering(answer) as url, Influx(Place(url, "b")) as influx, pytest.raises(DataError) as caught:
+    with answering(answer) as url, Influx(Database(url, "b")) as influx, pytest.raises(DataError) as caught:
         list(influx.pieces("SELECT v FROM m"))
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -105,7 +105,7 @@ def test_https_is_spoken_with_whom_the_file_of_certificates_trusts(tmp_path: Pat
     ours, other = make(tmp_path, "ours"), make(tmp_path, "other")
 
     def asked(url: str, ca: Path | None) -> int:
-        with Influx(Place(url, "b", ca=None if ca is None else str(ca))) as influx:
+        with Influx(Database(url, "b", ca=None if ca is None else str(ca))) as influx:
             return len(list(influx.pieces("SELECT v FROM m")))
 
     with answering(sized(WHOLE), b"", b"", tls=ours.server()) as url:
@@ -123,10 +123,10 @@ def test_https_is_spoken_with_whom_the_file_of_certificates_trusts(tmp_path: Pat
 
 
 def test_an_endless_line_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "_LONGEST_PIECE", 2**20)
+    monkeypatch.setattr(asking, "_MAX_PIECE", 2**20)
     with (
         answering(sized(b"x" * 2**21)) as url,
-        Influx(Place(url, "b")) as influx,
+        Influx(Database(url, "b")) as influx,
         pytest.raises(DataError, match="1 MiB"),
     ):
         list(influx.pieces("SELECT v FROM m"))
@@ -134,10 +134,10 @@ def test_an_endless_line_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_server_that_never_answers_is_given_up() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        place = Place(f"http://127.0.0.1:{listener.getsockname()[1]}", "b", timeout_s=1.0)
+        place = Database(f"http://127.0.0.1:{listener.getsockname()[1]}", "b", timeout_s=1.0)
         with (
             Influx(place) as influx,
-            pytest.raises(DataError, match="did not answer within 1 s: try a longer"),
+            pytest.raises(DataError, match="did not answer within 1 s: set a longer"),
         ):
             list(influx.pieces("SELECT v FROM m"))
 
@@ -145,36 +145,36 @@ def test_a_server_that_never_answers_is_given_up() -> None:
 @pytest.mark.parametrize(
     ("address", "told"),
     [
-        ("influxdb:///soak", "names no host: write influxdb://HOST:8086/BUCKET"),
-        ("influxdb://h", "no bucket is named"),
-        ("influxdb://h:no/soak", "its host or port is none"),
-        ("influxdb://me:hunter2@h/soak", "a user or password stands in this address"),
+        ("influxdb:///soak", "has no host: write influxdb://HOST:8086/BUCKET"),
+        ("influxdb://h", "the bucket is missing"),
+        ("influxdb://h:no/soak", "wrong host or port"),
+        ("influxdb://me:hunter2@h/soak", "this address holds a user or password"),
         ("influxdb://h/soak?token=hunter2", "a token is never written into an address"),
-        ("influxdb://h/soak?token=env:T&tokne=hunter2", "there is no key 'tokne' in an address; did you mean 'token'?"),
-        ("influxdb://h/soak?run=a&run=b", "the key run stands there twice"),
+        ("influxdb://h/soak?token=env:T&tokne=hunter2", "unknown key 'tokne'; did you mean 'token'?"),
+        ("influxdb://h/soak?run=a&run=b", "the key run is given twice"),
         ("influxdb://h/soak?run=", "the key run has no value"),
         ("influxdb://h/soak?bucket=other", "the buckets 'soak' and 'other' are both named"),
-        ("influxdb://h/soak?tls=perhaps", "tls=perhaps says neither yes nor no"),
-        ("influxdb://h/soak?from=yesterday", "from=yesterday is no time"),
+        ("influxdb://h/soak?tls=perhaps", "tls=perhaps is not a yes or no"),
+        ("influxdb://h/soak?from=yesterday", "from=yesterday is not a time"),
         ("influxdb://h/soak?from=2026-01-02T00:00Z&to=2026-01-01T00:00Z", "is not after from=2026-01-02T00:00Z: swap"),
-        ("influxdb://h/soak?run=a&host=b", "run=… is read whole: leave out from, to and host"),
+        ("influxdb://h/soak?run=a&host=b", "run=… reads the whole run: leave out from, to and host"),
         ("influxdb://h/soak?timeout=soon", "timeout:"),
     ],
 )
 def test_an_address_that_cannot_be_is_one_sentence_without_the_secret(address: str, told: str) -> None:
     with pytest.raises(DataError) as caught:
-        place_of(address)
+        database_of(address)
     assert told in str(caught.value)
     assert "hunter2" not in str(caught.value)
 
 
 def test_an_address_says_where_and_what() -> None:
-    place = place_of(
+    place = database_of(
         "influxdb://[::1]:9999/my%20bucket?org=lab&token=file:t&from=2026-01-01T00:00:00Z&tls=1&host=a%26b"
     )
     assert (place.url, place.bucket, place.org, place.token) == ("https://[::1]:9999", "my bucket", "lab", "file:t")
     assert (place.from_ns, place.to_ns, place.host, place.run) == (1_767_225_600_000_000_000, None, "a&b", None)
-    assert place_of("influxdbs://h/b").url == "https://h:8086"
+    assert database_of("influxdbs://h/b").url == "https://h:8086"
     assert is_database("influxdbs://h/b")
     assert not is_database("runs/influxdb")
 
@@ -182,7 +182,10 @@ def test_an_address_says_where_and_what() -> None:
 @pytest.mark.parametrize("secret", ["", "hunter2\n\nmore", "ümlaut"])
 def test_a_token_that_cannot_be_one_is_one_sentence_without_it(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("READ_TOKEN", secret)
-    with pytest.raises(DataError) as caught, Influx(Place("http://127.0.0.1:9", "b", token="env:READ_TOKEN")) as influx:
+    with (
+        pytest.raises(DataError) as caught,
+        Influx(Database("http://127.0.0.1:9", "b", token="env:READ_TOKEN")) as influx,
+    ):
         list(influx.pieces("SELECT v FROM m"))
     assert "READ_TOKEN" in str(caught.value)
     assert secret == "" or secret[:3] not in str(caught.value)
@@ -192,7 +195,7 @@ def test_a_token_that_cannot_be_one_is_one_sentence_without_it(secret: str, monk
 def test_hostile_names_come_back_from_a_real_server(
     name: str, influxd: Influxd, address_of: Callable[..., str]
 ) -> None:
-    place = place_of(address_of("names"))
+    place = database_of(address_of("names"))
     from soakwatch.sinks.lines import line, measurement, tag
 
     head = f"{measurement(name)},t={tag(name)}"

@@ -13,7 +13,7 @@ from soakwatch.cli.main import run
 from soakwatch.importing.files import ImportedRun
 from soakwatch.importing.pace import polls_of
 from soakwatch.record import RecordView, SeriesKey
-from soakwatch.sinks.influxdb.read.address import place_of
+from soakwatch.sinks.influxdb.read.address import database_of
 from soakwatch.sinks.influxdb.read.foreign import Wanted, import_series
 from soakwatch.sinks.influxdb.read.mapping import mapping_of
 from soakwatch.sources.tables.errors import DataError
@@ -27,7 +27,7 @@ T0 = 1_760_000_000 * S
 
 def imported(address: str, folder: Path, *told: str) -> ImportedRun:
     """What is made of a bucket."""
-    return import_series(place_of(address), folder, "t", Wanted(mapping_of(told)), (), lambda _: None)
+    return import_series(database_of(address), folder, "t", Wanted(mapping_of(told)), (), lambda _: None)
 
 
 def write(influxd: Influxd, bucket: str, *lines: str) -> None:
@@ -118,7 +118,9 @@ def test_only_what_is_asked_for_is_read(influxd: Influxd, address_of: AddressOf,
     assert [(one.target, one.metric) for one in of_device.series] == [("fw", "system.agent.uptime")]
     assert {one.target for one in imported(f"{address}&host=h1", tmp_path / "collector").series} == {"h1"}
     with pytest.raises(DataError, match="holds 4 hosts"):
-        import_series(place_of(address), tmp_path / "x", "t", Wanted(mapping_of([]), target="fw"), (), lambda _: None)
+        import_series(
+            database_of(address), tmp_path / "x", "t", Wanted(mapping_of([]), target="fw"), (), lambda _: None
+        )
     with pytest.raises(DataError, match=r"holds no reading of mem, snmp that is asked for: widen from=, to= and host="):
         imported(f"{address}&host=h3", tmp_path / "none")
 
@@ -206,7 +208,7 @@ def test_sets_of_tags_that_are_one_object_go_on_from_each_other_or_are_told_apar
         ("process.open_files", "process=p,instance=0", 10),
         ("process.open_files", "process=p,instance=0,user=y", 10),
     }
-    assert "told apart by user" in made.notes[0]
+    assert "distinguished by user" in made.notes[0]
 
 
 MAP = """\
@@ -299,7 +301,7 @@ def test_a_bucket_of_runs_or_of_nothing_says_so(
 ) -> None:
     address = address_of("bare")
     assert run(["judge", address]) == 2
-    assert "/bare is empty: nothing was ever written there" in capsys.readouterr().err
+    assert "/bare is empty" in capsys.readouterr().err
     write(influxd, "bare", f'soakwatch_verdict,run=night verdict="pass" {T0}')
     assert run(["import", address]) == 2
     assert "holds runs of Soakwatch: say which with run=NAME; known here: night" in capsys.readouterr().err

@@ -10,16 +10,16 @@ import pytest
 from tests.collector.importing.influx_runs import T0, S, everything
 
 from soakwatch.judge.recorded import judge_record
-from soakwatch.plan.sink import Influxdb
 from soakwatch.record import Record, RecordView
 from soakwatch.record.inventory import inventory_of
 from soakwatch.report.json import render_json
 from soakwatch.sinks import account
 from soakwatch.sinks.account import account_lines
+from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.sinks.influxdb.read import asking, copied
-from soakwatch.sinks.influxdb.read.address import Place, place_of
+from soakwatch.sinks.influxdb.read.address import Database, database_of
 from soakwatch.sinks.influxdb.read.own_run import read_run
-from soakwatch.sinks.pushing import push
+from soakwatch.sinks.push import push
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.testing.influxd import ORG, Influxd
 from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample
@@ -33,11 +33,11 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return everything(tmp_path_factory.mktemp("run") / "night")
 
 
-def sent(folder: Path, influxd: Influxd, place: Place) -> None:
+def sent(folder: Path, influxd: Influxd, place: Database) -> None:
     """Send a run whole."""
     assert place.token is not None
     pushed = push(folder, place.run or "", Influxdb(influxd.url, ORG, place.bucket, place.token), 30)
-    assert (pushed.rejected, pushed.trouble) == (0, None)
+    assert (pushed.rejected, pushed.error) == (0, None)
 
 
 @pytest.mark.parametrize("at_once", [10**9, 2_000])
@@ -50,9 +50,9 @@ def test_the_verdict_from_the_database_is_the_verdict_from_the_record(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whole, and in many pieces of time and of answers."""
-    monkeypatch.setattr(copied, "AT_ONCE", at_once)
-    monkeypatch.setattr(asking, "ROWS", min(10_000, at_once))
-    place = place_of(address_of(f"own{at_once}", run="night"))
+    monkeypatch.setattr(copied, "MAX_READINGS_AT_ONCE", at_once)
+    monkeypatch.setattr(asking, "MAX_ROWS", min(10_000, at_once))
+    place = database_of(address_of(f"own{at_once}", run="night"))
     sent(recorded, influxd, place)
     said: list[str] = []
     found = read_run(place, tmp_path / "copy", said.append)
@@ -78,7 +78,7 @@ def test_the_verdict_from_the_database_is_the_verdict_from_the_record(
 
 def test_times_that_were_cut_are_told(recorded: Path, influxd: Influxd, address_of: AddressOf, tmp_path: Path) -> None:
     """Sent with ``precision: ms``: every reading comes back, to the millisecond, and who reads is told so."""
-    place = place_of(address_of("coarse", run="night"))
+    place = database_of(address_of("coarse", run="night"))
     assert place.token is not None
     push(recorded, "night", Influxdb(influxd.url, ORG, place.bucket, place.token, grain_ns=10**6), 30)
     assert read_run(place, tmp_path / "copy").grain_ns == 10**6
@@ -124,14 +124,14 @@ def delete(influxd: Influxd, bucket: str, predicate: str, begin: int = 0) -> Non
             '_measurement="soakwatch_poll" AND outcome="missed"',
             r"holds \d+ of the \d+ polls .* recorded: send",
         ),
-        ("less3", '_measurement="soakwatch_record"', "goes on, or was not sent to its end"),
+        ("less3", '_measurement="soakwatch_record"', "is still running, or was not sent completely"),
         ("less4", '_measurement="soakwatch_poll"', "without any poll that brought them: send the run again"),
     ],
 )
 def test_what_is_gone_is_an_error_and_never_less_data(
     recorded: Path, influxd: Influxd, address_of: AddressOf, tmp_path: Path, bucket: str, predicate: str, told: str
 ) -> None:
-    place = place_of(address_of(bucket, run="night"))
+    place = database_of(address_of(bucket, run="night"))
     sent(recorded, influxd, place)
     delete(influxd, bucket, predicate)
     with pytest.raises(DataError, match=told):
@@ -142,24 +142,24 @@ def test_half_of_an_account_is_an_error(
     recorded: Path, influxd: Influxd, address_of: AddressOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(account, "PART", 500)
-    place = place_of(address_of("half", run="night"))
+    place = database_of(address_of("half", run="night"))
     sent(recorded, influxd, place)
     delete(influxd, "half", '_measurement="soakwatch_record"', T0 + 1)
-    with pytest.raises(DataError, match=r"is not whole: send the run again with soakwatch sink RUN"):
+    with pytest.raises(DataError, match=r"is incomplete: send the run again with soakwatch sink RUN"):
         read_run(place, tmp_path / "copy")
 
 
 def test_two_runs_under_one_name_are_told(
     recorded: Path, influxd: Influxd, address_of: AddressOf, tmp_path: Path
 ) -> None:
-    place = place_of(address_of("two", run="night"))
+    place = database_of(address_of("two", run="night"))
     sent(recorded, influxd, place)
     line = f"system.uptime,run=night,target=dut value=1.0 {T0 + 5 * S}"
     influxd.write(line.encode(), "two").raise_for_status()
-    with pytest.raises(DataError, match=r"two runs were sent under one name"):
+    with pytest.raises(DataError, match=r"two runs have one name"):
         read_run(place, tmp_path / "copy")
     influxd.write(f"system.uptime,run=night,target=other value=1.0 {T0}".encode(), "two").raise_for_status()
-    with pytest.raises(DataError, match=r"readings of system\.uptime \(target=other\) that the run does not know"):
+    with pytest.raises(DataError, match=r"readings of system\.uptime \(target=other\) that the run does not have"):
         read_run(place, tmp_path / "copy2")
 
 
@@ -182,7 +182,7 @@ def test_a_series_of_two_sources_is_what_the_record_makes_of_it(
             record.put([look(one.id, at, outcome), look(other.id, at)])
         record.put([look(one.id, at) for at in range(500, 900, 10)])
         record.finish()
-    place = place_of(address_of("shared", run="night"))
+    place = database_of(address_of("shared", run="night"))
     sent(tmp_path / "run", influxd, place)
     read_run(place, tmp_path / "copy")
     with RecordView.open(tmp_path / "run") as before, RecordView.open(tmp_path / "copy") as after:
@@ -195,7 +195,7 @@ def test_a_series_of_two_sources_is_what_the_record_makes_of_it(
 def test_points_that_were_sent_under_another_phase_are_still_one(
     recorded: Path, influxd: Influxd, address_of: AddressOf, tmp_path: Path
 ) -> None:
-    place = place_of(address_of("phases", run="night"))
+    place = database_of(address_of("phases", run="night"))
     sent(recorded, influxd, place)
     with RecordView.open(recorded) as view:
         key = next(key for key in view.keys() if key.metric == "system.uptime")  # noqa: SIM118
@@ -215,9 +215,9 @@ def test_points_that_were_sent_under_another_phase_are_still_one(
 def test_a_run_that_is_not_there_is_told_with_the_nearest(
     recorded: Path, influxd: Influxd, address_of: AddressOf, tmp_path: Path
 ) -> None:
-    sent(recorded, influxd, place_of(address_of("near", run="night")))
+    sent(recorded, influxd, database_of(address_of("near", run="night")))
     with pytest.raises(DataError, match=r"near holds no run 'nigth'; did you mean 'night'\?"):
-        read_run(place_of(address_of("near", run="nigth")), tmp_path / "copy")
+        read_run(database_of(address_of("near", run="nigth")), tmp_path / "copy")
 
 
 def test_a_record_without_a_poll_has_no_account(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def test_an_event_of_the_device_is_one_for_what_comes_back_over_it(tmp_path: Pat
     verdict = judged(recorded(tmp_path / "run", 1.6, stressed=False, events=(failover,)), Recovery())
     (finding,) = of_latency(verdict)
     assert (finding.outcome, finding.target) == (Outcome.FAIL, "dut")
-    assert "after the failover" in finding.reason or "did not come back" in finding.reason
+    assert "after the failover" in finding.reason or "did not recover" in finding.reason
 
 
 def test_a_highest_value_since_the_begin_is_no_level(tmp_path: Path) -> None:

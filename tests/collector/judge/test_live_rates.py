@@ -70,8 +70,8 @@ def test_a_leak_has_a_rate_and_a_time_to_its_limit_within_minutes(tmp_path: Path
     left_s = (4.0 * 2**30 - 2**28) / leak - device.at
     assert rate.forecast is not None
     assert rate.forecast.after_s == pytest.approx(left_s, rel=0.01)
-    assert rate.words.startswith("dut: memory of worker +52.0 MiB/h so far, would")
-    assert " so far, would reach its limit of 4.0 GiB in 3.1 d" in rate.words
+    assert rate.words.startswith("dut: memory of worker +52 MiB/h so far, would")
+    assert " so far, would reach its limit of 4 GiB in 3.1 d" in rate.words
     assert rate.words.endswith("(provisional: it may be a warm-up)")
     assert not [finding for finding in evaluator.findings if finding.outcome in {Outcome.WARN, Outcome.FAIL}]
 

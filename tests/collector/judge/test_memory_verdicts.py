@@ -82,11 +82,11 @@ def test_a_healthy_night_passes_and_the_literal_method_warns(tmp_path: Path) -> 
     made = verdict(tmp_path, night(1))
     finding = said(made, "memory_growth", "process.memory.usage", "cache")
     assert finding.outcome is Outcome.WARN
-    assert "read literally is growth, but it does not grow at the end (rule growth: " in finding.reason
+    assert "but it does not grow at the end (rule growth: " in finding.reason
     assert finding.numbers["change"] > 0.05
     whole = said(made, "memory_growth", "system.memory.usage")
     assert whole.outcome is Outcome.PASS
-    assert "explained by process=cache,instance=0 (+" in whole.reason
+    assert "process=cache,instance=0 (+" in whole.reason
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -100,7 +100,7 @@ def test_a_leaking_process_fails_and_explains_the_machine(tmp_path: Path, seed: 
     large = verdict(tmp_path, night(seed, worker=1500 * hours() / 24))
     whole = said(large, "growth", "system.memory.usage")
     assert whole.outcome is Outcome.WARN
-    assert "explained by process=worker,instance=0 (+1." in whole.reason
+    assert "process=worker,instance=0 (+1." in whole.reason
 
 
 def test_what_no_process_explains_fails(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_what_was_freed_inside_the_run_is_told(tmp_path: Path) -> None:
     made = verdict(tmp_path, night(3, cache=5000 * (t / 12) * (t < 12)))
     finding = said(made, "growth", "process.memory.usage", "cache")
     assert finding.outcome is Outcome.WARN
-    assert "which was released at 2023-11-15 10:" in finding.reason
+    assert ", released at 2023-11-15 10:" in finding.reason
 
 
 def test_a_peak_near_the_limit_is_told(tmp_path: Path) -> None:
@@ -140,14 +140,14 @@ def test_a_peak_near_the_limit_is_told(tmp_path: Path) -> None:
     finding = said(verdict(tmp_path, columns), "growth", "system.memory.usage")
     assert finding.outcome is Outcome.WARN
     assert "system.memory.usage reached 15." in finding.reason
-    assert "of 16.00 GiB" in finding.reason
+    assert "of 16 GiB" in finding.reason
 
 
 def test_the_bar_follows_the_number_of_series(tmp_path: Path) -> None:
     """The finding says among how many series it was judged, and from which probability on it fails."""
     made = verdict(tmp_path, night(1))
     finding = said(made, "growth", "system.memory.usage")
-    assert "one of 6 series that are judged so in this run, so it fails from 99.17 % on (Bonferroni)" in (
+    assert "one of 6 series judged by this rule in the run, so it fails from 99.17 % on (Bonferroni)" in (
         finding.definition
     )
 

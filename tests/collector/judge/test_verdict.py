@@ -85,7 +85,7 @@ def test_a_run_that_ended_early_cannot_pass() -> None:
     day = 86400.0
     good = fold("run", Window(0, 300 * 10**9), {"dut": "dut"}, [finding(Outcome.PASS)], (), (), planned_s=day)
     assert good.outcome is Outcome.INCONCLUSIVE
-    assert good.reason.startswith("ended early, 5m of 1d: dut: no rule failed")
+    assert good.reason.startswith("ended early, 5 min of 1 d: dut: no rule failed")
     bad = fold("run", Window(0, 300 * 10**9), {"dut": "dut"}, [finding(Outcome.FAIL)], (), (), planned_s=day)
     assert bad.outcome is Outcome.FAIL
     whole = fold("run", Window(0, 86399 * 10**9), {"dut": "dut"}, [finding(Outcome.PASS)], (), (), planned_s=day)
@@ -99,7 +99,7 @@ def test_a_short_run_of_its_full_length_has_not_ended_early() -> None:
     assert full.outcome is Outcome.PASS
     assert "ended early" not in full.reason
     cut = fold("run", Window(10**9, 4 * 10**9), {"dut": "dut"}, [finding(Outcome.PASS)], (), (phase,), planned_s=5)
-    assert cut.reason.startswith("ended early, 4s of 5s")
+    assert cut.reason.startswith("ended early, 4 s of 5 s")
 
 
 def test_causes_hold_what_speaks_against_the_run_and_change_no_outcome() -> None:

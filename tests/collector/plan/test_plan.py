@@ -325,7 +325,7 @@ def test_another_length_changes_the_last_soak() -> None:
         (
             HOUR + DUT + "sinks: [{influxdb: {url: 'influx:8086', org: o, bucket: b, token: hunter2}}]",
             [
-                "3:26: url: is no address of InfluxDB: write http://HOST:8086 or https://HOST, and nothing behind it",
+                "3:26: url: is not an address of InfluxDB: write http://HOST:8086 or https://HOST and nothing else",
                 "3:67: token: a secret is never written into a plan: write env:NAME or file:PATH",
             ],
         ),

@@ -25,12 +25,14 @@ OFFSET = "monitor.clock.offset"  # any finite number is in its range
 RSS = "process.memory.usage"
 
 
-def poll(source: int, at: int, values: Mapping[tuple[str, str], float], outcome: PollOutcome = PollOutcome.OK) -> Poll:
+def poll(
+    source: int, index: int, values: Mapping[tuple[str, str], float], outcome: PollOutcome = PollOutcome.OK
+) -> Poll:
     """The poll that was due ``at`` seconds after T0 and began 5 ms late."""
-    start = T0 + at * SECOND + 5_000_000
+    start = T0 + index * SECOND + 5_000_000
     samples = tuple(Sample(metric, name, value, start) for (metric, name), value in values.items())
     error = None if outcome is PollOutcome.OK else f"it was {outcome.value}"
-    return Poll(source, T0 + at * SECOND, start, 2_000_000, outcome, error, Answer(samples, (), ()))
+    return Poll(source, T0 + index * SECOND, start, 2_000_000, outcome, error, Answer(samples, (), ()))
 
 
 def new(folder: Path) -> tuple[Record, int]:
@@ -70,41 +72,41 @@ POLLS = st.lists(st.dictionaries(LABELS, FLOATS | INTS, max_size=4), min_size=1,
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(POLLS, st.integers(0, 12), st.booleans())
-def test_every_reading_comes_back(made: Sequence[Mapping[str, float]], sealed: int, finish: bool) -> None:
+def test_every_reading_comes_back(batches: Sequence[Mapping[str, float]], sealed: int, finish: bool) -> None:
     """Any finite float, any 64-bit integer and any label come back from sealed and from recent polls alike."""
     expected: dict[str, list[tuple[int, float]]] = {}
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name) / "run"
         record, source = new(folder)
         stack.callback(record.close)
-        for at, values in enumerate(made):
-            if at == sealed:
+        for index, values in enumerate(batches):
+            if index == sealed:
                 record.seal(final=True)
             labelled = {(OFFSET, object_text(thing=label)): value for label, value in values.items()}
-            one = poll(source, at, labelled)
-            record.put([one])
-            for sample in one.answer.samples:
+            written = poll(source, index, labelled)
+            record.put([written])
+            for sample in written.answer.samples:
                 expected.setdefault(sample.object, []).append((sample.time_ns, sample.value))
         if finish:
             assert record.finish()
         polls = replayed(folder)
         with RecordView.open(folder) as view:
             keys = view.keys()
-            found = {key.object: view.series(key) for key in keys}
+            series_by_name = {key.object: view.series(key) for key in keys}
             assert not view.faults()
     if any("\ud800" <= char <= "\udfff" for label in expected for char in label):
         return  # half of a surrogate pair is escaped: another test
-    assert sorted(found) == sorted(expected)
+    assert sorted(series_by_name) == sorted(expected)
     for name, pairs in expected.items():
-        series, brought = found[name], [value for _, value in pairs]
+        series, brought = series_by_name[name], [value for _, value in pairs]
         assert series.time_ns.tolist() == [time_ns for time_ns, _ in pairs]
         if all(isinstance(value, int) for value in brought) and not (min(brought) < 0 and max(brought) >= 2**63):
             assert series.value.dtype.kind in "iu"
             assert series.value.tolist() == brought
         else:
             assert series.value.tobytes() == np.array(brought, dtype=np.float64).tobytes()
-    assert [p.due_ns for p in polls] == [T0 + at * SECOND for at in range(len(made))]
-    for values, back in zip(made, polls, strict=True):
+    assert [p.due_ns for p in polls] == [T0 + index * SECOND for index in range(len(batches))]
+    for values, back in zip(batches, polls, strict=True):
         assert {s.object: s.value for s in back.answer.samples} == {
             object_text(thing=label): value for label, value in values.items()
         }
@@ -115,16 +117,16 @@ def test_sealing_changes_nothing(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     record, source = new(tmp_path / "run")
     with record:
-        for at in range(300):
+        for index in range(300):
             values: dict[tuple[str, str], float] = {
                 (RSS, f"process=p{n}"): int(rng.integers(1, 2**40)) for n in range(5)
             }
-            if at % 3 == 0:
+            if index % 3 == 0:
                 values["load.latency", "quantile=0.9"] = float(rng.random())
-            if at % 50 == 7:
+            if index % 50 == 7:
                 values["load.latency", "quantile=0.5"] = int(rng.integers(5))
-            made = poll(source, at, values)
-            moved = [Sample("system.uptime", "", 1.5 + n, made.start_ns + n - 3) for n in range(at % 3)]
+            made = poll(source, index, values)
+            moved = [Sample("system.uptime", "", 1.5 + n, made.start_ns + n - 3) for n in range(index % 3)]
             answer = Answer((*made.answer.samples, *moved), (), ())
             record.put([Poll(source, made.due_ns, made.start_ns, 1, PollOutcome.OK, None, answer)])
         before = readings(tmp_path / "run"), replayed(tmp_path / "run")
@@ -146,15 +148,15 @@ def test_a_stretch_of_a_series_is_cut_at_its_edges(tmp_path: Path) -> None:
     record, source = new(tmp_path)
     key = SeriesKey("dut", RSS, "process=a")
     with record:
-        for at in range(90):
-            record.put([poll(source, at, {(RSS, "process=a"): 4096 * at})])
-            if at in {29, 59}:
+        for index in range(90):
+            record.put([poll(source, index, {(RSS, "process=a"): 4096 * index})])
+            if index in {29, 59}:
                 record.seal(final=True)
         with RecordView.open(tmp_path) as view:
             whole = view.series(key)
             for low, high in [(0, 90), (10, 20), (25, 70), (60, 61), (80, 200), (95, 99), (30, 60)]:
                 part = view.series(key, int(T0 + low * SECOND), T0 + high * SECOND)
-                assert part.value.tolist() == [4096 * at for at in range(low, min(high, 90))]
+                assert part.value.tolist() == [4096 * index for index in range(low, min(high, 90))]
             assert whole.cadence_s == 1.0
             assert (whole.trait.unit, whole.trait.growth) == ("By", "up")
             assert len(view.series(SeriesKey("dut", RSS, "process=none"))) == 0
@@ -210,9 +212,9 @@ def test_readings_that_step_back_are_refused_after_sealing_and_reopening_too(tmp
     """The latest time of a series outlives sealing, closing and reopening."""
     record, source = new(tmp_path)
 
-    def read(at: int, read_at: int, value: int) -> Poll:
+    def read(index: int, read_at: int, value: int) -> Poll:
         seen = Sample(RSS, "process=a", value, T0 + read_at * SECOND)
-        return Poll(source, T0 + at * SECOND, T0 + at * SECOND, 1, PollOutcome.OK, None, Answer((seen,), (), ()))
+        return Poll(source, T0 + index * SECOND, T0 + index * SECOND, 1, PollOutcome.OK, None, Answer((seen,), (), ()))
 
     with record:
         record.put([read(100, 100, 1)])
@@ -232,8 +234,8 @@ def test_undecodable_labels_are_kept_escaped(tmp_path: Path) -> None:
     """A process name that is no UTF-8 (half of a surrogate pair) is kept escaped, again and again as one series."""
     record, source = new(tmp_path)
     with record:
-        for at in range(3):
-            record.put([poll(source, at, {(RSS, "process=\udcff"): at})])
+        for index in range(3):
+            record.put([poll(source, index, {(RSS, "process=\udcff"): index})])
     assert [values for _, _, values in readings(tmp_path).values()] == [[0, 1, 2]]
     assert list(readings(tmp_path)) == [SeriesKey("dut", RSS, "process=\\udcff")]
 
@@ -244,9 +246,9 @@ def test_a_counter_crosses_every_border(tmp_path: Path) -> None:
     values: list[float] = [2**53 - 1, 2**53 + 1, 2**63 - 1, 2**63 + 5, 2**64 - 1, 3, 7]
     key = "system.network.io", "interface=e,direction=receive"
     with record:
-        for at, value in enumerate(values):
-            record.put([poll(source, at, {key: value})])
-            if at == 4:
+        for index, value in enumerate(values):
+            record.put([poll(source, index, {key: value})])
+            if index == 4:
                 record.seal(final=True)
         assert next(iter(readings(tmp_path).values()))[2] == values
         record.put([poll(source, 8, {key: 0.5}), poll(source, 9, {key: 2**53 + 1}), poll(source, 10, {key: 5})])
@@ -265,9 +267,9 @@ def test_faults_are_counted_and_bounded(tmp_path: Path) -> None:
     """The same reason is one row with a count; reasons that never repeat end in one row that counts the rest."""
     record, source = new(tmp_path)
     with record:
-        for at in range(60):
-            start = T0 + at * SECOND
-            faults = (Fault(RSS, "process=a", "not permitted"), Fault(RSS, "process=b", f"errno {at}"))
+        for index in range(60):
+            start = T0 + index * SECOND
+            faults = (Fault(RSS, "process=a", "not permitted"), Fault(RSS, "process=b", f"errno {index}"))
             record.put([Poll(source, start, start, 1, PollOutcome.OK, None, Answer((), (), faults))])
     with RecordView.open(tmp_path) as view:
         same, *others = view.faults()
@@ -283,20 +285,20 @@ def test_polls_are_read_on_from_a_cursor_across_sealing(tmp_path: Path) -> None:
     second = record.source("dut", "local", "another", SECOND, required=False).id
     with record:
         found: list[Poll] = []
-        for at in range(100):
-            outcome = PollOutcome.OK if at % 7 else PollOutcome.TIMEOUT
-            record.put([poll(first, at, {(RSS, "process=a"): at} if at % 7 else {}, outcome)])
-            record.put([poll(second, at, {("system.uptime", ""): at, ("load.requests", ""): at})])
-            if at % 30 == 29:
+        for index in range(100):
+            outcome = PollOutcome.OK if index % 7 else PollOutcome.TIMEOUT
+            record.put([poll(first, index, {(RSS, "process=a"): index} if index % 7 else {}, outcome)])
+            record.put([poll(second, index, {("system.uptime", ""): index, ("load.requests", ""): index})])
+            if index % 30 == 29:
                 record.seal(final=True)
-            if at % 9 == 8:
+            if index % 9 == 8:
                 with RecordView.open(tmp_path) as view:
                     polls, cursor = view.polls_after(record.cursor("sink"), 5)
                 found.extend(polls)
                 record.set_cursor("sink", cursor)
         found.extend(replayed(tmp_path, 11, record.cursor("sink")))
     for source in (first, second):
-        assert [p.due_ns for p in found if p.source == source] == [T0 + at * SECOND for at in range(100)]
+        assert [p.due_ns for p in found if p.source == source] == [T0 + index * SECOND for index in range(100)]
     assert {(p.outcome, p.error) for p in found} == {
         (PollOutcome.OK, None),
         (PollOutcome.TIMEOUT, "it was timeout"),
@@ -309,14 +311,14 @@ def test_ledgers_tell_how_polls_ended(tmp_path: Path) -> None:
     """A ledger counts due and answered polls, the others by how they ended, the longest gap and the usual errors."""
     record, source = new(tmp_path)
     with record:
-        for at in range(20):
-            if 5 <= at < 9:
-                record.put([poll(source, at, {}, PollOutcome.FAILED)])
-            elif at == 15:
-                record.put([poll(source, at, {}, PollOutcome.TIMEOUT)])
+        for index in range(20):
+            if 5 <= index < 9:
+                record.put([poll(source, index, {}, PollOutcome.FAILED)])
+            elif index == 15:
+                record.put([poll(source, index, {}, PollOutcome.TIMEOUT)])
             else:
-                record.put([poll(source, at, {(RSS, "process=a"): 1})])
-            if at == 7:
+                record.put([poll(source, index, {(RSS, "process=a"): 1})])
+            if index == 7:
                 record.seal(final=True)
         record.source("dut", "icmp", "ping", SECOND, required=False)
         with RecordView.open(tmp_path) as view:
@@ -335,7 +337,7 @@ def test_sealing_happens_by_itself(tmp_path: Path) -> None:
     """Once a source has enough recent polls they are sealed by the put that brings the last of them."""
     record, source = new(tmp_path)
     with record:
-        record.put([poll(source, at, {(RSS, "process=a"): at}) for at in range(SEAL_POLLS - 1)])
+        record.put([poll(source, index, {(RSS, "process=a"): index}) for index in range(SEAL_POLLS - 1)])
         wide = record.size_bytes
         record.put([poll(source, SEAL_POLLS, {(RSS, "process=a"): 5})])
         record.put([poll(source, SEAL_POLLS + 1, {(RSS, "process=a"): 6})])

@@ -31,7 +31,7 @@ def test_an_artifact_comes_back_with_what_it_is_about(tmp_path: Path) -> None:
                 ArtifactEntry("scripts/b.txt", "text/plain", 12, T0 + 2, "script", "failover"),
             )
             assert view.artifact("scripts/b.txt").data == text[:12]
-            assert [one.data for one in view.artifacts()] == [b"", text[:12]]
+            assert [artifact.data for artifact in view.artifacts()] == [b"", text[:12]]
             with pytest.raises(RecordError, match="no artifact 'c'"):
                 view.artifact("c")
 
@@ -57,13 +57,13 @@ def test_outputs_leave_room_for_evidence(tmp_path: Path, monkeypatch: pytest.Mon
     noise = random.Random(6).randbytes(MAX_BYTES // 4)
     monkeypatch.setattr(artifacts, "MAX_OUTPUTS", 3)
     with Record.create(tmp_path) as record:
-        told = [record.keep_artifact(Artifact(f"s{n}", "x/y", noise, T0, "script", "")) for n in range(2)]
-        assert told == [True, False]
-        told = [record.keep_artifact(Artifact(f"t{n}", "x/y", b"", T0, "hook", "")) for n in range(3)]
-        assert told == [True, True, False]
+        kept = [record.keep_artifact(Artifact(f"s{n}", "x/y", noise, T0, "script", "")) for n in range(2)]
+        assert kept == [True, False]
+        kept = [record.keep_artifact(Artifact(f"t{n}", "x/y", b"", T0, "hook", "")) for n in range(3)]
+        assert kept == [True, True, False]
         assert record.keep_artifact(Artifact("t0", "x/y", b"again", T0, "hook", ""))
-        told = [record.keep_artifact(Artifact(f"c{n}", "x/y", noise, T0, "capture", "")) for n in range(3)]
-        assert told == [True, True, False]
+        kept = [record.keep_artifact(Artifact(f"c{n}", "x/y", noise, T0, "capture", "")) for n in range(3)]
+        assert kept == [True, True, False]
 
 
 def test_artifacts_of_an_older_record_are_read(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_artifacts_of_an_older_record_are_read(tmp_path: Path) -> None:
     with Record.open(tmp_path) as record:
         assert record.put_artifact("new", "text/plain", b"ho")
     with RecordView.open(tmp_path) as view:
-        assert [(one.name, one.data) for one in view.artifacts()] == [("new", b"ho"), ("old", b"hi")]
+        assert [(artifact.name, artifact.data) for artifact in view.artifacts()] == [("new", b"ho"), ("old", b"hi")]
 
 
 def test_an_artifact_that_is_damaged_is_told(tmp_path: Path) -> None:

@@ -45,10 +45,10 @@ def test_whole_floats_come_back_as_floats(sign: float) -> None:
 def test_every_changed_byte_is_noticed() -> None:
     """A block with any byte changed, or cut short anywhere, is refused."""
     block = encode(np.cumsum(np.random.default_rng(1).poisson(50, 300)))
-    for at in range(len(block)):
+    for index in range(len(block)):
         broken = bytearray(block)
-        broken[at] ^= 0x20
+        broken[index] ^= 0x20
         with pytest.raises(ValueError, match="block"):
             decode(bytes(broken))
         with pytest.raises(ValueError, match="block"):
-            decode(block[:at])
+            decode(block[:index])

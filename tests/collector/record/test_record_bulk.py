@@ -22,8 +22,8 @@ def test_imported_files_keep_every_line(tmp_path: Path) -> None:
         for begin in (0, 1000):
             source = record.source("dut", "import", f"part {begin}", 10 * SECOND, required=True)
             times = T0 + SECOND * np.arange(begin, begin + 1000, 10)
-            place, values = np.arange(times.size), np.arange(times.size, dtype=np.int64)
-            series = Readings(SWITCHES.metric, SWITCHES.object, "1", "counter", place, times, values)
+            positions, values = np.arange(times.size), np.arange(times.size, dtype=np.int64)
+            series = Readings(SWITCHES.metric, SWITCHES.object, "1", "counter", positions, times, values)
             record.put_stretch(source, Stretch(times, np.ones(times.size, np.bool_), "", [series]))
         record.finish()
     with RecordView.open(tmp_path) as view:

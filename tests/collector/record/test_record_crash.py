@@ -75,8 +75,10 @@ def test_kill_9_loses_at_most_the_batch_in_flight(tmp_path: Path, in_sealing: bo
                 if number.startswith("once"):
                     assert series.value.tolist() == [int(number[4:])]
                 else:
-                    assert series.value.tolist() == [at * 100 + int(number[1:]) for at in range(counts.polls)]
-            assert [stored.event.detail["at"] for stored in view.events()] == [str(at) for at in range(counts.polls)]
+                    assert series.value.tolist() == [index * 100 + int(number[1:]) for index in range(counts.polls)]
+            assert [stored.event.detail["at"] for stored in view.events()] == [
+                str(index) for index in range(counts.polls)
+            ]
             assert [fault.count for fault in view.faults()] == [counts.polls]
     connection = sqlite3.connect(tmp_path / "record.sqlite")
     assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

@@ -69,19 +69,19 @@ def test_a_full_disk_loses_nothing_that_was_committed(small: Path) -> None:
     ballast.write_bytes(bytes(150_000))
     with small_record(small / "run") as record:
         (source,) = record_sources(small / "run")
-        at = 0
+        index = 0
         with pytest.raises(RecordFullError) as caught:  # noqa: PT012 - the disk says when
             while True:
-                record.put([small_poll(source, at), small_poll(source, at + 1)])
-                at += 2
+                record.put([small_poll(source, index), small_poll(source, index + 1)])
+                index += 2
         one_sentence(str(caught.value), str(small / "run" / "record.sqlite"), "make room")
-        assert at > 10
+        assert index > 10
         with pytest.raises(RecordFullError):
-            record.put([small_poll(source, at), small_poll(source, at + 1)])
-        assert first_values(small / "run") == [4096 * n for n in range(at)]
+            record.put([small_poll(source, index), small_poll(source, index + 1)])
+        assert first_values(small / "run") == [4096 * n for n in range(index)]
         ballast.unlink()
-        record.put([small_poll(source, at), small_poll(source, at + 1)])
-        assert first_values(small / "run") == [4096 * n for n in range(at + 2)]
+        record.put([small_poll(source, index), small_poll(source, index + 1)])
+        assert first_values(small / "run") == [4096 * n for n in range(index + 2)]
         with RecordView.open(small / "run") as view:
             assert view.faults() == ()
 

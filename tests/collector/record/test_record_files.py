@@ -87,13 +87,13 @@ def test_a_reader_in_another_process_reads_while_the_run_goes_on(tmp_path: Path)
             assert reader.stderr is not None
             record.put([small_poll(source, 0)])
             assert reader.stdout.readline()
-            for at in range(1, 400):
-                record.put([small_poll(source, at)])
-                if at % 60 == 0:
+            for index in range(1, 400):
+                record.put([small_poll(source, index)])
+                if index % 60 == 0:
                     record.seal(final=True)
-            told = reader.stdout.read().split()
+            seen = reader.stdout.read().split()
             assert reader.wait(60) == 0, reader.stderr.read()
-    assert len(told) > 2
+    assert len(seen) > 2
 
 
 def record_sources(folder: Path) -> list[int]:
@@ -128,9 +128,9 @@ def test_a_view_in_the_writers_process_does_not_let_others_take_the_log_away(tmp
     """
     with small_record(tmp_path) as record:
         (source,) = record_sources(tmp_path)
-        for at in range(4):
-            record.put([small_poll(source, at)])
-            assert len(first_values(tmp_path)) == at + 1
+        for index in range(4):
+            record.put([small_poll(source, index)])
+            assert len(first_values(tmp_path)) == index + 1
             assert python(code, str(tmp_path)).returncode == 0
             assert (tmp_path / "record.sqlite-wal").exists()
         assert len(record.events_after(0)) == 4
@@ -257,8 +257,8 @@ def test_damage_anywhere_is_noticed_or_harmless(tmp_path: Path) -> None:
     file = sealed(tmp_path)
     whole, right = file.read_bytes(), first_values(tmp_path)
     refused = 0
-    for at in range(0, len(whole), 4096):
-        file.write_bytes(whole[: at + 500] + bytes(range(256)) * 8 + whole[at + 500 + 2048 :])
+    for index in range(0, len(whole), 4096):
+        file.write_bytes(whole[: index + 500] + bytes(range(256)) * 8 + whole[index + 500 + 2048 :])
         try:
             assert first_values(tmp_path) == right
         except RecordError as error:
@@ -271,9 +271,9 @@ def test_a_closed_record_says_so(tmp_path: Path) -> None:
     """Using a record or a view after closing it is one sentence; closing twice is nothing."""
     record = small_record(tmp_path, 1)
     view = RecordView.open(tmp_path)
-    for thing in (record, view):
-        thing.close()
-        thing.close()
+    for opened in (record, view):
+        opened.close()
+        opened.close()
     with pytest.raises(RecordError, match="is closed"):
         record.put([])
     with pytest.raises(RecordError, match="is closed"):

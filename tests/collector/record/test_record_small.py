@@ -133,4 +133,4 @@ def test_live_findings_are_replaced_and_alarms_kept_as_withdrawn(tmp_path: Path)
         with RecordView.open(tmp_path) as view:
             assert view.findings(live=True) == (fine,)
             assert [f.rule for f in view.findings(live=False)] == ["memory_growth"]
-            assert [(at, f.rule) for at, f in view.withdrawn()] == [(3, "memory_growth")]
+            assert [(index, f.rule) for index, f in view.withdrawn()] == [(3, "memory_growth")]

@@ -34,22 +34,22 @@ def viewed(folder: Path, key: SeriesKey, begin_ns: int | None = None, end_ns: in
         return view.series(key, begin_ns, end_ns)
 
 
-def same(one: Series, other: Series) -> bool:
+def same(series: Series, other: Series) -> bool:
     """Whether they are equal bit for bit."""
     return (
-        one.value.dtype == other.value.dtype
-        and np.array_equal(one.time_ns, other.time_ns)
-        and np.array_equal(one.value.view(np.uint64), other.value.view(np.uint64))
-        and one.cadence_s == other.cadence_s
-        and one.trait.unit == other.trait.unit
+        series.value.dtype == other.value.dtype
+        and np.array_equal(series.time_ns, other.time_ns)
+        and np.array_equal(series.value.view(np.uint64), other.value.view(np.uint64))
+        and series.cadence_s == other.cadence_s
+        and series.trait.unit == other.trait.unit
     )
 
 
-def look(source: int, at: int, value: float, late_s: float) -> Poll:
+def late_poll(source: int, index: int, value: float, late_s: float) -> Poll:
     """A poll of a memory that two sources see."""
-    start = T0 + at * SECOND + round(late_s * SECOND)
+    start = T0 + index * SECOND + round(late_s * SECOND)
     sample = Sample("system.memory.usage", "", value, start)
-    return Poll(source, T0 + at * SECOND, start, 1, PollOutcome.OK, None, Answer((sample,), (), ()))
+    return Poll(source, T0 + index * SECOND, start, 1, PollOutcome.OK, None, Answer((sample,), (), ()))
 
 
 def test_it_is_what_a_view_reads_while_the_record_grows(tmp_path: Path) -> None:
@@ -61,11 +61,11 @@ def test_it_is_what_a_view_reads_while_the_record_grows(tmp_path: Path) -> None:
         first = record.source("dut", "snmp", "snmp", 10 * SECOND, required=True).id
         second = record.source("dut", "ssh", "ssh", SECOND, required=True).id
         away = False
-        for at in range(1200):
+        for index in range(1200):
             away = away if rng.random() > 0.01 else not away
-            if at % 10 == 0 and not away:
-                record.put([look(first, at, 4096.0 * rng.randrange(1000), 0.25)])
-            record.put([look(second, at, 4096 * rng.randrange(1000), 0.5)])
+            if index % 10 == 0 and not away:
+                record.put([late_poll(first, index, 4096.0 * rng.randrange(1000), 0.25)])
+            record.put([late_poll(second, index, 4096 * rng.randrange(1000), 0.5)])
             if rng.random() < 0.01:
                 record.seal(final=True)
             if rng.random() < 0.05:
@@ -81,7 +81,7 @@ def test_only_blocks_of_the_stretch_are_decoded_and_each_once(tmp_path: Path, mo
     """Ten blocks of 100 s: a question of 150 s decodes two or three, the same again none, a wider one the rest."""
     with small_record(tmp_path) as record:
         for part in range(10):
-            record.put([small_poll(1, at) for at in range(100 * part, 100 * part + 100)])
+            record.put([small_poll(1, index) for index in range(100 * part, 100 * part + 100)])
             record.seal(final=True)
     decoded: list[int] = []
 
@@ -103,7 +103,7 @@ def test_what_is_kept_is_bounded_and_still_right(tmp_path: Path) -> None:
     """With room for a few blocks everything is still answered."""
     with small_record(tmp_path) as record:
         for part in range(10):
-            record.put([small_poll(1, at) for at in range(100 * part, 100 * part + 100)])
+            record.put([small_poll(1, index) for index in range(100 * part, 100 * part + 100)])
             record.seal(final=True)
     blocks = BlockCache(largest=4000)
     for key in KEYS[:10]:
@@ -123,7 +123,7 @@ def test_readings_are_counted_and_counted_on(tmp_path: Path) -> None:
         assert counts() == {30}
         record.seal(final=True)
         assert counts() == {30}
-        record.put([small_poll(1, at) for at in range(30, 50)])
+        record.put([small_poll(1, index) for index in range(30, 50)])
         assert counts() == {50}
         record.seal(final=True)
     assert counts() == {50}
@@ -150,7 +150,7 @@ def test_another_record_of_the_same_name_is_another(tmp_path: Path) -> None:
         with Record.create(folder) as record:
             record.set_meta("start_ns", str(T0 + offset))
             record.source("dut", "local", "dut/local", SECOND, required=True)
-            record.put([small_poll(1, at + offset) for at in range(20)])
+            record.put([small_poll(1, index + offset) for index in range(20)])
             record.seal(final=True)
         assert same(held(folder, KEYS[0], blocks), viewed(folder, KEYS[0]))
         for file in folder.iterdir():

@@ -44,10 +44,10 @@ def test_the_page_folds_texts_and_links_the_rest(night: tuple[WithFiles, Verdict
     assert "\x1b" not in section
     assert 'download="core.7" href="data:application/octet-stream;base64,f0VMRgA="' in section
     assert "capture/dut/big" in section
-    assert "300.0 KiB" in section
+    assert "300 KiB" in section
     assert section.count("href") == 1
     entries = full.artifact_entries()
-    assert files_text(entries).startswith("3 files in the record (300.0 KiB): scripts/failover.txt")
+    assert files_text(entries).startswith("3 files in the record (300 KiB): scripts/failover.txt")
     target = io.StringIO()
     print_verdict(full, verdict, Console(file=target, width=200))
     assert "3 files in the record" in target.getvalue()

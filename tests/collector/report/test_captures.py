@@ -66,7 +66,7 @@ def test_the_curves_are_drawn_with_what_caused_the_look() -> None:
     assert re.search(r"<ol.*<b>link.down interface=eth0</b>.*<b>fail: cpu_spike system.cpu.utilization</b>", told)
     assert "and 4 more events in this time" in told
     assert "no packet was dropped (receive)" in told
-    assert "queues of TCP: 8.0 KiB throughout" in told
+    assert "queues of TCP: 8 KiB throughout" in told
     pieces = re.findall(r'class="plot-piece" data-element="[^"]+">(.*?)</script>', page, re.DOTALL)
     document = "".join(pieces)
     for words in ("all cores", "core 2", "softnet", '"value":"reason for the capture"', "link.down interface=eth0"):

@@ -83,11 +83,11 @@ def test_the_page_folds_findings_under_their_cause(eventful: Told) -> None:
     page = render_html(eventful[0], eventful[1])
     frame = page[page.index("one incident, 3 findings") :]
     assert "<b>+1 min 2 s</b>" in frame[: frame.index("</ol>")]
-    assert page.index("first failure seen (UTC)") < page.index('<section id="findings">')
+    assert page.index("first failure (UTC)") < page.index('<section id="findings">')
     assert "14 findings of this cause" in page
     assert "14 series: " in page[page.index('<section id="unjudged">') :]
     assert "it may be a warm-up" in page[page.index('<section id="withdrawn">') :]
-    assert "why in doubt" not in page[: page.index('<section id="findings">')]
+    assert "why undecided" not in page[: page.index('<section id="findings">')]
 
 
 def test_a_page_without_withdrawn_warnings_has_no_such_section(night: Told) -> None:

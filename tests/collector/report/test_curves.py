@@ -84,7 +84,7 @@ def test_memory_is_drawn_in_human_units() -> None:
         (0.0, "By", "0 B"),
         (1.5e-5, "s", "15 µs"),
         (16.2 * 2**20, "By/h", "16.2 MiB/h"),
-        (-3 * 2**20, "By", "-3.0 MiB"),
+        (-3 * 2**20, "By", "-3 MiB"),
         (2.4e9, "Hz", "2.4 GHz"),
         (1, "{restart}", "1 restart"),
         (0, "{context switch}", "0 context switches"),

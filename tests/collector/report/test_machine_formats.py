@@ -190,7 +190,7 @@ def test_a_target_without_findings_is_not_applicable(night: Night) -> None:
 def test_terminal_text_names_what_failed(night: Night) -> None:
     """On a terminal the failing findings come with their numbers and a sparkline, within its width."""
     text = shown(night[1], night, terminal=True)
-    assert "measured 48.1 MiB; limit 55.0 MiB; 23340 of 23400 samples" in " ".join(text.split())
+    assert "measured 48.1 MiB; limit 55 MiB; 23340 of 23400 samples" in " ".join(text.split())
     assert max(len(re.sub(r"\x1b\[[0-9;]*m", "", line)) for line in text.splitlines()) <= 60
     assert "▁" in text
     assert "█" in text

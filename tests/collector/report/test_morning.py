@@ -299,7 +299,7 @@ def test_a_source_that_fell_silent_is_told_where_it_happened(night: Night) -> No
     ledgers = [replace(before.ledgers[0], silences=(hush,)), *before.ledgers[1:]]
     chain = section(render_html(night[0], replace(before, ledgers=tuple(ledgers))), "chain")
     row = next(one for one in re.findall(r"<tr.*?</tr>", chain, re.DOTALL) if "silent" in one)
-    assert "leaker/local did not answer for 1m30s: 9 timeout" in words(row)
+    assert "leaker/local did not answer for 1 min 30 s: 9 timeout" in words(row)
     assert 'href="#coverage"' in row
 
 

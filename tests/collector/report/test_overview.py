@@ -153,10 +153,10 @@ def test_a_crowd_costs_a_bounded_amount_and_hides_no_failure() -> None:
     finding = _finding(failing)
     panel = panels_of(source, findings=[finding])[0]  # type: ignore[arg-type]
     assert panel.heat is not None
-    assert len(panel.heat.names) <= heat.MOST_ROWS
+    assert len(panel.heat.names) <= heat.MAX_ROWS
     assert "e7777 receive" in panel.heat.names
     assert "e5 receive" in panel.heat.names
-    assert "300 of 10000 series were read whole" in panel.note
+    assert "300 of 10000 series shown" in panel.note
     assert "64 of 300 series" in panel.note
     assert source.read < 0.1 * 10_000 * 4320
     drawing = Drawing(source.window(), (), (), ())
@@ -169,7 +169,7 @@ def test_counters_that_never_counted_are_told_in_words() -> None:
     still = [made("fw", "queue.dropped", f"queue={n}", np.zeros(100)) for n in range(5)]
     panel = panels_of(Wide(still))[0]  # type: ignore[arg-type]
     assert (panel.curves, panel.heat) == ((), None)
-    assert panel.note == "nothing to see: all 5 counters stayed at zero"
+    assert panel.note == "all 5 counters stayed at zero"
     assert draw_panel(Drawing(Window(BEGIN, BEGIN + SECOND), (), (), ()), panel) == ()
     counted = panels_of(Wide([*still, made("fw", "queue.dropped", "queue=9", np.arange(100.0))]))[0]  # type: ignore[arg-type]
     assert counted.names == ("queue 9",)

@@ -66,7 +66,7 @@ def test_a_run_without_a_database_says_nothing_of_one(night: tuple[WithSeries, V
 
 def test_a_database_that_kept_up_is_one_quiet_line(night: tuple[WithSeries, Verdict]) -> None:
     terminal, markdown, section = shown(with_sinks(night, *healthy()), night[1])
-    words = "sink influxdb-1: 12,300 lines written, none rejected; never more than 30s behind; up to date at the end"
+    words = "sink influxdb-1: 12,300 lines written, none rejected; never more than 30 s behind; up to date at the end"
     assert words in terminal
     assert words in markdown
     assert "12,300" in section
@@ -86,9 +86,9 @@ def test_an_outage_refusals_and_what_waited_at_the_end_are_told(night: tuple[Wit
         *healthy("influxdb-2"),
     )
     terminal, markdown, section = shown(fed, night[1])
-    words = "sink influxdb-1: 3,000 lines written, 7 rejected; 10m3s behind at 2026-11-20 18:40:05;"
+    words = "sink influxdb-1: 3,000 lines written, 7 rejected; 10 min 3 s behind at 2026-11-20 18:40:05;"
     assert words in " ".join(terminal.split())
-    assert "4m behind at the end, 12,300 polls not written" in terminal
+    assert "4 min behind at the end, 12,300 polls not written" in terminal
     assert "7 rejected" in markdown
     assert "card warn" in section
     assert "sink-…-refused.txt" in section

@@ -107,7 +107,7 @@ def test_the_future_is_planned_not_told(run: Path) -> None:
 def test_what_was_before_the_run_or_after_it_is_no_part_of_it(recorded: Callable[..., Path]) -> None:
     """The sentence says when the run was."""
     over, at = recorded("over", ended=True), now()
-    with pytest.raises(EventRefusedError, match=r"1h50m before the begin of the run, \d{4}-"):
+    with pytest.raises(EventRefusedError, match=r"1 h 50 min before the begin of the run, \d{4}-"):
         record_event(over, EventRequest("mark", "failover", at - 7200 * SECOND), at)
     with pytest.raises(EventRefusedError, match=r"the run ended at .*, 1h before: say when the failover happened"):
         record_event(over, EventRequest("mark", "failover"), at + 3600 * SECOND)

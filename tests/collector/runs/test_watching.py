@@ -78,7 +78,7 @@ def test_the_record_tells_what_a_display_needs(tmp_path: Path) -> None:
         status = status_of(StateReader(tmp_path / "run").read(BEGIN + 60 * SECOND))
         assert (status.run, status.phase, status.place, status.standing) == ("night", "baseline", "1 of 2", "running")
         assert (round(status.elapsed_s), round(status.left_s)) == (60, 540)
-        assert status.coming == "phase soak in 1m"
+        assert status.coming == "phase soak in 1 min"
         (dut, tg) = status.sources
         assert (dut.due, dut.got, dut.failed) == (60, 30, 30)
         assert dut.silent_s is not None
@@ -92,7 +92,7 @@ def test_the_record_tells_what_a_display_needs(tmp_path: Path) -> None:
     for words in (
         "phase baseline (1 of 2)",
         "2 M packets/s sent",
-        "no answer for 30s",
+        "no answer for 30 s",
         "WARN growth",
         "exhausted in 31 h ± 6 h (90 %)",
         "20:27:20 failover dut",
@@ -138,8 +138,8 @@ def test_what_comes_next_by_the_plan_alone() -> None:
     """For the display of the run's own process: place and what is next, from its phases as they are now."""
     plan = plan_from_text(PLAN, "plan.yaml")
     known = stretches(plan.phases, BEGIN)
-    assert course_words(known, plan, BEGIN + 60 * SECOND) == ("1 of 2", "phase soak in 1m")
-    assert course_words(known, plan, BEGIN + 200 * SECOND) == ("2 of 2", "event failover in 1m40s")
+    assert course_words(known, plan, BEGIN + 60 * SECOND) == ("1 of 2", "phase soak in 1 min")
+    assert course_words(known, plan, BEGIN + 200 * SECOND) == ("2 of 2", "event failover in 1 min 40 s")
     assert course_words(known, plan, BEGIN + 400 * SECOND) == ("2 of 2", "")
     assert place_words([PhaseState("soak", 0, 1, "now")]) == ""
     assert place_words([PhaseState("a", 0, 1, "over"), PhaseState("b", 1, 2, "over")]) == ""

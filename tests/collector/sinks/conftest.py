@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.plan.sink import Influxdb
+from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.testing.influxd import BUCKET, ORG, Influxd, start_influxd
 
 

@@ -16,8 +16,9 @@ from socketserver import StreamRequestHandler, ThreadingTCPServer
 import pytest
 
 from soakwatch.core.errors import PlanError
-from soakwatch.plan.sink import Influxdb
-from soakwatch.sinks.influxdb.write import LINES, Passing, Refused, Writer
+from soakwatch.sinks.abc import RefusedLine, SinkUnavailableError
+from soakwatch.sinks.influxdb import Influxdb
+from soakwatch.sinks.influxdb.write import MAX_LINES, Writer
 
 Told = tuple[int, dict[str, str]] | tuple[int, dict[str, str], bytes]
 Answer = Callable[[bytes], Told]
@@ -52,7 +53,7 @@ def serving(answer: Answer) -> Iterator[Influxdb]:
 
 
 @contextmanager
-def writing(to: Influxdb, monkeypatch: pytest.MonkeyPatch, refused: list[Refused]) -> Iterator[Writer]:
+def writing(to: Influxdb, monkeypatch: pytest.MonkeyPatch, refused: list[RefusedLine]) -> Iterator[Writer]:
     monkeypatch.setenv("SINK_TOKEN", "x")
     writer = Writer(to, refused.append)
     try:
@@ -63,7 +64,7 @@ def writing(to: Influxdb, monkeypatch: pytest.MonkeyPatch, refused: list[Refused
 
 def test_a_batch_that_is_too_large_is_halved_until_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     stored: list[bytes] = []
-    refused: list[Refused] = []
+    refused: list[RefusedLine] = []
 
     def answer(body: bytes) -> Told:
         if len(body) > 1000:
@@ -75,17 +76,17 @@ def test_a_batch_that_is_too_large_is_halved_until_it_fits(monkeypatch: pytest.M
     lines[77] = b'm text="' + b"x" * 2000 + b'" 77'
     with serving(answer) as to, writing(to, monkeypatch, refused) as writer:
         writer.write(lines)
-        assert writer.size < LINES
+        assert writer.size < MAX_LINES
         assert (writer.written, writer.refused) == (499, 1)
-    assert stored == [one for one in lines if one is not lines[77]]
-    assert [one.line for one in refused] == [lines[77]]
+    assert stored == [line for line in lines if line is not lines[77]]
+    assert [bad.line for bad in refused] == [lines[77]]
 
 
 def test_a_busy_server_says_how_long_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(lambda _: (503, {"retry-after": "7"})) as to, writing(to, monkeypatch, []) as writer:
-        with pytest.raises(Passing, match="answers 503") as told:
+        with pytest.raises(SinkUnavailableError, match="answers 503") as caught:
             writer.write([b"m value=1.0 1"])
-        assert told.value.after_s == 7.0
+        assert caught.value.after_s == 7.0
 
 
 def test_a_slow_server_is_sent_less_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,9 +97,9 @@ def test_a_slow_server_is_sent_less_at_once(monkeypatch: pytest.MonkeyPatch) -> 
         return OK
 
     with serving(answer) as to, writing(to, monkeypatch, []) as writer:
-        with pytest.raises(Passing, match="did not answer within 1 s"):
+        with pytest.raises(SinkUnavailableError, match="did not answer within 1 s"):
             writer.write([b"m value=1.0 1"])
-        assert writer.size == LINES // 2
+        assert writer.size == MAX_LINES // 2
         hold.set()
 
 
@@ -136,9 +137,9 @@ LINES_OF_A_BATCH = [f"m value={n}.0 {n}".encode() for n in range(100)]
 @pytest.mark.parametrize(
     ("status", "told_of", "wrong"),
     [
-        (401, "does not let this token write into o/b: mend token, org or bucket", True),
-        (403, "does not let this token write into o/b", True),
-        (404, "has no bucket b in o: make it", True),
+        (401, "does not authorise this token for o/b: check token, org and bucket", True),
+        (403, "does not authorise this token for o/b", True),
+        (404, "has no bucket b in o: create it", True),
         (429, "answers 429: a sentence", False),
         (500, "answers 500: a sentence", False),
         (502, "answers 502", False),
@@ -149,15 +150,15 @@ LINES_OF_A_BATCH = [f"m value={n}.0 {n}".encode() for n in range(100)]
 def test_what_passes_is_waited_for_and_nothing_is_set_aside(
     status: int, told_of: str, wrong: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refused: list[Refused] = []
+    refused: list[RefusedLine] = []
     with (
         serving(lambda _: (status, {}, json_body("a  sentence\x1b[2J"))) as to,
         writing(to, monkeypatch, refused) as writer,
     ):
-        with pytest.raises(Passing, match=re.escape(told_of)) as told:
+        with pytest.raises(SinkUnavailableError, match=re.escape(told_of)) as caught:
             writer.write(LINES_OF_A_BATCH)
-        assert told.value.wrong is wrong
-        assert "\x1b" not in str(told.value)
+        assert caught.value.wrong is wrong
+        assert "\x1b" not in str(caught.value)
         assert (writer.written, writer.refused, refused) == (0, 0, [])
 
 
@@ -170,28 +171,28 @@ def test_what_passes_is_waited_for_and_nothing_is_set_aside(
 def test_a_refusal_that_is_not_a_databases_costs_no_line(
     status: int, body: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refused: list[Refused] = []
+    refused: list[RefusedLine] = []
     with serving(lambda _: (status, {}, body)) as to, writing(to, monkeypatch, refused) as writer:
-        with pytest.raises(Passing, match=f"answers {status}"):
+        with pytest.raises(SinkUnavailableError, match=f"answers {status}"):
             writer.write(LINES_OF_A_BATCH)
         assert refused == []
 
 
 @pytest.mark.parametrize("status", [400, 413])
 def test_who_refuses_every_line_gets_none_set_aside(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    refused: list[Refused] = []
+    refused: list[RefusedLine] = []
     with (
         serving(lambda _: (status, {}, json_body("no"))) as to,
         writing(to, monkeypatch, refused) as writer,
     ):
-        with pytest.raises(Passing, match="refuses every line"):
+        with pytest.raises(SinkUnavailableError, match="refuses every line"):
             writer.write(LINES_OF_A_BATCH)
         assert (refused, writer.refused) == ([], 0)
 
 
 def test_a_batch_that_is_dropped_as_a_whole_is_counted_without_many_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    refused: list[Refused] = []
+    refused: list[RefusedLine] = []
 
     def answer(body: bytes) -> Told:
         asked.append(1)
@@ -205,7 +206,7 @@ def test_a_batch_that_is_dropped_as_a_whole_is_counted_without_many_questions(mo
 
 def test_a_great_many_bad_lines_cost_a_bounded_number_of_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    refused: list[Refused] = []
+    refused: list[RefusedLine] = []
 
     def answer(body: bytes) -> Told:
         asked.append(1)
@@ -217,7 +218,7 @@ def test_a_great_many_bad_lines_cost_a_bounded_number_of_questions(monkeypatch: 
     with serving(answer) as to, writing(to, monkeypatch, refused) as writer:
         writer.write(lines)
         assert (writer.written, writer.refused) == (2500, 2500)
-    assert {one.line for one in refused} == set(lines[1::2])
+    assert {bad.line for bad in refused} == set(lines[1::2])
     assert len(asked) < 100
 
 
@@ -230,14 +231,14 @@ def test_a_token_does_not_follow_a_redirection(status: int, monkeypatch: pytest.
         return OK
 
     with serving(other) as elsewhere:
-        place = {"location": elsewhere.url.replace("//", "//me:hunter2@") + "/api/v2/write?token=hunter2"}
+        headers = {"location": elsewhere.url.replace("//", "//me:hunter2@") + "/api/v2/write?token=hunter2"}
         with (
-            serving(lambda _: (status, place)) as to,
+            serving(lambda _: (status, headers)) as to,
             writing(to, monkeypatch, []) as writer,
-            pytest.raises(Passing, match="sends writers elsewhere, to http://127") as told,
+            pytest.raises(SinkUnavailableError, match="redirects writes to http://127") as caught,
         ):
             writer.write(LINES_OF_A_BATCH)
-    assert "hunter2" not in str(told.value)
+    assert "hunter2" not in str(caught.value)
     assert reached == []
 
 
@@ -248,30 +249,30 @@ def test_a_token_does_not_follow_a_redirection(status: int, monkeypatch: pytest.
 )
 def test_an_answer_that_is_cut_off_is_asked_for_again(words: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     with talking(lambda connection: connection.sendall(words)) as to, writing(to, monkeypatch, []) as writer:
-        with pytest.raises(Passing, match="broke off before it had answered"):
+        with pytest.raises(SinkUnavailableError, match="closed the connection before it had answered"):
             writer.write(LINES_OF_A_BATCH)
         assert writer.written == 0
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
 def test_an_endless_answer_is_not_read_to_its_end(packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[int] = []
+    received: list[int] = []
     part = gzip.compress(b"x" * 10_000_000) if packed else b"x" * 100_000
 
     def endless(connection: socket.socket) -> None:
         kind = b"content-encoding: gzip\r\n" if packed else b""
         connection.sendall(b"HTTP/1.1 500 no\r\n" + kind + b"\r\n")
-        while sum(said) < 2_000_000_000:
+        while sum(received) < 2_000_000_000:
             connection.sendall(part)
-            said.append(len(part))
+            received.append(len(part))
 
     with (
         talking(endless) as to,
         writing(to, monkeypatch, []) as writer,
-        pytest.raises(Passing, match="answers 500"),
+        pytest.raises(SinkUnavailableError, match="answers 500"),
     ):
         writer.write(LINES_OF_A_BATCH)
-    assert sum(said) < 50_000_000
+    assert sum(received) < 50_000_000
 
 
 def test_an_answer_that_drips_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,7 +284,7 @@ def test_an_answer_that_drips_is_not_waited_for(monkeypatch: pytest.MonkeyPatch)
             connection.sendall(b"x")
 
     with talking(drip) as to, writing(to, monkeypatch, []) as writer:
-        with pytest.raises(Passing, match="did not answer within 1 s"):
+        with pytest.raises(SinkUnavailableError, match="did not answer within 1 s"):
             writer.write(LINES_OF_A_BATCH)
         over.set()
 
@@ -292,9 +293,9 @@ def test_a_server_that_accepts_and_never_answers_is_slow(monkeypatch: pytest.Mon
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         to = Influxdb(f"http://127.0.0.1:{deaf.getsockname()[1]}", "o", "b", "env:SINK_TOKEN", timeout_s=1)
         with writing(to, monkeypatch, []) as writer:
-            with pytest.raises(Passing, match="did not answer within 1 s") as told:
+            with pytest.raises(SinkUnavailableError, match="did not answer within 1 s") as caught:
                 writer.write(LINES_OF_A_BATCH)
-            assert told.value.slow
+            assert caught.value.slow
 
 
 def test_success_with_a_long_or_strange_answer_is_success(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,7 +309,7 @@ def test_no_tls_where_tls_is_meant_is_told_with_the_remedy(monkeypatch: pytest.M
     with (
         serving(lambda _: OK) as to,
         writing(replace(to, url=to.url.replace("http:", "https:")), monkeypatch, []) as writer,
-        pytest.raises(Passing, match="shows a certificate that is not trusted, or speaks no TLS"),
+        pytest.raises(SinkUnavailableError, match="has an untrusted certificate or does not speak TLS"),
     ):
         writer.write(LINES_OF_A_BATCH)
 

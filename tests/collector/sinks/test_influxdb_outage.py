@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.plan.sink import Influxdb
 from soakwatch.record import Record, RecordView
 from soakwatch.record.backlog import backlog
-from soakwatch.sinks.beside import SinksBeside
+from soakwatch.sinks.influxdb import Influxdb
+from soakwatch.sinks.supervisor import SinkProcesses
 from soakwatch.testing.influxd import BUCKET, Influxd
 from soakwatch.testing.records import KEYS, T0, small_poll, small_record
 
@@ -46,13 +46,13 @@ def plan_of(to: Influxdb) -> str:
 class Fed:
     """A record that a sink is fed from while it grows."""
 
-    def __init__(self, record: Record, sinks: SinksBeside, said: list[str]) -> None:
-        self.record, self.sinks, self.said = record, sinks, said
+    def __init__(self, record: Record, sinks: SinkProcesses, messages: list[str]) -> None:
+        self.record, self.sinks, self.messages = record, sinks, messages
         self.polls = 0
 
     def grow(self, polls: int) -> None:
         """So many more polls."""
-        self.record.put([small_poll(1, at) for at in range(self.polls, self.polls + polls)])
+        self.record.put([small_poll(1, index) for index in range(self.polls, self.polls + polls)])
         self.polls += polls
 
     def caught_up(self) -> bool:
@@ -63,14 +63,14 @@ class Fed:
 
 @contextmanager
 def fed(folder: Path, to: Influxdb, *, again: bool = False) -> Iterator[Fed]:
-    said: list[str] = []
+    messages: list[str] = []
     with Record.open(folder) if again else small_record(folder) as record:
         record.set_meta("plan", plan_of(to))
         record.target("dut", "dut")
-        sinks = SinksBeside([to], folder, record, lambda: T0, said.append)
+        sinks = SinkProcesses({"influxdb-1": to}, folder, record, lambda: T0, messages.append)
         sinks.start()
         try:
-            yield Fed(record, sinks, said)
+            yield Fed(record, sinks, messages)
         finally:
             sinks.close()
 
@@ -82,36 +82,42 @@ def counted(server: Influxd, bucket: str = BUCKET) -> int:
 
 
 def test_a_killed_server_loses_nothing(tmp_path: Path, own_influxd: Influxd, address: Influxdb) -> None:
-    with fed(tmp_path / "run", address) as one:
-        one.grow(100)
-        until(one.caught_up, "the first polls are not written")
+    with fed(tmp_path / "run", address) as feeding:
+        feeding.grow(100)
+        until(feeding.caught_up, "the first polls are not written")
         own_influxd.kill()
-        one.grow(100)
-        until(lambda: any("cannot be reached" in line for line in one.said), f"nothing is said: {one.said}")
-        one.grow(100)
+        feeding.grow(100)
+        until(
+            lambda: any("cannot be reached" in line for line in feeding.messages),
+            f"nothing is reported: {feeding.messages}",
+        )
+        feeding.grow(100)
         own_influxd.start()
-        until(one.caught_up, f"it does not go on: {one.said}")
-        until(lambda: any("takes lines again" in line for line in one.said), f"nothing is said: {one.said}")
+        until(feeding.caught_up, f"it does not go on: {feeding.messages}")
+        until(
+            lambda: any("accepts lines again" in line for line in feeding.messages),
+            f"nothing is reported: {feeding.messages}",
+        )
         assert counted(own_influxd) == 300 * len(KEYS)
-        assert one.sinks.all[0].refused == 0
+        assert feeding.sinks.all[0].refused == 0
 
 
 def test_a_killed_feed_goes_on_at_its_cursor(tmp_path: Path, own_influxd: Influxd, address: Influxdb) -> None:
-    with fed(tmp_path / "run", address) as one:
-        one.grow(100)
-        until(one.caught_up, "the first polls are not written")
-        sink = one.sinks.all[0]
+    with fed(tmp_path / "run", address) as feeding:
+        feeding.grow(100)
+        until(feeding.caught_up, "the first polls are not written")
+        sink = feeding.sinks.all[0]
         assert sink._process is not None
         sink._process.kill()
-        one.grow(50)
-        until(one.caught_up, "nobody goes on")
+        feeding.grow(50)
+        until(feeding.caught_up, "nobody goes on")
         assert counted(own_influxd) == 150 * len(KEYS)
 
 
 def test_another_life_of_the_run_goes_on_at_the_cursor(tmp_path: Path, own_influxd: Influxd, address: Influxdb) -> None:
-    with fed(tmp_path / "run", address) as one:
-        one.grow(60)
-        until(one.caught_up, "the first polls are not written")
+    with fed(tmp_path / "run", address) as feeding:
+        feeding.grow(60)
+        until(feeding.caught_up, "the first polls are not written")
     own_influxd.delete_bucket(BUCKET)  # so that what is sent again would be seen
     own_influxd.make_bucket(BUCKET)
     with fed(tmp_path / "run", address, again=True) as other:
@@ -125,14 +131,14 @@ def test_a_wrong_token_is_said_without_it_and_a_run_goes_on(
     tmp_path: Path, own_influxd: Influxd, address: Influxdb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WRONG", "hunter2")
-    with fed(tmp_path / "run", replace(address, token="env:WRONG")) as one:
-        one.grow(10)
-        until(lambda: bool(one.said), "nothing is said")
-        assert "does not let this token write into lab/soak" in one.said[0]
-        assert "hunter2" not in " ".join(one.said)
+    with fed(tmp_path / "run", replace(address, token="env:WRONG")) as feeding:
+        feeding.grow(10)
+        until(lambda: bool(feeding.messages), "nothing is reported")
+        assert "does not authorise this token for lab/soak" in feeding.messages[0]
+        assert "hunter2" not in " ".join(feeding.messages)
         assert backlog(tmp_path / "run", "").polls >= 10  # those of the sink itself are polls too
-        one.sinks.finish(wait_s=0.5)
-        assert "polls are missing" in one.said[-1]
+        feeding.sinks.finish(wait_s=0.5)
+        assert "polls or the verdict are missing" in feeding.messages[-1]
     assert counted(own_influxd) == 0
 
 
@@ -141,69 +147,72 @@ def test_a_token_that_is_mended_where_it_is_kept_lets_everything_through(
 ) -> None:
     kept = tmp_path / "token"
     kept.write_text("hunter2\n")
-    with fed(tmp_path / "run", replace(address, token=f"file:{kept}")) as one:
-        one.grow(10)
-        until(lambda: bool(one.said), "nothing is said")
+    with fed(tmp_path / "run", replace(address, token=f"file:{kept}")) as feeding:
+        feeding.grow(10)
+        until(lambda: bool(feeding.messages), "nothing is reported")
         kept.unlink()  # as somebody does who writes it anew
-        one.grow(10)
+        feeding.grow(10)
         kept.write_text(f"{own_influxd.token}\n")
-        until(one.caught_up, f"it does not go on: {one.said}")
-        until(lambda: len(one.said) == 2, f"it is not told once each: {one.said}")
-        assert "mend token, org or bucket" in one.said[0]
-        assert "takes lines again" in one.said[1]
-        assert own_influxd.token not in " ".join(one.said)
+        until(feeding.caught_up, f"it does not go on: {feeding.messages}")
+        until(lambda: len(feeding.messages) == 2, f"not reported once each: {feeding.messages}")
+        assert "check token, org and bucket" in feeding.messages[0]
+        assert "accepts lines again" in feeding.messages[1]
+        assert own_influxd.token not in " ".join(feeding.messages)
     assert counted(own_influxd) == 20 * len(KEYS)
 
 
 def test_a_token_that_is_not_there_is_waited_for(tmp_path: Path, own_influxd: Influxd, address: Influxdb) -> None:
     """The file of the token is missing as the feed begins, and the run does not give up on the database."""
     kept = tmp_path / "token"
-    with fed(tmp_path / "run", replace(address, token=f"file:{kept}")) as one:
-        one.grow(10)
-        until(lambda: bool(one.said), "nothing is said")
-        assert "cannot be fed: the secret's file" in one.said[0]
-        assert "cannot be fed" in one.sinks.all[0].words
+    with fed(tmp_path / "run", replace(address, token=f"file:{kept}")) as feeding:
+        feeding.grow(10)
+        until(lambda: bool(feeding.messages), "nothing is reported")
+        assert "cannot be written: the secret's file" in feeding.messages[0]
+        assert "cannot be written" in feeding.sinks.all[0].words
         kept.write_text(own_influxd.token)
-        until(one.caught_up, f"it does not go on: {one.said}")
-        until(lambda: one.sinks.all[0].words == "", "it is still said to be behind")
+        until(feeding.caught_up, f"it does not go on: {feeding.messages}")
+        until(lambda: feeding.sinks.all[0].words == "", "it is still reported as behind")
     assert counted(own_influxd) == 10 * len(KEYS)
 
 
 def test_a_feed_that_cannot_begin_does_not_hold_up_the_end(tmp_path: Path, address: Influxdb) -> None:
-    with fed(tmp_path / "run", replace(address, token=f"file:{tmp_path}/no-such")) as one:
-        one.grow(10)
-        until(lambda: bool(one.said), "nothing is said")
-        one.sinks.finish(wait_s=1000)
-        assert "it is waited for, 16m40s at most (Ctrl-C: no longer)" in one.said[-2]
-        assert "polls are missing" in one.said[-1]
+    with fed(tmp_path / "run", replace(address, token=f"file:{tmp_path}/no-such")) as feeding:
+        feeding.grow(10)
+        until(lambda: bool(feeding.messages), "nothing is reported")
+        feeding.sinks.finish(wait_s=1000)
+        assert "waiting for it, at most 16 min 40 s (Ctrl-C skips this)" in feeding.messages[-2]
+        assert "polls or the verdict are missing" in feeding.messages[-1]
 
 
 def test_a_deleted_bucket_is_waited_for(tmp_path: Path, own_influxd: Influxd, address: Influxdb) -> None:
-    with fed(tmp_path / "run", address) as one:
-        one.grow(10)
-        until(one.caught_up, "the first polls are not written")
+    with fed(tmp_path / "run", address) as feeding:
+        feeding.grow(10)
+        until(feeding.caught_up, "the first polls are not written")
         own_influxd.delete_bucket(BUCKET)
-        one.grow(10)
-        until(lambda: any("has no bucket soak" in line for line in one.said), f"nothing is said: {one.said}")
+        feeding.grow(10)
+        until(
+            lambda: any("has no bucket soak" in line for line in feeding.messages),
+            f"nothing is reported: {feeding.messages}",
+        )
         own_influxd.make_bucket(BUCKET)
-        until(one.caught_up, "it does not go on")
+        until(feeding.caught_up, "it does not go on")
         assert counted(own_influxd) == 10 * len(KEYS)
 
 
 def test_refused_lines_are_kept_and_counted(tmp_path: Path, own_influxd: Influxd, address: Influxdb) -> None:
     clash = f"process.memory.usage,process=p7,role=dut,run=run,target=dut value=1i {T0}"
     assert own_influxd.write(clash.encode()).status_code == 204
-    with fed(tmp_path / "run", address) as one:
-        one.grow(2)
-        until(one.caught_up, "it does not go on")
-        until(lambda: one.sinks.all[0].refused > 0, "nothing was refused")
+    with fed(tmp_path / "run", address) as feeding:
+        feeding.grow(2)
+        until(feeding.caught_up, "it does not go on")
+        until(lambda: feeding.sinks.all[0].refused > 0, "nothing was refused")
     kept = (tmp_path / "run" / "sink-1-refused.txt").read_text()
     assert "conflict" in kept
-    assert any("refuses lines" in line for line in one.said)
+    assert any("refuses lines" in line for line in feeding.messages)
 
 
 def test_whoever_does_not_want_to_wait_for_a_database_gets_the_verdict(tmp_path: Path) -> None:
-    """The server is away to the end: that is said; Ctrl-C ends that, and the exit code is a verdict's."""
+    """The server is away to the end: that is messages; Ctrl-C ends that, and the exit code is a verdict's."""
     (tmp_path / "token").write_text("x")
     plan = tmp_path / "plan.yaml"
     nobody = Influxdb("http://127.0.0.1:9", "lab", "soak", f"file:{tmp_path}/token")
@@ -218,20 +227,20 @@ def test_whoever_does_not_want_to_wait_for_a_database_gets_the_verdict(tmp_path:
     )
     try:
         assert process.stdout is not None
-        said: list[str] = []
+        messages: list[str] = []
         for line in process.stdout:
-            if "Ctrl-C: no longer" in line and "Ctrl-C: no longer" not in "".join(said):
+            if "Ctrl-C: no longer" in line and "Ctrl-C: no longer" not in "".join(messages):
                 process.send_signal(signal.SIGINT)
-            said.append(line)
-        assert process.wait(LONGEST_S) in {0, 1, 3}, said
+            messages.append(line)
+        assert process.wait(LONGEST_S) in {0, 1, 3}, messages
     finally:
         process.kill()
         process.communicate()
-    text = "".join(said)
+    text = "".join(messages)
     assert "warning: http://127.0.0.1:9 cannot be reached: is InfluxDB running there?; the run goes on" in text
-    assert re.search(r"lab/soak is [1-9].* behind \([1-9].* polls wait\): cannot be reached", text), text
-    assert "it is waited for, 1m at most" in text
-    assert f"soakwatch sink {tmp_path / 'run'} --to … sends it" in text
+    assert re.search(r"lab/soak is [1-9].* behind \([1-9].* polls waiting\): cannot be reached", text), text
+    assert "waiting for it, at most 1 min" in text
+    assert f"soakwatch sink {tmp_path / 'run'} --to influxdb-1" in text
     assert "Traceback" not in text
 
 
@@ -253,12 +262,12 @@ def test_a_run_feeds_its_sink_and_ends_with_the_verdict_there(
         until(lambda: bool(own_influxd.influxql("SELECT count(ok) FROM soakwatch_poll")), "nothing arrives")
         own_influxd.kill()
         own_influxd.start()
-        said, _ = process.communicate(timeout=100)
+        messages, _ = process.communicate(timeout=100)
     finally:
         process.kill()
         process.wait()
-    assert process.returncode in {0, 1, 3}, said
-    assert "lines)" in said, said
+    assert process.returncode in {0, 1, 3}, messages
+    assert "lines)" in messages, messages
     with RecordView.open(tmp_path / "run") as view:
         verdict, recorded = view.meta("verdict"), view.counts()
         keys = view.keys()

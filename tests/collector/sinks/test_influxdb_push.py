@@ -12,11 +12,13 @@ from tests.collector.sinks.test_influxdb_answers import Told, serving
 
 from soakwatch.cli.main import run
 from soakwatch.core.errors import PlanError
-from soakwatch.plan.sink import Influxdb
 from soakwatch.record import Record, RecordView
-from soakwatch.sinks.influxdb.write import Pauses, Refused, Writer, influxdb_of
+from soakwatch.sinks.abc import RefusedLine
+from soakwatch.sinks.backoff import Backoff
+from soakwatch.sinks.influxdb import Influxdb
+from soakwatch.sinks.influxdb.write import Writer, influxdb_of
 from soakwatch.sinks.lines import key, line
-from soakwatch.sinks.pushing import push
+from soakwatch.sinks.push import push
 from soakwatch.testing.influxd import Influxd, Row
 from soakwatch.testing.records import KEYS, SECOND, T0, small_record
 from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample, object_text
@@ -45,9 +47,9 @@ def a_finding(outcome: Outcome, rule: str = "memory_growth", begin: int = T0) ->
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Path:
+def recorded(tmp_path: Path) -> Path:
     """A minute of fifty series in two phases, with holes, events, findings and a verdict."""
-    folder = tmp_path / "20261121T000000Z-told"
+    folder = tmp_path / "20261121T000000Z-recorded"
     with small_record(folder, 60) as record:
         record.target("dut", "dut")
         source = record.source("dut", "local", "dut/local", SECOND, required=True)
@@ -56,9 +58,9 @@ def told(tmp_path: Path) -> Path:
         record.end_phase(T0 + 62 * SECOND)
         due = T0 + 60 * SECOND
         record.put([Poll(source.id, due, due, SECOND // 2, PollOutcome.TIMEOUT, "took too long", NOTHING)])
-        for at in (10, 10, 20):  # two of them are alike
+        for index in (10, 10, 20):  # two of them are alike
             record.add_event(
-                "dut", Event("failover", "dut", "a,b", T0 + at * SECOND, None, {"why": 'a "test"'}), "user"
+                "dut", Event("failover", "dut", "a,b", T0 + index * SECOND, None, {"why": 'a "test"'}), "user"
             )
         record.end_event(3, T0 + 25 * SECOND)
         record.put_findings([a_finding(Outcome.WARN, "gap"), a_finding(Outcome.FAIL)], live=True, judged_ns=T0)
@@ -70,31 +72,31 @@ def told(tmp_path: Path) -> Path:
     return folder
 
 
-def test_every_figure_of_a_record_is_in_the_database(told: Path, bucket_of: BucketOf, influxd: Influxd) -> None:
+def test_every_figure_of_a_record_is_in_the_database(recorded: Path, bucket_of: BucketOf, influxd: Influxd) -> None:
     to = bucket_of("figures")
-    pushed = push(told, told.name, to, 30)
-    assert (pushed.rejected, pushed.trouble) == (0, None)
-    with RecordView.open(told) as view:
+    pushed = push(recorded, recorded.name, to, 30)
+    assert (pushed.rejected, pushed.error) == (0, None)
+    with RecordView.open(recorded) as view:
         assert view.keys() == tuple(sorted(KEYS))
-        for one in KEYS:
-            series = view.series(one)
-            process = one.object.removeprefix("process=")
+        for series_key in KEYS:
+            series = view.series(series_key)
+            process = series_key.object.removeprefix("process=")
             rows = influxd.influxql(
-                f"SELECT value, role, run FROM \"{one.metric}\" WHERE process='{process}'", "figures"
+                f"SELECT value, role, run FROM \"{series_key.metric}\" WHERE process='{process}'", "figures"
             )
             assert [(row["time"], row["value"]) for row in rows] == list(
                 zip(series.time_ns.tolist(), series.value.astype(float).tolist(), strict=True)
             )
-            assert {(row["role"], row["run"]) for row in rows} == {("dut", told.name)}
+            assert {(row["role"], row["run"]) for row in rows} == {("dut", recorded.name)}
 
 
 def test_polls_phases_events_findings_and_the_verdict_are_there(
-    told: Path, bucket_of: BucketOf, influxd: Influxd
+    recorded: Path, bucket_of: BucketOf, influxd: Influxd
 ) -> None:
-    push(told, told.name, bucket_of("told"), 30)
+    push(recorded, recorded.name, bucket_of("recorded"), 30)
 
     def ask(query: str) -> list[Row]:
-        return influxd.influxql(query, "told")
+        return influxd.influxql(query, "recorded")
 
     counts = ask("SELECT count(ok), sum(ok) FROM soakwatch_poll GROUP BY outcome")
     assert [(row["outcome"], row["count"], row["sum"]) for row in counts] == [("ok", 60, 60), ("timeout", 1, 0)]
@@ -123,27 +125,27 @@ def test_polls_phases_events_findings_and_the_verdict_are_there(
         "headline": "dut fails",
         "failed": 1,
         "devices": "dut",
-        "run": told.name,
+        "run": recorded.name,
     }
 
 
-def test_sending_twice_changes_nothing(told: Path, bucket_of: BucketOf, influxd: Influxd) -> None:
+def test_sending_twice_changes_nothing(recorded: Path, bucket_of: BucketOf, influxd: Influxd) -> None:
     to = bucket_of("twice")
     everything = 'from(bucket: "twice") |> range(start: 0, stop: 2200-01-01T00:00:00Z)'
-    first = push(told, told.name, to, 30)
+    first = push(recorded, recorded.name, to, 30)
     before = sorted(map(str, influxd.flux(everything)))
     assert len(before) > 3000
-    assert push(told, told.name, to, 30) == first
+    assert push(recorded, recorded.name, to, 30) == first
     assert sorted(map(str, influxd.flux(everything))) == before
 
 
 def test_the_command_sends_a_run_and_says_how_much(
-    told: Path, bucket_of: BucketOf, influxd: Influxd, capsys: pytest.CaptureFixture[str]
+    recorded: Path, bucket_of: BucketOf, influxd: Influxd, capsys: pytest.CaptureFixture[str]
 ) -> None:
     to = bucket_of("command")
     where = f"influxdb://127.0.0.1:{influxd.port}?org={to.org}&bucket={to.bucket}&token=env:SINK_TOKEN"
-    assert run(["sink", str(told), "--to", where]) == 0
-    assert f"lines of {told.name}" in capsys.readouterr().out
+    assert run(["sink", str(recorded), "--to", where]) == 0
+    assert f"lines of {recorded.name}" in capsys.readouterr().out
     assert influxd.influxql("SELECT verdict FROM soakwatch_verdict", "command")[0]["verdict"] == "fail"
 
 
@@ -151,16 +153,16 @@ def test_the_command_sends_a_run_and_says_how_much(
     ("arguments", "told_of"),
     [
         (["--to", "ftp://h"], "write influxdb://HOST"),
-        (["--to", "influxdb://h"], "no org is given"),
-        (["--to", "influxdb://h?org=o&bucket=b"], "no token is given"),
+        (["--to", "influxdb://h"], "org is missing"),
+        (["--to", "influxdb://h?org=o&bucket=b"], "token is missing"),
         (["--to", "influxdb://h?org=o&bucket=b&token=hunter2"], "never written"),
-        (["--to", "influxdb://me:hunter2@h?org=o&bucket=b&token=env:T"], "a password stands"),
+        (["--to", "influxdb://me:hunter2@h?org=o&bucket=b&token=env:T"], "holds a password"),
     ],
 )
 def test_a_bad_address_is_one_sentence_without_the_secret(
-    told: Path, arguments: list[str], told_of: str, capsys: pytest.CaptureFixture[str]
+    recorded: Path, arguments: list[str], told_of: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["sink", str(told), *arguments]) == 2
+    assert run(["sink", str(recorded), *arguments]) == 2
     error = capsys.readouterr().err
     assert told_of in error
     assert "hunter2" not in error
@@ -168,26 +170,26 @@ def test_a_bad_address_is_one_sentence_without_the_secret(
 
 
 def test_a_database_that_never_answers_ends_the_patience(
-    told: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    recorded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("T", "x")
     where = "influxdb://127.0.0.1:9?org=o&bucket=b&token=env:T"
-    assert run(["sink", str(told), "--to", where, "--patience", "1s"]) == 1
+    assert run(["sink", str(recorded), "--to", where, "--patience", "1s"]) == 1
     assert "cannot be reached" in capsys.readouterr().err
 
 
 def test_a_wrong_token_is_told_at_once_and_not_waited_for(
-    told: Path, influxd: Influxd, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    recorded: Path, influxd: Influxd, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("T", "hunter2")
     where = f"influxdb://127.0.0.1:{influxd.port}?org=lab&bucket=soak&token=env:T"
-    assert run(["sink", str(told), "--to", where, "--patience", "10h"]) == 2
+    assert run(["sink", str(recorded), "--to", where, "--patience", "10h"]) == 2
     error = capsys.readouterr().err
-    assert "does not let this token write into lab/soak: mend token, org or bucket" in error
+    assert "does not authorise this token for lab/soak: check token, org and bucket" in error
     assert "hunter2" not in error
 
 
-def test_troubles_that_change_do_not_prolong_the_patience(told: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_troubles_that_change_do_not_prolong_the_patience(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
     def answer(_: bytes) -> Told:
@@ -195,16 +197,16 @@ def test_troubles_that_change_do_not_prolong_the_patience(told: Path, monkeypatc
         return 500, {"retry-after": "0"}, f'{{"message": "trouble {len(asked)}"}}'.encode()
 
     monkeypatch.setenv("SINK_TOKEN", "x")
-    monkeypatch.setattr(Pauses, "next_s", lambda *_: 0.05)
+    monkeypatch.setattr(Backoff, "next_s", lambda *_: 0.05)
     with serving(answer) as to:
-        pushed = push(told, told.name, to, 0.5)
-    assert str(pushed.trouble).startswith(f"{to.url} answers 500: trouble")
+        pushed = push(recorded, recorded.name, to, 0.5)
+    assert str(pushed.error).startswith(f"{to.url} answers 500: trouble")
     assert len(asked) > 1
 
 
-def test_a_push_says_how_far_it_is(told: Path, bucket_of: BucketOf) -> None:
+def test_a_push_says_how_far_it_is(recorded: Path, bucket_of: BucketOf) -> None:
     words: list[str] = []
-    push(told, told.name, bucket_of("shown"), 30, words.append)
+    push(recorded, recorded.name, bucket_of("shown"), 30, words.append)
     assert words[-1].startswith("100% sent, ")
 
 
@@ -248,7 +250,7 @@ def test_no_name_breaks_a_line(influxd: Influxd, names: list[str]) -> None:
 def test_bad_lines_are_named_and_the_good_ones_written(bucket_of: BucketOf, influxd: Influxd) -> None:
     to = bucket_of("bad")
     influxd.write(b"clash value=1i 1", "bad")
-    refused: list[Refused] = []
+    refused: list[RefusedLine] = []
     writer = Writer(to, refused.append)
     lines = [f"good value={n}.0 {n + 1}".encode() for n in range(500)]
     lines[100] = b"clash value=1.5 7"
@@ -257,8 +259,8 @@ def test_bad_lines_are_named_and_the_good_ones_written(bucket_of: BucketOf, infl
     lines[100], lines[400] = b"good value=100.0 101", b"no line at all"
     writer.write(lines)  # refused as a whole
     writer.close()
-    assert [one.line for one in refused] == [b"clash value=1.5 7", b"clash value=2.5 8", b"no line at all"]
-    assert "conflict" in refused[0].why
+    assert [bad.line for bad in refused] == [b"clash value=1.5 7", b"clash value=2.5 8", b"no line at all"]
+    assert "conflict" in refused[0].reason
     assert (writer.written, writer.refused) == (997, 3)
     assert influxd.influxql("SELECT count(value) FROM good", "bad")[0]["count"] == 499
 

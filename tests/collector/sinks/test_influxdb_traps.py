@@ -13,11 +13,12 @@ import pytest
 from influxdb_client.client.influxdb_client import InfluxDBClient
 from tests.collector.sinks.test_influxdb_outage import until
 
-from soakwatch.plan.sink import Influxdb
 from soakwatch.record import Record
-from soakwatch.sinks.beside import SinksBeside
-from soakwatch.sinks.influxdb.write import Passing, Refused, Writer
-from soakwatch.sinks.pushing import push
+from soakwatch.sinks.abc import RefusedLine, SinkUnavailableError
+from soakwatch.sinks.influxdb import Influxdb
+from soakwatch.sinks.influxdb.write import Writer
+from soakwatch.sinks.push import push
+from soakwatch.sinks.supervisor import SinkProcesses
 from soakwatch.testing.influxd import Influxd
 from soakwatch.testing.records import KEYS, SECOND, T0, small_poll, small_record
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample, object_text
@@ -26,7 +27,7 @@ BucketOf = Callable[[str], Influxdb]
 
 
 @contextmanager
-def writing(to: Influxdb, refused: list[Refused] | None = None) -> Iterator[Writer]:
+def writing(to: Influxdb, refused: list[RefusedLine] | None = None) -> Iterator[Writer]:
     writer = Writer(to, (refused if refused is not None else []).append)
     try:
         yield writer
@@ -56,9 +57,9 @@ def test_nothing_is_dropped_in_silence(
     org, bucket = ("no-such" if wrong == "org" else to.org), ("no-such" if wrong == "bucket" else to.bucket)
     bad = Influxdb(to.url, org, bucket, "env:WRONG" if wrong == "token" else to.token)
     with writing(bad) as writer:
-        with pytest.raises(Passing) as told:
+        with pytest.raises(SinkUnavailableError) as caught:
             writer.write([b"m value=1.0 1"])
-        assert told.value.wrong
+        assert caught.value.wrong
         assert (writer.written, writer.refused) == (0, 0)
     with writing(to) as writer:
         writer.write([b"m value=1.0 1"])
@@ -71,11 +72,13 @@ def test_one_dead_server_does_not_delay_a_healthy_one(
     """All batching writers share one scheduler thread. Here each sink has a process, and the deaf one is still waited
     for when the healthy one has everything."""
     healthy = bucket_of("trap-healthy")
-    said: list[str] = []
+    messages: list[str] = []
     with socket.create_server(("127.0.0.1", 0)) as deaf, small_record(tmp_path / "run", 100) as record:
         dead = Influxdb(f"http://127.0.0.1:{deaf.getsockname()[1]}", "o", "b", healthy.token, timeout_s=600)
         record.set_meta("plan", plan_of(dead, healthy))
-        sinks = SinksBeside([dead, healthy], tmp_path / "run", record, lambda: T0, said.append)
+        sinks = SinkProcesses(
+            {"influxdb-1": dead, "influxdb-2": healthy}, tmp_path / "run", record, lambda: T0, messages.append
+        )
         sinks.start()
         try:
             until(lambda: "1:100" in sinks.all[1].cursor.split(), "the healthy one waits")
@@ -89,18 +92,18 @@ def test_an_outage_needs_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """The client's queue is unbounded (64 bytes a point). Here what waits is the record, which lies on the disk."""
     monkeypatch.setenv("SINK_TOKEN", "x")
     to = Influxdb("http://127.0.0.1:9", "o", "b", "env:SINK_TOKEN")
-    said: list[str] = []
+    messages: list[str] = []
     with small_record(tmp_path / "run", 100) as record:
         record.set_meta("plan", plan_of(to))
-        sinks = SinksBeside([to], tmp_path / "run", record, lambda: T0, said.append)
+        sinks = SinkProcesses({"influxdb-1": to}, tmp_path / "run", record, lambda: T0, messages.append)
         sinks.start()
         try:
-            until(lambda: bool(said), "nothing is said")
+            until(lambda: bool(messages), "nothing is reported")
             process = sinks.all[0]._process
             assert process is not None
             before = psutil.Process(process.pid).memory_info().rss
             for begin in range(100, 10_100, 500):
-                record.put([small_poll(1, at) for at in range(begin, begin + 500)])
+                record.put([small_poll(1, index) for index in range(begin, begin + 500)])
             assert psutil.Process(process.pid).memory_info().rss - before < 10_000_000  # of 500,000 points
         finally:
             sinks.close()
@@ -120,12 +123,12 @@ def test_only_one_kind_of_exception_leaves_a_writer(own_influxd: Influxd, addres
     """SYNCHRONOUS raises ApiException or urllib3's errors as they come, and does not try again."""
     with writing(address) as writer:
         own_influxd.stop()
-        with pytest.raises(Passing, match="cannot be reached"):
+        with pytest.raises(SinkUnavailableError, match="cannot be reached"):
             writer.write([b"m value=1.0 1"])
         own_influxd.start()
         writer.write([b"m value=1.0 1"])
         own_influxd.kill()
-        with pytest.raises(Passing):  # over a connection that was alive
+        with pytest.raises(SinkUnavailableError):  # over a connection that was alive
             writer.write([b"m value=2.0 2"])
 
 
@@ -153,12 +156,12 @@ def test_a_first_whole_number_does_not_fix_the_type(tmp_path: Path, bucket_of: B
     values = (0, 1, 0.5, True)
     with Record.create(folder) as record:
         source = record.source("dut", "local", "dut/local", SECOND, required=True)
-        for at, value in enumerate(values):
-            samples = (Sample("system.cpu.utilization", "", value, T0 + at * SECOND),)
-            due = T0 + at * SECOND
+        for index, value in enumerate(values):
+            samples = (Sample("system.cpu.utilization", "", value, T0 + index * SECOND),)
+            due = T0 + index * SECOND
             record.put([Poll(source.id, due, due, 0, PollOutcome.OK, None, Answer(samples, (), ()))])
     pushed = push(folder, "run", to, 30)
-    assert (pushed.rejected, pushed.trouble) == (0, None)
+    assert (pushed.rejected, pushed.error) == (0, None)
     rows = influxd.influxql('SELECT value FROM "system.cpu.utilization"', "trap-type")
     assert [row["value"] for row in rows] == [float(value) for value in values]
 
@@ -172,15 +175,15 @@ def test_a_number_that_is_none_leaves_a_hole_and_harms_no_neighbour(
     folder = tmp_path / "run"
     with Record.create(folder) as record:
         source = record.source("dut", "local", "dut/local", SECOND, required=True)
-        for at in range(3):
-            due = T0 + at * SECOND
+        for index in range(3):
+            due = T0 + index * SECOND
             samples = tuple(
                 Sample("process.memory.usage", object_text(process=name), value, due)
-                for name, value in (("a", 1.0), ("b", odd if at == 1 else 2.0))
+                for name, value in (("a", 1.0), ("b", odd if index == 1 else 2.0))
             )
             record.put([Poll(source.id, due, due, 0, PollOutcome.OK, None, Answer(samples, (), ()))])
     pushed = push(folder, "run", to, 30)
-    assert (pushed.rejected, pushed.trouble) == (0, None)
+    assert (pushed.rejected, pushed.error) == (0, None)
     rows = influxd.influxql('SELECT value FROM "process.memory.usage" GROUP BY process', to.bucket)
     assert [row["value"] for row in rows if row["process"] == "a"] == [1, 1, 1]
     assert [(row["time"] - T0, row["value"]) for row in rows if row["process"] == "b"] == [(0, 2), (2 * SECOND, 2)]
@@ -190,11 +193,11 @@ def test_a_partial_write_stores_the_good_lines_and_names_the_bad(bucket_of: Buck
     """422: good points are stored, bad ones dropped; the client raises, and says nothing of which."""
     to = bucket_of("trap-422")
     influxd.write(b"clash value=1i 1", to.bucket)
-    refused: list[Refused] = []
+    refused: list[RefusedLine] = []
     with writing(to, refused) as writer:
         writer.write([b"m value=1.0 1", b"clash,process=a value=2.0 2", b"m value=3.0 3"])
-    assert [one.line for one in refused] == [b"clash,process=a value=2.0 2"]
-    assert "field type conflict" in refused[0].why
+    assert [bad.line for bad in refused] == [b"clash,process=a value=2.0 2"]
+    assert "field type conflict" in refused[0].reason
     assert (writer.written, writer.refused, count(influxd, to.bucket)) == (2, 1, 2)
 
 
@@ -203,22 +206,22 @@ def test_lines_beyond_the_retention_are_counted_exactly(influxd: Influxd, bucket
     line."""
     to = bucket_of("trap-retention")
     influxd.make_bucket("trap-hour", 3600)
-    refused: list[Refused] = []
+    refused: list[RefusedLine] = []
     with writing(Influxdb(to.url, to.org, "trap-hour", to.token), refused) as writer:
         writer.write([f"m value={n}.0 {n}".encode() for n in range(500)])
     assert (writer.written, writer.refused, len(refused)) == (0, 500, 500)
-    assert "etention" in refused[0].why
+    assert "etention" in refused[0].reason
 
 
 def test_one_bad_line_does_not_cost_the_batch(bucket_of: BucketOf, influxd: Influxd) -> None:
     """400 rejects the whole batch; the good lines are written all the same."""
     to = bucket_of("trap-400")
-    refused: list[Refused] = []
+    refused: list[RefusedLine] = []
     lines = [f"m value={n}.0 {n}".encode() for n in range(1000)]
     lines[617] = b"no line at all"
     with writing(to, refused) as writer:
         writer.write(lines)
-    assert [(one.line, "unable to parse" in one.why) for one in refused] == [(b"no line at all", True)]
+    assert [(bad.line, "unable to parse" in bad.reason) for bad in refused] == [(b"no line at all", True)]
     assert count(influxd, to.bucket) == 999
 
 
@@ -227,11 +230,11 @@ def test_a_bad_secret_is_in_no_exception(bucket_of: BucketOf, monkeypatch: pytes
     to = bucket_of("trap-secret")
     monkeypatch.setenv("WRONG", "hunter2")
     with writing(Influxdb(to.url, to.org, to.bucket, "env:WRONG")) as writer:
-        with pytest.raises(Passing) as told:
+        with pytest.raises(SinkUnavailableError) as caught:
             writer.write([b"m value=1.0 1"])
-        assert told.value.__cause__ is None
-        assert told.value.__suppress_context__
-        assert "hunter2" not in repr(told.value)
+        assert caught.value.__cause__ is None
+        assert caught.value.__suppress_context__
+        assert "hunter2" not in repr(caught.value)
 
 
 def test_ping_is_true_even_with_a_bad_token(influxd: Influxd) -> None:
@@ -242,8 +245,8 @@ def test_ping_is_true_even_with_a_bad_token(influxd: Influxd) -> None:
 
 def plan_of(*sinks: Influxdb) -> str:
     """A plan that feeds these sinks."""
-    told = ", ".join(
+    sinks_text = ", ".join(
         f"{{influxdb: {{url: '{to.url}', org: {to.org}, bucket: {to.bucket}, token: '{to.token}', timeout: 600s}}}}"
         for to in sinks
     )
-    return f"name: fed\nduration: 1m\ntargets: {{dut: {{sources: [local]}}}}\nsinks: [{told}]\n"
+    return f"name: fed\nduration: 1m\ntargets: {{dut: {{sources: [local]}}}}\nsinks: [{sinks_text}]\n"

@@ -11,11 +11,11 @@ from threading import Event
 import pytest
 from tests.collector.sinks.test_influxdb_traps import plan_of
 
-from soakwatch.plan.sink import Influxdb
 from soakwatch.record import Record
-from soakwatch.sinks.feed import Feed, State
+from soakwatch.sinks.feed import Feed, FeedState
+from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.sinks.influxdb.write import Writer
-from soakwatch.sinks.pushing import push
+from soakwatch.sinks.push import push
 from soakwatch.testing.influxd import Influxd
 from soakwatch.testing.records import SECOND, T0
 from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample
@@ -24,20 +24,20 @@ BucketOf = Callable[[str], Influxdb]
 HELD = range(10, 20)
 
 
-def answered(source: int, at: int) -> Poll:
-    due = T0 + at * SECOND
-    return Poll(source, due, due, 1, PollOutcome.OK, None, Answer((Sample("system.uptime", "", at, due),), (), ()))
+def answered(source: int, index: int) -> Poll:
+    due = T0 + index * SECOND
+    return Poll(source, due, due, 1, PollOutcome.OK, None, Answer((Sample("system.uptime", "", index, due),), (), ()))
 
 
-def lost(source: int, at: int) -> Poll:
-    due = T0 + at * SECOND
+def lost(source: int, index: int) -> Poll:
+    due = T0 + index * SECOND
     return Poll(source, due, due, 0, PollOutcome.MISSED, "the monitor was late", NOTHING)
 
 
 def three_pieces(source: int) -> tuple[list[Poll], list[Poll], list[Poll]]:
     """Before and with the loss; what came late, and then the next; a loss for which nobody made up."""
-    first = [answered(source, at) for at in range(10)] + [lost(source, at) for at in HELD]
-    second = [answered(source, at) for at in HELD] + [answered(source, 20)]
+    first = [answered(source, index) for index in range(10)] + [lost(source, index) for index in HELD]
+    second = [answered(source, index) for index in HELD] + [answered(source, 20)]
     third = [lost(source, 21), answered(source, 22)]
     return first, second, third
 
@@ -73,11 +73,11 @@ def test_an_old_record_shows_late_answers_as_answers(
 
 
 @pytest.fixture
-def a_feed() -> Iterator[Callable[[Path, Influxdb, list[State], str], Feed]]:
+def a_feed() -> Iterator[Callable[[Path, Influxdb, list[FeedState], str], Feed]]:
     """Feeds from a cursor; what they tell is kept."""
     with ExitStack() as stack:
 
-        def made(folder: Path, to: Influxdb, states: list[State], cursor: str) -> Feed:
+        def made(folder: Path, to: Influxdb, states: list[FeedState], cursor: str) -> Feed:
             writer = Writer(to, lambda _: None)
             stack.callback(writer.close)
             return Feed(folder, "run", writer, Event(), lambda state: states.append(replace(state)), cursor)
@@ -91,12 +91,12 @@ def test_a_loss_that_was_written_before_its_answer_came_is_mended(
     tmp_path: Path,
     bucket_of: BucketOf,
     influxd: Influxd,
-    a_feed: Callable[[Path, Influxdb, list[State], str], Feed],
+    a_feed: Callable[[Path, Influxdb, list[FeedState], str], Feed],
 ) -> None:
     """While the run goes on: first the hole is written, and is red; then the answers come, perhaps to another feed."""
     to = bucket_of(f"late-live-{restarted}")
     folder = tmp_path / "run"
-    states: list[State] = []
+    states: list[FeedState] = []
     with Record.create(folder) as record:
         record.set_meta("plan", plan_of(to))
         source = record.source("dut", "agent", "dut/agent", SECOND, required=True)
@@ -104,15 +104,15 @@ def test_a_loss_that_was_written_before_its_answer_came_is_mended(
         record.put(first)
         feed = a_feed(folder, to, states, "")
         for _ in range(2):
-            feed.look()
+            feed.step()
         assert shown(influxd, to.bucket)[2] == list(HELD)
         record.put(second)
         if restarted:
             feed = a_feed(folder, to, states, states[-1].cursor)
         for _ in range(2):
-            feed.look()
+            feed.step()
         assert shown(influxd, to.bucket)[2] == []
         record.put(third)
         for _ in range(2):
-            feed.look()
+            feed.step()
     assert shown(influxd, to.bucket)[2] == [21]

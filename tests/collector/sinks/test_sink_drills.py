@@ -14,8 +14,8 @@ import pytest
 from tests.bench.sink_drill import DRILLS, Outcome, fill, small_disk
 from tests.collector.sinks.test_influxdb_outage import SOAKWATCH, counted, fed, plan_of, until
 
-from soakwatch.plan.sink import Influxdb
 from soakwatch.record import RecordView
+from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.testing.influxd import BUCKET, ORG, Influxd, start_influxd
 from soakwatch.testing.records import KEYS
 
@@ -41,19 +41,19 @@ def test_a_full_disk_of_the_server_loses_nothing(
         server = start_influxd(influxd_program, tmp_path / "influxd", stack)
         monkeypatch.setenv("SINK_TOKEN", server.token)
         to = Influxdb(server.url, ORG, BUCKET, "env:SINK_TOKEN", timeout_s=5)
-        one = stack.enter_context(fed(tmp_path / "run", to))
-        one.grow(100)
-        until(one.caught_up, "the first polls are not written")
+        feeding = stack.enter_context(fed(tmp_path / "run", to))
+        feeding.grow(100)
+        until(feeding.caught_up, "the first polls are not written")
         fill(disk)
-        one.grow(400)
-        until(lambda: bool(one.said), "nothing is said")
-        assert "has no room on its disk: make room there" in one.said[0], one.said
+        feeding.grow(400)
+        until(lambda: bool(feeding.messages), "nothing is reported")
+        assert "has no space left on its disk: free some there" in feeding.messages[0], feeding.messages
         (disk / "filled").unlink()
         server.stop()  # as the sentence says: it does not try again what it could not open
         server.start()
-        until(one.caught_up, f"it does not go on: {one.said}")
+        until(feeding.caught_up, f"it does not go on: {feeding.messages}")
         assert counted(server) == 500 * len(KEYS)
-        assert one.sinks.all[0].refused == 0
+        assert feeding.sinks.all[0].refused == 0
 
 
 def test_both_are_killed_and_the_run_is_resumed(tmp_path: Path, own_influxd: Influxd, address: Influxdb) -> None:
@@ -87,12 +87,12 @@ def test_both_are_killed_and_the_run_is_resumed(tmp_path: Path, own_influxd: Inf
     try:
         assert second.stdout is not None
         lines = iter(second.stdout.readline, "")
-        said = [next(lines)]
-        while "cannot be reached" not in said[-1]:
-            said.append(next(lines))
+        messages = [next(lines)]
+        while "cannot be reached" not in messages[-1]:
+            messages.append(next(lines))
         own_influxd.start()
-        said += lines
-        assert second.wait(60) in {0, 1, 3}, said
+        messages += lines
+        assert second.wait(60) in {0, 1, 3}, messages
     finally:
         second.kill()
         second.wait()
@@ -101,7 +101,7 @@ def test_both_are_killed_and_the_run_is_resumed(tmp_path: Path, own_influxd: Inf
     with RecordView.open(folder) as view:
         recorded, verdict = view.counts(), view.meta("verdict")
         sampled = view.keys()
-        gaps = [one for one in view.events() if one.event.kind == "gap"]
+        gaps = [stored for stored in view.events() if stored.event.kind == "gap"]
     assert gaps
     names = {key.metric for key in sampled}
     written = sum(
@@ -110,7 +110,7 @@ def test_both_are_killed_and_the_run_is_resumed(tmp_path: Path, own_influxd: Inf
     assert written == recorded.samples
     assert own_influxd.influxql("SELECT count(ok) FROM soakwatch_poll")[0]["count"] == recorded.polls
     assert [row["verdict"] for row in own_influxd.influxql("SELECT verdict FROM soakwatch_verdict")] == [verdict]
-    assert any("lines)" in line for line in said), said
+    assert any("lines)" in line for line in messages), messages
 
 
 @pytest.mark.slow

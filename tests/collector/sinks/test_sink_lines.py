@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soakwatch.core.errors import RecordError
-from soakwatch.plan.sink import Influxdb
 from soakwatch.record.follow import Table
 from soakwatch.sinks.block import NO_LINES, Block, ahead, gathered
+from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.sinks.lines import alike, decimals, key, line, table_block
 from soakwatch.testing.influxd import Influxd
 from soakwatch.testing.records import T0
@@ -41,7 +41,7 @@ def test_a_decimal_means_the_same_float_to_the_last_bit(values: list[float]) -> 
 
 def test_a_block_is_the_lines_one_by_one() -> None:
     columns: list[list[float]] = [[0.1, 1e300, -0.0], [2**53 - 1, -5, 0], [2**64 - 1, 7, 0], [5e-324, 3.0, 1 / 3]]
-    heads = [key("m", {"run": "100 %s", "n": str(at)}, {"x": "\x00\\%b {} =,"}) for at in range(4)]
+    heads = [key("m", {"run": "100 %s", "n": str(index)}, {"x": "\x00\\%b {} =,"}) for index in range(4)]
     blocks = [
         table_block([heads[number].encode() for number in table.series], table, 0, 3)
         for table in alike(table_of("dqQd", columns))
@@ -51,13 +51,13 @@ def test_a_block_is_the_lines_one_by_one() -> None:
         for row in range(3)
         for head, column in zip(heads, columns, strict=True)
     ]
-    assert sorted(parts(told) for block in blocks for told in block.lines()) == sorted(map(parts, one_by_one))
+    assert sorted(parts(output) for block in blocks for output in block.lines()) == sorted(map(parts, one_by_one))
     assert [block.count for block in blocks] == [3, 6, 3]
 
 
-def parts(told: bytes) -> tuple[bytes, float, bytes]:
+def parts(output: bytes) -> tuple[bytes, float, bytes]:
     """What stands before the number, the number (it may be written in several ways: 1e300, 1e+300), and the time."""
-    head, _, rest = told.rpartition(b" value=")
+    head, _, rest = output.rpartition(b" value=")
     number, time = rest.split(b" ")
     return head, float(number), time
 
@@ -69,9 +69,9 @@ def test_many_rows_are_in_order_without_an_empty_line() -> None:
     block = table_block([b"a", b"b", b"c"], Table((1, 2, 3), "qqq", times, words), 0, rows)
     assert block.count == rows * width
     assert block.lines() == [
-        b"%b value=%d %d" % (head, at * width + place, time)
-        for at, time in enumerate(times.tolist())
-        for place, head in enumerate((b"a", b"b", b"c"))
+        b"%b value=%d %d" % (head, index * width + column, time)
+        for index, time in enumerate(times.tolist())
+        for column, head in enumerate((b"a", b"b", b"c"))
     ]
 
 
@@ -85,7 +85,12 @@ def test_rows_are_a_part_of_the_table() -> None:
 def test_what_is_no_number_has_no_line_and_costs_no_other(odd: float) -> None:
     table = table_of("dd", [[odd, 1.0, 2.0], [3.0, 4.0, odd]])
     block = table_block([b"a,x=\\ value\\=NaN\\ ", b"b"], table, 0, 3)
-    assert [told.split(b" ")[-2] for told in block.lines()] == [b"value=3.0", b"value=1.0", b"value=4.0", b"value=2.0"]
+    assert [text.split(b" ")[-2] for text in block.lines()] == [
+        b"value=3.0",
+        b"value=1.0",
+        b"value=4.0",
+        b"value=2.0",
+    ]
     assert block.count == 4
     assert table_block([b"a"], table_of("d", [[odd]]), 0, 1) == NO_LINES
 
@@ -96,9 +101,9 @@ def test_gathered_blocks_are_the_same_lines_and_bounded(counts: list[int], size:
     made = iter(range(10**6))
     parts_of = [Block.of([b"%d" % next(made) for _ in range(count)]) for count in counts]
     blocks = list(gathered(parts_of, lambda: size))
-    assert [one for block in blocks for one in block.lines()] == [b"%d" % at for at in range(sum(counts))]
+    assert [line_ for block in blocks for line_ in block.lines()] == [b"%d" % index for index in range(sum(counts))]
     assert all(0 < block.count == len(block.lines()) <= max(size, *counts) for block in blocks)
-    assert all(one.count + other.count > size for one, other in pairwise(blocks))
+    assert all(block.count + other.count > size for block, other in pairwise(blocks))
 
 
 def test_a_block_is_divided_without_a_loss() -> None:
@@ -115,11 +120,11 @@ def test_the_next_block_is_made_ahead_in_order_and_no_more_than_one() -> None:
     second = threading.Event()
 
     def making() -> Iterator[Block]:
-        for at in range(5):
-            made.append(at)
-            if at == 1:
+        for index in range(5):
+            made.append(index)
+            if index == 1:
                 second.set()
-            yield Block.of([b"%d" % at])
+            yield Block.of([b"%d" % index])
         raise RecordError("the record is gone")
 
     taken: list[bytes] = []
@@ -147,7 +152,7 @@ def test_who_stops_in_the_middle_waits_for_nobody() -> None:
     with pytest.raises(RuntimeError, match="enough"):
         stop()
     assert len(made) <= 2
-    assert not [one for one in threading.enumerate() if one.name.startswith("lines")]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("lines")]
 
 
 def test_the_database_reads_the_same_floats(bucket_of: Callable[[str], Influxdb], influxd: Influxd) -> None:

@@ -10,10 +10,11 @@ import pytest
 
 from soakwatch.core.errors import PlanError
 from soakwatch.plan import plan_from_text
-from soakwatch.plan.sink import Influxdb
 from soakwatch.record import Record
+from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.sinks.influxdb.write import influxdb_of
-from soakwatch.sinks.pushing import push
+from soakwatch.sinks.push import push
+from soakwatch.sinks.registry import destination
 from soakwatch.testing.influxd import Influxd
 from soakwatch.testing.records import SECOND, T0
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
@@ -24,19 +25,19 @@ def test_milliseconds_where_they_are_asked_for(
 ) -> None:
     with Record.create(tmp_path / "run") as record:
         source = record.source("dut", "local", "dut/local", SECOND, required=True)
-        times = [T0 + at * SECOND + at * 1_234_567 for at in range(100)]
+        times = [T0 + index * SECOND + index * 1_234_567 for index in range(100)]
         record.put(
             [
                 Poll(
                     source.id,
-                    T0 + at * SECOND,
+                    T0 + index * SECOND,
                     time,
                     1,
                     PollOutcome.OK,
                     None,
-                    Answer((Sample("process.memory.usage", "process=p0", at, time),), (), ()),
+                    Answer((Sample("process.memory.usage", "process=p0", index, time),), (), ()),
                 )
-                for at, time in enumerate(times)
+                for index, time in enumerate(times)
             ]
         )
         record.finish()
@@ -44,19 +45,21 @@ def test_milliseconds_where_they_are_asked_for(
         push(tmp_path / "run", "run", replace(bucket_of(name), grain_ns=grain_ns), 30)
         rows = influxd.influxql('SELECT value FROM "process.memory.usage"', name)
         assert [(row["time"], row["value"]) for row in rows] == [
-            (time // grain_ns * grain_ns, at) for at, time in enumerate(times)
+            (time // grain_ns * grain_ns, index) for index, time in enumerate(times)
         ]
         polls = influxd.influxql("SELECT ok FROM soakwatch_poll", name)
-        assert [row["time"] for row in polls] == [T0 + at * SECOND for at in range(100)]
+        assert [row["time"] for row in polls] == [T0 + index * SECOND for index in range(100)]
 
 
 def test_plan_and_address_say_it() -> None:
     plan = "duration: 1m\ntargets: {dut: {sources: [local]}}\nsinks: [{influxdb: {url: 'http://h', org: o, bucket: b,"
-    (told,) = plan_from_text(f"{plan} token: 'env:T', precision: ms, replay: 1m}}}}]\n", "plan.yaml").sinks
-    assert (told.grain_ns, told.replay_s) == (1_000_000, 60)
+    (output,) = plan_from_text(f"{plan} token: 'env:T', precision: ms, replay: 1m}}}}]\n", "plan.yaml").sinks
+    to = destination(output)
+    assert (to.grain_ns, to.replay_s) == (1_000_000, 60)
     (silent,) = plan_from_text(f"{plan} token: 'env:T'}}}}]\n", "plan.yaml").sinks
-    assert (silent.grain_ns, silent.replay_s) == (1, 30)
-    place = "influxdb://h?org=o&bucket=b&token=env:T"
-    assert influxdb_of(f"{place}&precision=us", None, None, None).grain_ns == 1_000
+    to = destination(silent)
+    assert (to.grain_ns, to.replay_s) == (1, 30)
+    address = "influxdb://h?org=o&bucket=b&token=env:T"
+    assert influxdb_of(f"{address}&precision=us", None, None, None).grain_ns == 1_000
     with pytest.raises(PlanError, match="precision: write ns, us, ms"):
-        influxdb_of(f"{place}&precision=h", None, None, None)
+        influxdb_of(f"{address}&precision=h", None, None, None)

@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 from tests.needs import needs
 
-from soakwatch.plan.sink import Influxdb
 from soakwatch.record import Record, RecordView
-from soakwatch.sinks.beside import SinksBeside
-from soakwatch.sinks.feed import Feed, State
-from soakwatch.sinks.influxdb.write import Passing, Refused, Writer
-from soakwatch.sinks.pushing import push
+from soakwatch.sinks.abc import RefusedLine, SinkUnavailableError
+from soakwatch.sinks.feed import Feed, FeedState
+from soakwatch.sinks.influxdb import Influxdb
+from soakwatch.sinks.influxdb.write import Writer
+from soakwatch.sinks.push import push
+from soakwatch.sinks.supervisor import SinkProcesses
 from soakwatch.testing.records import KEYS, SECOND, T0, small_poll, small_record
 from soakwatch.testing.victoria import Exported, Victoria, find_victoria, start_gate, start_victoria
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
@@ -57,7 +58,7 @@ def address_of(victoria: Victoria, monkeypatch: pytest.MonkeyPatch) -> Influxdb:
 
 def samples(victoria: Victoria) -> dict[str, Exported]:
     """The series of the small records that are stored, by their process."""
-    return {one.labels["process"]: one for one in victoria.export("process.memory.usage_value")}
+    return {exported.labels["process"]: exported for exported in victoria.export("process.memory.usage_value")}
 
 
 def assert_all_there(record: Path, victoria: Victoria) -> None:
@@ -72,7 +73,7 @@ def assert_all_there(record: Path, victoria: Victoria) -> None:
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Path:
+def recorded(tmp_path: Path) -> Path:
     """A minute of fifty series, with a phase, an event, a finding and a verdict."""
     folder = tmp_path / "20261121T000000Z-told"
     with small_record(folder, 60) as record:
@@ -104,19 +105,19 @@ def told(tmp_path: Path) -> Path:
 
 
 def test_every_sample_is_there_and_of_the_words_only_their_figures(
-    told: Path, victoria: Victoria, address: Influxdb
+    recorded: Path, victoria: Victoria, address: Influxdb
 ) -> None:
-    pushed = push(told, told.name, address, 30)
-    assert (pushed.rejected, pushed.trouble) == (0, None)
-    assert_all_there(told, victoria)
+    pushed = push(recorded, recorded.name, address, 30)
+    assert (pushed.rejected, pushed.error) == (0, None)
+    assert_all_there(recorded, victoria)
     assert set(samples(victoria)["p0"].labels.items()) == {
-        ("run", told.name),
+        ("run", recorded.name),
         ("target", "dut"),
         ("role", "dut"),
         ("phase", "soak"),
         ("process", "p0"),
     }
-    figures = {one.name: one for one in victoria.export('{__name__=~"soakwatch_.*"}')}
+    figures = {exported.name: exported for exported in victoria.export('{__name__=~"soakwatch_.*"}')}
     assert list(figures["soakwatch_poll_ok"].values) == [1.0] * 60
     finding, verdict = figures["soakwatch_finding_severity"], figures["soakwatch_verdict_severity"]
     assert (finding.labels["rule"], list(finding.values)) == ("memory_growth", [3.0])
@@ -137,42 +138,47 @@ def test_times_are_cut_to_milliseconds_and_values_share_a_scale(
     with Record.create(tmp_path / "run") as record:
         source = record.source("dut", "local", "dut/local", SECOND, required=True)
         polls = []
-        for at, pair in enumerate(zip(of_all_sizes, counters, strict=True)):
-            due = T0 + at * SECOND + 123_456_789
+        for index, pair in enumerate(zip(of_all_sizes, counters, strict=True)):
+            due = T0 + index * SECOND + 123_456_789
             two = tuple(Sample("process.memory.usage", f"process=p{n}", value, due) for n, value in enumerate(pair))
             polls.append(Poll(source.id, due, due, 1, PollOutcome.OK, None, Answer(two, (), ())))
         record.put(polls)
         record.finish()
     push(tmp_path / "run", "run", address, 30)
     stored = samples(victoria)
-    assert list(stored["p0"].time_ms) == [T0 // MS + at * 1000 + 123 for at in range(300)]
+    assert list(stored["p0"].time_ms) == [T0 // MS + index * 1000 + 123 for index in range(300)]
     assert list(stored["p1"].values) == counters
     off = [abs(got - sent) for got, sent in zip(stored["p0"].values, of_all_sizes, strict=True)]
     assert 0 < max(off) <= 1e-12 * max(of_all_sizes)
 
 
 def test_to_send_twice_changes_nothing_only_where_the_server_was_told_to_keep_one(
-    told: Path, program: Path, victoria: Victoria, address: Influxdb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    recorded: Path,
+    program: Path,
+    victoria: Victoria,
+    address: Influxdb,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    push(told, told.name, address, 30)
-    push(told, told.name, address, 30)
-    assert_all_there(told, victoria)
+    push(recorded, recorded.name, address, 30)
+    push(recorded, recorded.name, address, 30)
+    assert_all_there(recorded, victoria)
     with ExitStack() as stack:
         other = start_victoria(program, tmp_path / "other", stack)
-        push(told, told.name, address_of(other, monkeypatch), 30)
-        push(told, told.name, address_of(other, monkeypatch), 30)
+        push(recorded, recorded.name, address_of(other, monkeypatch), 30)
+        push(recorded, recorded.name, address_of(other, monkeypatch), 30)
         found = samples(other)["p0"]
         assert len(found.time_ms) == 120
         assert len(set(zip(found.time_ms, found.values, strict=True))) == 60
 
 
 def test_what_is_older_than_it_keeps_is_dropped_without_a_word(
-    told: Path, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    recorded: Path, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with ExitStack() as stack:
         server = start_victoria(program, tmp_path / "month", stack, "-retentionPeriod=1")  # in months, as by default
-        pushed = push(told, told.name, address_of(server, monkeypatch), 30)
-        assert (pushed.rejected, pushed.trouble) == (0, None)
+        pushed = push(recorded, recorded.name, address_of(server, monkeypatch), 30)
+        assert (pushed.rejected, pushed.error) == (0, None)
         assert not samples(server)
         until(lambda: server.reading("vm_rows_ignored_total") >= 60 * len(KEYS), "nothing is counted as ignored")
 
@@ -182,29 +188,29 @@ def test_what_a_killed_server_had_said_yes_to_is_sent_again(
     tmp_path: Path, victoria: Victoria, address: Influxdb, *, noticed: bool
 ) -> None:
     run = tmp_path / "run"
-    refused: list[Refused] = []
+    refused: list[RefusedLine] = []
     stack = ExitStack()
     with stack, small_record(run, 200) as record:
         record.add_event("dut", Event("failover", "dut", "x", T0, T0 + SECOND, {}), "user")
         writer = Writer(address, refused.append)
         stack.callback(writer.close)
 
-        def told(state: State) -> None:
-            if state.trouble is not None and victoria.process is None:
+        def report(state: FeedState) -> None:
+            if state.error is not None and victoria.process is None:
                 victoria.start()
 
-        feed = Feed(run, "run", writer, threading.Event(), told)
-        feed.look()
-        feed.look()
+        feed = Feed(run, "run", writer, threading.Event(), report)
+        feed.step()
+        feed.step()
         assert writer.written >= 200 * len(KEYS)
         victoria.kill()  # at once: nothing of it is on a disk
         if not noticed:
             victoria.start()
-        record.put([small_poll(1, at) for at in range(200, 300)])
-        feed.look()
+        record.put([small_poll(1, index) for index in range(200, 300)])
+        feed.step()
         feed.finish()
         assert not refused
-        events = [one for one in victoria.export() if one.name == "soakwatch_event_begin_ms"]
+        events = [exported for exported in victoria.export() if exported.name == "soakwatch_event_begin_ms"]
         assert len(events) == 1
     assert_all_there(run, victoria)
 
@@ -212,7 +218,7 @@ def test_what_a_killed_server_had_said_yes_to_is_sent_again(
 def test_a_server_that_is_killed_beside_a_run_has_every_sample_in_the_end(
     tmp_path: Path, victoria: Victoria, address: Influxdb
 ) -> None:
-    folder, said = tmp_path / "run", list[str]()
+    folder, messages = tmp_path / "run", list[str]()
     with ExitStack() as stack:
         record = stack.enter_context(small_record(folder))
         record.set_meta(
@@ -222,18 +228,18 @@ def test_a_server_that_is_killed_beside_a_run_has_every_sample_in_the_end(
                 f"url: '{address.url}', org: '-', bucket: '-', token: 'env:SINK_TOKEN', timeout: 5s}}}}]\n"
             ),
         )
-        sinks = SinksBeside([address], folder, record, lambda: T0, said.append)
+        sinks = SinkProcesses({"influxdb-1": address}, folder, record, lambda: T0, messages.append)
         stack.callback(sinks.close)
         sinks.start()
         for end in (50, 100, 150):
-            record.put([small_poll(1, at) for at in range(end - 50, end)])
-            until(lambda end=end: f"1:{end}" in sinks.all[0].cursor.split(), f"it is not written: {said}")  # type: ignore[misc]
+            record.put([small_poll(1, index) for index in range(end - 50, end)])
+            until(lambda end=end: f"1:{end}" in sinks.all[0].cursor.split(), f"it is not written: {messages}")  # type: ignore[misc]
             if end < 150:
                 victoria.kill()
                 victoria.start()
         sinks.quiet()
         sinks.finish()
-        assert sinks.all[0].done, said
+        assert sinks.all[0].done, messages
         assert sinks.all[0].refused == 0
     assert_all_there(folder, victoria)
 
@@ -247,24 +253,24 @@ def until(holds: Callable[[], bool], what: str) -> None:
 
 
 def test_behind_vmauth_only_the_token_opens(
-    told: Path, victoria: Victoria, address: Influxdb, monkeypatch: pytest.MonkeyPatch
+    recorded: Path, victoria: Victoria, address: Influxdb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with ExitStack() as stack:
         gate = start_gate(victoria, stack)
-        refused: list[Refused] = []
+        refused: list[RefusedLine] = []
         monkeypatch.setenv("SINK_TOKEN", "hunter2")
         writer = Writer(replace(address, url=gate.url), refused.append)
         stack.callback(writer.close)
-        with pytest.raises(Passing) as stopped:
+        with pytest.raises(SinkUnavailableError) as stopped:
             writer.write([b"a value=1.0 1", b"b value=1.0 1"])
         assert not refused, "good lines wait for a good token"
-        assert "mend url, or the token" in str(stopped.value)
+        assert "check url, or the token" in str(stopped.value)
         assert "hunter2" not in str(stopped.value)
         assert not victoria.export()
         monkeypatch.setenv("SINK_TOKEN", gate.token)
-        with pytest.raises(Passing):  # after which it looks for the token again
+        with pytest.raises(SinkUnavailableError):  # after which it looks for the token again
             writer.try_out()
         writer.try_out()
-        pushed = push(told, told.name, replace(address, url=gate.url), 30)
-        assert (pushed.rejected, pushed.trouble) == (0, None)
-    assert_all_there(told, victoria)
+        pushed = push(recorded, recorded.name, replace(address, url=gate.url), 30)
+        assert (pushed.rejected, pushed.error) == (0, None)
+    assert_all_there(recorded, victoria)

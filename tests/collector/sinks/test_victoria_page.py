@@ -10,24 +10,25 @@ import pytest
 from tests.needs import needs
 
 from soakwatch.plan import plan_from_text
+from soakwatch.sinks.registry import destination
 
 PAGE = (Path(__file__).parents[3] / "deploy" / "databases.md").read_text(encoding="utf-8")
 
 
 def test_the_plans_of_the_page_parse() -> None:
-    plans = [one for one in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if one.startswith("sinks:")]
+    plans = [plan for plan in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if plan.startswith("sinks:")]
     assert len(plans) == 2
-    for one in plans:
-        (sink,) = plan_from_text(f"duration: 1m\ntargets: {{dut: {{sources: [local]}}}}\n{one}", "page").sinks
-        assert sink.url.startswith("http://127.0.0.1:")
+    for plan in plans:
+        (sink,) = plan_from_text(f"duration: 1m\ntargets: {{dut: {{sources: [local]}}}}\n{plan}", "page").sinks
+        assert destination(sink).where.startswith("http://127.0.0.1:")
 
 
 @pytest.mark.parametrize("program", ["victoria-metrics", "vmauth", "vmbackup"])
 def test_the_programs_know_the_options_that_the_page_names(program: str) -> None:
     needs("victoria-metrics")
     pages = {"vmauth": r"vmauth -auth\.config.*", "vmbackup": r"`vmbackup .*?`"}
-    told = re.findall(pages.get(program, r'ARGS=".*"'), PAGE, re.DOTALL if program == "vmbackup" else 0)
-    named = {option for text in told for option in re.findall(r"(?<![\w/-])-([a-zA-Z][\w.]*)", text)}
+    output = re.findall(pages.get(program, r'ARGS=".*"'), PAGE, re.DOTALL if program == "vmbackup" else 0)
+    named = {option for text in output for option in re.findall(r"(?<![\w/-])-([a-zA-Z][\w.]*)", text)}
     assert named
     shown = subprocess.run([program, "--help"], capture_output=True, text=True, check=False)
     known = set(re.findall(r"^  -([\w.]+)", shown.stdout + shown.stderr, re.MULTILINE))

@@ -13,6 +13,7 @@ from soakwatch.cli.main import run
 from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED, PluginFolder, Registry, loads, pollers, rule_class, rules
 from soakwatch.sources.registry import poller_module
+from soakwatch_rules.traits import traits_of
 
 TINY = Registry(
     PluginFolder("plugin_folders.pollers", "poller"),
@@ -82,17 +83,21 @@ def test_what_breaks_the_convention_is_named() -> None:
         assert str(caught.value) == sentence
 
 
+def distribution(folder: Path, kind: str, name: str, text: str) -> None:
+    """Another distribution in a folder of the path: one module, and the entry point that names it."""
+    info = folder / "foreign-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: foreign\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[soakwatch.{kind}s]\n{name} = foreign_{kind}\n")
+    (folder / f"foreign_{kind}.py").write_text(text)
+
+
 @pytest.mark.parametrize(("kind", "module"), [("poller", "pollers/probe.py"), ("load", "loads/pump.py")])
 def test_an_entry_point_adds_a_source(
     kind: str, module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A distribution that names a module in the group of its kind is found beside the folder, by plans and commands."""
-    info = tmp_path / "foreign-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: foreign\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[soakwatch.{kind}s]\nforeign = foreign_{kind}\n")
-    text = (Path(__file__).parents[1] / "plugin_folders" / module).read_text()
-    (tmp_path / f"foreign_{kind}.py").write_text(text)
+    distribution(tmp_path, kind, "foreign", (Path(__file__).parents[1] / "plugin_folders" / module).read_text())
     monkeypatch.syspath_prepend(str(tmp_path))
     folder = INSTALLED.pollers if kind == "poller" else INSTALLED.loads
     assert "foreign" in folder.names()
@@ -104,6 +109,52 @@ def test_an_entry_point_adds_a_source(
     assert run([f"{kind}s", "foreign"]) == 0
     assert "required" in capsys.readouterr().out
     del sys.modules[f"foreign_{kind}"]
+
+
+FOREIGN_RULE = '''"""Door sensors: a cabinet that somebody opened."""
+from dataclasses import dataclass, replace
+from typing import ClassVar
+from soakwatch_rules.draft import draft
+from soakwatch_rules.rule import Outcome, RuleSpec
+from soakwatch_rules.traits import Traits
+
+
+@dataclass(frozen=True, slots=True)
+class DoorOpened:
+    name: ClassVar = "door_opened"
+    version: ClassVar = 1
+    summary: ClassVar = "a cabinet was opened"
+    metrics: ClassVar = ("system.temperature",)
+    scope: ClassVar = "metric"
+    phases: ClassVar = ()
+    manner: ClassVar = RuleSpec("one sample")
+    traits: ClassVar = Traits(plain_words="somebody opened the cabinet")
+
+    def definition(self):
+        return "a cabinet is open when its sensor is below 10 Cel"
+
+    def judge(self, case):
+        (series,) = case.series
+        cold = series.values.min() < 10
+        return (replace(draft(self, case, series), outcome=Outcome.FAIL if cold else Outcome.PASS, reason="open"),)
+'''
+
+
+def test_an_entry_point_adds_a_rule(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A rule of another distribution judges beside the shipped ones, and its own traits word the headline."""
+    distribution(tmp_path, "rule", "door_opened", FOREIGN_RULE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert "door_opened" in rules()
+    assert run(["rules", "door_opened"]) == 0
+    assert "below 10 Cel" in capsys.readouterr().out
+    rows = "".join(f"{second},fw,system.temperature,,{5 if second > 300 else 30}\n" for second in range(0, 600, 10))
+    (tmp_path / "night.csv").write_text("time,target,metric,object,value\n" + rows)
+    assert run(["judge", str(tmp_path / "night.csv"), "--rule", "door_opened"]) == 1
+    assert "somebody opened the cabinet" in capsys.readouterr().out
+    del sys.modules["foreign_rule"]
+    traits_of.cache_clear()
 
 
 def test_everything_installed_holds_the_convention() -> None:

@@ -93,7 +93,7 @@ def test_a_run_is_told_in_one_row(recorded: Recorded, visitor: httpx.Client) -> 
     assert (row["coverage"], row["covered"], row["duration"], row["samples"]) == (1.0, "100 %", "10m", 601)
     spark = row["spark"]
     assert isinstance(spark, dict)
-    assert (spark["target"], spark["about"], spark["reach"]) == ("dut", "system.uptime", "0 s to 21m39s")
+    assert (spark["target"], spark["about"], spark["reach"]) == ("dut", "system.uptime", "0 s to 21 min 39 s")
     assert row["bytes"] == sum(file.stat().st_size for file in folder.glob("record.sqlite*"))
 
 

@@ -162,7 +162,7 @@ def test_figures_are_of_the_whole_run_and_of_what_two_runs_have(made: Made) -> N
     assert told["CPU, mean"] == ("20.7 %", "30.6 %")
     assert told["CPU, highest"] == ("99 %", "99 %")
     assert told["packets dropped"] == ("0", "119")
-    assert told["memory slope"] == ("1.0 MiB/h", "1.0 MiB/h")
+    assert told["memory slope"] == ("1 MiB/h", "1 MiB/h")
     assert none == {"CPU, mean", "CPU, highest"}
 
 

@@ -70,7 +70,7 @@ def test_what_is_lost_is_told_first(recorded: Recorded, actor: httpx.Client) -> 
     jsonschema.validate(loss, LOSS)
     assert (loss["samples"], loss["findings"], loss["refusal"]) == (601, 1, "")
     assert (loss["others"], loss["lends_to"]) == (["notes <b>.txt"], ["later"])
-    assert loss["lost"][:3] == ["601 samples of 10m", "1 finding, 1 of them failed", "1 event"]
+    assert loss["lost"][:3] == ["601 samples of 10 min", "1 finding, 1 of them failed", "1 event"]
     assert loss["lost"][3] == "1 file kept with the run (captures, logs)"
     assert loss["bytes"] == sum(file.stat().st_size for file in folder.iterdir())
 

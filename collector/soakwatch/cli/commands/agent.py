@@ -182,14 +182,14 @@ Example:
 @_WHEEL
 def bundle(out: Path, wheel: Path | None) -> None:
     """Build the agent and psutil as one file that runs on Python 3.9 and later."""
+    from soakwatch.core.units import show_bytes
     from soakwatch.sources.pollers.agent.bundle import bundle as build
     from soakwatch.sources.pollers.agent.bundle import write_bundle
 
     psutil = _psutil(wheel)
     data = build(psutil)
     write_bundle(data, out)
-    size = len(data) / 1024
-    click.echo(f"{out}: {size:.0f} KiB, psutil {psutil.version} for {psutil.machine} ({psutil.libc})")
+    click.echo(f"{out}: {show_bytes(len(data))}, psutil {psutil.version} for {psutil.machine} ({psutil.libc})")
 
 
 @command.command(

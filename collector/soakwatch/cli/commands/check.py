@@ -87,17 +87,18 @@ def _show_references(plan: Plan, runs: Path) -> None:
 
 
 def _check_sinks(plan: Plan) -> int:
-    from soakwatch.sinks.beforehand import look_at_sinks
+    from soakwatch.sinks.check import check_sinks
+    from soakwatch.sinks.registry import destinations
 
-    checks = look_at_sinks(plan.sinks)
+    checks = check_sinks(destinations(plan.sinks).values())
     for check in checks:
-        if check.trouble is None:
-            click.echo(f"sink: {check.where} accepts writes")
+        if check.error is None:
+            click.echo(f"sink: {check.where} accepts lines")
         else:
-            click.echo(f"soakwatch: {plan.origin}: sinks: {check.trouble}", err=True)
+            click.echo(f"soakwatch: {plan.origin}: sinks: {check.error}", err=True)
     if any(check.wrong for check in checks):
         return EXIT_USAGE
-    return EXIT_FAIL if any(check.trouble for check in checks) else EXIT_PASS
+    return EXIT_FAIL if any(check.error for check in checks) else EXIT_PASS
 
 
 def _connect(plan: Plan, runs: Path) -> int:

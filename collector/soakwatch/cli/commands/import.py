@@ -13,7 +13,7 @@ import click
 
 from soakwatch.cli.options import runs_option
 from soakwatch.importing.command_line import options_of, table_options
-from soakwatch.sinks.influxdb.read.words import HELP, MAP_FILE, is_database
+from soakwatch.sinks.addresses import HELP, MAP_FILE, is_database
 
 if TYPE_CHECKING:
     from soakwatch.importing.files import ImportedRun
@@ -99,10 +99,10 @@ def _import_database(
 
     from soakwatch.core.tables import harmless
     from soakwatch.runs.catalog import new_folder
-    from soakwatch.sinks.influxdb.read.address import place_of
+    from soakwatch.sinks.influxdb.read.address import database_of
     from soakwatch.sinks.influxdb.read.command_line import import_database, name_of
 
-    folder = new_folder(runs_folder, name or name_of(place_of(address)), time.time_ns())
+    folder = new_folder(runs_folder, name or name_of(database_of(address)), time.time_ns())
     notes: list[str] = []
     runs_folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".importing-", dir=runs_folder) as draft:

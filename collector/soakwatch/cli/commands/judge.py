@@ -11,7 +11,7 @@ import click
 
 from soakwatch.cli.options import runs_option
 from soakwatch.importing.command_line import is_table, options_of, table_options, table_told
-from soakwatch.sinks.influxdb.read.words import HELP, is_database
+from soakwatch.sinks.addresses import HELP, is_database
 
 if TYPE_CHECKING:
     from soakwatch.record import RecordView

@@ -68,10 +68,10 @@ def _description(module: str, rule: str) -> str:
 
 
 def _default(value: float, unit: str) -> str:
-    from soakwatch.core.units import show_bytes, show_seconds
+    from soakwatch.core.units import plan_seconds, show_bytes
 
     if unit == "1" and 0 < value < 1:  # a share; from 1 up it is rather a number of something
         return f"{value * 100:.6g}%"
     if unit == "s":
-        return show_seconds(value)
+        return plan_seconds(value)
     return show_bytes(value) if unit == "By" else f"{value:g}"

@@ -91,6 +91,7 @@ def command(
     from soakwatch.engine.start import begin, discard
     from soakwatch.plan import load_plan, quick_plan
     from soakwatch.runs.catalog import new_folder
+    from soakwatch.sinks.registry import destinations
 
     if plan is not None and (targets or processes or interval or name):
         raise click.UsageError("with a plan, give targets, processes, interval and name in the plan, not as options")
@@ -105,8 +106,9 @@ def command(
     any_rule, stop_rules = chosen(stop_on_fail)
     check_outside(loaded)
     looked_at(loaded)
-    for sink in loaded.sinks:
-        secret(sink.token)
+    for to in destinations(loaded.sinks).values():
+        for needed in to.secrets:
+            secret(needed)
     clock = SteadyClock()
     references = against(loaded, reference, baseline, runs_folder, clock.now_ns() * 1e-9)
     for warning in references.warnings:

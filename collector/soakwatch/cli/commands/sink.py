@@ -1,4 +1,4 @@
-"""Send a run to InfluxDB: samples, polls, events, findings and the verdict; writes are idempotent."""
+"""Send a run to a sink (InfluxDB): samples, polls, events, findings and the verdict; writes are idempotent."""
 
 from __future__ import annotations
 
@@ -14,15 +14,23 @@ from soakwatch.cli.options import runs_option
 Examples:
   soakwatch sink last --to 'influxdb://127.0.0.1:8086?org=lab&bucket=soak&token=env:INFLUX_TOKEN'
   soakwatch sink runs/20261121T200000Z-fw-7.2 --to https://influx.lab --org lab --bucket soak --token file:token
+  soakwatch sink last --to influxdb-1
 \b
 A run whose plan has sinks writes to them by itself; this command sends an older run, or what a run could not send.
-The token is a reference (env:NAME or file:PATH). Writes are idempotent: sending a run again changes nothing.
+--to KIND-NUMBER is a sink of the run's own plan, of any kind that soakwatch sinks lists. The token is a reference
+(env:NAME or file:PATH). Writes are idempotent: sending a run again changes nothing.
 \b
 Exit codes: 0 everything is written; 1 the database rejected lines, or accepted nothing for the time of --patience;
 2 the address, token, organisation or bucket is wrong."""
 )
 @click.argument("run", metavar="RUN")
-@click.option("--to", "to", required=True, metavar="URL", help="influxdb://HOST:8086, influxdbs://HOST or http(s)://.")
+@click.option(
+    "--to",
+    "to",
+    required=True,
+    metavar="TO",
+    help="influxdb://HOST:8086, influxdbs://HOST, http(s)://, or a sink of the run's plan.",
+)
 @click.option("--org", help="Organisation.")
 @click.option("--bucket", help="Existing bucket.")
 @click.option("--token", metavar="REF", help="Token: env:NAME or file:PATH.")
@@ -51,9 +59,10 @@ def command(
     from soakwatch.core.errors import EXIT_FAIL, PlanError
     from soakwatch.core.units import seconds
     from soakwatch.runs.catalog import find_run
-    from soakwatch.sinks.beforehand import look_at_sinks
+    from soakwatch.sinks.check import check_sinks
     from soakwatch.sinks.influxdb.write import influxdb_of
-    from soakwatch.sinks.pushing import push
+    from soakwatch.sinks.push import push
+    from soakwatch.sinks.registry import planned_sink
 
     try:
         patience_s = seconds(patience)
@@ -61,21 +70,22 @@ def command(
         raise PlanError(f"--patience: {error}") from None
     record = find_run(run, runs_folder)
     shown = name or (record.parent if record.is_file() else record).resolve().name
-    database = influxdb_of(to, org, bucket, token, None if ca is None else str(ca))
-    (check,) = look_at_sinks([database])
+    planned = None if "://" in to else planned_sink(record, to)
+    database = planned or influxdb_of(to, org, bucket, token, None if ca is None else str(ca))
+    (check,) = check_sinks([database])
     if check.wrong:  # a wrong token or bucket does not get better by waiting
-        raise PlanError(f"--to: {check.trouble}")
+        raise PlanError(f"--to: {check.error}")
     console = Console(stderr=True)
     if console.is_terminal:
         with console.status(f"sending {shown}", refresh_per_second=4) as status:
             pushed = push(record, shown, database, patience_s, lambda words: status.update(f"sending {shown}: {words}"))
     else:  # a spinner costs CPU even where nobody sees it
         pushed = push(record, shown, database, patience_s)
-    if pushed.trouble is not None:
-        click.echo(f"soakwatch: {pushed.trouble}; tried for {patience}, {pushed.written} lines written", err=True)
+    if pushed.error is not None:
+        click.echo(f"soakwatch: {pushed.error}; tried for {patience}, {pushed.written} lines written", err=True)
         return EXIT_FAIL
     for refused in pushed.refused[:5]:
-        click.echo(f"rejected: {refused.why}: {refused.line[:200].decode(errors='replace')}", err=True)
+        click.echo(f"rejected: {refused.reason}: {refused.line[:200].decode(errors='replace')}", err=True)
     more = f", {pushed.rejected} rejected" if pushed.rejected else ""
     click.echo(f"wrote {pushed.written} lines of {shown}{more}")
     return EXIT_FAIL if pushed.rejected else 0

@@ -11,7 +11,7 @@ import psutil
 
 from soakwatch.runs.status import Status
 from soakwatch.runs.status_words import own_words
-from soakwatch_agent.place import Place, ProcAt
+from soakwatch_agent.context import HostContext, ProcAt
 from soakwatch_agent.sample import PollOutcome
 
 _INTERVALS = 10
@@ -21,7 +21,7 @@ class SelfStatus:
     """Memory, lateness of the event loop over the last intervals, missed polls, and free space on the record's disk."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._here, self._process = folder, Place(), psutil.Process()
+        self._folder, self._here, self._process = folder, HostContext(), psutil.Process()
         self._late: deque[float] = deque(maxlen=_INTERVALS)
         self._shown_s: float | None = None
 

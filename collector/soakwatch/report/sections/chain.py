@@ -106,12 +106,12 @@ def facts(page: Page) -> Mapping[str, object] | None:
 def blocks(page: Page) -> Sequence[Block] | None:
     """The same as a table for a console, and a sentence for each cause without a moment."""
     chain = chain_of(page)
-    found: list[Block] = [_table(chain)] if chain.rows else []
+    blocks_found: list[Block] = [_table(chain)] if chain.rows else []
     for _, cause in chain.lasting[:_BRIEF]:
         what = about(page.verdict.findings[cause.leading])
         text = f"{cause.target or 'several targets'}  throughout the run: {what}"
-        found.append(Text(text, outcome=cause.outcome, formats=CONSOLE))
-    return found
+        blocks_found.append(Text(text, outcome=cause.outcome, formats=CONSOLE))
+    return blocks_found
 
 
 def _table(chain: Chain) -> Table:

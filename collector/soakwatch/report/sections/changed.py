@@ -47,17 +47,19 @@ def blocks(page: Page) -> Sequence[Block] | None:
     number = len(difference.changes) + bool(difference.plan)
     differences = counted(number, "difference") + " in the set-up" if number else "the same set-up in both records"
     shown = [[change.about, change.before or "–", change.now or "–"] for change in difference.changes[:_MAX_ROWS]]
-    made: list[Block] = [Text(f"Compared with {difference.run}{_release(page.earlier)}: {differences}.", formats=_BOTH)]
+    drawn: list[Block] = [
+        Text(f"Compared with {difference.run}{_release(page.earlier)}: {differences}.", formats=_BOTH)
+    ]
     if shown:
         columns = (Column("fact", "name"), Column("then", "name"), Column("now", "name"))
         more = len(difference.changes) - len(shown)
-        made.append(
+        drawn.append(
             Table("What differs from the earlier run", columns, shown, _BOTH, _BRIEF, left_out=more, more="differences")
         )
     if difference.plan:
         summary = f"The plan differs in {counted(len(difference.plan), 'line')}"
-        made += [Preformatted(summary, difference.plan[:_MAX_LINES]), Text(f"{summary}.", formats=CONSOLE)]
-    return made
+        drawn += [Preformatted(summary, difference.plan[:_MAX_LINES], HTML), Text(f"{summary}.", formats=CONSOLE)]
+    return drawn
 
 
 _BOTH = HTML | CONSOLE

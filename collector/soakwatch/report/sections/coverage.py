@@ -117,15 +117,15 @@ def blocks(page: Page) -> Sequence[Block]:
     rows: list[list[Cell | str]] = [
         [source_name(one), _share(one), _strip(page, ids.get(one.source)), account(one)] for one in ranked[:_BRIEF]
     ]
-    found: list[Block] = [Table("Coverage", columns, rows, _TERMINAL, _BRIEF, left_out=len(ranked) - len(rows))]
+    drawn: list[Block] = [Table("Coverage", columns, rows, _TERMINAL, _BRIEF, left_out=len(ranked) - len(rows))]
     lines = [f"{source_name(ledger)}: {account(ledger, share_text(ledger.coverage))}" for ledger in ledgers]
-    found += [Text(f"coverage {line}", formats=_TEXT) for line in lines]
-    found += [Text(line, formats=_MARKDOWN) for line in lines[:_MARKDOWN_LINES]]
+    drawn += [Text(f"coverage {line}", formats=_TEXT) for line in lines]
+    drawn += [Text(line, formats=_MARKDOWN) for line in lines[:_MARKDOWN_LINES]]
     if len(ledgers) > _MARKDOWN_LINES:
-        found.append(Text(f"… and {len(ledgers) - _MARKDOWN_LINES} more sources in the report.", formats=_MARKDOWN))
+        drawn.append(Text(f"… and {len(ledgers) - _MARKDOWN_LINES} more sources in the report.", formats=_MARKDOWN))
     if not ledgers:
         return [Text("Nothing was polled.")]
-    return found
+    return drawn
 
 
 _TERMINAL: frozenset[Format] = frozenset({"terminal"})

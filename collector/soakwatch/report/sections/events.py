@@ -14,7 +14,7 @@ TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
 {% if rows %}
 <div class="card scroll"><table>{{ m.caption("Events in order of time") }}
-<thead><tr><th>begin (UTC)</th><th>end (UTC)</th><th>target</th><th>kind</th><th>object</th><th>source</th><th>detail</th></tr></thead><tbody>
+<thead><tr><th>start (UTC)</th><th>end (UTC)</th><th>target</th><th>kind</th><th>object</th><th>source</th><th>detail</th></tr></thead><tbody>
 {% for stored in rows[:shown] %}{% set event = stored.event %}
 <tr><td class="keep">{{ event.begin_ns|utc }}</td><td class="keep">{{ event.end_ns|utc if event.end_ns else "–" }}</td>
 <td class="name">{{ event.target or "the run" }}</td><td><b>{{ event.kind }}</b></td><td class="name">{{ event.object }}</td><td>{{ stored.origin }}</td>

@@ -21,8 +21,8 @@ from soakwatch_rules.wording.forecast import forecast_words
 ORDER = 20
 TITLE = "Findings"
 HEIGHT = 280
-_MOST_PLOTS, _MOST_LINES, _MOST_CAUSES, _CARDS, _FEW = 40, 7, 60, 3, 20
-_ALL_ROWS, _LEAST_ROWS, _MOST_DEFINITIONS = 1500, 40, 60  # of a kind on the page; of one target at least
+_MAX_PLOTS, _MAX_LINES, _MAX_CAUSES, _CARDS, _FEW = 40, 7, 60, 3, 20
+_MAX_ROWS, _MIN_ROWS, _MAX_DEFINITIONS = 1500, 40, 60  # on the page; of one target at least
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
 {% macro evidence(card) %}
@@ -34,16 +34,16 @@ TEMPLATE = """\
 </tbody></table>
 <div>
 <p><b>Definition.</b> {{ card.finding.definition }} <span class="soft">(rule version {{ card.finding.version }})</span></p>
-{% if card.finding.settle %}<p><b>Would settle it.</b> {{ card.finding.settle }}</p>{% endif %}
-{% if card.finding.doubts %}<p><b>Doubts.</b></p><ul>{% for doubt in card.finding.doubts %}<li>{{ doubt }}</li>{% endfor %}</ul>{% endif %}
+{% if card.finding.settle %}<p><b>To resolve.</b> {{ card.finding.settle }}</p>{% endif %}
+{% if card.finding.doubts %}<p><b>Reservations.</b></p><ul>{% for doubt in card.finding.doubts %}<li>{{ doubt }}</li>{% endfor %}</ul>{% endif %}
 <p><b>Load in this window.</b>
-{% for load in card.load %}<span class="name">{{ load.name }}</span>: {% for f in load.figures %}{{ f.word }} {% if f.readings %}{{ f.mean|quantity(f.unit) }}{% if f.low != f.high %} ({{ f.low|extent(f.high, f.unit) }}){% endif %}{% else %}without a reading{% endif %}{{ ", " if not loop.last }}{% endfor %}{% for word in load.missing %}; {{ word }} {{ "were" if word == "failures" else "was" }} not recorded{% endfor %}{{ "; " if not loop.last else "." }}
-{% else %}No generator was recorded.{% endfor %}
-{% if card.load %}<span class="soft">Means, lowest to highest in brackets.</span>{% endif %}</p>
+{% for load in card.load %}<span class="name">{{ load.name }}</span>: {% for f in load.figures %}{{ f.word }} {% if f.readings %}{{ f.mean|quantity(f.unit) }}{% if f.low != f.high %} ({{ f.low|extent(f.high, f.unit) }}){% endif %}{% else %}no sample{% endif %}{{ ", " if not loop.last }}{% endfor %}{% for word in load.missing %}; {{ word }} {{ "were" if word == "failures" else "was" }} not recorded{% endfor %}{{ "; " if not loop.last else "." }}
+{% else %}No traffic generator was recorded.{% endfor %}
+{% if card.load %}<span class="soft">Means; lowest to highest in brackets.</span>{% endif %}</p>
 {% if card.marks %}<p><b>Where.</b></p><ul class="events">
 {% for mark, zoom in card.marks[:12] %}<li>{{ m.zoomed(zoom, card.to, m.when(mark.begin_ns, mark.end_ns)) }} {{ mark.text }}</li>{% endfor %}
 {% if card.marks|length > 12 %}<li>and {{ card.marks|length - 12 }} more, marked in the plot</li>{% endif %}</ul>{% endif %}
-{% if card.captures %}<p><b>A closer look.</b> {% for look in card.captures[:few_looks] %}<a href="#{{ look.anchor }}">{{ look.window.begin_ns|span(look.window.end_ns) }}</a> ({{ look.reason }}){{ "; " if not loop.last }}{% endfor %}{% if card.captures|length > few_looks %}; and {{ card.captures|length - few_looks }} more{% endif %}</p>{% endif %}
+{% if card.captures %}<p><b>Flight recorder.</b> {% for capture in card.captures[:few_captures] %}<a href="#{{ capture.anchor }}">{{ capture.window.begin_ns|span(capture.window.end_ns) }}</a> ({{ capture.reason }}){{ "; " if not loop.last }}{% endfor %}{% if card.captures|length > few_captures %}; and {{ card.captures|length - few_captures }} more{% endif %}</p>{% endif %}
 {% if card.events %}<p><b>Events in this window.</b></p>{{ m.events(card.events) }}{% endif %}
 </div></div>
 {% if card.arithmetic %}<details><summary>The rule's arithmetic</summary><table class="pairs">{{ m.caption("The arithmetic of " ~ card.finding.rule) }}<tbody>
@@ -61,7 +61,7 @@ TEMPLATE = """\
 </article>
 {% endmacro %}
 {% macro rows(findings) %}
-<table>{{ m.caption("Further findings") }}<thead><tr><th>outcome</th><th>target</th><th>rule</th><th>of</th><th>what was found</th><th class="num">measured</th><th class="num">limit</th></tr></thead><tbody>
+<table>{{ m.caption("Further findings") }}<thead><tr><th>outcome</th><th>target</th><th>rule</th><th>object</th><th>result</th><th class="num">measured</th><th class="num">limit</th></tr></thead><tbody>
 {% for anchor, f, acknowledged in findings %}
 <tr id="{{ anchor }}"><td>{{ m.badge(f.outcome) }}</td><td class="name">{{ f.target }}</td><td class="keep">{{ f.rule }}</td><td class="name">{{ subject(f.metric, f.object) or "the target" }}</td>
 <td class="told">{{ f.reason }}{% if f.settle %}<div class="soft">to resolve: {{ f.settle }}</div>{% endif %}{{ m.said(acknowledged) }}</td>
@@ -69,30 +69,30 @@ TEMPLATE = """\
 {% endfor %}
 </tbody></table>
 {% endmacro %}
-{% macro cause(one) %}
-{% if not one.framed %}{{ single(one.cards[0], one.cause.headline) }}{% else %}
-<article class="card cause {{ one.cause.outcome.value }}" id="{{ one.anchor }}">
-<h4>{{ m.badge(one.cause.outcome) }} {{ one.words }}{% if one.sure %} <span class="soft">together by more than chance: {{ one.sure }}</span>{% endif %}</h4>
-<p class="reason">{{ one.cause.headline }}</p>
-{% if one.line %}<ol class="line">
-{% for lag, mark, zoom in one.line %}<li>{{ m.zoomed(zoom, one.to, m.when(mark.begin_ns)) }} <b>{{ lag }}</b> {{ mark.text }}{% if mark.end_ns and mark.end_ns > mark.begin_ns %} <span class="soft">until {{ mark.end_ns|utc }}</span>{% endif %}</li>
+{% macro cause(shown) %}
+{% if not shown.framed %}{{ single(shown.cards[0], shown.cause.headline) }}{% else %}
+<article class="card cause {{ shown.cause.outcome.value }}" id="{{ shown.anchor }}">
+<h4>{{ m.badge(shown.cause.outcome) }} {{ shown.words }}{% if shown.sure %} <span class="soft">confidence {{ shown.sure }}</span>{% endif %}</h4>
+<p class="reason">{{ shown.cause.headline }}</p>
+{% if shown.line %}<ol class="line">
+{% for lag, mark, zoom in shown.line %}<li>{{ m.zoomed(zoom, shown.to, m.when(mark.begin_ns)) }} <b>{{ lag }}</b> {{ mark.text }}{% if mark.end_ns and mark.end_ns > mark.begin_ns %} <span class="soft">until {{ mark.end_ns|utc }}</span>{% endif %}</li>
 {% endfor %}</ol>{% endif %}
-{% for card in one.cards %}{{ single(card, card.finding.reason) }}{% endfor %}
-{% if one.rest %}<details class="bulk"><summary>{{ one.resting }} {{ "more findings" if one.cards else "findings" }} of this cause</summary><div class="scroll">{{ rows(one.rest) }}{% if one.resting > one.rest|length %}<p class="soft">{{ one.resting - one.rest|length }} more are in verdict.json.</p>{% endif %}</div></details>{% endif %}
+{% for card in shown.cards %}{{ single(card, card.finding.reason) }}{% endfor %}
+{% if shown.rest %}<details class="bulk"><summary>{{ shown.resting }} {{ "more findings" if shown.cards else "findings" }} of this cause</summary><div class="scroll">{{ rows(shown.rest) }}{% if shown.resting > shown.rest|length %}<p class="soft">{{ shown.resting - shown.rest|length }} more are in verdict.json.</p>{% endif %}</div></details>{% endif %}
 </article>{% endif %}
 {% endmacro %}
 {% if shared %}<h3>Several targets</h3>
-{% for one in shared %}{{ cause(one) }}{% endfor %}{% endif %}
+{% for shown in shared %}{{ cause(shown) }}{% endfor %}{% endif %}
 {% for target in targets %}
 <h3 id="target-{{ loop.index }}">{{ m.badge(target.verdict.outcome) }} <span class="name">{{ target.verdict.target }}</span>
 <span class="soft">{{ target.verdict.role }}</span></h3>
 {% if not target.causes and not target.passed %}<p class="soft">{{ target.verdict.reason }}</p>{% endif %}
-{% for one in target.causes %}{{ cause(one) }}{% endfor %}
+{% for shown in target.causes %}{{ cause(shown) }}{% endfor %}
 {% if target.further %}<div class="card scroll"><details class="bulk"><summary>{{ target.further|length }} further findings</summary>{{ rows(target.further) }}</details></div>{% endif %}
-{% if target.not_told %}<p class="soft">{{ target.not_told }} more findings: see verdict.json.</p>{% endif %}
+{% if target.left_out %}<p class="soft">{{ target.left_out }} more findings: see verdict.json.</p>{% endif %}
 {% if target.passed %}
-<div class="card scroll">{% if target.passing > few %}<details class="bulk"><summary>{{ target.passing }} checks passed: {{ target.by_rule }}</summary>{% endif %}<table>{{ m.caption("Findings without objection") }}
-<thead><tr><th>outcome</th><th>rule</th><th>of</th><th>what was found</th><th class="num">measured</th><th class="num">limit</th>
+<div class="card scroll">{% if target.passing > few %}<details class="bulk"><summary>{{ target.passing }} checks passed: {{ target.by_rule }}</summary>{% endif %}<table>{{ m.caption("Checks that passed") }}
+<thead><tr><th>outcome</th><th>rule</th><th>object</th><th>result</th><th class="num">measured</th><th class="num">limit</th>
 <th class="num">samples</th><th class="num">smallest detectable</th></tr></thead><tbody>
 {% for f in target.passed %}
 <tr><td>{{ m.badge(f.outcome) }}</td><td class="keep">{{ f.rule }}</td><td class="name">{{ subject(f.metric, f.object) or "the target" }}</td>
@@ -101,25 +101,25 @@ TEMPLATE = """\
 <td class="num">{{ f.samples|number }}{% if f.expected %} of {{ f.expected|number }}{% endif %}</td>
 <td class="num">{{ f.smallest_detectable|quantity(f.detectable_unit) if f.smallest_detectable is not none else "–" }}</td></tr>
 {% endfor %}
-</tbody></table>{% if target.passing > target.passed|length %}<p class="soft">These are the {{ target.passed|length }} that came nearest to their limits; {{ target.passing - target.passed|length }} more are in verdict.json.</p>{% endif %}{% if target.passing > few %}</details>{% endif %}
+</tbody></table>{% if target.passing > target.passed|length %}<p class="soft">The {{ target.passed|length }} nearest to their limits are shown; {{ target.passing - target.passed|length }} more are in verdict.json.</p>{% endif %}{% if target.passing > few %}</details>{% endif %}
 <details class="bulk"><summary>Definitions of the rules in this table</summary><ul>
 {% for rule, version, definition in target.definitions %}<li><b>{{ rule }}</b> (version {{ version }}): {{ definition }}</li>
 {% endfor %}</ul></details></div>
 {% endif %}
 {% endfor %}
-{% if unsettled %}<h3>In doubt for several targets</h3>
-{% for one in unsettled %}{{ cause(one) }}{% endfor %}{% endif %}
+{% if unsettled %}<h3>Undecided for several targets</h3>
+{% for shown in unsettled %}{{ cause(shown) }}{% endfor %}{% endif %}
 """
 
 
 Row = tuple[str, Finding, tuple[Acknowledgement, ...]]
-"""A finding in a table: the name of its place, and what was said of it."""
+"""A finding in a table: its element on the page, and who acknowledged it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A cause on the page: the first finding of each rule as a card, the others as rows, each with the name of its
-    place; a time line with the lags, and where a moment is zoomed to."""
+    """A cause on the page: the first finding of each rule as a card, the others as rows, each with its
+    element; a time line with the lags, and where a moment is zoomed to."""
 
     cause: Cause
     anchor: str
@@ -137,31 +137,35 @@ def facts(page: Page) -> Mapping[str, object]:
     """Causes in their order, each with a card of the first finding of a rule; a table for what passed."""
     verdict = page.verdict
     by_target: dict[str, list[int]] = {}
-    for place, cause in enumerate(verdict.causes):
-        by_target.setdefault(cause.target, []).append(place)
-    most = max(_ALL_ROWS // max(len(verdict.targets), 1), _LEAST_ROWS)
-    of_several = by_target.get("", ())[:_MOST_CAUSES]
+    for index, cause in enumerate(verdict.causes):
+        by_target.setdefault(cause.target, []).append(index)
+    most = max(_MAX_ROWS // max(len(verdict.targets), 1), _MIN_ROWS)
+    of_several = by_target.get("", ())[:_MAX_CAUSES]
     shared, unsettled = (
-        [_shown(page, place) for place in of_several if (verdict.causes[place].kind is CauseKind.UNSETTLED) is doubtful]
-        for doubtful in (False, True)
+        [
+            _shown(page, index)
+            for index in of_several
+            if (verdict.causes[index].kind is CauseKind.UNSETTLED) is undecided
+        ]
+        for undecided in (False, True)
     )
     targets = []
     for target in verdict.targets:
         own = by_target.get(target.target, [])
         passed = [f for f in verdict.findings if f.target == target.target and f.outcome is Outcome.PASS]
-        further = [p for place in own[_MOST_CAUSES:] for p in verdict.causes[place].findings]
+        further = [p for index in own[_MAX_CAUSES:] for p in verdict.causes[index].findings]
         targets.append(
             {
                 "verdict": target,
-                "causes": [_shown(page, place) for place in own[:_MOST_CAUSES]],
+                "causes": [_shown(page, index) for index in own[:_MAX_CAUSES]],
                 "further": _rows(page, further[:most]),
-                "not_told": len(further[most:]),
+                "left_out": len(further[most:]),
                 "passed": sorted(sorted(passed, key=_margin)[:most], key=worst_first),
                 "passing": len(passed),
                 "by_rule": ", ".join(
                     f"{count} {rule}" for rule, count in sorted(Counter(f.rule for f in passed).items())
                 ),
-                "definitions": sorted({(f.rule, f.version, f.definition) for f in passed})[:_MOST_DEFINITIONS],
+                "definitions": sorted({(f.rule, f.version, f.definition) for f in passed})[:_MAX_DEFINITIONS],
             }
         )
     return {
@@ -170,38 +174,38 @@ def facts(page: Page) -> Mapping[str, object]:
         "targets": targets,
         "height": HEIGHT,
         "few": _FEW,
-        "few_looks": _CARDS,
+        "few_captures": _CARDS,
     }
 
 
-def cause_anchor(page: Page, place: int) -> str:
-    """The name of a cause's place within the page: that of its card where it has but one."""
-    cause = page.verdict.causes[place]
-    return f"cause-{place + 1}" if has_own_frame(page.verdict, cause) else _anchor(cause.leading)
+def cause_anchor(page: Page, index: int) -> str:
+    """The name of a cause's index within the page: that of its card where it has but one."""
+    cause = page.verdict.causes[index]
+    return f"cause-{index + 1}" if has_own_frame(page.verdict, cause) else _anchor(cause.leading)
 
 
-def _anchor(place: int) -> str:
-    return f"finding-{place + 1}"
+def _anchor(index: int) -> str:
+    return f"finding-{index + 1}"
 
 
-def _shown(page: Page, place: int) -> Shown:
-    cause = page.verdict.causes[place]
-    first_of = {page.verdict.findings[one].rule: one for one in reversed(cause.findings)}
-    page.cause_anchors[place] = cause_anchor(page, place)
+def _shown(page: Page, index: int) -> Shown:
+    cause = page.verdict.causes[index]
+    first_of = {page.verdict.findings[number].rule: number for number in reversed(cause.findings)}
+    page.cause_anchors[index] = cause_anchor(page, index)
     rows_only = cause.kind is CauseKind.UNSETTLED and len(cause.findings) > 1
-    chosen = [] if rows_only else [one for one in cause.findings if one in first_of.values()][:_CARDS]
-    rest = [one for one in cause.findings if one not in chosen]
-    cards = [_card(page, one) for one in chosen]
+    chosen = [] if rows_only else [number for number in cause.findings if number in first_of.values()][:_CARDS]
+    rest = [number for number in cause.findings if number not in chosen]
+    cards = [_card(page, number) for number in chosen]
     run = page.verdict.window
     return Shown(
         cause=cause,
-        anchor=cause_anchor(page, place),
+        anchor=cause_anchor(page, index),
         words=kind_words(cause),
         sure="" if cause.confidence is None else confidence_text(cause.confidence),
         line=tuple((lag, mark, zoom_of(around(mark, run))) for lag, mark in lags(cause)),
         to=next((str(card["to"]) for card in cards), "overview"),
         cards=cards,
-        rest=_rows(page, rest[: _ALL_ROWS // 4]),
+        rest=_rows(page, rest[: _MAX_ROWS // 4]),
         resting=len(rest),
         framed=has_own_frame(page.verdict, cause),
     )
@@ -214,20 +218,20 @@ def _margin(finding: Finding) -> float:
     return abs(finding.limit - finding.measured) / abs(finding.limit)
 
 
-def _rows(page: Page, places: Sequence[int]) -> list[Row]:
-    page.finding_anchors.update({id(page.verdict.findings[place]): _anchor(place) for place in places})
-    told = [(_anchor(place), page.verdict.findings[place]) for place in places]
-    return [(anchor, finding, page.acknowledged(finding)) for anchor, finding in told]
+def _rows(page: Page, indices: Sequence[int]) -> list[Row]:
+    page.finding_anchors.update({id(page.verdict.findings[index]): _anchor(index) for index in indices})
+    rows = [(_anchor(index), page.verdict.findings[index]) for index in indices]
+    return [(anchor, finding, page.acknowledged(finding)) for anchor, finding in rows]
 
 
-def _card(page: Page, place: int) -> dict[str, object]:
-    finding, anchor = page.verdict.findings[place], _anchor(place)
+def _card(page: Page, index: int) -> dict[str, object]:
+    finding, anchor = page.verdict.findings[index], _anchor(index)
     page.finding_anchors[id(finding)] = anchor
-    draw = page.drawing.plots < _MOST_PLOTS
+    draw = page.drawing.plots < _MAX_PLOTS
     keys = [key for key in page.judged_by(finding) if key.metric not in IDENTITIES]
     plots, left_out = [], ""
     if keys and draw:
-        curves = [page.curve(key) for key in keys[:_MOST_LINES]]
+        curves = [page.curve(key) for key in keys[:_MAX_LINES]]
         first = curves[0]
         limit = None
         if finding.limit is not None and finding.unit == first.source_unit:
@@ -237,9 +241,9 @@ def _card(page: Page, place: int) -> dict[str, object]:
             page.plotted.setdefault(key, anchor)
         plots = [page.drawing.draw(alike, marks=finding.marks, judged=finding.window, limit=limit, height=HEIGHT)]
         if len(alike) < len(keys):
-            left_out = f"{len(keys) - len(alike)} more series of this finding are not in this plot."
+            left_out = f"{len(keys) - len(alike)} more series of this finding are not plotted."
     elif keys:
-        left_out = f"Not plotted here: the first {_MOST_PLOTS} findings have plots. See every judged series below."
+        left_out = f"Not plotted here: the first {_MAX_PLOTS} findings have plots. See every judged series below."
     window = finding.window
     return {
         "window": span_text(window.begin_ns, window.end_ns),
@@ -261,13 +265,13 @@ def _card(page: Page, place: int) -> dict[str, object]:
 
 def _numbers(finding: Finding) -> list[tuple[str, str]]:
     unit = finding.unit
-    rows = [("why in doubt", finding.why.value)] if finding.why is not None else []
+    rows = [("why undecided", finding.why.value)] if finding.why is not None else []
     rows += [("measured", quantity(finding.measured, unit)), ("limit", _stated(finding.limit, unit))]
     if finding.interval is not None:
         low, high = finding.interval
         rows.append(("interval", extent(low, high, unit)))
     if finding.forecast is not None and (words := forecast_words(finding.forecast)):
-        rows.append(("if it goes on", words))
+        rows.append(("forecast", words))
     expected = "" if finding.expected is None else f" of {number(finding.expected)} expected"
     rows += [
         ("samples", number(finding.samples) + expected),
@@ -279,4 +283,4 @@ def _numbers(finding: Finding) -> list[tuple[str, str]]:
 
 
 def _stated(value: float | None, unit: str) -> str:
-    return "none stated" if value is None else quantity(value, unit)
+    return "none" if value is None else quantity(value, unit)

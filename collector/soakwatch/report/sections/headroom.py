@@ -41,16 +41,16 @@ _BRIEF_COLUMNS = (
 
 def blocks(page: Page) -> Sequence[Block]:
     """The rows, the worst first."""
-    found, unread = rooms(page.source, page.verdict.findings)
+    headrooms, unread = rooms(page.source, page.verdict.findings)
     blocks: list[Block] = [Text(_INTRO, tone="soft", formats=HTML)]
-    if found:
-        rows = [_row(room, page) for room in found[:_MAX_ROWS]]
-        more = len(found) - len(rows)
+    if headrooms:
+        rows = [_row(room, page) for room in headrooms[:_MAX_ROWS]]
+        more = len(headrooms) - len(rows)
         words = "with still more headroom are in verdict.json"
         blocks.append(
             Table("Headroom to each limit", _COLUMNS, rows, HTML, folded_after=_FOLDED_AFTER, left_out=more, more=words)
         )
-        blocks += _brief(found)
+        blocks += _brief(headrooms)
     else:
         blocks.append(Text("Neither a rule nor a device stated a limit.", formats=HTML))
     if unread:
@@ -75,9 +75,9 @@ def _row(room: Room, page: Page) -> list[Cell | str]:
     ]
 
 
-def _brief(found: Sequence[Room]) -> list[Block]:
+def _brief(headrooms: Sequence[Room]) -> list[Block]:
     """The devices' own limits that were used at all; the monitor's and those far away are counted."""
-    near = [room for room in found if room.target != MONITOR and room.room < 1]
+    near = [room for room in headrooms if room.target != MONITOR and room.room < 1]
     rows: list[list[Cell | str]] = [
         [
             Cell(room.room_text, "bad" if room.room < 0 else ""),
@@ -88,6 +88,6 @@ def _brief(found: Sequence[Room]) -> list[Block]:
         for room in near
     ]
     blocks: list[Block] = [Table("Headroom to each limit", _BRIEF_COLUMNS, rows, CONSOLE, _BRIEF)] if rows else []
-    if ample := sum(room.room >= 1 for room in found):
+    if ample := sum(room.room >= 1 for room in headrooms):
         blocks.append(Text(f"{counted(ample, 'more limit')} with ample headroom", tone="soft", formats=CONSOLE))
     return blocks

@@ -55,9 +55,11 @@ def facts(page: Page) -> Mapping[str, object]:
     run = page.verdict.window
     phases = page.verdict.phases or page.source.phases()
     stretches = [("the run", run), *((phase.name, phase.window) for phase in phases)]
-    seen = {one.target for one in page.load}
+    seen = {generator.target for generator in page.load}
     return {
-        "streams": [_stream(page, one, stretches, draw=place < _MAX_PLOTTED) for place, one in enumerate(page.load)],
+        "streams": [
+            _stream(page, generator, stretches, draw=index < _MAX_PLOTTED) for index, generator in enumerate(page.load)
+        ],
         "stretches": [name for name, _ in stretches],
         "silent": sorted(n for n, role in page.source.roles().items() if role == "generator" and n not in seen),
         "unplotted": len(page.load) > _MAX_PLOTTED,
@@ -69,19 +71,19 @@ def facts(page: Page) -> Mapping[str, object]:
 def blocks(page: Page) -> Sequence[Block]:
     """What each generator did over the run in one sentence, and whether it was healthy."""
     lines = page.load_in(page.verdict.window)
-    found: list[Block] = []
+    drawn: list[Block] = []
     for line in lines[:_BRIEF]:
         figures = ", ".join(_reading(figure) for figure in line.figures if figure.readings)
-        found.append(Text(figures or "no sample", label=line.name, formats=CONSOLE))
+        drawn.append(Text(figures or "no sample", label=line.name, formats=CONSOLE))
     if len(lines) > _BRIEF:
-        found.append(Text(f"… and {len(lines) - _BRIEF} more streams in the report", tone="soft", formats=CONSOLE))
+        drawn.append(Text(f"… and {len(lines) - _BRIEF} more streams in the report", tone="soft", formats=CONSOLE))
     health = [f for f in page.verdict.findings if lines and traits_of(f.rule).generator]
-    found += [
+    drawn += [
         Text(f"{finding.target}: {finding.reason}", outcome=finding.outcome, formats=CONSOLE)
         for finding in health
         if finding.outcome is not Outcome.NOT_APPLICABLE
     ]
-    return found
+    return drawn
 
 
 def _reading(figure: Figure) -> str:
@@ -89,68 +91,77 @@ def _reading(figure: Figure) -> str:
     return f"{figure.word} {quantity(figure.mean, figure.unit)}{spread}"
 
 
-def _stream(page: Page, one: Generator, stretches: Sequence[tuple[str, Window]], *, draw: bool) -> dict[str, object]:
+def _stream(
+    page: Page, generator: Generator, stretches: Sequence[tuple[str, Window]], *, draw: bool
+) -> dict[str, object]:
     windows = [window for _, window in stretches]
-    rows = [{"word": trace.word, "cells": [_cell(figure_of(trace, w)) for w in windows]} for trace in one.traces()]
-    if one.answered is not None and one.offered is not None:
+    rows = [
+        {"word": trace.word, "cells": [_cell(figure_of(trace, w)) for w in windows]} for trace in generator.traces()
+    ]
+    if generator.answered is not None and generator.offered is not None:
         rows.insert(
-            2, {"word": "answered, of offered", "cells": [(quantity(answered_share(one, w), "1"), "") for w in windows]}
+            2,
+            {
+                "word": "answered, of offered",
+                "cells": [(quantity(answered_share(generator, w), "1"), "") for w in windows],
+            },
         )
-    if one.failed is not None:
-        place = next(n for n, row in enumerate(rows) if row["word"] == one.failed.word) + 1
-        if one.answered is not None:
+    if generator.failed is not None:
+        index = next(n for n, row in enumerate(rows) if row["word"] == generator.failed.word) + 1
+        if generator.answered is not None:
             rows.insert(
-                place, {"word": "failed, of all", "cells": [(small_share(failed_share(one, w)), "") for w in windows]}
+                index,
+                {"word": "failed, of all", "cells": [(small_share(failed_share(generator, w)), "") for w in windows]},
             )
-        if one.failures is not None:
+        if generator.failures is not None:
             rows.insert(
-                place, {"word": "failed requests", "cells": [(number(failures_in(one, w)), "") for w in windows]}
+                index, {"word": "failed requests", "cells": [(number(failures_in(generator, w)), "") for w in windows]}
             )
     missing = (
         []
-        if not one.counts_requests
+        if not generator.counts_requests
         else [
             word
             for word, known in (
-                ("the offered rate", one.offered),
-                ("the answered rate", one.answered),
-                ("failures", one.failed),
-                ("latency", one.latency),
+                ("the offered rate", generator.offered),
+                ("the answered rate", generator.answered),
+                ("failures", generator.failed),
+                ("latency", generator.latency),
             )
             if known is None
         ]
     )
     return {
-        "name": one.name,
-        "told": _brief(one, windows[0]),
+        "name": generator.name,
+        "told": _brief(generator, windows[0]),
         "rows": rows,
         "missing": ", ".join(missing),
-        "plots": _plots(page, one) if draw else [],
+        "plots": _plots(page, generator) if draw else [],
     }
 
 
-def _brief(one: Generator, run: Window) -> list[tuple[str, str]]:
-    told = []
-    if one.answered is not None:
-        told.append(("answered, mean", _mean(figure_of(one.answered, run))))
-    if one.offered is not None:
-        told.append(("offered, mean", _mean(figure_of(one.offered, run))))
-        told.append(("answered, of offered", quantity(answered_share(one, run), "1")))
-    if one.failed is not None:
-        failures, share = failures_in(one, run), failed_share(one, run)
-        count = _mean(figure_of(one.failed, run)) if failures is None else number(failures)
+def _brief(generator: Generator, run: Window) -> list[tuple[str, str]]:
+    facts = []
+    if generator.answered is not None:
+        facts.append(("answered, mean", _mean(figure_of(generator.answered, run))))
+    if generator.offered is not None:
+        facts.append(("offered, mean", _mean(figure_of(generator.offered, run))))
+        facts.append(("answered, of offered", quantity(answered_share(generator, run), "1")))
+    if generator.failed is not None:
+        failures, share = failures_in(generator, run), failed_share(generator, run)
+        count = _mean(figure_of(generator.failed, run)) if failures is None else number(failures)
         word = "failed, mean" if failures is None else "failed requests"
-        told.append((word, count + ("" if share is None else f" ({small_share(share)})")))
-    told += [(f"{trace.word}, mean", _mean(figure_of(trace, run))) for trace in (*one.packets, *one.bits)]
-    if one.loss is not None:
-        figure = figure_of(one.loss, run)
-        told.append(("lost, mean", _mean(figure)))
-        told.append(("lost, highest", quantity(figure.high, figure.unit)))
-    if one.latency is not None:
-        figure = figure_of(one.latency, run)
-        told.append((f"{figure.word}, mean", _mean(figure)))
-        told.append((f"{figure.word}, highest", quantity(figure.high, figure.unit)))
-    return told
+        facts.append((word, count + ("" if share is None else f" ({small_share(share)})")))
+    facts += [(f"{trace.word}, mean", _mean(figure_of(trace, run))) for trace in (*generator.packets, *generator.bits)]
+    if generator.loss is not None:
+        figure = figure_of(generator.loss, run)
+        facts.append(("lost, mean", _mean(figure)))
+        facts.append(("lost, highest", quantity(figure.high, figure.unit)))
+    if generator.latency is not None:
+        figure = figure_of(generator.latency, run)
+        facts.append((f"{figure.word}, mean", _mean(figure)))
+        facts.append((f"{figure.word}, highest", quantity(figure.high, figure.unit)))
+    return facts
 
 
 def _mean(figure: Figure) -> str:
@@ -165,35 +176,35 @@ def _cell(figure: Figure) -> tuple[str, str]:
     return _mean(figure), extent(figure.low, figure.high, figure.unit)
 
 
-def _plots(page: Page, one: Generator) -> list[tuple[str, str]]:
+def _plots(page: Page, generator: Generator) -> list[tuple[str, str]]:
     """Rates, failures and losses where there were any, and latency; other rates only where there is nothing else."""
     drawing = page.drawing
-    made: list[tuple[str, str]] = []
-    rates = [trace for trace in (one.offered, one.answered) if trace is not None]
-    for traces in (one.packets, one.bits):
+    plotted: list[tuple[str, str]] = []
+    rates = [trace for trace in (generator.offered, generator.answered) if trace is not None]
+    for traces in (generator.packets, generator.bits):
         if traces:
-            told = " and ".join(trace.word for trace in traces) if len(traces) <= 2 else traces[0].word.split()[-1]
+            title = " and ".join(trace.word for trace in traces) if len(traces) <= 2 else traces[0].word.split()[-1]
             element = drawing.draw(_curves(traces), names=_words(traces), load=False, everywhere=True, height=HEIGHT)
-            made.append((told[0].upper() + told[1:], element))
-    if one.loss is not None and float(one.loss.series.finite().values.max()) > 0:
-        element = drawing.draw(_curves([one.loss]), names=["lost"], everywhere=True, height=HEIGHT)
-        made.append(("Lost", element))
-    if not rates and not made and one.rate is not None:
-        unit = one.rate.series.trait.unit
-        rates = [trace for trace in one.others if trace.series.trait.unit == unit][:_MAX_LINES]
+            plotted.append((title[0].upper() + title[1:], element))
+    if generator.loss is not None and float(generator.loss.series.finite().values.max()) > 0:
+        element = drawing.draw(_curves([generator.loss]), names=["lost"], everywhere=True, height=HEIGHT)
+        plotted.append(("Lost", element))
+    if not rates and not plotted and generator.rate is not None:
+        unit = generator.rate.series.trait.unit
+        rates = [trace for trace in generator.others if trace.series.trait.unit == unit][:_MAX_LINES]
     if rates:
-        told = " and ".join(dict.fromkeys(trace.word for trace in rates)) if len(rates) <= 2 else "rates"
+        title = " and ".join(dict.fromkeys(trace.word for trace in rates)) if len(rates) <= 2 else "rates"
         element = drawing.draw(_curves(rates), names=_words(rates), load=False, everywhere=True, height=HEIGHT)
-        made.append((told[0].upper() + told[1:], element))
-    failed = [] if one.failed is None else [one.failed]
+        plotted.append((title[0].upper() + title[1:], element))
+    failed = [] if generator.failed is None else [generator.failed]
     if any(float(trace.series.finite().values.max()) > 0 for trace in failed):
         element = drawing.draw(_curves(failed), names=_words(failed), everywhere=True, height=HEIGHT)
-        made.append(("Failed", element))
-    if one.latencies:
-        lines = one.latencies[-_MAX_LINES:]
+        plotted.append(("Failed", element))
+    if generator.latencies:
+        lines = generator.latencies[-_MAX_LINES:]
         element = drawing.draw(_curves(lines), names=_words(lines), everywhere=True, height=HEIGHT)
-        made.append(("Latency", element))
-    return made
+        plotted.append(("Latency", element))
+    return plotted
 
 
 def _words(traces: Sequence[Trace]) -> list[str]:

@@ -16,7 +16,7 @@ _OPEN = 4  # targets; the further ones are folded
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
 <p class="soft">All plots share their time axis (UTC): zoom one, and all follow. Phases are shaded and named, grey is the load,
-dashed verticals are events, and what was found stands at the bottom of a plot with its number and shape.</p>
+dashed verticals are events, and findings are marked at the bottom of a plot by number and shape.</p>
 {% if findings %}<details><summary>The {{ findings|length }} findings by their numbers in the plots</summary><ol class="flags">
 {% for number, f, link in findings %}<li value="{{ number }}">{{ m.badge(f.outcome) }} <span class="name">{{ f.target }}</span> {% if link %}<a href="#{{ link }}">{{ f.rule }}</a>{% else %}{{ f.rule }}{% endif %} <span class="name">{{ subject(f.metric, f.object) }}</span></li>
 {% endfor %}</ol></details>{% endif %}
@@ -38,19 +38,19 @@ def facts(page: Page) -> Mapping[str, object] | None:
     """The panels of each target in order; nothing where nothing was recorded that could be drawn."""
     findings = page.verdict.findings
     window = page.verdict.window
-    told = numbered_findings(findings)
+    numbered_all = numbered_findings(findings)
     roles = page.source.roles()
     targets: list[dict[str, object]] = []
     drawn: set[int] = set()
     for name, panels in groupby(panels_of(page.source, window, findings), key=lambda panel: panel.target):
         rows = []
         for panel in panels:
-            flags = flags_of(panel, told, window)
+            flags = flags_of(panel, numbered_all, window)
             drawn.update(flag.number for flag in flags)
             rows.append({"title": panel.title, "note": panel.note, "places": draw_panel(page.drawing, panel, flags)})
         folded = len(targets) >= _OPEN
         targets.append({"name": name, "role": roles.get(name, ""), "panels": rows, "folded": folded})
     if not targets:
         return None
-    numbered = [(number, f, page.finding_anchors.get(id(f), "")) for number, f in told if number in drawn]
+    numbered = [(number, f, page.finding_anchors.get(id(f), "")) for number, f in numbered_all if number in drawn]
     return {"targets": targets, "findings": numbered, "symbols": SYMBOLS}

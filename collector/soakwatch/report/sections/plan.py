@@ -12,13 +12,13 @@ TITLE = "Plan"
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
 {% if phases %}
-<div class="card scroll"><table class="pairs">{{ m.caption("Phases") }}<thead><tr><th>phase</th><th>begin (UTC)</th><th>end (UTC)</th><th class="num">length</th></tr></thead><tbody>
+<div class="card scroll"><table class="pairs">{{ m.caption("Phases") }}<thead><tr><th>phase</th><th>start (UTC)</th><th>end (UTC)</th><th class="num">length</th></tr></thead><tbody>
 {% for phase in phases %}<tr><td>{{ phase.name }}</td><td>{{ phase.window.begin_ns|utc }}</td><td>{{ phase.window.end_ns|utc }}</td>
 <td class="num">{{ phase.window.seconds|duration }}</td></tr>
 {% endfor %}</tbody></table></div>
 {% endif %}
-{% if command %}<p>Begun with</p><pre>{{ command }}</pre>{% endif %}
-{% if plan %}<pre>{{ plan }}</pre>{% else %}<p>The record holds no plan.</p>{% endif %}
+{% if command %}<p>Started with</p><pre>{{ command }}</pre>{% endif %}
+{% if plan %}<pre>{{ plan }}</pre>{% else %}<p>The record has no plan.</p>{% endif %}
 """
 
 

@@ -14,16 +14,16 @@ from soakwatch.report.page import IDENTITIES, POINTS, Page, worst_first
 from soakwatch_rules.rule import Finding, Outcome
 
 ORDER = 50
-TITLE = "The other judged series"
+TITLE = "Other judged series"
 HEIGHT, TALL = 230, 320
-_MOST_SINGLE, _CROWD, _LINES, _POINTS, _MOST_STILL, _MOST_RULES = 40, 6, 7, 500, 40, 12
-_OF_A_METRIC, _MOST_READ, _MOST_GROUPS, _MOST_ABOVE = 14, 1500, 40, 60
+_MAX_SINGLES, _CROWD, _LINES, _POINTS, _MAX_CONSTANT, _MAX_RULES = 40, 6, 7, 500, 40, 12
+_OF_A_METRIC, _MAX_SERIES_READ, _MAX_GROUPS, _MAX_ABOVE = 14, 1500, 40, 60
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
 <p class="soft">All plots share their time axis (UTC): zoom one, and all follow. Phases are shaded and named, grey is the
 load (right axis), dashed verticals are events. Counters are drawn as rates. At most {{ points }} points a line,
-chosen so that no peak is lost; a line is broken where readings are missing.</p>
-{% if above %}<p>Drawn with their findings above: {% for key, link in above[:most_above] %}<a href="#{{ link }}"><span class="name">{{ key.target }}</span> {{ subject(key.metric, key.object) }}</a>{{ "; " if not loop.last }}{% endfor %}{% if above|length > most_above %} and {{ above|length - most_above }} more{% endif %}.</p>{% endif %}
+chosen so that no peak is lost; lines break where samples are missing.</p>
+{% if above %}<p>Plotted with their findings above: {% for key, link in above[:most_above] %}<a href="#{{ link }}"><span class="name">{{ key.target }}</span> {{ subject(key.metric, key.object) }}</a>{{ "; " if not loop.last }}{% endfor %}{% if above|length > most_above %} and {{ above|length - most_above }} more{% endif %}.</p>{% endif %}
 {% if not singles and not above and not still and not groups %}<p>No series was judged.</p>{% endif %}
 {% if singles %}<h3>One by one</h3>{% endif %}
 <div class="grid">
@@ -31,24 +31,24 @@ chosen so that no peak is lost; a line is broken where readings are missing.</p>
 <div class="card {{ one.outcome.value }}">
 <h4>{{ m.badge(one.outcome) }} <span class="name">{{ one.key.target }}</span> {{ one.key.metric }} <span class="name">{{ one.key.object }}</span></h4>
 <p class="soft">{% for rule, link in one.rules %}{% if link %}<a href="#{{ link }}">{{ rule }}</a>{% else %}{{ rule }}{% endif %}{{ ", " if not loop.last }}{% endfor %};
-{{ one.curve.readings|number }} readings{% if one.curve.note %}; {{ one.curve.note }}{% endif %}</p>
-{% if one.element %}{{ m.plot(one.element, height) }}{% else %}<p>No reading can be drawn.</p>{% endif %}
+{{ one.curve.readings|number }} samples{% if one.curve.note %}; {{ one.curve.note }}{% endif %}</p>
+{% if one.element %}{{ m.plot(one.element, height) }}{% else %}<p>No sample can be plotted.</p>{% endif %}
 </div>
 {% endfor %}
 </div>
 {% if groups %}
 <h3>Further series, by metric</h3>
-<p class="soft">{{ others }} further series share plots, up to {{ lines }} a plot, at most {{ few }} points a line.{% if calmer %} Of a metric with many series on one target these are the {{ most_alike }} that moved most for their size; {{ calmer }} calmer ones are not drawn here.{% endif %}</p>
+<p class="soft">{{ others }} further series share plots, up to {{ lines }} a plot, at most {{ few }} points a line.{% if calmer %} Of a metric with many series on one target the {{ most_alike }} that varied most (relative to their size) are plotted; {{ calmer }} steadier ones are not.{% endif %}</p>
 {% for group in groups %}
 <div class="card"><h4>{{ group.metric }} <span class="soft">{{ group.curves }} series, {{ group.outcomes }}</span></h4>
 {{ m.plot(group.element, tall) }}</div>
 {% endfor %}
 {% endif %}
-{% if still %}<div class="card scroll"><h4>Passed, and never changed</h4><table class="pairs">{{ m.caption("Series that never changed") }}<tbody>
-{% for key, value, readings in still[:most_still] %}<tr><td class="name">{{ key.target }}</td><td class="name">{{ subject(key.metric, key.object) }}</td><td class="num">{{ value }}</td><td class="soft">in {{ readings|number }} readings</td></tr>
+{% if still %}<div class="card scroll"><h4>Passed and constant</h4><table class="pairs">{{ m.caption("Series that never changed") }}<tbody>
+{% for key, value, readings in still[:most_still] %}<tr><td class="name">{{ key.target }}</td><td class="name">{{ subject(key.metric, key.object) }}</td><td class="num">{{ value }}</td><td class="soft">{{ readings|number }} samples</td></tr>
 {% endfor %}</tbody></table>{% if still|length > most_still %}<p class="soft">and {{ still|length - most_still }} more.</p>{% endif %}</div>{% endif %}
-{% if unread %}<p class="soft">{{ unread }} more series that passed were not looked at for this section: the record has them.</p>{% endif %}
-{% if undrawn %}<p class="soft">Judged, but not drawn: {{ undrawn|join("; ") }}.</p>{% endif %}
+{% if unread %}<p class="soft">{{ unread }} more series that passed are in the record but were not read for this section.</p>{% endif %}
+{% if undrawn %}<p class="soft">Judged, but not plotted: {{ undrawn|join("; ") }}.</p>{% endif %}
 """
 
 
@@ -64,7 +64,7 @@ def facts(page: Page) -> Mapping[str, object]:
             continue
         for key in page.judged_by(finding):
             if key.metric in IDENTITIES:
-                undrawn.add(f"{key.target} {key.metric} (an identity, its size means nothing)")
+                undrawn.add(f"{key.target} {key.metric} (an identity; its value has no magnitude)")
             else:
                 judged.setdefault(key, []).append(finding)
     order = list(Outcome)
@@ -76,16 +76,16 @@ def facts(page: Page) -> Mapping[str, object]:
     calm = Counter((k.target, k.metric) for k in apart if judged[k][0].outcome is Outcome.PASS)
     crowd = {k for k in apart if judged[k][0].outcome is Outcome.PASS and calm[k.target, k.metric] > _CROWD}
     passed = [k for k in apart if judged[k][0].outcome is Outcome.PASS]
-    unread = passed[_MOST_READ:]
+    unread = passed[_MAX_SERIES_READ:]
     apart = [k for k in apart if k not in set(unread)]
-    looked = {k: page.curve(k, _POINTS if k in crowd else POINTS) for k in passed[:_MOST_READ]}
-    still = {k: curve for k, curve in looked.items() if curve.constant}
+    curves_read = {k: page.curve(k, _POINTS if k in crowd else POINTS) for k in passed[:_MAX_SERIES_READ]}
+    still = {k: curve for k, curve in curves_read.items() if curve.constant}
     ranked = [key for key in apart if key not in still]
-    alone = [k for k in ranked if k not in crowd][:_MOST_SINGLE]
+    alone = [k for k in ranked if k not in crowd][:_MAX_SINGLES]
     singles = [_single(page, key, judged[key]) for key in alone]
     places = {key: place for place, key in enumerate(ranked)}
     others = sorted(set(ranked).difference(alone), key=lambda k: (k.metric, places[k]))
-    rest = _liveliest(page, others, crowd)[: _MOST_GROUPS * _LINES]
+    rest = _most_varying(page, others, crowd)[: _MAX_GROUPS * _LINES]
     groups = []
     for metric, keys in groupby(rest, key=lambda k: k.metric):
         alike = tuple(keys)
@@ -94,14 +94,14 @@ def facts(page: Page) -> Mapping[str, object]:
     return {
         "above": above,
         "still": [(k, curve.constant, curve.readings) for k, curve in still.items()],
-        "most_still": _MOST_STILL,
+        "most_still": _MAX_CONSTANT,
         "singles": singles,
         "groups": groups,
         "others": len(rest),
         "calmer": len(others) - len(rest),
         "most_alike": _OF_A_METRIC,
         "unread": len(unread),
-        "most_above": _MOST_ABOVE,
+        "most_above": _MAX_ABOVE,
         "undrawn": sorted(undrawn),
         "height": HEIGHT,
         "tall": TALL,
@@ -111,7 +111,7 @@ def facts(page: Page) -> Mapping[str, object]:
     }
 
 
-def _liveliest(page: Page, keys: Sequence[SeriesKey], crowd: Collection[SeriesKey]) -> list[SeriesKey]:
+def _most_varying(page: Page, keys: Sequence[SeriesKey], crowd: Collection[SeriesKey]) -> list[SeriesKey]:
     """All keys, but of the crowd of a metric on a target only those that moved most, measured by their size."""
     alike: dict[tuple[str, str], list[tuple[float, SeriesKey]]] = {}
     for key in keys:
@@ -134,7 +134,7 @@ def _single(page: Page, key: SeriesKey, findings: list[Finding]) -> dict[str, ob
         "key": key,
         "curve": curve,
         "outcome": findings[0].outcome,
-        "rules": [(f.rule, page.finding_anchors.get(id(f), "")) for f in findings[:_MOST_RULES]],
+        "rules": [(f.rule, page.finding_anchors.get(id(f), "")) for f in findings[:_MAX_RULES]],
         "element": page.drawing.draw([curve], marks=marks, height=HEIGHT) if curve.low is not None else "",
     }
 
@@ -144,11 +144,11 @@ def _groups(
 ) -> list[dict[str, object]]:
     """One plot a unit: the same metric may be large on one target and small on another."""
     curves = [page.curve(key, _POINTS) for key in keys]
-    made = []
+    plots = []
     for unit in sorted({curve.unit for curve in curves}):
         alike = [curve for curve in curves if curve.unit == unit]
         outcomes = [judged[curve.key][0].outcome for curve in alike]
-        made.append(
+        plots.append(
             {
                 "metric": metric,
                 "curves": len(alike),
@@ -156,4 +156,4 @@ def _groups(
                 "element": page.drawing.draw(alike, height=TALL),
             }
         )
-    return made
+    return plots

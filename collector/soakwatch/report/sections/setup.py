@@ -54,14 +54,14 @@ def facts(page: Page) -> Mapping[str, object]:
 def blocks(page: Page) -> Sequence[Block]:
     """Each machine in a line, and the versions of the monitor."""
     machines = _machines(page)
-    found: list[Block] = [Text(words, label=name, formats=CONSOLE) for name, words in machines[:_BRIEF]]
+    drawn: list[Block] = [Text(words, label=name, formats=CONSOLE) for name, words in machines[:_BRIEF]]
     if len(machines) > _BRIEF:
-        found.append(Text(f"… and {len(machines) - _BRIEF} more machines in the report", tone="soft", formats=CONSOLE))
+        drawn.append(Text(f"… and {len(machines) - _BRIEF} more machines in the report", tone="soft", formats=CONSOLE))
     versions = _object(page.source.meta("versions"))
     known = [f"{name} {_text(versions[name])}" for name in ("soakwatch", "python") if name in versions]
     if known:
-        found.append(Text(", ".join(known), label="monitor", formats=CONSOLE))
-    return found
+        drawn.append(Text(", ".join(known), label="monitor", formats=CONSOLE))
+    return drawn
 
 
 def _machines(page: Page) -> list[tuple[str, str]]:

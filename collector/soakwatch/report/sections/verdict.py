@@ -27,7 +27,7 @@ TEMPLATE = """\
 {% endfor %}
 </dl>
 <div class="card scroll"><table>{{ m.caption("The verdict of each target") }}
-<thead><tr><th>target</th><th>role</th><th>verdict</th><th>why</th><th>findings</th></tr></thead>
+<thead><tr><th>target</th><th>role</th><th>verdict</th><th>reason</th><th>findings</th></tr></thead>
 <tbody>
 {% for target, counts in targets %}
 <tr><td class="name"><a href="#target-{{ loop.index }}">{{ target.target }}</a></td><td>{{ target.role }}</td>
@@ -43,7 +43,7 @@ def facts(page: Page) -> Mapping[str, object]:
     due = sum(ledger.due for ledger in verdict.ledgers)
     got = sum(ledger.got for ledger in verdict.ledgers)
     run = [
-        ("begin (UTC)", utc(verdict.window.begin_ns)),
+        ("start (UTC)", utc(verdict.window.begin_ns)),
         ("end (UTC)", utc(verdict.window.end_ns)),
         ("duration", show_seconds(verdict.window.seconds)),
         ("samples", number(counts.samples)),
@@ -52,7 +52,7 @@ def facts(page: Page) -> Mapping[str, object]:
     ]
     failed_ns = first_failure_ns(verdict)
     if failed_ns is not None:
-        run.append(("first failure seen (UTC)", utc(failed_ns)))
+        run.append(("first failure (UTC)", utc(failed_ns)))
     stop = next((event for event in page.events if event.kind == STOP), None)
     if stop is not None:
         run.append(("stopped on request", f"{stop.detail.get('reason') or 'no reason given'} ({utc(stop.begin_ns)})"))

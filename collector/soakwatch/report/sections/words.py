@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - lines of HTML are as long as they are
-"""The words of the report, so that nobody has to guess."""
+"""The terms of the report."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from soakwatch.report.page import Page
 
 ORDER = 90
-TITLE = "Words"
+TITLE = "Glossary"
 TEMPLATE = """\
 <dl class="words">
 {% for word, meaning in words %}<dt>{{ word }}</dt><dd>{{ meaning }}</dd>
@@ -19,48 +19,48 @@ _WORDS = (
     ("fail", "A rule's limit was broken; one failing finding fails the run."),
     (
         "inconclusive",
-        "There was too little data to say. It is not a pass: a required rule that is inconclusive keeps the run from passing.",
+        "There was too little data to decide. It is not a pass: a required rule that is inconclusive keeps the run from passing.",
     ),
-    ("warn", "Worth a look, but within the limits."),
+    ("warn", "Within the limits, but worth checking."),
     ("pass", "Judged, with enough data: no failure and no warning."),
-    ("not applicable", "The rule has nothing to look at here; the reason says why."),
-    ("finding", "What one rule says of one series, object or target in one window of time."),
+    ("not applicable", "The rule has nothing to judge here; the reason says why."),
+    ("finding", "The result of one rule for one series, object or target in one window of time."),
     (
         "cause",
-        "Findings that have one cause are told together: those at the same moments, after an event that was told, while the load was changed, of one growing thing, or in doubt for one reason. Each keeps its own outcome and evidence.",
+        "Related findings are grouped by probable cause: those at the same moments, after a recorded event, during a change of load, of one growing resource, or undecided for one reason. Each keeps its own outcome and evidence.",
     ),
     (
-        "together by more than chance",
+        "confidence (of a cause)",
         "1 less the probability that findings of so many rules would all lie at these moments by chance, if each fell anywhere in the run.",
     ),
     (
-        "if it goes on",
-        "When a limit is reached at the present pace, and the interval that holds the truth with the probability in brackets.",
+        "forecast",
+        "When a limit is reached at the present rate, with its interval and the probability of that interval in brackets.",
     ),
     (
         "headroom",
-        "The share of a limit that was left where the readings came nearest to it. A limit is a rule's, or what the device states as the most there is.",
+        "The share of a limit that was left at the highest measured value. The limit is a rule's, or the capacity that the device reports.",
     ),
-    ("acknowledged", "Somebody has seen this finding and said why it stands. It changes no outcome."),
-    ("withdrawn", "A warning of a look at the run while it went on, that a later look did not find again."),
+    ("acknowledged", "A person has seen this finding and given a reason. The outcome does not change."),
+    ("withdrawn", "A warning that was reported while the run went on and not confirmed later."),
     ("measured, limit", "The number that the rule compares, and what it compares it with, as in its definition."),
     ("interval", "Where the measured value lies with 95 % confidence, unless the definition says otherwise."),
     (
         "smallest detectable",
-        "The smallest effect that this window could have shown with 80 % power. A pass says nothing of smaller ones.",
+        "The smallest effect that this window would have shown with 80 % probability. A pass says nothing about smaller ones.",
     ),
     (
         "coverage",
-        "The share of the polls (or readings) that were due and brought an answer. What is missing is never taken for zero.",
+        "The share of the due polls (or samples) that were answered. Missing data is never taken for zero.",
     ),
-    ("hole", "The longest stretch without an answer from a source."),
+    ("gap", "A time without an answer from a source."),
     ("load", "What the traffic generators reported in the same window."),
-    ("phase", "A named stretch of the run: baseline, ramp, soak, stress, spike, recovery, cooldown."),
+    ("phase", "A named part of the run: baseline, ramp, soak, stress, spike, recovery, cooldown."),
     (
-        "closer look",
-        "Samples of a device's flight recorder, mostly ten a second, from half a minute before something happened until half a minute after it. They are finer than the readings that are judged, and are not judged themselves.",
+        "capture",
+        "Samples of a device's flight recorder, mostly ten a second, from 30 s before an event or finding until 30 s after it. They are finer than the samples that are judged, and are not judged themselves.",
     ),
-    ("event", "Something that happened or was done to a target, with its begin and mostly its end."),
+    ("event", "Something that happened or was done to a target, with its start and mostly its end."),
 )
 
 

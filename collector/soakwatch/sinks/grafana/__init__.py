@@ -36,12 +36,12 @@ def dashboards() -> Mapping[str, str]:
     """The JSON of each dashboard by the name of its file. Raises MonitorBrokenError for a damaged installation."""
     home = resources.files("soakwatch.sinks.grafana") / "dashboards"
     try:
-        found = {one.name: one.read_text(encoding="utf-8") for one in home.iterdir() if one.name.endswith(".json")}
+        texts = {file.name: file.read_text(encoding="utf-8") for file in home.iterdir() if file.name.endswith(".json")}
     except OSError as error:
         raise MonitorBrokenError(f"the dashboards are missing from this installation: {error.strerror}") from None
-    if not found:
+    if not texts:
         raise MonitorBrokenError("the dashboards are missing from this installation: install it again")
-    return dict(sorted(found.items()))
+    return dict(sorted(texts.items()))
 
 
 def provisioning(grafana: Grafana) -> Mapping[str, str]:
@@ -110,5 +110,5 @@ def _differs(file: Path, text: str) -> bool:
 
 
 def _yaml(content: object) -> str:
-    told: str = yaml.safe_dump(content, sort_keys=False)
-    return f"# written by `soakwatch dashboards`\n{told}"
+    text: str = yaml.safe_dump(content, sort_keys=False)
+    return f"# written by `soakwatch dashboards`\n{text}"

@@ -26,7 +26,7 @@ from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Answer, Fault, Sample, object_text
 
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d{1,6})\]")
-_DEEPEST = 20
+_MAX_DEPTH = 20
 
 
 class ValueShape(BaseModel):
@@ -137,7 +137,7 @@ def _found(page: Page, shape: ValueShape, tree: object) -> object:
     if tree is None:
         raise _MissingError("the page is no JSON")
     at: object = tree
-    for step in list(_STEP.finditer(shape.json_path or ""))[:_DEEPEST]:
+    for step in list(_STEP.finditer(shape.json_path or ""))[:_MAX_DEPTH]:
         key, index = step[1], step[2]
         if key is not None and isinstance(at, dict) and key in at:
             at = at[key]

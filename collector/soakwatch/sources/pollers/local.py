@@ -13,8 +13,8 @@ from pydantic import Field
 
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import SourceConfig, SourceContext, SourceError
+from soakwatch_agent.context import HostContext, watch
 from soakwatch_agent.host import Host, probe_names
-from soakwatch_agent.place import Place, watch
 from soakwatch_agent.sample import Answer
 
 
@@ -103,7 +103,7 @@ class LocalPoller:
         """One look. Raises SourceError while an earlier look still hangs."""
         if self._lane.busy:
             raise SourceError("a read of this machine's own files still hangs: a disk or a driver does not answer")
-        return await self._lane.do(lambda: self._host.look(now_ns))
+        return await self._lane.do(lambda: self._host.poll(now_ns))
 
     def close(self) -> None:
         """Closes the probes, unless a look still hangs in them."""
@@ -130,5 +130,5 @@ def _open(config: Config, site: SourceContext) -> Host:
         watches = tuple(watch(process.name, process.how, process.what) for process in site.processes)
     except ValueError as error:
         raise PlanError(f"{site.target}: {error}") from None
-    place = Place(os.path.realpath(config.root), watches, site.interfaces, tuple(config.core_folders))
-    return Host(place, config.probes)
+    context = HostContext(os.path.realpath(config.root), watches, site.interfaces, tuple(config.core_folders))
+    return Host(context, config.probes)

@@ -26,11 +26,11 @@ from soakwatch.sources.profiles.survey import Survey
 from soakwatch.sources.profiles.value import Value, text
 from soakwatch.sources.receivers.names import InterfaceNames, share_names
 from soakwatch.sources.transport.snmp.access import check
-from soakwatch.sources.transport.snmp.asker import DEADLINE, SessionAsker
 from soakwatch.sources.transport.snmp.config import Config, access_of
+from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
 from soakwatch.sources.transport.snmp.life import Life, Sources, engine_event
+from soakwatch.sources.transport.snmp.profile_adapter import DEADLINE, SessionAsker
 from soakwatch.sources.transport.snmp.session import Manner, Session
-from soakwatch.sources.transport.snmp.trouble import Kind, SnmpPollError
 from soakwatch_agent.metric import BY_NAME, COUNTER
 from soakwatch_agent.sample import Answer, Event, Sample
 
@@ -38,7 +38,7 @@ SYS_DESCR, SYS_OBJECT_ID, SYS_NAME = "1.3.6.1.2.1.1.1.0", "1.3.6.1.2.1.1.2.0", "
 _DESCRIBED = 160  # characters of sysDescr that are shown
 _BUDGET = 0.92  # share of the timeout that a poll uses: the wrapper's own limit shall not be what ends it
 _ASKING = 0.75  # share of that for requests without an answer; the rest is for the diagnosis
-_LONGEST_SHARE_S = 5.0
+_MAX_SHARE_S = 5.0
 _SURVEY_S = 120.0  # a survey of a large and slow device goes on beside the polls for so long
 _AFRESH_NS = 540 * 10**9  # a survey beside the polls, before the reader makes one within a poll
 _AGAIN_NS = 60 * 10**9  # a device that is too slow for its polls is not surveyed more often than this
@@ -370,7 +370,7 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> S
     elif config.profiles is not None:
         await asyncio.to_thread(profiles.heads)  # one of your own that is wrong is told before the run
     timeout_s = timing(0, config.interval, config.timeout).timeout_s
-    share_s = min(_LONGEST_SHARE_S, timeout_s * _BUDGET * _ASKING / (config.retries + 1))
+    share_s = min(_MAX_SHARE_S, timeout_s * _BUDGET * _ASKING / (config.retries + 1))
     manner = Manner(config.engine, share_s, config.retries, config.max_repetitions)
     poller = SnmpPoller(config, site, Session(access, manner), profiles, timeout_s)
     stack.push_async_callback(poller.close)

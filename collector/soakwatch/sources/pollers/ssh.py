@@ -17,13 +17,13 @@ from soakwatch.core.secrets import SecretRef
 from soakwatch.core.suggest import hint
 from soakwatch.core.units import Seconds
 from soakwatch.sources.abc import Poller, SourceConfig, SourceContext, SourceError
+from soakwatch.sources.transport.ssh.abc import CliSource, CliWish
 from soakwatch.sources.transport.ssh.access import Access
 from soakwatch.sources.transport.ssh.connection import SshLine
 from soakwatch.sources.transport.ssh.linux.poller import LinuxPoller, Wish
-from soakwatch.sources.transport.ssh.seam import CliSource, CliWish
 from soakwatch.sources.transport.ssh.shell import NoShellError, Shell
+from soakwatch_agent.context import watch
 from soakwatch_agent.host import probe_names
-from soakwatch_agent.place import watch
 
 
 class Config(SourceConfig, Access):

@@ -15,12 +15,10 @@ from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import Facts, SourceConfig, SourceContext
 from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch.sources.receivers.address import Listen, listen_at
-from soakwatch.sources.receivers.claim import SenderFilter
-from soakwatch.sources.receivers.desk import Arrived, MessageQueue, Read
-from soakwatch.sources.receivers.hub import Seat, hub
-from soakwatch.sources.receivers.log_event import Sought, event_of, sought
-from soakwatch.sources.receivers.member import Member
-from soakwatch.sources.receivers.place import TCP, TLS, UDP, Secure, Wish
+from soakwatch.sources.receivers.listener import TCP, TLS, UDP, Channels, Secure, Subscription, listeners
+from soakwatch.sources.receivers.log_event import SearchPattern, event_of, prepare_patterns
+from soakwatch.sources.receivers.queue import MessageQueue, ReadResult, Received, Subscriber
+from soakwatch.sources.receivers.sender_filter import SenderFilter
 from soakwatch.sources.receivers.storm import Storm
 from soakwatch.sources.receivers.syslog_line import SEVERITIES, log_line
 from soakwatch_agent.sample import Answer, Sample, object_text
@@ -28,7 +26,7 @@ from soakwatch_agent.sample import Answer, Sample, object_text
 _DEFAULT_PROFILES = ("linux", "generic")
 
 
-def _place(text: str | None) -> str | None:
+def _address(text: str | None) -> str | None:
     if text is not None:
         listen_at(text)
     return text
@@ -39,7 +37,7 @@ class Config(SourceConfig):
 
     listen: Annotated[
         str,
-        AfterValidator(_place),
+        AfterValidator(_address),
         Field(default="127.0.0.1:5514", description="address and port without TLS; sources may share one"),
     ]
     over: Annotated[
@@ -52,7 +50,7 @@ class Config(SourceConfig):
     ]
     tls_listen: Annotated[
         str | None,
-        AfterValidator(_place),
+        AfterValidator(_address),
         Field(default=None, description="address and port for TLS (RFC 5425), such as 0.0.0.0:6514"),
     ]
     certificate: Annotated[str | None, Field(default=None, description="file of the certificate for TLS (PEM)")]
@@ -87,39 +85,41 @@ class Config(SourceConfig):
 class _Reader:
     """Makes an event of a line that matches a pattern, and counts lines by severity."""
 
-    def __init__(self, patterns: Sequence[Sought]) -> None:
+    def __init__(self, patterns: Sequence[SearchPattern]) -> None:
         self._patterns = patterns
         self.severities: Counter[str] = Counter()
 
-    def read(self, arrived: Arrived) -> Read:
+    def read(self, received: Received) -> ReadResult:
         """One message."""
-        line = log_line(arrived.data)
+        line = log_line(received.data)
         if line is None:
-            return Read("garbled")
+            return ReadResult("garbled")
         self.severities["none" if line.severity is None else SEVERITIES[line.severity]] += 1
-        event = event_of(line, arrived.address, arrived.time_ns, self._patterns)
-        return Read("no event") if event is None else Read("event", event)
+        event = event_of(line, received.address, received.time_ns, self._patterns)
+        return ReadResult("no event") if event is None else ReadResult("event", event)
 
 
 class SyslogPoller:
     """What arrived since the look before. Each look is answered, also if nothing arrived."""
 
-    def __init__(self, seats: Mapping[str, Seat], desk: MessageQueue, reader: _Reader, config: Config) -> None:
-        self._seats, self._desk, self._reader, self._config = seats, desk, reader, config
+    def __init__(
+        self, subscriptions: Mapping[str, Subscription], queue: MessageQueue, reader: _Reader, config: Config
+    ) -> None:
+        self._subscriptions, self._queue, self._reader, self._config = subscriptions, queue, reader, config
 
     async def poll(self, now_ns: int) -> Answer:
         """The events and the counts. Raises SourceError if the receiver had died."""
-        plain = self._seats.get(UDP)
-        answer = self._desk.answer(now_ns, plain.dropped if plain is not None else 0)
+        plain = self._subscriptions.get(UDP)
+        answer = self._queue.answer(now_ns, plain.dropped if plain is not None else 0)
         counted = tuple(
-            Sample("source.log.lines", object_text(source=self._desk.name, severity=word), count, now_ns)
+            Sample("source.log.lines", object_text(source=self._queue.name, severity=word), count, now_ns)
             for word, count in sorted(self._reader.severities.items())
         )
         return Answer((*answer.samples, *counted), answer.events, ())
 
     def facts(self) -> Facts:
         """Where it listens, how, to whom, and who else does."""
-        return _facts(self._config, self._seats)
+        return _facts(self._config, self._subscriptions)
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> SyslogPoller:
@@ -136,41 +136,43 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> S
             f"{site.target}: TCP without TLS on {listen} is open to everybody in reach: use tls_listen with "
             "certificate and key, or say allow_plain: true"
         )
-    wishes = _wishes(config, site.target)
+    requests = _requests(config, site.target)
     reader = _Reader(await asyncio.to_thread(_patterns, config.profile))
-    claim = SenderFilter(site.target, config.senders)
-    await claim.open(stack)
-    desk = MessageQueue(reader.read, Storm(config.storm))
-    member = Member(site.target, claim, desk, site.now_ns, config.connections)
-    seats: dict[str, Seat] = {}
-    for place, ways in wishes:
-        seat = await hub().join("syslog", place, member, Wish(frozenset(ways), secure), stack)
-        seats |= dict.fromkeys(ways, seat)
-    await desk.open(stack)
-    return SyslogPoller(seats, desk, reader, config)
+    senders = SenderFilter(site.target, config.senders)
+    await senders.open(stack)
+    queue = MessageQueue(reader.read, Storm(config.storm))
+    subscriber = Subscriber(site.target, senders, queue, site.now_ns, config.connections)
+    subscriptions: dict[str, Subscription] = {}
+    for listener, channels in requests:
+        subscription = await listeners().join(
+            "syslog", listener, subscriber, Channels(frozenset(channels), secure), stack
+        )
+        subscriptions |= dict.fromkeys(channels, subscription)
+    await queue.open(stack)
+    return SyslogPoller(subscriptions, queue, reader, config)
 
 
-def _wishes(config: Config, target: str) -> list[tuple[Listen, list[str]]]:
+def _requests(config: Config, target: str) -> list[tuple[Listen, list[str]]]:
     """The places to listen at, and how at each."""
-    listen, wishes = listen_at(config.listen), list[tuple[Listen, list[str]]]()
+    listen, requests = listen_at(config.listen), list[tuple[Listen, list[str]]]()
     if config.over:
-        wishes.append((listen, list(dict.fromkeys(config.over))))
+        requests.append((listen, list(dict.fromkeys(config.over))))
     if config.tls_listen is not None:
         secure = listen_at(config.tls_listen)
-        if not (wishes and secure == listen and secure.port):
-            wishes.append((secure, [TLS]))
+        if not (requests and secure == listen and secure.port):
+            requests.append((secure, [TLS]))
         elif TCP in config.over:
             raise PlanError(f"{target}: {secure} cannot be both with TLS and without: name another port in tls_listen")
         else:
-            wishes[0][1].append(TLS)
-    return wishes
+            requests[0][1].append(TLS)
+    return requests
 
 
-def _patterns(profile: str | None) -> tuple[Sought, ...]:
+def _patterns(profile: str | None) -> tuple[SearchPattern, ...]:
     profiles = load_profiles()
     names = [name for name in _DEFAULT_PROFILES if name in profiles] if profile is None else [profile]
     found = [pattern for name in names for pattern in profiles[name].logs]
-    return sought({(pattern.kind, pattern.match.pattern): pattern for pattern in found}.values())
+    return prepare_patterns({(pattern.kind, pattern.match.pattern): pattern for pattern in found}.values())
 
 
 async def _tls(config: Config, target: str) -> Secure | None:
@@ -180,7 +182,7 @@ async def _tls(config: Config, target: str) -> Secure | None:
         raise PlanError(f"{target}: tls_listen needs certificate and key: name the two files (PEM)")
     certificate, key, client_ca = config.certificate, config.key, config.client_ca
 
-    def made() -> ssl.SSLContext:
+    def _context_of() -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_cert_chain(certificate, key, password=_no_password)
@@ -190,7 +192,7 @@ async def _tls(config: Config, target: str) -> Secure | None:
         return context
 
     try:
-        return Secure((certificate, key, client_ca or ""), await asyncio.to_thread(made))
+        return Secure((certificate, key, client_ca or ""), await asyncio.to_thread(_context_of))
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) else None
         raise PlanError(
@@ -204,13 +206,13 @@ def _no_password() -> str:
     raise ValueError("a key with a password cannot be used")
 
 
-def _facts(config: Config, seats: Mapping[str, Seat]) -> Facts:
+def _facts(config: Config, subscriptions: Mapping[str, Subscription]) -> Facts:
     notes = []
-    for how, seat in seats.items():
-        listen, datagrams = seat.place.listen, seat.place.datagrams
-        if seat.neighbours and how != TCP:
+    for how, subscription in subscriptions.items():
+        listen, datagrams = subscription.listener.listen, subscription.listener.datagrams
+        if subscription.neighbours and how != TCP:
             notes.append(
-                f"{listen} is shared with {seat.neighbours}: each gets what comes from those that its from: names"
+                f"{listen} is shared with {subscription.neighbours}: each gets the messages of the senders in its from:"
             )
         if how == UDP and datagrams is not None:
             notes.append(datagrams.narrow or "")
@@ -219,7 +221,7 @@ def _facts(config: Config, seats: Mapping[str, Seat]) -> Facts:
         if how == TCP and not listen.local:
             notes.append(f"TCP without TLS on {listen}, as the plan allows: lines can be read and written by others")
     identity = {
-        "listens": ", ".join(f"{how} {seat.place.listen}" for how, seat in seats.items()),
+        "listens": ", ".join(f"{how} {subscription.listener.listen}" for how, subscription in subscriptions.items()),
         "from": ", ".join(config.senders) or "anybody",
         "profile": config.profile or " and ".join(_DEFAULT_PROFILES),
     }

@@ -17,24 +17,22 @@ from soakwatch.sources.abc import Facts, SourceConfig, SourceContext
 from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch.sources.profiles.model import TrapPattern
 from soakwatch.sources.receivers.address import listen_at
-from soakwatch.sources.receivers.claim import SenderFilter
-from soakwatch.sources.receivers.desk import Arrived, MessageQueue, Read
-from soakwatch.sources.receivers.hub import Seat, hub
-from soakwatch.sources.receivers.member import Member
+from soakwatch.sources.receivers.listener import UDP, Channels, Listener, Subscription, listeners
 from soakwatch.sources.receivers.names import name_of
 from soakwatch.sources.receivers.notification import Notification, community_message, version_of
-from soakwatch.sources.receivers.place import UDP, Place, Wish
+from soakwatch.sources.receivers.queue import MessageQueue, ReadResult, Received, Subscriber
+from soakwatch.sources.receivers.sender_filter import SenderFilter
 from soakwatch.sources.receivers.storm import Storm
 from soakwatch.sources.receivers.trap_event import event_of
 from soakwatch.sources.receivers.user import Key, User
-from soakwatch.sources.transport.snmp.access import SHORTEST_KEY
-from soakwatch.sources.transport.snmp.spelling import AuthProtocol, PrivProtocol
+from soakwatch.sources.transport.snmp.access import MIN_KEY_LENGTH
+from soakwatch.sources.transport.snmp.algorithms import AuthProtocol, PrivProtocol
 from soakwatch_agent.sample import Answer
 
 _ENGINE_ID = r"^(0x)?([0-9A-Fa-f]{2}){5,32}$"
 
 
-def _place(text: str) -> str:
+def _address(text: str) -> str:
     listen_at(text)
     return text
 
@@ -64,7 +62,7 @@ class Config(SourceConfig):
 
     listen: Annotated[
         str,
-        AfterValidator(_place),
+        AfterValidator(_address),
         Field(default="127.0.0.1:1162", description="address and UDP port; sources may share one"),
     ]
     communities: Annotated[
@@ -91,17 +89,17 @@ class Config(SourceConfig):
 class TrapPoller:
     """What arrived since the look before. Each look is answered, also if nothing arrived."""
 
-    def __init__(self, seat: Seat, config: Config) -> None:
-        self._seat, self._config = seat, config
-        self.port = seat.place.listen.port
+    def __init__(self, subscription: Subscription, config: Config) -> None:
+        self._subscription, self._config = subscription, config
+        self.port = subscription.listener.listen.port
 
     async def poll(self, now_ns: int) -> Answer:
         """The notifications and the counts. Raises SourceError if the receiver had died."""
-        return self._seat.member.desk.answer(now_ns, self._seat.dropped)
+        return self._subscription.subscriber.queue.answer(now_ns, self._subscription.dropped)
 
     def facts(self) -> Facts:
         """Where it listens, to whom, and who else does."""
-        return _facts(self._config, self._seat)
+        return _facts(self._config, self._subscription)
 
 
 class _Reader:
@@ -110,36 +108,36 @@ class _Reader:
     def __init__(self, target: str, communities: Sequence[bytes] | None, traps: Mapping[str, TrapPattern]) -> None:
         self._communities, self._traps, self._name = communities, traps, partial(name_of, target)
         self._users = frozenset[Key]()
-        self._place: Place | None = None
+        self._listener: Listener | None = None
 
-    def take_seat(self, place: Place, users: Sequence[User]) -> None:
+    def subscribe(self, listener: Listener, users: Sequence[User]) -> None:
         """Know where answers leave, and whose users of v3 are heard."""
-        self._place, self._users = place, frozenset(user.key for user in users)
+        self._listener, self._users = listener, frozenset(user.key for user in users)
 
-    def read(self, arrived: Arrived) -> Read | None:
+    def read(self, received: Received) -> ReadResult | None:
         """One datagram. Raises MalformedError."""
-        told = self._version3(arrived) if version_of(arrived.data) == 3 else self._community(arrived)
-        if told is None or isinstance(told, str):
-            return Read(told) if told else None
-        return Read("event", event_of(told, arrived.address, arrived.time_ns, self._traps, self._name))
+        notification = self._version3(received) if version_of(received.data) == 3 else self._community(received)
+        if notification is None or isinstance(notification, str):
+            return ReadResult(notification) if notification else None
+        return ReadResult("event", event_of(notification, received.address, received.time_ns, self._traps, self._name))
 
-    def _community(self, arrived: Arrived) -> Notification | str:
-        message = community_message(arrived.data)
+    def _community(self, received: Received) -> Notification | str:
+        message = community_message(received.data)
         if message is None:
             return "no notification"
         if self._communities is not None:
             equal = [hmac.compare_digest(message.community, known) for known in self._communities]
             if not any(equal):
                 return "refused"
-        if message.reply is not None and self._place is not None:
-            self._place.send(message.reply, arrived.address, arrived.port)
+        if message.reply is not None and self._listener is not None:
+            self._listener.send(message.reply, received.address, received.port)
         return message.notification
 
-    def _version3(self, arrived: Arrived) -> Notification | str | None:
-        receiver = self._place.receiver3 if self._place is not None and self._users else None
+    def _version3(self, received: Received) -> Notification | str | None:
+        receiver = self._listener.receiver3 if self._listener is not None and self._users else None
         if receiver is None:
             return "refused"
-        return receiver.read(arrived.data, arrived.address, arrived.port, self._users)
+        return receiver.read(received.data, received.address, received.port, self._users)
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> TrapPoller:
@@ -152,34 +150,36 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> T
     users = [_user(site.target, user) for user in config.users]
     profile = await asyncio.to_thread(lambda: load_profiles()[config.profile])
     reader = _Reader(site.target, known, {pattern.oid: pattern for pattern in profile.traps})
-    claim = SenderFilter(site.target, config.senders)
-    await claim.open(stack)
-    desk = MessageQueue(reader.read, Storm(config.storm))
-    member = Member(site.target, claim, desk, site.now_ns)
-    seat = await hub().join("traps", listen_at(config.listen), member, Wish(frozenset({UDP})), stack)
-    reader.take_seat(seat.place, users)
+    senders = SenderFilter(site.target, config.senders)
+    await senders.open(stack)
+    queue = MessageQueue(reader.read, Storm(config.storm))
+    subscriber = Subscriber(site.target, senders, queue, site.now_ns)
+    subscription = await listeners().join(
+        "traps", listen_at(config.listen), subscriber, Channels(frozenset({UDP})), stack
+    )
+    reader.subscribe(subscription.listener, users)
     if users:
-        _admit(seat.place, site.target, users, stack)
-    await desk.open(stack)
-    return TrapPoller(seat, config)
+        _admit(subscription.listener, site.target, users, stack)
+    await queue.open(stack)
+    return TrapPoller(subscription, config)
 
 
-def _admit(place: Place, target: str, users: Sequence[User], stack: AsyncExitStack) -> None:
+def _admit(listener: Listener, target: str, users: Sequence[User], stack: AsyncExitStack) -> None:
     """Have the users of v3 heard at a place; the caller's stack ends it. Raises PlanError."""
     from soakwatch.sources.receivers.usm import Receiver3  # 10 MB of pysnmp, for v3 alone
 
-    receiver = place.receiver3 or Receiver3(place.send)
+    receiver = listener.receiver3 or Receiver3(listener.send)
     try:
         receiver.admit(target, users)
     except PlanError:
-        if place.receiver3 is None:
+        if listener.receiver3 is None:
             receiver.dismiss(target, ())
         raise
-    place.receiver3 = receiver
+    listener.receiver3 = receiver
 
     def dismiss() -> None:
         if receiver.dismiss(target, users):
-            place.receiver3 = None
+            listener.receiver3 = None
 
     stack.callback(dismiss)
 
@@ -188,9 +188,9 @@ def _user(target: str, planned: TrapUser) -> User:
     auth = secret(planned.auth).reveal() if planned.auth else ""
     priv = secret(planned.priv).reveal() if planned.priv else ""
     for name, key in (("auth", auth), ("priv", priv)):
-        if key and len(key) < SHORTEST_KEY:
+        if key and len(key) < MIN_KEY_LENGTH:
             raise PlanError(
-                f"{target}: the {name} password of the user {planned.user} has fewer than {SHORTEST_KEY} characters, "
+                f"{target}: the {name} password of the user {planned.user} has fewer than {MIN_KEY_LENGTH} characters, "
                 "which SNMPv3 forbids: use a longer one"
             )
     if priv and not auth:
@@ -199,11 +199,13 @@ def _user(target: str, planned: TrapUser) -> User:
     return User(planned.user, auth, planned.auth_protocol, priv, planned.priv_protocol, engine)
 
 
-def _facts(config: Config, seat: Seat) -> Facts:
-    listen, datagrams = seat.place.listen, seat.place.datagrams
+def _facts(config: Config, subscription: Subscription) -> Facts:
+    listen, datagrams = subscription.listener.listen, subscription.listener.datagrams
     notes = [datagrams.narrow or ""] if datagrams is not None else []
-    if seat.neighbours:
-        notes.append(f"{listen} is shared with {seat.neighbours}: each gets what comes from those that its from: names")
+    if subscription.neighbours:
+        notes.append(
+            f"{listen} is shared with {subscription.neighbours}: each gets what comes from those that its from: names"
+        )
     if not listen.local:
         whom = "everybody in reach" if not config.senders else "whoever can write those addresses on a datagram"
         notes.append(f"traps of v1 and v2c prove nothing of their sender: {whom} can send some to {listen}")

@@ -3,7 +3,6 @@
 ``load_profiles()`` reads them, ``match`` chooses one, ``Reader`` asks a device by it; the transport is an ``Asker``.
 """
 
-from soakwatch.sources.profiles.asker import Asker
 from soakwatch.sources.profiles.discovery import discover
 from soakwatch.sources.profiles.facts import read_facts
 from soakwatch.sources.profiles.loading import FALLBACK, Profiles, load_profiles
@@ -11,7 +10,7 @@ from soakwatch.sources.profiles.matching import Match, match
 from soakwatch.sources.profiles.model import Clocks, Profile, Ticker
 from soakwatch.sources.profiles.reader import Reader, State, read
 from soakwatch.sources.profiles.survey import Reading, Survey, Traced
-from soakwatch.sources.profiles.value import Value
+from soakwatch.sources.profiles.value import Asker, Value
 
 __all__ = [
     "FALLBACK",

@@ -6,19 +6,18 @@ from collections import ChainMap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from soakwatch.sources.profiles.aside import run_in_thread_if_large
-from soakwatch.sources.profiles.asker import Asker
 from soakwatch.sources.profiles.keeping import held_of, kept_of, past_of, sift
 from soakwatch.sources.profiles.model import Group, Profile
 from soakwatch.sources.profiles.processes import key_columns
 from soakwatch.sources.profiles.rows import Rows, by_column, columns_of, scalars_of
 from soakwatch.sources.profiles.survey import Survey, Table
 from soakwatch.sources.profiles.tables import INTERFACE, Draft, Key, draft, share_out, watch_interfaces
-from soakwatch.sources.profiles.value import Value
+from soakwatch.sources.profiles.value import Asker, Value
 from soakwatch_agent.sample import Fault
 
-MOST_JOINS_BY_GET = 64
+MAX_JOINS_BY_GET = 64
 OTHERWISE = "the device does not answer all that it was made of, and nothing else takes its place"
-MOST_FAULTS = 50  # of series that are gone; more are counted
+MAX_FAULTS = 50  # of series that are gone; more are counted
 
 
 async def discover(
@@ -137,7 +136,7 @@ class _Finder:
         oids = dict.fromkeys(oid for row in wanted.values() for oid in row)
         if not oids:
             return {}
-        return await (self._asker.get(tuple(oids)) if len(oids) <= MOST_JOINS_BY_GET else self._asker.walk(bases))
+        return await (self._asker.get(tuple(oids)) if len(oids) <= MAX_JOINS_BY_GET else self._asker.walk(bases))
 
 
 def _dict(values: Mapping[str, Value]) -> dict[str, Value]:
@@ -152,10 +151,10 @@ def _gone(before: Survey | None, tables: Iterable[Table], refused: Collection[Ke
     for key in _series(tables):
         lost.pop(key, None)
     faults = [Fault(*key, OTHERWISE if key in refused else "the device does not have it any more") for key in lost]
-    if len(faults) > MOST_FAULTS:
-        metric, thing = list(lost)[MOST_FAULTS - 1]
-        told = f"the device does not have it any more, nor {len(faults) - MOST_FAULTS} other series"
-        faults = [*faults[: MOST_FAULTS - 1], Fault(metric, thing, told)]
+    if len(faults) > MAX_FAULTS:
+        metric, thing = list(lost)[MAX_FAULTS - 1]
+        told = f"the device does not have it any more, nor {len(faults) - MAX_FAULTS} other series"
+        faults = [*faults[: MAX_FAULTS - 1], Fault(metric, thing, told)]
     return tuple(faults)
 
 

@@ -15,7 +15,7 @@ Values = Mapping[str, Number | None]
 """What each name is in one row; None or absent where the device has no such value."""
 Run = Callable[[Values], Number]
 
-MOST_CHARACTERS = 400
+MAX_CHARACTERS = 400
 SECONDS = "seconds"
 
 
@@ -85,8 +85,8 @@ def parse(words: str, known: Iterable[str]) -> Expression:
     stripped, known = words.strip(), set(known)
     if stripped in known:
         return Expression(stripped, (stripped,), plain=True, run=_name(stripped), tree=ast.Name(stripped, ast.Load()))
-    if len(stripped) > MOST_CHARACTERS:
-        raise ValueError(f"has more than {MOST_CHARACTERS} characters")
+    if len(stripped) > MAX_CHARACTERS:
+        raise ValueError(f"has more than {MAX_CHARACTERS} characters")
     try:
         tree = ast.parse(stripped, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

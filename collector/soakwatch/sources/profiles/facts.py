@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from soakwatch.sources.profiles.asker import Asker
 from soakwatch.sources.profiles.model import Fact, Profile
 from soakwatch.sources.profiles.rows import by_column, index_key
-from soakwatch.sources.profiles.value import Value, text
+from soakwatch.sources.profiles.value import Asker, Value, text
 
-MOST_ROWS = 8  # of a fact that joins rows
+MAX_ROWS = 8  # of a fact that joins rows
 
 
 async def read_facts(asker: Asker, profile: Profile) -> dict[str, str]:
@@ -28,7 +27,7 @@ def _words(fact: Fact, values: Mapping[str, Value], tree: Mapping[str, Mapping[s
             rows = [_meaning(fact, tree[oid][index]) for index in sorted(tree[oid], key=index_key)]
             told = list(dict.fromkeys(row for row in rows if row))
             if told:
-                return ", ".join(told[:MOST_ROWS]) if fact.joined else told[0]
+                return ", ".join(told[:MAX_ROWS]) if fact.joined else told[0]
         elif oid in values and (words := _meaning(fact, values[oid])):
             return words
     return ""

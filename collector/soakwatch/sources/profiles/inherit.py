@@ -23,7 +23,7 @@ from soakwatch.sources.profiles.model import (
 )
 from soakwatch.sources.profiles.shape import ClocksShape, FactShape, ProfileShape, TickerShape
 
-MOST_ANCESTORS = 20
+MAX_ANCESTORS = 20
 _TICK_S = {"cs": 0.01, "ms": 0.001, "s": 1.0}
 
 
@@ -93,8 +93,8 @@ def _line(name: str, read: Read) -> list[File]:
             file = read(wanted)
         except UnknownProfileError as error:
             raise error if child is None else _problem(child, at, f"unknown parent {error.tail}") from None
-        if len(found) + len(above) >= MOST_ANCESTORS:
-            raise _problem(child, at, f"has more than {MOST_ANCESTORS} ancestors")
+        if len(found) + len(above) >= MAX_ANCESTORS:
+            raise _problem(child, at, f"has more than {MAX_ANCESTORS} ancestors")
         for position, parent in enumerate(file.shape.extends):
             visit(parent, (*above, wanted), file, position)
         found[wanted] = file

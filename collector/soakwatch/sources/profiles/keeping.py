@@ -17,7 +17,7 @@ from soakwatch.sources.profiles.tables import Draft, Key
 from soakwatch_agent.metric import BY_NAME, COUNTER
 
 LASTING_NS = 30 * 10**9
-MOST_HELD = 5000  # series that are waited for: sessions and tunnels come and go under ever new names
+MAX_CACHED = 5000  # series that are waited for: sessions and tunnels come and go under ever new names
 
 Past = Mapping[Key, Held]
 """Every series that an earlier survey had, with what it was made of."""
@@ -98,7 +98,7 @@ def held_of(past: Past, refused: Mapping[Key, Held], tables: Sequence[Table]) ->
     for table in tables:
         for part in table.parts:
             left.pop((part.line.metric, part.object), None)
-    return {key: refused.get(key, held) for key, held in list(left.items())[-MOST_HELD:]}
+    return {key: refused.get(key, held) for key, held in list(left.items())[-MAX_CACHED:]}
 
 
 def _other(line: Line, group: Group, old: Held, order: Mapping[int, int], *, there: bool) -> bool:

@@ -7,21 +7,20 @@ from dataclasses import dataclass, field, replace
 
 from soakwatch.sources.abc import WatchedProcess
 from soakwatch.sources.profiles.aside import run_in_thread_if_large
-from soakwatch.sources.profiles.asker import Asker
 from soakwatch.sources.profiles.discovery import discover
 from soakwatch.sources.profiles.evaluate import FaultError, Raw, change, level, raw
 from soakwatch.sources.profiles.expression import MissingError, UndefinedError
 from soakwatch.sources.profiles.model import Group, Profile
-from soakwatch.sources.profiles.processes import look, watching, without_table
+from soakwatch.sources.profiles.processes import poll_processes, watch_state, without_table
 from soakwatch.sources.profiles.survey import Fold, Reading, Survey, Table, Traced, Want
-from soakwatch.sources.profiles.value import Number, Value
+from soakwatch.sources.profiles.value import Asker, Number, Value
 from soakwatch_agent.sample import Fault, Sample
 
 SECOND = 1_000_000_000
 EARLY = 0.95  # a poll that comes a little early still counts as due
 REDISCOVER_NS = 600 * SECOND
 SETTLE_NS = 30 * SECOND  # rows that come and go all the time are looked for at most this often
-MOST_FAULTS = 200
+MAX_FAULTS = 200
 ANEW = "the device began anew"
 GONE = "the device does not answer it any more"
 
@@ -185,7 +184,7 @@ class _Look:
 
     def _fault(self, part: Want | Fold, words: str) -> None:
         key = (part.line.metric, part.object)
-        if self._state.told.get(key) != words and len(self.faults) < MOST_FAULTS:  # the others: at the next polls
+        if self._state.told.get(key) != words and len(self.faults) < MAX_FAULTS:  # the others: at the next polls
             self._state.told[key] = words
             self.faults.append(Fault(*key, words))
 
@@ -205,7 +204,7 @@ class Reader:
         without: frozenset[str] = frozenset(),
     ) -> None:
         self._asker, self._profile, self._interfaces, self._without = asker, profile, interfaces, without
-        self._state, self._watching = State(), watching(processes)
+        self._state, self._watched = State(), watch_state(processes)
         self._gone: tuple[Fault, ...] = ()
         self._found_ns = 0
         self._patience_ns = SETTLE_NS
@@ -230,7 +229,7 @@ class Reader:
             self._asker,
             self._profile,
             self._interfaces,
-            processes=bool(self._watching.seats),
+            processes=bool(self._watched.watches),
             without=self._without,
             before=before,
             now_ns=now_ns,
@@ -271,14 +270,14 @@ class Reader:
         return replace(answers, stale=answers.stale or answers.absent) if absent else answers
 
     async def _look_at_processes(self, survey: Survey, now_ns: int) -> Reading:
-        if not self._watching.seats:
+        if not self._watched.watches:
             return Reading((), ())
         if not survey.processes:
-            return Reading((), without_table(self._watching))
+            return Reading((), without_table(self._watched))
         group = survey.processes[0]
         if not self._state.due(group, now_ns):
             return Reading((), ())
-        reading = await look(self._asker, group, self._watching, now_ns)
+        reading = await poll_processes(self._asker, group, self._watched, now_ns)
         self._state.seen(group, now_ns)
         return reading
 

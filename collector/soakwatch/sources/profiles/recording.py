@@ -12,8 +12,8 @@ from pathlib import Path
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.profiles.value import Value
 
-MOST_BYTES = 200_000_000
-MOST_ROWS = 2_000_000
+MAX_BYTES = 200_000_000
+MAX_ROWS = 2_000_000
 _TEXT, _OPAQUE, _OID, _ADDRESS = {"4"}, {"68"}, {"6"}, {"64"}
 _INTEGERS = {"2", "65", "66", "67", "70"}
 
@@ -66,8 +66,8 @@ def load_recording(file: Path) -> Recording:
         except ValueError:
             skipped += 1
             continue
-        if len(values) >= MOST_ROWS:
-            raise PlanError(f"{file}: has more than {MOST_ROWS} rows: that is not a recording")
+        if len(values) >= MAX_ROWS:
+            raise PlanError(f"{file}: has more than {MAX_ROWS} rows: that is not a recording")
         values.setdefault(oid, value)
     if not values:
         raise PlanError(f"{file}: holds no line of the form OID|TAG|VALUE: that is not a recording")
@@ -77,11 +77,11 @@ def load_recording(file: Path) -> Recording:
 def _words(file: Path) -> str:
     try:
         with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as stream:
-            raw: bytes = stream.read(MOST_BYTES + 1)
+            raw: bytes = stream.read(MAX_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise PlanError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or type(error).__name__}") from None
-    if len(raw) > MOST_BYTES:
-        raise PlanError(f"{file}: has more than {MOST_BYTES} bytes: that is not a recording")
+    if len(raw) > MAX_BYTES:
+        raise PlanError(f"{file}: has more than {MAX_BYTES} bytes: that is not a recording")
     return raw.decode("utf-8", "surrogateescape")
 
 

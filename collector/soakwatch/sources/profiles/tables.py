@@ -14,8 +14,8 @@ from soakwatch.sources.profiles.survey import Cell, Fold, Table, Want
 from soakwatch.sources.profiles.value import Number, Value
 from soakwatch_agent.sample import object_text
 
-MOST_GETS_OF_A_COLUMN = 7  # more rows than this are read by a walk of the column ...
-LEAST_SHARE = 3  # ... if they are at least a third of it
+MAX_GETS_OF_A_COLUMN = 7  # more rows than this are read by a walk of the column ...
+MIN_SHARE = 3  # ... if they are at least a third of it
 INTERFACE = "interface"
 LONG_S = 1e9
 
@@ -154,7 +154,7 @@ def asks(wants: Iterable[Want], totals: Mapping[str, int]) -> tuple[tuple[str, .
                 by_base.setdefault(base, {})[cell.oid] = None
     walks = []
     for base, oids in by_base.items():
-        if len(oids) > MOST_GETS_OF_A_COLUMN and len(oids) * LEAST_SHARE >= totals[base]:
+        if len(oids) > MAX_GETS_OF_A_COLUMN and len(oids) * MIN_SHARE >= totals[base]:
             walks.append(base)
         else:
             gets |= oids

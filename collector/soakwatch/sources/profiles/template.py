@@ -11,7 +11,7 @@ from soakwatch.sources.profiles.value import clean
 
 _PLACE = re.compile(r"\{([^{}]*)\}")
 _INDEX = re.compile(r"index(\.(-?[0-9]{1,3}|text))?")
-_LEAST_PRINTABLE = 32
+_MIN_PRINTABLE = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,6 @@ def index_part(index: str, name: str) -> str:
         codes = [int(arc) for arc in arcs if arc.isdigit()]
         if len(codes) > 1 and codes[0] == len(codes) - 1:
             codes = codes[1:]  # a string of variable length carries its length (RFC 2578, section 7.7)
-        return bytes(code for code in codes if _LEAST_PRINTABLE <= code < 256).decode("utf-8", "replace")
+        return bytes(code for code in codes if _MIN_PRINTABLE <= code < 256).decode("utf-8", "replace")
     at = int(what)
     return arcs[at] if -len(arcs) <= at < len(arcs) else ""

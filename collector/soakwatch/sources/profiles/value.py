@@ -9,15 +9,17 @@ from __future__ import annotations
 import math
 import re
 import struct
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 Value = int | float | bytes | str
 Number = int | float
 
-MOST_CHARACTERS = 120
+MAX_CHARACTERS = 120
 _NUMBER = re.compile(r"[-+]?([0-9]{1,20}(\.[0-9]{0,20})?|\.[0-9]{1,20})([eE][-+]?[0-9]{1,2})?")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028\u2029\ufeff]+")
 _OPAQUE_FLOAT = b"\x9f\x78\x04"  # net-snmp's float in an Opaque
-_LARGEST = 2**64
+_MAX_NUMBER = 2**64
 
 
 def text(value: Value, form: str | None = None) -> str:
@@ -31,12 +33,12 @@ def text(value: Value, form: str | None = None) -> str:
     """
     if isinstance(value, bytes):
         if form == "hex":
-            return value[: MOST_CHARACTERS // 3].hex(":")
+            return value[: MAX_CHARACTERS // 3].hex(":")
         if form == "ip" and len(value) in {4, 16}:
             from ipaddress import ip_address
 
             return str(ip_address(value))
-        return clean(value[: MOST_CHARACTERS * 8].decode("utf-8", "replace"))
+        return clean(value[: MAX_CHARACTERS * 8].decode("utf-8", "replace"))
     return clean(str(value)) if isinstance(value, str) else str(value)
 
 
@@ -46,7 +48,7 @@ def clean(words: str) -> str:
     >>> clean("  a\\x00\\n b ")
     'a b'
     """
-    return " ".join(_CONTROL.sub(" ", words).split())[:MOST_CHARACTERS].strip()
+    return " ".join(_CONTROL.sub(" ", words).split())[:MAX_CHARACTERS].strip()
 
 
 def number(value: Value) -> Number:
@@ -73,6 +75,18 @@ def number(value: Value) -> Number:
 def _finite(value: Number) -> Number:
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{value} is not a finite number")
-    if abs(value) > _LARGEST:
+    if abs(value) > _MAX_NUMBER:
         raise ValueError("the number is larger than any counter")
     return value
+
+
+class Asker(Protocol):
+    """Asks one device. OIDs are dotted text without a leading dot; a failed look raises SourceError."""
+
+    async def get(self, oids: Sequence[str]) -> Mapping[str, Value]:
+        """The values of whole OIDs; those that the device does not have are absent."""
+        ...
+
+    async def walk(self, columns: Sequence[str]) -> Mapping[str, Value]:
+        """Every value under each of the OIDs, by its whole OID."""
+        ...

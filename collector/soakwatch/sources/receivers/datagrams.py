@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from soakwatch.sources.receivers.address import Listen, datagram_socket, plain, reached
 
-_LONGEST = 65535
+_MAX_DATAGRAM = 65535
 _AT_ONCE = 200  # datagrams in one turn of the event loop
 _MEMINFO = 55  # SO_MEMINFO of Linux: nine numbers, the last is what the kernel dropped for want of room
 _ROOM_WANTED = 2**20
@@ -66,7 +66,7 @@ class Datagrams:
     def _drain(self) -> None:
         for _ in range(_AT_ONCE):
             try:
-                data, sender = self._socket.recvfrom(_LONGEST)
+                data, sender = self._socket.recvfrom(_MAX_DATAGRAM)
             except BlockingIOError:
                 return
             except OSError:

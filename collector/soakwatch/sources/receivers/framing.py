@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from soakwatch.sources.receivers.syslog_line import LONGEST
+from soakwatch.sources.receivers.syslog_line import MAX_MESSAGE_BYTES
 
 _COUNT = 9  # digits of a length
-_LARGEST = 2**24  # a longer message is no message: whoever announces one speaks another language
+_MAX_ANNOUNCED = 2**24  # a longer message is no message: whoever announces one speaks another language
 
 
 class NoSyslogError(Exception):
@@ -13,7 +13,7 @@ class NoSyslogError(Exception):
 
 
 class Frames:
-    """Cuts what comes in into messages of at most ``LONGEST`` bytes; what is longer is cut, its rest discarded."""
+    """Cuts a stream into messages of at most ``MAX_MESSAGE_BYTES`` bytes; the rest of a longer one is discarded."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -33,7 +33,7 @@ class Frames:
 
     def rest(self) -> bytes:
         """What came after the last message when the stream ended."""
-        kept = b"" if self._to_line_end or self._discard else bytes(self._buffer[:LONGEST])
+        kept = b"" if self._to_line_end or self._discard else bytes(self._buffer[:MAX_MESSAGE_BYTES])
         self._buffer.clear()
         return kept
 
@@ -52,7 +52,7 @@ class Frames:
         if size < 0:
             return None
         start = buffer.index(b" ") + 1
-        wanted = min(size, LONGEST)
+        wanted = min(size, MAX_MESSAGE_BYTES)
         if len(buffer) < start + wanted:
             return None
         frame = bytes(buffer[start : start + wanted])
@@ -70,7 +70,7 @@ class Frames:
             return -1 if len(head) < _COUNT + 2 else None
         if after[:1] != b"<":
             return None
-        if int(digits) > _LARGEST:
+        if int(digits) > _MAX_ANNOUNCED:
             raise NoSyslogError(f"a message of {int(digits)} bytes was announced")
         return int(digits)
 
@@ -78,14 +78,14 @@ class Frames:
         buffer = self._buffer
         end = buffer.find(b"\n")
         if end >= 0:
-            line = b"" if self._to_line_end else bytes(buffer[: min(end, LONGEST)])
+            line = b"" if self._to_line_end else bytes(buffer[: min(end, MAX_MESSAGE_BYTES)])
             del buffer[: end + 1]
             self._to_line_end = False
             return line
         if self._to_line_end:
             buffer.clear()
-        elif len(buffer) > LONGEST:
-            line = bytes(buffer[:LONGEST])
+        elif len(buffer) > MAX_MESSAGE_BYTES:
+            line = bytes(buffer[:MAX_MESSAGE_BYTES])
             buffer.clear()
             self._to_line_end = True
             return line

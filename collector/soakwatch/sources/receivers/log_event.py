@@ -12,23 +12,23 @@ from soakwatch.sources.receivers.text import LINE, WORD, shown
 from soakwatch_agent.sample import Event, object_text
 
 _SEARCHED = 600  # characters: a pattern may cost their square on a line that somebody made for it
-_THINGS = ("interface", "process")  # groups of a pattern that name what the event is about
+_OBJECT_GROUPS = ("interface", "process")  # groups of a pattern that name what the event is about
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
+class SearchPattern:
     """A pattern, and what a line must contain for it to match."""
 
     pattern: LogPattern
     literal: str
 
 
-def sought(patterns: Iterable[LogPattern]) -> tuple[Sought, ...]:
+def prepare_patterns(patterns: Iterable[LogPattern]) -> tuple[SearchPattern, ...]:
     """Patterns made ready, in their order."""
-    return tuple(Sought(pattern, literal_of(pattern.match)) for pattern in patterns)
+    return tuple(SearchPattern(pattern, literal_of(pattern.match)) for pattern in patterns)
 
 
-def event_of(line: LogLine, address: str, time_ns: int, patterns: Sequence[Sought]) -> Event | None:
+def event_of(line: LogLine, address: str, time_ns: int, patterns: Sequence[SearchPattern]) -> Event | None:
     """The event of the first pattern that is found in a line; None if there is none."""
     text = line.text[:_SEARCHED]
     for one in patterns:
@@ -45,9 +45,9 @@ def event_of(line: LogLine, address: str, time_ns: int, patterns: Sequence[Sough
         severity = pattern.severity or (None if line.severity is None else SEVERITIES[line.severity])
         if severity is not None:
             detail["severity"] = severity
-        return Event(pattern.kind, _thing(groups), time_ns, None, detail)
+        return Event(pattern.kind, _label(groups), time_ns, None, detail)
     return None
 
 
-def _thing(groups: Mapping[str, str]) -> str:
-    return next((object_text(**{name: groups[name]}) for name in _THINGS if name in groups), "")
+def _label(groups: Mapping[str, str]) -> str:
+    return next((object_text(**{name: groups[name]}) for name in _OBJECT_GROUPS if name in groups), "")

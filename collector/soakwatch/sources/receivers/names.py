@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 from soakwatch.sources.profiles.survey import Survey
 from soakwatch.sources.profiles.tables import INTERFACE
-from soakwatch.sources.receivers.hub import Name, hub
+from soakwatch.sources.receivers.listener import Name, listeners
 
 _TABLES = ("1.3.6.1.2.1.2.2.1.", "1.3.6.1.2.1.31.1.1.1.")  # ifTable and ifXTable: their index is the ifIndex
 _UP = "system.network.up"  # the metric whose object is the interface and nothing else
@@ -36,7 +36,7 @@ class InterfaceNames:
 
 def share_names(target: str, name: Name, stack: AsyncExitStack) -> None:
     """Let the notifications of a target know its interfaces; the caller's stack ends it."""
-    here = hub()
+    here = listeners()
     here.names.setdefault(target, []).append(name)
 
     def end() -> None:
@@ -49,7 +49,7 @@ def share_names(target: str, name: Name, stack: AsyncExitStack) -> None:
 
 def name_of(target: str, index: str) -> str | None:
     """The object of an interface of a target by its ifIndex, if a source of the target knows it."""
-    found = (name(index) for name in hub().names.get(target, ()))
+    found = (name(index) for name in listeners().names.get(target, ()))
     return next((one for one in found if one is not None), None)
 
 

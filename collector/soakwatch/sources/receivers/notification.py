@@ -15,7 +15,7 @@ TRAP_V1, RESPONSE, INFORM, TRAP = 0xA4, 0xA2, 0xA6, 0xA7
 UPTIME, TRAP_OID = "1.3.6.1.2.1.1.3.0", "1.3.6.1.6.3.1.1.4.1.0"
 STANDARD = "1.3.6.1.6.3.1.1.5"
 _IP_ADDRESS, _COUNTER64 = 0x40, 0x46
-_MOST_BINDS = 500
+_MAX_BINDS = 500
 
 Value = int | bytes | str
 """A whole number of any kind; an octet string; an object identifier or an address as text."""
@@ -90,7 +90,7 @@ def _of_v1(body: bytes) -> Notification:
 
 def _binds(body: bytes) -> list[tuple[str, Value]]:
     found: list[tuple[str, Value]] = []
-    for tag, bind in ber.items(body)[:_MOST_BINDS]:
+    for tag, bind in ber.items(body)[:_MAX_BINDS]:
         pair = ber.items(bind)
         if tag != ber.SEQUENCE or len(pair) != 2 or pair[0][0] != ber.OID:
             raise ber.MalformedError("a varbind that is no pair")

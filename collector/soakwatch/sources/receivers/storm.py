@@ -11,7 +11,7 @@ from soakwatch_agent.sample import Event
 STORM = "log.storm"
 _HOUR_NS = 3_600_000_000_000
 _SECOND_NS = 1_000_000_000
-_MOST_KINDS = 64  # more than all profiles have; kinds beyond are taken together
+_MAX_KINDS = 64  # more than all profiles have; kinds beyond are taken together
 _OTHERS = "others"
 
 Key = tuple[str, str]
@@ -25,7 +25,7 @@ class _Seen:
     last_ns: int = 0
     storm_ns: int | None = None
     suppressed: int = 0
-    told: bool = False  # that it goes on
+    reported: bool = False  # that it goes on
 
 
 @dataclass(slots=True)
@@ -54,16 +54,16 @@ class Storm:
     _seen: dict[Key, _Seen] = field(default_factory=dict)
     _kinds: dict[str, _Kind] = field(default_factory=dict)
 
-    def admits(self, kind: str, thing: str, now_ns: int) -> bool:
+    def admits(self, kind: str, label: str, now_ns: int) -> bool:
         """Whether this event is kept."""
-        if kind not in self._kinds and len(self._kinds) >= _MOST_KINDS:
-            kind, thing = _OTHERS, ""
+        if kind not in self._kinds and len(self._kinds) >= _MAX_KINDS:
+            kind, label = _OTHERS, ""
         budget = self._kinds.get(kind)
         if budget is None:
             budget = self._kinds[kind] = _Kind(float(self.most_of_kind), now_ns)
         more = self.most_of_kind * max(0, now_ns - budget.at_ns) / _HOUR_NS
         budget.left, budget.at_ns = min(float(self.most_of_kind), budget.left + more), now_ns
-        key = kind, thing
+        key = kind, label
         if key not in self._seen and (budget.left < 1 or len(self._seen) >= self.most_keys):
             key = kind, ""
         seen = self._seen.setdefault(key, _Seen(deque(maxlen=self.most)))
@@ -81,10 +81,10 @@ class Storm:
         """The storms that are over, each as one event; with ``end`` those too that go on."""
         for key, seen in list(self._seen.items()):
             quiet = now_ns - seen.last_ns >= self._window_ns
-            due_ns = _HOUR_NS if seen.told else self._window_ns
+            due_ns = _HOUR_NS if seen.reported else self._window_ns
             if seen.storm_ns is not None and (end or quiet or now_ns - seen.storm_ns >= due_ns):
-                yield self._told(key, seen.storm_ns, seen)
-                seen.storm_ns, seen.suppressed, seen.told = (None if quiet or end else now_ns), 0, True
+                yield self._storm_event(key, seen.storm_ns, seen)
+                seen.storm_ns, seen.suppressed, seen.reported = (None if quiet or end else now_ns), 0, True
             if quiet or end:
                 del self._seen[key]
 
@@ -92,7 +92,7 @@ class Storm:
     def _window_ns(self) -> int:
         return round(self.window_s * _SECOND_NS)
 
-    def _told(self, key: Key, begin_ns: int, seen: _Seen) -> Event:
-        kind, thing = key
+    def _storm_event(self, key: Key, begin_ns: int, seen: _Seen) -> Event:
+        kind, label = key
         detail = {"of": kind, "suppressed": str(seen.suppressed), "kept": str(len(seen.kept))}
-        return Event(STORM, thing, begin_ns, seen.last_ns, detail)
+        return Event(STORM, label, begin_ns, seen.last_ns, detail)

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 from soakwatch.sources.receivers.address import Listen, plain, stream_socket
 from soakwatch.sources.receivers.framing import Frames, NoSyslogError
-from soakwatch.sources.receivers.member import Member
+from soakwatch.sources.receivers.queue import Subscriber
 
 _AT_ONCE = 65536
 _HANDSHAKE_S = 10.0
 
-Takers = Callable[[str], tuple[Member, ...]]
+Takers = Callable[[str], tuple[Subscriber, ...]]
 """Who takes what an address sends."""
 
 
@@ -101,13 +101,13 @@ class Streams:
     def _entered(self, connection: _Connection) -> bool:
         """Take a connection in, unless nobody listens to it."""
         takers = self._takers(connection.address)
-        for member in takers:
-            having = [one for one in self._open if member in self._takers(one.address)]
-            if len(having) >= member.connections:
+        for subscriber in takers:
+            having = [one for one in self._open if subscriber in self._takers(one.address)]
+            if len(having) >= subscriber.connections:
                 silent = min(having, key=lambda one: one.spoke)
                 self._open.discard(silent)
                 silent.task.cancel()
-                member.desk.fates["connection closed"] += 1
+                subscriber.queue.fates["connection closed"] += 1
         if takers:
             self._open.add(connection)
         return bool(takers)
@@ -119,8 +119,8 @@ class Streams:
             try:
                 found = frames.feed(data)
             except NoSyslogError:
-                for member in self._takers(connection.address):
-                    member.desk.fates["garbled"] += 1
+                for subscriber in self._takers(connection.address):
+                    subscriber.queue.fates["garbled"] += 1
                 return
             if not await self._put(found, connection):
                 self._foreign()
@@ -131,9 +131,9 @@ class Streams:
         """Put messages down; False if nobody takes them any more."""
         for frame in found:
             takers = self._takers(connection.address)
-            for member in takers:
-                await member.desk.room()
-                member.put(connection.address, connection.port, frame)
+            for subscriber in takers:
+                await subscriber.queue.room()
+                subscriber.put(connection.address, connection.port, frame)
             if not takers:
                 return False
         return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-LONGEST = 8192  # bytes that are read of a line: RFC 5424 section 6.1 asks for 2048 at least
+MAX_MESSAGE_BYTES = 8192  # bytes that are read of a line: RFC 5424 section 6.1 asks for 2048 at least
 
 SEVERITIES = ("emerg", "alert", "crit", "err", "warning", "notice", "info", "debug")
 _BOM = "\ufeff"
@@ -45,7 +45,7 @@ def log_line(data: bytes) -> LogLine | None:
     >>> log_line(b"<189>77: *Mar  1 18:46:11.123 UTC: %SYS-5-CONFIG_I: Configured")
     LogLine(severity=5, host='', text='%SYS-5-CONFIG_I: Configured')
     """
-    said = data[:LONGEST].decode("utf-8", "replace").removeprefix(_BOM).strip("\0\r\n\t ")
+    said = data[:MAX_MESSAGE_BYTES].decode("utf-8", "replace").removeprefix(_BOM).strip("\0\r\n\t ")
     if not said:
         return None
     severity, rest = _priority(said)

@@ -32,7 +32,11 @@ Name = Callable[[str], str | None]
 
 
 def event_of(
-    told: Notification, address: str, time_ns: int, traps: Mapping[str, TrapPattern], known_as: Name = lambda _: None
+    notification: Notification,
+    address: str,
+    time_ns: int,
+    traps: Mapping[str, TrapPattern],
+    known_as: Name = lambda _: None,
 ) -> Event:
     """The event of a notification that came from an address. What it says is kept, bounded, in ``binds``.
 
@@ -40,72 +44,76 @@ def event_of(
     index, by its ifDescr, or else ``interface=ifIndex N``. Before ``known_as`` has noticed that the device numbered its
     interfaces anew, an index alone names a wrong one.
     """
-    pattern = traps.get(told.oid)
-    kind = pattern.kind if pattern else _KINDS.get(told.oid, "snmp.trap")
-    detail = {"trap": told.oid, "address": address, "version": told.version}
-    if told.uptime_s is not None:
-        detail["uptime"] = f"{told.uptime_s:.2f}"
+    pattern = traps.get(notification.oid)
+    kind = pattern.kind if pattern else _KINDS.get(notification.oid, "snmp.trap")
+    detail = {"trap": notification.oid, "address": address, "version": notification.version}
+    if notification.uptime_s is not None:
+        detail["uptime"] = f"{notification.uptime_s:.2f}"
     if pattern is not None:
         for name, oid in pattern.detail.items():
-            found = _under(told, oid)
+            found = _under(notification, oid)
             if found is not None:
                 detail[name] = found
-    thing = ""
+    label = ""
     if kind in {"link.down", "link.up"}:
-        index = _index(told)
+        index = _index(notification)
         if index is not None:
             detail["ifindex"] = index
-        thing = _interface(told, index, known_as)
-        detail.update(_states(told))
-    raw = _raw(told)
+        label = _interface(notification, index, known_as)
+        detail.update(_states(notification))
+    raw = _raw(notification)
     if raw:
         detail["binds"] = raw
-    return Event(kind, thing, time_ns, None, detail)
+    return Event(kind, label, time_ns, None, detail)
 
 
-def _interface(told: Notification, index: str | None, known_as: Name) -> str:
+def _interface(notification: Notification, index: str | None, known_as: Name) -> str:
     known = known_as(index) if index is not None else None
-    named = _under(told, _IF_NAME)
+    named = _under(notification, _IF_NAME)
     if named and known != object_text(interface=f"{named} #{index}"):  # that is how series tell two of one name apart
         return object_text(interface=named)
     if known is not None:
         return known
-    described = _under(told, _IF_DESCR) or (f"ifIndex {index}" if index is not None else "")
+    described = _under(notification, _IF_DESCR) or (f"ifIndex {index}" if index is not None else "")
     return object_text(interface=described) if described else ""
 
 
-def _index(told: Notification) -> str | None:
+def _index(notification: Notification) -> str | None:
     """The ifIndex: as it is told, or as the instance that something is told of.
 
     Some agents name the column without the instance: the last number is that of the column then, and no index.
     """
-    said = next((value for oid, value in told.binds if oid == _IF_INDEX or oid.startswith(f"{_IF_INDEX}.")), None)
+    said = next(
+        (value for oid, value in notification.binds if oid == _IF_INDEX or oid.startswith(f"{_IF_INDEX}.")), None
+    )
     if isinstance(said, int):
         return str(said)
-    cells = (_CELL.fullmatch(oid) for oid, _ in told.binds)
+    cells = (_CELL.fullmatch(oid) for oid, _ in notification.binds)
     return next((cell[1] for cell in cells if cell is not None), None)
 
 
-def _states(told: Notification) -> dict[str, str]:
+def _states(notification: Notification) -> dict[str, str]:
     found = {}
     for prefix, name in _STATES.items():
-        value = next((value for oid, value in told.binds if oid == prefix or oid.startswith(f"{prefix}.")), None)
+        value = next(
+            (value for oid, value in notification.binds if oid == prefix or oid.startswith(f"{prefix}.")), None
+        )
         if isinstance(value, int) and value in _STATE_WORDS:
             found[name] = _STATE_WORDS[value]
     return found
 
 
-def _under(told: Notification, prefix: str) -> str | None:
+def _under(notification: Notification, prefix: str) -> str | None:
     """The first value of an object, at whatever instance."""
-    for oid, value in told.binds:
+    for oid, value in notification.binds:
         if oid == prefix or oid.startswith(f"{prefix}."):
             return _text(value)
     return None
 
 
-def _raw(told: Notification) -> str:
-    parts = [f"{oid}={_text(value)}" for oid, value in told.binds[:_SHOWN_BINDS]]
-    left = len(told.binds) - _SHOWN_BINDS
+def _raw(notification: Notification) -> str:
+    parts = [f"{oid}={_text(value)}" for oid, value in notification.binds[:_SHOWN_BINDS]]
+    left = len(notification.binds) - _SHOWN_BINDS
     if left > 0:
         parts.append(f"and {left} more")
     return shown("; ".join(parts), _ALL_BINDS)

@@ -147,9 +147,9 @@ class Receiver3:
                 del self._admitted[user.key]
                 config.delete_v3_user(self._engine, user.name, _engine_id(user))
 
-    def _take(self, *told: Sequence[tuple[object, object]]) -> None:
+    def _take(self, *arguments: Sequence[tuple[object, object]]) -> None:
         """pysnmp calls this with engine, state, context engine, context, varbinds and what was given to it."""
-        self._heard = [(str(oid), _value(value)) for oid, value in told[4]]
+        self._heard = [(str(oid), _value(value)) for oid, value in arguments[4]]
 
 
 def _admit(engine: SnmpEngine, user: User) -> None:

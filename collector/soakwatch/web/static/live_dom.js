@@ -76,5 +76,5 @@ export function bytes(number) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let at = 0;
   for (; number >= 1024 && at < units.length - 1; at += 1) number /= 1024;
-  return `${number >= 100 || at === 0 ? number.toFixed(0) : number.toFixed(1)} ${units[at]}`;
+  return `${at === 0 || number >= 999.5 ? number.toFixed(0) : Number(number.toPrecision(3))} ${units[at]}`;
 }

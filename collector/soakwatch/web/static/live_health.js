@@ -55,10 +55,10 @@ export function showSelf(state) {
   const own = state.self;
   const known = (value, text) => value === null || value === undefined ? "not known" : text(value);
   const rows = [
-    ["loop lag, worst", known(own.lag_s, (s) => `${(s * 1000).toFixed(s < 0.01 ? 1 : 0)} ms`)],
+    ["loop lag, worst", known(own.lag_s, (s) => `${Number((s * 1000).toPrecision(3))} ms`)],
     ["polls missed", known(own.missed, (n) => `${n}`)],
     ["memory", known(own.rss_bytes, bytes)],
-    ["CPU", known(own.cpu, (share) => `${(100 * share).toFixed(1)} % of a core`)],
+    ["CPU", known(own.cpu, (share) => `${Number((100 * share).toPrecision(3))} % of a core`)],
     ["disk free", known(own.disk_free_bytes, bytes)],
     ["record", known(own.record_bytes, bytes)],
   ];

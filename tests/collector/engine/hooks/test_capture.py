@@ -81,7 +81,7 @@ def test_commands_and_files_come_over_the_targets_own_ssh(
     assert len(reasons) == 6
     assert sum("exit code 2" in reason for reason in reasons) == 2
     assert sum("it said more than 1 MiB: the rest is left out" in reason for reason in reasons) == 2
-    assert sum(f"127.0.0.1:{sshd.port} did not end 'sleep 60' within 2s" in reason for reason in reasons) == 2
+    assert sum(f"127.0.0.1:{sshd.port} did not end 'sleep 60' within 2 s" in reason for reason in reasons) == 2
 
 
 def test_only_so_many_files_and_none_that_is_too_large(sshd: Sshd, tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_only_so_many_files_and_none_that_is_too_large(sshd: Sshd, tmp_path: Pat
     kept, reasons = captured(tmp_path / "run", text, "{dut: {sources: [local]}}", [FAIL])
     assert sorted(name.rpartition("-")[2] for name in kept) == [f"core.{n}" for n in range(2, 9)]
     assert len(reasons) == 2
-    assert "core.9 has 16.0 MiB, over 16.0 MiB: it is left on" in reasons[0]
+    assert "core.9 has 16 MiB, over 16 MiB: it is left on" in reasons[0]
     assert "2 older files are left on" in reasons[1]
 
 

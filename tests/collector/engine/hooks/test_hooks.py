@@ -137,7 +137,7 @@ def test_a_hook_that_fails_is_an_event_and_no_more(tmp_path: Path, monkeypatch: 
     assert sorted((e.event.detail["hook"], e.event.detail["reason"]) for e in events) == [
         ("1", "sh: exit code 4: posting to ***"),
         ("2", "/no/such/program: cannot start /no/such/program: No such file or directory"),
-        ("3", "sleep: it was killed: it did not end within 1s"),
+        ("3", "sleep: it was killed: it did not end within 1 s"),
     ]
     assert not any(b"T0K3N" in kept.data for kept in files(tmp_path / "run").values())
 

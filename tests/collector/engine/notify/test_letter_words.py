@@ -43,11 +43,11 @@ def test_a_live_failure_says_what_it_is_and_that_it_is_no_verdict() -> None:
     assert letter.title == "Failing night: dut memory_growth"
     for part in (
         "process=bgpd grows by 3 MiB/h",
-        "12m34s after the start",
+        "12 min 34 s after the start",
         LIVE,
         "grows by more than 1 MiB/h",
-        "Measured 3.0 MiB/h, limit 1.0 MiB/h",
-        "interval 2.0 MiB/h to 4.0 MiB/h",
+        "Measured 3 MiB/h, limit 1 MiB/h",
+        "interval 2 MiB/h to 4 MiB/h",
         "7 samples of 10, 70",
         "Doubt: the load was not steady",
         "1 other finding fails too:",

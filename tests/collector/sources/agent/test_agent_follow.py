@@ -140,7 +140,7 @@ def test_a_long_absence_comes_in_parts_with_the_present_first(
     tmp_path: Path, make_agent: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With more behind than one answer holds, the newest look is told at once and the past follows, each look once."""
-    monkeypatch.setattr("soakwatch.sources.pollers.agent._MOST_WAITING", 8)
+    monkeypatch.setattr("soakwatch.sources.pollers.agent._MAX_WAITING", 8)
 
     async def run() -> None:
         agent = make_agent("--no-recorder")

@@ -14,7 +14,7 @@ from soakwatch.core.errors import SoakwatchError
 from soakwatch.sources.pollers.agent.bundle import bundle, fits, installed_psutil, psutil_of_wheel, write_bundle
 from soakwatch.sources.pollers.agent.clocks import Exchange, followed, in_our_time, measured
 from soakwatch.sources.pollers.agent.following import ACK_AFTER_S, Following
-from soakwatch_agent.framing import FrameError, frame_of, look_line
+from soakwatch_agent.framing import FrameError, frame_of, poll_line
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_agent.version import VERSION
 from soakwatch_agent.wire import decode
@@ -24,39 +24,39 @@ SECOND = 10**9
 
 def test_numbers_that_never_came_are_counted_whatever_came_early() -> None:
     """Looks 1-3, then the newest 9 early, then 4, 7, 8: 5 and 6 are missing; 9 comes once."""
-    place = Following()
-    assert [place.take(number, ahead=False) for number in (1, 2, 3)] == [True] * 3
-    assert place.take(9, ahead=True)
-    assert [place.take(number, ahead=False) for number in (4, 7, 8, 9)] == [True, True, True, False]
-    assert (place.after, place.missing, place.ahead) == (9, 2, set())
+    context = Following()
+    assert [context.take(number, ahead=False) for number in (1, 2, 3)] == [True] * 3
+    assert context.take(9, ahead=True)
+    assert [context.take(number, ahead=False) for number in (4, 7, 8, 9)] == [True, True, True, False]
+    assert (context.after, context.missing, context.ahead) == (9, 2, set())
 
 
 def test_only_what_was_handed_over_some_seconds_ago_is_acknowledged() -> None:
     """What waits in memory, and what the record may not have committed, would be lost with this process."""
-    place = Following()
+    context = Following()
     for number in range(1, 6):
-        place.take(number, ahead=False)
-    assert place.settle(100.0, [4, 5]) == 0
-    assert place.settle(100.0 + ACK_AFTER_S, []) == 3
-    assert place.settle(100.0 + 2 * ACK_AFTER_S, []) == 5
+        context.take(number, ahead=False)
+    assert context.settle(100.0, [4, 5]) == 0
+    assert context.settle(100.0 + ACK_AFTER_S, []) == 3
+    assert context.settle(100.0 + 2 * ACK_AFTER_S, []) == 5
 
 
 def test_random_conversations_take_each_look_once(tmp_path: Path) -> None:
     """Interruptions, early looks and repeats in any order: nothing twice, and all that came is accounted for."""
     chance = random.Random(11)
     for _ in range(200):
-        place, taken, last = Following(), [], 0
+        context, taken, last = Following(), [], 0
         for _ in range(30):
             last += chance.randrange(4)
             if chance.random() < 0.2:
-                place.begin(place.acked, last)
-            batch = list(range(place.after + 1, last + 1))[: chance.randrange(1, 5)]
-            taken += [number for number in batch if place.take(number, ahead=False)]
-            if last and (not batch or batch[-1] < last) and place.take(last, ahead=True):
+                context.begin(context.acked, last)
+            batch = list(range(context.after + 1, last + 1))[: chance.randrange(1, 5)]
+            taken += [number for number in batch if context.take(number, ahead=False)]
+            if last and (not batch or batch[-1] < last) and context.take(last, ahead=True):
                 taken.append(last)
             assert len(taken) == len(set(taken))
-        assert place.missing == 0
-        assert sorted(taken) == sorted({*range(1, place.after + 1), *place.ahead})
+        assert context.missing == 0
+        assert sorted(taken) == sorted({*range(1, context.after + 1), *context.ahead})
 
 
 def test_a_slow_way_in_one_direction_moves_the_offset_by_no_more_than_it_says() -> None:
@@ -94,7 +94,7 @@ def test_a_look_never_slides_into_its_neighbours_due_time() -> None:
 def test_no_line_makes_the_reader_of_frames_fail() -> None:
     """Random and mutated lines are frames or one sentence that quotes nothing of them."""
     chance = random.Random(8)
-    good = look_line(5, 1, b'{"v":1}')
+    good = poll_line(5, 1, b'{"v":1}')
     assert frame_of(good).seq == 5
     for _ in range(4000):
         data = bytearray(chance.choice([good, b'done {"id":1}\n', b"hello {}\n", b"error {}\n"]))

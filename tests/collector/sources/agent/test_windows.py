@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from soakwatch.core.event_kinds import REACH_NS
-from soakwatch.sources.pollers.agent.windows import MOST_REASONS, MOST_WAITING, QUIET_NS, RING_NS, Window, Windows
+from soakwatch.sources.pollers.agent.windows import MAX_REASONS, MAX_WAITING, QUIET_NS, RING_NS, Window, Windows
 from soakwatch_agent.sample import NOTHING, Answer, Event, Sample, object_text
 
 S = 10**9
@@ -79,7 +79,7 @@ def test_a_storm_is_bounded_and_what_it_left_out_is_counted() -> None:
         if window is not None:
             fetched.append((NOON + second * S, window))
     assert 25 <= len(fetched) <= 31
-    assert all(len(window.moments) <= MOST_REASONS for _, window in fetched)
+    assert all(len(window.moments) <= MAX_REASONS for _, window in fetched)
     assert all(asked_ns - window.begin_ns < RING_NS for asked_ns, window in fetched), "the ring still has it"
     stretches = sorted((window.begin_ns, window.end_ns) for _, window in fetched)
     assert all(end <= begin for (_, end), (begin, _) in pairwise(stretches))
@@ -88,7 +88,7 @@ def test_a_storm_is_bounded_and_what_it_left_out_is_counted() -> None:
 
 def test_a_run_has_only_so_many_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then events bring none, however long the run is."""
-    monkeypatch.setattr("soakwatch.sources.pollers.agent.windows.MOST_WINDOWS", 5)
+    monkeypatch.setattr("soakwatch.sources.pollers.agent.windows.MAX_WINDOWS", 5)
     windows, fetched = Windows(), 0
     for minute in range(0, 600, 10):
         windows.want(NOON + minute * 60 * S, "link.down")
@@ -149,7 +149,7 @@ def test_at_the_end_of_a_run_each_window_is_taken_as_far_as_it_goes() -> None:
     windows.want(NOON, "failover")
     windows.want(NOON + 50 * S, "failback")
     end_ns = NOON + 55 * S
-    last = [window for _ in range(MOST_WAITING + 1) if (window := windows.last(end_ns)) is not None]
+    last = [window for _ in range(MAX_WAITING + 1) if (window := windows.last(end_ns)) is not None]
     assert [(w.begin_ns, w.end_ns) for w in last] == [(NOON - REACH_NS, NOON + REACH_NS), (NOON + REACH_NS, end_ns)]
 
 

@@ -79,8 +79,8 @@ def test_a_client_is_driven_against_a_server_that_is_kept(tmp_path: Path) -> Non
 
     async def go() -> None:
         async with (
-            loaded("iperf3", tmp_path, serve=True, port=port, interval="500ms") as server,
-            loaded("iperf3", tmp_path, interval="500ms", **keys) as poller,
+            loaded("iperf3", tmp_path, serve=True, port=port, interval="500 ms") as server,
+            loaded("iperf3", tmp_path, interval="500 ms", **keys) as poller,
         ):
             at_rest = figures(await poller.poll(time.time_ns()))
             assert at_rest["load.sending", ""] == 0
@@ -134,7 +134,7 @@ def test_tcp_and_who_sends(tmp_path: Path, way: str) -> None:
 
     async def go() -> None:
         with real_server(port):
-            async with loaded("iperf3", tmp_path, interval="500ms", **keys) as poller:
+            async with loaded("iperf3", tmp_path, interval="500 ms", **keys) as poller:
                 await driven(poller, 1.0)
                 wanted = {"load.rx.bytes"} | ({"load.tx.bytes"} if way == "bidir" else set())
                 seen = await until(poller, lambda seen: all(seen.get((each, ""), 0) > 250_000 for each in wanted))
@@ -159,9 +159,9 @@ def test_a_server_that_is_not_there_and_then_is_and_goes_again(tmp_path: Path) -
     }
 
     async def go() -> None:
-        async with loaded("iperf3", tmp_path, interval="500ms", **keys) as poller:
+        async with loaded("iperf3", tmp_path, interval="500 ms", **keys) as poller:
             assert isinstance(poller, DrivenClient)
-            with pytest.raises(SourceError, match=r"Connection refused; tried again after 500ms"):
+            with pytest.raises(SourceError, match=r"Connection refused; tried again after 500 ms"):
                 await poller.drive(1.0)
             await failing(poller, "Connection refused")
             with real_server(port):
@@ -185,8 +185,8 @@ from tests.collector.sources.loads.iperf3_kit import figures, loaded, until
 async def go():
     told = {}
     for way, length in (("udp", 500), ("tcp", 8192)):
-        keys = dict(drive=True, server="127.0.0.1", rate="4M", udp=way == "udp", length=length, interval="500ms")
-        async with loaded("iperf3", Path("."), serve=True, interval="500ms") as server:
+        keys = dict(drive=True, server="127.0.0.1", rate="4M", udp=way == "udp", length=length, interval="500 ms")
+        async with loaded("iperf3", Path("."), serve=True, interval="500 ms") as server:
             async with loaded("iperf3", Path("."), **keys) as client:
                 await client.drive(1.0)
                 await until(client, lambda seen: seen.get(("load.tx.bytes", ""), 0) > 750_000)
@@ -348,7 +348,7 @@ def test_one_that_misbehaves(tmp_path: Path, stand_in: str, mood: str, says: str
     async def go() -> None:
         async with (
             loaded("iperf3", tmp_path, serve=True, port=port, program=stand_in),
-            loaded("iperf3", tmp_path, program=stand_in, silence="500ms", interval="200ms", **keys) as poller,
+            loaded("iperf3", tmp_path, program=stand_in, silence="500 ms", interval="200ms", **keys) as poller,
         ):
             assert isinstance(poller, DrivenClient)
             with suppress(SourceError):

@@ -90,7 +90,7 @@ def test_a_file_that_stands_still_or_is_missing(tmp_path: Path) -> None:
             write(file, double.event("start", double.start()))
             assert figures(await poller.poll(now + 7 * 10**9))["load.sending", ""] == 1
             await poller.poll(now + 16 * 10**9)
-            with pytest.raises(SourceError, match="nothing was written for 11s"):
+            with pytest.raises(SourceError, match="nothing was written for 11 s"):
                 await poller.poll(now + 18 * 10**9)
             write(file, double.event("end", double.end(1, packets=1)))
             assert figures(await poller.poll(now + 40 * 10**9))["load.sending", ""] == 0

@@ -107,7 +107,7 @@ def test_a_server_that_stays_busy(tmp_path: Path, stand_in: str, monkeypatch: py
             await poller.drive(1.0)
             await goes_on(client, 300)
             refusals.write_text("1000")
-            with pytest.raises(SourceError, match=r"the server is busy .* tried again after 500ms"):
+            with pytest.raises(SourceError, match=r"the server is busy .* tried again after 500 ms"):
                 await poller.drive(0.5)
             await failing(poller, "the server is busy")
             refusals.write_text("0")
@@ -247,7 +247,7 @@ def test_down_from_an_overload(tmp_path: Path) -> None:
         "rate": "8M",
         "udp": True,
         "length": 1200,
-        "interval": "500ms",
+        "interval": "500 ms",
         "timeout": "10s",
         "drain": "400ms",
     }

@@ -78,7 +78,7 @@ def test_a_clock_that_is_wrong_fails_the_source_and_arrival_does_not_care(tmp_pa
             if fails:
                 for at in (5, 6):  # again and again, not only when lines come
                     with pytest.raises(
-                        SourceError, match=r"newest line is of 1h.* before now: set the generator's clock"
+                        SourceError, match=r"newest line is of 1 h.* before now: set the generator's clock"
                     ):
                         bench.look(at)
                 continue

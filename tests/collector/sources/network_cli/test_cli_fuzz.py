@@ -10,7 +10,7 @@ import pytest
 from tests.collector.sources.network_cli.conftest import OUTPUTS, output
 
 from soakwatch.sources.transport.network_cli import shelf
-from soakwatch.sources.transport.network_cli.parsed import KEPT_UNKNOWN, LONGEST_LINE, Parsed
+from soakwatch.sources.transport.network_cli.parsed import KEPT_UNKNOWN, MAX_LINE_LENGTH, Parsed
 from soakwatch.sources.transport.network_cli.screen import last_line, shown
 from soakwatch_agent.metric import fault_of
 
@@ -77,8 +77,8 @@ def test_spoilt_outputs_are_read_without_an_exception(platform: str, name: str) 
 
 def _evil() -> Iterator[str]:
     for piece in ("a", " ", "1", "a ", "1 ", "(", "| ", "-", "0,", "9.", "x: ", "Queue: 1, ", "1w", "CPU0 states: "):
-        yield piece * (LONGEST_LINE // len(piece))
-        yield "\n".join([piece * (LONGEST_LINE // len(piece) - 1)] * 20)
+        yield piece * (MAX_LINE_LENGTH // len(piece))
+        yield "\n".join([piece * (MAX_LINE_LENGTH // len(piece) - 1)] * 20)
 
 
 @pytest.mark.parametrize("platform", list(shelf.names()))

@@ -7,9 +7,9 @@ import pytest
 from soakwatch.sources.abc import WatchedProcess
 from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch.sources.transport.network_cli import shelf
-from soakwatch.sources.transport.network_cli.crew import crew
 from soakwatch.sources.transport.network_cli.life import SECOND, Seen, life
 from soakwatch.sources.transport.network_cli.parsed import Process
+from soakwatch.sources.transport.network_cli.processes import WatchedProcesses
 from soakwatch.sources.transport.network_cli.units import Length
 
 
@@ -39,26 +39,26 @@ def test_a_restart_is_told_where_no_rounding_explains_it(
 
 
 def test_who_is_watched_keeps_its_series_over_a_restart() -> None:
-    watched = crew([WatchedProcess("bgp", "name", "bgp"), WatchedProcess("file", "pidfile", "/run/x.pid")])
-    samples, events, faults = watched.look("cpu", [Process("bgp", 7, 0.5), Process("init", 1)], 1, whole=True)
+    watched = WatchedProcesses([WatchedProcess("bgp", "name", "bgp"), WatchedProcess("file", "pidfile", "/run/x.pid")])
+    samples, events, faults = watched.take("cpu", [Process("bgp", 7, 0.5), Process("init", 1)], 1, whole=True)
     told = {(sample.metric, sample.object): sample.value for sample in samples}
     assert told["process.up", "process=bgp,instance=0"] == 1
     assert told["process.cpu.utilization", "process=bgp,instance=0"] == 0.5
     assert [fault.object for fault in faults] == ["process=file"]
     assert events == []
-    samples, _, _ = watched.look("memory", [Process("bgp", 7, memory=4096)], 2, whole=True)
+    samples, _, _ = watched.take("memory", [Process("bgp", 7, memory=4096)], 2, whole=True)
     assert [(sample.metric, sample.value) for sample in samples] == [("process.memory.usage", 4096)]
-    samples, events, _ = watched.look("cpu", [Process("init", 1)], 3, whole=True)
+    samples, events, _ = watched.take("cpu", [Process("init", 1)], 3, whole=True)
     assert [event.kind for event in events] == ["process.exit"]
     assert ("process.up", 0) in [(sample.metric, sample.value) for sample in samples]
-    _, events, _ = watched.look("cpu", [Process("bgp", 9, 0.1)], 4, whole=True)
+    _, events, _ = watched.take("cpu", [Process("bgp", 9, 0.1)], 4, whole=True)
     assert [(event.kind, event.object) for event in events] == [("process.restart", "process=bgp,instance=0")]
 
 
 def test_a_list_of_the_busiest_says_nothing_of_who_is_not_in_it() -> None:
-    watched = crew([WatchedProcess("ips", "name", "ipsengine")])
-    watched.look("top", [Process("ipsengine", 7, 0.5)], 1, whole=False)
-    samples, events, faults = watched.look("top", [Process("newcli", 8, 0.5)], 2, whole=False)
+    watched = WatchedProcesses([WatchedProcess("ips", "name", "ipsengine")])
+    watched.take("top", [Process("ipsengine", 7, 0.5)], 1, whole=False)
+    samples, events, faults = watched.take("top", [Process("newcli", 8, 0.5)], 2, whole=False)
     assert samples == []
     assert events == []
     assert "only the busiest" in faults[0].text

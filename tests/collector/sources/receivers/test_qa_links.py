@@ -45,6 +45,6 @@ def test_a_column_without_its_instance_is_no_index(binds: tuple[tuple[str, Value
 
 def test_states_without_their_instance_are_read() -> None:
     """What the link is, and what it should be."""
-    told = Notification("2c", LINK_DOWN, 1.0, ((INDEX, 4), (ADMIN, 1), (OPERATIONAL, 2)))
-    event = event_of(told, "192.0.2.1", 10**18, {}, known_as)
+    notification = Notification("2c", LINK_DOWN, 1.0, ((INDEX, 4), (ADMIN, 1), (OPERATIONAL, 2)))
+    event = event_of(notification, "192.0.2.1", 10**18, {}, known_as)
     assert (event.detail["ifindex"], event.detail["admin"], event.detail["operational"]) == ("4", "up", "down")

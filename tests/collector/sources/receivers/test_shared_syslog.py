@@ -15,7 +15,7 @@ from tests.collector.sources.receivers.test_syslog import certificate
 
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.pollers.syslog import Config, SyslogPoller, start
-from soakwatch.sources.receivers.hub import hub
+from soakwatch.sources.receivers.listener import listeners
 from soakwatch.testing.ports import free_port
 
 
@@ -63,9 +63,17 @@ def test_logger_on_two_devices_is_told_apart_over_udp_and_tcp(tmp_path: Path, se
             }
             for address in (ONE, OTHER, STRANGER):
                 through = await relays.enter_async_context(relay(address, port))
-                for way in ("-d", "-T"):
+                for channel in ("-d", "-T"):
                     code, said = await send(
-                        "logger", "-n", "127.0.0.1", "-P", through, way, "-t", "kernel", oom(f"p{address[-1]}{way}")
+                        "logger",
+                        "-n",
+                        "127.0.0.1",
+                        "-P",
+                        through,
+                        channel,
+                        "-t",
+                        "kernel",
+                        oom(f"p{address[-1]}{channel}"),
                     )
                     assert code == 0, said
             assert "is shared with fw2, lab:" in " ".join(pollers["fw1"].facts().notes)
@@ -130,7 +138,7 @@ def test_connections_are_counted_for_each_source_and_end_with_it(tmp_path: Path)
             kept.write(f"<3>kernel: {oom('bgpd')}\n".encode())
             theirs = await gather(second, lambda found: "kernel.oom" in found.kinds)
             await to["fw2"].aclose()
-            assert not hub().places
+            assert not listeners().by_address
             with pytest.raises(ConnectionRefusedError):
                 await connected(port)
             for writer in (kept, *(writer for _, writer in opened)):
@@ -207,8 +215,8 @@ def test_ipv6_and_ipv4_over_tcp_at_one_place(tmp_path: Path, send: Sender) -> No
                 "four": await receiver("four", tmp_path, to["four"], port, senders=["127.0.0.0/8"], **listen),
             }
             for host in ("::1", "127.0.0.1"):
-                for way in ("-d", "-T"):
-                    code, said = await send("logger", "-n", host, "-P", port, way, "-t", "kernel", oom(f"at{host}"))
+                for channel in ("-d", "-T"):
+                    code, said = await send("logger", "-n", host, "-P", port, channel, "-t", "kernel", oom(f"at{host}"))
                     assert code == 0, said
             return await gather_all(pollers, lambda found: all(one.total == 2 for one in found.values()))
 

@@ -30,8 +30,8 @@ from soakwatch.engine.plan_check import look_everywhere
 from soakwatch.plan import plan_from_text
 from soakwatch.record import RecordView
 from soakwatch.sources.pollers.traps import Config, TrapPoller, start
-from soakwatch.sources.receivers import claim
-from soakwatch.sources.receivers.hub import hub
+from soakwatch.sources.receivers import sender_filter
+from soakwatch.sources.receivers.listener import listeners
 from soakwatch.testing.ports import free_port
 
 COLD_START, IF_NAME = ".1.3.6.1.6.3.1.1.5.1", ".1.3.6.1.2.1.31.1.1.1.1.3"
@@ -149,7 +149,7 @@ def test_the_last_one_closes_the_port_and_who_comes_back_is_heard_again(tmp_path
             assert (await gather(again, lambda found: found.total == 1)).kinds == ["link.down"]
             await to["fw1"].aclose()
             await to["fw2"].aclose()
-            assert not hub().places
+            assert not listeners().by_address
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
                 free.bind(("127.0.0.1", port))
 
@@ -237,9 +237,9 @@ def test_users_of_v3_are_united_and_each_source_hears_its_own(tmp_path: Path, se
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "told"),
+    ("first", "second", "sentence"),
     [
-        ({}, {}, r"fw2: fw1 listens at 127\.0\.0\.1:\d+ too and neither says from:"),
+        ({}, {}, r"fw2: fw1 listens at 127\.0\.0\.1:\d+ as well and neither has from:"),
         (
             {"senders": [ONE], "users": [{"user": "soak", "auth": "env:KEY_1"}]},
             {"senders": [OTHER], "users": [{"user": "soak", "auth": "env:KEY_2"}]},
@@ -253,7 +253,7 @@ def test_users_of_v3_are_united_and_each_source_hears_its_own(tmp_path: Path, se
     ],
 )
 def test_what_cannot_be_shared_names_both_targets(
-    tmp_path: Path, first: dict[str, object], second: dict[str, object], told: str
+    tmp_path: Path, first: dict[str, object], second: dict[str, object], sentence: str
 ) -> None:
     """One sentence with the remedy and without the secret; the first source goes on."""
 
@@ -262,7 +262,7 @@ def test_what_cannot_be_shared_names_both_targets(
             port = free_port()
             poller = await receiver("fw1", tmp_path, to["fw1"], port, **first)
             listen = {"listen": f"{second['listen']}:{port}"} if "listen" in second else {}
-            with pytest.raises(PlanError, match=told) as caught:
+            with pytest.raises(PlanError, match=sentence) as caught:
                 await receiver("fw2", tmp_path, to["fw2"], port, **{**second, **listen})
             await to["fw2"].aclose()
             await sent_from(ONE, port, link_down(named("eth1")))
@@ -287,7 +287,7 @@ def test_a_device_that_is_named_is_found_again_when_its_address_changes(
         return [(socket.AF_INET, socket.SOCK_DGRAM, 17, "", (address, 0)) for address in addresses]
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    monkeypatch.setattr(claim, "AGAIN_S", 0.02)
+    monkeypatch.setattr(sender_filter, "AGAIN_S", 0.02)
 
     async def settled(poller: TrapPoller, port: int, address: str) -> Gathered:
         """Send until it is heard."""

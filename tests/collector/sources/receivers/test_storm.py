@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.receivers.desk import MOST_WAITING, Arrived, MessageQueue, Read
+from soakwatch.sources.receivers.queue import MAX_WAITING, MessageQueue, ReadResult, Received
 from soakwatch.sources.receivers.storm import STORM, Storm
 from soakwatch.sources.receivers.text import octets, shown
 from soakwatch_agent.sample import Event
@@ -27,14 +27,14 @@ def test_what_happens_now_and_then_for_days_is_no_storm() -> None:
 
 def test_a_storm_that_goes_on_is_told_so_far_and_again_when_it_ends() -> None:
     """Eight thousand seconds of one event each are told after a minute (a run may end before) and each hour."""
-    storm, told, kept = Storm(most=20, window_s=60), list[Event](), 0
+    storm, reported, kept = Storm(most=20, window_s=60), list[Event](), 0
     for at in range(8000):
         kept += storm.admits("link.down", "a", at * SECOND)
-        told += storm.over(at * SECOND)
-    told += storm.over(8060 * SECOND)
+        reported += storm.over(at * SECOND)
+    reported += storm.over(8060 * SECOND)
     assert kept == 20
-    assert [event.begin_ns // SECOND for event in told if event.kind == STORM] == [20, 80, 3680, 7280]
-    assert sum(int(event.detail["suppressed"]) for event in told) == 8000 - kept
+    assert [event.begin_ns // SECOND for event in reported if event.kind == STORM] == [20, 80, 3680, 7280]
+    assert sum(int(event.detail["suppressed"]) for event in reported) == 8000 - kept
     assert storm.admits("link.down", "a", 9000 * SECOND)
 
 
@@ -53,8 +53,8 @@ def test_every_port_of_a_chassis_has_its_event_whatever_a_log_does() -> None:
     assert sum(storm.admits("process.crash", f"process=p{at}", SECOND) for at in range(50_000)) == 4096
     for kind in ("link.down", "link.up"):
         assert all(storm.admits(kind, f"interface=eth{port}", SECOND) for port in range(3000))
-    told = [event for event in storm.over(100 * SECOND) if event.kind == STORM]
-    assert [(event.object, event.detail["of"], event.detail["suppressed"]) for event in told] == [
+    reported = [event for event in storm.over(100 * SECOND) if event.kind == STORM]
+    assert [(event.object, event.detail["of"], event.detail["suppressed"]) for event in reported] == [
         ("", "process.crash", str(50_000 - 4096))
     ]
 
@@ -74,22 +74,22 @@ def test_a_desk_that_is_full_drops_and_counts_and_one_that_died_begins_again() -
 
     async def main() -> None:
         async with AsyncExitStack() as stack:
-            desk = MessageQueue(lambda arrived: Read(str(arrived.port)), Storm(), "syslog:1")
-            await desk.open(stack)
-            for number in range(MOST_WAITING + 500):
-                desk.put(Arrived(0, "127.0.0.1", number % 2, b"x"))
-            assert desk.fates["dropped"] == 500
-            assert desk._task is not None
-            desk._task.cancel()
+            queue = MessageQueue(lambda received: ReadResult(str(received.port)), Storm(), "syslog:1")
+            await queue.open(stack)
+            for number in range(MAX_WAITING + 500):
+                queue.put(Received(0, "127.0.0.1", number % 2, b"x"))
+            assert queue.fates["dropped"] == 500
+            assert queue._task is not None
+            queue._task.cancel()
             await asyncio.sleep(0)
             with pytest.raises(SourceError, match="the receiver syslog:1 had stopped and begins again"):
-                desk.answer(0)
+                queue.answer(0)
             async with asyncio.timeout(30):
-                while desk.fates.total() < MOST_WAITING + 500:
+                while queue.fates.total() < MAX_WAITING + 500:
                     await asyncio.sleep(0.01)
-            counted = {sample.object: sample.value for sample in desk.answer(0, dropped=7).samples}
+            counted = {sample.object: sample.value for sample in queue.answer(0, dropped=7).samples}
             assert counted["source=syslog:1,fate=dropped"] == 507
-            assert counted["source=syslog:1,fate=0"] == MOST_WAITING // 2
+            assert counted["source=syslog:1,fate=0"] == MAX_WAITING // 2
 
     asyncio.run(main())
 

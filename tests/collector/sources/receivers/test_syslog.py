@@ -18,7 +18,7 @@ from soakwatch.core.errors import PlanError
 from soakwatch.sources.pollers.syslog import Config, SyslogPoller, start
 from soakwatch.sources.receivers.framing import Frames, NoSyslogError
 from soakwatch.sources.receivers.storm import STORM
-from soakwatch.sources.receivers.syslog_line import LONGEST, log_line
+from soakwatch.sources.receivers.syslog_line import MAX_MESSAGE_BYTES, log_line
 from soakwatch.testing.ports import free_port
 
 OOM = "kernel: Out of memory: Killed process 4711 (bgpd) total-vm:1kB"
@@ -40,7 +40,7 @@ def received(folder: Path, work: Work, keys: dict[str, object] | None = None) ->
 
 def test_logger_is_understood_over_udp_and_tcp_in_both_forms(tmp_path: Path, send: Sender) -> None:
     """Each way brings the same event: what happened, to whom, and the line as it was written."""
-    ways = [
+    channels = [
         ("-d", "--rfc5424"),
         ("-d", "--rfc3164"),
         ("-T", "--rfc5424"),
@@ -49,17 +49,17 @@ def test_logger_is_understood_over_udp_and_tcp_in_both_forms(tmp_path: Path, sen
     ]
 
     async def work(poller: SyslogPoller, ports: dict[str, int]) -> Gathered:
-        for way in ways:
-            port = ports["udp" if "-d" in way else "tcp"]
+        for channel in channels:
+            port = ports["udp" if "-d" in channel else "tcp"]
             for line in (OOM.removeprefix("kernel: "), "all is well"):
                 code, said = await send(
-                    "logger", "-n", "127.0.0.1", "-P", port, *way, "-t", "kernel", "-p", "kern.err", line
+                    "logger", "-n", "127.0.0.1", "-P", port, *channel, "-t", "kernel", "-p", "kern.err", line
                 )
                 assert code == 0, said
-        return await gather(poller, lambda found: found.total == 2 * len(ways))
+        return await gather(poller, lambda found: found.total == 2 * len(channels))
 
     found = received(tmp_path, work)
-    assert found.kinds == ["kernel.oom"] * len(ways)
+    assert found.kinds == ["kernel.oom"] * len(channels)
     for event in found.events:
         assert event.object == "process=bgpd"
         assert (event.detail["process"], event.detail["pid"]) == ("bgpd", "4711")
@@ -67,8 +67,8 @@ def test_logger_is_understood_over_udp_and_tcp_in_both_forms(tmp_path: Path, sen
         assert event.detail["host"]
         assert event.detail["severity"] in {"err", "notice"}  # logger does not let a user speak for the kernel
         assert abs(event.begin_ns - time.time_ns()) < 60 * 10**9
-    assert found.fate("no event") == len(ways)
-    assert sum(value for name, value in found.counted.items() if ",severity=" in name) == 2 * len(ways)
+    assert found.fate("no event") == len(channels)
+    assert sum(value for name, value in found.counted.items() if ",severity=" in name) == 2 * len(channels)
 
 
 def udp(port: int, lines: list[bytes]) -> None:
@@ -255,7 +255,14 @@ def test_every_cut_of_a_stream_gives_the_same_messages() -> None:
     long = b"<3>" + b"y" * 20_000
     stream = b"".join([b"<3>one\n", b"7 <3>two\n", b"<3>three\0\n", b"%d " % len(long), long, long, b"\n", b"<3>end\n"])
     whole = Frames().feed(stream)
-    assert whole == [b"<3>one", b"<3>two\n", b"<3>three\0", long[:LONGEST], long[:LONGEST], b"<3>end"]
+    assert whole == [
+        b"<3>one",
+        b"<3>two\n",
+        b"<3>three\0",
+        long[:MAX_MESSAGE_BYTES],
+        long[:MAX_MESSAGE_BYTES],
+        b"<3>end",
+    ]
     rng = random.Random(6)
     for _ in range(100):
         frames, found, at = Frames(), list[bytes](), 0
@@ -298,7 +305,7 @@ def test_lines_are_read_in_whatever_form_they_come(said: bytes, severity: int | 
 
 
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    ("keys", "sentence"),
     [
         ({"listen": "0.0.0.0:0"}, "TCP without TLS on 0.0.0.0:0 is open to everybody.*allow_plain: true"),
         ({"over": []}, "syslog listens nowhere"),
@@ -306,11 +313,11 @@ def test_lines_are_read_in_whatever_form_they_come(said: bytes, severity: int | 
         ({"tls_listen": "127.0.0.1:0", "certificate": "/none", "key": "/none"}, "No such file.*check certificate"),
     ],
 )
-def test_a_wrong_plan_of_syslog_says_what_to_do(tmp_path: Path, keys: dict[str, object], told: str) -> None:
+def test_a_wrong_plan_of_syslog_says_what_to_do(tmp_path: Path, keys: dict[str, object], sentence: str) -> None:
     """One sentence with the remedy."""
 
     async def work(poller: SyslogPoller, _: dict[str, int]) -> Gathered:
         return await gather(poller, lambda _: True)
 
-    with pytest.raises(PlanError, match=told):
+    with pytest.raises(PlanError, match=sentence):
         received(tmp_path, work, keys)

@@ -251,7 +251,7 @@ def test_no_datagram_makes_the_receiver_stop_or_talk(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    ("keys", "sentence"),
     [
         ({"users": [{"user": "u", "auth": "env:SOAK_S"}]}, "fewer than 8 characters, which SNMPv3 forbids"),
         ({"users": [{"user": "u", "priv": "env:SOAK_P"}]}, "priv without auth"),
@@ -260,7 +260,7 @@ def test_no_datagram_makes_the_receiver_stop_or_talk(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_plan_says_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: dict[str, object], told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: dict[str, object], sentence: str
 ) -> None:
     """One sentence without the secret."""
     monkeypatch.setenv("SOAK_S", "short")
@@ -268,7 +268,7 @@ def test_a_wrong_plan_says_what_to_do(
     async def work(poller: TrapPoller, _: str) -> Gathered:
         return await gather(poller, lambda _: True)
 
-    with pytest.raises(PlanError, match=told) as caught:
+    with pytest.raises(PlanError, match=sentence) as caught:
         received(tmp_path, work, keys)
     assert "short" not in str(caught.value)
 

@@ -18,10 +18,10 @@ from soakwatch.sources.abc import SourceError
 from soakwatch.sources.pollers.snmp import start
 from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch.sources.transport.snmp.access import Access
-from soakwatch.sources.transport.snmp.asker import DEADLINE, SessionAsker
 from soakwatch.sources.transport.snmp.config import Config
+from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
+from soakwatch.sources.transport.snmp.profile_adapter import DEADLINE, SessionAsker
 from soakwatch.sources.transport.snmp.session import Manner, Session
-from soakwatch.sources.transport.snmp.trouble import Kind, SnmpPollError
 from soakwatch.testing.snmp_cells import Cell, name_of
 from soakwatch.testing.snmp_faults import Faults
 from soakwatch.testing.snmp_mib import interfaces, system
@@ -158,7 +158,7 @@ def test_a_cpu_that_the_device_averages_over_a_minute_shows_no_short_spikes() ->
         plan = plan_from_text(PLAN.format(port=device.address[1], keys="profile: linux"), "p.yaml")
         looks = asyncio.run(look_everywhere(plan, Path()))
     (told,) = (sentence for sentence in sensitivity(plan, looks) if "cpu_spike" in sentence)
-    assert "every 1m" in told
+    assert "every 1 min" in told
     assert "11s" not in told
 
 

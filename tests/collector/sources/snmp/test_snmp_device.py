@@ -14,8 +14,8 @@ from soakwatch.sources.abc import SourceContext, SourceError
 from soakwatch.sources.pollers.snmp import SnmpPoller, start
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.config import Config
+from soakwatch.sources.transport.snmp.errors import SnmpPollError
 from soakwatch.sources.transport.snmp.session import Manner, Session
-from soakwatch.sources.transport.snmp.trouble import SnmpPollError
 from soakwatch.testing.snmp_cells import Cell, Name
 from soakwatch.testing.snmp_faults import Faults
 from soakwatch.testing.snmp_mib import interfaces, system

@@ -14,9 +14,9 @@ from tests.collector.sources.snmp.doubles import agent, answer, relay, v2c
 
 from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.access import Access
+from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
 from soakwatch.sources.transport.snmp.session import Manner, Session
 from soakwatch.sources.transport.snmp.sizes import AGAIN_S, Amount
-from soakwatch.sources.transport.snmp.trouble import Kind, SnmpPollError
 from soakwatch.testing.snmp_cells import Cell, Name, dotted, integer, name_of, text
 from soakwatch.testing.snmp_faults import Faults
 from soakwatch.testing.snmp_mib import interfaces, system

@@ -67,4 +67,4 @@ def test_what_a_look_is_too_short_for_is_told_and_not_called_missing(
     assert look.error is None
     assert (look.slow, look.lacking) == ({CPU: 60.0}, ())
     show_source_check(look)
-    assert f"  no value yet: {CPU}: the device updates it every 1m\n" in capsys.readouterr().out
+    assert f"  no value yet: {CPU}: the device updates it every 1 min\n" in capsys.readouterr().out

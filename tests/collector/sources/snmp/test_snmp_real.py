@@ -15,9 +15,9 @@ from tests.collector.sources.snmp.doubles import relay
 from tests.collector.sources.snmp.snmpd import USERS, Snmpd
 
 from soakwatch.sources.transport.snmp.access import Access
+from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
 from soakwatch.sources.transport.snmp.pysnmp_session import PysnmpLine
 from soakwatch.sources.transport.snmp.session import Manner, Session
-from soakwatch.sources.transport.snmp.trouble import Kind, SnmpPollError
 
 SYSTEM = [f"1.3.6.1.2.1.1.{number}.0" for number in (1, 2, 4, 5, 6)]
 TIMEOUTS = "1.3.6.1.6.3.15.1.1.2.0"  # usmStatsNotInTimeWindows

@@ -14,8 +14,8 @@ from tests.collector.sources.snmp.doubles import Agent, Bind, Told, agent, answe
 
 from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.access import Access
+from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
 from soakwatch.sources.transport.snmp.session import Manner, Session
-from soakwatch.sources.transport.snmp.trouble import Kind, SnmpPollError
 from soakwatch.testing.ports import free_port
 
 NULL, MISSING = ber.tlv(ber.NULL, b""), ber.tlv(0x81, b"")

@@ -11,7 +11,8 @@ from soakwatch.core.errors import PlanError
 from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.access import Access, check
 from soakwatch.sources.transport.snmp.batches import batches, halves, without
-from soakwatch.sources.transport.snmp.glance import PLAIN, Glance, glance
+from soakwatch.sources.transport.snmp.datagram import PLAIN, Glance, glance
+from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError, refused
 from soakwatch.sources.transport.snmp.message import (
     Engine,
     community_message,
@@ -20,7 +21,6 @@ from soakwatch.sources.transport.snmp.message import (
     request,
     user_message,
 )
-from soakwatch.sources.transport.snmp.trouble import Kind, SnmpPollError, refused
 
 ASKED = community_message(1, "public", request(("1.3.6.1.2.1.1.3.0",), 77))
 
@@ -102,7 +102,7 @@ def test_the_quick_look_at_a_pair_sees_what_the_close_one_sees(monkeypatch: pyte
 
     quick = [verdict(data) for data in made]
     assert 1000 < sum(found == PLAIN for found in quick) < 19_000
-    monkeypatch.setattr("soakwatch.sources.transport.snmp.glance._common", lambda *_: 0)
+    monkeypatch.setattr("soakwatch.sources.transport.snmp.datagram._common", lambda *_: 0)
     assert quick == [verdict(data) for data in made]
 
 

@@ -15,8 +15,8 @@ import psutil
 from soakwatch.sources.abc import Poller, SourceContext, WatchedProcess
 from soakwatch.sources.pollers.ssh import Config, start
 from soakwatch.testing.sshd import Sshd
+from soakwatch_agent.context import SECOND
 from soakwatch_agent.metric import BY_NAME, fault_of
-from soakwatch_agent.place import SECOND
 from soakwatch_agent.sample import Answer
 
 _SLEEPER = """\

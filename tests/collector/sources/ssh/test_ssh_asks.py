@@ -13,9 +13,9 @@ import pytest
 
 from soakwatch.core.registry import PluginFolder
 from soakwatch.sources.transport.ssh.ask import Ask, Wants
-from soakwatch.sources.transport.ssh.ask_folder import all_asks
+from soakwatch.sources.transport.ssh.asks import all_asks
+from soakwatch_agent.context import Notes
 from soakwatch_agent.metric import BY_NAME, fault_of
-from soakwatch_agent.place import Notes
 from soakwatch_agent.sample import Event, object_labels
 
 _TC = json.dumps(

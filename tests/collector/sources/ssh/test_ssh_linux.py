@@ -16,8 +16,8 @@ from soakwatch.sources.abc import Identifies, WatchedProcess
 from soakwatch.sources.pollers.ssh import Config
 from soakwatch.sources.registry import poller_module
 from soakwatch.testing.sshd import Sshd, fingerprint_of
+from soakwatch_agent.context import SECOND, HostContext, watch
 from soakwatch_agent.host import Host
-from soakwatch_agent.place import SECOND, Place, watch
 
 Make = Callable[..., Sshd]
 
@@ -26,10 +26,10 @@ def test_values_are_those_of_the_machines_own_probes(sshd: Sshd, tmp_path: Path)
     with sleeper("over-ssh") as process:
         named = WatchedProcess("sleeper", "cmdline", "over-ssh$")
         first, second = looks(sshd, tmp_path, 2, named)
-        here = Host(Place("/", (watch("sleeper", "cmdline", "over-ssh$"),)))
+        here = Host(HostContext("/", (watch("sleeper", "cmdline", "over-ssh$"),)))
         now = time.time_ns()
-        own = values(here.look(now))
-        own2 = values(here.look(now + SECOND))
+        own = values(here.poll(now))
+        own2 = values(here.poll(now + SECOND))
         here.close()
         far, again = values(first), values(second)
         for metric, thing in (

@@ -18,10 +18,10 @@ from tests.collector.sources.ssh.device import linux, looks, sleeper, values
 
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import Poller, SourceContext, SourceError, WatchedProcess
-from soakwatch.sources.transport.ssh.seam import CliWish, Line
+from soakwatch.sources.transport.ssh.abc import CliWish, Line
 from soakwatch.testing.sshd import Sshd, fingerprint_of
 from soakwatch.testing.tcp_relay import TcpRelay
-from soakwatch_agent.place import SECOND
+from soakwatch_agent.context import SECOND
 from soakwatch_agent.sample import NOTHING, Answer
 
 Make = Callable[..., Sshd]

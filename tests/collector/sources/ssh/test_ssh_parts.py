@@ -15,7 +15,7 @@ from soakwatch.sources.transport.ssh.linux.observer import Observer
 from soakwatch.sources.transport.ssh.linux.processes import stat_lines
 from soakwatch.sources.transport.ssh.linux.survey import survey_of
 from soakwatch.sources.transport.ssh.shell import split
-from soakwatch_agent.place import SECOND, Notes
+from soakwatch_agent.context import SECOND, Notes
 
 _STAT = b"%d (%s) S 1 7 7 0 -1 0 0 0 0 0 11 22 0 0 20 0 3 0 99 4096 5 0 0 0 0\n"
 

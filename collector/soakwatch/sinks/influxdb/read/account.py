@@ -13,7 +13,7 @@ from soakwatch.sinks.account import MEASUREMENT, VERSION
 from soakwatch.sinks.influxdb.read.asking import Influx, quoted, text
 from soakwatch.sources.tables.errors import DataError
 
-_LONGEST = 256 * 2**20  # characters: an account of a million series
+_MAX_CHARACTERS = 256 * 2**20  # characters: an account of a million series
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,77 +35,77 @@ class Account:
     @property
     def readings(self) -> int:
         """How many readings the run has."""
-        return sum(one[7] for one in self.series)
+        return sum(series[7] for series in self.series)
 
     @property
     def polls(self) -> int:
         """How many due times its polls account for."""
-        return sum(one[6] for one in self.sources)
+        return sum(source[6] for source in self.sources)
 
 
 def read_account(influx: Influx, run: str) -> Account:
     """The account of a run. Raises DataError if the run is not there, or not whole."""
-    where, parts, size = influx.place.shown, dict[int, str](), 0
+    where, parts, size = influx.database.shown, dict[int, str](), 0
     asked = f'SELECT "text", "part", "parts", "digest" FROM {quoted(MEASUREMENT)} WHERE "run" = {text(run)}'  # noqa: S608
-    many, digest = 0, ""
+    total, digest = 0, ""
     for piece in influx.pieces(asked):
-        places = [piece.columns.index(name) for name in ("text", "part", "parts", "digest")]
+        columns = [piece.columns.index(name) for name in ("text", "part", "parts", "digest")]
         for row in piece.rows:
-            said, part, parts_, told = (row[at] for at in places)
-            if not isinstance(said, str) or not isinstance(part, int | float) or not isinstance(parts_, int | float):
+            content, part, parts_, row_digest = (row[column] for column in columns)
+            if not isinstance(content, str) or not isinstance(part, int | float) or not isinstance(parts_, int | float):
                 raise DataError(_torn(where, run))
             if not parts:
-                many, digest = int(parts_), str(told)
-            parts[int(part)] = said
-            size += len(said)
-            if size > _LONGEST:
-                raise DataError(f"{where}: the account of the run {run!r} is longer than any that Soakwatch writes")
+                total, digest = int(parts_), str(row_digest)
+            parts[int(part)] = content
+            size += len(content)
+            if size > _MAX_CHARACTERS:
+                raise DataError(f"{where}: the account of the run {run!r} is longer than any written by Soakwatch")
     if not parts:
         raise DataError(_absent(influx, run))
-    joined = "".join(parts.get(number, "") for number in range(many))
+    joined = "".join(parts.get(number, "") for number in range(total))
     if hashlib.sha256(joined.encode()).hexdigest() != digest:
         raise DataError(_torn(where, run))
     return _account(json.loads(joined), where, run)
 
 
-def _account(told: dict[str, Any], where: str, run: str) -> Account:
-    if told.get("version") != VERSION:
+def _account(data: dict[str, Any], where: str, run: str) -> Account:
+    if data.get("version") != VERSION:
         raise DataError(
             f"{where}: the run {run!r} was written by another version of Soakwatch: send it again with "
             "soakwatch sink RUN --to …, or read it with that version"
         )
 
     def rows(name: str) -> tuple[Any, ...]:
-        return tuple(tuple(row) for row in told[name])
+        return tuple(tuple(row) for row in data[name])
 
     return Account(
-        told["meta"],
-        told["targets"],
+        data["meta"],
+        data["targets"],
         rows("sources"),
         rows("series"),
         rows("phases"),
         rows("spans"),
         rows("events"),
         rows("faults"),
-        tuple(told["errors"]),
-        {number: tuple(times) for number, times in told["left_out"]},
-        int(told.get("grain_ns", 1)),
+        tuple(data["errors"]),
+        {number: tuple(times) for number, times in data["left_out"]},
+        int(data.get("grain_ns", 1)),
     )
 
 
 def _torn(where: str, run: str) -> str:
     return (
-        f"{where}: the account of the run {run!r} is not whole: send the run again with soakwatch sink RUN --to …, "
-        "which changes nothing that is there"
+        f"{where}: the account of the run {run!r} is incomplete: send the run again with soakwatch sink RUN --to …; "
+        "writes are idempotent"
     )
 
 
 def _absent(influx: Influx, run: str) -> str:
-    where = influx.place.shown
+    where = influx.database.shown
     runs = influx.names('SHOW TAG VALUES WITH KEY = "run"', "value")
     if run in runs:
         return (
-            f"{where}: the run {run!r} goes on, or was not sent to its end: wait for it, or send it with "
+            f"{where}: the run {run!r} is still running, or was not sent completely: wait for it, or send it with "
             "soakwatch sink RUN --to …"
         )
     return f"{where} holds no run {run!r}{hint(run, runs)}"

@@ -19,13 +19,13 @@ from pydantic_core import from_json
 from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import secret
 from soakwatch.core.suggest import hint
-from soakwatch.sinks.influxdb.read.address import Place
+from soakwatch.sinks.influxdb.read.address import Database
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.transport.http_client import REQUEST_ERRORS, Cause, failure_of, sync_client, tls_context
 
-ROWS = 10_000  # of one piece
-_LONGEST_PIECE = 64 * 2**20  # bytes of one piece: texts may be long
-_LONGEST_WORD = 300
+MAX_ROWS = 10_000  # of one piece
+_MAX_PIECE = 64 * 2**20  # bytes of one piece: texts may be long
+_MAX_MESSAGE = 300
 _REMEDIES = {
     Cause.TIMEOUT: "try a longer timeout=, or read less with from= and to=",
     Cause.REFUSED: "is InfluxDB running there?",
@@ -48,23 +48,23 @@ class Piece:
 
 
 class Influx:
-    """A connection to the database of a place; a context manager. Every method raises DataError in one sentence."""
+    """A connection to a database; a context manager. Every method raises DataError in one sentence."""
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
+    def __init__(self, database: Database) -> None:
+        self.database = database
         self._stack = ExitStack()
         self._client: httpx.Client | None = None
 
     def __enter__(self) -> Self:
         headers = {"accept": "application/json"}
         try:
-            if self.place.token is not None:
-                headers["authorization"] = f"Token {secret(self.place.token).reveal()}"
-            context = tls_context(self.place.url, self.place.ca)
-            owner = f"the token of {self.place.token}"
-            client = sync_client(headers, self.place.timeout_s, owner=owner, context=context)
+            if self.database.token is not None:
+                headers["authorization"] = f"Token {secret(self.database.token).reveal()}"
+            context = tls_context(self.database.url, self.database.ca)
+            owner = f"the token of {self.database.token}"
+            client = sync_client(headers, self.database.timeout_s, owner=owner, context=context)
         except PlanError as error:
-            raise DataError(f"{self.place.shown}: {error}") from None
+            raise DataError(f"{self.database.shown}: {error}") from None
         self._client = self._stack.enter_context(client)
         return self
 
@@ -73,8 +73,8 @@ class Influx:
 
     def check(self) -> None:
         """Find out whether server, token, organisation and bucket are right, before anything else."""
-        if self.place.org is not None:
-            self._check_org(self.place.org)
+        if self.database.org is not None:
+            self._check_org(self.database.org)
         for _ in self.pieces("SHOW MEASUREMENTS LIMIT 1"):
             return
 
@@ -91,11 +91,11 @@ class Influx:
 
     def names(self, query: str, column: str) -> list[str]:
         """The texts of one column of a ``SHOW`` statement, each once."""
-        found: dict[str, None] = {}
+        names: dict[str, None] = {}
         for piece in self.pieces(query):
-            at = piece.columns.index(column) if column in piece.columns else 0
-            found.update(dict.fromkeys(str(row[at]) for row in piece.rows))
-        return list(found)
+            index = piece.columns.index(column) if column in piece.columns else 0
+            names.update(dict.fromkeys(str(row[index]) for row in piece.rows))
+        return list(names)
 
     # --- inside ------------------------------------------------------------------------------------------------
 
@@ -103,86 +103,89 @@ class Influx:
         """``/query`` takes the token's organisation whatever is asked for; 1.8 knows none and says 404 to all."""
         assert self._client is not None
         try:
-            answer = self._client.get(f"{self.place.url}/api/v2/buckets", params={"org": org, "limit": "1"})
+            answer = self._client.get(f"{self.database.url}/api/v2/buckets", params={"org": org, "limit": "1"})
         except httpx.HTTPError:
-            return  # the first question tells
+            return  # the first query says why
         if answer.status_code == 404 and "organization" in answer.text[:1000].lower():
-            raise DataError(f"{self.place.url} has no organisation {org!r} that this token may see: mend org or token")
+            raise DataError(
+                f"{self.database.url} has no organisation {org!r} visible to this token: check org and token"
+            )
 
     @contextmanager
-    def _answer(self, asked: Mapping[str, str]) -> Iterator[httpx.Response]:
-        place = self.place
+    def _answer(self, query: Mapping[str, str]) -> Iterator[httpx.Response]:
+        database = self.database
         assert self._client is not None
-        form = {"db": place.bucket, "epoch": "ns", "chunked": "true", "chunk_size": str(ROWS), **asked}
+        form = {"db": database.bucket, "epoch": "ns", "chunked": "true", "chunk_size": str(MAX_ROWS), **query}
         try:
-            with self._client.stream("POST", f"{place.url}/query", data=form) as answer:
+            with self._client.stream("POST", f"{database.url}/query", data=form) as answer:
                 if answer.status_code != 200:
-                    raise DataError(self._refused(answer.status_code, _said(b"".join(_some(answer)))))
+                    raise DataError(self._refused(answer.status_code, _message(b"".join(_beginning(answer)))))
                 yield answer
         except REQUEST_ERRORS as error:
-            failure = failure_of(error, place.url, place.timeout_s, _REMEDIES)
+            failure = failure_of(error, database.url, database.timeout_s, _REMEDIES)
             raise DataError(self._cut() if failure.cause is Cause.BROKEN else failure.text) from None
 
     def _lines(self, answer: httpx.Response) -> Iterator[str]:
         """The pieces of an answer, one text each."""
-        held = bytearray()
+        pending = bytearray()
         for part in answer.iter_bytes():
-            held += part
-            while (at := held.find(b"\n")) >= 0:
-                yield held[:at].decode(errors="replace")
-                del held[: at + 1]
-            if len(held) > _LONGEST_PIECE:
+            pending += part
+            while (end := pending.find(b"\n")) >= 0:
+                yield pending[:end].decode(errors="replace")
+                del pending[: end + 1]
+            if len(pending) > _MAX_PIECE:
                 raise DataError(
-                    f"{self.place.url} answers with a line of more than {_LONGEST_PIECE >> 20} MiB, which "
-                    "is no answer of InfluxDB"
+                    f"{self.database.url} answers with a line of more than {_MAX_PIECE >> 20} MiB, which "
+                    "is not an answer of InfluxDB"
                 )
-        if held.strip():
-            yield held.decode(errors="replace")
+        if pending.strip():
+            yield pending.decode(errors="replace")
 
     def _read(self, text: str) -> tuple[list[Piece], bool]:
         """The rows of one piece of an answer, and whether another one must follow."""
         try:
-            told = from_json(text)
-            results = told.get("results", ())
-            for error in (told.get("error"), *(result.get("error") for result in results)):
+            answer = from_json(text)
+            results = answer.get("results", ())
+            for error in (answer.get("error"), *(result.get("error") for result in results)):
                 if error is not None:
-                    raise DataError(self._told(str(error)))
+                    raise DataError(self._server_error(str(error)))
             more = any(result.get("partial") for result in results)
             return [_piece(series) for result in results for series in result.get("series", ())], more
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             if isinstance(error, DataError):
                 raise
             raise DataError(
-                f"{self.place.url} answers with something that is no answer of InfluxDB, or with half of "
-                "one: is the port right?"
+                f"{self.database.url} does not answer like InfluxDB, or only with half an answer: check the port"
             ) from None
 
     def _cut(self) -> str:
-        return f"{self.place.url} broke its answer off: what was read is not all, try again"
+        return f"{self.database.url} cut its answer short: try again"
 
-    def _refused(self, status: int, said: str) -> str:
-        place = self.place
+    def _refused(self, status: int, message: str) -> str:
+        database = self.database
         if status in {401, 403}:
-            give = "give token=env:NAME" if place.token is None else f"mend what {place.token} stands for"
-            return f"{place.url} does not let this token read {place.bucket}: {give}, or mend org and bucket"
+            give = "give token=env:NAME" if database.token is None else f"check {database.token}"
+            return f"{database.url} does not authorise this token to read {database.bucket}: {give}, org and bucket"
         if status == 404:
-            return f"{place.url} has no bucket {place.bucket!r}, or is no InfluxDB: mend the address"
-        return f"{place.url} answers {status}{': ' + said if said else ''}"
+            return f"{database.url} has no bucket {database.bucket!r}, or is not InfluxDB: correct the address"
+        return f"{database.url} answers {status}{': ' + message if message else ''}"
 
-    def _told(self, error: str) -> str:
-        place = self.place
-        word = " ".join(error.split())[:_LONGEST_WORD]
+    def _server_error(self, error: str) -> str:
+        database = self.database
+        word = " ".join(error.split())[:_MAX_MESSAGE]
         if "database not found" in word or "could not find bucket" in word or "retention policy not found" in word:
-            return f"{place.url} has no bucket {place.bucket!r}{self._near()}"
+            return f"{database.url} has no bucket {database.bucket!r}{self._near()}"
         if "unauthorized" in word or "organization" in word:
-            return f"{place.url} does not let this token read {place.bucket}: mend token, org or bucket ({word})"
-        return f"{place.url} says: {word}"
+            return f"{database.url} does not authorise this token to read {database.bucket}: check it and org ({word})"
+        return f"{database.url} says: {word}"
 
     def _near(self) -> str:
         try:
-            return hint(self.place.bucket, [one for one in self.names("SHOW DATABASES", "name") if one[:1] != "_"])
+            return hint(
+                self.database.bucket, [name for name in self.names("SHOW DATABASES", "name") if name[:1] != "_"]
+            )
         except DataError:
-            return ": mend the address"
+            return ": correct the address"
 
 
 def _piece(series: Mapping[str, Any]) -> Piece:
@@ -208,7 +211,7 @@ def text(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n") + "'"
 
 
-def _some(answer: httpx.Response) -> Iterator[bytes]:
+def _beginning(answer: httpx.Response) -> Iterator[bytes]:
     size = 0
     for part in answer.iter_bytes():
         yield part
@@ -217,12 +220,12 @@ def _some(answer: httpx.Response) -> Iterator[bytes]:
             return
 
 
-def _said(body: bytes) -> str:
+def _message(body: bytes) -> str:
     """The server's own sentence."""
-    word = body.decode(errors="replace")
+    message = body.decode(errors="replace")
     try:
-        told = json.loads(word)
-        word = str(told.get("message") or told.get("error") or word) if isinstance(told, dict) else word
+        answer = json.loads(message)
+        message = str(answer.get("message") or answer.get("error") or message) if isinstance(answer, dict) else message
     except ValueError:
         pass
-    return " ".join(word.split())[:_LONGEST_WORD]
+    return " ".join(message.split())[:_MAX_MESSAGE]

@@ -11,19 +11,19 @@ import click
 from soakwatch.importing.command_line import NAMES, table_told
 from soakwatch.importing.files import ImportedRun
 from soakwatch.importing.judged import growth_of, told_of_rules
-from soakwatch.sinks.influxdb.read.address import Place, place_of
+from soakwatch.sinks.influxdb.read.address import Database, database_of
 
 _STAMP = re.compile(r"^\d{8}T\d{6}Z-")
 _TAKEN = frozenset({"meanings", "target", "role", "growths"})
 
 
-def name_of(place: Place) -> str:
-    """The name of the run that is made of a place; when a run was made is no part of it.
+def name_of(database: Database) -> str:
+    """The name of the run that is made of what is read; when a run was made is no part of it.
 
-    >>> name_of(place_of("influxdb://h/b?run=20261121T200000Z-fw-7.2"))
+    >>> name_of(database_of("influxdb://h/b?run=20261121T200000Z-fw-7.2"))
     'fw-7.2'
     """
-    return _STAMP.sub("", place.run or "") or place.bucket
+    return _STAMP.sub("", database.run or "") or database.bucket
 
 
 def import_database(
@@ -40,21 +40,21 @@ def import_database(
 
     ``say`` hears what a person must know. Raises DataError, UsageError and RecordError.
     """
-    place = place_of(address)
-    told = table_told({n: given.get(n) for n in NAMES if n not in _TAKEN})
-    if told:
-        raise click.UsageError(f"{', '.join(told)}: only for tables, and {place.shown} is a database")
-    if place.run is not None:
+    database = database_of(address)
+    options = table_told({n: given.get(n) for n in NAMES if n not in _TAKEN})
+    if options:
+        raise click.UsageError(f"{', '.join(options)}: only for tables, and {database.shown} is a database")
+    if database.run is not None:
         from soakwatch.sinks.influxdb.read.own_run import read_run
 
         mapped = table_told(given)
         if mapped:
             raise click.UsageError(f"{', '.join(mapped)}: a run of Soakwatch is read as it is")
-        found = read_run(place, folder, progress)
-        say(f"read {found.readings} readings and {found.polls} polls of {found.run} from {place.shown}: all there are")
-        if found.grain_ns > 1:
+        read = read_run(database, folder, progress)
+        say(f"read {read.readings} readings and {read.polls} polls of {read.run} from {database.shown}: complete")
+        if read.grain_ns > 1:
             say(
-                f"the times of the readings were cut to {found.grain_ns / 1000:g} µs when they were sent (precision):"
+                f"the times of the readings were cut to {read.grain_ns / 1000:g} µs when they were sent (precision):"
                 " figures may differ from the record's in their last digits"
             )
         return None
@@ -64,10 +64,10 @@ def import_database(
 
     every, single = growths(_texts(given, "growths"))
     if single:
-        raise click.UsageError("--growth COLUMN=…: say it in the file of --map")
+        raise click.UsageError("--growth COLUMN=…: write it into the --map file")
     role, of_targets = roles(_texts(given, "role"))
     if of_targets:
-        raise click.UsageError("--role TARGET=…: say it in the file of --map")
+        raise click.UsageError("--role TARGET=…: write it into the --map file")
     target = given.get("target")
     wanted = Wanted(
         mapping_of(_texts(given, "meanings")),
@@ -76,11 +76,13 @@ def import_database(
         every or (growth_of(rules) if command == "judge" else "up"),
         () if command == "judge" else tuple(rules),
     )
-    made = import_series(place, folder, name or name_of(place), wanted, ["soakwatch", command, address], progress)
-    notes = [*made.notes, *(told_of_rules(place.shown, made.series, rules) if command == "judge" else ())]
+    imported = import_series(
+        database, folder, name or name_of(database), wanted, ["soakwatch", command, address], progress
+    )
+    notes = [*imported.notes, *(told_of_rules(database.shown, imported.series, rules) if command == "judge" else ())]
     for note in notes:
         say(note)
-    return made
+    return imported
 
 
 def _texts(given: Mapping[str, object], name: str) -> tuple[str, ...]:

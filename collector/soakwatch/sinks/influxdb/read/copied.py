@@ -17,8 +17,8 @@ from soakwatch.sinks.lines import LONGEST, key
 from soakwatch.sources.tables.errors import DataError
 from soakwatch_agent.sample import PollOutcome, object_labels
 
-AT_ONCE = 400_000  # readings that are held
-_TOGETHER = 40  # measurements of one question
+MAX_READINGS_AT_ONCE = 400_000  # readings that are held
+_MAX_MEASUREMENTS = 40  # measurements of one question
 _NOT_OF_SERIES = frozenset({"run", "role", "phase"})
 _EMPTY = np.empty(0, dtype=np.int64)
 
@@ -53,16 +53,16 @@ class PollPoints:
 
 
 def edges_of(influx: Influx, account: Account, run: str) -> list[int]:
-    """Times that part the run in pieces of about ``AT_ONCE`` readings; what lies outside is in the outer ones."""
-    pieces = -(-(account.readings + account.polls) // AT_ONCE)
-    found: list[int] = []
+    """Times that split the run into pieces of about ``MAX_READINGS_AT_ONCE`` readings; the outer pieces are open."""
+    pieces = -(-(account.readings + account.polls) // MAX_READINGS_AT_ONCE)
+    edges: list[int] = []
     for word in ("first", "last"):
-        asked = f'SELECT {word}("ok") FROM "soakwatch_poll" WHERE "run" = {text(run)}'  # noqa: S608
-        found += [int(row[0]) for piece in influx.pieces(asked) for row in piece.rows if isinstance(row[0], int)]
-    if pieces < 2 or len(found) < 2 or found[1] <= found[0]:
+        query = f'SELECT {word}("ok") FROM "soakwatch_poll" WHERE "run" = {text(run)}'  # noqa: S608
+        edges += [int(row[0]) for piece in influx.pieces(query) for row in piece.rows if isinstance(row[0], int)]
+    if pieces < 2 or len(edges) < 2 or edges[1] <= edges[0]:
         return []
-    steps = np.linspace(found[0], found[1], pieces + 1)[1:-1]
-    return [int(one) for one in steps]
+    steps = np.linspace(edges[0], edges[1], pieces + 1)[1:-1]
+    return [int(step) for step in steps]
 
 
 def windows(edges: Sequence[int]) -> list[str]:
@@ -91,31 +91,31 @@ class Names:
         for source in sources:
             label = source_label(source, sources).removeprefix(f"{source.target}/")
             self.sources[_source_key(source.target, label)] = source.id
-        for source in sources:  # a source was told by its name alone while its target had no other of that name
+        for source in sources:  # a source was written by its name alone while its target had no other of that name
             self.sources.setdefault(_source_key(source.target, source.name), source.id)
 
     def series_of(self, piece: Piece) -> int:
         """The number of the series of a piece. Raises DataError."""
         tags = {name: value for name, value in piece.tags.items() if name not in _NOT_OF_SERIES}
-        found = self.series.get(key(piece.name, tags, {}))
-        if found is None:
+        number = self.series.get(key(piece.name, tags, {}))
+        if number is None:
             shown = ", ".join(f"{name}={value}" for name, value in tags.items())
             raise DataError(
                 f"{self._where}: there are readings of {piece.name} ({shown[:200]}) that the run does not "
-                "know: two runs may have been sent under one name"
+                "have: two runs may have been sent under one name"
             )
-        return found
+        return number
 
     def source_of(self, piece: Piece) -> int:
         """The number of the source of a piece. Raises DataError."""
         target, label = piece.tags.get("target", ""), piece.tags.get("source", "")
-        found = self.sources.get(_source_key(target, label))
-        if found is None:
+        number = self.sources.get(_source_key(target, label))
+        if number is None:
             raise DataError(
-                f"{self._where}: there are polls of {target}/{label} that the run does not know: two runs "
+                f"{self._where}: there are polls of {target}/{label} that the run does not have: two runs "
                 "may have been sent under one name"
             )
-        return found
+        return number
 
 
 def _source_key(target: str, label: str) -> str:
@@ -126,23 +126,23 @@ def readings_in(
     influx: Influx, account: Account, run: str, names: Names, window: str
 ) -> dict[int, tuple[Ints, Values]]:
     """The readings of a piece of time, by the number of their series. Raises DataError."""
-    found: dict[int, Points] = {}
+    points_of: dict[int, Points] = {}
     measurements = list(dict.fromkeys(_measurement(metric) for _, metric, *_ in account.series))
-    for low in range(0, len(measurements), _TOGETHER):
-        some = measurements[low : low + _TOGETHER]
+    for low in range(0, len(measurements), _MAX_MEASUREMENTS):
+        some = measurements[low : low + _MAX_MEASUREMENTS]
         listed = ", ".join(quoted(name) for name in some)
-        asked = f'SELECT "value" FROM {listed} WHERE "run" = {text(run)}{window} GROUP BY *'  # noqa: S608
-        for piece in influx.pieces(asked):
-            points = found.setdefault(names.series_of(piece), Points())
+        query = f'SELECT "value" FROM {listed} WHERE "run" = {text(run)}{window} GROUP BY *'  # noqa: S608
+        for piece in influx.pieces(query):
+            points = points_of.setdefault(names.series_of(piece), Points())
             times, values = zip(*piece.rows, strict=True)
             points.time_ns.append(np.array(times, dtype=np.int64))
             points.value.append(np.array(values, dtype=np.float64))
-    made = {number: points.ordered(whole=account.series[number][6]) for number, points in found.items()}
-    for number in made.keys() & account.left_out.keys():
-        time_ns, value = made[number]
+    readings = {number: points.ordered(whole=account.series[number][6]) for number, points in points_of.items()}
+    for number in readings.keys() & account.left_out.keys():
+        time_ns, value = readings[number]
         kept = ~np.isin(time_ns, account.left_out[number])
-        made[number] = time_ns[kept], value[kept]
-    return {number: one for number, one in made.items() if one[0].size}
+        readings[number] = time_ns[kept], value[kept]
+    return {number: reading for number, reading in readings.items() if reading[0].size}
 
 
 def _measurement(metric: str) -> str:
@@ -156,32 +156,32 @@ def _measurement(metric: str) -> str:
 
 def polls_in(influx: Influx, run: str, names: Names, window: str, errors: Mapping[str, str]) -> dict[int, PollPoints]:
     """The polls of a piece of time, by the number of their source; ``errors`` are the texts as points hold them."""
-    found: dict[int, list[tuple[int, int, int, int, int, str | None]]] = {}
-    asked = (
+    rows_of: dict[int, list[tuple[int, int, int, int, int, str | None]]] = {}
+    query = (
         f'SELECT "seq", "late_s", "duration_s", "error" FROM "soakwatch_poll" WHERE "run" = {text(run)}{window}'  # noqa: S608
         ' GROUP BY "target", "source", "outcome"'
     )
-    for piece in influx.pieces(asked):
-        rows = found.setdefault(names.source_of(piece), [])
+    for piece in influx.pieces(query):
+        rows = rows_of.setdefault(names.source_of(piece), [])
         outcome = OUTCOME_NUMBERS[PollOutcome(piece.tags["outcome"])]
-        at = [piece.columns.index(name) for name in ("time", "seq", "late_s", "duration_s", "error")]
+        columns = [piece.columns.index(name) for name in ("time", "seq", "late_s", "duration_s", "error")]
         for row in piece.rows:
-            due, seq, late, duration, error = (row[place] for place in at)
-            if seq is None:  # no poll of its own: it says of a lost one that it was answered later
+            due, seq, late, duration, error = (row[column] for column in columns)
+            if seq is None:  # no poll of its own: it says that a lost one was answered later
                 continue
             due_ns = int(_number(due))
-            said = None if error is None else errors.get(str(error), str(error))
-            rows.append((round(_number(seq)), due_ns, due_ns + _ns(late), _ns(duration), outcome, said))
-    return {source: _poll_points(rows) for source, rows in found.items() if rows}
+            reason = None if error is None else errors.get(str(error), str(error))
+            rows.append((round(_number(seq)), due_ns, due_ns + _ns(late), _ns(duration), outcome, reason))
+    return {source: _poll_points(rows) for source, rows in rows_of.items() if rows}
 
 
-def as_points_hold_it(said: str) -> str:
+def as_points_hold_it(original: str) -> str:
     r"""A text as a text field gives it back.
 
     >>> as_points_hold_it("a\nb")
     'a b'
     """
-    return said[:LONGEST].translate({ord("\n"): " ", ord("\r"): " ", 0: "\u2400"})
+    return original[:LONGEST].translate({ord("\n"): " ", ord("\r"): " ", 0: "\u2400"})
 
 
 def _poll_points(rows: list[tuple[int, int, int, int, int, str | None]]) -> PollPoints:
@@ -204,5 +204,5 @@ def position_of(polls: PollPoints | None, time_ns: Ints) -> Ints:
     if polls is None:
         return _EMPTY
     begun = np.maximum.accumulate(polls.facts.start_ns)
-    place: Ints = np.maximum(np.searchsorted(begun, time_ns, side="right") - 1, 0)
-    return place
+    position: Ints = np.maximum(np.searchsorted(begun, time_ns, side="right") - 1, 0)
+    return position

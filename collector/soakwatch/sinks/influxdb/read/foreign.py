@@ -1,4 +1,4 @@
-"""Series that others collected (Telegraf above all) as a record: recognised, mapped to the catalogue, and told of."""
+"""Series that others collected (Telegraf above all) as a record: recognised, mapped to the catalogue, and reported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from soakwatch.importing.possible import possible
 from soakwatch.importing.settle import Imported, ImportedSeries
 from soakwatch.importing.write import Due, write_record
 from soakwatch.record.model import Ints, Values
-from soakwatch.sinks.influxdb.read.address import Place
+from soakwatch.sinks.influxdb.read.address import Database
 from soakwatch.sinks.influxdb.read.asking import Influx
 from soakwatch.sinks.influxdb.read.mapping import Entry, FieldMap, filled
 from soakwatch.sinks.influxdb.read.reading import NUMBERS, Measurement, Tagged, measurements_of, read
@@ -44,19 +44,19 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class _Made:
-    """Series on their way: which there are already, from which entry, and what is to be told."""
+class _Collected:
+    """Series on their way: which there are already, from which entry, and what is to be reported."""
 
     series: dict[Key, tuple[Entry, Tagged, ImportedSeries]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
 def import_series(
-    place: Place, folder: Path, name: str, wanted: Wanted, command: Sequence[str], progress: Callable[[str], None]
+    database: Database, folder: Path, name: str, wanted: Wanted, command: Sequence[str], progress: Callable[[str], None]
 ) -> ImportedRun:
     """Make a record of what is recognised in a bucket. Raises DataError and RecordError."""
-    made = _Made()
-    with Influx(place) as influx:
+    collected = _Collected()
+    with Influx(database) as influx:
         influx.check()
         known = measurements_of(influx)
         fields, unknown = _chosen(known, wanted.mapping)
@@ -73,23 +73,23 @@ def import_series(
             }
         for tagged in read(influx, fields, known, ones, progress):
             for entry in wanted.mapping.of(tagged.measurement):
-                _take(entry, tagged, wanted, made)
-                if len(made.series) > MOST_SERIES:
-                    raise DataError(f"{place.shown} holds more than {MOST_SERIES} series: ask for less with host=")
-    if not made.series:
+                _take(entry, tagged, wanted, collected)
+                if len(collected.series) > MOST_SERIES:
+                    raise DataError(f"{database.shown} holds more than {MOST_SERIES} series: ask for less with host=")
+    if not collected.series:
         raise DataError(
-            f"{place.shown} holds no reading of {', '.join(list(fields)[:_SHOWN])} that is asked for: "
+            f"{database.shown} holds no reading of {', '.join(list(fields)[:_SHOWN])} that is asked for: "
             "widen from=, to= and host="
         )
-    series = _renamed([one for _, _, one in made.series.values()], wanted.target, place)
+    series = _renamed([row for _, _, row in collected.series.values()], wanted.target, database)
     of: dict[str, list[ImportedSeries]] = {}
-    for (_, tagged, _), one in zip(made.series.values(), series, strict=True):
-        of.setdefault(tagged.measurement, []).append(one)
+    for (_, tagged, _), row in zip(collected.series.values(), series, strict=True):
+        of.setdefault(tagged.measurement, []).append(row)
     parts = [Imported(measurement, some[0].target, tuple(some), ()) for measurement, some in of.items()]
-    last_ns = max(int(one.time_ns[-1]) for one in series)
-    due = Due(place.from_ns, last_ns if place.to_ns is None else place.to_ns, WHY_LOST)
-    told = write_record(folder, name, parts, command, progress, wanted.rules, due)
-    return ImportedRun(tuple(series), (*_unrecognised(unknown), *dict.fromkeys(made.notes), *told))
+    last_ns = max(int(row.time_ns[-1]) for row in series)
+    due = Due(database.from_ns, last_ns if database.to_ns is None else database.to_ns, WHY_LOST)
+    notes = write_record(folder, name, parts, command, progress, wanted.rules, due)
+    return ImportedRun(tuple(series), (*_unrecognised(unknown), *dict.fromkeys(collected.notes), *notes))
 
 
 def _chosen(known: Mapping[str, Measurement], mapping: FieldMap) -> tuple[dict[str, list[str]], list[str]]:
@@ -101,8 +101,8 @@ def _chosen(known: Mapping[str, Measurement], mapping: FieldMap) -> tuple[dict[s
             continue
         wanted: dict[str, None] = {}
         for entry in mapping.of(name):
-            needed = [one for one, _ in entry.names()]
-            if all(_usable(measurement, one, entry) for one in needed):
+            needed = [field_name for field_name, _ in entry.names()]
+            if all(_usable(measurement, field_name, entry) for field_name in needed):
                 wanted.update(dict.fromkeys(needed))
         if wanted:
             fields[name] = list(wanted)
@@ -111,12 +111,12 @@ def _chosen(known: Mapping[str, Measurement], mapping: FieldMap) -> tuple[dict[s
     return fields, unknown
 
 
-def _usable(measurement: Measurement, name: str, entry: Entry) -> bool:
-    types = measurement.types.get(name, frozenset())
+def _usable(measurement: Measurement, field_name: str, entry: Entry) -> bool:
+    types = measurement.types.get(field_name, frozenset())
     return bool(types & NUMBERS) or bool(types and entry.one)
 
 
-def _take(entry: Entry, tagged: Tagged, wanted: Wanted, made: _Made) -> None:
+def _take(entry: Entry, tagged: Tagged, wanted: Wanted, collected: _Collected) -> None:
     """The series that an entry makes of a set of tags, if it makes any."""
     if not entry.fits(tagged.tags):
         return
@@ -132,13 +132,13 @@ def _take(entry: Entry, tagged: Tagged, wanted: Wanted, made: _Made) -> None:
     more = "" if len(entry.fields) <= _FEW else f"+{len(entry.fields) - 1} more"
     column = f"{tagged.measurement}.{'+'.join(entry.fields[: 1 if more else _FEW])}{more}".replace("+-", "-")
     role = entry.role or wanted.role
-    one = ImportedSeries(
+    series = ImportedSeries(
         *(target or "host", role, entry.metric, name, unit, kind, growth or (wanted.growth if known is None else None)),
         *(column, *reading),
     )
-    kept = _possible(one, made.notes)
+    kept = _possible(series, collected.notes)
     if kept is not None:
-        _add(entry, tagged, kept, made)
+        _add(entry, tagged, kept, collected)
 
 
 def _sum(entry: Entry, tagged: Tagged) -> tuple[Ints, Values] | None:
@@ -158,56 +158,59 @@ def _sum(entry: Entry, tagged: Tagged) -> tuple[Ints, Values] | None:
     return time_ns, value if entry.factor == 1.0 else value.astype(np.float64) * entry.factor
 
 
-def _possible(one: ImportedSeries, notes: list[str]) -> ImportedSeries | None:
+def _possible(series: ImportedSeries, notes: list[str]) -> ImportedSeries | None:
     """The series without what its metric cannot be; what rounding made of a bound is the bound."""
-    value, good, _ = possible(one.metric, one.value)
+    value, good, _ = possible(series.metric, series.value)
     refused = int((~good).sum())
     if not refused:
-        return one if value is one.value else replace(one, value=value)
-    first = float(one.value[np.flatnonzero(~good)[0]])
-    what = f"{one.column}: {refused} of {good.size} readings cannot be {one.metric} in {one.unit} (such as {first:g})"
+        return series if value is series.value else replace(series, value=value)
+    first = float(series.value[np.flatnonzero(~good)[0]])
+    possible_as = f"cannot be {series.metric} in {series.unit} (such as {first:g})"
+    what = f"{series.column}: {refused} of {good.size} readings {possible_as}"
     notes.append(f"{what}: {'left out' if 2 * refused <= good.size else 'all of this series are left out'}")
     if 2 * refused > good.size:
         return None
-    return replace(one, time_ns=one.time_ns[good], value=value[good], refused=what)
+    return replace(series, time_ns=series.time_ns[good], value=value[good], refused=what)
 
 
-def _add(entry: Entry, tagged: Tagged, one: ImportedSeries, made: _Made) -> None:
+def _add(entry: Entry, tagged: Tagged, series: ImportedSeries, collected: _Collected) -> None:
     """Into the others. Sets of tags that make one object go on from each other, or are told apart by what differs."""
-    key = one.target, one.metric, one.object
-    if key not in made.series:
-        made.series[key] = entry, tagged, one
+    key = series.target, series.metric, series.object
+    if key not in collected.series:
+        collected.series[key] = entry, tagged, series
         return
-    first, before, held = made.series[key]
+    first, before, other = collected.series[key]
     if first is not entry or before is tagged:  # an entry that comes earlier has made it already
         return
-    if held.time_ns[-1] < one.time_ns[0] or one.time_ns[-1] < held.time_ns[0]:
-        early, late = (held, one) if held.time_ns[-1] < one.time_ns[0] else (one, held)
+    if other.time_ns[-1] < series.time_ns[0] or series.time_ns[-1] < other.time_ns[0]:
+        early, late = (other, series) if other.time_ns[-1] < series.time_ns[0] else (series, other)
         joined = replace(
-            held, time_ns=np.concatenate([early.time_ns, late.time_ns]), value=np.concatenate([early.value, late.value])
+            other,
+            time_ns=np.concatenate([early.time_ns, late.time_ns]),
+            value=np.concatenate([early.value, late.value]),
         )
-        made.series[key] = entry, tagged, joined
+        collected.series[key] = entry, tagged, joined
         return
     differs = {tag: value for tag, value in tagged.tags.items() if before.tags.get(tag) != value}
-    name = ",".join(part for part in (one.object, object_text(**differs)) if part)
-    apart = replace(one, object=name)
-    made.series.setdefault((one.target, one.metric, name), (entry, tagged, apart))
-    made.notes.append(
-        f"{one.column}: several sets of tags are {one.metric} of {one.object or one.target}: told apart "
+    name = ",".join(part for part in (series.object, object_text(**differs)) if part)
+    apart = replace(series, object=name)
+    collected.series.setdefault((series.target, series.metric, name), (entry, tagged, apart))
+    collected.notes.append(
+        f"{series.column}: several sets of tags are {series.metric} of {series.object or series.target}: distinguished "
         f"by {', '.join(differs) or 'nothing'}"
     )
 
 
-def _renamed(series: list[ImportedSeries], target: str | None, place: Place) -> list[ImportedSeries]:
-    targets = list(dict.fromkeys(one.target for one in series))
+def _renamed(series: list[ImportedSeries], target: str | None, database: Database) -> list[ImportedSeries]:
+    targets = list(dict.fromkeys(row.target for row in series))
     if target is None:
         return series
     if len(targets) > 1:
         raise DataError(
-            f"--target {target}: {place.shown} holds {len(targets)} hosts ({', '.join(targets[:_SHOWN])}): "
+            f"--target {target}: {database.shown} holds {len(targets)} hosts ({', '.join(targets[:_SHOWN])}): "
             "name one with host="
         )
-    return [replace(one, target=target) for one in series]
+    return [replace(row, target=target) for row in series]
 
 
 def _unrecognised(unknown: Sequence[str]) -> Iterator[str]:
@@ -221,13 +224,13 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _nothing(influx: Influx, unknown: Sequence[str]) -> str:
-    place = influx.place
+    database = influx.database
     runs = influx.names('SHOW TAG VALUES FROM "soakwatch_verdict" WITH KEY = "run"', "value")
     if runs:
-        return f"{place.shown} holds runs of Soakwatch: say which with run=NAME{hint('', runs)}"
+        return f"{database.shown} holds runs of Soakwatch: say which with run=NAME{hint('', runs)}"
     if not unknown:
-        return f"{place.shown} is empty: nothing was ever written there"
+        return f"{database.shown} is empty"
     return (
-        f"{place.shown}: none of its {len(unknown)} measurements is recognised ({_listed(unknown)}): map them with "
+        f"{database.shown}: none of its {len(unknown)} measurements is recognised ({_listed(unknown)}): map them with "
         "--map FILE.yaml or --map MEASUREMENT.FIELD=METRIC"
     )

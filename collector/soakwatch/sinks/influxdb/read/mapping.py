@@ -75,7 +75,7 @@ class Entry(BaseModel):
             if self.unit is not None:
                 into(self.unit, known.unit, self.metric)
         if self.scale is not None and (self.unit is not None or not math.isfinite(self.scale) or self.scale == 0):
-            raise ValueError("scale is a number other than 0, and stands instead of unit")
+            raise ValueError("scale is a number other than 0, and replaces unit")
         return self
 
     @property
@@ -120,12 +120,12 @@ class FieldMap:
         return (*self.entries.get(measurement, ()), *self.entries.get(ANY, ()))
 
 
-def mapping_of(told: Sequence[str]) -> FieldMap:
-    """Telegraf's measurements, behind what is told: files, and texts ``MEASUREMENT.FIELD=METRIC[,LABEL=VALUE][:UNIT]``.
+def mapping_of(given: Sequence[str]) -> FieldMap:
+    """Telegraf's measurements, after those given: files, and texts ``MEASUREMENT.FIELD=METRIC[,LABEL=VALUE][:UNIT]``.
 
     Raises DataError with the place in the file, or the option.
     """
-    parts = [*(_told(one) for one in told), _read(_SHIPPED)]
+    parts = [*(_given(item) for item in given), _read(_SHIPPED)]
     every: dict[str, list[Entry]] = {}
     for part in parts:
         for measurement, entries in part.items():
@@ -133,7 +133,7 @@ def mapping_of(told: Sequence[str]) -> FieldMap:
     return FieldMap({name: tuple(entries) for name, entries in every.items()})
 
 
-def _told(text: str) -> dict[str, list[Entry]]:
+def _given(text: str) -> dict[str, list[Entry]]:
     if "=" not in text or (text.lower().endswith(_SUFFIXES) and Path(text).exists()):
         if not text.lower().endswith(_SUFFIXES):
             raise DataError(f"--map {text}: write MEASUREMENT.FIELD=METRIC, or name a file that ends in .yaml")
@@ -147,8 +147,8 @@ def _told(text: str) -> dict[str, list[Entry]]:
             {"fields": (name,), "metric": meant.metric, "labels": dict(meant.labels), "unit": meant.unit}
         )
     except ValidationError as error:
-        why = str(error.errors()[0].get("ctx", {}).get("error", error.errors()[0]["msg"]))
-        raise DataError(f"--map {text}: {why}") from None
+        reason = str(error.errors()[0].get("ctx", {}).get("error", error.errors()[0]["msg"]))
+        raise DataError(f"--map {text}: {reason}") from None
     return {measurement: [entry]}
 
 
@@ -163,23 +163,23 @@ def _read(path: Path) -> dict[str, list[Entry]]:
 def _entries(document: Document) -> dict[str, list[Entry]]:
     """The entries of a file by measurement. Raises PlanError with every problem."""
     wrong: list[Problem] = []
-    made: dict[str, list[Entry]] = {}
+    entries_of: dict[str, list[Entry]] = {}
     data = document.data if isinstance(document.data, dict) else {}
     if not data:
         wrong.append(document.problem((), "expected measurements, each with a list of entries"))
     for measurement, entries in data.items():
-        made[measurement] = []
+        entries_of[measurement] = []
         if not isinstance(entries, list):
             wrong.append(document.problem((measurement,), f"{measurement}: expected a list of entries"))
             continue
         for number, entry in enumerate(entries):
             try:
-                made[measurement].append(Entry.model_validate(entry))
+                entries_of[measurement].append(Entry.model_validate(entry))
             except ValidationError as error:
                 wrong += problems(document, (measurement, number), Entry, error)
     if wrong:
         raise plan_error(document.origin, wrong)
-    return made
+    return entries_of
 
 
 def filled(template: str, tags: Mapping[str, str]) -> str | None:
@@ -201,5 +201,5 @@ def filled(template: str, tags: Mapping[str, str]) -> str | None:
         missing = True
         return ""
 
-    made = _PLACE.sub(put, template)
-    return None if missing else made
+    text = _PLACE.sub(put, template)
+    return None if missing else text

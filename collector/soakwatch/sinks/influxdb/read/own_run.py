@@ -1,7 +1,7 @@
 """A run that a sink wrote, as a record again: the same readings, polls and events, and so the same verdict.
 
-What cannot be the same: files that belong to the run and what was said while it went on are not in InfluxDB; counters
-beyond 2^53 lose their last digits, for every number there is a float.
+What cannot be the same: files that belong to the run and what was reported while it was running are not in InfluxDB;
+counters beyond 2^53 lose their last digits, for every number there is a float.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from soakwatch.record.inventory import inventory_of
 from soakwatch.record.merge import unified
 from soakwatch.record.model import OUTCOME_NUMBERS, Ints, Source, Values
 from soakwatch.sinks.influxdb.read.account import Account, read_account
-from soakwatch.sinks.influxdb.read.address import Place
+from soakwatch.sinks.influxdb.read.address import Database
 from soakwatch.sinks.influxdb.read.asking import Influx
 from soakwatch.sinks.influxdb.read.copied import (
     Names,
@@ -49,31 +49,31 @@ class OwnRun:
     grain_ns: int
 
 
-def read_run(place: Place, folder: Path, progress: Callable[[str], None] | None = None) -> OwnRun:
-    """Make the record of ``place.run`` in ``folder``. Raises DataError, also for a run that is not there whole."""
-    assert place.run is not None
+def read_run(database: Database, folder: Path, progress: Callable[[str], None] | None = None) -> OwnRun:
+    """Make the record of ``database.run`` in ``folder``. Raises DataError, also for a run that is incomplete there."""
+    assert database.run is not None
     say = progress or (lambda _: None)
-    with Influx(place) as influx:
+    with Influx(database) as influx:
         influx.check()
-        say(f"asking for {place.run}")
-        account = read_account(influx, place.run)
+        say(f"asking for {database.run}")
+        account = read_account(influx, database.run)
         with Record.create(folder) as record:
             sources = _restore(record, folder, account)
-            record.set_meta(ORIGIN_KEY, f"{place.shown}?run={place.run}")
-            names = Names(account, sources, place.shown)
-            errors = {as_points_hold_it(said): said for said in account.errors}
+            record.set_meta(ORIGIN_KEY, f"{database.shown}?run={database.run}")
+            names = Names(account, sources, database.shown)
+            errors = {as_points_hold_it(original): original for original in account.errors}
             copy = _Copy(record, account, sources)
-            parts = windows(edges_of(influx, account, place.run))
+            parts = windows(edges_of(influx, account, database.run))
             for number, window in enumerate(parts):
-                say(f"{place.run}: {100 * number // len(parts)} %, {copy.readings} of {account.readings} readings")
+                say(f"{database.run}: {100 * number // len(parts)} %, {copy.readings} of {account.readings} readings")
                 copy.put(
-                    polls_in(influx, place.run, names, window, errors),
-                    readings_in(influx, account, place.run, names, window),
+                    polls_in(influx, database.run, names, window, errors),
+                    readings_in(influx, account, database.run, names, window),
                 )
             copy.end()
             record.finish()
-    _check(folder, account, place)
-    return OwnRun(account.meta.get("run", place.run), account.readings, account.polls, account.grain_ns)
+    _check(folder, account, database)
+    return OwnRun(account.meta.get("run", database.run), account.readings, account.polls, account.grain_ns)
 
 
 def _restore(record: Record, folder: Path, account: Account) -> list[Source]:
@@ -98,14 +98,14 @@ def _restore(record: Record, folder: Path, account: Account) -> list[Source]:
     for _, origin, target, kind, name, begin_ns, end_ns, detail, expect, deadline_ns in account.events:
         event = Event(kind, target, name, begin_ns, end_ns, detail, expect, deadline_ns)
         record.add_event(target, event, origin)
-    restore_tables(folder, (one[:6] for one in account.series), account.faults, account.errors)
+    restore_tables(folder, (series[:6] for series in account.series), account.faults, account.errors)
     return sources
 
 
 @dataclass(slots=True)
 class _Copy:
     """Pieces on their way into the record, in order of time. Readings of a source that was not polled in a piece (the
-    device's clock is ahead, or a look took long) wait for its next polls."""
+    device's clock is ahead, or a poll took long) wait for its next polls."""
 
     record: Record
     account: Account
@@ -113,13 +113,16 @@ class _Copy:
     readings: int = 0
     _waiting: dict[int, tuple[Ints, Values]] = field(default_factory=dict)
 
-    def put(self, polls: dict[int, PollPoints], found: dict[int, tuple[Ints, Values]]) -> None:
+    def put(self, polls: dict[int, PollPoints], readings: dict[int, tuple[Ints, Values]]) -> None:
         """One piece."""
-        self.readings += sum(times.size for times, _ in found.values())
-        for number, (times, values) in found.items():
+        self.readings += sum(times.size for times, _ in readings.values())
+        for number, (times, values) in readings.items():
             parts = [self._waiting[number]] if number in self._waiting else []
             parts.append((times, values))
-            self._waiting[number] = np.concatenate([one for one, _ in parts]), unified([one for _, one in parts])
+            self._waiting[number] = (
+                np.concatenate([part_ns for part_ns, _ in parts]),
+                unified([part for _, part in parts]),
+            )
         for source in self.sources:
             if source.id in polls:
                 self._write(source, polls[source.id])
@@ -143,27 +146,27 @@ class _Copy:
         self.record.put_stretch(source, Stretch(polls.due_ns, answered, "", readings, polls.facts))
 
 
-def _check(folder: Path, account: Account, place: Place) -> None:
+def _check(folder: Path, account: Account, database: Database) -> None:
     """Nothing is missing and nothing is too much. Raises DataError."""
     inventory = inventory_of(folder)
     polls = sum(inventory.polls.values())
     if polls != account.polls:
-        raise DataError(_unlike(place, "polls", polls, account.polls, ""))
-    copied = [made.readings + len(account.left_out.get(number, ())) for number, made in enumerate(inventory.series)]
-    wrong = [one[1] for one, there in zip(account.series, copied, strict=True) if one[7] != there]
+        raise DataError(_unlike(database, "polls", polls, account.polls, ""))
+    copied = [series.readings + len(account.left_out.get(number, ())) for number, series in enumerate(inventory.series)]
+    wrong = [row[1] for row, there in zip(account.series, copied, strict=True) if row[7] != there]
     if wrong:
         named = ", ".join(dict.fromkeys(wrong[: 3 * _SHOWN]))
         there = sum(copied)
-        raise DataError(_unlike(place, "readings", there, account.readings, f" ({named})"))
+        raise DataError(_unlike(database, "readings", there, account.readings, f" ({named})"))
 
 
-def _unlike(place: Place, what: str, there: int, recorded: int, named: str) -> str:
+def _unlike(database: Database, what: str, there: int, recorded: int, named: str) -> str:
     if there > recorded:
         return (
-            f"{place.shown} holds {there} {what} of the run {place.run!r}, which recorded {recorded}{named}: it goes "
-            "on again, or two runs were sent under one name: soakwatch sink RUN --as NAME --to … sends it under another"
+            f"{database.shown} holds {there} {what} of the run {database.run!r}, not {recorded}{named}: "
+            "it is running again, or two runs have one name: send one with soakwatch sink RUN --as NAME --to …"
         )
     return (
-        f"{place.shown} holds {there} of the {recorded} {what} that the run {place.run!r} recorded{named}: send "
-        "the run again with soakwatch sink RUN --to …; if the bucket keeps too short, what is gone is gone"
+        f"{database.shown} holds {there} of the {recorded} {what} that the run {database.run!r} recorded{named}: send "
+        "the run again with soakwatch sink RUN --to …; what the bucket no longer retains is lost"
     )

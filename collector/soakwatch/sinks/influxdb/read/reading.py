@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from soakwatch.importing.gather import MOST_SERIES
 from soakwatch.record.model import Ints, Values
-from soakwatch.sinks.influxdb.read.address import Place
+from soakwatch.sinks.influxdb.read.address import Database
 from soakwatch.sinks.influxdb.read.asking import Cell, Influx, quoted, text
 from soakwatch.sources.tables.errors import DataError
 
 DEVICE_TAGS = ("agent_host", "source")
-MOST_READINGS = 40_000_000
+MAX_READINGS = 40_000_000
 NUMBERS = frozenset({"float", "integer", "unsigned", "boolean"})
-_PER_QUESTION = 40  # fields
+_MAX_FIELDS = 40  # fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +47,14 @@ class Tagged:
 
 def measurements_of(influx: Influx) -> dict[str, Measurement]:
     """All measurements of the bucket with their fields. Raises DataError."""
-    found: dict[str, dict[str, set[str]]] = {}
+    types_of: dict[str, dict[str, set[str]]] = {}
     for piece in influx.pieces("SHOW FIELD KEYS"):
-        types = found.setdefault(piece.name, {})
+        types = types_of.setdefault(piece.name, {})
         for name, kind in piece.rows:
             types.setdefault(str(name), set()).add(str(kind))
     return {
-        name: Measurement(name, {one: frozenset(kinds) for one, kinds in types.items()})
-        for name, types in found.items()
+        name: Measurement(name, {field_name: frozenset(kinds) for field_name, kinds in types.items()})
+        for name, types in types_of.items()
     }
 
 
@@ -69,58 +69,58 @@ def read(
 
     Raises DataError, also where less comes than the database counts, or more than fits into memory.
     """
-    where = condition(influx.place)
+    where = condition(influx.database)
     total = 0
     for measurement, fields in wanted.items():
         progress(measurement)
         types = known[measurement].types
         counts = _counts(influx, measurement, fields, where)
         total += sum(counts.values())
-        if total > MOST_READINGS:
+        if total > MAX_READINGS:
             raise DataError(
-                f"{influx.place.shown} holds more than {MOST_READINGS // 10**6} million readings of what is asked for: "
+                f"{influx.database.shown} holds more than {MAX_READINGS // 10**6} million readings of the query: "
                 "ask for less with from=, to= and host="
             )
         tagged: dict[tuple[tuple[str, str], ...], dict[str, Column]] = {}
-        for low in range(0, len(fields), _PER_QUESTION):
-            _ask(influx, measurement, fields[low : low + _PER_QUESTION], types, where, tagged, ones)
-        made = [
+        for low in range(0, len(fields), _MAX_FIELDS):
+            _ask(influx, measurement, fields[low : low + _MAX_FIELDS], types, where, tagged, ones)
+        sets = [
             Tagged(measurement, dict(tags), {name: _joined(column) for name, column in columns.items()})
             for tags, columns in tagged.items()
         ]
         for name, counted in counts.items():
-            came = sum(one.fields[name][0].size for one in made if name in one.fields)
+            came = sum(tagged_set.fields[name][0].size for tagged_set in sets if name in tagged_set.fields)
             if came < counted:
                 raise DataError(
-                    f"{influx.place.shown}: only {came} of {counted} readings of {measurement} {name} came: try again"
+                    f"{influx.database.shown}: got {came} of {counted} readings of {measurement} {name}: try again"
                 )
-        yield from made
+        yield from sets
 
 
-def condition(place: Place) -> str:
-    """The WHERE of every question about foreign series."""
+def condition(database: Database) -> str:
+    """The WHERE of every query of foreign series."""
     parts = []
-    if place.host is not None:
+    if database.host is not None:
         # What a collector fetched from devices bears its own name as host, and theirs as agent_host or source.
         own = " AND ".join(["", *(f"{quoted(tag)} = ''" for tag in DEVICE_TAGS)])
-        told = [f"{quoted(tag)} = {text(place.host)}" for tag in DEVICE_TAGS]
-        parts.append(f"({' OR '.join(told)} OR ({quoted('host')} = {text(place.host)}{own}))")
-    if place.from_ns is not None:
-        parts.append(f"time >= {place.from_ns}")
-    if place.to_ns is not None:
-        parts.append(f"time < {place.to_ns}")
+        devices = [f"{quoted(tag)} = {text(database.host)}" for tag in DEVICE_TAGS]
+        parts.append(f"({' OR '.join(devices)} OR ({quoted('host')} = {text(database.host)}{own}))")
+    if database.from_ns is not None:
+        parts.append(f"time >= {database.from_ns}")
+    if database.to_ns is not None:
+        parts.append(f"time < {database.to_ns}")
     return f" WHERE {' AND '.join(parts)}" if parts else ""
 
 
 def _counts(influx: Influx, measurement: str, fields: Sequence[str], where: str) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for low in range(0, len(fields), _PER_QUESTION):
-        some = fields[low : low + _PER_QUESTION]
+    counts: dict[str, int] = {}
+    for low in range(0, len(fields), _MAX_FIELDS):
+        some = fields[low : low + _MAX_FIELDS]
         listed = ", ".join(f"count({quoted(name)})" for name in some)
         for piece in influx.pieces(f"SELECT {listed} FROM {quoted(measurement)}{where}"):  # noqa: S608
             for row in piece.rows:
-                found |= {name: cell for name, cell in zip(some, row[1:], strict=True) if isinstance(cell, int)}
-    return found
+                counts |= {name: cell for name, cell in zip(some, row[1:], strict=True) if isinstance(cell, int)}
+    return counts
 
 
 def _ask(
@@ -138,7 +138,7 @@ def _ask(
         columns = tagged.setdefault(tuple(sorted(piece.tags.items())), {})
         if len(tagged) > MOST_SERIES:
             raise DataError(
-                f"{influx.place.shown}: {measurement} has more than {MOST_SERIES} sets of tags: ask for "
+                f"{influx.database.shown}: {measurement} has more than {MOST_SERIES} sets of tags: ask for "
                 "less with host=, from= and to="
             )
         times, *cells = zip(*piece.rows, strict=True)
@@ -146,9 +146,9 @@ def _ask(
         for name, column in zip(fields, cells, strict=True):
             value, there = _numbers(column, ones.get(name, frozenset()))
             if there.any():
-                held = columns.setdefault(name, Column())
-                held.time_ns.append(time_ns[there])
-                held.value.append(value[there])
+                readings = columns.setdefault(name, Column())
+                readings.time_ns.append(time_ns[there])
+                readings.value.append(value[there])
 
 
 def _mixed(types: frozenset[str]) -> bool:
@@ -158,8 +158,8 @@ def _mixed(types: frozenset[str]) -> bool:
 def _numbers(cells: Sequence[Cell], ones: frozenset[str]) -> tuple[Values, NDArray[np.bool_]]:
     """Numbers and where there are any: integers as such, true as 1; texts only where some of them count as 1."""
     if ones:
-        found = [None if cell is None else float(_word(cell) in ones) for cell in cells]
-        return _floats(found)
+        numbers = [None if cell is None else float(_word(cell) in ones) for cell in cells]
+        return _floats(numbers)
     plain = [None if isinstance(cell, str) else cell for cell in cells]
     if all(isinstance(cell, int) for cell in plain):
         try:

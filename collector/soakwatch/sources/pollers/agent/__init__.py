@@ -22,8 +22,7 @@ from soakwatch.core.secrets import SecretRef
 from soakwatch.core.units import Seconds
 from soakwatch.sources.abc import BackfilledPoll, Facts, HostName, SourceConfig, SourceContext, SourceError, timing
 from soakwatch.sources.pollers.agent.clocks import Exchange, Offset, followed, in_our_time, measured
-from soakwatch.sources.pollers.agent.config import run_name, settings_body
-from soakwatch.sources.pollers.agent.following import Following
+from soakwatch.sources.pollers.agent.following import Following, run_name, settings_body
 from soakwatch.sources.pollers.agent.https_way import HttpsWay
 from soakwatch.sources.pollers.agent.stream import LinkLostError, Reply, Talk
 from soakwatch.sources.pollers.agent.ways import LocalWay, SshWay, Transport
@@ -37,7 +36,7 @@ from soakwatch_agent.wire import WireError, decode
 
 _CLOCK_EVERY_S = 60.0
 _EXCHANGES = 5
-_MOST_WAITING = 500
+_MAX_WAITING = 500
 _ALIGNMENT_NS = 1_000_000_000  # the grid of longer intervals begins at a whole second
 _SOURCE = object_text(source="agent")
 _FAREWELL_S = 2.0
@@ -227,7 +226,7 @@ class AgentPoller:
         if self._clock_news:
             extra.append(Sample("source.clock.offset", _SOURCE, self._offset.wall_ns * 1e-9, now_ns))
         offset_ns = self._offset.steady_ns
-        room = max(_MOST_WAITING - len(self._waiting), 1)
+        room = max(_MAX_WAITING - len(self._waiting), 1)
         question: Object = {
             "run": self._run,
             "ack": self._following.settle(time.monotonic(), [number for number, _ in self._waiting]),
@@ -315,7 +314,7 @@ class AgentPoller:
             frame.epoch, self._offset
         )  # of an earlier boot that we never spoke to: the best guess
         assert self._origin_ns is not None
-        return in_our_time(decode(frame.look), offset.steady_ns, self._interval_ns, self._origin_ns)
+        return in_our_time(decode(frame.poll), offset.steady_ns, self._interval_ns, self._origin_ns)
 
     def _state(self, body: Object, now_ns: int) -> tuple[list[Sample], list[Event]]:
         lost = self._following.missing  # the agent's own count holds what we fetched and had not acknowledged yet

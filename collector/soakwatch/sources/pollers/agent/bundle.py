@@ -20,7 +20,7 @@ _SHEBANG = b"#!/usr/bin/env python3\n"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _FOREIGN = re.compile(r"psutil/_ps(windows|osx|bsd|sunos|aix)\.py$")
 _TAG = re.compile(r"^Tag: (?P<python>\w+)-(?P<abi>\w+)-(?P<platform>\w+)\s*$", re.MULTILINE)
-_MOST = 32 << 20
+_MAX_WHEEL_BYTES = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def psutil_of_wheel(path: Path) -> Psutil:
     """psutil of a wheel file, for machines of another kind. Raises SoakwatchError, in one sentence."""
     try:
         with zipfile.ZipFile(path) as wheel:
-            if sum(info.file_size for info in wheel.infolist()) > _MOST:
+            if sum(info.file_size for info in wheel.infolist()) > _MAX_WHEEL_BYTES:
                 raise SoakwatchError(f"{path} is too large for a wheel of psutil")
             names = wheel.namelist()
             about = next((name for name in names if re.fullmatch(r"psutil-[^/]+\.dist-info/WHEEL", name)), None)

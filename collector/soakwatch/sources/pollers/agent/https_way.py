@@ -17,7 +17,7 @@ from soakwatch_agent.framing import MAX_LINE, Object, question_line
 
 _FAREWELL_S = 2.0
 _CHUNK = 1 << 16
-_MOST_ANSWER = 3 * MAX_LINE
+_MAX_ANSWER_BYTES = 3 * MAX_LINE
 
 
 class HttpsWay:
@@ -137,7 +137,7 @@ async def _answer(reader: asyncio.StreamReader) -> bytes:
         raise SourceError(f"what answers is no agent: HTTP status {code if code.isdigit() else 'missing'}")
     pairs = (field.partition(":") for field in fields)
     length = next((value.strip() for name, _, value in pairs if name.lower() == "content-length"), "")
-    if not length.isdigit() or len(length) > 9 or int(length) > _MOST_ANSWER:
+    if not length.isdigit() or len(length) > 9 or int(length) > _MAX_ANSWER_BYTES:
         raise SourceError("what answers is no agent: the length of its answer is missing or beyond all bounds")
     return await reader.readexactly(int(length))
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import asyncssh
 
 from soakwatch.core.errors import SoakwatchError
+from soakwatch.core.units import show_bytes
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.pollers.agent.bundle import Psutil, bundle, fits
 from soakwatch.sources.pollers.agent.remote import CLOSE, CRON, LOOK, PUT, REMOVE, SERVICE
@@ -25,7 +26,7 @@ _PYTHONS = "python3 python3.13 python3.12 python3.11 python3.10 python3.9 /usr/l
 _NO_PYTHON = 41
 _PATIENCE_S = 120.0
 _LOOK_S = 30.0  # for the first questions, before anything is sent: a host that does not answer them is none of ours
-_MOST = 1 << 20
+_MAX_OUTPUT_BYTES = 1 << 20
 _TRIES, _PAUSE_S = 10, 0.2  # a server that allows one session (MaxSessions) may not have done with the last one yet
 DEFAULT_FOLDER = ".soakwatch-agent"
 
@@ -98,7 +99,7 @@ async def install(line: SshLine, folder: str, psutil: Psutil, *, service: bool, 
         )
     else:
         await _python(line, host, PUT, host.folder, digest, data=data)
-        did.append(f"put the agent into {host.folder} ({len(data) / 1024:.0f} KiB, Python {host.version})")
+        did.append(f"put the agent into {host.folder} ({show_bytes(len(data))}, Python {host.version})")
         if host.digest:
             await _stop(line, host)
             did.append("ended the one that was there; its spool is kept")
@@ -238,7 +239,7 @@ async def _all(line: SshLine, reader: asyncssh.SSHReader[bytes]) -> bytes:
     kept = bytearray()
     while chunk := await reader.read(1 << 16):
         kept += chunk
-        if len(kept) > _MOST:
+        if len(kept) > _MAX_OUTPUT_BYTES:
             line.drop()
             raise SourceError(f"{line.name} answers without an end: is it a host with a shell?")
     return bytes(kept)

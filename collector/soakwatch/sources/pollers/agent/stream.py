@@ -13,8 +13,8 @@ from soakwatch_agent.framing import (
     DONE,
     ERROR,
     HELLO,
-    LOOK,
     MAX_LINE,
+    POLL,
     PROTOCOL,
     Frame,
     FrameError,
@@ -25,8 +25,8 @@ from soakwatch_agent.framing import (
 )
 
 _CHUNK = 1 << 16
-_MOST_FRAMES = 600
-_MOST_BEFORE = 50  # lines that a .bashrc of the account may say before the agent greets
+_MAX_FRAMES = 600
+_MAX_LINES_BEFORE_GREETING = 50  # lines that a .bashrc of the account may say before the agent greets
 PATIENCE_S = 45.0  # of a greeting: an agent that has to be started first says itself after 30 s that it does not start
 _GREETS = f"{HELLO} ".encode()
 
@@ -102,9 +102,9 @@ async def gather(lines: AsyncIterator[bytes], number: int) -> Reply:
     looks: list[Frame] = []
     async for line in lines:
         frame = _frame(line)
-        if frame.word == LOOK:
+        if frame.word == POLL:
             looks.append(frame)
-            if len(looks) > _MOST_FRAMES:
+            if len(looks) > _MAX_FRAMES:
                 raise SourceError("the agent sends more than it was asked for: what answers is no agent")
             continue
         if frame.word == HELLO or _number(frame) not in (number, 0):
@@ -174,7 +174,7 @@ async def greet(stream: ByteStream, what: str, patience_s: float = PATIENCE_S) -
 async def _greeting_line(lines: AsyncIterator[bytes]) -> bytes | None:
     """The line that greets; if none of the first does, the last of them; None if there is none at all."""
     last = None
-    for _ in range(_MOST_BEFORE):
+    for _ in range(_MAX_LINES_BEFORE_GREETING):
         line = await anext(lines, None)
         if line is None:
             break

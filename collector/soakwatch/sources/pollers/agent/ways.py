@@ -14,7 +14,7 @@ from soakwatch.sources.abc import SourceError
 from soakwatch.sources.pollers.agent.stream import Talk, greet
 from soakwatch.sources.transport.ssh.connection import SshLine
 from soakwatch.sources.transport.ssh.errors import printable
-from soakwatch_agent.socketpath import bounded
+from soakwatch_agent.service import bounded
 
 _FAREWELL_S = 2.0
 _WORDS = 4096
@@ -171,8 +171,8 @@ class SshWay:
         self._line, self._folder = line, folder
         words = "serve" if child else "attach --start"
         # From the account's home, as it was put there: a session need not begin in it.
-        place = shlex.quote(folder) if folder.startswith("/") else f'"$HOME"/{shlex.quote(folder)}'
-        self._command = f"exec {place}/agent {words} --dir {place}"
+        context = shlex.quote(folder) if folder.startswith("/") else f'"$HOME"/{shlex.quote(folder)}'
+        self._command = f"exec {context}/agent {words} --dir {context}"
 
     async def connect(self) -> Talk:
         """See Way. A dead connection is given up as a whole."""

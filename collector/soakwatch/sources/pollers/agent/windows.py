@@ -14,15 +14,15 @@ from soakwatch_agent.sample import Answer, Event, Sample, object_labels
 
 QUIET_NS = 120_000_000_000  # from one window that is fetched to the next
 RING_NS = 600_000_000_000  # what the recorder keeps
-MOST_WINDOWS = 200  # a run
-MOST_WAITING = 4  # with the quiet time between them, what the ring keeps for so long
-MOST_REASONS = 8  # that are named of one window; the others are counted
+MAX_WINDOWS = 200  # a run
+MAX_WAITING = 4  # with the quiet time between them, what the ring keeps for so long
+MAX_REASONS = 8  # that are named of one window; the others are counted
 _MEMORY = 60  # looks that make the usual level of CPU
 _ENOUGH = 10
 _JUMP = 0.3  # busy share above the usual level
 _USUAL = 0.9  # a core is seldom busier than this share of its looks
 _LASTS = 2  # looks: a burst of one look on one core is what cores are for
-_MOST_CORES = 256
+_MAX_CORES = 256
 _TRIES = 2  # to fetch one window
 _A_TIME = 2000  # samples that go into one poll
 _CPU, _CORE = "system.cpu.utilization", "system.cpu.core.utilization"
@@ -55,7 +55,7 @@ class _Wanted:
     def name(self, when_ns: int, why: str) -> None:
         if any(why == known for _, known in self.moments):
             return
-        if len(self.moments) < MOST_REASONS:
+        if len(self.moments) < MAX_REASONS:
             self.moments.append((when_ns, why))
         else:
             self.more += 1
@@ -130,9 +130,9 @@ class Windows:
         waits = next((each for each in self._waits if each.begin_ns <= when_ns < each.end_ns), None)
         if waits is not None or (waits := self._lengthened(when_ns)) is not None:
             waits.name(when_ns, why)
-        elif len(self._waits) >= MOST_WAITING:
+        elif len(self._waits) >= MAX_WAITING:
             self._waits[-1].more += 1
-        elif self._count + len(self._waits) < MOST_WINDOWS:
+        elif self._count + len(self._waits) < MAX_WINDOWS:
             self._add(when_ns, why)
 
     def due(self, now_ns: int) -> Window | None:
@@ -214,7 +214,7 @@ class Windows:
     def _consider_core(self, sample: Sample, now_ns: int) -> None:
         level = self._cores.get(sample.object)
         if level is None:
-            if len(self._cores) >= _MOST_CORES:
+            if len(self._cores) >= _MAX_CORES:
                 return
             level = self._cores[sample.object] = _Level()
         if level.jumped(sample.value, now_ns, _LASTS, seldom=True):

@@ -14,9 +14,9 @@ from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Event, Fault, Sample, object_text
 
 _FIELD = re.compile(r"\{([^{}]+)\}")
-_MOST_SERIES = 50_000
-_MOST_EVENTS = 1000
-_MOST_FAULTS = 100
+_MAX_SERIES = 50_000
+_MAX_EVENTS = 1000
+_MAX_FAULTS = 100
 _LINK = "system.network.up"
 
 
@@ -78,7 +78,7 @@ class Latest:
         """An update whose value cannot be read: a fault of every metric that the path could have held."""
         for each in self._lines:
             alike = all(p.name == s.name for p, s in zip(path, each.steps, strict=False))
-            if alike and len(self._faults) < _MOST_FAULTS:
+            if alike and len(self._faults) < _MAX_FAULTS:
                 self._faults[each.line.metric, ""] = f"{each.line.path}: {text}"
 
     def forget(self, path: Sequence[Element]) -> None:
@@ -119,14 +119,14 @@ class Latest:
         try:
             value = number(leaf, each.line.values, each.line.scale)
         except BadValueError as bad:
-            if len(self._faults) < _MOST_FAULTS:
+            if len(self._faults) < _MAX_FAULTS:
                 self._faults[key] = f"{each.line.path}: {bad}"
             return
         before = self._at.get(key)
-        if before is None and len(self._at) >= _MOST_SERIES:
-            self._faults[each.line.metric, ""] = f"the device sends more than {_MOST_SERIES} series: name fewer paths"
+        if before is None and len(self._at) >= _MAX_SERIES:
+            self._faults[each.line.metric, ""] = f"the device sends more than {_MAX_SERIES} series: name fewer paths"
             return
-        if key[0] == _LINK and before is not None and before.value != value and len(self._events) < _MOST_EVENTS:
+        if key[0] == _LINK and before is not None and before.value != value and len(self._events) < _MAX_EVENTS:
             kind = "link.up" if value else "link.down"
             self._events.append(Event(kind, key[1], came_ns, None, {"told by": "gnmi"}))
         self._at[key] = _Reading(value, came_ns, each.on_change)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 _ELEMENT = re.compile(r"([^\[\]/]+)((?:\[[^\[\]=]+=[^\]]*\])*)")
 _KEY = re.compile(r"\[([^\[\]=]+)=([^\]]*)\]")
 _ANY = "*"
-_DEEPEST = 40
+_MAX_DEPTH = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def found(wanted: Sequence[Element], sent: Sequence[Element], value: Plain) -> I
             keys[key] = given
     if len(sent) > len(wanted):
         return
-    yield from _within(wanted[len(sent) :], value, keys, _DEEPEST)
+    yield from _within(wanted[len(sent) :], value, keys, _MAX_DEPTH)
 
 
 def _within(

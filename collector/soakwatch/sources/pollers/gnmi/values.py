@@ -9,7 +9,7 @@ from typing import Protocol
 
 from soakwatch.sources.pollers.gnmi.paths import Element, Plain, bare
 
-_LARGEST_JSON = 4 * 2**20
+_MAX_JSON_BYTES = 4 * 2**20
 
 
 class BadValueError(ValueError):
@@ -31,7 +31,7 @@ def plain(value: Typed) -> Plain:
         return None
     inner: object = getattr(value, kind)
     if kind in {"json_val", "json_ietf_val"}:
-        if not isinstance(inner, bytes) or len(inner) > _LARGEST_JSON:
+        if not isinstance(inner, bytes) or len(inner) > _MAX_JSON_BYTES:
             raise BadValueError("a value in JSON is too large")
         try:
             made: Plain = json.loads(inner)

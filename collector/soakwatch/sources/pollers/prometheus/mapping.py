@@ -16,7 +16,7 @@ from soakwatch_agent.sample import Fault, Sample, object_text
 
 _FIELD = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _KEPT_KINDS = {"counter": "exporter.counter", "histogram": "exporter.counter", "summary": "exporter.counter"}
-_MOST_FAULTS = 20
+_MAX_FAULTS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Mapper:
         good = [s for s in good if fault_of(s.metric, s.value) is None]
         used = names & (self._of.keys() | self._less)
         unused = {name for name in names - used if not self._keeps(name)}
-        return Mapped(tuple(good), tuple(faults[:_MOST_FAULTS]), frozenset(used), frozenset(unused))
+        return Mapped(tuple(good), tuple(faults[:_MAX_FAULTS]), frozenset(used), frozenset(unused))
 
     def _take_shares(self, shares: dict[tuple[int, str], list[float]], found: dict[tuple[str, str], float]) -> None:
         for entries in self._of.values():

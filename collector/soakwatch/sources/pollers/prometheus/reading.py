@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families as plain
 from soakwatch.sources.abc import SourceError
 
 ACCEPT = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.9,*/*;q=0.1"
-MOST = 200_000
+MAX_SAMPLES = 200_000
 """Samples of one page that are read at most."""
 
 
@@ -43,6 +43,6 @@ def _take(samples: Iterable[object], kind: str, made: list[Shown]) -> None:
         name, labels, value = getattr(sample, "name", ""), getattr(sample, "labels", {}), getattr(sample, "value", 0.0)
         if name.endswith("_created") and kind in {"counter", "histogram", "summary"}:
             continue  # a time, not a reading
-        if len(made) >= MOST:
-            raise SourceError(f"the page holds more than {MOST} samples: ask for fewer collectors")
+        if len(made) >= MAX_SAMPLES:
+            raise SourceError(f"the page holds more than {MAX_SAMPLES} samples: ask for fewer collectors")
         made.append(Shown(name, labels, float(value), kind))

@@ -14,9 +14,9 @@ from soakwatch.sources.transport.network_cli.units import Length, number, size
 from soakwatch_agent.metric import clipped, fault_of
 from soakwatch_agent.sample import Fault, object_text
 
-MOST_LINES = 100_000
-LONGEST_LINE = 2_000
-MOST_VALUES = 50_000
+MAX_LINES = 100_000
+MAX_LINE_LENGTH = 2_000
+MAX_VALUES = 50_000
 KEPT_UNKNOWN = 5
 _LABEL = 120
 _QUOTED = 60
@@ -101,7 +101,7 @@ class Draft:
         if wrong is not None:
             self.fault(metric, thing, f"the device says {_quote(str(text))}: {wrong}")
             return None
-        if (metric, thing) in self.values or len(self.values) >= MOST_VALUES:
+        if (metric, thing) in self.values or len(self.values) >= MAX_VALUES:
             self.odd(f"{metric} {thing} again")
             return None
         self.values[metric, thing] = Value(metric, thing, value, of)
@@ -124,12 +124,12 @@ class Draft:
 
     def fault(self, metric: str, thing: str, words: str) -> None:
         """A metric that could not be read."""
-        if len(self.faults) < MOST_VALUES:
+        if len(self.faults) < MAX_VALUES:
             self.faults[metric, thing] = Fault(metric, thing, words)
 
     def process(self, name: str, pid: int | None = None, cpu: float | None = None, memory: int | None = None) -> None:
         """A process of a list."""
-        if len(self.processes) < MOST_VALUES:
+        if len(self.processes) < MAX_VALUES:
             self.processes.append(Process(label(name), pid, cpu, memory))
 
     def fact(self, name: str, text: str | None) -> None:
@@ -140,7 +140,7 @@ class Draft:
 
     def notable(self, kind: str, key: str, /, **detail: str) -> None:
         """Something that is told once."""
-        if len(self.notables) < MOST_VALUES:
+        if len(self.notables) < MAX_VALUES:
             told = {name: label(words) for name, words in detail.items() if words}
             self.notables[kind, key] = Notable(kind, label(key), told)
 
@@ -168,10 +168,10 @@ class Draft:
         """The lines that say something, without the blanks at their ends. Endless lines, and lines beyond all bounds,
         are counted as unknown."""
         for count, line in enumerate(text.splitlines()):
-            if count >= MOST_LINES:
+            if count >= MAX_LINES:
                 self.odd("more lines than can be")
                 return
-            if len(line) > LONGEST_LINE:
+            if len(line) > MAX_LINE_LENGTH:
                 self.odd(line)
             elif line and not line.isspace():
                 yield line.rstrip()

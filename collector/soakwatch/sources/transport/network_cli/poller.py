@@ -9,21 +9,21 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from soakwatch.sources.abc import Facts, SourceContext, SourceError
-from soakwatch.sources.transport.network_cli.crew import crew
 from soakwatch.sources.transport.network_cli.life import SECOND, Seen, crash_of, life
 from soakwatch.sources.transport.network_cli.parsed import Notable, Parsed
 from soakwatch.sources.transport.network_cli.platform import Command, Platform
+from soakwatch.sources.transport.network_cli.processes import WatchedProcesses
 from soakwatch.sources.transport.network_cli.session import HungError, RefusedError, Session
+from soakwatch.sources.transport.ssh.abc import Line
 from soakwatch.sources.transport.ssh.errors import printable
-from soakwatch.sources.transport.ssh.seam import Line
 from soakwatch_agent.sample import Answer, Event, Fault, Sample
 
 _LOGIN_S = 5.0
 _REFUSED_AGAIN_S = 600.0
 _HUNG_AGAIN_S = (60.0, 600.0)
-_MOST_TOLD = 20_000
-_MOST_SEEN = 10_000
-_MOST_OWNERS = 200_000
+_MAX_REPORTED = 20_000
+_MAX_SERIES = 10_000
+_MAX_OWNERS = 200_000
 _CRASHES = frozenset({"device.crash", "core.dump", "process.crash", "kernel.panic", "kernel.oom", "watchdog"})
 
 
@@ -60,7 +60,7 @@ class CliPoller:
     ):
         self._platform, self._session, self._line, self._site = platform, session, line, site
         self._turns = [Turn(command) for command in commands if site.processes or not _only_processes(command)]
-        self._crew = crew(site.processes)
+        self._processes = WatchedProcesses(site.processes)
         self._facts: dict[str, str] = {}
         self._seen: Seen | None = None
         self._clock = ""  # the command that tells the uptime
@@ -177,7 +177,7 @@ class CliPoller:
 
     def _take(self, command: Command, parsed: Parsed, text: str, at_ns: int, look: _Look) -> None:
         told = len(look.samples)
-        if len(self._owners) > _MOST_OWNERS:
+        if len(self._owners) > _MAX_OWNERS:
             self._owners.clear()
         for value in parsed.values:
             mine = self._owners.setdefault((value.metric, value.object), command.name) == command.name
@@ -190,7 +190,7 @@ class CliPoller:
             self._seen, sample, events = life(self._seen, parsed.uptime, at_ns, parsed.facts)
             look.samples.append(sample)
             look.events += events
-        samples, events, faults = self._crew.look(command.name, parsed.processes, at_ns, whole=parsed.whole)
+        samples, events, faults = self._processes.take(command.name, parsed.processes, at_ns, whole=parsed.whole)
         look.samples += samples
         look.events += events
         look.faults += faults
@@ -229,7 +229,7 @@ class CliPoller:
             key = (notable.kind, notable.key)
             if key in self._known:
                 continue
-            if len(self._known) < _MOST_SEEN:
+            if len(self._known) < _MAX_SERIES:
                 self._known[key] = None
             if first:
                 if notable.kind in _CRASHES:
@@ -246,7 +246,7 @@ class CliPoller:
         for fault in look.faults:
             key = (fault.metric, fault.object)
             if self._told.get(key) != fault.text:
-                if len(self._told) >= _MOST_TOLD:
+                if len(self._told) >= _MAX_REPORTED:
                     self._told.clear()
                 self._told[key] = fault.text
                 news.append(fault)

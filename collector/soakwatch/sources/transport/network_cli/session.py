@@ -18,11 +18,11 @@ from soakwatch.sources.abc import LoginRefusedError, SourceError
 from soakwatch.sources.transport.network_cli.guard import refusal
 from soakwatch.sources.transport.network_cli.platform import Dialect
 from soakwatch.sources.transport.network_cli.screen import last_line, shown
+from soakwatch.sources.transport.ssh.abc import Line
 from soakwatch.sources.transport.ssh.errors import printable
-from soakwatch.sources.transport.ssh.seam import Line
 
-MOST_OUTPUT = 4 << 20
-MOST_PAGES = 5_000
+MAX_OUTPUT = 4 << 20
+MAX_PAGES = 5_000
 _SIZE = (511, 1000)  # columns and rows: the wider and the longer, the less is folded and paged
 _CHUNK = 1 << 16
 _HEAD = 16_384  # the echo of a command is looked for in the first characters only
@@ -73,7 +73,7 @@ class Session(Protocol):
 class PromptSession:
     """An interactive channel with a wide terminal. ``enable`` is a reference to the secret that raises privileges."""
 
-    def __init__(self, line: Line, dialect: Dialect, enable: str | None = None, most_output: int = MOST_OUTPUT) -> None:
+    def __init__(self, line: Line, dialect: Dialect, enable: str | None = None, most_output: int = MAX_OUTPUT) -> None:
         self._line, self._dialect, self._enable, self._most = line, dialect, enable, most_output
         self._pagers = [(re.compile(pattern), key) for pattern, key in dialect.pagers]
         self._greetings = [(re.compile(pattern), key) for pattern, key in dialect.greetings]
@@ -245,8 +245,8 @@ class PromptSession:
                 parts.append("\r\x1b[K")  # not every system wipes its pager's prompt away
                 tail = ""
                 pages += 1
-                if pages > MOST_PAGES:
-                    raise self._failed(f"showed more than {MOST_PAGES} pages for {command!r}: it was cut off")
+                if pages > MAX_PAGES:
+                    raise self._failed(f"showed more than {MAX_PAGES} pages for {command!r}: it was cut off")
 
     def _whose(self, tail: str) -> str:
         if self._mine is not None and self._mine.fullmatch(tail):

@@ -13,8 +13,8 @@ from soakwatch.sources.transport.network_cli.exec_session import ExecSession
 from soakwatch.sources.transport.network_cli.platform import Platform
 from soakwatch.sources.transport.network_cli.poller import CliPoller
 from soakwatch.sources.transport.network_cli.session import PromptSession, RefusedError, Session
+from soakwatch.sources.transport.ssh.abc import CliWish, Line
 from soakwatch.sources.transport.ssh.errors import printable
-from soakwatch.sources.transport.ssh.seam import CliWish, Line
 
 UNKNOWN = "auto"
 """The driver of a network system of which it is not known yet which one it is: it is asked."""
@@ -28,12 +28,12 @@ def drivers() -> tuple[str, ...]:
 
 
 def recognised(server_version: str, banner: str, said: str) -> str | None:
-    """See ``soakwatch.sources.transport.ssh.seam.CliSource``."""
+    """See ``soakwatch.sources.transport.ssh.abc.CliSource``."""
     return shelf.recognised(server_version, banner, said)
 
 
 async def start_cli(line: Line, wish: CliWish, site: SourceContext, stack: AsyncExitStack) -> CliPoller:
-    """See ``soakwatch.sources.transport.ssh.seam.CliSource``. The device is logged in to before this returns."""
+    """See ``soakwatch.sources.transport.ssh.abc.CliSource``. The device is logged in to before this returns."""
     if wish.driver != UNKNOWN and wish.driver not in shelf.names():
         raise PlanError(f"{site.target}: there is no driver {wish.driver!r}{hint(wish.driver, shelf.names())}")
     one = shelf.platform(wish.driver) if wish.driver != UNKNOWN else await _found_out(line, site)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import ipaddress
+import socket
 from dataclasses import dataclass, field
 
 from soakwatch.core.errors import PlanError
+from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
 
 AUTH_PROTOCOLS = ("MD5", "SHA", "SHA-224", "SHA-256", "SHA-384", "SHA-512")
 PRIV_PROTOCOLS = ("DES", "AES", "AES-192", "AES-256", "AES-192-C", "AES-256-C")
 """``-C`` is the key extension of Cisco (Reeder), where the digest is too short for the key."""
-SHORTEST_KEY = 8  # RFC 3414 section 11.2
+MIN_KEY_LENGTH = 8  # RFC 3414 section 11.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +56,25 @@ def check(target: str, access: Access) -> None:
     if access.priv and not access.auth:
         raise PlanError(f"{target}: priv without auth is no security level of SNMPv3: give auth as well")
     for word, key in (("auth", access.auth), ("priv", access.priv)):
-        if key and len(key) < SHORTEST_KEY:
+        if key and len(key) < MIN_KEY_LENGTH:
             raise PlanError(
-                f"{target}: the key of {word} is shorter than the {SHORTEST_KEY} characters that SNMPv3 asks for: "
+                f"{target}: the key of {word} is shorter than the {MIN_KEY_LENGTH} characters that SNMPv3 asks for: "
                 "use the pass phrase that the device was given"
             )
+
+
+async def resolve(access: Access, timeout_s: float) -> str:
+    """The numeric address of a host, IPv4 or IPv6. Raises SnmpPollError."""
+    try:
+        return str(ipaddress.ip_address(access.address))
+    except ValueError:
+        pass
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(timeout_s):
+            found = await loop.getaddrinfo(access.address, access.port, type=socket.SOCK_DGRAM)
+    except TimeoutError:
+        raise SnmpPollError(Kind.ADDRESS, access.where, detail="the name is not resolved in time") from None
+    except OSError as error:
+        raise SnmpPollError(Kind.ADDRESS, access.where, detail=error.strerror or "the name is not known") from None
+    return str(found[0][4][0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 
-from soakwatch.sources.transport.snmp.trouble import NO_SUCH_NAME, Kind, SnmpPollError
+from soakwatch.sources.transport.snmp.errors import NO_SUCH_NAME, Kind, SnmpPollError
 
 Batch = tuple[str, ...]
 

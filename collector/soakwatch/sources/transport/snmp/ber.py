@@ -7,9 +7,9 @@ indefinite lengths and numbers of more than 8 bytes are refused, nothing recurse
 from __future__ import annotations
 
 INTEGER, OCTETS, NULL, OID, SEQUENCE = 0x02, 0x04, 0x05, 0x06, 0x30
-_LONGEST_NUMBER = 9  # bytes: a Counter64 with its leading zero
-_MOST_ARCS = 512
-_LONGEST_ARC = 10  # bytes: more than the 32 bits that an arc may have
+_MAX_NUMBER_BYTES = 9  # bytes: a Counter64 with its leading zero
+_MAX_ARCS = 512
+_MAX_ARC_BYTES = 10  # bytes: more than the 32 bits that an arc may have
 
 
 class MalformedError(ValueError):
@@ -85,7 +85,7 @@ def opened(data: bytes, tag: int = SEQUENCE) -> list[tuple[int, bytes]]:
 
 def number(body: bytes) -> int:
     """A whole number from its body. Raises MalformedError."""
-    if not 0 < len(body) <= _LONGEST_NUMBER:
+    if not 0 < len(body) <= _MAX_NUMBER_BYTES:
         raise MalformedError("a number of no or too many bytes")
     return int.from_bytes(body, "big", signed=True)
 
@@ -96,7 +96,7 @@ def dotted(body: bytes) -> str:
     arc, size = 0, 0
     for byte in body:
         arc, size = arc << 7 | byte & 0x7F, size + 1
-        if size > _LONGEST_ARC or len(arcs) > _MOST_ARCS:
+        if size > _MAX_ARC_BYTES or len(arcs) > _MAX_ARCS:
             raise MalformedError("an object identifier that is too long")
         if not byte & 0x80:
             arcs.append(arc)

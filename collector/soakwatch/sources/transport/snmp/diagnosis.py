@@ -14,6 +14,7 @@ from typing import cast
 
 from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.access import Access
+from soakwatch.sources.transport.snmp.errors import REPORTS, Kind, SnmpPollError, refused
 from soakwatch.sources.transport.snmp.message import (
     REPORT,
     Engine,
@@ -24,13 +25,12 @@ from soakwatch.sources.transport.snmp.message import (
     request,
     user_message,
 )
-from soakwatch.sources.transport.snmp.trouble import REPORTS, Kind, SnmpPollError, refused
 
 SYS_UPTIME = "1.3.6.1.2.1.1.3.0"
 _NOBODY = Engine(b"", 0, 0)
 _AFTER_DISCOVERY_S = 0.15  # an agent that answered a discovery needs no longer than this for a GET, beside its way
 _AFTER_NONSENSE_S = 0.3
-_MOST_HEARD = 64  # datagrams that are kept unread
+_MAX_WAITING = 64  # datagrams that are kept unread
 
 
 async def discover(access: Access, timeout_s: float) -> Engine | None:
@@ -126,7 +126,7 @@ class _Ear(asyncio.DatagramProtocol):
     def __init__(self, where: str) -> None:
         self.number = secrets.randbelow(2**31 - 2) + 1
         self._where = where
-        self._heard: asyncio.Queue[bytes | OSError] = asyncio.Queue(_MOST_HEARD)
+        self._heard: asyncio.Queue[bytes | OSError] = asyncio.Queue(_MAX_WAITING)
         self._transport: asyncio.DatagramTransport | None = None
 
     @classmethod

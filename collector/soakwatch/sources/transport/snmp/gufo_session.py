@@ -36,10 +36,10 @@ from gufo.snmp import (
 from gufo.snmp._fast import GetIter, SnmpV1ClientSocket, SnmpV2cClientSocket, SnmpV3ClientSocket
 
 from soakwatch.sources.transport.snmp import ber
+from soakwatch.sources.transport.snmp.abc import Counters, Row, Value
 from soakwatch.sources.transport.snmp.access import Access
-from soakwatch.sources.transport.snmp.glance import PLAIN, glance
-from soakwatch.sources.transport.snmp.line import Counters, Row, Value
-from soakwatch.sources.transport.snmp.trouble import REPORTS, Kind, SnmpPollError, refused
+from soakwatch.sources.transport.snmp.datagram import PLAIN, glance
+from soakwatch.sources.transport.snmp.errors import REPORTS, Kind, SnmpPollError, refused
 
 _AUTH: dict[str, type[BaseAuthKey]] = {
     "MD5": Md5Key,

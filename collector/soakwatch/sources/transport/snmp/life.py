@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from soakwatch.sources.transport.snmp.abc import Value
 from soakwatch.sources.transport.snmp.clocks import Change, Course, Look, Reading, began_ns, compare, wraps_at_first
-from soakwatch.sources.transport.snmp.line import Value
 from soakwatch_agent.sample import Event, Sample
 
 ENGINE_ID = "1.3.6.1.6.3.10.2.1.1.0"

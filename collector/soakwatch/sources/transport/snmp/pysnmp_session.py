@@ -35,10 +35,10 @@ from pysnmp.hlapi.v3arch.asyncio import (
 from pysnmp.proto import errind, rfc1902, rfc1905
 from pysnmp.proto.error import ProtocolError
 
+from soakwatch.sources.transport.snmp.abc import Counters, Row, Value
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.engines import engines, key_of
-from soakwatch.sources.transport.snmp.line import Counters, Row, Value
-from soakwatch.sources.transport.snmp.trouble import Kind, SnmpPollError, refused
+from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError, refused
 
 _AUTH = {
     "MD5": USM_AUTH_HMAC96_MD5,

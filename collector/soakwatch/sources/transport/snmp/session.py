@@ -12,32 +12,31 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from soakwatch.sources.transport.snmp.access import Access
-from soakwatch.sources.transport.snmp.address import resolve
+from soakwatch.sources.transport.snmp.abc import Counters, Line, Value
+from soakwatch.sources.transport.snmp.access import Access, resolve
 from soakwatch.sources.transport.snmp.batches import Batch, batches, halves, without
 from soakwatch.sources.transport.snmp.diagnosis import diagnose, discover
+from soakwatch.sources.transport.snmp.errors import TOO_BIG, Kind, SnmpPollError, status_name
 from soakwatch.sources.transport.snmp.gufo_session import open_gufo
-from soakwatch.sources.transport.snmp.line import Counters, Line, Value
+from soakwatch.sources.transport.snmp.requests import Get, Walk
 from soakwatch.sources.transport.snmp.sizes import Amount, Columns
-from soakwatch.sources.transport.snmp.trouble import TOO_BIG, Kind, SnmpPollError, status_name
-from soakwatch.sources.transport.snmp.uses import Get, Walk
 
 if TYPE_CHECKING:
     from soakwatch.sources.transport.snmp.pysnmp_session import PysnmpLine
 
-MOST_ROWS = 200_000  # of one column
-MOST_VALUES = 1_000_000  # of one walk
+MAX_ROWS = 200_000  # of one column
+MAX_VALUES = 1_000_000  # of one walk
 STALE_S = 120.0  # the time window is 150 s (RFC 3414 section 2.2.3)
 DIAGNOSE_AGAIN_S = 60.0
 DIAGNOSIS_S = 5.0
 _FAST_S = 0.1  # an answer within this could have been longer
-_MOST_REPETITIONS = 50
+_MAX_REPETITIONS = 50
 SURE_S = 600.0
-_MOST_ENDINGS = 1000
+_MAX_ENDINGS = 1000
 _SMALL = 8  # a request of so few objects was not lost for its size
 _ENOUGH_S = 0.005
-_MOST_HUGE = 1000
-_MOST_REFUSALS = 10_000
+_MAX_OVERSIZED = 1000
+_MAX_REFUSALS = 10_000
 _SHOWN = 100  # characters of an object identifier
 _LONG = 1500  # bytes of a value that may be too much for an answer of SNMPv3 (gufo-snmp takes 2048)
 
@@ -90,12 +89,12 @@ class Session:
 
     def __post_init__(self) -> None:
         self._objects = Amount(self.manner.objects, self.manner.objects)
-        self._repetitions = Amount(max(_MOST_REPETITIONS, self.manner.repetitions), self.manner.repetitions)
+        self._repetitions = Amount(max(_MAX_REPETITIONS, self.manner.repetitions), self.manner.repetitions)
 
     async def get(self, oids: Sequence[str], deadline: float) -> dict[str, Value]:
         """Values of these objects; what the agent does not have is absent. Raises SnmpPollError."""
         found: dict[str, Value] = {}
-        if len(self.refusals) > _MOST_REFUSALS:
+        if len(self.refusals) > _MAX_REFUSALS:
             self.refusals.clear()  # what is still refused is soon known again
         left = batches(oids, self._objects.whole(self.clock()), {*self.refusals, *self._huge})
         while left:
@@ -122,7 +121,7 @@ class Session:
         """All instances below these objects. Raises SnmpPollError, also for a table without end."""
         found: dict[str, Value] = {}
         for oid in dict.fromkeys(columns):
-            found.update(await self._column(oid, min(MOST_ROWS, MOST_VALUES - len(found)), deadline))
+            found.update(await self._column(oid, min(MAX_ROWS, MAX_VALUES - len(found)), deadline))
         return found
 
     async def explain(self, failure: SnmpPollError, deadline: float) -> SnmpPollError:
@@ -289,7 +288,7 @@ class Session:
 
     def _give_over(self, oid: str) -> bool:
         """Leave an object or a column to pysnmp; False if that was tried or cannot be."""
-        if self.manner.engine == "pysnmp" or oid in self._huge or len(self._huge) >= _MOST_HUGE:
+        if self.manner.engine == "pysnmp" or oid in self._huge or len(self._huge) >= _MAX_OVERSIZED:
             return False
         self._huge.add(oid)
         self._columns.fit.pop(oid, None)
@@ -360,7 +359,7 @@ class Session:
                     if not self._give_over(oid):
                         raise SnmpPollError(Kind.TOO_LARGE, self.access.where, detail="more than 2,048")
                     return False
-            if len(self._endings) < _MOST_ENDINGS:
+            if len(self._endings) < _MAX_ENDINGS:
                 self._endings[oid] = (now, failure)
         if failure is not None:
             raise failure

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 AGAIN_S = 600.0
-_MOST_COLUMNS = 1000
+_MAX_COLUMNS = 1000
 
 
 @dataclass(slots=True)
@@ -67,5 +67,5 @@ class Columns:
 
     def less(self, oid: str, than: int) -> None:
         """So many did not fit."""
-        if oid in self.fit or len(self.fit) < _MOST_COLUMNS:
+        if oid in self.fit or len(self.fit) < _MAX_COLUMNS:
             self.fit[oid] = max(1, than // 2)

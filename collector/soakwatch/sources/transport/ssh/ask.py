@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Protocol
 
-from soakwatch_agent.place import Notes
+from soakwatch_agent.context import Notes
 
-_LONGEST = 2000
+_MAX_LINE_LENGTH = 2000
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 
@@ -67,7 +67,7 @@ def parsed(text: str) -> Json:
 
 def lines(text: str) -> list[str]:
     """The lines of an output, less those that are longer than any line that means something."""
-    return [line for line in text.splitlines() if len(line) <= _LONGEST]
+    return [line for line in text.splitlines() if len(line) <= _MAX_LINE_LENGTH]
 
 
 def rows(told: Json) -> list[Mapping[str, Json]]:

@@ -43,7 +43,7 @@ class _Client(asyncssh.SSHClient):
 
 
 class SshLine:
-    """See ``soakwatch.sources.transport.ssh.seam.Line``. Entered into an exit stack; whoever leaves it closes
+    """See ``soakwatch.sources.transport.ssh.abc.Line``. Entered into an exit stack; whoever leaves it closes
     everything.
 
     ``folder`` is the run's: keys trusted on first use are kept there. ``device_timeout_s`` bounds a command.

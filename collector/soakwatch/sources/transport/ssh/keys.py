@@ -17,7 +17,7 @@ from soakwatch.sources.abc import SourceError
 from soakwatch.sources.transport.ssh.access import Login
 
 _OWN = ("id_ed25519", "id_ecdsa", "id_rsa", "id_ed25519_sk", "id_ecdsa_sk")
-_LARGEST = 1 << 20
+_MAX_KEY_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def _load(login: Login, where: str) -> Sequence[asyncssh.SSHKeyPair]:
             data = secret(where).reveal().encode()
             return asyncssh.load_keypairs([asyncssh.import_private_key(data, passphrase)])
         path = Path(where.removeprefix("file:")).expanduser()
-        if path.stat().st_size > _LARGEST:
+        if path.stat().st_size > _MAX_KEY_BYTES:
             raise PlanError(f"the key {where} is larger than any key: name the private key's file")
         return asyncssh.load_keypairs(str(path), passphrase)
     except FileNotFoundError:

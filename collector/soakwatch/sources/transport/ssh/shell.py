@@ -15,11 +15,11 @@ from typing import cast
 import asyncssh
 
 from soakwatch.sources.abc import SourceError
+from soakwatch.sources.transport.ssh.abc import Line
 from soakwatch.sources.transport.ssh.errors import printable
-from soakwatch.sources.transport.ssh.seam import Line
 
-MOST_OUTPUT = 8 << 20
-_MOST_COMPLAINTS = 1 << 20
+MAX_OUTPUT = 8 << 20
+_MAX_STDERR = 1 << 20
 _CHUNK = 1 << 18
 _SAID = 4096
 
@@ -45,7 +45,7 @@ class NoShellError(SourceError):
 class Shell:
     """A channel with ``sh`` in it. A script that does not end in time closes it, and the next opens another."""
 
-    def __init__(self, line: Line, most_output: int = MOST_OUTPUT) -> None:
+    def __init__(self, line: Line, most_output: int = MAX_OUTPUT) -> None:
         self._line = line
         self._most = most_output
         self._process: asyncssh.SSHClientProcess[bytes] | None = None
@@ -76,7 +76,7 @@ class Shell:
                 end = f"\n{mark} end\n".encode()
                 out, complaints = await _both(
                     _until(process.stdout, end, self._most, process.close),
-                    _until(process.stderr, end, _MOST_COMPLAINTS, process.close),
+                    _until(process.stderr, end, _MAX_STDERR, process.close),
                 )
                 return Reply(split(out, mark), complaints.decode("utf-8", "replace"), loop.time() - begun)
         except TimeoutError:

@@ -15,7 +15,7 @@ import asyncssh
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.transport.ssh.access import Access, Login
 
-_LARGEST = 16 << 20
+_MAX_KNOWN_HOSTS_BYTES = 16 << 20
 Keys = list[asyncssh.SSHKey]
 Matched = tuple[Keys, Keys, Keys]  # keys of hosts, of authorities, and revoked ones
 
@@ -41,14 +41,14 @@ def read_known(path: Path) -> KnownFile:
     """Reads a file. Raises PlanError if it is there and cannot be read."""
     try:
         with path.open("rb") as file:
-            data = file.read(_LARGEST + 1)
+            data = file.read(_MAX_KNOWN_HOSTS_BYTES + 1)
     except FileNotFoundError:
         return KnownFile(path, None)
     except OSError as error:
         raise PlanError(
             f"the known_hosts file {path} cannot be read: {(error.strerror or 'unknown').lower()}"
         ) from None
-    if len(data) > _LARGEST:
+    if len(data) > _MAX_KNOWN_HOSTS_BYTES:
         raise PlanError(f"the known_hosts file {path} is larger than 16 MiB: name another one")
     return KnownFile(path, _passable(data.decode("utf-8", "replace")))
 

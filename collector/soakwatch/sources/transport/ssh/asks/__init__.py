@@ -1,1 +1,27 @@
-"""Programs of a Linux device that are asked where it has them: one file each, chosen once when it is connected."""
+"""Programs that are run on a Linux device in each poll, one a file: the directory is the registry."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from dataclasses import dataclass
+
+from soakwatch.sources.transport.ssh.ask import Ask, Wants
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An ask by its name, with the metrics that it may answer."""
+
+    name: str
+    metrics: tuple[str, ...]
+    ask: Ask
+
+
+def all_asks(wants: Wants) -> tuple[Asked, ...]:
+    """Every ask of the folder, in the order of their names."""
+    asks = []
+    for name in sorted(module.name for module in pkgutil.iter_modules(__path__)):
+        module = importlib.import_module(f"{__name__}.{name}")
+        asks.append(Asked(name, tuple(module.METRICS), module.open_ask(wants)))
+    return tuple(asks)

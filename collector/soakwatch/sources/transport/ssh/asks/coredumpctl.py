@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from soakwatch.sources.transport.ssh.ask import Wants, parsed, rows, whole
-from soakwatch_agent.place import Notes
+from soakwatch_agent.context import Notes
 from soakwatch_agent.procfs import clean
 
 METRICS: tuple[str, ...] = ()
-_MOST = 50
+_MAX_DUMPS = 50
 
 
 class Coredumpctl:
@@ -36,7 +36,7 @@ class Coredumpctl:
             if self._known is None or (time_us, pid) in self._known or row.get("corefile") == "present":
                 continue
             told += 1
-            if told <= _MOST:
+            if told <= _MAX_DUMPS:
                 exe = row.get("exe")
                 name = exe.rpartition("/")[2] if isinstance(exe, str) else ""
                 notes.event(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from soakwatch.sources.transport.ssh.ask import Wants, parsed, rows, whole
-from soakwatch_agent.place import Notes
+from soakwatch_agent.context import Notes
 from soakwatch_agent.procfs import clean
 from soakwatch_agent.sample import object_text
 
@@ -49,8 +49,8 @@ class Dpdk:
             for key, reason in _LOSS if isinstance(stats, dict) else ():
                 value = whole(stats.get(key)) if isinstance(stats, dict) else None
                 if value is not None:
-                    place = clean(f"dpdk {row.get('app')} port {row.get('port')}")
-                    notes.sample("system.forwarding.dropped", object_text(place=place, reason=reason), value)
+                    context = clean(f"dpdk {row.get('app')} port {row.get('port')}")
+                    notes.sample("system.forwarding.dropped", object_text(context=context, reason=reason), value)
 
 
 def open_ask(_wants: Wants) -> Dpdk:

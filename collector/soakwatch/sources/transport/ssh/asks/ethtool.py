@@ -6,7 +6,7 @@ import re
 import shlex
 
 from soakwatch.sources.transport.ssh.ask import Wants, lines, whole
-from soakwatch_agent.place import Notes
+from soakwatch_agent.context import Notes
 from soakwatch_agent.procfs import clean
 from soakwatch_agent.sample import object_text
 
@@ -17,7 +17,7 @@ _LOSS = re.compile(
     r"csum_err|checksum_err|_errors?$|_err$|timeout|exceeded|starved|wqe_err|steer_miss"
 )
 _NONE = re.compile(r"pause|prio\d*_pause|napi|xdp_(?!drop)|cache|page_pool|timestamp|tso|gso|gro|allowance_available")
-_MOST = 200
+_MAX_INTERFACES = 200
 
 
 class Ethtool:
@@ -44,8 +44,8 @@ class Ethtool:
         card, found = "", dict[str, int]()
         for line in [*lines(text), "# "]:
             if line.startswith("# "):
-                for name in sorted(found, key=lambda each: (found[each] == 0, each))[:_MOST]:
-                    thing = object_text(place=clean(card), reason=clean(name))
+                for name in sorted(found, key=lambda each: (found[each] == 0, each))[:_MAX_INTERFACES]:
+                    thing = object_text(context=clean(card), reason=clean(name))
                     notes.sample("system.forwarding.dropped", thing, found[name])
                 card, found = line[2:].strip(), {}
                 continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from soakwatch.sources.transport.ssh.ask import Wants, lines, parsed, whole
-from soakwatch_agent.place import Notes
+from soakwatch_agent.context import Notes
 from soakwatch_agent.procfs import clean
 from soakwatch_agent.sample import object_text
 

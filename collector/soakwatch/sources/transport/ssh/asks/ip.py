@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from soakwatch.sources.transport.ssh.ask import Wants, parsed, rows, whole
-from soakwatch_agent.place import Notes
+from soakwatch_agent.context import Notes
 from soakwatch_agent.procfs import clean
 from soakwatch_agent.sample import object_text
 
@@ -44,8 +44,8 @@ class Ip:
                 for reason in reasons if isinstance(counters, dict) else ():
                     value = whole(counters.get(reason)) if isinstance(counters, dict) else None
                     if value is not None:
-                        place = object_text(place=clean(name), reason=f"{side}_{reason}")
-                        notes.sample("system.forwarding.dropped", place, value)
+                        context = object_text(context=clean(name), reason=f"{side}_{reason}")
+                        notes.sample("system.forwarding.dropped", context, value)
 
 
 def open_ask(wants: Wants) -> Ip:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from soakwatch.sources.transport.ssh.ask import Wants, lines
-from soakwatch_agent.place import Notes
+from soakwatch_agent.context import Notes
 from soakwatch_agent.procfs import clean
 from soakwatch_agent.sample import object_text
 
@@ -13,7 +13,7 @@ METRICS = ("system.forwarding.denied",)
 _TABLE = re.compile(r"\*(\S+)")
 _POLICY = re.compile(r":(\S+) (\S+) \[(\d{1,20}):\d+\]")
 _RULE = re.compile(r"\[(\d{1,20}):\d+\] -A (\S+) (.*?)-j (DROP|REJECT)\b")
-_MOST = 500
+_MAX_RULES = 500
 
 
 class Iptables:
@@ -37,11 +37,11 @@ class Iptables:
             elif (match := _TABLE.fullmatch(line)) is not None:
                 table = match[1]
             elif (match := _POLICY.fullmatch(line)) is not None and match[2] == "DROP":
-                thing = object_text(place=clean(f"{family} {table} {match[1]}"), reason="policy DROP")
+                thing = object_text(context=clean(f"{family} {table} {match[1]}"), reason="policy DROP")
                 found[thing] = found.get(thing, 0) + int(match[3])
-            elif (match := _RULE.match(line)) is not None and len(found) < _MOST:
+            elif (match := _RULE.match(line)) is not None and len(found) < _MAX_RULES:
                 reason = f"{match[3].strip()} {match[4]}".strip()[:200]
-                thing = object_text(place=clean(f"{family} {table} {match[2]}"), reason=clean(reason))
+                thing = object_text(context=clean(f"{family} {table} {match[2]}"), reason=clean(reason))
                 found[thing] = found.get(thing, 0) + int(match[1])
         for thing, packets in found.items():
             notes.sample("system.forwarding.denied", thing, packets)

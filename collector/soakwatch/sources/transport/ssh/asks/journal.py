@@ -6,14 +6,14 @@ import re
 import shlex
 
 from soakwatch.sources.transport.ssh.ask import Json, Wants, parsed
+from soakwatch_agent.context import Notes
 from soakwatch_agent.kernlog import alarm_of
-from soakwatch_agent.place import Notes
 from soakwatch_agent.procfs import clean
 
 METRICS: tuple[str, ...] = ()
 _CURSOR = re.compile(r"-- cursor: (\S{10,400})")
-_MOST_LINES = 500
-_MOST_EVENTS = 100
+_MAX_LINES = 500
+_MAX_EVENTS = 100
 # What systemd, and C and C++ libraries, write when a program ends badly (systemd src/core/service.c, unit.c).
 _CRASHES = (
     r"(?P<process>\S+): Main process exited, code=(?:dumped|killed), status=(?P<signal>\S+)",
@@ -46,7 +46,7 @@ class Journal:
             return "journalctl -q -n 0 --show-cursor"
         cursor = shlex.quote(f"--after-cursor={self._cursor}")
         fields = "--output-fields=MESSAGE,PRIORITY,SYSLOG_IDENTIFIER,_PID,_TRANSPORT,_SYSTEMD_UNIT"
-        return f"journalctl -q -p 5 -o json {fields} --no-pager --show-cursor {cursor} | tail -n {_MOST_LINES}"
+        return f"journalctl -q -p 5 -o json {fields} --no-pager --show-cursor {cursor} | tail -n {_MAX_LINES}"
 
     def read(self, text: str, notes: Notes) -> None:
         """Events of the lines; the cursor goes on."""
@@ -55,7 +55,7 @@ class Journal:
             match = _CURSOR.match(line)
             if match is not None:
                 self._cursor = match[1]
-            elif self._cursor and line.startswith("{") and told < _MOST_EVENTS:
+            elif self._cursor and line.startswith("{") and told < _MAX_EVENTS:
                 told += self._line(parsed(line), notes)
 
     def _line(self, entry: Json, notes: Notes) -> bool:

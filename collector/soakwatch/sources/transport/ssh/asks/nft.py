@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from soakwatch.sources.transport.ssh.ask import Json, Wants, parsed, rows, whole
-from soakwatch_agent.place import Notes
+from soakwatch_agent.context import Notes
 from soakwatch_agent.procfs import clean
 from soakwatch_agent.sample import object_text
 
 METRICS = ("system.forwarding.denied",)
 _LOSS = ("drop", "reject", "deny", "denied", "block")
-_MOST = 500
+_MAX_RULES = 500
 
 
 class Nft:
@@ -35,15 +35,15 @@ class Nft:
             if isinstance(rule, dict):
                 packets, reason = _of_rule(rule)
                 chain = rule.get("chain")
-                place = f"nft {rule.get('family')} {rule.get('table')} {chain}"
+                context = f"nft {rule.get('family')} {rule.get('table')} {chain}"
             elif isinstance(counter, dict):
                 name = str(counter.get("name"))
                 packets = whole(counter.get("packets")) if any(word in name.lower() for word in _LOSS) else None
-                reason, place = name, f"nft {counter.get('family')} {counter.get('table')}"
+                reason, context = name, f"nft {counter.get('family')} {counter.get('table')}"
             else:
                 continue
-            if packets is not None and len(found) < _MOST:
-                thing = object_text(place=clean(place), reason=clean(reason))
+            if packets is not None and len(found) < _MAX_RULES:
+                thing = object_text(context=clean(context), reason=clean(reason))
                 found[thing] = found.get(thing, 0) + packets  # rules of one comment are one reason
         for thing, packets in found.items():
             notes.sample("system.forwarding.denied", thing, packets)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from soakwatch.sources.transport.ssh.ask import Wants, lines
-from soakwatch_agent.place import Notes
+from soakwatch_agent.context import Notes
 from soakwatch_agent.procfs import clean
 from soakwatch_agent.sample import object_text
 
@@ -52,11 +52,11 @@ class Ovs:
                 part = line
             elif part == _MARKS[0] and (match := _COVERAGE.match(line)) is not None:
                 metric = METRICS[1] if match["name"] in _ON_PURPOSE else METRICS[0]
-                notes.sample(metric, object_text(place="ovs", reason=match["name"]), int(match["total"]))
+                notes.sample(metric, object_text(context="ovs", reason=match["name"]), int(match["total"]))
             elif part == _MARKS[1] and (match := _DATAPATH.match(line)) is not None:
                 datapath = clean(match[1])
             elif part == _MARKS[1] and (match := _LOOKUPS.match(line)) is not None:
-                thing = object_text(place=f"ovs {datapath}", reason="upcall lost")
+                thing = object_text(context=f"ovs {datapath}", reason="upcall lost")
                 notes.sample("system.forwarding.dropped", thing, int(match[1]))
             elif part == _MARKS[1] and (match := _FLOWS.match(line)) is not None:
                 notes.sample("system.sessions", object_text(table=f"ovs {datapath} flows"), int(match[1]))

@@ -6,12 +6,12 @@ import shlex
 from collections.abc import Mapping
 
 from soakwatch.sources.transport.ssh.ask import Wants, whole
-from soakwatch_agent.place import Notes
+from soakwatch_agent.context import Notes
 from soakwatch_agent.procfs import clean
 from soakwatch_agent.sample import object_text
 
 METRICS = ("system.service.restarts",)
-_MOST = 300
+_MAX_UNITS = 300
 
 
 class Systemd:
@@ -33,7 +33,7 @@ class Systemd:
 
     def read(self, text: str, notes: Notes) -> None:
         """Notes restarts; event ``service.failed`` when a service becomes failed."""
-        for block in text.split("\n\n")[:_MOST]:
+        for block in text.split("\n\n")[:_MAX_UNITS]:
             unit = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
             name, restarts = unit.get("Id", ""), whole(unit.get("NRestarts"))
             if not name or restarts is None or (not self._services and unit.get("Restart") in (None, "no")):

@@ -6,7 +6,7 @@ import re
 
 from soakwatch.sources.drop_reasons import refused_on_purpose
 from soakwatch.sources.transport.ssh.ask import Wants, lines, whole
-from soakwatch_agent.place import Notes
+from soakwatch_agent.context import Notes
 from soakwatch_agent.procfs import clean
 from soakwatch_agent.sample import object_text
 
@@ -77,7 +77,7 @@ def _error(line: str) -> tuple[str, int]:
     value = whole(count)
     if value is None or value >= 2**64 or not reason.strip() or severity == "info":
         return "", 0
-    return object_text(place=clean(f"vpp {node}"), reason=clean(reason.strip()[:200])), value
+    return object_text(context=clean(f"vpp {node}"), reason=clean(reason.strip()[:200])), value
 
 
 def _bytes(number: str, unit: str) -> int:

@@ -8,12 +8,12 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from soakwatch.sources.transport.ssh.linux.mirror import Mirror
-from soakwatch_agent.corefiles import CRASH_FOLDERS, nests_of_pattern
+from soakwatch_agent.corefiles import CRASH_FOLDERS, locations_of_pattern
 
 _FILE = 0o100000
 _KIND = 0o170000
 _LINE = re.compile(r"([0-9a-f]{1,8}) (\d{1,19}) (\d{1,12}) (\d{1,20}) (.+)")
-_MOST = 32
+_MAX_FOLDERS = 32
 
 
 class CoreFolders:
@@ -30,7 +30,7 @@ class CoreFolders:
         wanted: dict[str, str] = dict.fromkeys(self._configured, "*")
         pattern = os.fsdecode(self._mirror.read("/proc/sys/kernel/core_pattern")).rstrip("\n")
         uses_pid = self._mirror.read("/proc/sys/kernel/core_uses_pid").strip() not in (b"", b"0")
-        for nest in nests_of_pattern(pattern, uses_pid=uses_pid):
+        for nest in locations_of_pattern(pattern, uses_pid=uses_pid):
             if nest.folder is not None:
                 wanted.setdefault(nest.folder, "*")
                 continue
@@ -43,7 +43,7 @@ class CoreFolders:
                 wanted.setdefault(cwd, f"{begin if begin != chr(39) * 2 else ''}*")
         for folder in CRASH_FOLDERS:
             wanted.setdefault(folder, "* */*")
-        return tuple(list(wanted.items())[:_MOST])
+        return tuple(list(wanted.items())[:_MAX_FOLDERS])
 
     def take(self, folders: Sequence[tuple[str, str]], parts: Mapping[str, bytes]) -> None:
         """Takes the listings of a look."""

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 _HEADER = re.compile(rb"(?:\A|\n)==> (/[^\n]+) <==\n")
 _PREFIX = "soakwatch-ssh-"
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 
 
 def files_of(text: bytes) -> dict[str, bytes]:
@@ -73,7 +73,7 @@ class Mirror:
         if self._held.get(path) == data:
             return
         size = self._size + len(data) - len(self._held.get(path, b""))
-        if not _sound(path) or size > MOST_BYTES:
+        if not _sound(path) or size > MAX_BYTES:
             return
         self._enter(path)
         with open(self.root + path, "wb", buffering=0) as file:
@@ -133,7 +133,7 @@ class Mirror:
 
     def append(self, path: str, data: bytes) -> None:
         """Adds to the end of a file that is only ever added to."""
-        if not _sound(path) or self._size + len(data) > MOST_BYTES:
+        if not _sound(path) or self._size + len(data) > MAX_BYTES:
             return
         self.folder(path.rpartition("/")[0])
         with open(self.root + path, "ab", buffering=0) as file:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from soakwatch_agent.place import SECOND, Notes
+from soakwatch_agent.context import SECOND, Notes
 from soakwatch_agent.probes.cpu import busy_share
 
 Ticks = tuple[int, ...]

@@ -11,19 +11,19 @@ from typing import Literal, TypeVar
 
 from soakwatch.sources.abc import Facts, SourceContext, SourceError
 from soakwatch.sources.transport.ssh.ask import Wants
-from soakwatch.sources.transport.ssh.ask_folder import Asked, all_asks
+from soakwatch.sources.transport.ssh.asks import Asked, all_asks
 from soakwatch.sources.transport.ssh.connection import SshLine
 from soakwatch.sources.transport.ssh.errors import printable
 from soakwatch.sources.transport.ssh.linux.cost import Cost, clock_s, shell_seconds
 from soakwatch.sources.transport.ssh.linux.observer import Observer
-from soakwatch.sources.transport.ssh.linux.processes import MOST_FACES
+from soakwatch.sources.transport.ssh.linux.processes import MAX_EXAMINED
 from soakwatch.sources.transport.ssh.linux.replica import Replica
+from soakwatch.sources.transport.ssh.linux.schedule import Turns
 from soakwatch.sources.transport.ssh.linux.script import Need, details_script, faces_script, look_script, mounts_script
 from soakwatch.sources.transport.ssh.linux.survey import EVERY_LOOK, SLOW, Survey, survey_of, survey_script
-from soakwatch.sources.transport.ssh.linux.turns import Turns
 from soakwatch.sources.transport.ssh.shell import Reply, Shell, part
+from soakwatch_agent.context import Notes, Periodic, Watch
 from soakwatch_agent.host import probe_names, source
-from soakwatch_agent.place import Notes, Turn, Watch
 from soakwatch_agent.sample import NOTHING, Answer, object_text
 
 _SURVEY_S = 600.0
@@ -54,7 +54,7 @@ class LinuxPoller:
         self._replica = Replica(wish.watches, wish.interfaces, wish.core_folders, wish.probes)
         self._notes = Notes()
         self._turns = Turns()
-        self._survey_turn = Turn(_SURVEY_S)
+        self._survey_turn = Periodic(_SURVEY_S)
         self._survey: Survey | None = None
         self._generation = -1
         self._cost = Cost()
@@ -138,7 +138,7 @@ class LinuxPoller:
         self._deadline = time.monotonic() + self._line.device_timeout_s
         self._generation = self._shell.opened
         if again:
-            self._survey_turn = Turn(_SURVEY_S)
+            self._survey_turn = Periodic(_SURVEY_S)
             self._survey_turn.due(now_ns)
         survey = self._survey = survey_of(reply.parts)
         if survey.facts.get("version", "").partition(" ")[0] != "Linux":
@@ -189,11 +189,11 @@ class LinuxPoller:
         """The second and third exchange, where they are needed; returns the pids whose maps were read in them."""
         replica, parts = self._replica, list[str]()
         first = replica.first
-        faces = list(fresh) if first else list(fresh)[:MOST_FACES]
+        faces = list(fresh) if first else list(fresh)[:MAX_EXAMINED]
         if replica.processes.matching and everyone and not first:
             faces = sorted(replica.processes.pids)
         if faces:
-            parts.append(faces_script(faces, everyone=len(faces) > MOST_FACES, guard=survey.timeout))
+            parts.append(faces_script(faces, everyone=len(faces) > MAX_EXAMINED, guard=survey.timeout))
         if slow and survey.stat:
             mounts = await self._in_thread(replica.mounts)
             if mounts:
@@ -244,7 +244,7 @@ class LinuxPoller:
                     trouble = "its output is not understood"
             for metric in each.metrics:
                 if trouble is None:
-                    notes.mended(metric, "")
+                    notes.recovered(metric, "")
                 else:
                     notes.fault(metric, "", f"{each.name} brought nothing: {trouble}")
 

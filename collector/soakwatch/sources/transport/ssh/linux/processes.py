@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from soakwatch.sources.transport.ssh.linux.mirror import Mirror, files_of
-from soakwatch_agent.place import Place, Watch
+from soakwatch_agent.context import HostContext, Watch
+from soakwatch_agent.process_match import matcher, pid_of_file, process_info
 from soakwatch_agent.procfs import parse_pid_stat
-from soakwatch_agent.watching import matcher, pid_of_file, portrait
 
 _BEGIN = re.compile(rb"^(\d{1,10}) \(", re.MULTILINE)
 _LINK = re.compile(r"(/proc/\d+/(?:exe|cwd)) -> (.+)")
 _FIELDS = 22  # state is the first after the name; start time the twentieth, size the twenty-first
 YOUNG_S = 3.0  # until this age a process may still become another program
-MOST_FACES = 256  # processes looked at closely in one look, but all of them in the first
+MAX_EXAMINED = 256  # processes looked at closely in one look, but all of them in the first
 
 Age = Callable[[int], float]  # seconds since a start in ticks after boot
 
@@ -85,7 +85,7 @@ class Processes:
 
     def __init__(self, mirror: Mirror, watches: Sequence[Watch]) -> None:
         self._mirror = mirror
-        self._place = Place(mirror.root, tuple(watches))
+        self._context = HostContext(mirror.root, tuple(watches))
         self._watches = tuple(watches)
         self._matches = [matcher(watch, frozenset()) for watch in watches if watch.how in ("name", "glob", "cmdline")]
         self._lines: dict[int, StatLine | None] = {}
@@ -179,7 +179,7 @@ class Processes:
         for watch in self._watches:
             pid = int(watch.what) if watch.how == "pid" else None
             if watch.how == "pidfile":
-                pid, _ = pid_of_file(self._place, watch.what)
+                pid, _ = pid_of_file(self._context, watch.what)
             if pid is not None and pid in self._lines and pid not in self.interesting:
                 pids.add(pid)
         self._named |= pids
@@ -193,5 +193,5 @@ class Processes:
             stat = parse_pid_stat(line.line.decode("utf-8", "surrogateescape"))
         except ValueError:
             return False
-        face = portrait(self._place, pid, stat)
+        face = process_info(self._context, pid, stat)
         return any(match(face) for match in self._matches)

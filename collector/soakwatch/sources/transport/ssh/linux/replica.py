@@ -13,8 +13,8 @@ from soakwatch.sources.transport.ssh.linux.processes import Processes, stat_line
 from soakwatch.sources.transport.ssh.linux.script import Need
 from soakwatch.sources.transport.ssh.linux.survey import SLOW, Survey
 from soakwatch.sources.transport.ssh.shell import Reply
+from soakwatch_agent.context import SECOND, HostContext, Notes, Watch
 from soakwatch_agent.host import Host
-from soakwatch_agent.place import SECOND, Notes, Place, Watch
 from soakwatch_agent.probes.filesystem import FilesystemProbe
 from soakwatch_agent.procfs import clean, parse_cpu_stat
 from soakwatch_agent.sample import Answer, Fault, Sample, object_text
@@ -40,9 +40,9 @@ class Replica:
         self.first = True
         self._mirror = Mirror()
         self._mirror.put("/statvfs", b"")  # without it the probe would ask this machine's filesystems
-        self._place = Place(self._mirror.root, tuple(watches), interfaces, tuple(core_folders))
-        self._host = Host(self._place, probes)
-        self._mounts = FilesystemProbe(self._place)
+        self._context = HostContext(self._mirror.root, tuple(watches), interfaces, tuple(core_folders))
+        self._host = Host(self._context, probes)
+        self._mounts = FilesystemProbe(self._context)
         self._notes = Notes()
         self._maps_read: dict[int, int] = {}
         self._maps_denied: set[int] = set()
@@ -137,9 +137,9 @@ class Replica:
         """The agent's probes on the mirror, and what they cannot know of a device."""
         notes = self._notes
         notes.begin(now_ns)
-        answer = self._host.look(now_ns)
+        answer = self._host.poll(now_ns)
         self.first = False
-        watched = self._place.board.watched
+        watched = self._context.shared.watched
         for pid in [pid for pid in self._maps_read if pid not in watched]:
             del self._maps_read[pid]
         for pid in {*need.mapped, *mapped} & watched.keys():
@@ -173,12 +173,12 @@ class Replica:
             self._notes.fault(metric, thing, "descriptors cannot be counted: permission denied")
         else:
             self._notes.sample(metric, thing, count)
-            self._notes.mended(metric, thing)
+            self._notes.recovered(metric, thing)
 
     def _true(self, survey: Survey, fault: Fault) -> Fault | None:
         """What the probes say of files that the mirror lacks, said of the device: there they may be denied."""
         if fault.metric in ("process.memory.pss", "process.memory.uss"):
-            denied = {self._place.board.watched.get(pid) for pid in self._maps_denied}
+            denied = {self._context.shared.watched.get(pid) for pid in self._maps_denied}
             return Fault(fault.metric, fault.object, _NEED_PTRACE) if fault.object in denied else fault
         if fault.metric == "system.kernel.alarms" and survey.kmsg not in ("yes", "absent"):
             return None

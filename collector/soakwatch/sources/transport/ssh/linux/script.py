@@ -10,7 +10,7 @@ from typing import Literal
 from soakwatch.sources.transport.ssh.shell import part
 
 _GUARD = "timeout -k 1 2 "  # a process stuck in the kernel blocks whoever reads its memory map
-_MOST_CORES = 500
+_MAX_CORES = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def cores(folder: str, glob: str) -> str:
     quoted = shlex.quote(folder.rstrip("/") or "/")
     return (
         f"if cd {quoted} 2>/dev/null; then if [ -r . ]; then echo there; set -- {glob}; "
-        f"if [ $# -gt {_MOST_CORES} ]; then echo many; else stat -c '%f %s %Y %i %n' -- \"$@\" 2>/dev/null; fi; "
+        f"if [ $# -gt {_MAX_CORES} ]; then echo many; else stat -c '%f %s %Y %i %n' -- \"$@\" 2>/dev/null; fi; "
         f"else echo denied; fi; cd /; elif [ -e {quoted} ]; then echo denied; else {_WHY_NOT.format(quoted)}; fi"
     )
 

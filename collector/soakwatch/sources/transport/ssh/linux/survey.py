@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from soakwatch.sources.transport.ssh.ask_folder import Asked
+from soakwatch.sources.transport.ssh.asks import Asked
 from soakwatch.sources.transport.ssh.shell import part
 from soakwatch_agent.procfs import clean
 

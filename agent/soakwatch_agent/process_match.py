@@ -1,0 +1,229 @@
+"""Which processes a watch means: the match by name, glob or command line, and the search for new processes.
+
+The search is cheap: it compares two listings of /proc and examines what is new.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Callable, Dict, FrozenSet, List, Optional, Sequence, Set, Tuple
+
+from soakwatch_agent.context import SECOND, HostContext, Watch
+from soakwatch_agent.procfs import PidStat, clean, parse_pid_stat, read_text
+
+COMM_LENGTH = 15  # the kernel cuts the name of a process here
+
+Identity = Tuple[int, int]  # pid and start in ticks after boot: a pid alone may belong to another process tomorrow
+
+
+@dataclass(frozen=True)
+class ProcessInfo:
+    """What a process is known by: the names it answers to and its command line.
+
+    ``cut`` is the kernel's name where nothing but a name of full length, perhaps cut, is known.
+    """
+
+    __slots__ = ("cmdline", "cut", "names", "pid", "stat")
+    pid: int
+    stat: PidStat
+    names: FrozenSet[str]
+    cut: Optional[str]
+    cmdline: str
+
+    @property
+    def identity(self) -> Identity:
+        """Pid and start."""
+        return self.pid, self.stat.start
+
+
+def process_info(context: HostContext, pid: int, stat: PidStat) -> ProcessInfo:
+    """Reads what a process is known by. A command line or program that may not be read is left out."""
+    folder = context.path(f"/proc/{pid}")
+    try:
+        words = read_text(f"{folder}/cmdline").rstrip("\0").split("\0")
+    except OSError:
+        words = [""]
+    names = {clean(stat.comm)}
+    if words[0]:
+        names.add(clean(os.path.basename(words[0]).lstrip("-")))  # noqa: PTH119 - a login shell is called -bash
+    try:
+        program = os.readlink(f"{folder}/exe")
+    except OSError:
+        program = ""
+    if program:
+        names.add(clean(os.path.basename(program)).replace(" (deleted)", ""))  # noqa: PTH119 - upgraded while it ran
+    cut = stat.comm if len(stat.comm) == COMM_LENGTH and not words[0] and not program else None
+    return ProcessInfo(pid, stat, frozenset(names), cut, clean(" ".join(words)))
+
+
+Match = Callable[[ProcessInfo], bool]
+
+
+def matcher(watch: Watch, own: FrozenSet[int]) -> Match:
+    """The test of a watch by name, glob or command line.
+
+    ``own`` holds this process and those that started it. This process is never meant. Those that started it carry
+    the expression in their own command line (``sh -c 'soakwatch run --process cmdline:x'``) and are not meant either.
+    """
+    what, me = watch.what, os.getpid() if own else -1
+    if watch.how == "cmdline":
+        search = re.compile(what).search
+        return lambda p: (
+            search(p.cmdline) is not None and p.pid != me and not (p.pid in own and "soakwatch" in p.cmdline)
+        )
+    if watch.how == "glob":
+        return lambda p: p.pid != me and any(fnmatchcase(name, what) for name in p.names)
+    return lambda p: (
+        p.pid != me and (what in p.names or (p.cut is not None and what[:COMM_LENGTH] == p.cut and len(what) > 15))
+    )
+
+
+def own_ancestry(context: HostContext) -> FrozenSet[int]:
+    """This process and its ancestors; empty under another root, whose pids mean other processes."""
+    if not context.real:
+        return frozenset()
+    ancestry, pid = {os.getpid()}, os.getppid()
+    while pid > 0 and pid not in ancestry:
+        ancestry.add(pid)
+        try:
+            text = read_text(f"/proc/{pid}/stat")
+        except OSError:
+            break
+        pid = int(text[text.rindex(")") + 2 :].split(None, 2)[1])
+    return frozenset(ancestry)
+
+
+def pid_of_file(context: HostContext, path: str) -> Tuple[Optional[int], str]:
+    """The pid in a pidfile, and what is wrong with the file if no pid can be had (empty if it just is not there)."""
+    try:
+        words = read_text(context.path(path)).split()
+    except FileNotFoundError:
+        return None, ""
+    except OSError as error:
+        return None, f"the pidfile {path} cannot be read: {(error.strerror or 'no reason given').lower()}"
+    if not words or not words[0].isdigit() or int(words[0]) <= 0:
+        return None, f"the pidfile {path} holds no pid"
+    return int(words[0]), ""
+
+
+def read_stat(context: HostContext, pid: int) -> Optional[PidStat]:
+    """A process's stat line; None if it is gone."""
+    try:
+        return parse_pid_stat(read_text(context.path(f"/proc/{pid}/stat")))
+    except (OSError, ValueError):
+        return None
+
+
+_RESCAN_NS = 60 * SECOND  # within this time every process is examined again
+_MAX_NEW = 256  # new processes examined a poll; the rescan finds the others
+_REEXAMINATIONS = 2  # a new process is examined again so often, since exec gives it another name
+_SETTLED_S = 2.0  # until this age it is examined at each poll: a busy machine execs late
+_YOUNG_S = 0.5  # a fork carries its parent's name until it execs: it is taken for itself only when it is older
+
+
+@dataclass(frozen=True)
+class MatchedProcess:
+    """A process, and the numbers of the watches (by name, glob or command line) that mean it."""
+
+    __slots__ = ("process", "watches")
+    process: ProcessInfo
+    watches: Sequence[int]
+
+
+class ProcessSearch:
+    """The processes of a host, kept from poll to poll."""
+
+    def __init__(self, context: HostContext, watches: Sequence[Watch]) -> None:
+        own: FrozenSet[int] = own_ancestry(context)
+        self._context = context
+        self._proc = context.path("/proc")
+        self._matches: Dict[int, Match] = {
+            index: matcher(watch, own)
+            for index, watch in enumerate(watches)
+            if watch.how in ("name", "glob", "cmdline")
+        }
+        self._hz = os.sysconf("SC_CLK_TCK")
+        self._known: Set[str] = set()
+        self._again: Dict[str, int] = {}
+        self._round: List[str] = []
+        self._round_size = 0
+        self._debt = 0.0
+        self._last_ns: Optional[int] = None
+        self._first = True
+        self._uptime_s: Optional[float] = None
+        self._queue: List[str] = []
+        self._stats: Dict[int, Optional[PidStat]] = {}
+        self.count = 0
+
+    def stat(self, pid: int) -> Optional[PidStat]:
+        """A process's stat, read once a poll; None if it is gone."""
+        if pid not in self._stats:
+            self._stats[pid] = read_stat(self._context, pid)
+        return self._stats[pid]
+
+    def begin_poll(self, now_ns: int) -> None:
+        """Starts a poll: lists the processes."""
+        self._stats.clear()
+        self._uptime_s = None
+        names = set(os.listdir(self._proc))
+        fresh = [name for name in names - self._known if name.isdigit()]
+        self.count += len(fresh) - sum(name.isdigit() for name in self._known - names)
+        first = self._first = self._last_ns is None
+        self._known = names
+        again = {name: left for name, left in self._again.items() if name in names}
+        self._queue = list(again)
+        self._again = {name: left - 1 for name, left in again.items() if left > 1}
+        if self._matches:
+            taken = fresh if first else fresh[:_MAX_NEW]
+            self._queue += taken
+            if not first:
+                self._again.update(dict.fromkeys(taken, _REEXAMINATIONS))
+                self._queue += self._slice(now_ns)
+        self._last_ns = now_ns
+
+    def _slice(self, now_ns: int) -> List[str]:
+        """The next part of the slow round over all processes, which finds a pid that changed hands between polls."""
+        if not self._round:
+            self._round = [name for name in self._known if name.isdigit()]
+            self._round_size = len(self._round)
+        passed = max(now_ns - (self._last_ns or now_ns), 0)
+        self._debt = min(self._debt + self._round_size * passed / _RESCAN_NS, float(_MAX_NEW))
+        part = [self._round.pop() for _ in range(min(int(self._debt), len(self._round)))]
+        self._debt -= len(part)
+        return [name for name in part if name in self._known]
+
+    def reexamine(self, pid: int) -> None:
+        """A pid that was watched belongs to another process now: it is examined as if it were new."""
+        self._queue.append(str(pid))
+        self._again[str(pid)] = _REEXAMINATIONS
+
+    def matches(self, taken: Set[Identity]) -> List[MatchedProcess]:
+        """The processes that watches mean among those due to be examined; zombies, the very young and the already
+        ``taken`` (by all watches that could mean them) are left out."""
+        matched = []
+        for name in dict.fromkeys(self._queue):
+            pid = int(name)
+            stat = self.stat(pid)
+            if stat is None or stat.dead or (pid, stat.start) in taken:
+                continue
+            process = process_info(self._context, pid, stat)
+            watches = [index for index, match in self._matches.items() if match(process)]
+            age_s = self._uptime() - stat.start / self._hz
+            if watches and (self._first or not 0 <= age_s < _YOUNG_S):
+                matched.append(MatchedProcess(process, watches))
+            elif 0 <= age_s < _SETTLED_S:
+                self._again.setdefault(name, 1)
+        return matched
+
+    def _uptime(self) -> float:
+        """Seconds since boot, read once a poll; without them every process counts as old."""
+        if self._uptime_s is None:
+            try:
+                self._uptime_s = float(read_text(f"{self._proc}/uptime").split()[0])
+            except (OSError, ValueError):
+                self._uptime_s = math.inf
+        return self._uptime_s

@@ -1,0 +1,104 @@
+"""The agent's own polls: one thread, a fixed grid, every poll into the spool, whether a collector listens or not."""
+
+from __future__ import annotations
+
+import threading
+from typing import Optional, Tuple
+
+from soakwatch_agent.agentclock import AgentClock
+from soakwatch_agent.context import SECOND
+from soakwatch_agent.host import Host
+from soakwatch_agent.sample import NOTHING, Poll, PollOutcome
+from soakwatch_agent.settings import Settings
+from soakwatch_agent.spool import Spool
+from soakwatch_agent.wire import encode
+
+
+class Sampler:
+    """Polls the machine on the grid of its settings; nothing is polled until it has some."""
+
+    def __init__(self, clock: AgentClock, spool: Spool, root: str = "/") -> None:
+        self._clock, self._spool, self._root = clock, spool, root
+        self._wake = threading.Condition()
+        self._settings: Optional[Settings] = None
+        self._ending = self._at_once = False
+        self._last_due = 0
+        self._thread = threading.Thread(target=self._work, name="polls", daemon=True)
+        self.skipped = 0  # due times that the poll before them overran
+
+    @property
+    def settings(self) -> Optional[Settings]:
+        """What is polled now; None while nothing is."""
+        return self._settings
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    def set(self, settings: Optional[Settings], *, at_once: bool = False) -> None:
+        """Polls by other settings from the next due time on, or from the last one that passed; None stops polling."""
+        with self._wake:
+            self._at_once = at_once
+            self._settings = settings
+            self._wake.notify_all()
+
+    def end(self) -> None:
+        """Ends after the poll that is under way, or without it if it hangs for 5 s."""
+        with self._wake:
+            self._ending = True
+            self._wake.notify_all()
+        self._thread.join(5.0)
+
+    def _work(self) -> None:
+        host: Optional[Host] = None
+        what: object = None
+        while True:
+            due_poll = self._next()
+            if due_poll is None:
+                break
+            settings, due = due_poll
+            if host is None or what != settings.what:
+                if host is not None:
+                    host.close()
+                host, what = settings.host(self._root), settings.what
+            self._spool.append(self._clock.epoch, self._poll(host, due).encode("utf-8", "backslashreplace"))
+        if host is not None:
+            host.close()
+
+    def _next(self) -> Optional[Tuple[Settings, int]]:
+        """Waits for the next due time; None when the sampler ends."""
+        with self._wake:
+            due: Optional[int] = None
+            active: Optional[Settings] = None
+            while not self._ending:
+                if self._settings is not active:
+                    active, due = self._settings, None
+                if active is None:
+                    self._last_due = 0
+                    self._wake.wait()
+                    continue
+                now = self._clock.now_ns()
+                step = active.interval_ns
+                if due is None:
+                    due = active.due_ns(now) - (step if self._at_once else 0)
+                    if due - self._last_due < step // 2:  # the grid was moved a little: not two polls for one due time
+                        due += step
+                    self._at_once = False
+                if now >= due:
+                    if self._last_due and due - self._last_due > step * 3 // 2:
+                        self.skipped += (due - self._last_due) // step - 1
+                    self._last_due = due
+                    return active, due
+                self._wake.wait((due - now) / SECOND)
+            return None
+
+    def _poll(self, host: Host, due: int) -> str:
+        start = self._clock.now_ns()
+        try:
+            answer = host.poll(start)
+            took = self._clock.now_ns() - start
+            return encode(Poll(0, due, start, took, PollOutcome.OK, None, answer))
+        except Exception as error:  # noqa: BLE001 - a poll that cannot be encoded is reported as failed; the next may work
+            took = self._clock.now_ns() - start
+            sentence = f"the agent's poll failed: {type(error).__name__}"
+            return encode(Poll(0, due, start, took, PollOutcome.FAILED, sentence, NOTHING))

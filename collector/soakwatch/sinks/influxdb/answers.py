@@ -1,0 +1,87 @@
+"""What a database answers, within bounds: no answer is too long, too slow, or in too strange letters for us.
+
+influxdb-client reads an answer to its end, however long that is, and raises UnicodeDecodeError where it is no UTF-8.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from influxdb_client.client.influxdb_client import InfluxDBClient
+    from urllib3 import BaseHTTPResponse, HTTPResponse, PoolManager
+    from urllib3._base_connection import BaseHTTPConnection
+
+MOST = 64 * 1024
+"""Bytes of an answer that are read; to a write there is little to say."""
+
+
+class TooSlowError(Exception):
+    """An answer began and did not end in time."""
+
+
+class Bounded:
+    """The client's connections; each answer is read to ``MOST`` bytes and for ``longest_s`` seconds.
+
+    Raises TooSlow, and what urllib3 raises.
+    """
+
+    def __init__(self, pool: PoolManager, url: str, longest_s: float) -> None:
+        self._pool, self._longest_s = pool, longest_s
+        self.connections = 0  # that were made until now
+        connections = pool.connection_from_url(url)
+        connections.ConnectionCls = self._counting(connections.ConnectionCls)
+
+    def _counting(self, kind: type[BaseHTTPConnection]) -> type[BaseHTTPConnection]:
+        """The same kind of connection, counted: urllib3 opens one again without a word where the server was away."""
+        bounded = self
+
+        class Counting(kind):  # type: ignore[misc, valid-type]  # its kind depends on the address
+            def connect(self) -> None:
+                bounded.connections += 1
+                super().connect()
+
+        return Counting
+
+    def request(self, method: str, url: str, **more: object) -> HTTPResponse:
+        """As urllib3's, less the end of an answer that is too long."""
+        from urllib3 import HTTPResponse
+
+        more["preload_content"] = False
+        answer = self._pool.request(method, url, **more)  # type: ignore[arg-type]  # the caller's own keywords
+        try:
+            body = _read(answer, time.monotonic() + self._longest_s)
+        except BaseException:
+            answer.close()
+            raise
+        text = body.decode(errors="replace").encode()
+        headers = {name: value for name, value in answer.headers.items() if name.lower() != "content-encoding"}
+        return HTTPResponse(body=io.BytesIO(text), headers=headers, status=answer.status, reason=answer.reason)
+
+    def clear(self) -> None:
+        """Let all connections go."""
+        self._pool.clear()
+
+
+def bound(client: InfluxDBClient, longest_s: float) -> Bounded:
+    """From now on this client reads answers within bounds."""
+    rest = client.api_client.rest_client
+    bounded = Bounded(rest.pool_manager, client.url, longest_s)
+    rest.pool_manager = bounded  # type: ignore[assignment]  # it asks for no more
+    return bounded
+
+
+def _read(answer: BaseHTTPResponse, deadline: float) -> bytes:
+    body = b""
+    while len(body) < MOST:
+        part = answer.read1(4096)
+        if not part:
+            answer.release_conn()
+            return body
+        body += part
+        if time.monotonic() > deadline:
+            raise TooSlowError
+    answer.close()  # the rest is not wanted, and nothing else can be asked over this connection
+    return body

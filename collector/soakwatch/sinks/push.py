@@ -1,0 +1,69 @@
+"""A whole record into a sink, from its beginning to its verdict."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from soakwatch.record.backlog import backlog, cursor_numbers
+from soakwatch.sinks.abc import Destination, RefusedLine
+from soakwatch.sinks.feed import Feed, FeedState, FeedStoppedError
+
+_MAX_REFUSED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class PushResult:
+    """Lines written, lines refused for good (the first hundred with their reasons), and why the rest was given up
+    (None: everything was sent)."""
+
+    written: int
+    rejected: int
+    refused: tuple[RefusedLine, ...]
+    error: str | None
+
+
+def push(
+    path: Path, run: str, to: Destination, patience_s: float, progress: Callable[[str], None] = lambda _: None
+) -> PushResult:
+    """Send everything; give up once the sink has taken nothing for ``patience_s`` seconds. ``progress`` gets a few
+    words whenever something has changed.
+
+    Raises RecordError for a record that cannot be read, PlanError for a token that cannot be had.
+    """
+    refused: list[RefusedLine] = []
+    stop = threading.Event()
+    timers: list[threading.Timer] = []
+
+    def refuse(line: RefusedLine) -> None:
+        if len(refused) < _MAX_REFUSED:
+            refused.append(line)
+
+    def report(state: FeedState) -> None:
+        if state.error is None:
+            while timers:
+                timers.pop().cancel()
+            sent = sum(cursor_numbers(state.cursor).values())
+            progress(f"{sent / total:.0%} sent, {sink.written:,} lines" if total else "")
+        elif not timers:  # another error is no reason to begin the waiting anew
+            progress(f"{state.error}; trying again")
+            timer = threading.Timer(patience_s, stop.set)
+            timer.daemon = True
+            timers.append(timer)
+            timer.start()
+
+    total = backlog(path, "").polls
+    sink = to.open(refuse)
+    feed = Feed(path, run, sink, stop, report)
+    error = None
+    try:
+        feed.finish()
+    except FeedStoppedError:
+        error = feed.state.error or "it was stopped"
+    finally:
+        while timers:
+            timers.pop().cancel()
+        sink.close()
+    return PushResult(sink.written, sink.refused, tuple(refused), error)

@@ -1,0 +1,24 @@
+"""Lines that a database refused for good: kept in a file beside the record, with the reason, up to a bound."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from soakwatch.sinks.abc import RefusedLine
+
+_MAX_BYTES = 1_000_000  # bytes
+
+
+class RefusedLines:
+    """The file is made with its first line; what cannot be written there is counted all the same."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def add(self, line: RefusedLine) -> None:
+        """Keep one line."""
+        with suppress(OSError):
+            if not self.path.exists() or self.path.stat().st_size < _MAX_BYTES:
+                with self.path.open("ab") as file:
+                    file.write(f"# {line.reason}\n".encode(errors="replace") + line.line[:20_000] + b"\n")

@@ -1,0 +1,147 @@
+"""The desk where what arrives is put down, read piece by piece, and fetched by the next poll. Everything is bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+
+from soakwatch.sources.abc import SourceError
+from soakwatch.sources.receivers.sender_filter import SenderFilter
+from soakwatch.sources.receivers.storm import Storm
+from soakwatch_agent.sample import Answer, Event, Sample, object_text
+
+MAX_WAITING = 50_000
+MAX_BYTES = 32 * 2**20
+MAX_EVENTS = 20_000  # between two polls
+_AT_ONCE_S = 0.005  # of the event loop; then the others have their turn
+_EVENT, _SUPPRESSED, _DROPPED, _GARBLED = "event", "suppressed", "dropped", "garbled"
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One datagram or line as it came."""
+
+    time_ns: int
+    address: str
+    port: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ReadResult:
+    """What a message turned out to be: an event, or the word for what became of it instead."""
+
+    fate: str
+    event: Event | None = None
+
+
+class MessageQueue:
+    """Takes what arrives without ever blocking and reads it in a task of its own, a few milliseconds at a time.
+
+    ``read`` makes a ``ReadResult`` of each; what it raises is counted as garbled. What
+    does not fit is dropped and counted.
+    """
+
+    def __init__(self, read: Callable[[Received], ReadResult | None], storm: Storm, name: str = "") -> None:
+        self.name = name  # of the source in its series; given by the place where it listens
+        self.fates: Counter[str] = Counter({_EVENT: 0, _SUPPRESSED: 0, _DROPPED: 0})
+        self._read, self._storm = read, storm
+        self._waiting: deque[Received] = deque()
+        self._bytes = 0
+        self._events: list[Event] = []
+        self._wake, self._room = asyncio.Event(), asyncio.Event()
+        self._room.set()
+        self._task: asyncio.Task[None] | None = None
+
+    async def open(self, stack: AsyncExitStack) -> None:
+        """Begin to read; the caller's stack ends it."""
+        self._task = asyncio.create_task(self._work())
+        stack.push_async_callback(self._close)
+
+    def put(self, received: Received) -> None:
+        """Put down one message."""
+        if len(self._waiting) >= MAX_WAITING or self._bytes >= MAX_BYTES:
+            self.fates[_DROPPED] += 1
+            return
+        self._waiting.append(received)
+        self._bytes += len(received.data)
+        if len(self._waiting) >= MAX_WAITING // 2 or self._bytes >= MAX_BYTES // 2:
+            self._room.clear()
+        self._wake.set()
+
+    async def room(self) -> None:
+        """Wait until there is room: for senders that can be made to wait."""
+        await self._room.wait()
+
+    def answer(self, now_ns: int, dropped: int = 0) -> Answer:
+        """What came since the call before; ``dropped`` were lost before they reached the desk.
+
+        Raises SourceError if reading has stopped, and begins it anew.
+        """
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._work())
+            raise SourceError(f"the receiver {self.name} had stopped and begins again: what came meanwhile waits")
+        events, self._events = self._events, []
+        events += self._storm.over(now_ns)
+        counted = self.fates + Counter({_DROPPED: dropped})
+        samples = tuple(
+            Sample("source.messages", object_text(source=self.name, fate=fate), counted[fate], now_ns)
+            for fate in sorted(self.fates)
+        )
+        return Answer(samples, tuple(events), ())
+
+    async def _work(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._waiting:
+                until = time.monotonic() + _AT_ONCE_S
+                while self._waiting and time.monotonic() < until:
+                    self._read_next(self._waiting.popleft())
+                if len(self._waiting) < MAX_WAITING // 4 and self._bytes < MAX_BYTES // 4:
+                    self._room.set()
+                await asyncio.sleep(_AT_ONCE_S if self._waiting else 0)
+
+    def _read_next(self, received: Received) -> None:
+        self._bytes -= len(received.data)
+        try:
+            read = self._read(received)
+        except Exception:  # noqa: BLE001 - whatever was sent, and whatever a decoder makes of it, is no reason to stop
+            read = ReadResult(_GARBLED)
+        if read is None:
+            return
+        event = read.event
+        if event is None:
+            self.fates[read.fate] += 1
+        elif len(self._events) >= MAX_EVENTS:
+            self.fates[_DROPPED] += 1
+        elif self._storm.admits(event.kind, event.object, received.time_ns):
+            self.fates[_EVENT] += 1
+            self._events.append(event)
+        else:
+            self.fates[_SUPPRESSED] += 1
+
+    async def _close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+
+@dataclass(slots=True, eq=False)
+class Subscriber:
+    """Whose messages a source takes, and the desk that they are put on; times are those of its own clock."""
+
+    target: str
+    senders: SenderFilter
+    queue: MessageQueue
+    now_ns: Callable[[], int]
+    connections: int = 64
+
+    def put(self, address: str, port: int, data: bytes) -> None:
+        """Put down one message."""
+        self.queue.put(Received(self.now_ns(), address, port, data))

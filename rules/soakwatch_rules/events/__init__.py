@@ -1,0 +1,1 @@
+"""What happened to a device, what was announced, and what an event cost."""

@@ -1,0 +1,72 @@
+"""Expectations: what planned events announced that no rule of crashes judges, against what was told and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from soakwatch_rules.crash_kinds import KERNEL
+from soakwatch_rules.events.impact import Impact
+from soakwatch_rules.rule import Case, Ledger
+from soakwatch_rules.wording.words import counted, moment
+
+OUTAGE = "outage"
+"""What an event expects of traffic: so many stretches in which it stops."""
+_JUDGED_ELSEWHERE = frozenset({"reboot", "process.restart", "process.exit", "core.dump", "kernel.oom", *KERNEL})
+_APART_S = 5.0
+_READINGS = 3.0
+_LISTENING = frozenset({"syslog", "traps"})
+
+
+@dataclass(frozen=True, slots=True)
+class Unkept:
+    """One announcement that was not kept; ``open`` if its time is not over, ``blind`` if nothing could tell."""
+
+    text: str
+    open: bool = False
+    blind: bool = False
+
+
+def unkept(case: Case, event_impact: Impact) -> Iterator[Unkept]:
+    """What an event announced and did not bring, or brought more of than announced.
+
+    ``outage`` counts the stretches in which traffic stood; any other word the events of that kind that were told from
+    its begin to its deadline. Of a kind that nobody ever told of, and for which nothing listens, nothing is known.
+    """
+    event = event_impact.event
+    ends_ns = next((t for t in (event.deadline_ns, event.end_ns) if t is not None), case.window.end_ns)
+    over = ends_ns < case.window.end_ns
+    what = f"the planned {event.kind} of {moment(event.begin_ns)}"
+    for key, number in sorted(event.expect.items()):
+        if key in _JUDGED_ELSEWHERE:
+            continue
+        text = f"{what} announced {counted(number, key)}"
+        if key == OUTAGE:
+            if event_impact.seconds is None:
+                yield Unkept(f"{text}, but outages were not measured", blind=True)
+                continue
+            came = _pieces(event_impact)
+        else:
+            seen = [e for e in case.events if e.kind == key and e is not event and not e.expect]
+            came = sum(event.begin_ns <= e.begin_ns <= ends_ns for e in seen)
+            if not came and number and not seen and not any(_listens(x) for x in case.ledgers):
+                yield Unkept(f"{text}, but no source reports this kind", blind=True)
+                continue
+        if came > number:
+            yield Unkept(f"{text}, but {came} happened")
+        elif came < number:
+            yield Unkept(f"{text}, but {came} happened{'' if over else ' so far'}", open=not over)
+
+
+def _pieces(event_impact: Impact) -> int:
+    """In how many stretches it was down: what lies within five seconds, or three readings, is one."""
+    apart_s = max(_APART_S, _READINGS * max((span.error_s for span in event_impact.spans), default=0.0))
+    number, last_ns = 0, 0
+    for span in sorted(event_impact.spans, key=lambda s: s.begin_ns):
+        number += not number or (span.begin_ns - last_ns) * 1e-9 > apart_s
+        last_ns = max(last_ns, span.end_ns)
+    return number
+
+
+def _listens(ledger: Ledger) -> bool:
+    return ledger.source.rpartition("/")[2].partition(" ")[0] in _LISTENING

@@ -1,0 +1,337 @@
+"""Impact: what one event cost: the outage by two methods, the peaks beside it, and the way back."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from soakwatch_rules.labels import label
+from soakwatch_rules.load.offered import OVERLOADS
+from soakwatch_rules.load.traffic import Traffic
+from soakwatch_rules.rule import Case, Event, Window
+from soakwatch_rules.sampling import cadence
+from soakwatch_rules.series import Series
+from soakwatch_rules.stats.equivalence import MIN_WINDOW, Reference, reference, returned
+from soakwatch_rules.stats.flow import steps
+from soakwatch_rules.stats.outage import Outage, Span, outage, silent
+
+_MIN_SAMPLES_BEFORE = 16
+_MIN_EFFECTIVE = 4.0
+_CADENCES = 2.0
+_APART_NS = 180 * 10**9
+_SLIGHT_S = 1e-3  # a latency that rises by less, and is not doubled, is back
+_CPU_SHARE = 0.05  # of all of it
+_PEAKS = ("load.latency", "reach.round_trip")
+_TOTAL = "system.cpu.utilization"
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Where an event is looked at: ``calm`` before it, ``look`` from shortly before it on."""
+
+    event: Event
+    calm: Window
+    window: Window
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """What the probes of one peer tell: spans without an answer, and requests lost at a known rate (None: no count)."""
+
+    name: str
+    spans: tuple[Span, ...]
+    step_s: float
+    loss_s: float | None
+
+    @property
+    def time_s(self) -> float:
+        """All spans together."""
+        return sum(span.seconds for span in self.spans)
+
+    @property
+    def error_s(self) -> float:
+        """How far off that may be."""
+        return sum(span.error_s for span in self.spans) or self.step_s
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The highest reading after the event, and the median before it."""
+
+    name: str
+    unit: str
+    before: float
+    highest: float
+
+
+@dataclass(frozen=True, slots=True)
+class Back:
+    """A level after the event: seconds from its begin to its return (None: not back, or not to be told).
+
+    ``away``: at the end of the look it is proven to be worse than before: a higher latency or CPU.
+    ``served``: it is what the device's users feel, a latency.
+    """
+
+    name: str
+    seconds: float | None
+    away: bool
+    served: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """What one event cost, as far as it could be measured; ``blind`` says why traffic could not.
+
+    ``later_ns`` is when traffic or a peer went down again, too late to be due to the event.
+    """
+
+    stretch: Stretch
+    traffic: Outage | None
+    blind: str
+    probes: tuple[Probed, ...]
+    latency: Peak | None
+    cpu: Peak | None
+    back: tuple[Back, ...]
+    later_ns: int | None = None
+
+    @property
+    def event(self) -> Event:
+        """The event."""
+        return self.stretch.event
+
+    @property
+    def worst_probe(self) -> Probed | None:
+        """The peer that was silent longest."""
+        return max(self.probes, key=lambda p: p.time_s, default=None)
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """Without traffic, as the load tells it, else as the worst peer does."""
+        if self.traffic is not None:
+            return self.traffic.spans
+        return () if self.worst_probe is None else self.worst_probe.spans
+
+    @property
+    def by_loss_s(self) -> float | None:
+        """The outage by what was lost at a known rate."""
+        if self.traffic is not None:
+            return self.traffic.loss_s
+        return None if self.worst_probe is None else self.worst_probe.loss_s
+
+    @property
+    def by_time(self) -> tuple[float, float] | None:
+        """The outage by time stamps, and how far off that may be."""
+        if self.traffic is not None:
+            return self.traffic.time_s, self.traffic.time_error_s
+        return None if self.worst_probe is None else (self.worst_probe.time_s, self.worst_probe.error_s)
+
+    @property
+    def seconds(self) -> float | None:
+        """The outage: by loss where that is known, else by time stamps."""
+        if self.by_loss_s is not None:
+            return self.by_loss_s
+        return None if self.by_time is None else self.by_time[0]
+
+    @property
+    def error_s(self) -> float:
+        """How far off the outage may be."""
+        if self.traffic is not None:
+            return self.traffic.loss_error_s
+        return 0.0 if self.worst_probe is None else self.worst_probe.step_s
+
+    @property
+    def agree(self) -> bool | None:
+        """Whether both methods say the same within one distance of readings a span; None with one method only."""
+        if self.by_loss_s is None or self.by_time is None:
+            return None
+        return abs(self.by_loss_s - self.by_time[0]) <= self.by_time[1] + self.error_s
+
+    @property
+    def seen_s(self) -> float:
+        """From its begin to the end of the look."""
+        return (self.stretch.window.end_ns - self.event.begin_ns) * 1e-9
+
+    @property
+    def restored_s(self) -> float | None:
+        """From its begin to the reading from which on nothing was down; None if nothing was, or it never came back."""
+        ends = [(span.end_ns - self.event.begin_ns) * 1e-9 for span in self.spans]
+        return max(0.0, *ends) if ends and self.over else None
+
+    @property
+    def over(self) -> bool:
+        """Whether what was down came back."""
+        return all(span.over for span in self.spans)
+
+
+def stretches(case: Case, events: Sequence[Event], lead_s: float, look_s: float, step_s: float) -> list[Stretch]:
+    """Where to look at each event: from ``lead_s`` (two readings at least) before its begin to ``look_s`` after its end
+    or to its deadline, not into the next event or an overload that begins after its end; the calm is as long before."""
+    lead_ns, look_ns = round(max(lead_s, _CADENCES * step_s) * 1e9), round(look_s * 1e9)
+    result = []
+    begins = sorted(event.begin_ns for event in events)
+    loads = sorted(phase.window.begin_ns for phase in case.phases if phase.name in OVERLOADS)
+    for event in events:
+        if not case.window.begin_ns <= event.begin_ns < case.window.end_ns:
+            continue
+        over_ns = max(event.begin_ns, event.end_ns or event.begin_ns)
+        begin_ns = max(case.window.begin_ns, event.begin_ns - lead_ns)
+        end_ns = min(case.window.end_ns, max(over_ns + look_ns, event.deadline_ns or 0))
+        others = [other_ns - lead_ns for other_ns in begins[bisect_right(begins, over_ns + lead_ns) :][:1]]
+        others += loads[bisect_right(loads, over_ns) :][:1]
+        end_ns = max(begin_ns, min([end_ns, *others]))
+        calm = Window(max(case.window.begin_ns, begin_ns - look_ns), begin_ns)
+        result.append(Stretch(event, calm, Window(begin_ns, end_ns)))
+    return result
+
+
+def impact(case: Case, stretch: Stretch, load: Traffic | None, tolerance: float) -> Impact:
+    """Measures one event."""
+    outage, blind = _counted(stretch, load)
+    later = [] if outage is None else _later(outage.spans, stretch.event)
+    if later and load is not None:
+        outage, blind = _counted(replace(stretch, window=Window(stretch.window.begin_ns, later[0])), load)
+    series = [*case.series, *(s for s in case.load if s.metric in _PEAKS)]
+    probes = tuple(_probed(case, stretch, later))
+    latency = _latency(series, stretch)
+    cpu = next((s for s in case.series if s.metric == _TOTAL and not s.object), None)
+    levels = [_level(s, stretch) for s in series if s.metric in _PEAKS or s is cpu]
+    back = tuple(_back(level, tolerance, stretch) for level in levels if level is not None)
+    return Impact(
+        stretch,
+        outage,
+        blind,
+        probes,
+        latency,
+        None if cpu is None else _peak(cpu, stretch),
+        back,
+        min(later, default=None),
+    )
+
+
+def _counted(stretch: Stretch, load: Traffic | None) -> tuple[Outage | None, str]:
+    if load is None:
+        return None, "no generator reports what was sent and received"
+    parted = load.parted(stretch.calm, stretch.window)
+    if parted is None:
+        return None, "too few samples before it to know the usual rate"
+    with np.errstate(all="ignore"):
+        measured = outage(*parted, load.least_share)
+    if measured is None or not all(
+        map(math.isfinite, (measured.lost, measured.loss_s, measured.loss_error_s, measured.rate))
+    ):
+        return None, "fewer than two traffic samples around it"
+    return measured, ""
+
+
+def _later(spans: Sequence[Span], event: Event) -> list[int]:
+    """When something went down again, over three minutes after all was well (and after the deadline): not by the event.
+
+    Timers that an event sets off (a hold time of three minutes, a graceful restart of two) are over by then.
+    """
+    until_ns = max(event.begin_ns, event.end_ns or 0) + _APART_NS
+    until_ns = max(until_ns, event.deadline_ns or 0)
+    for span in spans:
+        if span.begin_ns > until_ns:
+            return [span.begin_ns]
+        until_ns = max(until_ns, span.end_ns + _APART_NS)
+    return []
+
+
+def _probed(case: Case, stretch: Stretch, later: list[int]) -> Iterator[Probed]:
+    """Each peer with two readings about the event that answered before it; ``later`` is told what is not due to it."""
+    for up in case.series:
+        good = up.between(stretch.window.begin_ns, stretch.window.end_ns).finite()
+        calm = up.between(stretch.calm.begin_ns, stretch.calm.end_ns).finite()
+        if up.metric != "reach.up" or len(good) < 2 or (len(calm) and float(np.mean(calm.values > 0)) < 0.5):
+            continue
+        peer = label(up.object, "peer") or up.object
+        protocol = label(up.object, "protocol")
+        spans = silent(good.time_ns, good.values, stretch.window)
+        own_look = stretch
+        if again := _later(spans, stretch.event):
+            later += again
+            own_look = replace(stretch, window=Window(stretch.window.begin_ns, again[0]))
+            spans = silent(good.time_ns, good.values, own_look.window)
+        step_s = cadence(good) or 0.0
+        own = {s.metric: s for s in case.series if s.object == up.object}
+        sent, lost = own.get("reach.sent"), own.get("reach.lost")
+        yield Probed(f"{peer} over {protocol}" if protocol else peer, spans, step_s, _lost_s(sent, lost, own_look))
+
+
+def _lost_s(sent: Series | None, lost: Series | None, stretch: Stretch) -> float | None:
+    """Seconds for which requests were lost, at the rate at which they were sent."""
+    if sent is None or lost is None:
+        return None
+    with np.errstate(all="ignore"):
+        asked, missing = (steps(s.between(stretch.window.begin_ns, stretch.window.end_ns)) for s in (sent, lost))
+        number, seconds = float(np.nansum(asked.count)), float(asked.seconds.sum())
+        value = float(np.nansum(missing.count)) * seconds / number if number > 0 else math.nan
+    return value if math.isfinite(value) and value >= 0 else None
+
+
+def _latency(series: Sequence[Series], stretch: Stretch) -> Peak | None:
+    """The peak of the generators' latency that rose most, without them of the round trip of a probe."""
+    for metric in _PEAKS:
+        peaks = [p for s in series if s.metric == metric and (p := _peak(s, stretch)) is not None]
+        if peaks:
+            return max(peaks, key=lambda p: p.highest / p.before if p.before > 0 else p.highest)
+    return None
+
+
+def _peak(series: Series, stretch: Stretch) -> Peak | None:
+    calm = series.between(stretch.calm.begin_ns, stretch.calm.end_ns).finite().values
+    after = series.between(stretch.window.begin_ns, stretch.window.end_ns).finite().values
+    if not calm.size or not after.size:
+        return None
+    what = label(series.object, "quantile") or label(series.object, "peer") or ""
+    name = f"{series.metric} {what}".strip()
+    return Peak(name, series.trait.unit, float(np.median(calm / 2)) * 2, float(after.max()))
+
+
+Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Level:
+    """Readings after an event, the level before it, and the least band about that."""
+
+    name: str
+    before: Reference
+    after: Floats
+    at_ns: np.ndarray[tuple[int], np.dtype[np.int64]]
+    least: float
+    served: bool
+
+
+def _level(series: Series, stretch: Stretch) -> _Level | None:
+    """A latency, of which a millisecond (or as much again, if that is less) does not matter, or the CPU."""
+    calm = series.between(stretch.calm.begin_ns, stretch.calm.end_ns).finite()
+    after = series.between(stretch.window.begin_ns, stretch.window.end_ns).finite()
+    what = label(series.object, "quantile") or label(series.object, "peer") or ""
+    held = _reference(calm.values, after.values)
+    if held is None:
+        return None
+    late = series.metric in _PEAKS
+    least = min(_SLIGHT_S, abs(held.mean)) if late else _CPU_SHARE
+    return _Level(f"{series.metric} {what}".strip(), held, after.values, after.time_ns, least, served=late)
+
+
+def _reference(calm: Floats, after: Floats) -> Reference | None:
+    if calm.size < _MIN_SAMPLES_BEFORE or after.size < 2 * MIN_WINDOW or float(np.abs(calm).max()) > 1e150:
+        return None
+    before = reference(calm)
+    return before if before.effective >= _MIN_EFFECTIVE else None
+
+
+def _back(level: _Level, tolerance: float, stretch: Stretch) -> Back:
+    """When it is proven to be back (``stats.equivalence.returned``), from the begin of the event."""
+    back = returned(level.after, level.before, max(tolerance * abs(level.before.mean), level.least))
+    away = back is not None and back.outside and back.residue > 0
+    if back is None or back.index is None:
+        return Back(level.name, None, away, level.served)
+    since = 0.0 if back.last is None else max(0.0, (int(level.at_ns[back.index]) - stretch.event.begin_ns) * 1e-9)
+    return Back(level.name, since, away, level.served)

@@ -1,0 +1,64 @@
+"""Deeds: the events that somebody did, planned or told of, apart from what probes see and devices complain of."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from soakwatch_rules.event_catalogue import event_kind
+from soakwatch_rules.rule import Event
+
+_SAME_NS: Final = 60 * 10**9
+"""A failover that was told and that the device's log tells as well is one, if they begin so close together."""
+_WORD: Final = "address"
+_SAID: Final = frozenset({"line", "trap"})
+"""What the receivers of syslog and of traps note of a device's word."""
+
+
+def operator_events(events: Iterable[Event]) -> tuple[Event, ...]:
+    """What was done on purpose or announced, in order of time; several words of one happening made one.
+
+    An event with an intent counts whatever its kind; a reboot that nobody announced was done by nobody. Who plans or
+    tells of two events means two, however close. A device's own word (a line of its log, a trap) belongs to the event
+    of that kind that was told nearest to it, within a minute; without one, its words of a minute are one.
+    """
+    reported: list[Event] = []
+    words: list[Event] = []
+    for event in sorted(events, key=lambda e: (e.begin_ns, e.kind, e.object)):
+        if not event.expect and not event_kind(event.kind).intervention:
+            continue
+        (words if _by_device(event) else reported).append(event)
+    result: dict[str, list[Event]] = {}
+    for event in reported:
+        result.setdefault(event.kind, []).append(event)
+    begins = {kind: [event.begin_ns for event in of] for kind, of in result.items()}
+    alone: dict[str, list[Event]] = {}
+    for word in words:
+        index = _nearest(begins.get(word.kind, []), word.begin_ns)
+        if index is not None:
+            result[word.kind][index] = _both(result[word.kind][index], word)
+        elif (own := alone.setdefault(word.kind, [])) and word.begin_ns - own[-1].begin_ns <= _SAME_NS:
+            own[-1] = _both(own[-1], word)
+        else:
+            own.append(word)
+    every = [event for of in (*result.values(), *alone.values()) for event in of]
+    return tuple(sorted(every, key=lambda e: (e.begin_ns, e.kind, e.object)))
+
+
+def _by_device(event: Event) -> bool:
+    return not event.expect and _WORD in event.detail and not _SAID.isdisjoint(event.detail)
+
+
+def _nearest(begins: Sequence[int], time_ns: int) -> int | None:
+    """Which of these times, in order, is nearest, if one is near enough."""
+    after = bisect_left(begins, time_ns)
+    near = [i for i in (after - 1, after) if 0 <= i < len(begins) and abs(begins[i] - time_ns) <= _SAME_NS]
+    return min(near, key=lambda i: abs(begins[i] - time_ns), default=None)
+
+
+def _both(first: Event, word: Event) -> Event:
+    """The earlier begin, the later end, and whatever the first one announced."""
+    ends = [e.end_ns for e in (first, word) if e.end_ns is not None]
+    return replace(first, begin_ns=min(first.begin_ns, word.begin_ns), end_ns=max(ends, default=None))

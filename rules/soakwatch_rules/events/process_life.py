@@ -1,0 +1,74 @@
+"""The life of a watched process, read from its series and events: restarts and the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from soakwatch_rules.events.incidents import Incident, Witness, deduplicated, witnessed
+from soakwatch_rules.rule import Event
+from soakwatch_rules.series import Series
+from soakwatch_rules.wording.words import duration
+
+SAME_START_S = 2.0
+"""A start time is told relative to the boot time, which may differ by a second between two polls."""
+
+
+def changes(starts: Series | None) -> Iterator[Witness]:
+    """Each change of the start time (or pid) between neighbours, also across a gap."""
+    if starts is None or len(starts) < 2:
+        return
+    timed = starts.metric == "process.start_time"
+    with np.errstate(over="ignore"):
+        moved = np.abs(np.diff(starts.values)) > (SAME_START_S if timed else 0.5)
+    for i in np.flatnonzero(moved).tolist():
+        what = "start time" if timed else "pid"
+        yield Witness("start", int(starts.time_ns[i]), int(starts.time_ns[i + 1]), f"new {what}")
+
+
+def downs(up: Series | None) -> Iterator[Witness]:
+    """Each time of 0 between two of 1: from the first reading down to the first up."""
+    if up is None or len(up) < 2:
+        return
+    edges = np.diff((up.values > 0).astype(np.int8))
+    falls, rises = np.flatnonzero(edges < 0) + 1, np.flatnonzero(edges > 0) + 1
+    for fall, index in zip(falls.tolist(), np.searchsorted(rises, falls).tolist(), strict=True):
+        if index < rises.size:
+            begin, end = int(up.time_ns[fall]), int(up.time_ns[rises[index]])
+            yield Witness("down", begin, end, f"down for {duration((end - begin) * 1e-9)}")
+
+
+def reported(events: Iterable[Event]) -> Iterator[Witness]:
+    """What the events of one process say of restarts and exits, each once though several sources tell of it."""
+    for event in deduplicated(events):
+        if event.kind == "process.restart":
+            pid = f" pid {event.detail['new_pid']}" if "new_pid" in event.detail else ""
+            yield witnessed(event, "restart", f"new process{pid}")
+        elif event.kind == "process.exit":
+            yield Witness("exit", event.begin_ns, event.begin_ns, "exit")
+
+
+def gone(up: Series | None, starts: Series | None, events: Sequence[Event]) -> int | None:
+    """When it went for good: the first reading of the last stretch of 0, else its last exit; None if it lives."""
+    if up is not None and len(up):
+        alive = np.flatnonzero(up.values > 0)
+        if alive.size:
+            return None if alive[-1] == len(up) - 1 else int(up.time_ns[alive[-1] + 1])
+    exits = [e.begin_ns for e in events if e.kind == "process.exit"]
+    signs = [e.begin_ns for e in events if e.kind in {"process.restart", "process.start"}]
+    signs += [int(starts.time_ns[-1])] if starts is not None and len(starts) else []
+    return max(exits) if exits and all(max(exits) > sign for sign in signs) else None
+
+
+def of_child(incident: Incident | Witness, child: Series | None) -> bool:
+    """Whether it was a child of another watched process that went, and another one that came: no restart of either.
+
+    The last reading before it and the first after it say so; where none came before, or none after, the other does.
+    """
+    if child is None or not len(child):
+        return False
+    before = child.values[child.time_ns <= incident.begin_ns][-1:]
+    after = child.values[child.time_ns >= incident.end_ns][:1]
+    around = [*before.tolist(), *after.tolist()]
+    return bool(around) and min(around) > 0

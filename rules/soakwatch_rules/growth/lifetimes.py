@@ -1,0 +1,75 @@
+"""The lives of one series judged for growth: which of them a restart cut, which warn, which grows most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from soakwatch_rules.lives import Life
+from soakwatch_rules.rule import Case, InconclusiveReason, Outcome
+from soakwatch_rules.series import Series
+from soakwatch_rules.stats.following import Following
+from soakwatch_rules.stats.trend_answer import Trend
+from soakwatch_rules.wording.growth import near_limit, released_words
+
+_HIGH: Final = 0.98  # quantile of the readings of a life
+_FREED: Final = 0.25  # of the level: a release worth a warning
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthOfLife:
+    """One life with its answer, the ``raw`` one with the load's part left in, and what it follows.
+
+    ``lowest``: judged by the lowest reading of each stretch; ``cut``: its growth is part of what a longer life showed.
+    """
+
+    life: Life
+    trend: Trend
+    raw: Trend
+    follows: Following | None = None
+    lowest: bool = False
+    cut: bool = False
+
+
+def been_there(judged_life: GrowthOfLife, judged: Sequence[GrowthOfLife]) -> bool:
+    """Whether a longer life of the same, which passed, had been as high: then a restart cut a sawtooth or a warm-up."""
+    sign = -1.0 if judged_life.life.series.trait.growth == "down" else 1.0
+    own = sign * judged_life.life.series.values
+    end = float(np.median(own[-max(1, own.size // 16) :]))
+    return any(
+        end <= float(np.quantile(sign * other.life.series.values, _HIGH))
+        for other in judged
+        if other.trend.outcome is Outcome.PASS and other.life.window.seconds > judged_life.life.window.seconds
+    )
+
+
+def cut(judged_life: GrowthOfLife) -> GrowthOfLife:
+    """A life whose growth a longer one explains: open, where it was a failure."""
+    return replace(
+        judged_life,
+        cut=True,
+        trend=replace(judged_life.trend, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.NOISE, guard=False),
+    )
+
+
+def excess(judged_life: GrowthOfLife) -> float:
+    """Growth per second beyond what is allowed."""
+    return judged_life.trend.rate - judged_life.trend.allowed
+
+
+def noted(series: Series, case: Case, judged: Sequence[GrowthOfLife]) -> str | None:
+    """What of memory that passes is worth a warning: much that was freed inside the run, or a peak near the limit."""
+    if ".memory." not in series.metric:
+        return None
+    texts = []
+    for judged_life in judged:
+        release, blocks = judged_life.trend.release, judged_life.trend.blocks
+        if release is not None and blocks and release.height >= _FREED * abs(judged_life.trend.level):
+            released_ns = judged_life.life.window.begin_ns + round(
+                judged_life.life.window.seconds * 1e9 * release.index / blocks
+            )
+            texts.append(released_words(series, release.height, released_ns))
+    return "; ".join([*texts, *near_limit(series, case.facts)]) or None

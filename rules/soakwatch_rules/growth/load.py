@@ -1,0 +1,111 @@
+"""Growth beside a load: what of a life follows a load, its readings without the load's part, how both are said, and
+which growth may be a part of a daily wave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.lives import Life
+from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome
+from soakwatch_rules.series import Series, Trait
+from soakwatch_rules.stats.blocks import blocks, how_many
+from soakwatch_rules.stats.cycles import DAY_S, of_a_day
+from soakwatch_rules.stats.following import Following, explained, holds
+from soakwatch_rules.stats.trend_answer import Trend
+from soakwatch_rules.wording.growth import hourly, per_hour
+from soakwatch_rules.wording.words import duration, quantity
+
+Floats = NDArray[np.float64]
+_HALF_A_DAY_S, _QUARTER_S = 43200.0, 21600.0
+_LITTLE, _LITTLE_SHORT = 0.02, 0.03  # of the level; in up to a quarter of a day
+_WAVE = 0.05  # of the level, by which a daily wave may lift and lower it
+_CUT = 0.6  # of the run: a life that is shorter was cut by restarts
+_DAYS = (0.65, 2.0)  # runs that see a day and cannot tell it from growth
+
+
+def load_followed(
+    time_s: Floats, value: Floats, life: Life, loads: Iterable[Series], share: float
+) -> tuple[Following, Floats] | None:
+    """The load that explains ``share`` of the life, and its readings with the load's part taken out (its mean left in).
+
+    It has to follow in each part of the life: a warm-up that ends where the load is highest does not go back with it.
+    """
+    if float(np.max(np.abs(value))) > 1e150:
+        return None
+    cut = blocks(time_s, value, begin_s=0.0, end_s=life.window.seconds, number=how_many(value.size))
+    if cut.missing > 0.5:
+        return None
+    centres = life.window.begin_ns + (cut.time_s * 1e9).astype(np.int64)
+    best = explained(centres, cut.value, loads)
+    if best is None or best[0].share < share:
+        return None
+    follows, load = best
+    if not follows.straight and not holds(cut.value, load, follows.each):
+        return None
+    part = np.interp(time_s, cut.time_s, load) - follows.mean
+    rest: Floats = value - follows.each * part
+    return follows, rest
+
+
+def load_numbers(follows: Following, raw: Trend, sign: int) -> dict[str, float]:
+    """What the load explains, and the ``raw`` answer with the load's part left in."""
+    return {
+        "load_share": follows.share,
+        "per_load": sign * follows.each,
+        "load_mean": follows.mean,
+        "with_load_per_hour": per_hour(sign * raw.rate),
+        "with_load_probability": raw.probability,
+    }
+
+
+def with_load(reason: str, follows: Following, raw: Trend, trait: Trait) -> str:
+    """The reason with the load that the life follows, and how it moves with the load's part left in."""
+    if follows.straight:
+        return f"{reason}; but {follows.metric} also rises steadily and would explain {100 * follows.share:.0f} %"
+    per = "unit" if follows.unit == "1" else follows.unit.replace("{", "").replace("}", "")
+    each = f"{quantity(abs(follows.each), trait.unit)} per {per}"
+    text = f"{reason}; it follows {follows.metric} ({each}; explains {100 * follows.share:.0f} %)"
+    return f"{text}; including load effects it changes by {hourly(raw.rate, trait)}"
+
+
+def part_of_a_wave(finding: Finding, trend: Trend, life: Life, series: Series, run_s: float) -> Finding:
+    """A failure, where it may be a part of the day: inconclusive where a life of under half a day rose by less than 2 %
+    in all (3 % in under six hours, or where restarts cut it out of a longer run, less than a daily wave of 5 % would
+    lift it), or where a run of up to two days moves as one sine of a day.
+
+    A daily wave of 5 % moves by up to 1.3 % an hour, and looks like steady growth for a quarter of a day.
+    """
+    span_s = life.window.seconds
+    if len(series) and _DAYS[0] <= series.seconds[-1] / DAY_S <= _DAYS[1]:  # of all lives: a restart ends no day
+        number = how_many(len(series))
+        cut = blocks(series.seconds, series.values, begin_s=0.0, end_s=float(series.seconds[-1]), number=number)
+        if of_a_day(cut.time_s, cut.value):
+            reason = f"{finding.reason}; but a daily cycle explains nearly all of it"
+            settle = "needs a run of two days"
+            return replace(
+                finding,
+                outcome=Outcome.INCONCLUSIVE,
+                reason=reason,
+                why=InconclusiveReason.CYCLE,
+                settle=settle,
+                forecast=None,
+            )
+    rise, little = abs(trend.rate) * span_s, _LITTLE if span_s > _QUARTER_S else _LITTLE_SHORT
+    if span_s < min(_CUT * run_s, _QUARTER_S):
+        little = max(little, 2 * _WAVE * float(np.sin(np.pi * span_s / DAY_S)))
+    if span_s < _HALF_A_DAY_S and rise < little * abs(trend.level):
+        reason = f"{finding.reason}; {100 * rise / abs(trend.level):.2g} % in total, which may be part of a daily cycle"
+        settle = f"needs a run of 24 h, {duration(2 * _HALF_A_DAY_S - span_s)} more"
+        return replace(
+            finding,
+            outcome=Outcome.INCONCLUSIVE,
+            reason=reason,
+            why=InconclusiveReason.CYCLE,
+            settle=settle,
+            forecast=None,
+        )
+    return finding

@@ -1,0 +1,145 @@
+"""Sums and their parts: a machine's memory is judged by what the processes that were read do not explain of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.rule import Case, Event, Finding, Outcome, Rule
+from soakwatch_rules.series import Series
+from soakwatch_rules.wording.growth import near_limit
+from soakwatch_rules.wording.words import counted, quantity
+
+Floats = NDArray[np.float64]
+
+PARTS: Final = ("process.memory.pss", "process.memory.usage")
+"""What a process holds, by the measure that counts shared pages least."""
+
+SUMS: Final[Mapping[str, tuple[float, float]]] = {
+    "system.memory.usage": (0.7, 1.2),
+    "system.memory.available": (0.7, 1.2),
+    "system.memory.utilization": (0.7, 1.2),
+    "system.memory.committed": (0.7, 2.0),
+}
+"""How much of a sum one byte of its processes makes, at least and at most: shared pages are counted in each process,
+page tables and kernel memory in none, and memory is promised before it is used. The slope of least squares is held
+within these, so that a leak of the kernel's that rises beside a process is not taken for that process."""
+
+_LIMIT: Final = "system.memory.limit"
+_GAP: Final = 3.0  # distances of readings without one, from which a process may have been dead
+_LIFE: Final = frozenset({"process.start", "process.restart", "process.exit", "reboot"})
+_NAMED: Final = 0.25  # of the sum's change, from which a process is named
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Residue:
+    """A sum without its parts, at the sum's level; ``changes`` are those of the parts in the run, largest first."""
+
+    series: Series
+    parts: int
+    change: float
+    changes: tuple[tuple[str, float], ...]
+
+
+def residue(whole: Series, parts: Sequence[Series], events: Iterable[Event], limit: float | None) -> Residue | None:
+    """What the parts leave of a sum, None where it has no part or too few readings.
+
+    Parts are taken on the sum's times, between their neighbours; a part is 0 before its first and after its last
+    reading, and in a gap in which it ended or started. ``limit`` turns bytes into a share.
+    """
+    low, high = SUMS[whole.metric]
+    scale = 1.0
+    if whole.trait.unit == "1":
+        if limit is None or not limit > 0:
+            return None
+        scale = 1.0 / limit
+    chosen = [series for series in _best(parts) if len(series) > 1]
+    if len(whole) < 3 or not chosen:
+        return None
+    deaths = [e for e in events if e.kind in _LIFE]
+    positions = whole.time_ns
+    columns = [_on(positions, series, deaths) * scale for series in chosen]
+    sign = -1.0 if whole.trait.growth == "down" else 1.0
+    value, total = sign * whole.values, np.sum(columns, axis=0)
+    off = total - total.mean()
+    square = float(off @ off)
+    each = float(off @ value) / square if square > 0 else 1.0
+    left = value - min(max(each, low), high) * (total - float(np.median(total)))
+    # its own limit is the sum's, not what is left of it
+    trait = replace(whole.trait, quantum=None, ceiling=None, high=None)
+    changes = [(series.object, _change(column)) for series, column in zip(chosen, columns, strict=True)]
+    changes.sort(key=lambda item: -item[1])
+    return Residue(
+        replace(whole, value=sign * left, trait=trait),
+        len(chosen),
+        _change(value),
+        tuple(changes),
+    )
+
+
+def beside_parts(finding: Finding, rule: Rule, case: Case, parts: Sequence[Series], own: frozenset[str]) -> Finding:
+    """The finding of a sum that is said to grow, or in doubt, judged anew without its parts by the same rule.
+
+    ``own`` are the objects of the parts that fail by themselves: their growth is a warning of the sum.
+    """
+    whole = case.series[0].finite()
+    with np.errstate(all="ignore"):
+        left = residue(whole, parts, case.events, case.facts.get(_LIMIT))
+    if left is None:
+        return finding
+    judged = rule.judge(replace(case, series=(left.series,)))[0]
+    unit, texts, outcome = whole.trait.unit, [], judged.outcome
+    if judged.outcome is Outcome.PASS:
+        texts = near_limit(whole, case.facts)
+        outcome = Outcome.WARN if texts else Outcome.PASS
+        named = [(name, change) for name, change in left.changes if change > _NAMED * max(left.change, 0.0)][:2]
+        if named:
+            culprits = ", ".join(f"{name} ({_signed(change, unit)})" for name, change in named)
+            texts = [
+                *texts,
+                f"{culprits} explain{'s' * (len(named) == 1)} the change of {_signed(left.change, unit)} in the run",
+            ]
+            outcome = Outcome.WARN if any(name in own for name, _ in named) else outcome
+    suffix = f"without its {counted(left.parts, 'process')}: {judged.reason}"
+    numbers = {**judged.numbers, "parts": float(left.parts), "change_of_sum": left.change}
+    return replace(judged, outcome=outcome, reason="; ".join([*texts, suffix]), numbers=numbers)
+
+
+def _best(parts: Sequence[Series]) -> list[Series]:
+    """One series of each process: all of one measure, so that none is counted twice and all alike."""
+    by_metric = {metric: [series for series in parts if series.metric == metric] for metric in PARTS}
+    objects = {series.object for series in parts}
+    for metric in PARTS:
+        if {series.object for series in by_metric[metric]} == objects:
+            return by_metric[metric]
+    return by_metric[PARTS[-1]]
+
+
+def _on(positions: NDArray[np.int64], part: Series, deaths: Sequence[Event]) -> Floats:
+    """A part on the sum's times; 0 where it did not live."""
+    part = part.finite()
+    if len(part) < 2:
+        return np.zeros(positions.size)
+    result: Floats = np.interp(positions.astype(np.float64), part.time_ns.astype(np.float64), part.values)
+    slack = round(_GAP * float(np.median(np.diff(part.time_ns))))
+    result[(positions < part.time_ns[0] - slack) | (positions > part.time_ns[-1] + slack)] = 0.0
+    mine = sorted(e.begin_ns for e in deaths if e.object in {"", part.object})
+    for index in np.flatnonzero(np.diff(part.time_ns) > slack).tolist():
+        begin, end = int(part.time_ns[index]), int(part.time_ns[index + 1])
+        if any(begin < when <= end for when in mine):
+            result[(positions > begin) & (positions < end)] = 0.0
+    return result
+
+
+def _change(value: Floats) -> float:
+    """From the first sixteenth to the last."""
+    some = max(1, value.size // 16)
+    return float(np.median(value[-some:]) - np.median(value[:some]))
+
+
+def _signed(value: float, unit: str) -> str:
+    return f"{'+' if value > 0 else ''}{quantity(value, unit)}"

@@ -1,0 +1,1 @@
+"""Latency cut into blocks, and the intervals in which it was high."""

@@ -1,0 +1,171 @@
+"""A latency cut into blocks of time: their medians and loads, which are judged, and which tell what is usual."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.labels import label
+from soakwatch_rules.load.offered import OVERLOADS, named
+from soakwatch_rules.rule import Case, Window
+from soakwatch_rules.series import Series
+from soakwatch_rules.stats.flow import binned
+from soakwatch_rules.stats.slowdown import Slowness, block_medians, slowness
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+ROUND_TRIP: Final = "reach.round_trip"
+READINGS: Final = 3  # of one block, at least
+EARLY: Final = 0.25  # of what is judged, where no baseline tells what is usual
+MIN_REFERENCE_BLOCKS: Final = 6  # blocks that tell what is usual
+_LOADS: Final = (
+    "load.offered.packet.rate",
+    "load.offered.rate",
+    "load.offered.bit.rate",
+    "load.tx.packets",
+    "load.tx.packet.rate",
+    "load.tx.bytes",
+    "load.tx.bit.rate",
+    "load.users",
+    "load.requests",
+    "load.request.rate",
+)
+_AFTER: Final = frozenset({"recovery", "cooldown"})
+_BEFORE: Final = frozenset({"ramp", "warm-up", "warmup"})
+_BASELINE: Final = "baseline"
+_SETTLE, _SETTLE_S = 0.05, 600.0  # of the run, and at most: caches are cold
+_SETTLED = 0.75  # of the first quarter: where the second is lower, the first was a warm-up
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """Blocks of one length: their edges, medians and loads, which of them are judged, and which tell what is usual."""
+
+    edges_ns: NDArray[np.int64]
+    value: Floats
+    load: Floats
+    judged: Flags
+    reference: Flags
+    early: bool  # for want of a baseline
+
+    @property
+    def block_s(self) -> float:
+        """The length of one block."""
+        return float(self.edges_ns[1] - self.edges_ns[0]) * 1e-9
+
+    @property
+    def value_log(self) -> Floats:
+        """The medians as logarithms."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(np.log(self.value))
+
+
+def grid_of(case: Case, series: Series, block_s: float) -> Grid:
+    """Blocks over the window of a case, from its begin on."""
+    block_ns = max(round(block_s * 1e9), 1)
+    number = max(-(-(case.window.end_ns - case.window.begin_ns) // block_ns), 1)
+    edges = case.window.begin_ns + block_ns * np.arange(number + 1, dtype=np.int64)
+    indices = np.minimum((series.time_ns - case.window.begin_ns) // block_ns, number - 1)
+    value = block_medians(indices, series.values, number, READINGS if number > 1 else 1)
+    load = np.full(number, np.nan)
+    if offered := named(case.load, *_LOADS):
+        with np.errstate(all="ignore"):
+            load = np.log(binned(offered, edges) / block_s)
+        known = np.isfinite(load)
+        if known.any():  # a block that the load was not read in all of has that of its neighbours
+            load = np.interp(np.arange(number), np.flatnonzero(known), load[known])
+        else:
+            load = np.full(number, np.nan)
+    judged = _judged(case, series, edges)
+    reference, early = _reference(case, edges, judged & np.isfinite(value))
+    return Grid(edges, value, load, judged, reference, early)
+
+
+def against(grid: Grid, own: float | None) -> Slowness:
+    """Held against the baseline, or against the first quarter; against the second where the first was a warm-up."""
+    slow = slowness(grid.value_log, grid.load, grid.reference, own)
+    positions = np.flatnonzero(grid.judged & np.isfinite(slow.off))
+    second = positions[positions.size // 4 : positions.size // 2]
+    if not grid.early or own is not None or second.size < MIN_REFERENCE_BLOCKS:
+        return slow
+    if float(np.median(slow.off[second])) > math.log(_SETTLED):
+        return slow
+    reference = np.zeros(grid.reference.size, dtype=bool)
+    reference[second] = True
+    return slowness(grid.value_log, grid.load, reference)
+
+
+def level_of(before: Series) -> float | None:
+    """The log of the median of an earlier run's readings; None where they are too few."""
+    value = before.values[before.values > 0]
+    return math.log(float(np.median(value))) if value.size >= READINGS * MIN_REFERENCE_BLOCKS else None
+
+
+def baselines(case: Case) -> list[Window]:
+    """When the run's own baseline phases were."""
+    return [p.window for p in case.phases if p.name == _BASELINE]
+
+
+def _judged(case: Case, series: Series, edges: NDArray[np.int64]) -> Flags:
+    """Blocks outside of overloads, ramps, ways back from an overload, and what was announced."""
+    begin, end = edges[:-1], edges[1:]
+    judged = np.ones(begin.size, dtype=bool)
+    loaded = [p.window.end_ns for p in case.phases if p.name in OVERLOADS]
+    for phase in case.phases:
+        window, out = phase.window, phase.name in OVERLOADS | _BEFORE
+        if phase.name in _AFTER and loaded and window.begin_ns >= min(loaded):
+            out = True
+            if series.metric == ROUND_TRIP:  # the rule recovery does not look at these: their second half is judged
+                window = Window(window.begin_ns, (window.begin_ns + window.end_ns) // 2)
+        if out:
+            judged &= (end <= window.begin_ns) | (begin >= window.end_ns)
+    for event in case.events:
+        if event.expect and event.target in {"", case.target}:
+            until = max(event.end_ns or event.begin_ns, event.deadline_ns or event.begin_ns)
+            judged &= (end <= event.begin_ns) | (begin > until)
+    return judged
+
+
+def _reference(case: Case, edges: NDArray[np.int64], usable: Flags) -> tuple[Flags, bool]:
+    """Blocks that tell what is usual: those of the baseline phase, else (then True) the early ones of the soak."""
+    begin, end = edges[:-1], edges[1:]
+    calm = np.zeros(usable.size, dtype=bool)
+    for window in baselines(case):
+        calm |= (begin >= window.begin_ns) & (end <= window.end_ns)
+    if int((calm & usable).sum()) >= MIN_REFERENCE_BLOCKS:
+        return calm & usable, False
+    first = min((p.window.begin_ns for p in case.phases if p.name == "soak"), default=case.window.begin_ns)
+    cold_ns = round(min(_SETTLE * case.window.seconds, _SETTLE_S) * 1e9)
+    positions = np.flatnonzero(usable & (begin >= first + cold_ns))
+    early = np.zeros(usable.size, dtype=bool)
+    early[positions[: max(MIN_REFERENCE_BLOCKS, round(EARLY * positions.size))]] = True
+    return early, True
+
+
+def name_of(series: Series) -> str:
+    """As an engineer calls it.
+
+    >>> import numpy as np
+    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> name_of(readings("load.latency", np.zeros(0), 1.0, object="quantile=p99"))
+    'p99 latency'
+    """
+    if series.metric == ROUND_TRIP:
+        peer, protocol = label(series.object, "peer"), label(series.object, "protocol")
+        return f"round trip{f' to {peer}' if peer else ''}{f' ({protocol})' if protocol else ''}"
+    flow, text = label(series.object, "flow"), label(series.object, "quantile")
+    return f"{f'{text} ' if text else ''}latency{f' of flow {flow}' if flow else ''}"
+
+
+def times_of(times: float) -> str:
+    """A ratio, as "2.1 times".
+
+    >>> times_of(2.13), times_of(30.0)
+    ('2.1 times', '30 times')
+    """
+    return f"{times:.2g} times" if times < 10 else f"{times:.0f} times"

@@ -1,0 +1,1 @@
+"""What generators offered and received: throughput, traffic, loss, forwarding."""

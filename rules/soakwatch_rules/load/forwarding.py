@@ -1,0 +1,114 @@
+"""Forwarding: what went in and what came out, as the generators counted it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from soakwatch_rules.load.offered import named
+from soakwatch_rules.rule import Case, Window
+from soakwatch_rules.series import Series
+from soakwatch_rules.silences import to_the_end
+from soakwatch_rules.spans import joined
+from soakwatch_rules.stats.flow import binned
+from soakwatch_rules.stats.tally import Tally
+
+_STOPPED = 0.01  # less than this share of what goes in comes out
+_SIDES = (
+    (
+        "packets",
+        ("load.tx.packets", "load.tx.packet.rate", "load.offered.packet.rate"),
+        ("load.rx.packets", "load.rx.packet.rate"),
+    ),
+    ("requests", ("load.offered.rate",), ("load.requests", "load.request.rate")),
+    ("bytes", ("load.tx.bytes",), ("load.rx.bytes",)),
+    ("bits", ("load.tx.bit.rate", "load.offered.bit.rate"), ("load.rx.bit.rate",)),
+)
+_USUAL = 0.1  # of the rate before
+_MIN_SENT = 1.0  # a bin in which less went in says nothing
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forwarding:
+    """Packets sent and received, or requests offered and answered, else bytes or bits sent and received.
+
+    ``into`` and ``out`` each have two readings.
+    """
+
+    into: tuple[Series, ...]
+    out: tuple[Series, ...]
+    word: str
+
+    @classmethod
+    def of(cls, case: Case) -> Forwarding | None:
+        """What the load tells of it; None where it does not tell of both sides."""
+        for word, sent, back in _SIDES:
+            into, out = named(case.load, *sent), named(case.load, *back)
+            if into and out:
+                return cls(into, out, word)
+        return None
+
+    @property
+    def apart_s(self) -> float:
+        """The longest median distance of the readings in seconds."""
+        return max(float(np.median(np.diff(s.finite().time_ns))) * 1e-9 for s in (*self.into, *self.out))
+
+    def stopped(self, window: Window) -> tuple[Window, ...]:
+        """Where it went in and next to nothing came out, to the reading."""
+        times = np.unique(np.concatenate([s.finite().time_ns for s in self.out]))
+        edges = times[(times >= window.begin_ns) & (times <= window.end_ns)]
+        if edges.size < 2:
+            return ()
+        sent, back = binned(self.into, edges), binned(self.out, edges)
+        with np.errstate(invalid="ignore"):
+            still = np.flatnonzero((sent >= _MIN_SENT) & (np.abs(back) < _STOPPED * sent))
+        return joined(Window(int(edges[i]), int(edges[i + 1])) for i in still.tolist())
+
+    def tallies(self) -> tuple[Tally, Tally]:
+        """What went in and what came out, to be asked of any stretch."""
+        return Tally(self.into), Tally(self.out)
+
+
+def comes_back(case: Case, window: Window) -> bool | None:
+    """Whether a load comes back over the device in a stretch: at least a tenth of its usual rate.
+
+    None where nothing tells what came back, or nothing was offered then.
+    """
+    flow = Forwarding.of(case)
+    out = flow.out if flow is not None else next((o for _, _, m in _SIDES if (o := named(case.load, *m))), ())
+    if not out:
+        return None
+    whole, seen = Tally(out).between(case.window.begin_ns, window.begin_ns)
+    back, back_s = Tally(out).between(window.begin_ns, window.end_ns)
+    if back_s < 0.5 * window.seconds or seen <= 0 or whole <= 0:
+        return None
+    if back / back_s >= _USUAL * whole / seen:
+        return True
+    if flow is not None and Tally(flow.into).between(window.begin_ns, window.end_ns)[0] < _MIN_SENT:
+        return None
+    return False
+
+
+def alive_without_management(case: Case, silent: Sequence[Window], least_s: float) -> Window | None:
+    """The silence of all management to the end of the run (see ``to_the_end``) in which the load still comes back.
+
+    None where there is none, or where an announced event covers it.
+    """
+    gone = to_the_end(case.ledgers, silent, case.window, least_s)
+    planned = (e.deadline_ns if e.deadline_ns is not None else e.end_ns for e in case.events if e.expect)
+    if gone is None or not comes_back(case, gone):
+        return None
+    return None if any(end_ns is None or end_ns >= gone.end_ns for end_ns in planned) else gone
+
+
+def lost_share(sides: tuple[Tally, Tally], window: Window) -> float | None:
+    """The share of what went in that did not come out; None where nothing is known to have gone in.
+
+    More out than in is no loss: 0.
+    """
+    (sent, sent_s), (back, back_s) = (side.between(window.begin_ns, window.end_ns) for side in sides)
+    if sent < _MIN_SENT or min(sent_s, back_s) < 0.5 * window.seconds:
+        return None
+    return min(1.0, max(0.0, 1 - back / sent))

@@ -1,0 +1,185 @@
+"""The account of a loss: shares of phases, standstills, and the words for them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.labels import label
+from soakwatch_rules.load.offered import OVERLOADS, parts, together
+from soakwatch_rules.load.offers import CONNECTIONS, PACKETS, PINGS, REQUESTS, Offer
+from soakwatch_rules.peers import peer_name
+from soakwatch_rules.rule import Case, Event, Phase, Window
+from soakwatch_rules.stats.distributions import gamma_cdf, gamma_quantile
+from soakwatch_rules.stats.level import robust
+from soakwatch_rules.stats.standstill import Stop
+from soakwatch_rules.wording.words import duration, moment, quantity
+
+SIGMAS = 3.0
+"""Standard errors by which a loss is proven."""
+_BLOCKS = 32
+_WORSE = 1e-4
+_WORSE_TIMES = 2.0
+_SURE = 0.999
+_DRAIN_NS = 5 * 10**9
+_AFTER_NS = 600 * 10**9  # of an event without a deadline
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What was sent and lost in one phase; ``error`` is what sampled rates leave open of ``lost``."""
+
+    phase: Phase
+    sent: float
+    lost: float
+    error: float
+    spread: float  # variance of the blocks' losses / their mean: 1 for losses at random
+
+    @property
+    def share(self) -> float:
+        """Lost of what was sent."""
+        return min(1.0, max(0.0, self.lost / self.sent)) if self.sent > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Standstill:
+    """One stop, and whether it may be the generator that ended (then ``unsure`` says why)."""
+
+    stop: Stop
+    window: Window
+    offer: Offer
+    unsure: str = ""
+
+    @property
+    def text(self) -> str:
+        """From when to when, and how long."""
+        until = "to the end of the run" if self.stop.last else f"until {moment(self.window.end_ns)}"
+        if self.stop.blurred:
+            much = f"as much was lost as in {duration(self.stop.lost_s)} without traffic"
+            return f"from {moment(self.window.begin_ns)} {until} {much}"
+        return f"from {moment(self.window.begin_ns)} {until} ({duration(self.window.seconds)})"
+
+
+@dataclass(slots=True)
+class Seen:
+    """All that was found of one kind."""
+
+    shares: list[Share] = field(default_factory=list)
+    base: Share | None = None
+    stops: list[Standstill] = field(default_factory=list)
+    unknown: float = 0.0  # lost of an unknown number sent
+    ratio: Offer | None = None
+    blind: str = ""
+    readings: int = 0
+
+
+def rate_is_count(offer: Offer) -> bool:
+    """Whether a rate is that of requests or packets, which come at random, and not of bytes or bits."""
+    return offer.series.trait.unit.startswith("{")
+
+
+def readings_of(offer: Offer) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """When its bins, or readings, begin and end."""
+    if offer.bins is not None:
+        return offer.bins.edges_ns[:-1], offer.bins.edges_ns[1:]
+    assert offer.rate is not None
+    return offer.rate.begin_ns, offer.rate.end_ns
+
+
+def judged_phases(case: Case) -> tuple[Phase, ...]:
+    """The phases that are judged, neighbours of one name together; the run where it has none."""
+    phases = parts(replace(case, phases=together(case.phases)))
+    return tuple(p for p in phases if p.name not in OVERLOADS)
+
+
+def overload_spans(case: Case) -> list[Window]:
+    """The phases that overload on purpose, each until what it queued has drained."""
+    return [Window(p.window.begin_ns, p.window.end_ns + _DRAIN_NS) for p in case.phases if p.name in OVERLOADS]
+
+
+def left_out(case: Case, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """What lies in an announced event: one with an intent, or a deadline."""
+    return touching([_until(e) for e in case.events if e.expect or e.deadline_ns is not None], begins, ends)
+
+
+def _until(event: Event) -> Window:
+    end_ns = event.begin_ns if event.end_ns is None else event.end_ns
+    end_ns = event.deadline_ns if event.deadline_ns is not None else end_ns + _AFTER_NS
+    return Window(event.begin_ns, max(end_ns, event.end_ns or event.begin_ns))
+
+
+def touching(windows: Sequence[Window], begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which bins touch one of these stretches."""
+    result = np.zeros(begins.size, dtype=bool)
+    for window in windows:
+        result |= (ends > window.begin_ns) & (begins < window.end_ns)
+    return result
+
+
+def share_of(phase: Phase, sent: NDArray[np.float64], lost: NDArray[np.float64], *, exact: bool) -> Share | None:
+    """The account of a phase; None where nothing was sent."""
+    total, missing = float(np.sum(sent)), float(np.sum(lost))
+    if not sent.size or total <= 0:
+        return None
+    count = min(_BLOCKS, sent.size)
+    cut = [part.sum() for part in np.array_split(lost, count)]
+    blocks = np.array(cut, dtype=np.float64)
+    mean = float(np.mean(blocks))
+    spread = max(1.0, float(np.var(blocks)) * count / max(count - 1, 1) / mean) if mean > 0 else 1.0
+    error = 0.0 if exact else robust(blocks)[1] * math.sqrt(count)
+    return Share(phase, total, missing, error, spread)
+
+
+def interval_of(part: Share) -> tuple[float, float]:
+    """95 % of a Poisson count (F. Garwood, Biometrika 28, 1936), wider by the spread of bursts."""
+    lost = min(max(part.lost, 0.0), 1e15)
+    low, high = gamma_quantile(lost, 0.025) if lost > 0 else 0.0, gamma_quantile(lost + 1, 0.975)
+    wide = math.sqrt(min(part.spread, 1e12))
+    return max(0.0, lost - wide * (lost - low)) / part.sent, min(1.0, (lost + wide * (high - lost)) / part.sent)
+
+
+def provably_worse(part: Share, base: Share | None) -> bool:
+    """Whether a phase lost more than the baseline phase for certain."""
+    if base is None or part is base or base.sent <= 0:
+        return False
+    high = gamma_quantile(max(base.lost, 0.0) + 1, _SURE)
+    wide = math.sqrt(base.spread)
+    most = (max(base.lost, 0.0) + wide * (high - max(base.lost, 0.0))) / base.sent
+    least = (part.lost - SIGMAS * (math.sqrt(part.spread * max(part.lost, 0.0)) + part.error)) / part.sent
+    return part.share > base.share + _WORSE and part.share > _WORSE_TIMES * base.share and least > most
+
+
+def chance_of(wanted: float, came: float, number: int) -> float:
+    """How often random arrivals leave a stretch so empty."""
+    return number * (1 - gamma_cdf(max(came, 0.0) + 1, wanted))
+
+
+def whose(object_name: str) -> str:
+    """The peer or the generator that a finding is about."""
+    return peer_name(object_name) if label(object_name, "peer") else label(object_name, "generator") or object_name
+
+
+def nothing_came(kind: str) -> str:
+    """A standstill of one kind in words."""
+    return {
+        PINGS: "no answer",
+        PACKETS: "almost no packets came back",
+        REQUESTS: "no request was answered",
+        CONNECTIONS: "no connection was opened",
+    }[kind]
+
+
+def lost_words(kind: str, part: Share) -> str:
+    """What was lost of a phase in words."""
+    verb = "failed" if kind in {REQUESTS, CONNECTIONS} else "were lost"
+    where = f" in phase {part.phase.name}" if part.phase.name else ""
+    return f"{percent(part.share)} of {part.sent:,.0f} {kind} {verb}{where} ({max(part.lost, 0.0):,.0f})"
+
+
+def percent(share: float) -> str:
+    """A share in percent."""
+    return quantity(share, "1")

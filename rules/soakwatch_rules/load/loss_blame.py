@@ -1,0 +1,126 @@
+"""Who lost it: what was sent and did not come back, against what the device's own interfaces took in and let out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from soakwatch_rules.load.crossing import Crossing, Ports
+from soakwatch_rules.load.loss_account import Seen, Share
+from soakwatch_rules.load.offers import Offer
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Window
+from soakwatch_rules.stats.outage import Bins
+
+_MUCH = 0.1  # of a load: without it nobody knows what the device stood
+_READINGS = 3
+_UNEVEN = 0.02  # of a load: what two sets of counters may differ by that are read at other moments
+
+
+def blamed(case: Case, finding: Finding, seen: Seen, over: Sequence[Share], limit: float) -> Finding:
+    """What is said of packets by the device's own counters; ``over`` are the phases that fail by their share."""
+    offer = seen.ratio or next((s.offer for s in seen.stops if s.offer.bins is not None), None)
+    if offer is None or offer.bins is None:
+        return finding
+    bins = offer.bins
+    known = np.isfinite(bins.sent) & np.isfinite(bins.lost)
+    total = float(np.sum(bins.sent[known]))
+    ports = Ports(case, total)
+    if finding.outcome is not Outcome.FAIL:
+        return _contradicted(case, finding, offer, ports, total, limit) if finding.outcome is Outcome.PASS else finding
+    windows = [s.window for s in seen.stops if not s.unsure]
+    windows += [x.phase.window for x in over]
+    crossings = [c for w in windows if (c := _crossing_in(ports, bins, w)) is not None]
+    if not crossings or len(crossings) < len(windows):
+        where = "" if ports.names else " (by the device or the path: the device's interfaces are not polled)"
+        return replace(finding, reason=f"{finding.reason}{where}")
+    worst = max(crossings, key=lambda c: (not c.clear, c.lost))
+    finding = replace(
+        finding, numbers=dict(finding.numbers) | {k: v for k, v in worst.numbers.items() if math.isfinite(v)}
+    )
+    if not worst.clear:
+        return replace(finding, reason=f"{finding.reason}; {worst.text}")
+    if finding.numbers["stops"] > 0 and worst.taken_in < _MUCH * worst.sent:
+        reason = (
+            f"{finding.reason}; the device's ports received almost nothing: the ports, or the path to them, failed; "
+            f"{worst.text}"
+        )
+        return replace(finding, reason=reason)
+    if all(c.behind for c in crossings):
+        reason = (
+            f"{finding.reason}; lost after leaving the device, by the path or the generator's receiver: {worst.text}"
+        )
+        if finding.numbers["stops"] <= 0 and worst.lost < _MUCH * worst.sent:
+            return replace(finding, outcome=Outcome.WARN, reason=reason)
+        settle = "fix the path or the generator's receiver, then run again"
+        return replace(
+            finding, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.GENERATOR, settle=settle
+        )
+    reason = f"{finding.reason}; lost before reaching the device: {worst.text}"
+    settle = "poll the device's counters of missed packets, or check the path to it"
+    return replace(
+        finding, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle
+    )
+
+
+def _contradicted(case: Case, finding: Finding, offer: Offer, ports: Ports, total: float, limit: float) -> Finding:
+    """A generator that says all came back, while the device's interfaces carried next to nothing of it."""
+    assert offer.bins is not None
+    if not ports.read or total < 1 / max(limit, 1e-9):
+        return finding
+    if not ports.names:
+        reason = f"{finding.reason}, but none of the device's polled interfaces carried 1 % of it"
+        return replace(finding, outcome=Outcome.WARN, reason=reason)
+    apart_ns = max(round(ports.apart_s * 1e9), 1)
+    edges = np.arange(case.window.begin_ns, case.window.end_ns + 1, max(apart_ns * 2, 30 * 10**9), dtype=np.int64)
+    crossed = [
+        c
+        for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+        if (c := _crossing_in(ports, offer.bins, Window(a, b))) is not None and c.sent > 0 and c.back > 0.5 * c.sent
+    ]
+    away = [c for c in crossed if c.let_out < 0.1 * c.back]
+    if not away or (len(away) == len(crossed) and len(crossed) < _READINGS):
+        return _more_than_let_out(finding, crossed)
+    worst = max(away, key=lambda c: c.back)
+    reason = f"{finding.reason}, but the device's interfaces carried less than 10 % of it: {worst.text}"
+    settle = "find out which figures are right: the generator's or the device's"
+    return replace(
+        finding, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.GENERATOR, settle=settle
+    )
+
+
+def _more_than_let_out(finding: Finding, crossed: Sequence[Crossing]) -> Finding:
+    """All that was sent went in by ports that are read, and less came out of them than the generator says came back."""
+    sent, taken, let, back = (
+        sum(getattr(c, name) for c in crossed) for name in ("sent", "taken_in", "let_out", "back")
+    )
+    if len(crossed) < _READINGS or abs(taken - sent) > _UNEVEN * sent or let >= (1 - _UNEVEN) * back:
+        return finding
+    text = Crossing(sent, taken, let, back, None).text
+    reason = (
+        f"{finding.reason}, but the device's interfaces sent out {100 * (1 - let / back):.3g} % less than that: {text}"
+    )
+    settle = (
+        "read every port that carries the load, or find out which figures are right: the generator's or the device's"
+    )
+    return replace(
+        finding, outcome=Outcome.INCONCLUSIVE, reason=reason, why=InconclusiveReason.GENERATOR, settle=settle
+    )
+
+
+def _crossing_in(ports: Ports, bins: Bins, window: Window) -> Crossing | None:
+    """The four numbers of a stretch, with a reading of the device more at each side of one that is short."""
+    slack_ns = round(ports.apart_s * 1e9)
+    begin_ns, end_ns = window.begin_ns - slack_ns, window.end_ns + slack_ns
+    if window.seconds > 20 * ports.apart_s:
+        begin_ns, end_ns = window.begin_ns, window.end_ns
+    inside = (bins.edges_ns[:-1] >= begin_ns) & (bins.edges_ns[1:] <= end_ns)
+    inside &= np.isfinite(bins.sent) & np.isfinite(bins.lost)
+    if not inside.any():
+        return None
+    positions = np.flatnonzero(inside)
+    exact = Window(int(bins.edges_ns[positions[0]]), int(bins.edges_ns[positions[-1] + 1]))
+    sent, lost = float(np.sum(bins.sent[inside])), float(np.sum(bins.lost[inside]))
+    return ports.crossing(exact, sent, sent - lost)

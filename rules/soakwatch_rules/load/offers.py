@@ -1,0 +1,300 @@
+"""Offers: what was offered and what of it came back, of each kind that a generator or a probe tells of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.load.offered import named
+from soakwatch_rules.load.throughput import Curve, curve
+from soakwatch_rules.rule import Case
+from soakwatch_rules.sampling import cadence
+from soakwatch_rules.series import Series
+from soakwatch_rules.stats.flow import binned
+from soakwatch_rules.stats.outage import Bins
+
+PACKETS, REQUESTS, CONNECTIONS, PINGS = "packets", "requests", "connections", "pings"
+_SENT = ("load.tx.packets", "load.tx.packet.rate")
+_BACK = ("load.rx.packets", "load.rx.packet.rate")
+_ANSWERED = ("load.requests", "load.request.rate")
+_FAILED = ("load.failures", "load.failure.rate")
+_SIZE = 0.1  # packets whose mean size differs by more are not those that were sent
+_GOES_ON = 0.5  # of its usual users or connections
+_GAP = 3.0  # cadences
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Offer:
+    """One account of a ``kind``: what was sent and lost in ``bins``, or only the ``rate`` of what came back.
+
+    ``ratio``: what was lost is a loss (else only that nothing comes back says something: what was commanded need not
+    have been sent). ``exact``: counted, not sampled. ``on`` tells for each bin or reading whether a load was offered
+    (1), or not (0); NaN where that is not known. ``metric`` and ``label`` are what findings name, ``source`` says in a
+    few words what was compared.
+    """
+
+    kind: str
+    label: str
+    metric: str
+    source: str
+    series: Series
+    bins: Bins | None = None
+    rate: Curve | None = None
+    ratio: bool = True
+    exact: bool = True
+    on: NDArray[np.float64] | None = None
+
+    @property
+    def apart_s(self) -> float:
+        """The distance of readings in seconds."""
+        return cadence(self.series.finite()) or 1.0
+
+    @property
+    def longest_s(self) -> float:
+        """How long a bin may be: a counter knows what it counted in a gap, a sampled rate does not."""
+        return float("inf") if self.exact else _GAP * self.apart_s
+
+
+def offers(case: Case) -> tuple[Offer, ...]:
+    """Every account that a case holds: packets of all generators together (what one sends may come back to another),
+    requests and connections of each, pings of each peer."""
+    load = [s.between(case.window.begin_ns, case.window.end_ns) for s in case.load]
+    generators = sorted({s.target for s in load})
+    offers = [*_packets(load)]
+    for generator in generators:
+        own = [s for s in load if s.target == generator]
+        label = f"generator={generator}" if len(generators) > 1 else ""
+        offers += [*_requests(own, label), *_connections(own, label)]
+    return (*offers, *_pings(case.series))
+
+
+def _packets(load: Sequence[Series]) -> Iterator[Offer]:
+    sent, back = named(load, *_SENT), named(load, *_BACK)
+    answered = named(load, *_ANSWERED)
+    reported, lost = named(load, "load.offered.packet.rate"), named(load, "load.lost.packets")
+    on = _Activity(load)
+    if sent and back:
+        yield _between(
+            PACKETS, "", sent, back, "packets sent and received", on, ratio=not answered and _same_size(load)
+        )
+    elif reported and back:
+        yield _between(PACKETS, "", reported, back, "packets commanded and received", on, ratio=False)
+    elif back and not answered:
+        yield _alone(PACKETS, "", back, "packets received", on)
+    if sent and lost:
+        edges = _edges(lost)
+        bins = Bins(edges, binned(sent, edges), binned(lost, edges))
+        bins = _whole(bins, (*sent, *lost))
+        yield Offer(PACKETS, "", lost[0].metric, "packets that the generator counted as lost", lost[0], bins)
+    for series in load:
+        if series.metric == "load.loss" and len(series.finite()) > 1:
+            yield _share(series, sent)
+    if not sent and not back and not answered:
+        for metric in ("load.rx.bytes", "load.rx.bit.rate"):
+            if matches := named(load, metric):
+                put = named(load, metric.replace(".rx.", ".tx.")) or named(load, "load.offered.bit.rate")
+                if put and put[0].trait.kind == matches[0].trait.kind:
+                    yield _between(PACKETS, "", put, matches, "data sent and received", on, ratio=False)
+                else:
+                    yield _alone(PACKETS, "", matches, "data received", on)
+                return
+
+
+def _requests(own: Sequence[Series], label: str) -> Iterator[Offer]:
+    answered, failed, reported = named(own, *_ANSWERED), named(own, *_FAILED), named(own, "load.offered.rate")
+    on = _Activity(own)
+    if answered and failed:
+        edges = _edges(answered)
+        sent, lost = binned((*answered, *failed), edges), binned(failed, edges)
+        exact = all(s.trait.kind == "counter" for s in (*answered, *failed))
+        bins = _whole(Bins(edges, sent, lost), (*answered, *failed))
+        yield Offer(
+            REQUESTS,
+            label,
+            answered[0].metric,
+            "requests answered and failed",
+            answered[0],
+            bins,
+            exact=exact,
+            on=on.activity(edges),
+        )
+    elif failed:
+        edges = _edges(failed)
+        sent = binned(reported, edges) if reported else np.full(max(edges.size - 1, 0), np.nan)
+        bins = _whole(Bins(edges, sent, binned(failed, edges)), failed)
+        yield Offer(REQUESTS, label, failed[0].metric, "requests that failed", failed[0], bins, on=on.activity(edges))
+    if answered and reported:
+        yield _between(REQUESTS, label, reported, answered, "requests commanded and answered", on, ratio=False)
+    elif answered:
+        yield _alone(REQUESTS, label, answered, "requests answered", on)
+
+
+def _connections(own: Sequence[Series], label: str) -> Iterator[Offer]:
+    failed = named(own, "load.connections.failed")
+    opened = named(own, "load.connections.opened", "load.connection.rate")
+    if not failed:
+        return
+    edges = _edges(failed)
+    lost = binned(failed, edges)
+    sent = binned((*opened, *failed), edges) if opened else np.full(lost.size, np.nan)
+    bins = _whole(Bins(edges, sent, lost), (*opened, *failed))
+    yield Offer(
+        CONNECTIONS,
+        label,
+        failed[0].metric,
+        "connections opened and failed",
+        failed[0],
+        bins,
+        on=_Activity(own).activity(edges),
+    )
+
+
+def _pings(series: Iterable[Series]) -> Iterator[Offer]:
+    by_peer: dict[str, dict[str, Series]] = {}
+    for samples in series:
+        if samples.metric.startswith("reach.") and len(samples.finite()):
+            by_peer.setdefault(samples.object, {})[samples.metric] = samples.finite()
+    for peer, own in sorted(by_peer.items()):
+        sent, lost, up = own.get("reach.sent"), own.get("reach.lost"), own.get("reach.up")
+        if sent is not None and lost is not None and len(lost) > 1:
+            edges = lost.time_ns
+            bins = _whole(Bins(edges, binned([sent], edges), binned([lost], edges)), (sent, lost))
+            yield Offer(PINGS, peer, "reach.lost", "requests sent to the peer and lost", lost, bins)
+        elif up is not None and len(up) > 1:
+            gone = 1.0 - np.clip(up.values[1:], 0.0, 1.0)
+            yield Offer(
+                PINGS,
+                peer,
+                "reach.up",
+                "samples in which the peer answered",
+                up,
+                Bins(up.time_ns, np.ones(gone.size), gone),
+            )
+
+
+def _between(
+    kind: str,
+    label: str,
+    sent: tuple[Series, ...],
+    back: tuple[Series, ...],
+    source: str,
+    on: _Activity,
+    *,
+    ratio: bool,
+) -> Offer:
+    edges = _edges(back)
+    into, out = binned(sent, edges), binned(back, edges)
+    exact = all(s.trait.kind == "counter" for s in (*sent, *back))
+    with np.errstate(invalid="ignore", over="ignore"):
+        bins = _whole(Bins(edges, into, into - out), (*sent, *back))
+    return Offer(kind, label, back[0].metric, source, back[0], bins, ratio=ratio, exact=exact, on=on.activity(edges))
+
+
+def _alone(kind: str, label: str, came: tuple[Series, ...], source: str, on: _Activity) -> Offer:
+    """Only what came back is known: the sum of all, at the times of the first."""
+    first = came[0]
+    if len(came) == 1:
+        rates = curve(first)
+    else:
+        edges = _edges(came)
+        with np.errstate(all="ignore"):
+            rate = binned(came, edges) / (np.diff(edges) * 1e-9)
+        good = np.isfinite(rate)
+        rates = Curve(edges[:-1][good], edges[1:][good], rate[good])
+    if first.trait.kind == "counter" and rates.rate.size:
+        edges = np.append(rates.begin_ns[:1], rates.end_ns)
+        kept = np.isfinite(_whole(Bins(edges, rates.rate, rates.rate), came).sent)
+        rates = Curve(rates.begin_ns[kept], rates.end_ns[kept], rates.rate[kept])
+    edges = np.append(rates.begin_ns[:1], rates.end_ns)
+    return Offer(kind, label, first.metric, source, first, rate=rates, ratio=False, exact=False, on=on.activity(edges))
+
+
+def _share(loss: Series, sent: tuple[Series, ...]) -> Offer:
+    """A lost share that the generator itself tells, of what it sent; without that each second counts alike."""
+    good = loss.finite()
+    edges = good.time_ns
+    much = binned(sent, edges) if sent else np.diff(edges) * 1e-9
+    share = np.clip(good.values[1:], 0.0, 1.0)
+    return Offer(
+        PACKETS,
+        loss.object,
+        loss.metric,
+        "the share that the generator says is lost",
+        loss,
+        Bins(edges, much, much * share),
+        exact=False,
+    )
+
+
+def _same_size(load: Sequence[Series]) -> bool:
+    """Whether what comes back may be what was sent: questions and answers differ in their mean size."""
+    sizes = []
+    for way in ("tx", "rx"):
+        many, much = named(load, f"load.{way}.packets"), named(load, f"load.{way}.bytes")
+        if not many or not much:
+            return True
+        number, total = (float(np.nansum(binned(x, _edges(x)))) for x in (many, much))
+        if number <= 0 or total <= 0:
+            return True
+        sizes.append(total / number)
+    return abs(sizes[0] - sizes[1]) <= _SIZE * max(sizes)
+
+
+def _whole(bins: Bins, series: Iterable[Series]) -> Bins:
+    """The bins without those in which a counter began anew: what it counted before is not known, and is no loss."""
+    gone = np.zeros(bins.sent.size, dtype=bool)
+    for samples in series:
+        good = samples.finite()
+        if good.trait.kind != "counter" or len(good) < 2:
+            continue
+        with np.errstate(over="ignore", invalid="ignore"):
+            fell = np.flatnonzero(np.isnan(good.increments().values))
+        for index in fell.tolist():
+            gone |= (bins.edges_ns[1:] > good.time_ns[index]) & (bins.edges_ns[:-1] < good.time_ns[index + 1])
+    if not gone.any():
+        return bins
+    near = np.convolve(gone, np.ones(3))[1:-1] > 0
+    return Bins(bins.edges_ns, np.where(near, np.nan, bins.sent), np.where(near, np.nan, bins.lost))
+
+
+def _edges(series: tuple[Series, ...]) -> NDArray[np.int64]:
+    return series[0].finite().time_ns
+
+
+class _Activity:
+    """Whether a load was offered: what the generator says of it beside what came back."""
+
+    __slots__ = ("_reported",)
+
+    def __init__(self, load: Iterable[Series]) -> None:
+        self._reported: list[tuple[str, NDArray[np.int64], NDArray[np.float64]]] = []
+        for series in load:
+            if series.metric in {"load.sending", "load.level", "load.users", "load.connections"} and len(
+                series.finite()
+            ):
+                good = series.finite()
+                self._reported.append((series.metric, good.time_ns, good.values))
+
+    def activity(self, edges: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        """1, 0 or NaN for each bin; None where nothing tells of it.
+
+        Of several generators one that goes on is enough. Connections that are open show that it goes on, none that it
+        ended: a dead device has none either.
+        """
+        if not self._reported or edges.size < 2:
+            return None
+        rests, works = np.zeros(edges.size - 1, dtype=bool), np.zeros(edges.size - 1, dtype=bool)
+        for metric, time_ns, value in self._reported:
+            positions = np.searchsorted(time_ns, edges[1:], side="right") - 1
+            now = np.where(positions >= 0, value[np.clip(positions, 0, None)], np.nan)
+            usual = float(np.median(value[value > 0])) if bool((value > 0).any()) else 0.0
+            if metric in {"load.users", "load.connections"}:
+                works |= now > _GOES_ON * usual
+            elif metric == "load.sending":
+                works |= now > 0
+            if metric != "load.connections":
+                rests |= now <= 0
+        return np.where(works & ~rests, 1.0, np.where(rests & ~works, 0.0, np.nan))

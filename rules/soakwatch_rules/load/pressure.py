@@ -1,0 +1,70 @@
+"""Pressure: when a device carried a high load, and when it did not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from soakwatch_rules.load.offered import named, overloads
+from soakwatch_rules.rule import Case, Window
+from soakwatch_rules.spans import joined, without
+from soakwatch_rules.stats.flow import binned
+
+_BIN_S: Final = 10.0
+_SIDES: Final = (
+    ("load.offered.packet.rate", "load.tx.packets", "load.tx.packet.rate"),
+    ("load.offered.rate", "load.requests", "load.request.rate"),
+    ("load.offered.bit.rate", "load.tx.bytes", "load.tx.bit.rate"),
+)
+_CALM_PHASES: Final = frozenset({"baseline", "soak"})
+HIGH: Final = 0.5
+"""Of the highest load of the run: above that it is high."""
+LOW: Final = 0.1
+"""Of the highest load of the run: below that it is low."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """Stretches of high and of low load, each in order and apart; ``told`` says in a few words how they were found."""
+
+    high: tuple[Window, ...]
+    low: tuple[Window, ...]
+    text: str
+
+
+def pressure(case: Case) -> Pressure | None:
+    """Overload phases (stress, spike) against baseline and soak, else a load of at least half of the highest against
+    one of at most a tenth of it; None where neither phases nor the load tell."""
+    over = overloads(case)
+    if over:
+        calm = [p.window for p in case.phases if p.name in _CALM_PHASES]
+        names = " and ".join(sorted({p.name for p in over}))
+        high = joined(_cut(p.window, case.window) for p in over)
+        return Pressure(high, without(joined(_cut(w, case.window) for w in calm), high), f"the {names} phase")
+    edges = np.arange(case.window.begin_ns, case.window.end_ns + 1, round(_BIN_S * 1e9), dtype=np.int64)
+    if edges.size < 3:
+        return None
+    for metrics in _SIDES:
+        if reported := named(case.load, *metrics):
+            rate = binned(reported, edges)
+            most = float(np.nanmax(rate)) if bool(np.isfinite(rate).any()) else 0.0
+            if most <= 0:
+                return None
+            with np.errstate(invalid="ignore"):
+                sides = (rate >= HIGH * most, rate <= LOW * most)
+            spans = [[Window(int(edges[i]), int(edges[i + 1])) for i in np.flatnonzero(x).tolist()] for x in sides]
+            return Pressure(joined(spans[0]), joined(spans[1]), f"a load above {100 * HIGH:g} % of its maximum")
+    return None
+
+
+def _cut(window: Window, whole: Window) -> Window:
+    begin_ns = min(max(window.begin_ns, whole.begin_ns), whole.end_ns)
+    return Window(begin_ns, max(begin_ns, min(window.end_ns, whole.end_ns)))
+
+
+def seconds(spans: Sequence[Window]) -> float:
+    """How long they are together."""
+    return sum(span.seconds for span in spans)

@@ -1,0 +1,104 @@
+"""Throughput as the generators report it, by itself or in relation to what was offered."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.load.offered import named
+from soakwatch_rules.rule import Case
+from soakwatch_rules.sampling import cadence
+from soakwatch_rules.series import Series
+from soakwatch_rules.stats.flow import steps
+
+_MAX_VALUE = 1e120
+_MAX_CADENCES = 3  # cadences that a reading of a rate speaks for
+_CHANGE = 0.1  # of a commanded rate
+_IDLE = 0.05  # of the median of what was offered
+_KINDS = (
+    (("load.request.rate", "load.requests"), "load.offered.rate", ()),
+    (
+        ("load.rx.packets", "load.rx.packet.rate"),
+        "load.offered.packet.rate",
+        ("load.tx.packets", "load.tx.packet.rate"),
+    ),
+)
+_LAST = (("load.rx.bit.rate", "load.rx.bytes"), "load.offered.bit.rate", ("load.tx.bit.rate", "load.tx.bytes"))
+"""Where neither requests nor packets are told: the size of what is sent is left to chance."""
+
+
+class Flow(NamedTuple):
+    """One throughput of one generator, the rate that it was ``told`` to send, and what it ``sent`` (each may lack).
+
+    ``label`` is the object that findings name: empty where there is one generator only.
+    """
+
+    series: Series
+    told: tuple[Series, ...]
+    sent: tuple[Series, ...]
+    label: str
+
+
+class Curve(NamedTuple):
+    """A rate by reading: the mean of what was carried from ``begin_ns`` to ``end_ns``; all numbers."""
+
+    begin_ns: NDArray[np.int64]
+    end_ns: NDArray[np.int64]
+    rate: NDArray[np.float64]
+
+    def per(self, offered: Series) -> Curve | None:
+        """In relation to an offered rate, or to a counter of what was sent; None if that was never above 0.
+
+        Left out is what lies where under 5 % of the usual was offered and, since what was commanded is not at once
+        what is sent, the two readings about each change of a commanded rate by over 10 %.
+        """
+        order = curve(offered)
+        if not order.rate.size or not bool((order.rate > 0).any()) or not self.rate.size:
+            return None
+        positions = np.searchsorted(order.end_ns, self.end_ns, side="right") - 1
+        if offered.trait.kind == "counter":
+            positions = np.searchsorted(order.end_ns, self.end_ns)
+        rate = order.rate[np.clip(positions, 0, order.rate.size - 1)]
+        keep = (rate > 0) & (rate > _IDLE * float(np.median(rate)))
+        if offered.trait.kind != "counter":
+            before = np.append(rate[:1], rate[:-1])
+            changed = np.abs(rate - before) > _CHANGE * np.maximum(np.abs(rate), np.abs(before))
+            keep &= ~changed & ~np.append(False, changed[:-1])
+        with np.errstate(over="ignore"):
+            share = np.divide(self.rate, rate, out=np.zeros(rate.size), where=keep)
+        keep &= np.abs(share) < _MAX_VALUE
+        return Curve(self.begin_ns[keep], self.end_ns[keep], share[keep])
+
+
+def curve(series: Series) -> Curve:
+    """The rate of a counter, or the readings of a rate; what is no number is left out."""
+    if series.trait.kind == "counter":
+        increments = steps(series)
+        with np.errstate(all="ignore"):
+            whole = Curve(increments.begin_ns, increments.end_ns, increments.count / increments.seconds)
+    else:
+        good = series.finite()
+        apart_ns = round((cadence(good) or 0.0) * 1e9)
+        before = np.append(good.time_ns[:1] - apart_ns, good.time_ns[:-1])
+        whole = Curve(np.maximum(before, good.time_ns - _MAX_CADENCES * apart_ns), good.time_ns, good.values)
+    keep = np.isfinite(whole.rate) & (
+        np.abs(np.nan_to_num(whole.rate, posinf=_MAX_VALUE, neginf=_MAX_VALUE)) < _MAX_VALUE
+    )
+    return Curve(whole.begin_ns[keep], whole.end_ns[keep], whole.rate[keep])
+
+
+def flows(case: Case) -> list[Flow]:
+    """The throughputs of a case: requests and packets of each generator, bits where it tells neither."""
+    result = []
+    generators = sorted({series.target for series in case.load})
+    for generator in generators:
+        own = [s.between(case.window.begin_ns, case.window.end_ns) for s in case.load if s.target == generator]
+        known = [kind for kind in _KINDS if any(s.metric in kind[0] for s in own)] or [_LAST]
+        for metrics, text, sent in known:
+            for samples in named(own, *metrics) or [s for s in own if s.metric in metrics][:1]:
+                name = f"generator={generator}" if len(generators) > 1 else ""
+                label = ",".join(x for x in (name, samples.object) if x)
+                result.append(Flow(samples, named(own, text), named(own, *sent), label))
+    return result

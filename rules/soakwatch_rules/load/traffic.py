@@ -1,0 +1,99 @@
+"""Traffic: what was sent and did not come back, in the terms that the generators have for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from soakwatch_rules.load.offered import named
+from soakwatch_rules.rule import Case, Window
+from soakwatch_rules.series import Series
+from soakwatch_rules.stats.flow import binned
+from soakwatch_rules.stats.outage import Bins
+
+_SENT = ("load.tx.packets", "load.tx.packet.rate", "load.offered.packet.rate")
+_ANSWERED = ("load.requests", "load.request.rate")
+_MIN_CALM_BINS = 8  # bins that tell what would have come
+_DIP = 0.3  # of a rate that nobody commands: less is how it scatters
+_EXACT = 0.005
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Traffic:
+    """``bins`` of what was sent and lost, counted in ``unit``.
+
+    ``assumed``: nobody tells what was sent, so it is taken to be what came in the calm before; ``source`` says in a few
+    words what was counted.
+    """
+
+    bins: Bins
+    unit: str
+    source: str
+    assumed: bool = False
+
+    @property
+    def least_share(self) -> float:
+        """The share of what is sent that a bin has to lose at least."""
+        return _DIP if self.assumed else _EXACT
+
+    def parted(self, calm: Window, window: Window) -> tuple[Bins, Bins] | None:
+        """The bins of the calm and of the look after it; None where the calm is too short to know what would come."""
+        before, after = self.bins.within(calm), self.bins.within(window)
+        if not self.assumed:
+            return before, after
+        came = before.sent / before.seconds
+        came = came[np.isfinite(came)]
+        if came.size < _MIN_CALM_BINS or float(np.median(came)) <= 0:
+            return None
+        rate = float(np.median(came))
+        return _against(before, rate), _against(after, rate)
+
+
+def _against(bins: Bins, rate: float) -> Bins:
+    """What came held against a rate: less than that is lost, more is lost by nobody."""
+    wanted = np.where(np.isfinite(bins.sent), rate * bins.seconds, np.nan)
+    return Bins(bins.edges_ns, wanted, wanted - bins.sent)
+
+
+def traffic(case: Case) -> Traffic | None:
+    """What the load tells of it: packets sent and received, packets known to be lost, requests offered and answered;
+    else what was answered or received against the calm before. None where it tells none of these."""
+    load = [s.between(case.window.begin_ns, case.window.end_ns) for s in case.load]
+    sent, back = named(load, *_SENT), named(load, "load.rx.packets", "load.rx.packet.rate")
+    lost, reported = named(load, "load.lost.packets"), named(load, "load.offered.rate")
+    answered = named(load, *_ANSWERED)
+    if sent and back:
+        return _between(sent, back, "packet", "packets sent and received")
+    if sent and lost:
+        edges = _edges(lost)
+        return Traffic(
+            Bins(edges, binned(sent, edges), binned(lost, edges)),
+            "packet",
+            "packets that the generator counted as lost",
+        )
+    if reported and answered:
+        return _between(reported, answered, "request", "requests offered and answered")
+    for unit, metrics in (
+        ("request", _ANSWERED),
+        ("packet", ("load.rx.packets", "load.rx.packet.rate")),
+        ("byte", ("load.rx.bytes",)),
+        ("bit", ("load.rx.bit.rate",)),
+    ):
+        if came := named(load, *metrics):
+            edges = _edges(came)
+            count = binned(came, edges)
+            what = f"{unit}s received, compared with the time before"
+            return Traffic(Bins(edges, count, np.zeros(count.size)), unit, what, assumed=True)
+    return None
+
+
+def _between(sent: tuple[Series, ...], back: tuple[Series, ...], unit: str, source: str) -> Traffic:
+    edges = _edges(back)
+    into, out = binned(sent, edges), binned(back, edges)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return Traffic(Bins(edges, into, into - out), unit, source)
+
+
+def _edges(series: tuple[Series, ...]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return series[0].finite().time_ns

@@ -1,0 +1,1 @@
+"""Whether a device answers its operators: causes of silences, duration of polls."""

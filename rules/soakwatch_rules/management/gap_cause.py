@@ -1,0 +1,116 @@
+"""Blame: whose fault a silence of a source is, with the evidence: the monitor's, the path's or the device's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from soakwatch_rules.events.boots import reboots
+from soakwatch_rules.load.forwarding import Forwarding, lost_share
+from soakwatch_rules.rule import Case, Event, Ledger, Silence, Window
+from soakwatch_rules.sampling import cadence
+from soakwatch_rules.series import Series
+from soakwatch_rules.silences import of_monitor, silent_all, speaks_of, unheard
+from soakwatch_rules.wording.words import quantity
+
+TOTAL: Final = "system.cpu.utilization"
+UP: Final = "reach.up"
+LIVES: Final = ("system.boot.id", "system.boot.time", "system.uptime")
+_BEFORE_S = 60.0  # the CPU's last reading is at most so old, or three of its own distances
+
+MONITOR, PLANNED, REBOOT, DEVICE, PATH, UNKNOWN = "monitor", "planned", "reboot", "device", "path", "unknown"
+BLAMED: Final = frozenset({REBOOT, DEVICE, UNKNOWN})
+"""Causes for which a device may be to blame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """One silence with its cause and the sentence that gives the evidence; ``alone`` if another source answered."""
+
+    silence: Silence
+    cause: str
+    why: str
+    alone: bool = False
+
+    @property
+    def window(self) -> Window:
+        """Its time."""
+        return self.silence.window
+
+
+def causes(case: Case, busy: float, hit: float) -> Callable[[Ledger, Silence], Explained]:
+    """The cause of a silence, as the rule ``gap`` defines it; what all silences need is worked out once."""
+    cut = [s.between(case.window.begin_ns, case.window.end_ns).finite() for s in case.series]
+    best = {m: max((s for s in cut if s.metric == m and len(s)), key=len, default=None) for m in (TOTAL, *LIVES)}
+    with np.errstate(over="ignore", invalid="ignore"):  # absurd times of boot
+        witnesses, _, _ = reboots(*(best[m] for m in LIVES))
+    reported = [(e.begin_ns, e.end_ns or e.begin_ns) for e in case.events if e.kind == "reboot" and not e.expect]
+    booted = [*((w.begin_ns, w.end_ns) for w in witnesses), *reported]
+    apart = None if (cpu_series := best[TOTAL]) is None else cadence(cpu_series)
+    flow = Forwarding.of(case)
+    sides = None if flow is None else flow.tallies()
+    planned = [e for e in case.events if e.expect]
+    up = [s for s in cut if s.metric == UP]
+    silent = [(x, unheard(x, up)) for x in case.ledgers]
+
+    def cause(ledger: Ledger, silence: Silence) -> Explained:
+        window = silence.window
+        if of_monitor(silence.lost):
+            return Explained(silence, MONITOR, "the monitor did not send its polls")
+        if (kind := _announced(planned, window)) is not None:
+            return Explained(silence, PLANNED, f"a planned {kind} was in progress")
+        if any(begin <= window.end_ns and end >= window.begin_ns for begin, end in booted):
+            return Explained(silence, REBOOT, "the device rebooted")
+        cpu = _cpu_before(best[TOTAL], apart, window)
+        if cpu is not None and cpu >= busy:
+            return Explained(silence, DEVICE, f"the CPU was at {quantity(cpu, '1')} just before")
+        now, before = (None, None) if sides is None else (lost_share(sides, w) for w in (window, _as_long(window)))
+        if now is not None and now > (before or 0.0) + hit:
+            return Explained(silence, DEVICE, f"{quantity(now, '1')} of the load was lost meanwhile")
+        others = (x for x, spans in silent if x.source != ledger.source and speaks_of(x, spans, window))
+        if (other := next(others, None)) is not None:
+            return Explained(silence, PATH, f"{other.source} answered meanwhile", alone=True)
+        if now is not None:
+            return Explained(silence, PATH, "no management answered, but traffic was forwarded")
+        return Explained(silence, UNKNOWN, "no other source and no traffic figures to tell the cause")
+
+    return cause
+
+
+def cuts(case: Case, cause: Callable[[Ledger, Silence], Explained]) -> tuple[Window, ...]:
+    """Where every source and every probe of a target was silent and the path is to blame, as ``causes`` tells it."""
+    up = [s for s in case.series if s.metric == UP]
+    nobody = Ledger(case.target, "", 0.0, 0, 0, {}, None)
+    matches = []
+    for span in silent_all(case.ledgers, up):
+        explained = cause(nobody, Silence(span, {"timeout": 1}))
+        if explained.cause == PATH:
+            matches.append(span)
+    return tuple(matches)
+
+
+def _as_long(window: Window) -> Window:
+    """As long a time before it."""
+    return Window(2 * window.begin_ns - window.end_ns, window.begin_ns)
+
+
+def _announced(planned: list[Event], window: Window) -> str | None:
+    for event in planned:
+        end = event.deadline_ns if event.deadline_ns is not None else event.end_ns
+        if event.begin_ns <= window.end_ns and (end is None or end >= window.begin_ns):
+            return event.kind
+    return None
+
+
+def _cpu_before(series: Series | None, apart: float | None, window: Window) -> float | None:
+    """The CPU's last reading before a silence, if it is not too old to tell."""
+    if series is None or apart is None:
+        return None
+    index = int(np.searchsorted(series.time_ns, window.begin_ns, side="right"))
+    if not index:
+        return None
+    old_s = (window.begin_ns - int(series.time_ns[index - 1])) * 1e-9
+    return float(series.value[index - 1]) if old_s <= max(_BEFORE_S, 3 * apart) else None

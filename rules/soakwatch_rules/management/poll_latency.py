@@ -1,0 +1,76 @@
+"""Looks: how long a device took to answer the polls of one source, and how many of them it did not answer.
+
+A look is many requests, and its length depends on what it reads: a survey of everything takes many times as long as
+the look before it. So lengths are compared by quantiles only, and with those of the same source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.rule import Ledger, Window
+from soakwatch_rules.series import Series
+from soakwatch_rules.spans import overlap_s
+
+DURATION: Final = "source.poll.duration"
+_MAX_DURATION_S: Final = 1e9  # a longer one is nonsense
+_OWN: Final = ("missed", "gap")  # the monitor was late, or did not run
+
+
+@dataclass(frozen=True, slots=True)
+class PollLatency:
+    """The looks in some stretches: answered ones by their lengths in seconds, and single ones without an answer.
+
+    ``lost`` counts those that were due outside of the silences (three intervals and more), less those that the monitor
+    may not have sent; ``due`` those that were due there. Both are 0 where nobody accounts for the source.
+    """
+
+    quarter: float
+    median: float
+    late: float  # the 95th percentile
+    number: int
+    due: float
+    lost: float
+
+
+def poll_latency(series: Series, ledger: Ledger | None, spans: Sequence[Window]) -> PollLatency | None:
+    """The looks of one source in some stretches, apart and in order; None where none was answered."""
+    parts = [series.between(w.begin_ns, w.end_ns).values for w in spans]
+    took: NDArray[np.float64] = np.concatenate(parts) if parts else np.empty(0)
+    took = took[np.isfinite(took) & (took >= 0) & (took < _MAX_DURATION_S)]
+    if not took.size:
+        return None
+    due, lost = (0.0, 0.0) if ledger is None else _account(series, ledger, spans)
+    quarter, median, late = (float(x) for x in np.quantile(took, (0.25, 0.5, 0.95)))
+    return PollLatency(quarter, median, late, int(took.size), due, lost)
+
+
+def slowdown(high: PollLatency, low: PollLatency) -> float:
+    """How many times as long looks took: the median or the quarter of shortest ones, whichever says less.
+
+    More surveys among the looks make the median longer, and leave the shortest ones as they were.
+    """
+    pairs = ((high.median, low.median), (high.quarter, low.quarter))
+    return min(now / before if before > 0 else float(now > 0) * 1e6 for now, before in pairs)
+
+
+def _account(series: Series, ledger: Ledger, spans: Sequence[Window]) -> tuple[float, float]:
+    """How many looks were due outside of silences, and how many of these were not answered."""
+    silences = [silence.window for silence in ledger.silences]
+    due = 0.0
+    answered = 0
+    for span in spans:
+        whole = int(span.seconds / ledger.interval_s)
+        inside = series.between(span.begin_ns, span.end_ns)
+        quiet = round(overlap_s(span, silences) / ledger.interval_s)
+        heard_in_silence = sum(len(inside.between(w.begin_ns, w.end_ns)) for w in silences)
+        due += max(0, whole - quiet)
+        answered += min(len(inside) - heard_in_silence, max(0, whole - quiet))
+    missing = max(0.0, due - answered - len(spans))  # one may fall to either side of an edge
+    own = sum(ledger.lost.get(how, 0) for how in _OWN)
+    return due, max(0.0, missing - own)

@@ -1,0 +1,7 @@
+"""A sink that lacks its function."""
+
+from soakwatch.plan.sink import SinkConfig
+
+
+class Config(SinkConfig):
+    """No keys."""

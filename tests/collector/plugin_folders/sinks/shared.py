@@ -1,0 +1,1 @@
+"""No sink: what sinks of this folder would share."""
