@@ -45,7 +45,7 @@ class LiveJudge:
         self._due_ns = now_ns() + int(JUDGE_EVERY_S * 1e9)
         self._complaint = ThrottledLog("live judging")
         self._child: AsyncChild | None = None
-        self._said: dict[str, tuple[Finding, ...]] = {}
+        self._findings: dict[str, tuple[Finding, ...]] = {}
         self._failing: dict[str, int] = {}  # when each failure was first seen
         self._failures = 0
         self._rested_ns = 0  # a look that is woken waits until then
