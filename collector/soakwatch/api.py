@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.registry import rule_class, rules
+from soakwatch.core.roles import DUT
 from soakwatch.core.suggest import hint
 from soakwatch.importing.command_line import options_of
 from soakwatch.importing.files import import_files, stem_of
@@ -164,7 +165,7 @@ def judge_csv(
     tz: str | None = None,
     start: str | None = None,
     target: str | None = None,
-    role: str | Mapping[str, str] = "dut",
+    role: str | Mapping[str, str] = DUT,
     phases: Sequence[str] = (),
     events: str | Path | None = None,
     delimiter: str | None = None,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from soakwatch.core.errors import PlanError
-from soakwatch.core.roles import GENERATOR
+from soakwatch.core.roles import GENERATOR, MONITOR
 from soakwatch.core.units import seconds, share, show_seconds
 from soakwatch.core.yaml import Plain, dump, parse
 from soakwatch.judge.ceiling import HELD_S, METRICS, Ceiling, NoCeiling, best, ceilings
@@ -18,7 +18,7 @@ from soakwatch_rules.wording.words import quantity
 MIN_LEVEL_S = HELD_S + 5.0
 """A shorter step has no ten seconds of an even rate."""
 _KEPT_KEYS = ("watch",)
-_KEPT_ROLES = frozenset({GENERATOR, "monitor"})
+_KEPT_ROLES = frozenset({GENERATOR, MONITOR})
 _WARMING, _FULL, _UNDRIVEN = "ramp", "stress", "soak"
 
 

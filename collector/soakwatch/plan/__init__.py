@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED, Registry
 from soakwatch.core.registry import rules as rule_names
-from soakwatch.core.roles import DUT
+from soakwatch.core.roles import DUT, GENERATOR
 from soakwatch.core.units import plan_seconds, seconds
 from soakwatch.core.validation import problems as problems_of
 from soakwatch.core.yaml import Document, Path, Plain, Problem, dump, parse, placeless, plan_error, read_text
@@ -338,7 +338,7 @@ def _stretches(document: Document, shape: PlanShape) -> tuple[float, tuple[Phase
 
 def _unloaded(document: Document, phases: Sequence[PhasePlan], targets: Sequence[TargetPlan]) -> list[Problem]:
     """Phases that ask for a load, or wait for one, where no generator is driven, or none is polled."""
-    generators = [target for target in targets if target.role == "generator"]
+    generators = [target for target in targets if target.role == GENERATOR]
     driven = any(getattr(source.config, "drive", False) for target in generators for source in target.sources)
     found = []
     for index, phase in enumerate(phases):

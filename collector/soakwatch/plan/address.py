@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED, Registry
+from soakwatch.core.roles import DUT
 from soakwatch.core.suggest import hint, nearest
 from soakwatch.core.yaml import Plain
 from soakwatch.sources.registry import poller_module
@@ -116,7 +117,7 @@ def targets_of(
     for address in dict.fromkeys(addresses):
         name, poller, keys = source_of(address, registry)
         given: dict[str, Plain] = {**keys} if interval is None else {"interval": interval, **keys}
-        sources = made.setdefault(name, {"role": "dut", "sources": []})["sources"]
+        sources = made.setdefault(name, {"role": DUT, "sources": []})["sources"]
         assert isinstance(sources, list)
         sources.append({poller: given})
     return made

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BeforeValidator, Field, JsonValue, PlainValidator, WithJsonSchema, model_validator
 
+from soakwatch.core.roles import DUT, Role
 from soakwatch.core.validation import shown
 from soakwatch.core.yaml import Plain
 from soakwatch.plan.event import EventShape
@@ -176,9 +177,9 @@ class TargetShape(Shape):
     """One thing that is polled."""
 
     role: Annotated[
-        Literal["dut", "generator", "monitor"],
+        Role,
         Field(description="device under test, what loads it, or what watches it"),
-    ] = "dut"
+    ] = DUT
     shared: Annotated[
         bool,
         Field(description="other programs run on this machine too: growth of the machine as a whole only warns"),
