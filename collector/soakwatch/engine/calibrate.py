@@ -11,7 +11,7 @@ from soakwatch.core.units import seconds, share, show_seconds
 from soakwatch.core.yaml import Plain, dump, parse
 from soakwatch.judge.ceiling import HELD_S, METRICS, Ceiling, NoCeiling, best, ceilings
 from soakwatch.plan import Plan, TargetPlan, plan_from_text
-from soakwatch.plan.phase import HIGHEST_LOAD, PhasePlan, phase_data
+from soakwatch.plan.phase import MAX_LOAD, PhasePlan, phase_data
 from soakwatch.record import RecordView
 from soakwatch_rules.wording.words import quantity
 
@@ -53,7 +53,7 @@ def levels_of(text: str) -> tuple[float, ...]:
     (0.5, 1.0)
     """
     levels = tuple(share(part) for part in text.split(","))
-    wrong = [level for level in levels if not 0 < level <= HIGHEST_LOAD]
+    wrong = [level for level in levels if not 0 < level <= MAX_LOAD]
     if wrong or list(levels) != sorted(set(levels)):
         raise ValueError(f"{text!r} is not a rising list of levels above 0: write 50%,100%")
     return levels
