@@ -1,4 +1,4 @@
-"""Soakwatch for notebooks and scripts: judge arrays, judge a table, read a record, tell a run of events.
+"""Soakwatch for notebooks and scripts: judge arrays, judge a table, read a record, report events to a run.
 
 >>> from soakwatch.api import judge_series
 >>> seconds = [10.0 * n for n in range(720)]
@@ -13,7 +13,7 @@
 Whatever is wrong with the data is either an inconclusive finding (too few readings, NaN) or one ValueError that names
 the remedy (lengths that differ, times that fall).
 
-A script that does something to the device tells the run that watches it, here or through its URL::
+A script that does something to the device reports it to the run that watches it, here or through its URL::
 
     with mark("last", "failover", target="dut", expect={"reboot": 1}, within="5m"):
         reload_the_active_unit()
@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.registry import rule_class, rules
+from soakwatch.core.roles import DUT
 from soakwatch.core.suggest import hint
 from soakwatch.importing.command_line import options_of
 from soakwatch.importing.files import import_files, stem_of
@@ -80,7 +81,7 @@ _LATEST_NS = 2**63 - 2
 
 @runtime_checkable
 class _Indexed(Protocol):
-    """A pandas Series, as far as it matters here."""
+    """The part of a pandas Series that is used here."""
 
     index: Iterable[object]
     values: Iterable[object]
@@ -101,17 +102,17 @@ def judge_series(
     object: str = "",  # noqa: A002 - the word of a series
     cadence_s: float | None = None,
 ) -> tuple[Finding, ...]:
-    """What one rule says of one series.
+    """Judge one series by one rule.
 
     ``time`` holds numpy ``datetime64``, ``datetime`` (without a zone: UTC), ISO 8601 texts, epoch seconds (milli-,
-    micro- or nanoseconds, told by their size), or seconds from the start; None takes the index of a pandas Series.
-    ``metric`` is a name of the catalogue, which then tells unit, kind and direction (``unit`` says in which unit the
+    micro- or nanoseconds, by their size), or seconds from the start; None takes the index of a pandas Series.
+    ``metric`` is a name of the catalogue, which then gives unit, kind and direction (``unit`` says in which unit the
     values are); without it the series is a gauge in ``unit`` whose lasting ``growth`` is bad. ``parameters`` are the
     rule's, as numbers or as a plan writes them (``"5%"``, ``"10m"``). ``cadence_s`` is the planned distance of readings
     in seconds.
 
-    Raises ValueError for arrays of different lengths, for times that are none, fall or repeat, and for values that are
-    no numbers; and for rules, metrics, units and parameters that do not exist. Inputs are never modified.
+    Raises ValueError for arrays of different lengths, for times that are invalid, fall or repeat, for values
+    that are not numbers; and for rules, metrics, units and parameters that do not exist. Inputs are never modified.
 
     >>> judge_series([0, 10], [1.0], "memory_growth")
     Traceback (most recent call last):
@@ -119,8 +120,8 @@ def judge_series(
     ValueError: 2 times for 1 values: give one time for each value
     """
     try:
-        made = _rule(rule, parameters or {})
-        factor, trait, name = _trait(made, metric, unit, growth)
+        judge_rule = _rule(rule, parameters or {})
+        factor, trait, name = _trait(judge_rule, metric, unit, growth)
     except SoakwatchError as error:
         raise ValueError(str(error)) from None
     if time is None:
@@ -133,20 +134,22 @@ def judge_series(
         raise ValueError(f"{time_ns.size} times for {values.size} values: give one time for each value")
     steps = np.diff(time_ns)
     if bool((steps <= 0).any()):
-        at = int(np.flatnonzero(steps <= 0)[0]) + 1
-        if steps[at - 1] < 0:
-            raise ValueError(f"times fall at position {at}: sort them, and the values with them")
-        raise ValueError(f"two readings have the same time, at positions {at - 1} and {at}: keep one of them")
+        index = int(np.flatnonzero(steps <= 0)[0]) + 1
+        if steps[index - 1] < 0:
+            raise ValueError(f"times fall at position {index}: sort them, and the values with them")
+        raise ValueError(f"two readings have the same time, at positions {index - 1} and {index}: keep one of them")
     series = Series(target, name, object, trait, time_ns, values, cadence_s)
     window = Window(int(time_ns[0]), int(time_ns[-1]) + 1) if time_ns.size else Window(0, 1)
-    calm = baseline_of(phases) if made.manner.baseline else None
+    calm = baseline_of(phases) if judge_rule.manner.baseline else None
     baseline = () if calm is None else (series.between(calm.begin_ns, calm.end_ns),)
-    wanted = [phase.window for phase in phases if phase.name in made.phases]
+    wanted = [phase.window for phase in phases if phase.name in judge_rule.phases]
     if wanted:
-        window = Window(min(one.begin_ns for one in wanted), max(one.end_ns for one in wanted))
+        window = Window(
+            min(phase_window.begin_ns for phase_window in wanted), max(phase_window.end_ns for phase_window in wanted)
+        )
         series = series.between(window.begin_ns, window.end_ns)
     case = Case(target, object, window, (series,), tuple(phases), tuple(events), baseline=baseline)
-    return made.judge(case)
+    return judge_rule.judge(case)
 
 
 def judge_csv(
@@ -164,7 +167,7 @@ def judge_csv(
     tz: str | None = None,
     start: str | None = None,
     target: str | None = None,
-    role: str | Mapping[str, str] = "dut",
+    role: str | Mapping[str, str] = DUT,
     phases: Sequence[str] = (),
     events: str | Path | None = None,
     delimiter: str | None = None,
@@ -176,9 +179,9 @@ def judge_csv(
 
     ``columns`` says what columns are (``{"rss": "process.memory.usage,process=nginx:KB"}``), the others are the
     options of that command: ``role`` also by target (``{"gen": "generator"}``), ``phases`` such as
-    ``["soak=30m..22h"]``, ``events`` a file; ``parameters`` are those of single rules by name. ``told`` hears every
-    sentence about what was guessed or left out; without it they are warnings. Raises ValueError for a table that cannot
-    be used.
+    ``["soak=30m..22h"]``, ``events`` a file; ``parameters`` are those of single rules by name. ``told`` is called with
+    every sentence about what was guessed or left out; without it they are warnings. Raises ValueError for a table that
+    cannot be used.
     """
     names = (rule,) if isinstance(rule, str) else tuple(rule)
     directions = (growth,) if isinstance(growth, str) else tuple(f"{c}={g}" for c, g in (growth or {}).items())
@@ -206,15 +209,18 @@ def judge_csv(
         raise ValueError(str(error)) from None
     with tempfile.TemporaryDirectory(prefix="soakwatch-judge-") as folder:
         run = Path(folder) / "run"
-        made = import_files([str(path)], run, stem_of(str(path)), options_of(given, growth_of(names)))
-        for note in (*made.notes, *notes_on_rules(str(path), made.series, names)):
+        imported = import_files([str(path)], run, stem_of(str(path)), options_of(given, growth_of(names)))
+        for note in (*imported.notes, *notes_on_rules(str(path), imported.series, names)):
             if told is None:
                 warnings.warn(note, stacklevel=2)
             else:
                 told(note)
         with open_record(run) as view:
             held = traits(view) if names else {}
-            uses = [RuleUse(widened(one, beside(one, held)), True if names else None) for one in chosen]
+            uses = [
+                RuleUse(widened(chosen_rule, beside(chosen_rule, held)), True if names else None)
+                for chosen_rule in chosen
+            ]
             return judge(view, stem_of(str(path)), uses)
 
 
@@ -222,7 +228,7 @@ def open_record(run: str | Path, runs: str | Path = "runs") -> RecordView:
     """A record to read: the folder of a run, its file, its name below ``runs``, or ``last``. Close it, or use ``with``.
 
     ``view.keys()`` lists the series, ``view.series(key)`` gives one as arrays, ``view.events()`` and
-    ``view.findings(live=False)`` what happened and what was said of it. Raises RecordError.
+    ``view.findings(live=False)`` what happened and how it was judged. Raises RecordError.
     """
     return RecordView.open(find_run(str(run), Path(runs)))
 
@@ -246,29 +252,29 @@ def mark(
     begin all must be over (``"5m"``, or seconds). If the block raises, the event gets the label ``error`` with the
     exception's type. Raises SoakwatchError: for a run that is not there, an event that overlaps with one of its kind.
     """
-    found = run if isinstance(run, SoakRun) else attach(run, token=token, runs=runs)
-    return found.event(kind, target=target, object=object, expect=expect, within=within, labels=labels)
+    attached = run if isinstance(run, SoakRun) else attach(run, token=token, runs=runs)
+    return attached.event(kind, target=target, object=object, expect=expect, within=within, labels=labels)
 
 
 def _rule(rule: str | Rule, given: Parameters) -> Rule:
     if not isinstance(rule, str):
         if given:
-            raise ValueError(f"{rule.name} is made already: give its parameters where it is made")
+            raise ValueError(f"{rule.name} is an instance already: give its parameters to its constructor")
         return rule
-    made = rule_class(rule)
-    known = {one.name: one for one in parameters_of(made)}
+    cls = rule_class(rule)
+    known = {parameter.name: parameter for parameter in parameters_of(cls)}
     values: dict[str, float] = {}
-    for key, told in given.items():
+    for key, setting in given.items():
         if key not in known:
             raise ValueError(f"unknown parameter {key!r} of {rule}{hint(key, known)}")
-        plain = isinstance(told, int | float) and not isinstance(told, bool)
-        values[key] = float(told) if plain else parameter_value(known[key], told)
-    return cast("Callable[..., Rule]", made)(**values)
+        plain = isinstance(setting, int | float) and not isinstance(setting, bool)
+        values[key] = float(setting) if plain else parameter_value(known[key], setting)
+    return cast("Callable[..., Rule]", cls)(**values)
 
 
 def _trait(rule: Rule, metric: str | None, unit: str | None, growth: Growth | None) -> tuple[float, Trait, str]:
     if growth not in {"up", "down", None}:
-        raise ValueError(f"growth {growth!r} is no direction: up, down or None")
+        raise ValueError(f"growth {growth!r} is not a direction: write up, down or None")
     if metric is None:
         if rule.scope != "metric":
             some = ", ".join(rule.metrics[:4]) or "no series at all"
@@ -285,58 +291,60 @@ def _trait(rule: Rule, metric: str | None, unit: str | None, growth: Growth | No
 
 
 def _values(value: Iterable[object], factor: float) -> NDArray[np.float64]:
-    found = _array(value)
-    if found.ndim != 1:
-        raise ValueError(f"values have the shape {found.shape}: give one list of numbers")
-    if found.dtype.kind in "US" or found.dtype.kind in "Mm":
-        raise ValueError("values are no numbers: convert them first")
+    array = _array(value)
+    if array.ndim != 1:
+        raise ValueError(f"values have the shape {array.shape}: give one list of numbers")
+    if array.dtype.kind in "US" or array.dtype.kind in "Mm":
+        raise ValueError("values are not numbers: convert them first")
     try:
-        made = np.array(found, dtype=np.float64)
+        numbers = np.array(array, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError("values are no numbers: convert them first") from None
+        raise ValueError("values are not numbers: convert them first") from None
     with np.errstate(all="ignore"):
-        return made if factor == 1.0 else made * factor
+        return numbers if factor == 1.0 else numbers * factor
 
 
 def _possible(metric: str, value: NDArray[np.float64]) -> NDArray[np.float64]:
     """The values as a record would have them: a utilisation a little over 100 % is 100 %, one far over is refused."""
-    made, good, _ = possible(metric, value)
+    bounded, good, _ = possible(metric, value)
     wrong = np.flatnonzero(~good & np.isfinite(value))
     if slack_of(metric) and wrong.size:
-        at = int(wrong[0])
-        raise ValueError(f"{fault_of(metric, float(value[at]))}, at position {at}: say its unit, such as unit='%'")
-    return np.asarray(made, dtype=np.float64)
+        index = int(wrong[0])
+        raise ValueError(
+            f"{fault_of(metric, float(value[index]))}, at position {index}: say its unit, such as unit='%'"
+        )
+    return np.asarray(bounded, dtype=np.float64)
 
 
 def _times(time: Iterable[object]) -> NDArray[np.int64]:
-    found = _array(time)
-    if found.ndim != 1:
-        raise ValueError(f"times have the shape {found.shape}: give one list of times")
-    if not found.size:
+    array = _array(time)
+    if array.ndim != 1:
+        raise ValueError(f"times have the shape {array.shape}: give one list of times")
+    if not array.size:
         return np.empty(0, dtype=np.int64)
-    if found.dtype.kind == "O":
-        found = np.array([_plain(one) for one in found.tolist()])
-    if found.dtype.kind == "m":
-        return _in_ns(found.astype("timedelta64[ns]").astype(np.int64))
-    if found.dtype.kind == "M":
-        if bool(np.isnat(found).any()):
+    if array.dtype.kind == "O":
+        array = np.array([_plain(item) for item in array.tolist()])
+    if array.dtype.kind == "m":
+        return _in_ns(array.astype("timedelta64[ns]").astype(np.int64))
+    if array.dtype.kind == "M":
+        if bool(np.isnat(array).any()):
             raise ValueError("a time is missing (NaT): leave its reading out")
-        return _in_ns(found.astype("datetime64[ns]").astype(np.int64))
-    if found.dtype.kind in "iufb":
-        if not bool(np.isfinite(found.astype(np.float64)).all()):
+        return _in_ns(array.astype("datetime64[ns]").astype(np.int64))
+    if array.dtype.kind in "iufb":
+        if not bool(np.isfinite(array.astype(np.float64)).all()):
             raise ValueError("a time is missing or infinite: leave its reading out")
-    elif found.dtype.kind != "U":
+    elif array.dtype.kind != "U":
         raise ValueError(
-            f"times of the type {found.dtype} are not understood: give datetimes, seconds or ISO 8601 texts"
+            f"times of the type {array.dtype} are not understood: give datetimes, seconds or ISO 8601 texts"
         )
-    texts = [repr(one) if isinstance(one, float) else str(one) for one in found.tolist()]
+    texts = [repr(item) if isinstance(item, float) else str(item) for item in array.tolist()]
     try:
         moments = time_reading(texts, TimeOptions(), "times").read(texts)
     except SoakwatchError:
-        raise ValueError(f"{texts[0]!r} is no time: give datetimes, epoch seconds or ISO 8601 texts") from None
+        raise ValueError(f"{texts[0]!r} is not a time: give datetimes, epoch seconds or ISO 8601 texts") from None
     if bool(moments.bad.any()):
-        at = int(np.flatnonzero(moments.bad)[0])
-        raise ValueError(f"the time {texts[at]!r} at position {at} is none, or outside of 1970 to 2262")
+        index = int(np.flatnonzero(moments.bad)[0])
+        raise ValueError(f"the time {texts[index]!r} at position {index} is not a time between 1970 and 2262")
     return moments.time_ns
 
 
@@ -347,7 +355,7 @@ def _in_ns(time_ns: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _plain(time: object) -> object:
-    """A datetime as numpy has it; whatever else as it is."""
+    """A datetime as numpy's ``datetime64`` in UTC; any other value unchanged."""
     if isinstance(time, datetime):
         zoned = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
         return np.datetime64(zoned.replace(tzinfo=None))

@@ -65,9 +65,9 @@ def test_version() -> None:
         (["init", "-o", "/proc/none/plan.yaml"], "/proc/none/plan.yaml cannot be written: No such file or directory"),
         (
             ["init", "--target", "sssh://a", "-o", "-"],
-            "the target 'sssh' cannot be polled: there is no such poller; did",
+            "the target 'sssh' names no poller; did",
         ),
-        (["probe", "sssh://a"], "the target 'sssh' cannot be polled: there is no such poller; did you mean 'ssh'?"),
+        (["probe", "sssh://a"], "the target 'sssh' names no poller; did you mean 'ssh'?"),
         (["probe", "snmp"], "the target 'snmp' names no host: write snmp://HOST"),
         (["profiles", "cisco-as"], "unknown profile 'cisco-as'; did you mean 'cisco-asa'?"),
         (["init", "--duration", "10", "-o", "-"], "command line: duration: '10' is not a duration"),
@@ -199,7 +199,7 @@ def test_check_tells_every_problem_of_a_plan(tmp_path: Path) -> None:
         ),
         (
             b"phases: [{soak: 1h}]\nduration: 2h\n" + DUT.encode(),
-            "plan.yaml:2:11: duration: is 2h, but the phases make 1h: mend one, or leave duration out",
+            "plan.yaml:2:11: duration: is 2h, but the phases add up to 1h: correct one, or leave duration out",
         ),
     ],
 )

@@ -13,6 +13,7 @@ import yaml
 from soakwatch.cli.foreground import run_to_the_end
 from soakwatch.core.clock import SteadyClock
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_PASS, MonitorBrokenError
+from soakwatch.core.roles import DUT, GENERATOR, MONITOR
 from soakwatch.engine.start import begin
 from soakwatch.judge.recorded import judge_record
 from soakwatch.plan import Plan, plan_from_text
@@ -24,7 +25,7 @@ from soakwatch_rules.rule import Outcome
 BASELINE_S, SOAK_S, SPIKE_S, RECOVERY_S = 20, 80, 15, 20
 KILL_AFTER_S = BASELINE_S + SOAK_S / 2
 LEAK_BYTES = 16_384  # a request; at 50 requests a second 0.8 MB/s, on top of about 25 MB
-SERVICE, GENERATOR = "soakwatch.testing.http_service", "soakwatch.testing.http_load"
+SERVICE, LOAD_MODULE = "soakwatch.testing.http_service", "soakwatch.testing.http_load"
 LEAKER, TWIN = "leaker", "twin"
 
 
@@ -75,16 +76,16 @@ def demo_plan(ports: tuple[int, ...]) -> Plan:
     urls = [f"http://127.0.0.1:{port}/" for port in ports]
     watched = {
         name: {
-            "role": "dut",
+            "role": DUT,
             "sources": [{"local": {"interval": "1s", "probes": ["process"]}}],
             "watch": {"processes": [{"name": name, "cmdline": f"http_service --name {name} "}]},
         }
         for name in (LEAKER, TWIN)
     }
     generator = {
-        "role": "generator",
+        "role": GENERATOR,
         "sources": [
-            {"command": {"interval": "1s", "run": [sys.executable, "-m", GENERATOR, *urls, "--profile", load]}}
+            {"command": {"interval": "1s", "run": [sys.executable, "-m", LOAD_MODULE, *urls, "--profile", load]}}
         ],
     }
     phases = [
@@ -93,7 +94,7 @@ def demo_plan(ports: tuple[int, ...]) -> Plan:
         {"spike": f"{SPIKE_S}s"},
         {"recovery": f"{RECOVERY_S}s"},
     ]
-    host = {"role": "monitor", "sources": [{"local": {"interval": "1s"}}], "watch": {"processes": []}}
+    host = {"role": MONITOR, "sources": [{"local": {"interval": "1s"}}], "watch": {"processes": []}}
     plan = {"name": "demo", "phases": phases, "targets": {**watched, "generator": generator, "host": host}}
     return plan_from_text(yaml.safe_dump(plan, sort_keys=False), "demo plan")
 

@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from soakwatch.core.errors import PlanError
-from soakwatch.core.roles import GENERATOR
+from soakwatch.core.roles import GENERATOR, MONITOR
 from soakwatch.core.units import seconds, share, show_seconds
 from soakwatch.core.yaml import Plain, dump, parse
 from soakwatch.judge.ceiling import HELD_S, METRICS, Ceiling, NoCeiling, best, ceilings
 from soakwatch.plan import Plan, TargetPlan, plan_from_text
-from soakwatch.plan.phase import HIGHEST_LOAD, PhasePlan, phase_data
+from soakwatch.plan.phase import MAX_LOAD, PhasePlan, phase_data
 from soakwatch.record import RecordView
 from soakwatch_rules.wording.words import quantity
 
 MIN_LEVEL_S = HELD_S + 5.0
 """A shorter step has no ten seconds of an even rate."""
 _KEPT_KEYS = ("watch",)
-_KEPT_ROLES = frozenset({GENERATOR, "monitor"})
+_KEPT_ROLES = frozenset({GENERATOR, MONITOR})
 _WARMING, _FULL, _UNDRIVEN = "ramp", "stress", "soak"
 
 
@@ -53,7 +53,7 @@ def levels_of(text: str) -> tuple[float, ...]:
     (0.5, 1.0)
     """
     levels = tuple(share(part) for part in text.split(","))
-    wrong = [level for level in levels if not 0 < level <= HIGHEST_LOAD]
+    wrong = [level for level in levels if not 0 < level <= MAX_LOAD]
     if wrong or list(levels) != sorted(set(levels)):
         raise ValueError(f"{text!r} is not a rising list of levels above 0: write 50%,100%")
     return levels

@@ -14,9 +14,10 @@ from soakwatch.engine.run_record import RunRecord
 from soakwatch.engine.scripts import Scripts
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.record import RecordFullError
+from soakwatch.record.model import MONITOR_ORIGIN
 from soakwatch_rules.rule import Event
 
-ORIGIN, OWN_ORIGIN = "plan", "monitor"
+ORIGIN = "plan"
 """Who reports the events that the plan brings, and those that say how the run went through it."""
 _FOLLOW_S = 5.0  # how long a load may take to follow before the run goes on
 
@@ -60,7 +61,7 @@ class PhaseDriver:
         event = self.phases.ended() if end_ns >= self.phases.end_ns else None
         with contextlib.suppress(RecordFullError):
             if event is not None:
-                await self._record_event(event, OWN_ORIGIN)
+                await self._record_event(event, MONITOR_ORIGIN)
             for occurrence in self._schedule.never():
                 if occurrence.begin_ns <= end_ns:
                     reason = "its time never came: its phase or the run was over before"
@@ -73,7 +74,7 @@ class PhaseDriver:
             self.phases.begun()
             self._unrecorded += [] if change.event is None else [change.event]
         while self._unrecorded:
-            await self._record_event(self._unrecorded[0], OWN_ORIGIN)
+            await self._record_event(self._unrecorded[0], MONITOR_ORIGIN)
             del self._unrecorded[0]
         if self.phases.end_ns != self._end_ns:
             length_s = (self.phases.end_ns - self._start_ns) * 1e-9

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from soakwatch.core.roles import DUT, GENERATOR
 from soakwatch.engine.steady_state import SteadyStateDetector
 from soakwatch.plan.phase import UNTIL_LOAD, UNTIL_SETTLED, PhasePlan
 from soakwatch.plan.timeline import PhaseInterval, shifted, stretches
@@ -65,10 +66,10 @@ class PhaseTimeline:
         now = self.now
         if now is None:
             return
-        if now.until == UNTIL_LOAD and role == "generator" and self._came_ns is None:
+        if now.until == UNTIL_LOAD and role == GENERATOR and self._came_ns is None:
             sent_ns = self._sent_ns(source, samples)
             self._came_ns = None if sent_ns is None else max(sent_ns, now.begin_ns)
-        elif now.until == UNTIL_SETTLED and role == "dut":
+        elif now.until == UNTIL_SETTLED and role == DUT:
             self._settling.take(source, samples)
 
     def heard(self, event: Event) -> None:

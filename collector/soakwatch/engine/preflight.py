@@ -13,6 +13,7 @@ from pathlib import Path
 from soakwatch.core.clock import SteadyClock
 from soakwatch.core.errors import PlanError, SoakwatchError
 from soakwatch.core.registry import INSTALLED, Registry
+from soakwatch.core.roles import GENERATOR
 from soakwatch.core.text import prefixed
 from soakwatch.engine.first_polls import OPENS_S, FirstPolls
 from soakwatch.plan import Plan, SourcePlan, TargetPlan
@@ -65,7 +66,7 @@ async def _poll_source(
 ) -> PlanError | str | None:
     """What is wrong with the plan, or why the source brought nothing; None if it did, or is getting ready."""
     clock, config = SteadyClock(), planned.config
-    opens_s = OPENS_S if target.role == "generator" and config.timeout is None else 0.0
+    opens_s = OPENS_S if target.role == GENERATOR and config.timeout is None else 0.0
     limit_s = min(max(timing(0, config.interval, config.timeout).timeout_s, opens_s), max_s)
     site = SourceContext(
         target.name, target.role, target.processes, target.interfaces, folder, clock.now_ns, config.interval, trial=True

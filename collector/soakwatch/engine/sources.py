@@ -90,7 +90,7 @@ class Sources:
         """The source of the monitor itself."""
         call, record = self._out.queue.call, self._out.record
         await call(record.target, MONITOR, MONITOR)
-        own = await call(record.source, MONITOR, "monitor", "monitor", round(INTERVAL_S * 1e9), required=False)
+        own = await call(record.source, MONITOR, MONITOR, MONITOR, round(INTERVAL_S * 1e9), required=False)
         watch = SelfWatch(self._clock, self._context.folder, lag, lambda: [source.outcomes for source in self.polled])
 
         async def connect(_: AsyncExitStack) -> Poller:

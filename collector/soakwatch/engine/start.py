@@ -22,6 +22,7 @@ from soakwatch.judge.recorded import recorded_plan
 from soakwatch.plan import Plan, TargetPlan, plan_text
 from soakwatch.record import Record, RecordView
 from soakwatch.record.findings import identity_of
+from soakwatch.record.model import MONITOR_ORIGIN
 from soakwatch.runs.catalog import RECORD
 from soakwatch_agent.fingerprint import fingerprint
 from soakwatch_rules.rule import Event
@@ -117,7 +118,7 @@ def resume(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str] = ()
     for stored in planned:
         if stored.event.end_ns is None and stored.event.kind in scripted:  # nobody knows when its command ended
             record.end_event(stored.id, max(last_ns, stored.event.begin_ns), {"cut": UNWATCHED})
-    record.add_event("", Event("gap", "", "", last_ns, now_ns, {"cause": UNWATCHED}), "monitor")
+    record.add_event("", Event("gap", "", "", last_ns, now_ns, {"cause": UNWATCHED}), MONITOR_ORIGIN)
     planned_events = tuple(stored.event for stored in planned)
     stops = plan.stop_on_fail | set(stop_rules)
     return (

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import click
 
+from soakwatch.core.roles import DUT
 from soakwatch.importing.timeline import ImportOptions, timeline
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.options import Meaning, checked, growths, kinds, meaning, pairs, roles
@@ -131,7 +132,7 @@ def options_of(given: Mapping[str, object], growth: str | None) -> ImportOptions
     return checked(
         ImportOptions(
             target=_text(given, "target"),
-            role=role or "dut",
+            role=role or DUT,
             roles=of_targets,
             time=_text(given, "time"),
             time_format=_text(given, "time_format"),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from soakwatch.core.roles import DUT
+from soakwatch.core.roles import DUT, GENERATOR
 from soakwatch.core.units import plan_seconds
 from soakwatch.importing.pace import Polls, interval_of, polls_of
 from soakwatch.importing.settle import Imported, ImportedSeries
@@ -59,7 +59,7 @@ def write_record(
     if due is None:
         due = Due(phases[0].window.begin_ns, phases[-1].window.end_ns) if phases else Due()
     roles = {item.target: item.role for item in series}
-    if DUT not in roles.values() and "generator" in roles.values():
+    if DUT not in roles.values() and GENERATOR in roles.values():
         roles = {imported[0].target: DUT, **roles}  # the load alone still measures the device behind it
     events = () if timeline is None else timeline.events_in(begin_ns, end_ns, roles)
     notes: list[str] = []

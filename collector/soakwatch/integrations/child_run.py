@@ -1,4 +1,4 @@
-"""A run that a test session begins and ends: a process beside it, with its own folder and a log."""
+"""A run that a test session begins and ends: a separate process, with its own folder and a log."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Companion:
     def end(self) -> tuple[str, str | None]:
         """End the run, have it judged, and wait for that; a sentence, and the outcome (None if it was not judged).
 
-        A second time only tells.
+        A second call only returns what the first returned.
         """
         if self._ended is None:
             with suppress(ProcessLookupError):

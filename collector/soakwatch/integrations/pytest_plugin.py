@@ -1,8 +1,8 @@
-"""Pytest beside a soak: tests tell a run of what they do to the device, and hear what is said of it.
+"""Pytest during a soak: tests report to a run what they do to the device, and get its verdict so far.
 
-``pytest --soak-run=last`` (or SOAKWATCH_RUN) attaches the session to a run that goes on, ``--soak-plan=PLAN`` starts
+``pytest --soak-run=last`` (or SOAKWATCH_RUN) attaches the session to a running run, ``--soak-plan=PLAN`` starts
 one and ends it with the session. (With ``=``: what stands alone pytest takes for a folder of tests, when it looks for
-its root.) Without a run every test runs all the same, and nothing is told::
+its root.) Without a run every test runs all the same, and nothing is recorded::
 
     def test_failover(soak, dut):
         with soak.event("failover", expect={"reboot": 1}, within="5m"):
@@ -11,9 +11,9 @@ its root.) Without a run every test runs all the same, and nothing is told::
     @pytest.mark.soak(kind="upgrade", expect={"reboot": 1}, within="10m")
     def test_upgrade(dut): ...
 
-The marker makes an event of the body of a test (fixtures are ready before it and taken down after it). What is said of
+The marker makes an event of the body of a test (fixtures are ready before it and taken down after it). The verdict on
 the device during the events of a test is a section of its report (``-rA`` shows those of passed tests too) and the
-property ``soak_verdict`` in JUnit XML; ``--soak-fail`` makes a test fail if something failed meanwhile,
+property ``soak_verdict`` in JUnit XML; ``--soak-fail`` makes a test fail if the device failed meanwhile,
 ``--soak-fail-run`` the session if the run does.
 """
 
@@ -21,9 +21,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Unpack
 
 import pytest
 
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
     from soakwatch.integrations.child_run import Companion
     from soakwatch.record import StoredEvent
-    from soakwatch.runs.attached import InterimVerdict, OpenEvent, SoakRun
+    from soakwatch.runs.attached import EventFields, InterimVerdict, OpenEvent, SoakRun
 
 _VARIABLE = "SOAKWATCH_RUN"  # attached.run_meant, without its imports
 _DEFAULT_KIND = "test"
-_LONGEST_NAME = 400
+_MAX_NAME_CHARS = 400
 _KEYS = ("kind", "target", "object", "expect", "within", "labels")
 
 
 class Soak:
-    """The fixture ``soak``: the run, for one test. Without a run its events are told to nobody.
+    """The fixture ``soak``: the run, for one test. Without a run its events are not recorded.
 
     ``attached`` says whether there is one, ``name`` which.
     """
@@ -51,7 +51,7 @@ class Soak:
 
     @property
     def attached(self) -> bool:
-        """Whether a run listens."""
+        """Whether events are recorded in a run."""
         return self._run is not None
 
     @property
@@ -59,42 +59,26 @@ class Soak:
         """The run's name; None without one."""
         return None if self._run is None else self._run.name
 
-    def event(
-        self,
-        kind: str,
-        *,
-        target: str = "",
-        object: str = "",  # noqa: A002
-        expect: Mapping[str, int] | None = None,
-        within: str | float | None = None,
-        labels: Mapping[str, str] | None = None,
-    ) -> AbstractContextManager[OpenEvent]:
-        """A block that is an event; see ``soakwatch.api.mark``."""
+    def event(self, kind: str, **fields: Unpack[EventFields]) -> AbstractContextManager[OpenEvent]:
+        """A block that is an event; ``soakwatch.api.mark`` has the fields."""
         if self._run is None:
-            return _silent(kind)
-        return self._run.event(kind, target=target, object=object, expect=expect, within=within, labels=labels)
+            return _unrecorded_event(kind)
+        return self._run.event(kind, **fields)
 
     def mark(
         self,
         kind: str,
         at: datetime | str | None = None,
         until: datetime | str | None = None,
-        *,
-        target: str = "",
-        object: str = "",  # noqa: A002
-        expect: Mapping[str, int] | None = None,
-        within: str | float | None = None,
-        labels: Mapping[str, str] | None = None,
+        **fields: Unpack[EventFields],
     ) -> StoredEvent | None:
-        """A moment that is told now, or a stretch that is over; None without a run."""
+        """Mark a moment (default: now), or with ``until`` a stretch that is over. Returns None without a run."""
         if self._run is None:
             return None
-        return self._run.mark(
-            kind, at, until, target=target, object=object, expect=expect, within=within, labels=labels
-        )
+        return self._run.mark(kind, at, until, **fields)
 
     def verdict(self) -> InterimVerdict | None:
-        """What is said of the run so far, judged now; None without a run."""
+        """The verdict on the run so far, judged now; None without a run."""
         return None if self._run is None else self._run.verdict()
 
 
@@ -110,15 +94,15 @@ class _Session:
 
     def __init__(self, run: SoakRun, companion: Companion | None) -> None:
         self.run, self.companion = run, companion
-        self.ending: str | None = None  # how the companion's run came out
+        self.ending: str | None = None  # the verdict on the companion's run
 
 
 _SESSION: Final = pytest.StashKey[_Session]()
-_UNHEARD: Final = pytest.StashKey[int]()
+_UNRECORDED: Final = pytest.StashKey[int]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options of the plugin."""
+    """Register the options of the plugin."""
     group = parser.getgroup("soakwatch", "a soak run during the tests")
     options = {
         "--soak-run": (
@@ -171,7 +155,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str | list[str]:
-    """Which run listens; nothing without one."""
+    """The run that events are recorded in; nothing without one."""
     session = config.stash.get(_SESSION, None)
     if session is None:
         return []
@@ -180,13 +164,13 @@ def pytest_report_header(config: pytest.Config) -> str | list[str]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """The body of a test: an event if it is marked, and a verdict if it told any."""
+    """The body of a test: an event if it is marked, and a verdict if it reported any."""
     session = item.config.stash.get(_SESSION, None)
     if session is None:
         if item.get_closest_marker("soak") is not None or "soak" in getattr(item, "fixturenames", ()):
-            item.config.stash[_UNHEARD] = item.config.stash.get(_UNHEARD, 0) + 1
+            item.config.stash[_UNRECORDED] = item.config.stash.get(_UNRECORDED, 0) + 1
         return (yield)
-    told_before = len(session.run.reported)
+    reported_before = len(session.run.reported)
     try:
         marker = item.get_closest_marker("soak")
         if marker is None:
@@ -195,11 +179,11 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
             with _event(session.run, marker, item.nodeid):
                 result = yield
     except BaseException:
-        _say(item, session, told_before)
+        _report_verdict(item, session, reported_before)
         raise
-    said = _say(item, session, told_before)
-    if item.config.getoption("--soak-fail") and said is not None and said.outcome.value == "fail":
-        pytest.fail(f"soakwatch: {said.reason}", pytrace=False)
+    verdict = _report_verdict(item, session, reported_before)
+    if item.config.getoption("--soak-fail") and verdict is not None and verdict.outcome.value == "fail":
+        pytest.fail(f"soakwatch: {verdict.reason}", pytrace=False)
     return result
 
 
@@ -225,11 +209,11 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """How the run stands, and how many events it was told."""
-    mine, unheard = config.stash.get(_SESSION, None), config.stash.get(_UNHEARD, 0)
+    """The verdict on the run so far, and how many events were recorded."""
+    mine, unrecorded = config.stash.get(_SESSION, None), config.stash.get(_UNRECORDED, 0)
     if mine is None:
-        if unheard:
-            tests = f"{unheard} test{'s' if unheard > 1 else ''}"
+        if unrecorded:
+            tests = f"{unrecorded} test{'s' if unrecorded > 1 else ''}"
             terminalreporter.line(
                 f"soakwatch: not attached to a run: events of {tests} were not recorded (--soak-run=, --soak-plan=)"
             )
@@ -237,7 +221,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     terminalreporter.section("soakwatch")
     number = len(mine.run.reported)
     terminalreporter.line(f"{mine.run.name}: {number} event{'' if number == 1 else 's'} recorded")
-    terminalreporter.line(mine.ending or _standing(mine.run))
+    terminalreporter.line(mine.ending or _verdict_text(mine.run))
 
 
 def _event(run: SoakRun, marker: pytest.Mark, nodeid: str) -> AbstractContextManager[OpenEvent]:
@@ -252,18 +236,18 @@ def _event(run: SoakRun, marker: pytest.Mark, nodeid: str) -> AbstractContextMan
     wrong = sorted(set(given) - set(_KEYS))
     if wrong:
         pytest.fail(f"soak: the marker has no {wrong[0]!r}: it takes {', '.join(_KEYS)}", pytrace=False)
-    name = "".join(sign if sign.isprintable() else "?" for sign in nodeid)[:_LONGEST_NAME]
+    name = "".join(sign if sign.isprintable() else "?" for sign in nodeid)[:_MAX_NAME_CHARS]
     given["labels"] = {"test": name, **given.get("labels", {})}
     if "kind" not in given:
-        # Tests side by side are events of one kind, which overlap only where they are events of one thing.
+        # Tests side by side are events of one kind, which overlap only where they are events of one object.
         given = {"kind": _DEFAULT_KIND, "object": object_text(test=name), **given}
     try:
-        return _Told(run.event(given.pop("kind"), **given))
+        return _ReportedBlock(run.event(given.pop("kind"), **given))
     except SoakwatchError as error:
         pytest.fail(f"soak: {error}", pytrace=False)
 
 
-class _Told:
+class _ReportedBlock:
     """An event block whose refusals are failures of the test without a traceback; a lost end is a warning."""
 
     def __init__(self, block: AbstractContextManager[OpenEvent]) -> None:
@@ -286,48 +270,51 @@ class _Told:
             warnings.warn(pytest.PytestWarning(f"the end of the event was not recorded: {error}"), stacklevel=1)
 
 
-def _silent(kind: str) -> AbstractContextManager[OpenEvent]:
+def _unrecorded_event(kind: str) -> AbstractContextManager[OpenEvent]:
     from soakwatch.runs.attached import EventBlock
     from soakwatch.runs.mark_event import EventRequest
 
     return EventBlock(None, EventRequest("begin", kind))
 
 
-def _say(item: pytest.Item, session: _Session, told_before: int) -> InterimVerdict | None:
-    """The section of a test that told events, and what is said of the device meanwhile; None if it told none."""
-    told = session.run.reported[told_before:]
-    if not told:
+def _report_verdict(item: pytest.Item, session: _Session, reported_before: int) -> InterimVerdict | None:
+    """Add the report section of a test that reported events; its verdict, None if it reported none or there is none."""
+    events = session.run.reported[reported_before:]
+    if not events:
         return None
     from soakwatch.core.errors import SoakwatchError
     from soakwatch.runs.mark_event import moment_text
 
-    begin_ns = min(one.event.begin_ns for one in told)
-    end_ns = max(one.event.end_ns or one.event.begin_ns for one in told)
+    begin_ns = min(stored.event.begin_ns for stored in events)
+    end_ns = max(stored.event.end_ns or stored.event.begin_ns for stored in events)
     lines = [
-        f"{one.event.kind} {moment_text(one.event.begin_ns)} to"
-        f" {'now' if one.event.end_ns is None else moment_text(one.event.end_ns)}"
-        for one in told
+        f"{stored.event.kind} {moment_text(stored.event.begin_ns)} to"
+        f" {'now' if stored.event.end_ns is None else moment_text(stored.event.end_ns)}"
+        for stored in events
     ]
     try:
         whole = session.run.verdict(end_ns)
     except SoakwatchError as error:
         item.add_report_section("call", "soak", "\n".join([*lines, f"no verdict: {error}"]))
         return None
-    said = whole.during(begin_ns, end_ns)
-    lines += [f"{said.outcome.value.upper()}: {said.reason}", f"run so far: {whole.outcome.value}: {whole.reason}"]
+    verdict = whole.during(begin_ns, end_ns)
+    lines += [
+        f"{verdict.outcome.value.upper()}: {verdict.reason}",
+        f"run so far: {whole.outcome.value}: {whole.reason}",
+    ]
     item.add_report_section("call", "soak", "\n".join(lines))
-    item.user_properties.append(("soak_verdict", said.outcome.value))
-    return said
+    item.user_properties.append(("soak_verdict", verdict.outcome.value))
+    return verdict
 
 
-def _standing(run: SoakRun) -> str:
+def _verdict_text(run: SoakRun) -> str:
     from soakwatch.core.errors import SoakwatchError
 
     try:
-        said = run.verdict()
+        verdict = run.verdict()
     except SoakwatchError as error:
         return f"no verdict: {error}"
-    return f"{said.outcome.value.upper()} so far: {said.reason}"
+    return f"{verdict.outcome.value.upper()} so far: {verdict.reason}"
 
 
 def _run_outcome(run: SoakRun) -> str | None:

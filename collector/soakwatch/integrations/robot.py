@@ -1,4 +1,4 @@
-"""Robot Framework beside a soak: keywords that tell a run of what a test does, and ask what is said of the device.
+"""Robot Framework during a soak: keywords that report to a run what a test does, and check its verdict.
 
 ::
 
@@ -34,12 +34,12 @@ _WORDS = tuple(outcome.value for outcome in Outcome if outcome is not Outcome.NO
 
 
 class SoakEvents:
-    """Tells a soak run of events, and asks for its verdict.
+    """Reports events to a soak run, and checks its verdict.
 
     | Library | soakwatch.integrations.robot | last | # the newest run below runs |
     | Library | soakwatch.integrations.robot | http://127.0.0.1:8720 | token=env:SOAK_TOKEN |
 
-    Every test has its own view: `Soak Verdict Should Be` is about the events that this test told.
+    Every test has its own view: `Soak Verdict Should Be` is about the events that this test reported.
     """
 
     ROBOT_LIBRARY_SCOPE: ClassVar[str] = "TEST"
@@ -68,7 +68,7 @@ class SoakEvents:
     ) -> str:
         """Begins an event of ``kind``, a word such as ``failover``; `End Soak Event` ends it. Returns its begin.
 
-        ``expect`` says what it brings and must bring (``reboot=1``; several with commas), ``within`` how long after its
+        ``expect`` is what it must cause, and may (``reboot=1``; several with commas), ``within`` how long after its
         begin all must be over (``5m``). Other named arguments are labels.
 
         | Begin Soak Event | upgrade | target=dut | expect=reboot=1 | within=10m | ticket=4711 |
@@ -97,7 +97,9 @@ class SoakEvents:
         within: str = "",
         **labels: str,
     ) -> str:
-        """Marks a moment (now, or ``at``: ISO 8601 with a zone); with ``until`` a stretch that is over.
+        """Marks a moment (now, or ``at``: ISO 8601 with a zone), or with ``until`` a period that is over.
+
+        Returns the begin.
 
         | Mark Soak Event | config | target=dut | ticket=4711 |
         """
@@ -114,10 +116,10 @@ class SoakEvents:
         return moment_text(stored.event.begin_ns)
 
     def soak_verdict_should_be(self, *outcomes: str, scope: str = "test") -> str:
-        """Fails unless what is said of the device is one of the outcomes: pass, warn, inconclusive, fail.
+        """Fails unless the verdict on the device is one of the given outcomes: pass, warn, inconclusive, fail.
 
         It is about the events of this test, from the first begin to the last end; with ``scope=run``, or if the test
-        told none, about the run so far. A run cannot pass before its planned end. Returns the reason.
+        reported none, about the run so far. A run cannot pass before its planned end. Returns the reason.
 
         | Soak Verdict Should Be | pass | warn |
         | Soak Verdict Should Be | inconclusive | scope=run |
@@ -130,18 +132,20 @@ class SoakEvents:
             )
         if scope not in {"test", "run"}:
             raise EventRefusedError(f"invalid scope {scope!r}: expected 'test' or 'run'")
-        said = self._said(scope)
-        if said.outcome.value not in wanted:
-            raise AssertionError(f"the soak verdict is {said.outcome.value}, not {' or '.join(wanted)}: {said.reason}")
-        return said.reason
+        verdict = self._verdict(scope)
+        if verdict.outcome.value not in wanted:
+            raise AssertionError(
+                f"the soak verdict is {verdict.outcome.value}, not {' or '.join(wanted)}: {verdict.reason}"
+            )
+        return verdict.reason
 
-    def _said(self, scope: str) -> InterimVerdict:
+    def _verdict(self, scope: str) -> InterimVerdict:
         run = self._run()
-        told: list[StoredEvent] = run.reported
-        if scope == "run" or not told:
+        events: list[StoredEvent] = run.reported
+        if scope == "run" or not events:
             return run.verdict()
-        end_ns = max(one.event.end_ns or one.event.begin_ns for one in told)
-        return run.verdict(end_ns).during(min(one.event.begin_ns for one in told), end_ns)
+        end_ns = max(stored.event.end_ns or stored.event.begin_ns for stored in events)
+        return run.verdict(end_ns).during(min(stored.event.begin_ns for stored in events), end_ns)
 
     def _run(self) -> SoakRun:
         if self._known is None:
@@ -153,19 +157,19 @@ class SoakEvents:
 
 
 robot = SoakEvents
-"""Robot Framework takes the class that is called as its module."""
+"""Robot Framework takes the class whose name is that of its module."""
 
 
 def _counts(text: str | Mapping[str, int]) -> dict[str, int]:
     if not isinstance(text, str):
         return {str(key): int(count) for key, count in text.items()}
-    made = {}
+    counts = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         key, _, count = (word.strip() for word in part.partition("="))
         if not (key and count.isascii() and count.isdecimal() and len(count) < 10):
-            raise EventRefusedError(f"expect: {part!r} is not WHAT=N, such as reboot=1")
-        made[key] = int(count)
-    return made
+            raise EventRefusedError(f"expect: {part!r} is not KIND=N, such as reboot=1")
+        counts[key] = int(count)
+    return counts
 
 
 def _texts(labels: Mapping[str, object]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import replace
 
 from soakwatch.core.event_kinds import is_run_admin
-from soakwatch.core.roles import DUT
+from soakwatch.core.roles import DUT, GENERATOR
 from soakwatch.judge.attribution import judged_target, labelled
 from soakwatch.judge.baseline import baseline_of
 from soakwatch.judge.calibration import SOURCE as REFERENCE
@@ -157,7 +157,7 @@ class CaseBuilder:
         return tuple(earlier)
 
     def _read_load(self) -> tuple[Series, ...]:
-        generators = {name for name, role in self.roles.items() if role == "generator"}
+        generators = {name for name, role in self.roles.items() if role == GENERATOR}
         keys = self._record.keys(sorted(WHOLE_LOAD))
         return tuple(self._record.series(key) for key in keys if key.target in generators)
 

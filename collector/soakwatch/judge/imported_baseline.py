@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from soakwatch.core.errors import RecordError
+from soakwatch.core.roles import DUT
 from soakwatch.judge.baseline import META, MOST_SERIES, BaselineSnapshot, baseline_of, levels_of, metrics_of
 from soakwatch.plan import Plan
 from soakwatch.record import Record, RecordView, SeriesKey
@@ -59,7 +60,7 @@ def import_baseline(folder: Path, plan: Plan, rules: Iterable[Rule]) -> Imported
         names = {target.name for target in plan.targets}
         keys = [key for key in sorted(view.keys(metrics_of(rules))) if key.target in names]
         read = [_thinned(view.series(key, window.begin_ns, window.end_ns)) for key in keys[:MOST_SERIES]]
-        missing = sorted({t.name for t in plan.targets if t.role == "dut"} - view.roles().keys())
+        missing = sorted({t.name for t in plan.targets if t.role == DUT} - view.roles().keys())
         setup = json.dumps(setup_of(view, run))
     warnings = [f"the baseline of {run} knows no target {name}: it is another device" for name in missing]
     kept = tuple(series for series in read if len(series))

@@ -1,7 +1,7 @@
 """The plan: what a run polls, for how long, in which phases, judged by which rules. Parsed once, refused early.
 
-``load_plan`` reads a file, ``quick_plan`` makes one of a few words; both give a ``Plan``, or one PlanError that holds
-every problem with its place.
+``load_plan`` reads a file, ``quick_plan`` builds one from command-line words; both give a ``Plan``, or one PlanError
+that holds every problem with its place.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED, Registry
 from soakwatch.core.registry import rules as rule_names
-from soakwatch.core.roles import DUT
+from soakwatch.core.roles import DUT, GENERATOR
 from soakwatch.core.units import plan_seconds, seconds
 from soakwatch.core.validation import problems as problems_of
 from soakwatch.core.yaml import Document, Path, Plain, Problem, dump, parse, placeless, plan_error, read_text
@@ -87,7 +87,7 @@ class TargetPlan:
 class Plan:
     """A plan that can be run. ``phases`` fill ``duration_s`` exactly; ``rules`` holds only what the plan says of them
     (``plan.rules.planned_rules`` gives all that apply); a live failure of a rule in ``stop_on_fail`` ends the run;
-    ``reference`` and ``baseline`` are what it is held against, "" where the plan does not say; ``text`` is the plan as
+    ``reference`` and ``baseline`` are what it is compared with, "" where the plan does not say; ``text`` is the plan as
     it goes into the record."""
 
     name: str
@@ -104,8 +104,8 @@ class Plan:
     origin: str = field(default="", compare=False)
     text: str = field(default="", compare=False)
     web: WebPlan | None = BESIDE  # None: nothing is served
-    sinks: tuple[SinkPlan, ...] = ()  # databases that are fed from the record
-    notify: tuple[NotifyPlan, ...] = ()  # who is told of the run
+    sinks: tuple[SinkPlan, ...] = ()  # databases that the record is copied to
+    notify: tuple[NotifyPlan, ...] = ()  # who is notified of the run
 
     def lasting(self, duration: str | float, registry: Registry = INSTALLED) -> Plan:
         """The same plan with another length: its last soak (without one, its longest phase) is cut or stretched.
@@ -123,17 +123,17 @@ class Plan:
         left = phase.seconds + wanted - self.duration_s
         if left <= 0:
             others = plan_seconds(self.duration_s - phase.seconds)
-            raise PlanError(f"--duration: {duration} leaves nothing of {phase.name}: the other phases take {others}")
+            raise PlanError(f"--duration: {duration} leaves no time for {phase.name}: the other phases take {others}")
         data = parse(self.text, self.origin).data
         assert isinstance(data, dict)
         if "phases" in data:
             lengths[chosen] = left
             data["phases"] = [
-                phase_data(one, _seconds_text(length)) for one, length in zip(self.phases, lengths, strict=True)
+                phase_data(planned, _seconds_text(length)) for planned, length in zip(self.phases, lengths, strict=True)
             ]
         data["duration"] = _seconds_text(wanted)
-        made = _plan(placeless(data, self.origin), registry)
-        return replace(self, duration_s=made.duration_s, phases=made.phases, text=made.text)
+        stretched = _plan(placeless(data, self.origin), registry)
+        return replace(self, duration_s=stretched.duration_s, phases=stretched.phases, text=stretched.text)
 
 
 def load_plan(path: FilePath | str, registry: Registry = INSTALLED, *, device: bool = True) -> Plan:
@@ -141,11 +141,11 @@ def load_plan(path: FilePath | str, registry: Registry = INSTALLED, *, device: b
     device to judge, unless ``device`` says that there need be none."""
     file = FilePath(path)
     document = parse(read_text(file), str(path))
-    made = _plan(document, registry)
-    if device and not any(target.role == DUT for target in made.targets):
-        told = "no target has the role dut: there is no device to judge; give the one that is tested role: dut, or none"
-        raise plan_error(document.origin, [document.problem(("targets",), told, key=True)])
-    return made
+    plan = _plan(document, registry)
+    if device and not any(target.role == DUT for target in plan.targets):
+        message = "no target has the role dut, so there is no device to judge: set role: dut on the device under test"
+        raise plan_error(document.origin, [document.problem(("targets",), message, key=True)])
+    return plan
 
 
 def plan_from_text(text: str, origin: str, registry: Registry = INSTALLED) -> Plan:
@@ -167,15 +167,15 @@ def quick_plan(
     """The plan of ``run --target T --process P --interval I --duration D``; numbers are seconds.
 
     A target is an address (see address.py); a process ``NAME``, a glob, ``pid:N``, ``cmdline:REGEX`` or
-    ``pidfile:FILE``. This machine is ``shared``: who looks at one of its processes runs other programs on it too.
+    ``pidfile:FILE``. This machine is ``shared``: whoever watches one of its processes runs other programs on it too.
     Raises PlanError.
     """
     listed = targets_of(targets or (LOCAL,), None if interval is None else _seconds_text(interval), registry)
     if LOCAL in listed:
         listed[LOCAL]["shared"] = True
-    told = [text.partition(":")[2] or text for text in processes]
+    names = [text.partition(":")[2] or text for text in processes]
     data: dict[str, Plain] = {
-        "name": name or _name_of([*listed, *told]),
+        "name": name or _name_of([*listed, *names]),
         "duration": _seconds_text(duration),
         "targets": dict(listed),
     }
@@ -200,42 +200,42 @@ def _seconds_text(value: str | float) -> str:
 
 def _plan(document: Document, registry: Registry) -> Plan:
     if not isinstance(document.data, dict):
-        told = "a plan is keys and values, such as 'targets:'; 'soakwatch init' writes one to start from"
-        raise plan_error(document.origin, [document.problem((), told)])
+        message = "a plan is keys and values, such as 'targets:'; 'soakwatch init' writes one to start from"
+        raise plan_error(document.origin, [document.problem((), message)])
     # A key with nothing behind it (all of it commented out, say) is a key that is not there.
     data = {key: value for key, value in document.data.items() if value is not None or key == "targets"}
     if "name" not in data:
         data = {"name": _name_of([FilePath(document.origin).stem]), **data}
-    found: list[Problem] = _passwords(document, (), document.data)
+    problems: list[Problem] = _passwords(document, (), document.data)
     shape: PlanShape | None = None
     try:
         shape = PlanShape.model_validate_json(json.dumps(data))
     except ValidationError as error:
-        found += problems_of(document, (), PlanShape, error)
+        problems += problems_of(document, (), PlanShape, error)
     sources, wrong = _all_sources(document, registry)
-    found += wrong
+    problems += wrong
     sinks, wrong = sinks_of(document, registry)
-    found += wrong
+    problems += wrong
     rules, wrong = read_rules(document, registry)
-    found += wrong
+    problems += wrong
     if shape is None:
-        raise plan_error(document.origin, found)
+        raise plan_error(document.origin, problems)
     duration, phases, wrong = _stretches(document, shape)
-    found += wrong
+    problems += wrong
     targets = []
     for name, target in shape.targets.items():
-        made, wrong = _target(document, shape.watch, name, target, sources.get(name, ()))
-        targets.append(made)
-        found += wrong
-    found += _unloaded(document, phases, targets)
+        planned, wrong = _target(document, shape.watch, name, target, sources.get(name, ()))
+        targets.append(planned)
+        problems += wrong
+    problems += _unloaded(document, phases, targets)
     events, wrong = events_of(document, shape.events, duration, phases, tuple(shape.targets))
-    found += wrong
-    found += hook_problems(document, shape.hooks, rule_names(registry), tuple(shape.targets))
-    found += stop_problems(document, shape.stop_on_fail, rule_names(registry))
+    problems += wrong
+    problems += hook_problems(document, shape.hooks, rule_names(registry), tuple(shape.targets))
+    problems += stop_problems(document, shape.stop_on_fail, rule_names(registry))
     web, wrong = web_of(document, shape.web)
-    found += wrong
-    if found:
-        raise plan_error(document.origin, found)
+    problems += wrong
+    if problems:
+        raise plan_error(document.origin, problems)
     stop = shape.stop_on_fail if isinstance(shape.stop_on_fail, list) else rule_names(registry)
     return Plan(
         shape.name,
@@ -261,8 +261,8 @@ def _passwords(document: Document, path: Path, value: Plain) -> list[Problem]:
     if isinstance(value, str):
         if _PASSWORD_IN_URL.search(value) is None:
             return []
-        told = "a password stands in this address: remove it, and give it by a key that takes env:NAME or file:PATH"
-        return [document.problem(path, told)]
+        message = "this address contains a password: remove it, and give it by a key that takes env:NAME or file:PATH"
+        return [document.problem(path, message)]
     items: list[tuple[str | int, Plain]] = []
     if isinstance(value, dict):
         items.extend(value.items())
@@ -274,8 +274,8 @@ def _passwords(document: Document, path: Path, value: Plain) -> list[Problem]:
 def _all_sources(document: Document, registry: Registry) -> tuple[dict[str, tuple[SourcePlan, ...]], list[Problem]]:
     """The sources of every target, from plain data, so that one plan's problems are all found at once."""
     targets = document.data.get("targets") if isinstance(document.data, dict) else None
-    made: dict[str, tuple[SourcePlan, ...]] = {}
-    found: list[Problem] = []
+    sources: dict[str, tuple[SourcePlan, ...]] = {}
+    problems: list[Problem] = []
     for name, target in targets.items() if isinstance(targets, dict) else ():
         listed = target.get("sources") if isinstance(target, dict) else None
         plans: list[SourcePlan] = []
@@ -284,22 +284,22 @@ def _all_sources(document: Document, registry: Registry) -> tuple[dict[str, tupl
             try:
                 plan = _source(document, path, item, registry)
                 if any(_same_question(plan, other) for other in plans):
-                    told = f"{plan.poller}: this source is named twice with the same keys: remove one"
-                    found.append(document.problem(path, told))
+                    message = f"{plan.poller}: this source is listed twice with the same keys: remove one"
+                    problems.append(document.problem(path, message))
                 plans.append(plan)
             except PlanError as error:
-                found.append(document.problem(path, str(error)))
+                problems.append(document.problem(path, str(error)))
             except _RefusedError as error:
-                found += error.problems
-        made[name] = tuple(plans)
-    return made, found
+                problems += error.problems
+        sources[name] = tuple(plans)
+    return sources, problems
 
 
-def _same_question(one: SourcePlan, other: SourcePlan) -> bool:
+def _same_question(first: SourcePlan, other: SourcePlan) -> bool:
     # The same question asked at two intervals would put two answers into one series.
     pace = set(SourceConfig.model_fields)
-    asked = [plan.config.model_dump(exclude=pace) for plan in (one, other)]
-    return one.poller == other.poller and asked[0] == asked[1]
+    asked = [plan.config.model_dump(exclude=pace) for plan in (first, other)]
+    return first.poller == other.poller and asked[0] == asked[1]
 
 
 class _RefusedError(Exception):
@@ -327,47 +327,47 @@ def _stretches(document: Document, shape: PlanShape) -> tuple[float, tuple[Phase
     total = sum(phase.seconds for phase in phases)
     if not phases:
         if shape.duration is None:
-            return 0.0, (), [document.problem((), "the plan has no duration: write duration: 24h, or phases")]
+            return 0.0, (), [document.problem((), "the plan has no duration: add duration: 24h, or phases")]
         return shape.duration, (PhasePlan(WHOLE_RUN, shape.duration),), []
     if shape.duration is not None and abs(shape.duration - total) > 1e-6:
-        sums = f"is {plan_seconds(shape.duration)}, but the phases make {plan_seconds(total)}"
-        told = f"duration: {sums}: mend one, or leave duration out"
-        return total, phases, [document.problem(("duration",), told)]
+        sums = f"is {plan_seconds(shape.duration)}, but the phases add up to {plan_seconds(total)}"
+        message = f"duration: {sums}: correct one, or leave duration out"
+        return total, phases, [document.problem(("duration",), message)]
     return total, phases, []
 
 
 def _unloaded(document: Document, phases: Sequence[PhasePlan], targets: Sequence[TargetPlan]) -> list[Problem]:
     """Phases that ask for a load, or wait for one, where no generator is driven, or none is polled."""
-    generators = [target for target in targets if target.role == "generator"]
+    generators = [target for target in targets if target.role == GENERATOR]
     driven = any(getattr(source.config, "drive", False) for target in generators for source in target.sources)
-    found = []
+    problems = []
     for index, phase in enumerate(phases):
         if phase.load is not None and not driven:
-            told = "load: no generator is driven: give a source of a target with role generator the key drive: true"
-            found.append(document.problem(("phases", index), told))
+            message = "load: no generator is driven: add drive: true to a source of a target with role: generator"
+            problems.append(document.problem(("phases", index), message))
         if phase.until == UNTIL_LOAD and not generators:
-            told = "until: load waits for a generator, and no target has the role generator: name one"
-            found.append(document.problem(("phases", index), told))
-    return found
+            message = "until: load waits for a generator, but no target has role: generator: add one"
+            problems.append(document.problem(("phases", index), message))
+    return problems
 
 
 def _target(
     document: Document, common: WatchShape, name: str, shape: TargetShape, sources: tuple[SourcePlan, ...]
 ) -> tuple[TargetPlan, list[Problem]]:
     own = shape.watch or WatchShape()
-    at: Path = ("watch",) if own.processes is None else ("targets", name, "watch")
+    watch_path: Path = ("watch",) if own.processes is None else ("targets", name, "watch")
     listed = common.processes if own.processes is None else own.processes
     interfaces = common.interfaces if own.interfaces is None else own.interfaces
     watched: dict[str, WatchedProcess] = {}
-    found = []
+    problems = []
     for index, process in enumerate(listed or ()):
         watch = _watched(process)
         if watch.name in watched:
-            told = f"two watches are called {watch.name!r}: give one of them another name"
-            found.append(document.problem((*at, "processes", index), told))
+            message = f"two watched processes are called {watch.name!r}: rename one of them"
+            problems.append(document.problem((*watch_path, "processes", index), message))
         watched[watch.name] = watch
     everything = interfaces is None or INTERFACES_ALL in interfaces
-    made = TargetPlan(
+    target = TargetPlan(
         name,
         shape.role,
         sources,
@@ -376,13 +376,13 @@ def _target(
         shape.shared,
         _polling(shape.poll_mode),
     )
-    return made, found
+    return target, problems
 
 
-def _polling(told: list[int] | bool) -> tuple[int, ...] | None:  # noqa: FBT001
-    if isinstance(told, list):
-        return tuple(told) or None
-    return () if told else None
+def _polling(cores: list[int] | bool) -> tuple[int, ...] | None:  # noqa: FBT001
+    if isinstance(cores, list):
+        return tuple(cores) or None
+    return () if cores else None
 
 
 def _watched(shape: ProcessShape) -> WatchedProcess:

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED, Registry
+from soakwatch.core.roles import DUT
 from soakwatch.core.suggest import hint, nearest
 from soakwatch.core.yaml import Plain
 from soakwatch.sources.registry import poller_module
@@ -17,6 +18,7 @@ LOCAL = "local"
 _WEB = ("http", "https")
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9._]+")
 _NO_SIGN = re.compile(r"[^A-Za-z0-9._]")
+_HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,58}[A-Za-z0-9])?")
 _EXAMPLE = "write local, snmp://HOST?version=2c, ssh://USER@HOST, agent://USER@HOST or prometheus://HOST:9100/metrics"
 
 
@@ -34,40 +36,44 @@ def source_of(address: str, registry: Registry = INSTALLED) -> tuple[str, str, d
     if not there:
         if address in registry.pollers.names():
             raise PlanError(f"the target {address!r} names no host: write {address}://HOST")
-        near = nearest(address, [LOCAL])
-        guess = "" if near is None else f"; did you mean {near!r}?"
-        raise PlanError(f"the target {_shown(address)} is no address{guess}: {_EXAMPLE}")
+        if nearest(address, [LOCAL]) is not None:
+            raise PlanError(f"the target {_shown(address)} is not an address; did you mean {LOCAL!r}? {_EXAMPLE}")
+        raise PlanError(f"the target {_shown(address)} has no scheme: {_example(address)}")
     try:
         parts = urlsplit(address)
         port = parts.port
     except ValueError:
-        raise PlanError(f"the target {scheme}://… is no address: its host or its port cannot be: {_EXAMPLE}") from None
+        raise PlanError(
+            f"the target {scheme}://… is not an address: its host or its port is invalid: {_EXAMPLE}"
+        ) from None
     if parts.password is not None:
         raise PlanError(
-            f"the target {scheme}://{parts.hostname} holds a password: remove it, and give it by a key that takes "
+            f"the target {scheme}://{parts.hostname} contains a password: remove it, and give it by a key that takes "
             "env:NAME or file:PATH, such as ?password=env:DUT_PASSWORD"
         )
     poller, plus, web = parts.scheme.partition("+")
     poller = "http" if poller in _WEB else poller
     if poller not in registry.pollers.names() or poller == LOCAL or (plus and web not in _WEB):
         near = hint(poller, [name for name in registry.pollers.names() if name != LOCAL])
-        raise PlanError(f"the target {scheme!r} cannot be polled: there is no such poller{near}; see soakwatch pollers")
+        raise PlanError(f"the target {scheme!r} names no poller{near}; see soakwatch pollers")
     if not parts.hostname:
         raise PlanError(f"the target {scheme}:// names no host: {_EXAMPLE}")
     config = poller_module(poller, registry).config
     keys: dict[str, Plain] = {}
     if plus and "url" not in config.model_fields:
-        raise PlanError(f"the target {scheme}://{parts.hostname}: {poller} is asked at a host: write {poller}://HOST")
+        raise PlanError(
+            f"the target {scheme}://{parts.hostname}: {poller} takes a host, not a URL: write {poller}://HOST"
+        )
     if plus or "host" not in config.model_fields:
-        way = web or (parts.scheme if parts.scheme in _WEB else "http")
-        keys["url"] = f"{way}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        web_scheme = web or (parts.scheme if parts.scheme in _WEB else "http")
+        keys["url"] = f"{web_scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
     else:
         keys["host"] = parts.hostname
         if port is not None:
             keys["port"] = port
         if parts.path not in ("", "/"):
             raise PlanError(
-                f"the target {scheme}://{parts.hostname}{parts.path} has a path, which {poller} has no use for"
+                f"the target {scheme}://{parts.hostname}{parts.path} has a path, which {poller} does not take"
             )
     if parts.username:
         keys["user"] = parts.username
@@ -92,7 +98,7 @@ def _name(host: str) -> str:
 
 
 def _refuse_unasked(scheme: str, registry: Registry) -> None:
-    """This machine has no host, and whom devices send to has none to ask."""
+    """Raise PlanError for schemes that cannot be polled at a host: this machine, and listeners."""
     if scheme == LOCAL:
         raise PlanError(f"the target {scheme}:// names this machine, which has no host or keys here: write {LOCAL}")
     if scheme not in registry.pollers.names():
@@ -100,7 +106,7 @@ def _refuse_unasked(scheme: str, registry: Registry) -> None:
     keys = poller_module(scheme, registry).config.model_fields
     if "listen" in keys and not {"host", "url"} & keys.keys():
         raise PlanError(
-            f"the target {scheme}:// cannot be asked, for {scheme} is a listener that devices send to: name it in a "
+            f"the target {scheme}:// cannot be polled: {scheme} listens for what devices send: name it in a "
             f"plan, as '{scheme}: {{listen: 127.0.0.1:PORT}}' (soakwatch pollers {scheme})"
         )
 
@@ -108,22 +114,22 @@ def _refuse_unasked(scheme: str, registry: Registry) -> None:
 def targets_of(
     addresses: Collection[str], interval: str | None, registry: Registry = INSTALLED
 ) -> dict[str, dict[str, Plain]]:
-    """The plan's ``targets`` of some addresses: one device under test a host, with a source an address.
+    """The plan's ``targets`` of some addresses: one device under test per host, with one source per address.
 
-    ``interval`` counts where an address says none. Raises PlanError.
+    ``interval`` applies where an address gives none. Raises PlanError.
     """
-    made: dict[str, dict[str, Plain]] = {}
+    targets: dict[str, dict[str, Plain]] = {}
     for address in dict.fromkeys(addresses):
         name, poller, keys = source_of(address, registry)
         given: dict[str, Plain] = {**keys} if interval is None else {"interval": interval, **keys}
-        sources = made.setdefault(name, {"role": "dut", "sources": []})["sources"]
+        sources = targets.setdefault(name, {"role": DUT, "sources": []})["sources"]
         assert isinstance(sources, list)
         sources.append({poller: given})
-    return made
+    return targets
 
 
 def _value(text: str, schema: Mapping[str, object]) -> Plain:
-    """A value of an address as the key's type wants it; what does not fit stays text, for the plan to refuse."""
+    """A value of an address in the type of its key; what does not fit stays text, which the plan then refuses."""
     choices = schema.get("anyOf")
     kinds = {_dict(choice).get("type") for choice in choices} if isinstance(choices, list) else {schema.get("type")}
     if "boolean" in kinds and text in {"true", "false"}:
@@ -139,6 +145,20 @@ def _value(text: str, schema: Mapping[str, object]) -> Plain:
 
 def _dict(value: object) -> dict[str, object]:
     return {str(key): inner for key, inner in value.items()} if isinstance(value, dict) else {}
+
+
+def _example(address: str) -> str:
+    """How to write a target that came without a scheme; with its own host, where it looks like one.
+
+    >>> _example("fw1")
+    'write ssh://USER@fw1, snmp://fw1?version=2c, agent://USER@fw1 or prometheus://fw1:9100/metrics'
+    """
+    if _HOST.fullmatch(address) is None:
+        return _EXAMPLE
+    return (
+        f"write ssh://USER@{address}, snmp://{address}?version=2c, agent://USER@{address}"
+        f" or prometheus://{address}:9100/metrics"
+    )
 
 
 def _shown(address: str) -> str:

@@ -14,7 +14,7 @@ from soakwatch.plan.address import LOCAL, targets_of
 
 _DRAFT = """\
 # A plan of Soakwatch.
-# Look before the run: soakwatch check PLAN. Run: soakwatch run PLAN. Rules and their parameters: soakwatch rules.
+# Check it before the run: soakwatch check PLAN. Run: soakwatch run PLAN. Rules and their parameters: soakwatch rules.
 name: {name}
 duration: {duration}
 
@@ -34,7 +34,7 @@ watch:
   interfaces: all  # or a list of names and globs, such as [eth0, "ens*"]
 
 # Every rule applies wherever it finds its metrics; name only what differs: a parameter, false to switch a rule off,
-# required: false where "inconclusive" must not hold up a pass.
+# required: false where "inconclusive" must not prevent a pass.
 rules: {{}}
 
 # Planned events are announced, must happen, and must be over in time; a script can make them happen, again and again.
@@ -42,7 +42,7 @@ rules: {{}}
 #   - {{kind: failover, at: 12h, within: 10m, expect: {{reboot: 1}}}}
 #   - {{kind: switch, at: 6h, every: 2h, run: [ssh, dut, request chassis routing-engine master switch], timeout: 60s}}
 
-# What a finding sets off: a command, a webhook, evidence of the device that is kept in the record.
+# What a finding triggers: a command, a webhook, evidence of the device that is kept in the record.
 # hooks:
 #   [{{on: fail, capture: {{commands: [uptime], files: [/var/core/*]}}, webhook: env:WEBHOOK, limit: 5 per 10m}}]
 """
@@ -51,7 +51,7 @@ _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]*")
 
 _ROLE = "  # dut (judged), generator (what loads it) or monitor (the machine that watches)"
 _SHARED = "    # shared: true  # other programs run here too: growth of the machine as a whole only warns"
-_SOURCE = "  # what else there is: soakwatch pollers, soakwatch loads"
+_SOURCE = "  # more sources: soakwatch pollers, soakwatch loads"
 
 
 def draft(
@@ -60,9 +60,9 @@ def draft(
     """The text of a plan that polls this machine, or what the addresses name. Raises PlanError."""
     listed = ", ".join(_flow(process_data(process)) for process in processes)
     lines: list[str] = []
-    made = targets_of(addresses, interval)
-    for target, shape in made.items():
-        shown = "dut" if list(made) == [LOCAL] else target
+    targets = targets_of(addresses, interval)
+    for target, shape in targets.items():
+        shown = "dut" if list(targets) == [LOCAL] else target
         first = not lines
         lines += [f"  {_quoted(shown)}:", f"    role: dut{_ROLE if first else ''}"]
         lines += [*([_SHARED] if first else []), "    sources:"]

@@ -16,7 +16,7 @@ from soakwatch.plan.parts import Duration, Kind, Shape, Text, Words
 from soakwatch.plan.phase import PHASES, PhasePlan
 
 TIMEOUT_S = 60.0
-LEAST_EVERY_S = 1.0
+MIN_EVERY_S = 1.0
 
 
 class EventShape(Shape):
@@ -25,20 +25,20 @@ class EventShape(Shape):
     kind: Kind
     at: Annotated[Seconds, Field(ge=0, description="time from the begin of the run, or of the phase")]
     every: Annotated[
-        Duration | None, Field(ge=LEAST_EVERY_S, description="happens again after this, to the end of run or phase")
+        Duration | None, Field(ge=MIN_EVERY_S, description="happens again after this, to the end of run or phase")
     ] = None
     phase: Annotated[Text | None, Field(description="at counts from the begin of each phase of this name")] = None
-    run: Annotated[Words | None, Field(description="the command that makes it happen; no shell")] = None
+    run: Annotated[Words | None, Field(description="command that makes it happen; run without a shell")] = None
     timeout: Annotated[Duration | None, Field(description="the command is killed after this; default: 60s")] = None
     lasts: Annotated[
-        Duration | None, Field(description="how long it lasts; default: as long as its command, if it has one")
+        Duration | None, Field(description="how long it lasts; default: as long as its command runs, if it has one")
     ] = None
     within: Annotated[Duration | None, Field(description="the target must be back this long after its begin")] = None
     expect: Annotated[
         dict[str, Annotated[int, Field(ge=0)]],
-        Field(default_factory=dict, description="how many of which event it brings"),
+        Field(default_factory=dict, description="how many events of each kind it causes"),
     ]
-    target: Annotated[Text | None, Field(description="the target that it happens to; default: all")] = None
+    target: Annotated[Text | None, Field(description="target that it happens to; default: all")] = None
 
     @model_validator(mode="before")
     @classmethod
@@ -49,7 +49,7 @@ class EventShape(Shape):
     @model_validator(mode="after")
     def _whole(self) -> EventShape:
         if self.timeout is not None and self.run is None:
-            raise ValueError("timeout is that of a command: add run, or remove timeout")
+            raise ValueError("timeout applies to a command: add run, or remove timeout")
         if self.every is not None and self.lasts is not None and self.lasts > self.every:
             raise ValueError("lasts is longer than every: an event cannot begin again before it is over")
         return self
@@ -85,9 +85,9 @@ def events_of(
     phases: Sequence[PhasePlan],
     targets: tuple[str, ...],
 ) -> tuple[tuple[EventPlan, ...], list[Problem]]:
-    """The planned events, and what is wrong with them beside the rest of the plan."""
+    """The planned events, and what is wrong with them in view of the rest of the plan."""
     events: list[EventPlan] = []
-    found: list[Problem] = []
+    problems: list[Problem] = []
     own = {shape.kind for shape in shapes}
     for index, shape in enumerate(shapes):
         path: Path = ("events", index)
@@ -107,29 +107,31 @@ def events_of(
             )
         )
         slips = {kind: slip(kind, own) for kind in shape.expect}
-        found += [document.problem((*path, "expect", kind), told, key=True) for kind, told in slips.items() if told]
+        problems += [
+            document.problem((*path, "expect", kind), message, key=True) for kind, message in slips.items() if message
+        ]
         if shape.target is not None and shape.target not in targets:
-            told = f"unknown target {shape.target!r}{hint(shape.target, targets)}"
-            found.append(document.problem((*path, "target"), told))
+            message = f"unknown target {shape.target!r}{hint(shape.target, targets)}"
+            problems.append(document.problem((*path, "target"), message))
         lengths = [phase.seconds for phase in phases if phase.name == shape.phase]
         if shape.phase is not None and not lengths:
             known = [phase.name for phase in phases]
             missing = "the plan has no phase" if shape.phase in PHASES else "unknown phase"
-            found.append(document.problem((*path, "phase"), f"{missing} {shape.phase!r}{hint(shape.phase, known)}"))
+            problems.append(document.problem((*path, "phase"), f"{missing} {shape.phase!r}{hint(shape.phase, known)}"))
             continue
-        found += _too_late(document, path, shape, max(lengths, default=duration))
-    return tuple(events), found
+        problems += _too_late(document, path, shape, max(lengths, default=duration))
+    return tuple(events), problems
 
 
 def _too_late(document: Document, path: Path, shape: EventShape, length: float) -> list[Problem]:
     what = "the run" if shape.phase is None else shape.phase
     last = max((part, key) for key, part in (("lasts", shape.lasts or 0), ("within", shape.within or 0)))
     if length and shape.at >= length:
-        told = f"at: {plan_seconds(shape.at)} is after the end of {what}, {plan_seconds(length)}"
-        return [document.problem((*path, "at"), told)]
+        message = f"at: {plan_seconds(shape.at)} is after the end of {what}, {plan_seconds(length)}"
+        return [document.problem((*path, "at"), message)]
     if length and shape.phase is None and shape.at + last[0] > length:
-        told = (
+        message = (
             f"{last[1]}: ends at {plan_seconds(shape.at + last[0])}, after the end of the run, {plan_seconds(length)}"
         )
-        return [document.problem((*path, last[1]), told)]
+        return [document.problem((*path, last[1]), message)]
     return []

@@ -33,7 +33,7 @@ def _limit(value: object) -> object:
         raise ValueError(f"expected a number and a time, such as 5 per 10m; found {shown(value)}")
     count, length = int(match[1]), seconds(match[2])
     if not (1 <= count <= 1000 and 1 <= length <= 86400):
-        raise ValueError(f"{value!r} is out of bounds: 1 to 1000 times in 1s to 24h")
+        raise ValueError(f"{value!r} is out of range: write 1 to 1000 times per 1s to 24h")
     return count, length
 
 
@@ -42,7 +42,7 @@ def _url(value: object) -> str:
     if isinstance(value, str) and value.startswith(_REFERENCE):
         return reference(value)
     if not isinstance(value, str) or not is_web_address(value):
-        raise ValueError("this is no address: write https://HOST/PATH, or env:NAME where it holds a token")
+        raise ValueError("this is not a web address: write https://HOST/PATH, or env:NAME where it contains a token")
     return value
 
 
@@ -104,21 +104,22 @@ class CapturePlan(Shape):
 
     ssh: Annotated[
         EvidenceAccess | None,
-        Field(description="where; default: the target's own source ssh, or this machine if local"),
+        Field(description="where it is taken; default: the target's own source ssh, or this machine if local"),
     ] = None
     commands: Annotated[
-        list[Text], Field(default_factory=list, max_length=32, description="what is run there; it should only read")
+        list[Text],
+        Field(default_factory=list, max_length=32, description="commands to run there; they should only read"),
     ]
     files: Annotated[
         list[Text],
-        Field(default_factory=list, max_length=16, description="files or globs that are fetched: /var/core/*"),
+        Field(default_factory=list, max_length=16, description="files or globs to fetch: /var/core/*"),
     ]
-    timeout: Annotated[Duration, Field(description="each command may take so long")] = 60.0
+    timeout: Annotated[Duration, Field(description="each command is killed after this")] = 60.0
 
     @model_validator(mode="after")
     def _something(self) -> CapturePlan:
         if not self.commands and not self.files:
-            raise ValueError("captures nothing: name commands, files, or both")
+            raise ValueError("captures nothing: add commands, files, or both")
         return self
 
 
@@ -134,28 +135,30 @@ class HookPlan(Shape):
     ]
     rule: Annotated[Text, Field(description="findings of this rule only (a name or glob)")] = "*"
     target: Annotated[Text | None, Field(description="findings of this target only; default: all")] = None
-    run: Annotated[Words | None, Field(description="a command; it finds the finding in SOAKWATCH_… variables")] = None
+    run: Annotated[Words | None, Field(description="command to run; SOAKWATCH_… variables describe the finding")] = None
     timeout: Annotated[Duration, Field(description="the command is killed after this")] = 60.0
     webhook: Annotated[Webhook | None, Field(description="where the finding is posted as JSON")] = None
     capture: Annotated[CapturePlan | None, Field(description="evidence that is kept in the record")] = None
-    limit: Annotated[Limit, Field(description="at most so often; the rest is counted and told in one")] = (5, 600.0)
+    limit: Annotated[
+        Limit, Field(description="at most this often; further findings are counted and reported together")
+    ] = (5, 600.0)
 
     @model_validator(mode="after")
     def _does_something(self) -> HookPlan:
         if self.run is None and self.webhook is None and self.capture is None:
-            raise ValueError("does nothing: give it one of run, webhook and capture")
+            raise ValueError("does nothing: add run, webhook or capture")
         return self
 
     @property
-    def deeds(self) -> tuple[str, ...]:
+    def actions(self) -> tuple[str, ...]:
         """What it does, in a few words; no address of a webhook is among them."""
         capture = 0 if self.capture is None else len(self.capture.commands) + len(self.capture.files)
-        deeds = (
+        actions = (
             f"capture ({capture})" if capture else "",
             f"run {shlex.join(self.run)}" if self.run is not None else "",
             "webhook" if self.webhook is not None else "",
         )
-        return tuple(deed for deed in deeds if deed)
+        return tuple(action for action in actions if action)
 
     def about(self, outcome: str) -> bool:
         """Whether findings of this outcome set it off."""
@@ -165,20 +168,22 @@ class HookPlan(Shape):
 def hook_problems(
     document: Document, hooks: Sequence[HookPlan], rules: Sequence[str], targets: Sequence[str]
 ) -> list[Problem]:
-    """What is wrong with the hooks beside the rest of the plan."""
-    found = []
+    """What is wrong with the hooks in view of the rest of the plan."""
+    problems = []
     for index, hook in enumerate(hooks):
         if not any(fnmatchcase(rule, hook.rule) for rule in rules):
-            told = "no rule is like" if _GLOB.search(hook.rule) else "unknown rule"
-            found.append(document.problem(("hooks", index, "rule"), f"{told} {hook.rule!r}{hint(hook.rule, rules)}"))
+            message = "no rule matches" if _GLOB.search(hook.rule) else "unknown rule"
+            problems.append(
+                document.problem(("hooks", index, "rule"), f"{message} {hook.rule!r}{hint(hook.rule, rules)}")
+            )
         if hook.target is not None and hook.target not in targets:
-            told = f"unknown target {hook.target!r}{hint(hook.target, targets)}"
-            found.append(document.problem(("hooks", index, "target"), told))
-    return found
+            message = f"unknown target {hook.target!r}{hint(hook.target, targets)}"
+            problems.append(document.problem(("hooks", index, "target"), message))
+    return problems
 
 
 def stop_problems(document: Document, named: object, rules: Sequence[str]) -> list[Problem]:
-    """Names under ``stop_on_fail`` that are no rules."""
+    """Names under ``stop_on_fail`` that are not rules."""
     if not isinstance(named, list):
         return []
     return [

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BeforeValidator, Field, JsonValue, PlainValidator, WithJsonSchema, model_validator
 
+from soakwatch.core.roles import DUT, Role
 from soakwatch.core.validation import shown
 from soakwatch.core.yaml import Plain
 from soakwatch.plan.event import EventShape
@@ -22,7 +23,6 @@ from soakwatch.plan.parts import DURATION_SCHEMA, Duration, Shape, Text
 from soakwatch.plan.phase import EVENT_KIND, PHASES, PhasePlan, phase_of
 from soakwatch.plan.web import WebShape
 
-"""What a target is to the run: the device under test, what loads it, what watches it."""
 INTERFACES_ALL = "all"
 
 _FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -35,8 +35,8 @@ def folder_name(value: object) -> str:
         raise ValueError(f"expected text, found {shown(value)}; put it in quotes")
     if _FOLDER_NAME.fullmatch(value) is None:
         raise ValueError(
-            f"{value!r} cannot be used as a name: begin with a letter or digit, go on with these or '.', '_', '-',"
-            " 100 at most"
+            f"{value!r} cannot be used as a name: start with a letter or digit, then use these or '.', '_', '-',"
+            " at most 100 characters"
         )
     return value
 
@@ -46,14 +46,14 @@ def one_key(value: object, what: str, example: str) -> tuple[str, JsonValue]:
     if isinstance(value, str):
         return value, None
     if not isinstance(value, Mapping) or len(value) != _OWN_KEY:
-        found = f"{len(value)} keys" if isinstance(value, Mapping) else shown(value)
-        raise ValueError(f"{what} is one name with what belongs to it, such as {example}; found {found}")
+        shape = f"{len(value)} keys" if isinstance(value, Mapping) else shown(value)
+        raise ValueError(f"{what} is one name with what belongs to it, such as {example}; found {shape}")
     return next(iter(value.items()))
 
 
 def _phase(value: object) -> PhasePlan:
-    name, told = one_key(value, "a phase", "{soak: 22h}")
-    return phase_of(name, told)
+    name, settings = one_key(value, "a phase", "{soak: 22h}")
+    return phase_of(name, settings)
 
 
 def _moment(value: object) -> datetime:
@@ -73,7 +73,7 @@ def _moment(value: object) -> datetime:
 
 
 def process_data(text: str) -> Plain:
-    """What a process in one word is, on the command line and in a plan: a name, a glob, or one of three other ways.
+    """What a process in one word is, on the command line and in a plan: a name, a glob, or one of three other keys.
 
     >>> process_data("pid:12"), process_data("nginx*")
     ({'pid': 12}, 'nginx*')
@@ -145,15 +145,15 @@ class ProcessShape(Shape):
     )
     pid: Annotated[int | None, Field(ge=1, le=2**22, description="the process with this number")] = None
     pidfile: Annotated[Text | None, Field(description="the process whose number is in this file")] = None
-    cmdline: Annotated[Text | None, Field(description="regular expression that the command line holds")] = None
+    cmdline: Annotated[Text | None, Field(description="regular expression that the command line matches")] = None
 
     @model_validator(mode="after")
-    def _one_way(self) -> ProcessShape:
-        ways = [way for way in ("pid", "pidfile", "cmdline") if getattr(self, way) is not None]
-        if len(ways) > 1:
-            raise ValueError(f"a process is watched in one way, not by {' and '.join(ways)}: keep one")
-        if not ways and self.name is None:
-            raise ValueError("says no process: write a name, or one of pid, pidfile and cmdline")
+    def _one_key(self) -> ProcessShape:
+        keys = [key for key in ("pid", "pidfile", "cmdline") if getattr(self, key) is not None]
+        if len(keys) > 1:
+            raise ValueError(f"a process is watched by one key, not by {' and '.join(keys)}: keep one")
+        if not keys and self.name is None:
+            raise ValueError("no process is given: write a name, or one of pid, pidfile and cmdline")
         if self.cmdline is not None:
             try:
                 re.compile(self.cmdline)
@@ -166,39 +166,39 @@ Process = Annotated[ProcessShape, BeforeValidator(_process)]
 
 
 class WatchShape(Shape):
-    """What to look at on a target."""
+    """What is watched on a target."""
 
     processes: Annotated[list[Process] | None, Field(description="processes to watch")] = None
     interfaces: Annotated[Interfaces | None, Field(description="interfaces to watch; default: all")] = None
 
 
 class TargetShape(Shape):
-    """One thing that is polled."""
+    """One target that is polled."""
 
     role: Annotated[
-        Literal["dut", "generator", "monitor"],
+        Role,
         Field(description="device under test, what loads it, or what watches it"),
-    ] = "dut"
+    ] = DUT
     shared: Annotated[
         bool,
         Field(description="other programs run on this machine too: growth of the machine as a whole only warns"),
     ] = False
     poll_mode: Annotated[
         list[Annotated[int, Field(ge=0)]] | bool,
-        Field(description="cores that a driver polls with, such as [2, 3]; true: all that are always busy"),
+        Field(description="cores that a driver polls with, such as [2, 3]; true: all that are alkeys busy"),
     ] = False
     sources: Annotated[list[JsonValue], Field(min_length=1, description="where its samples come from")]
     watch: Annotated[WatchShape | None, Field(description="overrides the plan's watch, key by key")] = None
 
 
 class PlanShape(Shape):
-    """A plan."""
+    """The keys of a plan."""
 
     name: Annotated[Name, Field(description="name of the run; default: the file's name")]
     duration: Annotated[Duration | None, Field(description="length of the run; default: the sum of the phases")] = None
     phases: Annotated[list[PhaseItem] | None, Field(min_length=1, description="stretches of the run in order")] = None
     targets: Annotated[dict[Name, TargetShape], Field(min_length=1, description="what is polled")]
-    watch: Annotated[WatchShape, Field(description="what to look at on every target")] = WatchShape()
+    watch: Annotated[WatchShape, Field(description="what is watched on every target")] = WatchShape()
     rules: Annotated[
         dict[str, JsonValue], Field(default_factory=dict, description="only what differs from the rules' defaults")
     ]
@@ -211,13 +211,15 @@ class PlanShape(Shape):
     hooks: Annotated[list[HookPlan], Field(default_factory=list, max_length=32, description="what findings set off")]
     notify: Annotated[
         list[Notify],
-        Field(default_factory=list, max_length=8, description="who is told of start, first failure and end"),
+        Field(default_factory=list, max_length=8, description="who is notified of start, first failure and end"),
     ]
     stop_on_fail: Annotated[
         list[Text] | bool, Field(description="rules whose live failure ends the run; true: every rule")
     ] = False
-    web: Annotated[WebShape | bool, Field(description="page and API of the run while it goes on; false: none")] = True
+    web: Annotated[WebShape | bool, Field(description="page and API of the run while it is running; false: none")] = (
+        True
+    )
     sinks: Annotated[
         list[JsonValue],
-        Field(default_factory=list, max_length=8, description="databases that are fed from the record"),
+        Field(default_factory=list, max_length=8, description="databases that the record is copied to"),
     ]

@@ -1,4 +1,4 @@
-"""Who is told of a run, and of what, as a plan writes it: ``notify: [{to: env:SOAK_NOTIFY_URL, on: [start, end]}]``."""
+"""Who is notified of a run, and of what: ``notify: [{to: env:SOAK_NOTIFY_URL, on: [start, end]}]``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _usual() -> list[str]:
 
 
 _WORDS = {"enum": [START, FAILURE, END]}
-Told = Annotated[
+NotifyOn = Annotated[
     list[Literal["start", "failure", "end"]],
     BeforeValidator(_several),
     WithJsonSchema({"anyOf": [_WORDS, {"type": "array", "minItems": 1, "items": _WORDS}]}),
@@ -40,7 +40,7 @@ class NotifyPlan(Shape):
         Field(description="secret that holds the Apprise URL, such as mailtos://… or slack://…", examples=["env:URL"]),
     ]
     on: Annotated[
-        Told,
+        NotifyOn,
         Field(
             default_factory=_usual, min_length=1, description="start of the run, first failure, end with the verdict"
         ),

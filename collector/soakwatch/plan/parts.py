@@ -27,7 +27,7 @@ def command_words(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not value or not all(isinstance(word, str) for word in value) or not value[0]:
         raise ValueError(f'expected a command such as [ssh, dut, "show tech"], found {shown(value)}')
     if any("\0" in word for word in value):
-        raise ValueError("a command cannot hold the character of number 0: remove it")
+        raise ValueError("a command cannot contain the character NUL: remove it")
     return tuple(value)
 
 

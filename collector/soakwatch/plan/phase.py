@@ -1,7 +1,7 @@
 """A phase as a plan writes it: ``soak: 22h``, or with the load that it asks for and the condition that ends it.
 
 ``{baseline: {for: 30m, until: load}}`` ends when the generator begins to send, ``{ramp: {for: 10m, until: settled}}``
-when the device's levels stay where they are, ``{soak: {for: 4h, until: event failover}}`` when that event is told;
+when the device's levels stay where they are, ``{soak: {for: 4h, until: event failover}}`` when that event is reported;
 each after ``for`` at the latest, so that every run has an end.
 """
 
@@ -17,8 +17,8 @@ from soakwatch.core.yaml import Plain
 
 PHASES = ("baseline", "ramp", "soak", "stress", "spike", "recovery", "cooldown")
 """The stretches of a run that rules know."""
-LONGEST_S = 366 * 86400.0
-HIGHEST_LOAD = 100.0
+MAX_PHASE_S = 366 * 86400.0
+MAX_LOAD = 100.0
 
 UNTIL_LOAD, UNTIL_SETTLED, UNTIL_EVENT = "load", "settled", "event "
 EVENT_KIND = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)*")
@@ -28,7 +28,7 @@ _UNTIL = "write load, settled, or event and its kind, such as event failover"
 
 @dataclass(frozen=True, slots=True)
 class PhasePlan:
-    """A stretch of the run. ``load`` is what driven generators are told at its begin (1 = full, None = as before);
+    """A stretch of the run. ``load`` is what driven generators are set to at its begin (1 = full, None = as before);
     ``until`` ends it early: ``load``, ``settled`` or ``event KIND``; "" where only the time ends it."""
 
     name: str
@@ -69,26 +69,26 @@ def phase_data(phase: PhasePlan, length: str) -> Plain:
     """How a plan writes a phase, with another length."""
     if phase.load is None and not phase.until:
         return {phase.name: length}
-    told: dict[str, Plain] = {"for": length}
+    settings: dict[str, Plain] = {"for": length}
     if phase.load is not None:
-        told["load"] = phase.load
+        settings["load"] = phase.load
     if phase.until:
-        told["until"] = phase.until
-    return {phase.name: told}
+        settings["until"] = phase.until
+    return {phase.name: settings}
 
 
 def duration(value: object) -> float:
     """Seconds of a stretch of a run. Raises ValueError."""
     length = seconds(value)
-    if not 0 < length <= LONGEST_S:
-        raise ValueError(f"{value!r} is not a duration of a run: it is longer than nothing and at most 366d")
+    if not 0 < length <= MAX_PHASE_S:
+        raise ValueError(f"{value!r} is not a valid duration: write more than 0s and at most 366d")
     return length
 
 
 def _load(value: object) -> float:
     level = share(value)
-    if not 0 <= level <= HIGHEST_LOAD:
-        raise ValueError(f"load: {value!r} is no share of the full load: write 80%, 120%, or 0 for rest")
+    if not 0 <= level <= MAX_LOAD:
+        raise ValueError(f"load: {value!r} is not a share of the full load: write 80%, 120%, or 0 for no load")
     return level
 
 
@@ -97,4 +97,4 @@ def _until(value: object) -> str:
     kind = text.removeprefix(UNTIL_EVENT)
     if text in {UNTIL_LOAD, UNTIL_SETTLED} or (kind != text and EVENT_KIND.fullmatch(kind)):
         return text
-    raise ValueError(f"until: {value!r} ends no phase: {_UNTIL}")
+    raise ValueError(f"until: {value!r} cannot end a phase: {_UNTIL}")

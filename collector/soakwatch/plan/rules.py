@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from soakwatch_rules.rule import Rule
 
 REQUIRED = "required"
-"""The key of a rule in a plan that is no parameter: false means that inconclusive does not hold up a pass, true that
+"""The key of a rule in a plan that is not a parameter: false means that inconclusive does not prevent a pass, true that
 it always does, also where the cadence or the length of the run cannot show what the rule looks for."""
 
 
@@ -45,7 +45,7 @@ def read_rules(document: Document, registry: Registry) -> tuple[tuple[RulePlan, 
     for name, value in given.items():
         path: Path = ("rules", name)
         try:
-            made = rule_class(name, registry)
+            rule = rule_class(name, registry)
         except PlanError as error:
             problems.append(document.problem(path, str(error), key=True))
             continue
@@ -53,19 +53,19 @@ def read_rules(document: Document, registry: Registry) -> tuple[tuple[RulePlan, 
         if value is None or isinstance(value, bool):
             plans.append(RulePlan(name, on=value is not False, place=where))
         elif isinstance(value, dict):
-            plan, wrong = _parameters(document, path, name, made, value)
+            plan, wrong = _parameters(document, path, name, rule, value)
             plans.append(plan)
             problems.extend(wrong)
         else:
-            told = f"{name}: expected its parameters, such as {{tolerance: 5%}}, or false; found {shown(value)}"
-            problems.append(document.problem(path, told))
+            message = f"{name}: expected its parameters, such as {{tolerance: 5%}}, or false; found {shown(value)}"
+            problems.append(document.problem(path, message))
     return tuple(plans), problems
 
 
 def _parameters(
-    document: Document, path: Path, name: str, made: type[Rule], given: Mapping[str, Plain]
+    document: Document, path: Path, name: str, rule: type[Rule], given: Mapping[str, Plain]
 ) -> tuple[RulePlan, list[Problem]]:
-    known = {parameter.name: parameter for parameter in parameters(made)}
+    known = {parameter.name: parameter for parameter in parameters(rule)}
     values: dict[str, float] = {}
     problems: list[Problem] = []
     required: bool | None = None
@@ -76,8 +76,8 @@ def _parameters(
             else:
                 problems.append(document.problem((*path, key), f"{key}: expected true or false, found {shown(value)}"))
         elif key not in known:
-            told = f"unknown parameter {key!r} of {name}{hint(key, [*known, REQUIRED])}"
-            problems.append(document.problem((*path, key), told, key=True))
+            message = f"unknown parameter {key!r} of {name}{hint(key, [*known, REQUIRED])}"
+            problems.append(document.problem((*path, key), message, key=True))
         else:
             try:
                 values[key] = parameter_value(known[key], value)
@@ -85,7 +85,7 @@ def _parameters(
                 problems.append(document.problem((*path, key), f"{key}: {error}"))
     if not problems:
         try:
-            _build(made, values)
+            _build(rule, values)
         except ValueError as error:
             problems.append(document.problem(path, f"{name}: {error}"))
     plan = RulePlan(name, True, required, values, document.where(path, key=True))  # noqa: FBT003
@@ -106,13 +106,13 @@ def parameter_value(parameter: Parameter, value: object) -> float:
         return float(parameter.words.index(str(value)))
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(f"expected {_EXAMPLES.get(parameter.unit, 'a number')}, found {shown(value)}")
-    found = _READERS.get(parameter.unit, _number)(value)
+    number = _READERS.get(parameter.unit, _number)(value)
     bare = parameter.unit == "1" and not str(value).strip().endswith("%")
-    if bare and found > 1 >= parameter.default:
-        raise ValueError(f"{shown(value)} is {100 * found:g} %: write {found:g}%, or a share of 1 such as 0.8")
-    if found < 0 <= parameter.default:
-        raise ValueError(f"{shown(value)} is below zero: write {_EXAMPLES.get(parameter.unit, 'a number')}")
-    return found
+    if bare and number > 1 >= parameter.default:
+        raise ValueError(f"{shown(value)} is {100 * number:g} %: write {number:g}%, or a share of 1 such as 0.8")
+    if number < 0 <= parameter.default:
+        raise ValueError(f"{shown(value)} is negative: write {_EXAMPLES.get(parameter.unit, 'a number')}")
+    return number
 
 
 def _number(value: object) -> float:
@@ -125,17 +125,17 @@ _READERS: Mapping[str, Callable[[object], float]] = {"s": seconds, "1": share, "
 _EXAMPLES = {"s": "a duration such as 10s", "1": "a share such as 5%", "By": "a size such as 10MiB"}
 
 
-def _build(made: type[Rule], values: Mapping[str, float]) -> Rule:
+def _build(rule: type[Rule], values: Mapping[str, float]) -> Rule:
     # A rule's constructor is its parameters; its Protocol cannot say so.
-    return cast("Callable[..., Rule]", made)(**values)
+    return cast("Callable[..., Rule]", rule)(**values)
 
 
 def planned_rules(plans: tuple[RulePlan, ...], registry: Registry = INSTALLED) -> tuple[Rule, ...]:
     """Every installed rule that the plan does not switch off, with the plan's parameters, sorted by name."""
-    said = {plan.name: plan for plan in plans}
-    made: list[Rule] = []
+    by_name = {plan.name: plan for plan in plans}
+    built: list[Rule] = []
     for name in rules(registry):
-        plan = said.get(name, RulePlan(name))
+        plan = by_name.get(name, RulePlan(name))
         if plan.on:
-            made.append(_build(rule_class(name, registry), plan.parameters))
-    return tuple(made)
+            built.append(_build(rule_class(name, registry), plan.parameters))
+    return tuple(built)

@@ -77,14 +77,14 @@ def _one_of(definitions: dict[str, Plain], kind: str, configs: Mapping[str, type
         shapes[name] = {"anyOf": [{"$ref": f"#/$defs/{kind}.{name}"}, *([] if shape.get("required") else [_NULL])]}
         if not shape.get("required"):
             names.append(name)
-    one: dict[str, Plain] = {
+    mapping: dict[str, Plain] = {
         "type": "object",
         "properties": shapes,
         "additionalProperties": False,
         "minProperties": 1,
         "maxProperties": 1,
     }
-    return {"anyOf": [{"enum": names}, one]} if names else one
+    return {"anyOf": [{"enum": names}, mapping]} if names else mapping
 
 
 def _rule(name: str, registry: Registry) -> Plain:
@@ -97,7 +97,7 @@ def _rule(name: str, registry: Registry) -> Plain:
     }
     known[REQUIRED] = {
         "type": "boolean",
-        "description": "false: its doubt holds up no pass; true: every doubt does, also for want of cadence or length",
+        "description": "false: not required for a pass; true: required, even if polls are rare or the run is short",
     }
     return {
         "description": registry.rules.summary(name),

@@ -11,9 +11,9 @@ from soakwatch.plan import SourcePlan
 def labelled(sources: Sequence[SourcePlan]) -> list[tuple[str, SourcePlan]]:
     """Each source with a label of its own: the poller's name, numbered from the second of its kind on."""
     seen: Counter[str] = Counter()
-    found = []
+    pairs = []
     for source in sources:
         seen[source.poller] += 1
         number = seen[source.poller]
-        found.append((source.poller if number == 1 else f"{source.poller}-{number}", source))
-    return found
+        pairs.append((source.poller if number == 1 else f"{source.poller}-{number}", source))
+    return pairs

@@ -21,20 +21,20 @@ class PhaseInterval:
 
 def stretches(phases: Iterable[PhasePlan], start_ns: int) -> tuple[PhaseInterval, ...]:
     """The phases of a plan with their times, each as long as it can be."""
-    begin_ns, found = start_ns, []
+    begin_ns, intervals = start_ns, []
     for phase in phases:
         end_ns = begin_ns + round(phase.seconds * 1e9)
-        found.append(PhaseInterval(phase.name, begin_ns, end_ns, phase.load, phase.until))
+        intervals.append(PhaseInterval(phase.name, begin_ns, end_ns, phase.load, phase.until))
         begin_ns = end_ns
-    return tuple(found)
+    return tuple(intervals)
 
 
 def shifted(planned: Sequence[PhaseInterval], begun_ns: Sequence[int]) -> tuple[PhaseInterval, ...]:
     """The phases where those that began did so at these times, and the others follow without a break."""
-    made: list[PhaseInterval] = []
-    for at, stretch in enumerate(planned):
-        begin_ns = begun_ns[at] if at < len(begun_ns) else made[-1].end_ns if made else stretch.begin_ns
-        made.append(replace(stretch, begin_ns=begin_ns, end_ns=begin_ns + stretch.end_ns - stretch.begin_ns))
-        if at + 1 < len(begun_ns):
-            made[at] = replace(made[at], end_ns=begun_ns[at + 1])
-    return tuple(made)
+    intervals: list[PhaseInterval] = []
+    for index, stretch in enumerate(planned):
+        begin_ns = begun_ns[index] if index < len(begun_ns) else intervals[-1].end_ns if intervals else stretch.begin_ns
+        intervals.append(replace(stretch, begin_ns=begin_ns, end_ns=begin_ns + stretch.end_ns - stretch.begin_ns))
+        if index + 1 < len(begun_ns):
+            intervals[index] = replace(intervals[index], end_ns=begun_ns[index + 1])
+    return tuple(intervals)

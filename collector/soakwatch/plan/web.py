@@ -1,4 +1,4 @@
-"""Where a run answers over HTTP while it goes on, as a plan says it."""
+"""Where a run answers over HTTP while it is running, as a plan says it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from soakwatch.core.yaml import Document, Problem
 from soakwatch.plan.parts import Shape, Text
 
 PORT = 8720
-"""Where a run listens if nobody says where; if that is taken, on any free port."""
+"""Where a run listens by default; if that port is taken, on any free one."""
 
 
 class WebShape(Shape):
@@ -34,12 +34,12 @@ def web_of(document: Document, shape: WebShape | bool) -> tuple[WebPlan | None, 
         return None, []
     if shape is True:
         return WebPlan(), []
-    made = WebPlan(shape.listen or "", shape.token, shape.cert, shape.key)
+    plan = WebPlan(shape.listen or "", shape.token, shape.cert, shape.key)
     try:
-        address(made)
+        address(plan)
     except PlanError as error:
-        return made, [document.problem(("web",), f"web: {error}")]
-    return made, []
+        return plan, [document.problem(("web",), f"web: {error}")]
+    return plan, []
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,26 +57,26 @@ class WebPlan:
 
 
 BESIDE = WebPlan()
-"""What a run does if nobody says anything: loopback, the usual port or any free one, a token of its own."""
+"""What a run does by default: loopback, the usual port or any free one, a token of its own."""
 
 
 def address(plan: WebPlan) -> tuple[str, int]:
     """Host and port to listen on; port 0 is any free one.
 
-    Raises PlanError for an address that is none, and for one beyond loopback without TLS.
+    Raises PlanError for an invalid address, and for one beyond loopback without TLS.
     """
     if bool(plan.cert) != bool(plan.key):
         raise PlanError("TLS needs both cert and key: name two PEM files")
     host, colon, port = (plan.listen or f"127.0.0.1:{PORT}").rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not (colon and host and port.isascii() and port.isdecimal() and len(port) < 6 and int(port) < 65536):
-        raise PlanError(f"{plan.listen[:80]!r} is no address: write HOST:PORT, such as 127.0.0.1:{PORT}")
+        raise PlanError(f"{plan.listen[:80]!r} is not an address: write HOST:PORT, such as 127.0.0.1:{PORT}")
     if host == "localhost":
         host = "127.0.0.1"
     try:
         loopback = ipaddress.ip_address(host).is_loopback
     except ValueError:
-        raise PlanError(f"{host[:80]!r} is no IP address: write one, such as 127.0.0.1:{PORT}") from None
+        raise PlanError(f"{host[:80]!r} is not an IP address: write one, such as 127.0.0.1:{PORT}") from None
     if not loopback and not plan.cert:
-        raise PlanError(f"{plan.listen} is reached from other machines: give cert and key, or listen on 127.0.0.1")
+        raise PlanError(f"{plan.listen} is reachable from other machines: give cert and key, or listen on 127.0.0.1")
     return host, int(port)

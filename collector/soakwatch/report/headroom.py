@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from soakwatch.core.formatting import natural, quantity, share_text
+from soakwatch.core.roles import MONITOR
 from soakwatch.record.source import ReportSource, SeriesKey
 from soakwatch_agent.metric import CATALOGUE
 from soakwatch_rules.rule import Finding, Outcome
@@ -32,7 +33,7 @@ _STATED = {
 _SHARES = ("system.memory.utilization", "system.memory.pool.utilization", "system.sessions.utilization")
 _PROCESSORS = ("system.cpu.utilization", "system.cpu.module.utilization")
 _MAX_SERIES_READ, _END = 200, 0.05  # series; the part of a run that is its end
-_OWN, _RULE = "monitor", "rule "
+_RULE = "rule "
 _SOON_S = 7 * 86400.0
 
 
@@ -129,7 +130,7 @@ def _weight(finding: Finding, order: list[Outcome]) -> tuple[bool, int]:
 def _stated(source: ReportSource, growing: Mapping[Key, Finding]) -> tuple[list[Room], int]:
     roles = source.roles()
     every: tuple[SeriesKey, ...] = source.keys()
-    keys = [key for key in every if roles.get(key.target) != _OWN]
+    keys = [key for key in every if roles.get(key.target) != MONITOR]
     keys.sort(key=lambda key: (key.metric, natural(key.object), key.target))
     there = set(keys)
     pairs = [

@@ -11,6 +11,7 @@ import numpy as np
 
 from soakwatch.core.event_kinds import WINDOW
 from soakwatch.core.formatting import Scale, natural, scale_of
+from soakwatch.core.roles import DUT, GENERATOR, MONITOR
 from soakwatch.core.units import show_seconds
 from soakwatch.record.source import ReportSource, SeriesKey
 from soakwatch.report.candidates import MAX_SERIES_READ, SeriesSummary, candidates, order_of, summaries_of
@@ -29,7 +30,7 @@ LINES, MOVING = 12, 6
 """Up to so many series are lines in one plot; of more, so many that move most have small plots below their heat map."""
 HEIGHT, SMALL, POINTS, LIVE_POINTS, FEW_POINTS = 260, 140, 2000, 2000, 800
 _FEW, _MAX_PANELS, _FURTHER, _MAX_FLAGS, _MARKS = 3, 60, 4, 40, 3
-_ROLES = ("dut", "host", "generator", "monitor")
+_ROLES = (DUT, "host", GENERATOR, MONITOR)
 _OBJECTIONS = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN)
 
 

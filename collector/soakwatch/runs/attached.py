@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypedDict, Unpack
 
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.units import seconds
@@ -127,6 +127,20 @@ class OpenEvent:
     stored: StoredEvent | None = None  # as the record has it; None where there is no run
 
 
+class EventFields(TypedDict, total=False):
+    """What an event can say besides its kind.
+
+    ``target`` and ``object`` are what it happens to ("" = all of it), ``expect`` what it brings (``{"reboot": 1}``),
+    ``within`` how long after its begin all of that must be over (``"5m"``, or seconds).
+    """
+
+    target: str
+    object: str
+    expect: Mapping[str, int] | None
+    within: str | float | None
+    labels: Mapping[str, str] | None
+
+
 class SoakRun:
     """A run to which events are reported. Safe to keep: nothing is open between two calls."""
 
@@ -140,57 +154,26 @@ class SoakRun:
         """The run's name."""
         return self._client.name
 
-    def event(
-        self,
-        kind: str,
-        *,
-        target: str = "",
-        object: str = "",  # noqa: A002
-        expect: Mapping[str, int] | None = None,
-        within: str | float | None = None,
-        labels: Mapping[str, str] | None = None,
-    ) -> EventBlock:
+    def event(self, kind: str, **fields: Unpack[EventFields]) -> EventBlock:
         """A block that is an event: it begins with it and ends with it, however it ends.
 
-        ``expect`` is what it brings (``{"reboot": 1}``), ``within`` (``"5m"``, or seconds) how long after its begin all
-        must be over. If the block raises, the label ``error`` has the exception's type. Raises EventRefusedError.
+        If the block raises, the label ``error`` has the exception's type. Raises EventRefusedError.
         """
-        ask = EventRequest("begin", kind, None, None, target, object, expect or {}, _seconds(within), labels or {})
-        return EventBlock(self, ask)
+        return EventBlock(self, _request("begin", kind, **fields))
 
     def mark(
         self,
         kind: str,
         at: datetime | str | None = None,
         until: datetime | str | None = None,
-        *,
-        target: str = "",
-        object: str = "",  # noqa: A002
-        expect: Mapping[str, int] | None = None,
-        within: str | float | None = None,
-        labels: Mapping[str, str] | None = None,
+        **fields: Unpack[EventFields],
     ) -> StoredEvent:
         """A moment (default: now), or with ``until`` a stretch that is over. Raises EventRefusedError."""
-        return self.tell(
-            EventRequest(
-                "mark", kind, _ns(at), _ns(until), target, object, expect or {}, _seconds(within), labels or {}
-            )
-        )
+        return self.tell(_request("mark", kind, _ns(at), _ns(until), **fields))
 
-    def begin(
-        self,
-        kind: str,
-        *,
-        target: str = "",
-        object: str = "",  # noqa: A002
-        expect: Mapping[str, int] | None = None,
-        within: str | float | None = None,
-        labels: Mapping[str, str] | None = None,
-    ) -> StoredEvent:
+    def begin(self, kind: str, **fields: Unpack[EventFields]) -> StoredEvent:
         """Begin an event that is ended later. Raises EventRefusedError."""
-        return self.tell(
-            EventRequest("begin", kind, None, None, target, object, expect or {}, _seconds(within), labels or {})
-        )
+        return self.tell(_request("begin", kind, **fields))
 
     def end(
         self,
@@ -279,6 +262,21 @@ def _reasons(findings: list[Finding]) -> str:
     reasons = [f"{finding.rule}: {finding.reason.rstrip('.')}" for finding in findings[:_MAX_REASONS]]
     more = len(findings) - len(reasons)
     return "; ".join(reasons) + (f"; and {more} more" if more else "")
+
+
+def _request(
+    action: Literal["begin", "mark"],
+    kind: str,
+    at_ns: int | None = None,
+    until_ns: int | None = None,
+    *,
+    target: str = "",
+    object: str = "",  # noqa: A002 - the word of a series
+    expect: Mapping[str, int] | None = None,
+    within: str | float | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> EventRequest:
+    return EventRequest(action, kind, at_ns, until_ns, target, object, expect or {}, _seconds(within), labels or {})
 
 
 def _seconds(within: str | float | None) -> float | None:

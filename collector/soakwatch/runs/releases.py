@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 
 from soakwatch.core.event_kinds import IDENTITY
+from soakwatch.core.roles import DUT
 from soakwatch.record.model import StoredEvent
 
 _KEYS = ("version", "software")
@@ -20,14 +21,14 @@ def release_of(events: Iterable[StoredEvent], roles: Mapping[str, str], fingerpr
     versions: dict[str, list[str]] = {}
     for stored in events:
         event = stored.event
-        if event.kind != IDENTITY or roles.get(event.target) != "dut":
+        if event.kind != IDENTITY or roles.get(event.target) != DUT:
             continue
         version = next((event.detail[key] for key in _KEYS if event.detail.get(key)), "")
         if version:
             versions.setdefault(event.target, []).append(" ".join(version.split())[:_MAX_LENGTH])
     kernels = _kernels(fingerprint)
     releases: list[str] = []
-    for target in sorted(name for name, role in roles.items() if role == "dut"):
+    for target in sorted(name for name, role in roles.items() if role == DUT):
         steps = distinct(versions.get(target, ())) or distinct([kernels.get(target, "")])
         releases.append(" → ".join(steps))
     return ", ".join(distinct(releases))

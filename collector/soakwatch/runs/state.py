@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.event_kinds import ACKNOWLEDGED, STOP
+from soakwatch.core.roles import GENERATOR, MONITOR
 from soakwatch.judge.rates import META as SO_FAR
 from soakwatch.judge.rates import Rate, look_of
 from soakwatch.judge.recorded import recorded_plan
@@ -29,7 +30,6 @@ from soakwatch_rules.rule import Finding
 
 RECOUNT_NS = 60 * 10**9
 """Polls that came late take the place of lost ones: how all polls ended is counted anew so often."""
-SELF = "monitor"
 LOAD_METRICS = frozenset(
     {
         "load.request.rate",
@@ -345,7 +345,7 @@ def _own(
     newest: dict[tuple[str, str], float] = {}
     cpu: float | None = None
     for key in keys if last_ns is not None else ():
-        if key.target != SELF:
+        if key.target != MONITOR:
             continue
         assert last_ns is not None
         series = view.series(key, last_ns - _FRESH_NS)
@@ -364,7 +364,7 @@ def _load(
     newest: dict[tuple[str, str, str], float] = {}
     if last_ns is None:
         return newest
-    shown = [key for key in keys if key.metric in LOAD_METRICS and roles.get(key.target) == "generator"]
+    shown = [key for key in keys if key.metric in LOAD_METRICS and roles.get(key.target) == GENERATOR]
     for key in shown[:_MAX_LOAD_SERIES]:
         series = view.series(key, last_ns - _LOAD_NS)
         if series.value.size:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from soakwatch.core.roles import DUT
 from soakwatch.record import RecordView
 from soakwatch.record.model import StoredEvent
 from soakwatch.sinks.lines import Value, key, line
@@ -145,7 +146,7 @@ def verdict_line(run: str, view: RecordView, findings: Sequence[Finding], *, end
         "warned": float(counts[Outcome.WARN]),
         "doubtful": float(counts[Outcome.INCONCLUSIVE]),
         "worst": "" if worst is None else " ".join(part for part in (worst.rule, worst.target, worst.object) if part),
-        "devices": ", ".join(name for name, role in view.roles().items() if role == "dut"),
+        "devices": ", ".join(name for name, role in view.roles().items() if role == DUT),
     }
     return line(key("soakwatch_verdict", {"run": run}, {}), fields, window.begin_ns)
 

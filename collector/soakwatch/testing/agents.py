@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Self
 
 from soakwatch.core.clock import SteadyClock
+from soakwatch.core.roles import DUT
 from soakwatch.sources.abc import BackfilledPoll, SourceContext, SourceError
 from soakwatch.sources.pollers.agent import AgentPoller, Config
 from soakwatch.sources.pollers.agent import start as start_poller
@@ -165,5 +166,5 @@ def config(**keys: object) -> Config:
 async def follow(keys: Config, folder: Path, stack: AsyncExitStack, clock: SteadyClock | None = None) -> Follower:
     """A collector that is connected."""
     clock = clock or SteadyClock()
-    site = SourceContext("dut", "dut", (), None, folder, clock.now_ns, INTERVAL_NS * 1e-9)
+    site = SourceContext("dut", DUT, (), None, folder, clock.now_ns, INTERVAL_NS * 1e-9)
     return Follower(await start_poller(keys, site, stack), clock)

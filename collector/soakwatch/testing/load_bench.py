@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from soakwatch.core.roles import GENERATOR
 from soakwatch.sources.abc import Drivable, Facts, Identifies, Poller, SourceContext
 from soakwatch.sources.registry import poller_module
 from soakwatch_agent.sample import Answer
@@ -25,7 +26,7 @@ class LoadBench:
         name: str,
         keys: dict[str, object],
         *,
-        role: str = "generator",
+        role: str = GENERATOR,
         interval_s: float = 1.0,
         begin_ns: int = BEGIN_NS,
         trial: bool = False,

@@ -17,8 +17,9 @@ from prometheus_client.core import Metric
 from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from soakwatch.core.formatting import printable
+from soakwatch.core.roles import MONITOR
 from soakwatch.record import SeriesKey
-from soakwatch.runs.state import SELF, RunState
+from soakwatch.runs.state import RunState
 from soakwatch_agent.metric import BY_NAME, COUNTER
 from soakwatch_agent.sample import object_labels
 from soakwatch_rules.rule import Outcome
@@ -136,7 +137,7 @@ def add_state(families: Families, state: RunState) -> None:
         for word, count in sorted(source.outcomes.items()):
             families.add("soakwatch_polls", "polls by outcome", "counter", float(count), {**named, "outcome": word})
     own = [
-        Reading(SeriesKey(SELF, metric, object_), entry.unit, entry.kind, value)
+        Reading(SeriesKey(MONITOR, metric, object_), entry.unit, entry.kind, value)
         for (metric, object_), value in sorted(state.own.items())
         if (entry := BY_NAME.get(metric)) is not None
     ]
@@ -147,7 +148,7 @@ def add_readings(families: Families, run: str, readings: Sequence[Reading]) -> N
     """Add the newest samples of series, counters raw."""
     for reading in readings:
         key = reading.key
-        labels = {"run": run} if key.target == SELF else {"run": run, "target": key.target}
+        labels = {"run": run} if key.target == MONITOR else {"run": run, "target": key.target}
         name = "soakwatch_" + re.sub(r"\W", "_", key.metric, flags=re.ASCII)
         kind: Kind = "counter" if reading.kind == COUNTER else "gauge"
         if kind == "counter":

@@ -132,9 +132,12 @@ def plan(phases: str, drive: str = "") -> str:
     [
         ("[{soak: {for: 1h, lod: 80%}}]", "unknown key 'lod' of the phase soak; did you mean 'load'?"),
         ("[{soak: {load: 80%}}]", "the phase 'soak' has no duration: write soak: {for: 30m}"),
-        ("[{soak: {for: 1h, load: -1}}]", "load: -1 is no share of the full load: write 80%, 120%, or 0 for rest"),
-        ("[{soak: {for: 1h, until: later}}]", "until: 'later' ends no phase"),
-        ("[{soak: {for: 1h, until: event}}]", "until: 'event' ends no phase"),
+        (
+            "[{soak: {for: 1h, load: -1}}]",
+            "load: -1 is not a share of the full load: write 80%, 120%, or 0 for no load",
+        ),
+        ("[{soak: {for: 1h, until: later}}]", "until: 'later' cannot end a phase"),
+        ("[{soak: {for: 1h, until: event}}]", "until: 'event' cannot end a phase"),
         ("[{soak: {for: 1h, load: 80%}}]", "no generator is driven"),
     ],
 )
@@ -147,7 +150,7 @@ def test_bad_phases_are_refused(phases: str, problem: str) -> None:
 
 def test_a_plan_without_a_generator_cannot_wait_for_load() -> None:
     """It would wait for nothing."""
-    with pytest.raises(PlanError, match="no target has the role generator"):
+    with pytest.raises(PlanError, match="no target has role: generator"):
         plan_from_text("phases: [{baseline: {for: 1m, until: load}}]\ntargets: {dut: {sources: [local]}}\n", "p.yaml")
 
 

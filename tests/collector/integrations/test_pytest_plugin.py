@@ -158,7 +158,7 @@ def test_a_device_that_failed_during_a_test(
     result = session(f"--soak-run={folder}", "-rA", "--junit-xml", "j.xml", *words)
     result.assert_outcomes(passed=2 if words else 3, failed=1 if words else 0)
     result.stdout.fnmatch_lines(["FAIL: reboot: 1 reboot*", "run so far: fail: *"])
-    result.stdout.fnmatch_lines(["PASS: nothing failed in it, * looked at it"])
+    result.stdout.fnmatch_lines(["PASS: nothing failed in it, * judged it"])
     if words:
         result.stdout.fnmatch_lines(["soakwatch: reboot: 1 reboot*"])
     said = {
@@ -195,7 +195,7 @@ def test_over_http(
     ("words", "sentence"),
     [
         (("--soak-run=nowhere",), "*nowhere is not a run*"),
-        (("--soak-run=http://127.0.0.1:9",), "*wants a token*"),
+        (("--soak-run=http://127.0.0.1:9",), "*requires a token*"),
         (("--soak-run=a", "--soak-plan=b"), "*give one of them*"),
         (("--soak-plan=none.yaml",), "*none.yaml*"),
     ],

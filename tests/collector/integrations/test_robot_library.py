@@ -177,7 +177,7 @@ def test_refusals_are_one_sentence(robot: Robot, run: Path, tmp_path: Path) -> N
     assert "still open: end that one first" in said["Overlap"]
     assert "no open event 'reload'" in said["Never Begun"]
     assert "write a lower-case word" in said["Odd Kind"]
-    assert "'reboot' is not WHAT=N, such as reboot=1" in said["Odd Expectation"]
+    assert "'reboot' is not KIND=N, such as reboot=1" in said["Odd Expectation"]
     assert "the run has no target 'moon'" in said["Moon"]
     assert all(len(message.splitlines()) == 1 for message in said.values())
 

@@ -83,22 +83,22 @@ def test_a_drafted_plan_names_the_addresses() -> None:
     ("address", "sentence"),
     [
         ("snmp", "the target 'snmp' names no host: write snmp://HOST"),
-        ("tcp://fw1:443/path", "the target tcp://fw1/path has a path, which tcp has no use for"),
+        ("tcp://fw1:443/path", "the target tcp://fw1/path has a path, which tcp does not take"),
         ("snmp://fw1?comunity=env:C", "unknown key 'comunity'; did you mean 'community'?"),
         ("snmp://fw1?community=public-secret", "community: a secret must not be written in clear text: write env:NAME"),
-        ("ssh://soak:hunter2@fw1", "the target ssh://fw1 holds a password"),
-        ("ftp://fw1", "the target 'ftp' cannot be polled: there is no such poller"),
+        ("ssh://soak:hunter2@fw1", "the target ssh://fw1 contains a password"),
+        ("ftp://fw1", "the target 'ftp' names no poller"),
         (
             "traps://fw1",
-            "traps is a listener that devices send to: name it in a plan, as 'traps: {listen: 127.0.0.1:PORT}'",
+            "traps listens for what devices send: name it in a plan, as 'traps: {listen: 127.0.0.1:PORT}'",
         ),
-        ("syslog://127.0.0.1:5514", "the target syslog:// cannot be asked, for syslog is a listener"),
+        ("syslog://127.0.0.1:5514", "the target syslog:// cannot be polled: syslog listens for what devices send"),
         ("syslog", "as 'syslog: {listen: 127.0.0.1:PORT}'"),
         (
             "local://soak:hunter2@here",
             "the target local:// names this machine, which has no host or keys here: write local",
         ),
-        ("ssh+https://fw1", "the target ssh+https://fw1: ssh is asked at a host: write ssh://HOST"),
+        ("ssh+https://fw1", "the target ssh+https://fw1: ssh takes a host, not a URL: write ssh://HOST"),
     ],
 )
 def test_what_is_wrong_with_an_address(address: str, sentence: str) -> None:

@@ -143,7 +143,7 @@ def test_another_length_changes_the_last_soak() -> None:
     assert [phase.seconds for phase in shorter.phases] == [600.0, 300.0, 300.0]
     assert plan_from_text(plan_text(shorter), "record", TINY) == shorter
     assert _plan(HOUR + DUT).lasting(90.0, TINY).duration_s == 90.0
-    with pytest.raises(PlanError, match="--duration: 15m leaves nothing of soak: the other phases take 15m"):
+    with pytest.raises(PlanError, match="--duration: 15m leaves no time for soak: the other phases take 15m"):
         plan.lasting("15m", TINY)
     with pytest.raises(PlanError, match="--duration: '15' is not a duration"):
         plan.lasting("15", TINY)
@@ -152,11 +152,14 @@ def test_another_length_changes_the_last_soak() -> None:
 @pytest.mark.parametrize(
     ("text", "problems"),
     [
-        ("- a", ["1:1: a plan is keys and values, such as 'targets:'; 'soakwatch init' writes one to start from"]),
+        (
+            "- a",
+            ["1:1: a plan is keys and values, such as 'targets:'; 'soakwatch init' writes one to start from"],
+        ),
         (HOUR, ["1:1: the key 'targets' is missing"]),
         (HOUR + "targets:", ["2:9: targets: expected keys and values, found nothing"]),
         (HOUR + "targets: {}", ["2:10: targets: is empty: at least one is needed"]),
-        (DUT, ["1:1: the plan has no duration: write duration: 24h, or phases"]),
+        (DUT, ["1:1: the plan has no duration: add duration: 24h, or phases"]),
         ("durations: 1h\n" + DUT, ["1:1: unknown key 'durations'; did you mean 'duration'?"]),
         ("duration: 10\n" + DUT, ["1:11: duration: the duration 10 has no unit: write 10s, 10m or 10h"]),
         (
@@ -169,11 +172,11 @@ def test_another_length_changes_the_last_soak() -> None:
         ),
         (
             "duration: 0s\n" + DUT,
-            ["1:11: duration: '0s' is not a duration of a run: it is longer than nothing and at most 366d"],
+            ["1:11: duration: '0s' is not a valid duration: write more than 0s and at most 366d"],
         ),
         (
             HOUR + DUT + "phases: [{soak: 30m}, {stress: 10m}]",
-            ["1:11: duration: is 1h, but the phases make 40m: mend one, or leave duration out"],
+            ["1:11: duration: is 1h, but the phases add up to 40m: correct one, or leave duration out"],
         ),
         (
             DUT + "phases: [{sok: 30m}, soak, {soak: 5}, {soak: 1h, stress: 1h}]",
@@ -189,14 +192,14 @@ def test_another_length_changes_the_last_soak() -> None:
             DUT + HOUR + "name: a/b",
             [
                 (
-                    "3:7: name: 'a/b' cannot be used as a name: begin with a letter or digit, go on with these or"
-                    " '.', '_', '-', 100 at most"
+                    "3:7: name: 'a/b' cannot be used as a name: start with a letter or digit, then use these or"
+                    " '.', '_', '-', at most 100 characters"
                 )
             ],
         ),
         (
             HOUR + "targets: {dut: {sources: [probe, {probe: {interval: 10s}}, {probe: {depth: 4}}]}}",
-            ["2:34: probe: this source is named twice with the same keys: remove one"],
+            ["2:34: probe: this source is listed twice with the same keys: remove one"],
         ),
         (HOUR + "targets: {dut: {}}", ["2:11: the key 'sources' is missing"]),
         (HOUR + "targets: {dut: probe}", ["2:16: dut: expected keys and values, found 'probe'"]),
@@ -256,8 +259,8 @@ def test_another_length_changes_the_last_soak() -> None:
             HOUR + DUT + "watch: {processes: [{pid: x}, {pid: 1, cmdline: y}, {}, {cmdline: '('}, {nam: x}, 5]}",
             [
                 "3:27: pid: expected a whole number, found 'x'",
-                "3:31: processes: a process is watched in one way, not by pid and cmdline: keep one",
-                "3:53: processes: says no process: write a name, or one of pid, pidfile and cmdline",
+                "3:31: processes: a process is watched by one key, not by pid and cmdline: keep one",
+                "3:53: processes: no process is given: write a name, or one of pid, pidfile and cmdline",
                 (
                     "3:57: processes: cmdline '(' is not a regular expression:"
                     " missing ), unterminated subpattern at position 0"
@@ -268,7 +271,7 @@ def test_another_length_changes_the_last_soak() -> None:
         ),
         (
             HOUR + DUT + "watch: {processes: [a, {pid: 3, name: a}]}",
-            ["3:24: two watches are called 'a': give one of them another name"],
+            ["3:24: two watched processes are called 'a': rename one of them"],
         ),
         (
             HOUR + DUT + "rules: {slow_drft: {}, slow_drift: {tolerence: 5%, hold: 10, floor: 5s, sigmas: x}}",
@@ -286,7 +289,7 @@ def test_another_length_changes_the_last_soak() -> None:
         (
             HOUR + DUT + "rules: {slow_drift: {tolerance: -5%, required: maybe}}",
             [
-                "3:33: tolerance: '-5%' is below zero: write a share such as 5%",
+                "3:33: tolerance: '-5%' is negative: write a share such as 5%",
                 "3:48: required: expected true or false, found 'maybe'",
             ],
         ),
@@ -333,7 +336,7 @@ def test_another_length_changes_the_last_soak() -> None:
             HOUR + "targets: {dut: {sources: [{locked: {host: 'http://u:pw@x', password: env:X}}]}}",
             [
                 (
-                    "2:43: a password stands in this address: remove it, and give it by a key that takes env:NAME or"
+                    "2:43: this address contains a password: remove it, and give it by a key that takes env:NAME or"
                     " file:PATH"
                 )
             ],
@@ -389,7 +392,7 @@ def test_a_plan_without_a_device_is_refused(tmp_path: Path) -> None:
     """Nothing could be judged: said at the place of the targets, before anything runs; a calibration needs none."""
     file = tmp_path / "plan.yaml"
     file.write_text("duration: 1h\ntargets: {gen: {role: generator, sources: [local]}}\n", encoding="utf-8")
-    with pytest.raises(PlanError, match=r"plan\.yaml:2:1: no target has the role dut: there is no device to judge"):
+    with pytest.raises(PlanError, match=r"plan\.yaml:2:1: no target has the role dut, so there is no device to judge"):
         load_plan(file)
     assert load_plan(file, device=False).targets[0].role == "generator"
 

@@ -24,11 +24,17 @@ def test_a_plan_of_a_few_words() -> None:
 @pytest.mark.parametrize(
     ("targets", "processes", "interval", "duration", "sentence"),
     [
-        (["ssh://u:pw@h"], [], None, "1m", "the target ssh://h holds a password: remove it, and give it by a key"),
-        (["locl"], [], None, "1m", "the target 'locl' is no address; did you mean 'local'?: write local, snmp://HOST"),
-        (["snnp://h"], [], None, "1m", "the target 'snnp' cannot be polled: there is no such poller"),
+        (["ssh://u:pw@h"], [], None, "1m", "the target ssh://h contains a password: remove it, and give it by a key"),
+        (
+            ["locl"],
+            [],
+            None,
+            "1m",
+            "the target 'locl' is not an address; did you mean 'local'? write local, snmp://HOST",
+        ),
+        (["snnp://h"], [], None, "1m", "the target 'snnp' names no poller"),
         (["ssh://"], [], None, "1m", "the target ssh:// names no host"),
-        (["ssh://h:99999"], [], None, "1m", "the target ssh://… is no address: its host or its port cannot be"),
+        (["ssh://h:99999"], [], None, "1m", "the target ssh://… is not an address: its host or its port is invalid"),
         (["local"], ["pid:x"], None, "1m", "command line: pid: expected a whole number, found 'x'"),
         (
             ["local"],
@@ -38,7 +44,7 @@ def test_a_plan_of_a_few_words() -> None:
             "command line: interval: '1' is not a duration: write a number with a unit, such as",
         ),
         (["local"], [], "10ms", "1m", "command line: interval: '10ms' is out of bounds: at least 200ms"),
-        (["local"], [], None, "0s", "command line: duration: '0s' is not a duration of a run"),
+        (["local"], [], None, "0s", "command line: duration: '0s' is not a valid duration"),
     ],
 )
 def test_bad_words_on_the_command_line(

@@ -138,7 +138,7 @@ def test_a_server_that_cannot_be_is_a_warning(started: Started, tmp_path: Path) 
         (None, None),
         (WebPlan(token="env:NOT_THERE"), "the environment variable NOT_THERE is not set"),
         (WebPlan(cert="none.pem", key="none.key"), "the certificate none.pem and the key none.key cannot be used"),
-        (WebPlan("0.0.0.0:0"), "reached from other machines"),
+        (WebPlan("0.0.0.0:0"), "reachable from other machines"),
         (WebPlan("192.0.2.1:80", None, "none.pem", "none.key"), "cannot be used"),
     ],
 )
@@ -155,9 +155,9 @@ def test_whatever_is_wrong_with_a_server_the_block_runs(run: Path, plan: WebPlan
 @pytest.mark.parametrize(
     ("web", "sentence"),
     [
-        ("{listen: '0.0.0.0:8720'}", "reached from other machines: give cert and key"),
-        ("{listen: '0.0.0.0:8720', token: 'env:TOKEN'}", "reached from other machines"),
-        ("{listen: here}", "'here' is no address"),
+        ("{listen: '0.0.0.0:8720'}", "reachable from other machines: give cert and key"),
+        ("{listen: '0.0.0.0:8720', token: 'env:TOKEN'}", "reachable from other machines"),
+        ("{listen: here}", "'here' is not an address"),
         ("{token: in-the-clear}", "write env:NAME or file:PATH"),
         ("{cert: a.pem}", "needs both cert and key"),
         ("{port: 80}", "unknown key 'port'"),
@@ -260,8 +260,8 @@ def test_serve(started: Started, soakwatch: Command, recorded: Recorded, until: 
     ("words", "sentence"),
     [
         (("serve", "nowhere"), "nowhere is not a folder"),
-        (("serve", ".", "--listen", "0.0.0.0:8720"), "reached from other machines"),
-        (("serve", ".", "--listen", "[::]:8720", "--token", "env:TOKEN"), "reached from other machines"),
+        (("serve", ".", "--listen", "0.0.0.0:8720"), "reachable from other machines"),
+        (("serve", ".", "--listen", "[::]:8720", "--token", "env:TOKEN"), "reachable from other machines"),
         (("serve", ".", "--token", "in-the-clear"), "must not be given in clear text"),
         (("serve", ".", "--token", "env:NOT_THERE"), "NOT_THERE is not set"),
         (("serve", ".", "--cert", "a.pem"), "needs both cert and key"),

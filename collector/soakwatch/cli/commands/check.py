@@ -70,7 +70,7 @@ def _show_plan(plan: Plan, rules: tuple[str, ...]) -> None:
         script = f", by {shlex.join(event.run)}" if event.run else ""
         click.echo(f"event: {event.kind} {when} on {event.target or 'every target'}{within}{script}")
     for hook in plan.hooks:
-        click.echo(f"hook: on {' and '.join(hook.on)} of {hook.rule}: {', '.join(hook.deeds)}")
+        click.echo(f"hook: on {' and '.join(hook.on)} of {hook.rule}: {', '.join(hook.actions)}")
 
 
 def _show_references(plan: Plan, runs: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from soakwatch.core.redaction import Redaction
+from soakwatch.core.roles import DUT
 from soakwatch.engine.hooks.evidence import FoundFile, OpenSource, Piece, gather
 from soakwatch.engine.hooks.local_evidence import local_host
 from soakwatch.engine.hooks.ssh_evidence import AUTO, ssh_host
@@ -42,7 +43,7 @@ class Capturing:
     def _targets(self, trigger: Trigger) -> Iterable[TargetPlan]:
         """That of the finding; all devices under test where it is of none."""
         named = [target for target in self._plan.targets if target.name == trigger.target]
-        return named or [target for target in self._plan.targets if target.role == "dut"]
+        return named or [target for target in self._plan.targets if target.role == DUT]
 
     def _source(self, target: TargetPlan) -> OpenSource:
         for source in target.sources:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from soakwatch.core.formatting import extent, number, quantity, scale_of, small_share
+from soakwatch.core.roles import GENERATOR
 from soakwatch.report.blocks import CONSOLE, Block, Text
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.load import (
@@ -61,7 +62,7 @@ def facts(page: Page) -> Mapping[str, object]:
             _stream(page, generator, stretches, draw=index < _MAX_PLOTTED) for index, generator in enumerate(page.load)
         ],
         "stretches": [name for name, _ in stretches],
-        "silent": sorted(n for n, role in page.source.roles().items() if role == "generator" and n not in seen),
+        "silent": sorted(n for n, role in page.source.roles().items() if role == GENERATOR and n not in seen),
         "unplotted": len(page.load) > _MAX_PLOTTED,
         "most": _MAX_PLOTTED,
         "height": HEIGHT,

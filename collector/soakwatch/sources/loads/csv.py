@@ -18,6 +18,7 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from soakwatch.core.roles import GENERATOR
 from soakwatch.sources.abc import Poller, SourceContext
 from soakwatch.sources.result_files.columns import ColumnMap
 from soakwatch.sources.result_files.following import TimedFileConfig, begin_of, follow
@@ -26,8 +27,6 @@ from soakwatch.sources.result_files.times import TimeFormat
 from soakwatch.sources.result_files.zone import ZoneName
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.options import Options, checked
-
-_GENERATOR = "generator"
 
 
 def _whole(value: object) -> object:
@@ -81,4 +80,4 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> P
         config.decimal,
     )
     reader = TableReader(table, begin_of(site), arrival=config.time == "arrival")
-    return await follow(config, site, stack, reader, load=site.role == _GENERATOR, restarts=False)
+    return await follow(config, site, stack, reader, load=site.role == GENERATOR, restarts=False)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from soakwatch.core.roles import ROLES
+from soakwatch.core.roles import DUT, ROLES
 from soakwatch.core.suggest import hint
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.units import unit
@@ -33,7 +33,7 @@ class Options:
     """How to read a table. Columns are named by their headers, or by their numbers from 1 on."""
 
     target: str | None = None
-    role: str = "dut"
+    role: str = DUT
     roles: Mapping[str, str] = field(default_factory=dict)  # of single targets
     time: str | None = None
     time_format: str | None = None

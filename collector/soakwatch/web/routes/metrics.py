@@ -7,7 +7,7 @@ from pathlib import Path
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from soakwatch.runs.state import SELF
+from soakwatch.core.roles import MONITOR
 from soakwatch.web.endpoint import Endpoint, May, Param, Question
 from soakwatch.web.openmetrics import MEDIA, Families, Reading, add_readings, add_state
 from soakwatch.web.routes.state import STATES
@@ -29,7 +29,7 @@ def _metrics(question: Question) -> Response:
         if named and state.standing in _GOING_ON:
             newest, left = READER.newest(folder, now_ns, MAX_SERIES)
             readings = [Reading(key, known.unit, known.kind, value) for key, known, value in newest]
-            add_readings(families, state.run, [reading for reading in readings if reading.key.target != SELF])
+            add_readings(families, state.run, [reading for reading in readings if reading.key.target != MONITOR])
             families.add(
                 "soakwatch_series_left_out",
                 "series that are left out: too many, or with conflicting names",

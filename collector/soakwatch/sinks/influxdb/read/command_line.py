@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from soakwatch.core.roles import DUT
 from soakwatch.importing.command_line import NAMES, given_options
 from soakwatch.importing.files import ImportedRun
 from soakwatch.importing.judged import growth_of, notes_on_rules
@@ -72,7 +73,7 @@ def import_database(
     wanted = Wanted(
         mapping_of(_texts(given, "meanings")),
         target if isinstance(target, str) else None,
-        role or "dut",
+        role or DUT,
         every or (growth_of(rules) if command == "judge" else "up"),
         () if command == "judge" else tuple(rules),
     )

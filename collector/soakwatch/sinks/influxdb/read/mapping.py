@@ -24,6 +24,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from soakwatch.core.errors import PlanError
+from soakwatch.core.roles import Role
 from soakwatch.core.suggest import hint
 from soakwatch.core.validation import problems
 from soakwatch.core.yaml import Document, Problem, parse, plan_error, read_text
@@ -52,7 +53,7 @@ class Entry(BaseModel):
     ]
     where: Annotated[dict[str, str], Field(default_factory=dict, description="globs of tags; 'a|b' is either tag")]
     target: Annotated[str, Field(default=HOST, description="name of the target")]
-    role: Annotated[Literal["dut", "generator", "monitor"] | None, Field(default=None, description="role of it")]
+    role: Annotated[Role | None, Field(default=None, description="role of it")]
     unit: Annotated[str | None, Field(default=None, description="unit of the field, such as % or KB")]
     scale: Annotated[float | None, Field(default=None, description="factor to the metric's unit, instead of unit")]
     one: Annotated[tuple[str, ...], Field(default=(), description="values that are 1; all others are 0")]

@@ -20,6 +20,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from soakwatch.core.roles import GENERATOR
 from soakwatch.sources.abc import Facts, Poller, SourceConfig, SourceContext, SourceError
 from soakwatch.sources.loads.command.process import LINE_BYTES, Child, begin
 from soakwatch.sources.loads.command.tick import parse_tick
@@ -160,7 +161,7 @@ class _Lines:
         """The samples since the last call, and how many lines could not be read completely so far."""
         samples, self._samples = self._samples, []
         faults, self._faults = tuple(self._faults), []
-        if self._site.role == "generator":
+        if self._site.role == GENERATOR:
             samples.append(Sample(_UNREAD, "", self._unread, now_ns))
         return Answer(tuple(samples), (), faults)
 
