@@ -136,7 +136,7 @@ def judge_series(
         at = int(np.flatnonzero(steps <= 0)[0]) + 1
         if steps[at - 1] < 0:
             raise ValueError(f"times fall at position {at}: sort them, and the values with them")
-        raise ValueError(f"two readings have the same time, at positions {at - 1} and {at}: keep one of them")
+        raise ValueError(f"two samples have the same time, at positions {at - 1} and {at}: keep one of them")
     series = Series(target, name, object, trait, time_ns, values, cadence_s)
     window = Window(int(time_ns[0]), int(time_ns[-1]) + 1) if time_ns.size else Window(0, 1)
     calm = baseline_of(phases) if made.manner.baseline else None
@@ -268,7 +268,7 @@ def _rule(rule: str | Rule, given: Parameters) -> Rule:
 
 def _trait(rule: Rule, metric: str | None, unit: str | None, growth: Growth | None) -> tuple[float, Trait, str]:
     if growth not in {"up", "down", None}:
-        raise ValueError(f"growth {growth!r} is no direction: up, down or None")
+        raise ValueError(f"growth {growth!r} is not a direction: use up, down or None")
     if metric is None:
         if rule.scope != "metric":
             some = ", ".join(rule.metrics[:4]) or "no series at all"
@@ -320,11 +320,11 @@ def _times(time: Iterable[object]) -> NDArray[np.int64]:
         return _in_ns(found.astype("timedelta64[ns]").astype(np.int64))
     if found.dtype.kind == "M":
         if bool(np.isnat(found).any()):
-            raise ValueError("a time is missing (NaT): leave its reading out")
+            raise ValueError("a time is missing (NaT): leave its sample out")
         return _in_ns(found.astype("datetime64[ns]").astype(np.int64))
     if found.dtype.kind in "iufb":
         if not bool(np.isfinite(found.astype(np.float64)).all()):
-            raise ValueError("a time is missing or infinite: leave its reading out")
+            raise ValueError("a time is missing or infinite: leave its sample out")
     elif found.dtype.kind != "U":
         raise ValueError(
             f"times of the type {found.dtype} are not understood: give datetimes, seconds or ISO 8601 texts"
@@ -333,10 +333,10 @@ def _times(time: Iterable[object]) -> NDArray[np.int64]:
     try:
         moments = time_reading(texts, TimeOptions(), "times").read(texts)
     except SoakwatchError:
-        raise ValueError(f"{texts[0]!r} is no time: give datetimes, epoch seconds or ISO 8601 texts") from None
+        raise ValueError(f"{texts[0]!r} is not a time: give datetimes, epoch seconds or ISO 8601 texts") from None
     if bool(moments.bad.any()):
         at = int(np.flatnonzero(moments.bad)[0])
-        raise ValueError(f"the time {texts[at]!r} at position {at} is none, or outside of 1970 to 2262")
+        raise ValueError(f"the time {texts[at]!r} at position {at} is not a time, or is outside 1970 to 2262")
     return moments.time_ns
 
 

@@ -199,7 +199,7 @@ def test_check_tells_every_problem_of_a_plan(tmp_path: Path) -> None:
         ),
         (
             b"phases: [{soak: 1h}]\nduration: 2h\n" + DUT.encode(),
-            "plan.yaml:2:11: duration: is 2h, but the phases make 1h: mend one, or leave duration out",
+            "plan.yaml:2:11: duration: is 2h, but the phases make 1h: correct one, or leave duration out",
         ),
     ],
 )

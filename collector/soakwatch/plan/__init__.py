@@ -261,7 +261,7 @@ def _passwords(document: Document, path: Path, value: Plain) -> list[Problem]:
     if isinstance(value, str):
         if _PASSWORD_IN_URL.search(value) is None:
             return []
-        told = "a password stands in this address: remove it, and give it by a key that takes env:NAME or file:PATH"
+        told = "this address contains a password: remove it, and give it by a key that takes env:NAME or file:PATH"
         return [document.problem(path, told)]
     items: list[tuple[str | int, Plain]] = []
     if isinstance(value, dict):
@@ -331,7 +331,7 @@ def _stretches(document: Document, shape: PlanShape) -> tuple[float, tuple[Phase
         return shape.duration, (PhasePlan(WHOLE_RUN, shape.duration),), []
     if shape.duration is not None and abs(shape.duration - total) > 1e-6:
         sums = f"is {plan_seconds(shape.duration)}, but the phases make {plan_seconds(total)}"
-        told = f"duration: {sums}: mend one, or leave duration out"
+        told = f"duration: {sums}: correct one, or leave duration out"
         return total, phases, [document.problem(("duration",), told)]
     return total, phases, []
 

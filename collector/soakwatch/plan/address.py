@@ -41,7 +41,7 @@ def source_of(address: str, registry: Registry = INSTALLED) -> tuple[str, str, d
         parts = urlsplit(address)
         port = parts.port
     except ValueError:
-        raise PlanError(f"the target {scheme}://… is no address: its host or its port cannot be: {_EXAMPLE}") from None
+        raise PlanError(f"the target {scheme}://… is not a valid address: check host and port: {_EXAMPLE}") from None
     if parts.password is not None:
         raise PlanError(
             f"the target {scheme}://{parts.hostname} holds a password: remove it, and give it by a key that takes "

@@ -42,7 +42,7 @@ def _url(value: object) -> str:
     if isinstance(value, str) and value.startswith(_REFERENCE):
         return reference(value)
     if not isinstance(value, str) or not is_web_address(value):
-        raise ValueError("this is no address: write https://HOST/PATH, or env:NAME where it holds a token")
+        raise ValueError("this is not an address: write https://HOST/PATH, or env:NAME where it holds a token")
     return value
 
 
@@ -138,7 +138,7 @@ class HookPlan(Shape):
     timeout: Annotated[Duration, Field(description="the command is killed after this")] = 60.0
     webhook: Annotated[Webhook | None, Field(description="where the finding is posted as JSON")] = None
     capture: Annotated[CapturePlan | None, Field(description="evidence that is kept in the record")] = None
-    limit: Annotated[Limit, Field(description="at most so often; the rest is counted and told in one")] = (5, 600.0)
+    limit: Annotated[Limit, Field(description="at most this often; the rest is summed up")] = (5, 600.0)
 
     @model_validator(mode="after")
     def _does_something(self) -> HookPlan:

@@ -35,7 +35,7 @@ def folder_name(value: object) -> str:
         raise ValueError(f"expected text, found {shown(value)}; put it in quotes")
     if _FOLDER_NAME.fullmatch(value) is None:
         raise ValueError(
-            f"{value!r} cannot be used as a name: begin with a letter or digit, go on with these or '.', '_', '-',"
+            f"{value!r} cannot be used as a name: start with a letter or digit, then letters, digits, '.', '_', '-',"
             " 100 at most"
         )
     return value
@@ -105,7 +105,7 @@ _PHASE_KEYS = {
         "load": {
             "type": ["string", "number"],
             "examples": ["80%"],
-            "description": "what driven generators send from its begin, of their full rate",
+            "description": "what driven generators send from its start, of their full rate",
         },
         "until": {
             "type": "string",
@@ -198,7 +198,7 @@ class PlanShape(Shape):
     duration: Annotated[Duration | None, Field(description="length of the run; default: the sum of the phases")] = None
     phases: Annotated[list[PhaseItem] | None, Field(min_length=1, description="stretches of the run in order")] = None
     targets: Annotated[dict[Name, TargetShape], Field(min_length=1, description="what is polled")]
-    watch: Annotated[WatchShape, Field(description="what to look at on every target")] = WatchShape()
+    watch: Annotated[WatchShape, Field(description="what to watch on every target")] = WatchShape()
     rules: Annotated[
         dict[str, JsonValue], Field(default_factory=dict, description="only what differs from the rules' defaults")
     ]
@@ -211,7 +211,7 @@ class PlanShape(Shape):
     hooks: Annotated[list[HookPlan], Field(default_factory=list, max_length=32, description="what findings set off")]
     notify: Annotated[
         list[Notify],
-        Field(default_factory=list, max_length=8, description="who is told of start, first failure and end"),
+        Field(default_factory=list, max_length=8, description="who is notified of start, first failure and end"),
     ]
     stop_on_fail: Annotated[
         list[Text] | bool, Field(description="rules whose live failure ends the run; true: every rule")

@@ -88,7 +88,7 @@ def duration(value: object) -> float:
 def _load(value: object) -> float:
     level = share(value)
     if not 0 <= level <= HIGHEST_LOAD:
-        raise ValueError(f"load: {value!r} is no share of the full load: write 80%, 120%, or 0 for rest")
+        raise ValueError(f"load: {value!r} is not a share of the full load: write 80%, 120%, or 0 for rest")
     return level
 
 

@@ -97,7 +97,7 @@ def _rule(name: str, registry: Registry) -> Plain:
     }
     known[REQUIRED] = {
         "type": "boolean",
-        "description": "false: its doubt holds up no pass; true: every doubt does, also for want of cadence or length",
+        "description": "false: inconclusive never blocks a pass; true: it always does",
     }
     return {
         "description": registry.rules.summary(name),

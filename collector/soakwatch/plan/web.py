@@ -70,13 +70,13 @@ def address(plan: WebPlan) -> tuple[str, int]:
     host, colon, port = (plan.listen or f"127.0.0.1:{PORT}").rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not (colon and host and port.isascii() and port.isdecimal() and len(port) < 6 and int(port) < 65536):
-        raise PlanError(f"{plan.listen[:80]!r} is no address: write HOST:PORT, such as 127.0.0.1:{PORT}")
+        raise PlanError(f"{plan.listen[:80]!r} is not an address: write HOST:PORT, such as 127.0.0.1:{PORT}")
     if host == "localhost":
         host = "127.0.0.1"
     try:
         loopback = ipaddress.ip_address(host).is_loopback
     except ValueError:
-        raise PlanError(f"{host[:80]!r} is no IP address: write one, such as 127.0.0.1:{PORT}") from None
+        raise PlanError(f"{host[:80]!r} is not an IP address: write one, such as 127.0.0.1:{PORT}") from None
     if not loopback and not plan.cert:
         raise PlanError(f"{plan.listen} is reached from other machines: give cert and key, or listen on 127.0.0.1")
     return host, int(port)

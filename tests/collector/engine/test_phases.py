@@ -132,7 +132,7 @@ def plan(phases: str, drive: str = "") -> str:
     [
         ("[{soak: {for: 1h, lod: 80%}}]", "unknown key 'lod' of the phase soak; did you mean 'load'?"),
         ("[{soak: {load: 80%}}]", "the phase 'soak' has no duration: write soak: {for: 30m}"),
-        ("[{soak: {for: 1h, load: -1}}]", "load: -1 is no share of the full load: write 80%, 120%, or 0 for rest"),
+        ("[{soak: {for: 1h, load: -1}}]", "load: -1 is not a share of the full load: write 80%, 120%, or 0 for rest"),
         ("[{soak: {for: 1h, until: later}}]", "until: 'later' ends no phase"),
         ("[{soak: {for: 1h, until: event}}]", "until: 'event' ends no phase"),
         ("[{soak: {for: 1h, load: 80%}}]", "no generator is driven"),

@@ -125,7 +125,7 @@ def delete(influxd: Influxd, bucket: str, predicate: str, begin: int = 0) -> Non
             r"holds \d+ of the \d+ polls .* recorded: send",
         ),
         ("less3", '_measurement="soakwatch_record"', "is still running, or was not sent completely"),
-        ("less4", '_measurement="soakwatch_poll"', "without any poll that brought them: send the run again"),
+        ("less4", '_measurement="soakwatch_poll"', "without the polls that they belong to: send the run again"),
     ],
 )
 def test_what_is_gone_is_an_error_and_never_less_data(

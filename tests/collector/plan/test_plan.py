@@ -173,7 +173,7 @@ def test_another_length_changes_the_last_soak() -> None:
         ),
         (
             HOUR + DUT + "phases: [{soak: 30m}, {stress: 10m}]",
-            ["1:11: duration: is 1h, but the phases make 40m: mend one, or leave duration out"],
+            ["1:11: duration: is 1h, but the phases make 40m: correct one, or leave duration out"],
         ),
         (
             DUT + "phases: [{sok: 30m}, soak, {soak: 5}, {soak: 1h, stress: 1h}]",
@@ -189,7 +189,7 @@ def test_another_length_changes_the_last_soak() -> None:
             DUT + HOUR + "name: a/b",
             [
                 (
-                    "3:7: name: 'a/b' cannot be used as a name: begin with a letter or digit, go on with these or"
+                    "3:7: name: 'a/b' cannot be used as a name: start with a letter or digit, then letters, digits,"
                     " '.', '_', '-', 100 at most"
                 )
             ],
@@ -333,7 +333,7 @@ def test_another_length_changes_the_last_soak() -> None:
             HOUR + "targets: {dut: {sources: [{locked: {host: 'http://u:pw@x', password: env:X}}]}}",
             [
                 (
-                    "2:43: a password stands in this address: remove it, and give it by a key that takes env:NAME or"
+                    "2:43: this address contains a password: remove it, and give it by a key that takes env:NAME or"
                     " file:PATH"
                 )
             ],
