@@ -88,7 +88,7 @@ def board() -> Board:
             said,
             ref=ref,
         )
-        for ref, part, said in (("A", "core.", "core"), ("B", "module.", "module"), ("C", "", "all of it"))
+        for ref, part, said in (("A", "core.", "core"), ("B", "module.", "module"), ("C", "", "total"))
     ]
     used = [
         Query(f'SELECT last("value") AS "{said}" FROM "system.memory.{part}" WHERE {_HERE} AND {TIME}', said, ref=ref)

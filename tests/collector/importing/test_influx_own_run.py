@@ -159,7 +159,7 @@ def test_two_runs_under_one_name_are_told(
     with pytest.raises(DataError, match=r"two runs have one name"):
         read_run(place, tmp_path / "copy")
     influxd.write(f"system.uptime,run=night,target=other value=1.0 {T0}".encode(), "two").raise_for_status()
-    with pytest.raises(DataError, match=r"readings of system\.uptime \(target=other\) that the run does not have"):
+    with pytest.raises(DataError, match=r"samples of system\.uptime \(target=other\) that the run does not have"):
         read_run(place, tmp_path / "copy2")
 
 

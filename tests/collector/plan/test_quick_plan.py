@@ -28,7 +28,7 @@ def test_a_plan_of_a_few_words() -> None:
         (["locl"], [], None, "1m", "the target 'locl' is no address; did you mean 'local'?: write local, snmp://HOST"),
         (["snnp://h"], [], None, "1m", "the target 'snnp' cannot be polled: there is no such poller"),
         (["ssh://"], [], None, "1m", "the target ssh:// names no host"),
-        (["ssh://h:99999"], [], None, "1m", "the target ssh://… is no address: its host or its port cannot be"),
+        (["ssh://h:99999"], [], None, "1m", "the target ssh://… is not a valid address: check host and port"),
         (["local"], ["pid:x"], None, "1m", "command line: pid: expected a whole number, found 'x'"),
         (
             ["local"],

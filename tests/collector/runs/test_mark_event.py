@@ -72,10 +72,10 @@ def test_a_moment_a_stretch_and_an_open_event_are_kept(run: Path) -> None:
         (EventRequest("mark", "failover", expect={"Reboot": 1}), "expect: 'Reboot' is not a kind of event"),
         (EventRequest("mark", "failover", expect={"reboot": -1}), "a number of times from 0"),
         (EventRequest("mark", "failover", expect={"reboot": 10**9}), "a number of times from 0"),
-        (EventRequest("mark", "failover", within_s=0), "within is the time from its begin"),
-        (EventRequest("mark", "failover", within_s=float("nan")), "within is the time from its begin"),
-        (EventRequest("mark", "failover", within_s=1e300), "within is the time from its begin"),
-        (EventRequest("end", "failover", expect={"reboot": 1}), "belong to the begin"),
+        (EventRequest("mark", "failover", within_s=0), "within is the time from its start"),
+        (EventRequest("mark", "failover", within_s=float("nan")), "within is the time from its start"),
+        (EventRequest("mark", "failover", within_s=1e300), "within is the time from its start"),
+        (EventRequest("end", "failover", expect={"reboot": 1}), "belong to the start"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_sentence(run: Path, ask: EventRequest, sentence: str) -> None:
@@ -112,7 +112,7 @@ def test_what_was_before_the_run_or_after_it_is_no_part_of_it(recorded: Callable
     with pytest.raises(EventRefusedError, match=r"the run ended at .*, 1 h before: say when the failover happened"):
         record_event(over, EventRequest("mark", "failover"), at + 3600 * SECOND)
     assert record_event(over, EventRequest("mark", "failover", at - 300 * SECOND), at + 3600 * SECOND).id
-    with pytest.raises(EventRefusedError, match="would end 1 s before it begins"):
+    with pytest.raises(EventRefusedError, match="would end 1 s before it starts"):
         record_event(over, EventRequest("mark", "upgrade", at - 5 * SECOND, at - 6 * SECOND), at)
 
 
@@ -120,7 +120,7 @@ def test_two_events_of_one_kind_cannot_overlap(run: Path) -> None:
     """Neither open ones nor those that are over; of another kind, target or object they can, and edge to edge."""
     at = now()
     record_event(run, EventRequest("begin", "failover", target="dut"), at)
-    with pytest.raises(EventConflictError, match=r"overlaps with the failover on dut that began at .* is still open"):
+    with pytest.raises(EventConflictError, match=r"overlaps with the failover on dut that started at .* is still open"):
         record_event(run, EventRequest("begin", "failover", target="dut"), at + 1)
     for other in (
         EventRequest("begin", "failover"),

@@ -32,7 +32,7 @@ def _url(text: str) -> str:
     if not good:
         raise ValueError("this is not the address of a page: write http://HOST:PORT/PATH or https://…")
     if parts.username is not None:
-        raise ValueError("a name or this address contains a password: use the keys user and password")
+        raise ValueError("this address contains a name or a password: use the keys user and password")
     return text
 
 

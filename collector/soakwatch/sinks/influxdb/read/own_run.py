@@ -132,7 +132,7 @@ class _Copy:
         left = sorted({self.account.series[number][0] for number in self._waiting})
         if left:
             raise DataError(
-                f"there are samples of {', '.join(left[:_SHOWN])} without any poll that brought them: "
+                f"there are samples of {', '.join(left[:_SHOWN])} without the polls that they belong to: "
                 "send the run again with soakwatch sink RUN --to …"
             )
 
