@@ -116,7 +116,7 @@ def test_a_phase_beyond_the_readings_lacks_them(tmp_path: Path) -> None:
         (["--phase", "soak=2h..1h"], "--phase soak: its end is not after its begin"),
         (["--phase", "soak=noon..1h"], "--phase soak=noon..1h: 'noon' is not a time: write 2026-11-21T20:00:00Z"),
         (["--phase", "soak=2020-01-01T00:00:00Z..2020-01-02T00:00:00Z"], "no phase has any sample: is the"),
-        (["--phase", "soak=1h..3h", "--phase", "stress=2h..4h"], "--phase stress begins before soak ends"),
+        (["--phase", "soak=1h..3h", "--phase", "stress=2h..4h"], "--phase stress starts before soak ends"),
         (["--role", "gem=generator"], "there is no target 'gem'; did you mean 'gen'?"),
         (["--role", "generatr"], "--role generatr: unknown role 'generatr'; did you mean 'generator'?"),
         (["--events", "none.csv"], "--events none.csv: cannot be read"),

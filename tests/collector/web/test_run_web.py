@@ -157,7 +157,7 @@ def test_whatever_is_wrong_with_a_server_the_block_runs(run: Path, plan: WebPlan
     [
         ("{listen: '0.0.0.0:8720'}", "reached from other machines: give cert and key"),
         ("{listen: '0.0.0.0:8720', token: 'env:TOKEN'}", "reached from other machines"),
-        ("{listen: here}", "'here' is no address"),
+        ("{listen: here}", "'here' is not an address"),
         ("{token: in-the-clear}", "write env:NAME or file:PATH"),
         ("{cert: a.pem}", "needs both cert and key"),
         ("{port: 80}", "unknown key 'port'"),

@@ -47,11 +47,11 @@ def test_addresses(plan: WebPlan, where: tuple[str, int]) -> None:
         (WebPlan("[::]:8720"), "reached from other machines"),
         (WebPlan("192.0.2.1:8720", "env:TOKEN"), "reached from other machines"),
         (WebPlan("0.0.0.0:8720", None, "c.pem"), "needs both cert and key"),
-        (WebPlan("8720"), "is no address"),
-        (WebPlan("127.0.0.1:"), "is no address"),
-        (WebPlan("127.0.0.1:99999"), "is no address"),
-        (WebPlan("127.0.0.1:http"), "is no address"),
-        (WebPlan("example.org:80"), "is no IP address"),
+        (WebPlan("8720"), "is not an address"),
+        (WebPlan("127.0.0.1:"), "is not an address"),
+        (WebPlan("127.0.0.1:99999"), "is not an address"),
+        (WebPlan("127.0.0.1:http"), "is not an address"),
+        (WebPlan("example.org:80"), "is not an IP address"),
     ],
 )
 def test_an_address_that_cannot_be_or_must_not_be(plan: WebPlan, sentence: str) -> None:
