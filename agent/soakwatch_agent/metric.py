@@ -191,7 +191,7 @@ CATALOGUE: Tuple[Metric, ...] = (
         "system.kernel.alarms",
         "{line}",
         COUNTER,
-        "kernel log lines that mean OOM, segfault, panic, lockup, hardware error …, since the agent began to read",
+        "kernel log lines that mean OOM, segfault, panic, lockup, hardware error …, since the agent started to read",
         "kind",
     ),
     # --- processes -----------------------------------------------------------------------------------------
@@ -280,7 +280,7 @@ CATALOGUE: Tuple[Metric, ...] = (
     entry("monitor.record.size", "By", GAUGE, "bytes of the record on disk"),
     entry("monitor.disk.free", "By", GAUGE, "free space where the record lies", growth=None),
     entry("monitor.polls", "{poll}", COUNTER, "polls by how they ended", "outcome"),
-    entry("monitor.sink.lag", "s", GAUGE, "age of the oldest reading that a sink has not written yet", "sink"),
+    entry("monitor.sink.lag", "s", GAUGE, "age of the oldest sample that a sink has not written yet", "sink"),
     entry("monitor.sink.backlog", "{poll}", GAUGE, "recorded polls that a sink has not written yet", "sink"),
     entry("monitor.sink.written", "{line}", COUNTER, "lines that a sink has written", "sink"),
     entry("monitor.sink.rejected", "{line}", COUNTER, "lines that a sink's database refused for good", "sink"),

@@ -137,7 +137,7 @@ def judge_series(
         index = int(np.flatnonzero(steps <= 0)[0]) + 1
         if steps[index - 1] < 0:
             raise ValueError(f"times fall at position {index}: sort them, and the values with them")
-        raise ValueError(f"two readings have the same time, at positions {index - 1} and {index}: keep one of them")
+        raise ValueError(f"two samples have the same time, at positions {index - 1} and {index}: keep one of them")
     series = Series(target, name, object, trait, time_ns, values, cadence_s)
     window = Window(int(time_ns[0]), int(time_ns[-1]) + 1) if time_ns.size else Window(0, 1)
     calm = baseline_of(phases) if judge_rule.manner.baseline else None
@@ -328,11 +328,11 @@ def _times(time: Iterable[object]) -> NDArray[np.int64]:
         return _in_ns(array.astype("timedelta64[ns]").astype(np.int64))
     if array.dtype.kind == "M":
         if bool(np.isnat(array).any()):
-            raise ValueError("a time is missing (NaT): leave its reading out")
+            raise ValueError("a time is missing (NaT): leave its sample out")
         return _in_ns(array.astype("datetime64[ns]").astype(np.int64))
     if array.dtype.kind in "iufb":
         if not bool(np.isfinite(array.astype(np.float64)).all()):
-            raise ValueError("a time is missing or infinite: leave its reading out")
+            raise ValueError("a time is missing or infinite: leave its sample out")
     elif array.dtype.kind != "U":
         raise ValueError(
             f"times of the type {array.dtype} are not understood: give datetimes, seconds or ISO 8601 texts"

@@ -17,7 +17,7 @@ _FIELD = "${{__data.fields.{}:percentencode}}"
 EXACTLY = "from=${__data.fields.begin_ms.numeric}&to=${__data.fields.end_ms.numeric}"
 """The window of the row that was clicked, in milliseconds, as Grafana's addresses have it."""
 THIS_RUN = "var-run=${run:percentencode}"
-WHOLE = (("The whole run", EXACTLY), ("From its beginning until now", "from=${__data.fields.begin_ms.numeric}&to=now"))
+WHOLE = (("The whole run", EXACTLY), ("From its start until now", "from=${__data.fields.begin_ms.numeric}&to=now"))
 """Two ways to look at a run: one that has ended, and one that still goes on."""
 LOADS = (
     ("requests", "reqps", "load.request.rate", ""),
@@ -106,7 +106,7 @@ def coverage(where: str) -> Panel:
         "Coverage: polls that were answered",
         query,
         ANSWERED,
-        "Red: at least one poll in this stretch brought no answer. Empty: none was due.",
+        "Red: at least one poll in this interval was not answered. Empty: none was due.",
     )
 
 

@@ -59,7 +59,7 @@ def board() -> Board:
     return Board(
         "soakwatch-compare",
         "Soakwatch · Compare",
-        "Two or more runs, each from its own beginning: 00:00 of the first day is when a run began (times in UTC).",
+        "Two or more runs, each from its own start: 00:00 of the first day is when a run started (times in UTC).",
         [
             Row(6, [(24, verdicts("Verdicts", one_of("run")))]),
             Row(

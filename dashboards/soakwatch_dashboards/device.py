@@ -88,7 +88,7 @@ def board() -> Board:
             said,
             ref=ref,
         )
-        for ref, part, said in (("A", "core.", "core"), ("B", "module.", "module"), ("C", "", "all of it"))
+        for ref, part, said in (("A", "core.", "core"), ("B", "module.", "module"), ("C", "", "total"))
     ]
     used = [
         Query(f'SELECT last("value") AS "{said}" FROM "system.memory.{part}" WHERE {_HERE} AND {TIME}', said, ref=ref)
@@ -116,7 +116,7 @@ def board() -> Board:
                 figure(
                     "Memory in use",
                     used,
-                    "The last reading, in bytes or as a share.",
+                    "The last sample, in bytes or as a share.",
                     "bytes",
                     overrides={"^share$": of_unit("percentunit")[:1]},
                 ),
@@ -134,9 +134,9 @@ def board() -> Board:
     ]
     cores += [
         series("system.cpu.module.utilization", _HERE, ("module",), ref="D", alias="module $tag_module"),
-        series("system.cpu.utilization", _HERE, ("target",), ref="E", alias="all of it"),
+        series("system.cpu.utilization", _HERE, ("target",), ref="E", alias="total"),
     ]
-    whole = [series("system.cpu.utilization", _HERE, ("target",), alias="all of it"), *load()]
+    whole = [series("system.cpu.utilization", _HERE, ("target",), alias="total"), *load()]
     sessions, warm = sessions_and_temperature(_HERE)
     open_files = [
         series("process.open_files", _PROCESS, ("process", "instance"), alias="files $tag_process $tag_instance"),

@@ -28,7 +28,7 @@ def verdicts(title: str, where: str) -> Panel:
         "hours": Column("Hours", "short", width=90),
         "failed": Column("Failed", width=80),
         "warned": Column("Warned", width=80),
-        "doubtful": Column("In doubt", width=90),
+        "doubtful": Column("Inconclusive", width=90),
         "worst": Column("Worst finding", width=260),
         "headline": Column("In one sentence"),
         "begin_ms": Column(hidden=True),
@@ -41,7 +41,7 @@ def verdicts(title: str, where: str) -> Panel:
 
 def _count(title: str, severity: int, colour: str) -> tuple[int, Panel]:
     query = counted(f'"severity" = {severity}', "runs", of="severity", measurement="soakwatch_verdict", where=TIME)
-    return 5, figure(title, query, "Runs that began in the view.", big=True, limits=((None, GREY), (1, colour)))
+    return 5, figure(title, query, "Runs that started in the view.", big=True, limits=((None, GREY), (1, colour)))
 
 
 def board() -> Board:

@@ -125,7 +125,7 @@ def board() -> Board:
                             "Polls a second by how they ended",
                             "cps",
                             [series("monitor.polls", _RUN, ("outcome",))],
-                            "Everything but ok is a hole.",
+                            "Everything but ok is a gap.",
                         ),
                     ),
                     (

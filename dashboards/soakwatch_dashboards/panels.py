@@ -34,9 +34,9 @@ from grafana_foundation_sdk.models.heatmap import HeatmapColorMode
 from soakwatch_dashboards.influx import SOURCE, Query
 from soakwatch_dashboards.style import BIG, GREY, LOAD, SIZE, TITLE, fixed, in_colour, steps, unknown, words
 
-HOLE_MS = 90_000.0
-"""Lines cross holes up to this long: a source that is asked each minute is still a line, and one lost poll of it is
-seen. A shorter hole of a faster source is in the strip of coverage, on the same time axis."""
+GAP_MS = 90_000.0
+"""Lines cross gaps up to this long: a source that is polled each minute is still a line, and one lost poll of it is
+seen. A shorter gap of a faster source is in the strip of coverage, on the same time axis."""
 NOTHING = "no samples in this window, which is not the same as zero"
 NONE = "–"
 """What stands for no value: never a number, never green."""
@@ -85,7 +85,7 @@ def lines(
         .line_width(2)
         .fill_opacity(6)
         .show_points(VisibilityMode.AUTO)
-        .span_nulls(HOLE_MS)
+        .span_nulls(GAP_MS)
         .axis_placement(AxisPlacement.AUTO)
         .legend(
             VizLegendOptions()

@@ -119,7 +119,7 @@ def test_what_cannot_be_judged_is_inconclusive(values: list[object], outcome: Ou
     [
         ([0, 1], [1.0], "2 times for 1 values"),
         ([0, 2, 1], [1, 2, 3], "times fall at position 2: sort them"),
-        ([0, 1, 1], [1, 2, 3], "two readings have the same time, at positions 1 and 2"),
+        ([0, 1, 1], [1, 2, 3], "two samples have the same time, at positions 1 and 2"),
         ([0, float("nan")], [1, 2], "a time is missing or infinite"),
         ([np.datetime64("NaT", "ns"), np.datetime64("2026-01-01")], [1, 2], "a time is missing"),
         (["noon"], [1], "'noon' is not a time"),

@@ -180,9 +180,9 @@ def _syntax(error: yaml.MarkedYAMLError) -> Problem:
     if "'\\t'" in message:
         return Problem(line, column, "a tab cannot indent or separate here: use spaces")
     if "undefined alias" in message:
-        return Problem(line, column, "an alias (*) has no anchor (&) before it: quote text that begins with *")
+        return Problem(line, column, "an alias (*) has no anchor (&) before it: quote text that starts with *")
     if "but found another document" in message or "single document" in (error.context or ""):
-        return Problem(line, column, "a second document begins here: a plan is one document")
+        return Problem(line, column, "a second document starts here: a plan is one document")
     for sign, sentence in _SYNTAX.items():
         if sign in message:
             return Problem(line, column, sentence)
@@ -190,13 +190,13 @@ def _syntax(error: yaml.MarkedYAMLError) -> Problem:
 
 
 _SYNTAX = {
-    "mapping values are not allowed": "a second ':' in one line: put the text in quotes, or begin a new line",
+    "mapping values are not allowed": "a second ':' in one line: put the text in quotes, or start a new line",
     "could not find expected ':'": "a ':' is missing after the key, or the line is indented wrongly",
     "expected <block end>": "the line is indented differently from its neighbours",
     "expected ',' or '}'": "a ',' or '}' is missing",
     "expected ',' or ']'": "a ',' or ']' is missing",
     "found unexpected end of stream": "a quote or bracket is never closed",
-    "cannot start any token": "text cannot begin with this character: put it in quotes",
+    "cannot start any token": "text cannot start with this character: put it in quotes",
     "expected the node content": "a value is missing here, or a bracket is never closed",
 }
 
@@ -229,7 +229,7 @@ class _Walk:
                 self._report(node, "a tag (!) has no meaning in a plan: remove it")
             return [self.value(item, (*path, i), (*above, id(node))) for i, item in enumerate(node.value)]
         if node.tag not in {_PLAIN, _STR}:
-            self._report(node, "a tag (!) has no meaning in a plan: remove it, or quote text that begins with !")
+            self._report(node, "a tag (!) has no meaning in a plan: remove it, or quote text that starts with !")
             return None
         odd = _ODD.search(node.value)
         if odd is not None:

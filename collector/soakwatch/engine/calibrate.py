@@ -68,7 +68,7 @@ def length_of(text: str) -> float:
     length_s = seconds(text)
     if not MIN_LEVEL_S <= length_s <= 86400:
         raise ValueError(
-            f"{text!r} is no time for a level, since a rate is held for {HELD_S:g} s: write {MIN_LEVEL_S:g}s to 24h"
+            f"{text!r} is not valid for a level, since a rate is held for {HELD_S:g} s: write {MIN_LEVEL_S:g}s to 24h"
         )
     return length_s
 

@@ -84,13 +84,13 @@ def unseen_sentence(check: SourceCheck, duration_s: float, rules: Iterable[Rule]
         every_s = renewed_s(check, own)
         coarsest_s = _number(rule, "seconds" if rule.name == SATURATION_RULE else "coarsest", math.inf)
         if own and every_s > coarsest_s:
-            needs.append(f"{rule.name} (needs a reading every {show_seconds(coarsest_s)})")
+            needs.append(f"{rule.name} (needs a poll every {show_seconds(coarsest_s)})")
         elif own and isinstance(rule, Lasting) and rule.needed_s(every_s) > max(duration_s, rule.manner.shortest_s):
             needs.append(f"{rule.name} (needs {show_seconds(rule.needed_s(every_s))})")
     if not needs:
         return ""
     every = show_seconds(check.interval_s)
-    return f"not observable with readings every {every}, not required for a pass: {', '.join(needs)}"
+    return f"not observable with polls every {every}, not required for a pass: {', '.join(needs)}"
 
 
 def renewed_s(check: SourceCheck, metrics: Collection[str]) -> float:
@@ -117,7 +117,7 @@ def sure_spike_s(interval_s: float, held_s: float) -> float:
 
 def spike_sentence(interval_s: float, duration_s: float, held_s: float, coarsest_s: float) -> str:
     """What cpu_spike can see at this cadence."""
-    every = f"readings every {show_seconds(interval_s)}"
+    every = f"polls every {show_seconds(interval_s)}"
     sure = sure_spike_s(interval_s, held_s)
     if interval_s > coarsest_s:
         return f"cpu_spike is undecided: {every} are further apart than {show_seconds(coarsest_s)}; poll more often"
@@ -137,7 +137,7 @@ def judged_s(plan: Plan, phases: tuple[str, ...]) -> float:
 def growth_sentence(interval_s: float, window_s: float, least: float, tolerance: float) -> str:
     """What memory_growth can see in this window."""
     readings, needed = int(window_s / interval_s), math.ceil(3 * least)
-    head = f"memory_growth, {readings} readings in {show_seconds(window_s)}"
+    head = f"memory_growth, {readings} samples in {show_seconds(window_s)}"
     if readings < needed:
         return f"{head}: undecided, {needed} needed; run {plan_seconds(needed * interval_s)}, or poll more often"
     return (
@@ -167,7 +167,7 @@ def trend_sentence(interval_s: float, window_s: float, shortest_s: float, tolera
         100 * 86400 * smallest_slope(_NOISE, tau_s, window_s) for tau_s in (interval_s / 2, max(_SLOW_S, interval_s))
     )
     return (
-        f"growth, {show_seconds(window_s)}: with readings that scatter by 1% of the level, leaks of {fast:.2g}% to "
+        f"growth, {show_seconds(window_s)}: with samples that scatter by 1% of the level, leaks of {fast:.2g}% to "
         f"{slow:.2g}% of the level a day show above the tolerance of {tolerance * 100:g}% a day (the more, the longer "
         "the scatter lasts)"
     )

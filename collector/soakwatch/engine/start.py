@@ -105,7 +105,7 @@ def resume(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str] = ()
         plan = recorded_plan(view)
         start = view.meta("start_ns")
         if start is None:
-            raise RecordError(f"the record in {folder} does not say when its run began: it cannot be resumed")
+            raise RecordError(f"the record in {folder} does not say when its run started: it cannot be resumed")
         due_ns = dict(view.last_due_ns())
         begun_ns = tuple(phase.window.begin_ns for phase in view.phases())
         planned = [stored for stored in view.events() if stored.origin == ORIGIN]

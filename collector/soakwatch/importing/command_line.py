@@ -70,14 +70,14 @@ _OPTIONS = (
         "phases",
         multiple=True,
         metavar="NAME=BEGIN..END",
-        help="A phase of the run: times, or durations from its first reading (soak=30m..22h, "
+        help="A phase of the run: times, or durations from its first sample (soak=30m..22h, "
         "recovery=22h..). May be repeated.",
     ),
     click.option(
         "--events",
         "events",
         metavar="FILE",
-        help="File of events: CSV or YAML with kind and begin, optionally end, target, object, expect "
+        help="File of events: CSV or YAML with kind and begin, and optionally end, target, object, expect "
         "(reboot=1), within.",
     ),
     click.option("--delimiter", "delimiter", metavar="SIGN", help="Separator of cells, where it is not detected."),

@@ -86,7 +86,7 @@ def read_table(path: str, target: str, options: Options) -> Imported:
             " (--by COLUMN distinguishes objects)"
         )
     if not done:
-        raise DataError(f"{file} has no readings")
+        raise DataError(f"{file} has no samples")
     series_all = tuple(_load_apart(done.values(), target))
     return Imported(file, target, series_all, tuple(notes))
 
@@ -200,7 +200,7 @@ def _within(file: str, series: ImportedSeries, line: Ints, notes: list[str]) -> 
     shown = ", ".join(f"line {line[index]}: {value[index]:g}" for index in first)
     if 2 * refused > good.size:
         raise DataError(
-            f"{file}: column {series.column}: more than half of its readings are impossible for {series.metric} in "
+            f"{file}: column {series.column}: more than half of its samples are impossible for {series.metric} in "
             f"{series.unit} ({shown}): give its unit with --unit '{series.column}=…', or map it to another metric"
         )
     why = f"{refused} {'reading' if refused == 1 else 'readings'} out of range: dropped ({shown})"

@@ -88,12 +88,12 @@ class Timeline:
         )
         for phase in phases:
             if phase.window.end_ns <= phase.window.begin_ns:
-                raise DataError(f"--phase {phase.name}: its end is not after its begin: correct its times")
+                raise DataError(f"--phase {phase.name}: its end is not after its start: correct its times")
         if phases and not any(p.window.begin_ns < end_ns and p.window.end_ns > start_ns for p in phases):
-            raise DataError(f"--phase {phases[0].name}: no phase has any reading: is the time zone right (--tz)?")
+            raise DataError(f"--phase {phases[0].name}: no phase has any sample: is the time zone right (--tz)?")
         for before, after in pairwise(phases):
             if after.window.begin_ns < before.window.end_ns:
-                raise DataError(f"--phase {after.name} begins before {before.name} ends: phases follow each other")
+                raise DataError(f"--phase {after.name} starts before {before.name} ends: phases follow each other")
         return tuple(phases)
 
     def events_in(self, start_ns: int, end_ns: int, targets: Iterable[str]) -> tuple[Event, ...]:
@@ -105,14 +105,14 @@ class Timeline:
             begin_ns = given.begin.absolute(start_ns)
             last_ns = begin_ns if given.end is None else given.end.absolute(start_ns)
             if last_ns < begin_ns:
-                raise DataError(f"{given.source}: the {request.kind} ends before it begins: correct one of both")
+                raise DataError(f"{given.source}: the {request.kind} ends before it starts: correct one of the two")
             if request.target and request.target not in known:
                 raise DataError(
                     f"{given.source}: the run has no target {request.target!r}{hint(request.target, known)}"
                 )
             if last_ns < start_ns or begin_ns > end_ns:
                 raise DataError(
-                    f"{given.source}: the {request.kind} is outside the readings: is the time zone right (--tz)?"
+                    f"{given.source}: the {request.kind} is outside the samples: is the time zone right (--tz)?"
                 )
             deadline_ns = None if request.within_s is None else begin_ns + round(request.within_s * NS)
             events.append(
@@ -162,7 +162,7 @@ Moment(time_ns=1000000000, relative=False))
         return Moment(round(seconds(bare) * NS), relative=True)
     except ValueError:
         pass
-    wrong = f"{text!r} is not a time: write 2026-11-21T20:00:00Z, epoch seconds, or 2h from the first reading"
+    wrong = f"{text!r} is not a time: write 2026-11-21T20:00:00Z, epoch seconds, or 2h from the first sample"
     try:
         read = time_reading([bare], TimeOptions(zone=zone), "").read([bare])
     except DataError as error:
@@ -245,7 +245,7 @@ def _event(source: str, row: Mapping[str, Plain], zone: str | None) -> GivenEven
         raise ValueError("kind is missing: write one such as failover")
     begin = next((row[word] for word in _BEGIN if word in row), None)
     if begin is None:
-        raise ValueError(f"the {row['kind']} has no begin: give a time, or 2h from the first reading")
+        raise ValueError(f"the {row['kind']} has no begin: give a time, or 2h from the first sample")
     within_s = None if "within" not in row else seconds(row["within"])
     labels = {key: str(value) for key, value in row.items() if key not in _KEYS and key not in _BEGIN}
     request = EventRequest(

@@ -40,7 +40,7 @@ STALE_S = 30 * 86400.0
 _PACE = frozenset(SourceConfig.model_fields) | {"drive"}  # how often it is looked at, and by whom it is driven
 _HEAD = """\
 # Written by soakwatch calibrate: what the generators of a plan could send without the device.
-# A run of the plan beside this file is held against it. Calibrate again whenever a generator changes.
+# A run of the plan beside this file is compared with it. Calibrate again whenever a generator changes.
 """
 
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -129,14 +129,14 @@ def read_reference(file: Path) -> Reference:
     document = parse(read_text(file), str(file))
     data = document.data
     if isinstance(data, dict) and data.get("version") != VERSION:
-        raise PlanError(f"{file}: is no reference of version {VERSION}: make it with soakwatch calibrate PLAN")
+        raise PlanError(f"{file}: is not a reference of version {VERSION}: make it with soakwatch calibrate PLAN")
     try:
         return Reference(file, ReferenceShape.model_validate_json(json.dumps(data)))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the file"
         raise PlanError(
-            f"{file}: is no reference of a generator ({where}: {first['msg']}): make it with soakwatch calibrate PLAN"
+            f"{file}: is not a reference of a generator ({where}: {first['msg']}): run soakwatch calibrate PLAN"
         ) from None
 
 
@@ -171,7 +171,7 @@ def _fitting(plan: Plan, reference: Reference, now_s: float) -> Chosen:
             continue
         shape = reference.shape.generators.get(target.name)
         if shape is None:
-            warnings.append(f"{reference.file}: holds nothing of the generator {target.name}: calibrate the plan again")
+            warnings.append(f"{reference.file}: has no ceiling of generator {target.name}: calibrate the plan again")
         elif shape.sources != fingerprint(target):
             warnings.append(
                 f"{reference.file}: was made with other sources of {target.name}, and is not used for it: calibrate "

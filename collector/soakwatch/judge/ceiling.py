@@ -121,7 +121,7 @@ def _ceiling(
     begin, end = sent.windows()
     rate = factor * sent.between(begin, end) / (end - begin)
     if not bool(np.isfinite(rate).any()):
-        return NoCeiling(kind, f"its {kind.name} were never read for {HELD_S:g} s without a hole")
+        return NoCeiling(kind, f"its {kind.name} were never read for {HELD_S:g} s without a gap")
     good = np.nan_to_num(rate) > 0
     if not bool(good.any()):
         return NoCeiling(kind, f"it sent no {kind.name}")

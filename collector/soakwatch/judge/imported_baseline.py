@@ -65,7 +65,7 @@ def import_baseline(folder: Path, plan: Plan, rules: Iterable[Rule]) -> Imported
     warnings = [f"the baseline of {run} knows no target {name}: it is another device" for name in missing]
     kept = tuple(series for series in read if len(series))
     if not kept:
-        warnings.append(f"the baseline of {run} holds no readings that the rules of this plan look at")
+        warnings.append(f"the baseline of {run} has no samples that the rules of this plan use")
     return ImportedBaseline(run, window, kept, max(0, len(keys) - MOST_SERIES), tuple(warnings), setup)
 
 

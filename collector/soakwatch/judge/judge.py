@@ -109,7 +109,7 @@ def _never_begun(rule: Rule, case: Case) -> Finding:
         object=case.object,
         window=case.window,
         definition=rule.definition(),
-        reason=f"the {phases} phase, in which this is judged, never began",
+        reason=f"the {phases} phase, in which this is judged, never started",
         samples=0,
         why=InconclusiveReason.NOT_BEGUN if case.series else None,
         settle=f"let the run reach its {phases} phase" if case.series else "",
@@ -162,7 +162,7 @@ def without_load(findings: list[Finding], bound: frozenset[str]) -> list[Finding
             outcome=Outcome.INCONCLUSIVE,
             why=InconclusiveReason.GENERATOR,
             reason=f"the generator was at fault ({fault.reason}); without that: {f.outcome}, {f.reason}",
-            settle="mend the generator, then run again",
+            settle="fix the generator, then run again",
         )
         if (f.rule in bound or f.metric in RETURNED)
         and f.outcome in {Outcome.FAIL, Outcome.WARN, Outcome.PASS}

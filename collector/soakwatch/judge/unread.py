@@ -26,7 +26,7 @@ _SHOWN = 6
 _MOST = 0.5  # of a target's columns of readings
 _FEW = 0.1  # of a column's readings: so many may be left out
 _DEFINITION = (
-    "every column of readings is judged by a rule: one that goes by the name of a resource and is judged by none, or "
+    "every column of samples is judged by a rule: one that is named like a resource and not judged by any, or "
     "more than half of them, make it inconclusive"
 )
 _RESOURCE = frozenset(
@@ -121,9 +121,9 @@ def _left_out(column: Mapping[str, object], window: Window) -> Finding:
         metric="",
         object=f"column {name}",
         window=window,
-        definition=f"readings that their metric cannot have are left out; more than {100 * _FEW:g} % of a column make "
+        definition=f"values that their metric cannot have are left out; more than {100 * _FEW:g} % of a column make "
         "it inconclusive",
-        reason=f"column {name}: {column['why']}, {100 * share:.2g} % of its readings",
+        reason=f"column {name}: {column['why']}, {100 * share:.2g} % of its samples",
         samples=0,
         why=InconclusiveReason.UNREAD if many else None,
         settle=f"say its unit with --unit '{name}=UNIT', or leave it out with --skip '{name}'" if many else "",

@@ -23,7 +23,7 @@ class EventShape(Shape):
     """One planned event: what will happen, when, what does it, and what is expected of it."""
 
     kind: Kind
-    at: Annotated[Seconds, Field(ge=0, description="time from the begin of the run, or of the phase")]
+    at: Annotated[Seconds, Field(ge=0, description="time from the start of the run, or of the phase")]
     every: Annotated[
         Duration | None, Field(ge=MIN_EVERY_S, description="happens again after this, to the end of run or phase")
     ] = None
@@ -33,7 +33,7 @@ class EventShape(Shape):
     lasts: Annotated[
         Duration | None, Field(description="how long it lasts; default: as long as its command runs, if it has one")
     ] = None
-    within: Annotated[Duration | None, Field(description="the target must be back this long after its begin")] = None
+    within: Annotated[Duration | None, Field(description="the target must be back this long after its start")] = None
     expect: Annotated[
         dict[str, Annotated[int, Field(ge=0)]],
         Field(default_factory=dict, description="how many events of each kind it causes"),
@@ -51,7 +51,7 @@ class EventShape(Shape):
         if self.timeout is not None and self.run is None:
             raise ValueError("timeout applies to a command: add run, or remove timeout")
         if self.every is not None and self.lasts is not None and self.lasts > self.every:
-            raise ValueError("lasts is longer than every: an event cannot begin again before it is over")
+            raise ValueError("lasts is longer than every: an event cannot start again before it is over")
         return self
 
 

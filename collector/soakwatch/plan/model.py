@@ -105,7 +105,7 @@ _PHASE_KEYS = {
         "load": {
             "type": ["string", "number"],
             "examples": ["80%"],
-            "description": "what driven generators send from its begin, of their full rate",
+            "description": "what driven generators send from its start, of their full rate",
         },
         "until": {
             "type": "string",

@@ -211,21 +211,21 @@ class PollPacker:
         if isinstance(value, int | np.integer):
             value = int(value)
             if not -(2**63) <= value < 2**64:
-                return Fault(metric, name, f"{metric}: a reading was refused: it does not fit into 64 bits")
+                return Fault(metric, name, f"{metric}: a sample was refused: it does not fit into 64 bits")
         elif isinstance(value, float | np.floating):
             value = float(value)
         else:
-            return Fault(metric, name, f"{metric}: a reading was refused: it is not a number")
+            return Fault(metric, name, f"{metric}: a sample was refused: it is not a number")
         value = clipped(metric, value)
         refused = fault_of(metric, value)
         if refused is not None:
             return Fault(metric, name, refused)
         if time_ns > poll.start_ns + poll.duration_ns + AHEAD_NS or not NEVER < time_ns < -NEVER:
-            return Fault(metric, name, f"{metric}: a reading was refused: its time is more than an hour ahead")
+            return Fault(metric, name, f"{metric}: a sample was refused: its time is more than an hour ahead")
         series = self._series(source, metric, name)
         floor = poll.start_ns - AHEAD_NS if late else self._owners.floor_of(source.id, series)
         if time_ns <= max(floor, seen.get(series, NEVER)) or time_ns == self._owners.last[series]:
-            return Fault(metric, name, f"{metric}: a reading was refused: it is not later than the one before it")
+            return Fault(metric, name, f"{metric}: a sample was refused: it is not later than the one before it")
         kind = self._kind(series, value)
         kept = float(value) if kind == "d" else value
         return Reading(series, kind, kept, time_ns, metric, isinstance(value, int), plain)

@@ -71,7 +71,7 @@ class Committer:
         while self._held > MAX_WAITING_SAMPLES and self._given_up < len(self._waiting):
             old = self._waiting[self._given_up]
             self._held -= len(old.answer.samples)
-            reason = f"its readings were dropped: {self.trouble or 'the record was too slow'}"
+            reason = f"its samples were dropped: {self.trouble or 'the record was too slow'}"
             self._waiting[self._given_up] = replace(old, outcome=PollOutcome.MISSED, error=reason, answer=NOTHING)
             self._given_up += 1
 

@@ -72,7 +72,7 @@ def record_event(run: Path, ask: EventRequest, now_ns: int) -> StoredEvent:
     last_ns = at_ns if ask.until_ns is None else ask.until_ns
     if last_ns < at_ns:
         raise EventRefusedError(
-            f"the {ask.kind} would end {_apart(last_ns, at_ns)} before it begins: correct one of the two times"
+            f"the {ask.kind} would end {_apart(last_ns, at_ns)} before it starts: correct one of the two times"
         )
     if last_ns > now_ns + SLACK_NS:
         raise EventRefusedError(
@@ -135,7 +135,7 @@ def check_ask(ask: EventRequest) -> None:
     if own or ask.kind.startswith(_OWN):
         raise EventRefusedError(f"{ask.kind} is reserved for the run itself: choose another kind")
     if ask.action == "end" and (ask.expect or ask.within_s is not None):
-        raise EventRefusedError("expect and within belong to the begin of an event: leave them out at its end")
+        raise EventRefusedError("expect and within belong to the start of an event: leave them out at its end")
     _check_text("object", ask.object)
     for what, given in (("label", ask.labels), ("expectation", ask.expect)):
         if len(given) > MAX_LABELS:
@@ -153,7 +153,7 @@ def check_ask(ask: EventRequest) -> None:
         if not 0 <= count <= _MAX_COUNT:
             raise EventRefusedError(f"expect: {key} is a number of times from 0 to {_MAX_COUNT}, such as {key}=1")
     if ask.within_s is not None and not 0 < ask.within_s <= _MAX_WITHIN_S:
-        raise EventRefusedError("within is the time from its begin in which all is over: more than 0 s, 366 d at most")
+        raise EventRefusedError("within is the time from its start until all is over: more than 0 s, 366 d at most")
 
 
 def _check_text(name: str, text: str) -> None:
@@ -165,7 +165,7 @@ def _within_the_run(kept: ExternalEvents, ask: EventRequest, at_ns: int) -> None
     start, ended = kept.meta("start_ns"), kept.meta("ended_ns")
     if start is not None and at_ns < int(start) - SLACK_NS and ask.kind != STOP:  # a run that waits can be stopped
         raise EventRefusedError(
-            f"{moment_text(at_ns)} is {_apart(at_ns, int(start))} before the run began,"
+            f"{moment_text(at_ns)} is {_apart(at_ns, int(start))} before the run started,"
             f" {moment_text(int(start))}: it is not part of the run"
         )
     if ended is not None and at_ns > int(ended) + SLACK_NS:
@@ -188,7 +188,7 @@ def _alone(others: Iterable[StoredEvent], event: Event) -> None:
         if not _overlap(event.begin_ns, event.end_ns, before.begin_ns, ends_ns):
             continue
         where = f" on {before.target}" if before.target else ""
-        began = f"{before.kind}{where} that began at {moment_text(before.begin_ns)}"
+        began = f"{before.kind}{where} that started at {moment_text(before.begin_ns)}"
         if other.origin == "plan":
             raise EventConflictError(f"it overlaps with the planned {began}, which expects the same: leave expect out")
         if ends_ns is None:
@@ -210,7 +210,7 @@ def _end(kept: ExternalEvents, ask: EventRequest, at_ns: int) -> StoredEvent:
     begin_ns = opened.event.begin_ns
     if at_ns < begin_ns and ask.at_ns is not None:
         raise EventRefusedError(
-            f"the {ask.kind} began at {moment_text(begin_ns)}: it cannot end before that: correct its end"
+            f"the {ask.kind} started at {moment_text(begin_ns)}: it cannot end before that: correct its end"
         )
     return kept.end(opened, max(at_ns, begin_ns), ask.labels)
 
@@ -229,11 +229,11 @@ def _open_event(opened: Iterable[StoredEvent], ask: EventRequest) -> StoredEvent
     if exact or len(fit) == 1:
         return (exact or fit)[-1]
     if fit:
-        which = ", ".join(f"{_options(s.event)} (began at {moment_text(s.event.begin_ns)})" for s in fit[:MAX_LABELS])
+        which = ", ".join(f"{_options(s.event)} (started at {moment_text(s.event.begin_ns)})" for s in fit[:MAX_LABELS])
         raise EventConflictError(f"{len(fit)} events {ask.kind!r} are open: {which}: name target and object")
     where = f" on {ask.target}" if ask.target else ""
     others = [" ".join([s.event.kind, _options(s.event)]).rstrip() for s in every[:MAX_LABELS]]
-    remedy = f"; open: {', '.join(others)}" if others else ": begin one first"
+    remedy = f"; open: {', '.join(others)}" if others else ": start one first"
     raise EventConflictError(f"there is no open event {ask.kind!r}{where}{remedy}")
 
 

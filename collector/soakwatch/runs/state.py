@@ -67,7 +67,7 @@ class SourceState:
 
     @property
     def got(self) -> int:
-        """Polls that brought an answer."""
+        """Polls that were answered."""
         return self.outcomes.get("ok", 0)
 
 

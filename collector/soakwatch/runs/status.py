@@ -37,7 +37,7 @@ class SourceStatus:
 
     @property
     def got(self) -> int:
-        """Polls that brought an answer."""
+        """Polls that were answered."""
         return self.outcomes[PollOutcome.OK]
 
     @property

@@ -30,7 +30,7 @@ LEFT_OUT: Final = frozenset({"verdict", "reason", SO_FAR})
 def account_lines(path: Path, run: str, grain_ns: int = 1) -> Iterator[bytes]:
     """The lines of a record, without line ends; none for a record without a poll. Raises RecordError.
 
-    ``grain_ns`` is what the times of the readings were cut to: the account says so, for the copy then differs.
+    ``grain_ns`` is what the times of the samples were cut to: the account says so, for the copy then differs.
 
     The same record gives the same lines, so that writing them again changes nothing.
     """

@@ -57,7 +57,7 @@ def web_beside(
     try:
         with _Process(plan, folder, place, now_ns, complain):
             code = one_time_code(place.token, time.time() + _LINK_S)
-            yield Told(f"; events to {place.told}", f"{place.url}/enter/{code}")
+            yield Told(f". API: {place.told}", f"{place.url}/enter/{code}")
     finally:
         opening.__exit__(None, None, None)
 

@@ -1,4 +1,4 @@
-"""Core dumps: a core file that was not there before the run, or a crash that the device told of."""
+"""Core dumps: a core file that was not there before the run, or a crash that the device reported."""
 
 from __future__ import annotations
 

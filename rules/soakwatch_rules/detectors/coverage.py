@@ -52,7 +52,7 @@ class Coverage:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("one due poll", live="whole")
     traits: ClassVar[Traits] = Traits(
-        plain_words="too many readings are missing",
+        plain_words="too many samples are missing",
         effect_words="management silent",
         rank=920,
         availability_only=True,

@@ -1,4 +1,4 @@
-"""The generator's health: did it offer what it was told, and could it have offered more?"""
+"""The generator's health: did it offer what it was asked for, and could it have offered more?"""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class GeneratorHealth:
-    """Says that the load was not what the generator was told to send; then nobody knows what the device stood.
+    """Says that the load was not what the generator was asked to send; then nobody knows what the device withstood.
 
     What is known is judged, for each generator object by itself, and the rest is told as a doubt:
     achieved: packets sent / commanded (``load.tx.packets`` against ``load.offered.packet.rate``), requests answered
@@ -108,7 +108,7 @@ class GeneratorHealth:
 
     name: ClassVar[str] = "generator_health"
     version: ClassVar[int] = 3
-    summary: ClassVar[str] = "the load was not what the generator was told to send"
+    summary: ClassVar[str] = "the load was not what the generator was asked to send"
     metrics: ClassVar[tuple[str, ...]] = (
         "load.offered.packet.rate",
         "load.tx.packets",
@@ -149,7 +149,7 @@ class GeneratorHealth:
     busy: float = parameter(
         0.90, "1", "CPU utilisation that the generator must stay below", "above it queues build up in the generator"
     )
-    seconds: float = parameter(60.0, "s", "time over which its CPU is averaged", "a moment is no lack")
+    seconds: float = parameter(60.0, "s", "time over which its CPU is averaged", "a moment is not a lack of traffic")
     headroom: float = parameter(0.10, "1", "the command stays so far below what it can send", "project default")
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Levels: a reading above the limit that the plan sets."""
+"""Levels: a sample above the limit that the plan sets."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Level:
 
     name: ClassVar[str] = "level"
     version: ClassVar[int] = 1
-    summary: ClassVar[str] = "a reading stayed above the limit that the plan sets"
+    summary: ClassVar[str] = "a sample stayed above the limit that the plan sets"
     metrics: ClassVar[tuple[str, ...]] = tuple(
         metric for each in _LIMITS.values() for metric in (each.metric, each.other) if metric and metric != _LATENCY
     )

@@ -1,4 +1,4 @@
-"""Reboots: a new boot id, or an uptime that began again."""
+"""Reboots: a new boot id, or an uptime that started again."""
 
 from __future__ import annotations
 

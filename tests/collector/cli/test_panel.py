@@ -72,7 +72,7 @@ def test_everything_that_matters_is_there_at_every_width(width: int) -> None:
         "no answer for 2 min 10 s",
         "FAIL process_restart",
         "WARN growth",
-        "if it goes on: system.memory.limit",
+        "forecast: system.memory.limit",
         "02:11:00 failover dut",
         "84.2 MiB",
         "Ctrl-C",

@@ -36,9 +36,7 @@ def test_an_alarm_is_told_once_and_withdrawn_once() -> None:
     for findings, judged_at_s in looks:
         lines.show(replace(QUIET, findings=findings, judged_at_s=judged_at_s))
     told = [line for line in target.getvalue().splitlines() if "growth" in line]
-    said = (
-        "WARN growth dut system.memory.usage: 3 MiB/h so far; if it goes on: the memory exhausted in 31 h ± 6 h (90 %)"
-    )
+    said = "WARN growth dut system.memory.usage: 3 MiB/h so far; forecast: the memory exhausted in 31 h ± 6 h (90 %)"
     assert told == [f"[1 min] {said}", f"[1 min] WITHDRAWN {said}"]
 
 

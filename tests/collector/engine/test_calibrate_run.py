@@ -186,7 +186,7 @@ def test_a_generator_that_sends_nothing_has_no_ceiling(calibrated: tuple[Path, D
     [
         (["none.yaml"], "cannot be read"),
         (["dut.yaml"], "no target has the role generator"),
-        (["fw.yaml", "--for", "5s"], "--for: '5s' is no time for a level"),
+        (["fw.yaml", "--for", "5s"], "--for: '5s' is not valid for a level"),
         (["fw.yaml", "--levels", "100%,50%"], "--levels: '100%,50%' is not a rising list"),
     ],
 )

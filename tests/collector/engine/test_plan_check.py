@@ -81,10 +81,10 @@ def test_what_a_cadence_can_show() -> None:
     )
     assert "spikes of 2 min and longer" in spike_sentence(60.0, 3600.0, 10.0, 60.0)
     coarse = spike_sentence(300.0, 3600.0, 10.0, 60.0)
-    assert "is undecided: readings every 5 min are further apart than 1 min" in coarse
-    assert "is undecided: with readings every 1 s a spike must last 11 s" in spike_sentence(1.0, 5.0, 10.0, 60.0)
+    assert "is undecided: polls every 5 min are further apart than 1 min" in coarse
+    assert "is undecided: with polls every 1 s a spike must last 11 s" in spike_sentence(1.0, 5.0, 10.0, 60.0)
     assert growth_sentence(60.0, 600.0, 8, 0.05) == (
-        "memory_growth, 10 readings in 10 min: undecided, 24 needed; run 24m, or poll more often"
+        "memory_growth, 10 samples in 10 min: undecided, 24 needed; run 24m, or poll more often"
     )
     assert "growth of more than 5% from the first to the last third shows" in growth_sentence(1.0, 600.0, 8, 0.05)
 

@@ -93,7 +93,7 @@ def test_a_mapping_says_it_all(tmp_path: Path) -> None:
         ("m=process.memory.usage,pid=7", "process.memory.usage has no label 'pid'; its labels: process, instance"),
         (
             "m=system.cpu.utilization",
-            "more than half of its readings are impossible for system.cpu.utilization in 1 (line 2: 50)",
+            "more than half of its samples are impossible for system.cpu.utilization in 1 (line 2: 50)",
         ),
         ("m=process.memory.usage:", "--map m=process.memory.usage:"),
     ],

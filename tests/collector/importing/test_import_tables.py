@@ -221,7 +221,7 @@ def test_objects_told_apart_by_a_column(tmp_path: Path) -> None:
         ("", "data.csv is empty"),
         ("\n\n", "data.csv is empty"),
         ("time,heap\n", "data.csv has a header but no lines below it"),
-        ("time,heap\n5,\n6,nan\n", "data.csv has no readings"),
+        ("time,heap\n5,\n6,nan\n", "data.csv has no samples"),
         ("time\n5\n6\n", "data.csv: no column but the times has numbers; columns: time"),
         ("time,x\n5,a\n6,b\n", "data.csv: no column but the times has numbers; columns: time, x"),
         ("a,b\nx,1\ny,2\n", "data.csv: no column looks like times: name it with --time; columns: a, b"),

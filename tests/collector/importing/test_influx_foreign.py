@@ -121,7 +121,7 @@ def test_only_what_is_asked_for_is_read(influxd: Influxd, address_of: AddressOf,
         import_series(
             database_of(address), tmp_path / "x", "t", Wanted(mapping_of([]), target="fw"), (), lambda _: None
         )
-    with pytest.raises(DataError, match=r"holds no reading of mem, snmp that is asked for: widen from=, to= and host="):
+    with pytest.raises(DataError, match=r"has no sample of mem, snmp that is asked for: widen from=, to= and host="):
         imported(f"{address}&host=h3", tmp_path / "none")
 
 
@@ -143,7 +143,7 @@ def test_what_is_missing_between_readings_and_at_the_edges_counts(
     edges = {"from": str(T0 // S - 200), "to": str(T0 // S + 1100)}
     assert account(tmp_path / "told", **edges) == {"a": (90, 129), "b": (60, 129)}
     with RecordView.open(tmp_path / "told") as view:
-        assert view.ledgers(view.window())[0].errors == ("the database holds no reading for this time",)
+        assert view.ledgers(view.window())[0].errors == ("the database has no sample for this time",)
 
 
 def test_polls_are_due_at_the_edges_that_are_told() -> None:
@@ -183,7 +183,7 @@ def test_other_peoples_measurements_are_told_of_and_do_no_harm(
         ("system.conntrack.count", 19),
     }
     assert made.notes[0].startswith("3 measurements were not recognised: my app, näme, processes; --map FILE.yaml")
-    few = "conntrack.nf_conntrack_count: 1 of 20 readings cannot be system.conntrack.count in {connection}"
+    few = "conntrack.nf_conntrack_count: 1 of 20 samples cannot be system.conntrack.count in {connection}"
     assert made.notes[1] == f"{few} (such as -1): left out"
     all_of_them = "swap.used: 20 of 20 readings cannot be system.memory.swap.usage in By"
     assert made.notes[2] == f"{all_of_them} (such as -1): all of this series are left out"

@@ -125,7 +125,7 @@ def delete(influxd: Influxd, bucket: str, predicate: str, begin: int = 0) -> Non
             r"holds \d+ of the \d+ polls .* recorded: send",
         ),
         ("less3", '_measurement="soakwatch_record"', "is still running, or was not sent completely"),
-        ("less4", '_measurement="soakwatch_poll"', "without any poll that brought them: send the run again"),
+        ("less4", '_measurement="soakwatch_poll"', "without the polls that they belong to: send the run again"),
     ],
 )
 def test_what_is_gone_is_an_error_and_never_less_data(
@@ -159,7 +159,7 @@ def test_two_runs_under_one_name_are_told(
     with pytest.raises(DataError, match=r"two runs have one name"):
         read_run(place, tmp_path / "copy")
     influxd.write(f"system.uptime,run=night,target=other value=1.0 {T0}".encode(), "two").raise_for_status()
-    with pytest.raises(DataError, match=r"readings of system\.uptime \(target=other\) that the run does not have"):
+    with pytest.raises(DataError, match=r"samples of system\.uptime \(target=other\) that the run does not have"):
         read_run(place, tmp_path / "copy2")
 
 

@@ -188,7 +188,7 @@ def test_a_baseline_of_another_device_is_told(tmp_path: Path) -> None:
     other = plan_from_text(SOAK.replace("dut:", "fw2:"), "plan.yaml")
     assert against(other, None, str(earlier), tmp_path, 0.0).warnings == (
         "the baseline of earlier knows no target fw2: it is another device",
-        "the baseline of earlier holds no readings that the rules of this plan look at",
+        "the baseline of earlier has no samples that the rules of this plan use",
     )
     soaked = run_of(tmp_path / "soaked", (("soak", 30),), SOAK)
     with pytest.raises(RecordError, match="the run soaked has no baseline phase: name one that has"):

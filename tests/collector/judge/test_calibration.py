@@ -114,7 +114,7 @@ def test_one_that_always_loses_or_never_sends_has_none_and_says_why() -> None:
     assert sentences == [
         "no 10 s had a loss of at most 0.1 % of its packets: it was 2 % at least",
         "it sent no requests",
-        "its packets were never read for 10 s without a hole",
+        "its packets were never read for 10 s without a gap",
     ]
     assert ceilings([told("load.cpu.utilization", np.full(60, 0.5))]) == ()
 
@@ -250,7 +250,7 @@ def test_a_reference_of_other_sources_is_not_used(tmp_path: Path) -> None:
         assert (other.reference, dict(other.ceilings)) == (None, {})
         assert "was made with other sources of tg" in other.warnings[0]
     renamed = chosen(plan_in(tmp_path, PLAN.replace("tg:", "trex:")), None, NOW_S)
-    assert "holds nothing of the generator trex" in renamed.warnings[0]
+    assert "has no ceiling of generator trex" in renamed.warnings[0]
     slower = chosen(plan_in(tmp_path, PLAN.replace("drive: true", "interval: 5s, timeout: 2s")), None, NOW_S)
     assert slower.ceilings["tg"]
 

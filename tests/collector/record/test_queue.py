@@ -74,7 +74,7 @@ def test_beyond_its_bound_the_oldest_readings_go_but_their_polls_stay() -> None:
     asyncio.run(main())
     assert [p.due_ns for p in shelf.kept] == [*range(15), 99]
     assert [p.outcome for p in shelf.kept[:5]] == [PollOutcome.MISSED] * 5
-    assert shelf.kept[0].error == "its readings were dropped: no room left on the disk"
+    assert shelf.kept[0].error == "its samples were dropped: no room left on the disk"
     assert sum(len(p.answer.samples) for p in shelf.kept) == MAX_WAITING_SAMPLES + 1
 
 

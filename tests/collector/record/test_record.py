@@ -199,12 +199,10 @@ def test_refused_readings_become_faults_and_the_others_stay(tmp_path: Path) -> N
     )
     assert faults["no.such.metric", "no.such.metric is not in the catalogue"] == 2
     assert (
-        faults[
-            "system.context_switches", "system.context_switches: a reading was refused: it does not fit into 64 bits"
-        ]
+        faults["system.context_switches", "system.context_switches: a sample was refused: it does not fit into 64 bits"]
         == 4
     )
-    assert faults[RSS, f"{RSS}: a reading was refused: it is not later than the one before it"] == 5
+    assert faults[RSS, f"{RSS}: a sample was refused: it is not later than the one before it"] == 5
     assert any("ahead" in text for _, text in faults)
 
 

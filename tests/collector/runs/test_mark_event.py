@@ -72,10 +72,10 @@ def test_a_moment_a_stretch_and_an_open_event_are_kept(run: Path) -> None:
         (EventRequest("mark", "failover", expect={"Reboot": 1}), "expect: 'Reboot' is not a kind of event"),
         (EventRequest("mark", "failover", expect={"reboot": -1}), "a number of times from 0"),
         (EventRequest("mark", "failover", expect={"reboot": 10**9}), "a number of times from 0"),
-        (EventRequest("mark", "failover", within_s=0), "within is the time from its begin"),
-        (EventRequest("mark", "failover", within_s=float("nan")), "within is the time from its begin"),
-        (EventRequest("mark", "failover", within_s=1e300), "within is the time from its begin"),
-        (EventRequest("end", "failover", expect={"reboot": 1}), "belong to the begin"),
+        (EventRequest("mark", "failover", within_s=0), "within is the time from its start"),
+        (EventRequest("mark", "failover", within_s=float("nan")), "within is the time from its start"),
+        (EventRequest("mark", "failover", within_s=1e300), "within is the time from its start"),
+        (EventRequest("end", "failover", expect={"reboot": 1}), "belong to the start"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_sentence(run: Path, ask: EventRequest, sentence: str) -> None:
@@ -107,12 +107,12 @@ def test_the_future_is_planned_not_told(run: Path) -> None:
 def test_what_was_before_the_run_or_after_it_is_no_part_of_it(recorded: Callable[..., Path]) -> None:
     """The sentence says when the run was."""
     over, at = recorded("over", ended=True), now()
-    with pytest.raises(EventRefusedError, match=r"1 h 50 min before the run began, \d{4}-"):
+    with pytest.raises(EventRefusedError, match=r"1 h 50 min before the run started, \d{4}-"):
         record_event(over, EventRequest("mark", "failover", at - 7200 * SECOND), at)
     with pytest.raises(EventRefusedError, match=r"the run ended at .*, 1 h before: say when the failover happened"):
         record_event(over, EventRequest("mark", "failover"), at + 3600 * SECOND)
     assert record_event(over, EventRequest("mark", "failover", at - 300 * SECOND), at + 3600 * SECOND).id
-    with pytest.raises(EventRefusedError, match="would end 1 s before it begins"):
+    with pytest.raises(EventRefusedError, match="would end 1 s before it starts"):
         record_event(over, EventRequest("mark", "upgrade", at - 5 * SECOND, at - 6 * SECOND), at)
 
 
@@ -120,7 +120,7 @@ def test_two_events_of_one_kind_cannot_overlap(run: Path) -> None:
     """Neither open ones nor those that are over; of another kind, target or object they can, and edge to edge."""
     at = now()
     record_event(run, EventRequest("begin", "failover", target="dut"), at)
-    with pytest.raises(EventConflictError, match=r"overlaps with the failover on dut that began at .* is still open"):
+    with pytest.raises(EventConflictError, match=r"overlaps with the failover on dut that started at .* is still open"):
         record_event(run, EventRequest("begin", "failover", target="dut"), at + 1)
     for other in (
         EventRequest("begin", "failover"),
@@ -151,13 +151,13 @@ def test_an_end_finds_the_one_open_event(run: Path) -> None:
     with pytest.raises(EventConflictError) as several:
         record_event(run, EventRequest("end", "upgrade"), at + 4 * SECOND)
     assert str(several.value) == (
-        f"2 events 'upgrade' are open: --target dut (began at {moment_text(at + 2 * SECOND)}),"
-        f" --target dut --object slot=2 (began at {moment_text(at + 3 * SECOND)}): name target and object"
+        f"2 events 'upgrade' are open: --target dut (started at {moment_text(at + 2 * SECOND)}),"
+        f" --target dut --object slot=2 (started at {moment_text(at + 3 * SECOND)}): name target and object"
     )
     # a target by itself means the event of the target as a whole, where there is one
     assert record_event(run, EventRequest("end", "upgrade", target="dut"), at + 5 * SECOND).event.object == ""
     assert record_event(run, EventRequest("end", "upgrade"), at + 6 * SECOND).event.object == "slot=2"
-    with pytest.raises(EventConflictError, match=r"no open event 'upgrade': begin one first"):
+    with pytest.raises(EventConflictError, match=r"no open event 'upgrade': start one first"):
         record_event(run, EventRequest("end", "upgrade"), at + 7 * SECOND)
     record_event(run, EventRequest("begin", "failover", at + 7 * SECOND), at + 7 * SECOND)
     with pytest.raises(EventConflictError, match=r"no open event 'failovr'; open: failover$"):
@@ -289,7 +289,7 @@ def test_a_time_reads_back() -> None:
         (("nowhere", "failover"), "nowhere is not a run"),
         (("last", "Failover"), "is not a kind of event"),
         (("last", "failover", "--at", "2031-01-01T00:00:00Z"), "in the future"),
-        (("last", "failover", "--at", "2001-01-01T00:00:00Z"), "before the run began"),
+        (("last", "failover", "--at", "2001-01-01T00:00:00Z"), "before the run started"),
         (("last", "failover", "--at", "yesterday"), "is not ISO 8601"),
         (("last", "failover", "--at", "2026-11-21T00:00:00"), "has no zone"),
         (("last", "failover", "--end"), "no open event 'failover'"),

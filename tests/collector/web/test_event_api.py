@@ -93,7 +93,7 @@ def test_moments_and_stretches(client: httpx.Client, run: Path, events_of: Event
         ({"kind": "failover", "labels": {"ticket": 4711}}, "labels: ticket must be a text"),
         ({"kind": "failover", "within": 300}, "within: the duration 300 has no unit"),
         ({"kind": "failover", "within": "fast"}, "within: 'fast' is not a duration"),
-        ({"kind": "failover", "end": "now", "expect": {"reboot": 1}}, "belong to the begin"),
+        ({"kind": "failover", "end": "now", "expect": {"reboot": 1}}, "belong to the start"),
     ],
 )
 def test_what_makes_no_sense_is_400(client: httpx.Client, run: Path, event: dict[str, object], sentence: str) -> None:

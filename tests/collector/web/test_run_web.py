@@ -69,7 +69,7 @@ def test_a_run_takes_events_over_http(
     """Its first line and a file say where; what was told is in its record and its report; nothing stays behind."""
     process, run = started(*LONG), tmp_path / "run"
     told = re.fullmatch(
-        r"recording to run; events to (http://127\.0\.0\.1:\d+) \(token in run/web\.token\)", first_line(process)
+        r"recording to run\. API: (http://127\.0\.0\.1:\d+) \(token in run/web\.token\)", first_line(process)
     )
     assert told is not None
     url = told[1]

@@ -126,6 +126,32 @@ def install(host: HostOptions, wheel: Path | None, *, service: bool, upgrade: bo
     click.echo(f"the agent answers: {shown(done.hello)}")
 
 
+_STATUS = {
+    "uptime (s)": "up_s",
+    "run": "run",
+    "serving a collector": "served",
+    "interval (s)": "interval_s",
+    "first poll in spool": "first",
+    "last poll in spool": "last",
+    "last acknowledged poll": "acked",
+    "polls lost": "lost",
+    "spool size (bytes)": "bytes",
+    "spool error": "trouble",
+    "polls skipped": "skipped",
+    "CPU time (s)": "cpu_s",
+    "recorder interval (s)": "recorder_every_s",
+    "recorder CPU time (s)": "recorder_cpu_s",
+}
+"""What ``agent status`` prints for each key of the agent's answer."""
+
+
+def _shown(value: object) -> str:
+    """A value of the agent's status; "-" where there is none."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "-" if value is None or value == "" else str(value)
+
+
 @command.command(epilog="\b\nExample:\n  soakwatch agent status soak@198.18.0.5")
 @_host_options
 def status(host: HostOptions) -> None:
@@ -135,24 +161,9 @@ def status(host: HostOptions) -> None:
 
     hello, state = _on_host(host, lambda line: ask(line, host.agent_folder()))
     click.echo(shown(hello))
-    for name in (
-        "up_s",
-        "run",
-        "served",
-        "interval_s",
-        "first",
-        "last",
-        "acked",
-        "lost",
-        "bytes",
-        "trouble",
-        "skipped",
-        "cpu_s",
-        "recorder_every_s",
-        "recorder_cpu_s",
-    ):
-        value = state.get(name)
-        click.echo(f"  {name:<18}{'-' if value is None else value}")
+    for label, key in _STATUS.items():
+        value = state.get(key)
+        click.echo(f"  {label:<26}{_shown(value)}")
 
 
 @command.command(epilog="\b\nExample:\n  soakwatch agent remove soak@198.18.0.5")

@@ -177,7 +177,7 @@ def _block(finding: Finding, width: int, *, whole: bool) -> list[Text]:
         lines = [f"  {harmless(title(finding))}", *(f"    {line}" for line in reason)]
     else:
         lines = [f"  {harmless(title(finding))}: {harmless(finding.reason)}"]
-    return [Text(line, style=style) for line in (*lines, *([f"    if it goes on: {forecast}"] if forecast else []))]
+    return [Text(line, style=style) for line in (*lines, *([f"    forecast: {forecast}"] if forecast else []))]
 
 
 def _trouble(source: SourceStatus) -> tuple[bool, float]:

@@ -171,7 +171,7 @@ def _figures(finding: Finding) -> list[str]:
     figures.append(f"{counted(finding.samples, 'sample')}{of}")
     lines = [f"{'; '.join(figures)}."]
     if finding.forecast is not None and (words := forecast_words(finding.forecast)):
-        lines.append(f"If it goes on: {safe(words)}.")
+        lines.append(f"Forecast: {safe(words)}.")
     lines += [f"Note: {safe(reason)}" for reason in finding.doubts[:_DOUBTS]]
     return lines
 

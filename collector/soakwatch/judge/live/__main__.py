@@ -45,7 +45,7 @@ def main() -> int:
             print(f"! {error}", flush=True)
             return 1
         except Exception as error:  # noqa: BLE001 - a defect, and the run's log is the only one to hear of it
-            print(f"! the live judge broke: {type(error).__name__}: {error}".replace("\n", " "), flush=True)
+            print(f"! the live judge failed: {type(error).__name__}: {error}".replace("\n", " "), flush=True)
             return 1
         print(".", flush=True)
     return 0

@@ -61,13 +61,13 @@ def of_trend(finding: Finding, streak: Streak) -> tuple[Finding, Streak]:
     if streak.reported:
         why = "it may be a warm-up" if traits.growth is not None or traits.trend else "only the end of the run decides"
         return replace(finding, outcome=Outcome.WARN, reason=f"{finding.reason} (so far: {why})"), streak
-    short = "one look is too little to warn" if streak.times else "not sure enough to warn"
+    short = "one evaluation is not enough to warn" if streak.times else "not sure enough to warn"
     waiting = replace(
         finding,
         outcome=Outcome.INCONCLUSIVE,
         why=InconclusiveReason.PENDING,
         reason=f"{finding.reason} (so far: {short})",
-        settle="another look in ten minutes",
+        settle="another evaluation in ten minutes",
     )
     return waiting, streak
 

@@ -138,7 +138,7 @@ def account(ledger: Ledger, share: str = "") -> str:
     lost = ", ".join(f"{number(count)} {how}" for how, count in sorted(ledger.lost.items()) if count)
     gap = ledger.longest_gap
     gap_text = "never answered" if gap is None else f"longest gap {show_seconds(gap.seconds)}"
-    late = f"; {number(ledger.recovered)} of them recovered late" if ledger.recovered else ""
+    late = f"; {number(ledger.recovered)} of them delivered late" if ledger.recovered else ""
     answered = f"{number(ledger.got)} of {number(ledger.due)} polls" + (f" ({share})" if share else "")
     return f"{answered}, {gap_text}{late}" + (f"; {lost}" if lost else "")
 
@@ -174,7 +174,7 @@ def _row(page: Page, ledger: Ledger, source: int | None) -> Row:
         cells=cells,
         every=show_seconds(ledger.interval_s),
         answered=f"{number(ledger.got)} of {number(ledger.due)}"
-        + (f", {number(ledger.recovered)} recovered late" if ledger.recovered else ""),
+        + (f", {number(ledger.recovered)} delivered late" if ledger.recovered else ""),
         coverage=share_text(ledger.coverage),
         lost=", ".join(f"{number(count)} {how}" for how, count in sorted(ledger.lost.items()) if count) or "none",
         gap="never answered" if gap is None else f"{show_seconds(gap.seconds)} from {utc(gap.begin_ns)}",

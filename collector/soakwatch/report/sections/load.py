@@ -171,7 +171,7 @@ def _mean(figure: Figure) -> str:
 
 def _cell(figure: Figure) -> tuple[str, str]:
     if not figure.readings:
-        return "no reading", ""
+        return "no sample", ""
     if figure.low == figure.high:
         return _mean(figure), ""
     return _mean(figure), extent(figure.low, figure.high, figure.unit)

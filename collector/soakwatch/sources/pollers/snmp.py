@@ -145,7 +145,7 @@ class SnmpPoller:
                 f"objects that the agent refuses to return: {len(self._session.refusals)}, such as {oid}: {why}"
             )
         if self._survey_s > self._budget_s:
-            notes.append(f"the first survey took {self._survey_s:.0f} s: polls before its end have no readings")
+            notes.append(f"the first survey took {self._survey_s:.0f} s: polls before its end have no samples")
         if self._profile_warning:
             notes.append(self._profile_warning)
         return notes

@@ -121,7 +121,7 @@ def _compile(node: ast.expr, built: _Made) -> Run:
         if node.func.id == "first":
             built.firsts.append(First(node, tuple(arguments)))
         return _call(node.func.id, arguments)
-    raise ValueError("only names, numbers, + - * / ( ) and functions can stand in a value")
+    raise ValueError("only names, numbers, + - * / ( ) and functions are allowed in a value")
 
 
 def _constant(value: Number) -> Run:

@@ -129,7 +129,7 @@ class ColumnShape(Shape):
 
     oid: Oids
     bits: Annotated[Literal[32, 64] | None, Field(default=None, description="width of a counter")]
-    invalid: Annotated[list[Reading], Field(default_factory=list, description="readings that mean: not available")]
+    invalid: Annotated[list[Reading], Field(default_factory=list, description="values that mean: not available")]
     form: Annotated[Literal["hex", "ip", "text"] | None, Field(default=None, alias="as")]
     per: Annotated[Literal["device", "row"], Field(default="device", description="what chooses among several OIDs")]
 
@@ -154,9 +154,7 @@ class LineShape(Shape):
     of: Annotated[
         Literal["level", "change"], Field(default="level", description="change: increments since the poll before")
     ]
-    values: Annotated[
-        dict[str, float] | None, Field(default=None, description="what each reading means; default: rest")
-    ]
+    values: Annotated[dict[str, float] | None, Field(default=None, description="what each value means; default: rest")]
     match: Annotated[Regex | None, Field(default=None, description="regex; group 1 is the number")]
     optional: Annotated[bool, Field(default=False, description="not every such device has it")]
 

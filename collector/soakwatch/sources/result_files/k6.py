@@ -76,7 +76,7 @@ class K6Reader:
         if line.startswith(_CSV_HEAD):
             return True
         if not line.startswith("{"):
-            raise SourceError(f"not an output of k6, which begins with {{ or {_CSV_HEAD}: {line[:40]!r}")
+            raise SourceError(f"not an output of k6, which starts with {{ or {_CSV_HEAD}: {line[:40]!r}")
         return False
 
     def _unwanted(self, line: str) -> bool:

@@ -58,7 +58,7 @@ class WrkReader:
                 self._forget()
             elif _END.fullmatch(line):
                 if self._requests is None:
-                    taken.cannot("an end of an output of wrk without its begin")
+                    taken.cannot("the end of an output of wrk without its start")
                 elif not moment.old:
                     taken.samples += self._samples(moment.now_ns)
                 self._forget()

@@ -30,9 +30,9 @@ def _url(text: str) -> str:
     except ValueError:
         good = False
     if not good:
-        raise ValueError("this is no address of a page: write http://HOST:PORT/PATH or https://…")
+        raise ValueError("this is not the address of a page: write http://HOST:PORT/PATH or https://…")
     if parts.username is not None:
-        raise ValueError("a name or a password stands in this address: use the keys user and password")
+        raise ValueError("this address contains a name or a password: use the keys user and password")
     return text
 
 
@@ -42,7 +42,7 @@ class WebConfig(SourceConfig):
     url: Annotated[str, AfterValidator(_url), Field(description="address of the page")]
     wait: Annotated[
         Seconds | None,
-        Field(default=None, gt=0, le=600, description="a later answer is none; default: 0.9 of the poll's timeout"),
+        Field(default=None, gt=0, le=600, description="later answers fail; default: 0.9 of the poll's timeout"),
     ]
     headers: Annotated[
         dict[str, SecretRef],

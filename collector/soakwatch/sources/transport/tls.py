@@ -35,7 +35,7 @@ def verifying(ca: str | None) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=ca)
     except (OSError, ssl.SSLError) as error:
         why = "it holds no certificate" if isinstance(error, ssl.SSLError) else error.strerror
-        raise PlanError(f"the file of authorities {ca} cannot be used: {why}") from None
+        raise PlanError(f"the CA bundle {ca} cannot be used: {why}") from None
 
 
 def unverified() -> ssl.SSLContext:

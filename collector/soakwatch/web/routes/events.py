@@ -14,7 +14,7 @@ _TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
 _TIME = {"type": "string", "description": "ISO 8601 with a zone, or now"}
 _REQUEST: Schema = {
     "type": "object",
-    "description": "begin alone opens an event, end alone ends the open one; end with begin or at: it is over",
+    "description": "begin alone opens an event, end alone closes it; end with begin or at records a finished event",
     "properties": {
         "kind": {"type": "string", "examples": ["failover"]},
         "at": _TIME,

@@ -33,7 +33,7 @@ ENDPOINTS = (
         "End the run now, properly: what was sampled is kept, judged and reported. 409 if it is over.",
         _stop,
         sends={"type": "object", "properties": {"reason": {"type": "string", "maxLength": MAX_REASON_LENGTH}}},
-        gives={"type": "object", "description": "the event that tells of it"},
+        gives={"type": "object", "description": "the event that records it"},
         status=202,
     ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -61,7 +62,7 @@ def test_install_follow_cut_and_remove(tmp_path: Path, sshd: Sshd) -> None:
         asyncio.run(_follow(tmp_path, sshd, folder))
         shown = agent(sshd, "status", folder)
         assert shown.returncode == 0
-        assert "lost              0" in shown.stdout
+        assert re.search(r"polls lost +0\n", shown.stdout)
     finally:
         gone = agent(sshd, "remove", folder)
     assert (gone.returncode, gone.stderr) == (0, "")

@@ -158,7 +158,7 @@ def test_a_change_of_level_is_an_event() -> None:
         assert bench.look(2).events == ()
         bench.drive(1)
         (event,) = bench.look(3).events
-        assert (event.kind, dict(event.detail)) == ("generator.restart", {"cause": "started anew for the level 1"})
+        assert (event.kind, dict(event.detail)) == ("generator.restart", {"cause": "restarted for the level 1"})
 
 
 def test_without_drive_nothing_is_driven() -> None:

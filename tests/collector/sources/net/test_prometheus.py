@@ -93,7 +93,7 @@ free{t="x"} 4
         ("system.conntrack.count", ""): 6,
         ("system.forwarding.dropped", "place=vpp,reason=a"): 7,
     }
-    assert [fault.text for fault in answer.faults] == ["drops is nan, which is not a reading"]
+    assert [fault.text for fault in answer.faults] == ["drops is nan, which is not a valid sample"]
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ class Account:
     faults: tuple[tuple[int, str, str, str, int, int, int], ...]
     errors: tuple[str, ...]
     left_out: Mapping[int, tuple[int, ...]]
-    grain_ns: int = 1  # what the times of the readings were cut to
+    grain_ns: int = 1  # what the times of the samples were cut to
 
     @property
     def readings(self) -> int:

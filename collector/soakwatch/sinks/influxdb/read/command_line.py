@@ -52,10 +52,10 @@ def import_database(
         if mapped:
             raise click.UsageError(f"{', '.join(mapped)}: a run of Soakwatch is read as it is")
         read = read_run(database, folder, progress)
-        say(f"read {read.readings} readings and {read.polls} polls of {read.run} from {database.shown}: complete")
+        say(f"read {read.readings} samples and {read.polls} polls of {read.run} from {database.shown}: complete")
         if read.grain_ns > 1:
             say(
-                f"the times of the readings were cut to {read.grain_ns / 1000:g} µs when they were sent (precision):"
+                f"the times of the samples were cut to {read.grain_ns / 1000:g} µs when they were sent (precision):"
                 " figures may differ from the record's in their last digits"
             )
         return None

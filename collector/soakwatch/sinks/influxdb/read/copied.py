@@ -101,7 +101,7 @@ class Names:
         if number is None:
             shown = ", ".join(f"{name}={value}" for name, value in tags.items())
             raise DataError(
-                f"{self._where}: there are readings of {piece.name} ({shown[:200]}) that the run does not "
+                f"{self._where}: there are samples of {piece.name} ({shown[:200]}) that the run does not "
                 "have: two runs may have been sent under one name"
             )
         return number

@@ -25,7 +25,7 @@ from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import object_text
 
 OWN = "soakwatch_"
-WHY_LOST = "the database holds no reading for this time"
+WHY_LOST = "the database has no sample for this time"
 _SHOWN = 12
 _FEW = 3
 
@@ -78,7 +78,7 @@ def import_series(
                     raise DataError(f"{database.shown} holds more than {MAX_SERIES} series: ask for less with host=")
     if not collected.series:
         raise DataError(
-            f"{database.shown} holds no reading of {', '.join(list(fields)[:_SHOWN])} that is asked for: "
+            f"{database.shown} has no sample of {', '.join(list(fields)[:_SHOWN])} that is asked for: "
             "widen from=, to= and host="
         )
     series = _renamed([row for _, _, row in collected.series.values()], wanted.target, database)
@@ -166,7 +166,7 @@ def _possible(series: ImportedSeries, notes: list[str]) -> ImportedSeries | None
         return series if value is series.value else replace(series, value=value)
     first = float(series.value[np.flatnonzero(~good)[0]])
     possible_as = f"cannot be {series.metric} in {series.unit} (such as {first:g})"
-    what = f"{series.column}: {refused} of {good.size} readings {possible_as}"
+    what = f"{series.column}: {refused} of {good.size} samples {possible_as}"
     notes.append(f"{what}: {'left out' if 2 * refused <= good.size else 'all of this series are left out'}")
     if 2 * refused > good.size:
         return None

@@ -49,7 +49,7 @@ class Entry(BaseModel):
     fields: Annotated[tuple[str, ...], Field(min_length=1, description="added up; '-field' is taken away")]
     metric: Annotated[str, Field(description="metric of the catalogue, or imported.NAME")]
     labels: Annotated[
-        dict[str, str], Field(default_factory=dict, description="labels of the object; {tag} stands for a tag's value")
+        dict[str, str], Field(default_factory=dict, description="labels of the object; {tag} is the value of a tag")
     ]
     where: Annotated[dict[str, str], Field(default_factory=dict, description="globs of tags; 'a|b' is either tag")]
     target: Annotated[str, Field(default=HOST, description="name of the target")]

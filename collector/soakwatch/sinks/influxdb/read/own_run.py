@@ -65,7 +65,7 @@ def read_run(database: Database, folder: Path, progress: Callable[[str], None] |
             copy = _Copy(record, account, sources)
             parts = windows(edges_of(influx, account, database.run))
             for number, window in enumerate(parts):
-                say(f"{database.run}: {100 * number // len(parts)} %, {copy.readings} of {account.readings} readings")
+                say(f"{database.run}: {100 * number // len(parts)} %, {copy.readings} of {account.readings} samples")
                 copy.put(
                     polls_in(influx, database.run, names, window, errors),
                     readings_in(influx, account, database.run, names, window),
@@ -132,7 +132,7 @@ class _Copy:
         left = sorted({self.account.series[number][0] for number in self._waiting})
         if left:
             raise DataError(
-                f"there are readings of {', '.join(left[:_SHOWN])} without any poll that brought them: "
+                f"there are samples of {', '.join(left[:_SHOWN])} without the polls that they belong to: "
                 "send the run again with soakwatch sink RUN --to …"
             )
 

@@ -78,7 +78,7 @@ def read(
         total += sum(counts.values())
         if total > MAX_READINGS:
             raise DataError(
-                f"{influx.database.shown} holds more than {MAX_READINGS // 10**6} million readings of the query: "
+                f"{influx.database.shown} holds more than {MAX_READINGS // 10**6} million samples of the query: "
                 "ask for less with from=, to= and host="
             )
         tagged: dict[tuple[tuple[str, str], ...], dict[str, Column]] = {}
@@ -92,7 +92,7 @@ def read(
             came = sum(tagged_set.fields[name][0].size for tagged_set in sets if name in tagged_set.fields)
             if came < counted:
                 raise DataError(
-                    f"{influx.database.shown}: got {came} of {counted} readings of {measurement} {name}: try again"
+                    f"{influx.database.shown}: got {came} of {counted} samples of {measurement} {name}: try again"
                 )
         yield from sets
 

@@ -107,7 +107,7 @@ class DrivenCommand:
             self._child = await begin(self._words(level), self._environment(level), self._lines.heard)
         self._level = level
         if again and level > 0:
-            cause = {"cause": f"started anew for the level {level:g}"}
+            cause = {"cause": f"restarted for the level {level:g}"}
             self._events.append(Event("generator.restart", "", self._site.now_ns(), None, cause))
 
     async def stop(self) -> None:

@@ -116,7 +116,7 @@ class GnmiPoller:
         identity = {"gNMI": version, "encoding": encoding, "profile": self._config.profile or "the plan's paths"}
         notes = []
         if self._endpoint.roots is None:
-            notes.append("no TLS: readings and login cross the network in the clear")
+            notes.append("no TLS: samples and login cross the network in the clear")
         if self._latest.unmatched:
             notes.append(f"{self._latest.unmatched} updates did not belong to any requested path")
         return Facts(identity, tuple(dict.fromkeys(line.line.metric for line in self._lines)), tuple(notes))

@@ -63,7 +63,7 @@ class Mapper:
                     value -= subtrahends.get((entry.less, tuple(sorted(exported.labels.items()))), math.nan)
                 if not math.isfinite(value):
                     faults.append(
-                        Fault(entry.metric, label, f"{exported.name} is {exported.value}, which is not a reading")
+                        Fault(entry.metric, label, f"{exported.name} is {exported.value}, which is not a valid sample")
                     )
                     continue
                 if entry.idle is not None:
@@ -116,7 +116,7 @@ class Mapper:
         labels = ",".join(f"{key}={value}" for key, value in sorted(exported.labels.items()))
         label = object_text(name=exported.name, labels=labels)
         if not math.isfinite(exported.value):
-            return Fault(metric, label, f"{exported.name} is {exported.value}, which is not a reading")
+            return Fault(metric, label, f"{exported.name} is {exported.value}, which is not a valid sample")
         return Sample(metric, label, _exact(metric, exported.value), now_ns)
 
 

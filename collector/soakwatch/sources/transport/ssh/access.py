@@ -42,7 +42,7 @@ class Login(BaseModel):
     port: Annotated[int, Field(default=22, ge=1, le=65535, description="TCP port")]
     user: Annotated[
         str | None,
-        Field(default=None, min_length=1, description="account on the device; default: that of whoever runs this"),
+        Field(default=None, min_length=1, description="account on the device; default: that of the user who runs this"),
     ]
     key: Annotated[
         str | None,
@@ -98,8 +98,8 @@ class Access(Login):
         Literal["known", "first_use"],
         Field(
             default="known",
-            description="first_use: a host that is in no known_hosts is trusted once, its key kept with the run "
-            "and told in the record",
+            description="first_use: a host that is in no known_hosts is trusted once, its key is kept with the run "
+            "and noted in the record",
         ),
     ]
     jump: Annotated[

@@ -99,7 +99,7 @@ def show_memory(text: str) -> Parsed:
     if used is not None and (total is None or used <= total):
         draft.value("system.memory.usage", used)
     elif found:
-        draft.fault("system.memory.usage", "", "the memory in use is not told, or more than there is")
+        draft.fault("system.memory.usage", "", "the memory in use is not reported, or is more than the total")
     if "free memory" in found:
         draft.value("system.memory.available", found["free memory"])
     return draft.done()

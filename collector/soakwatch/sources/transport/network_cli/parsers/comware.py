@@ -68,8 +68,8 @@ def display_memory(text: str) -> Parsed:
         draft.value("system.memory.limit", whole[0], scale)
         draft.value("system.memory.usage", whole[1], scale)
     elif old:
-        draft.value("system.memory.limit", old.get("system total memory", "not told"))
-        draft.value("system.memory.usage", old.get("total used memory", "not told"))
+        draft.value("system.memory.limit", old.get("system total memory", "not reported"))
+        draft.value("system.memory.usage", old.get("total used memory", "not reported"))
     return draft.done()
 
 

@@ -58,7 +58,7 @@ def _busy(draft: Draft, parts: str, core: str) -> None:
     metric = "system.cpu.core.utilization" if core else "system.cpu.utilization"
     labels = {"core": core} if core else {}
     if match is None:
-        draft.fault(metric, f"core={core}" if core else "", "its idle share is not told")
+        draft.fault(metric, f"core={core}" if core else "", "its idle share is not reported")
         return
     try:
         draft.share(metric, max(0.0, 100 - number(match[1])), **labels)
