@@ -185,7 +185,7 @@ def test_other_peoples_measurements_are_told_of_and_do_no_harm(
     assert made.notes[0].startswith("3 measurements were not recognised: my app, näme, processes; --map FILE.yaml")
     few = "conntrack.nf_conntrack_count: 1 of 20 samples cannot be system.conntrack.count in {connection}"
     assert made.notes[1] == f"{few} (such as -1): left out"
-    all_of_them = "swap.used: 20 of 20 readings cannot be system.memory.swap.usage in By"
+    all_of_them = "swap.used: 20 of 20 samples cannot be system.memory.swap.usage in By"
     assert made.notes[2] == f"{all_of_them} (such as -1): all of this series are left out"
     busy = next(one for one in made.series if one.metric == "system.cpu.utilization")
     assert float(busy.value.max()) == 1.0
