@@ -22,6 +22,15 @@ def _table(*words: str) -> str:
     return "\n".join([_row(*rows[0]), "|---|---|", *(_row(f"`{name}`", text) for name, text in rows[1:])])
 
 
+def _whole_table(*words: str) -> str:
+    """The same with every column; the first is code."""
+    said = subprocess.run(
+        [Path(sys.executable).with_name("soakwatch"), *words], capture_output=True, text=True, check=True
+    ).stdout
+    head, *rows = [re.split(r"\s{2,}", line.strip()) for line in said.splitlines() if line.strip()]
+    return "\n".join([_row(*head), f"|{'---|' * len(head)}", *(_row(f"`{name}`", *cells) for name, *cells in rows)])
+
+
 def _row(*cells: str) -> str:
     return "| " + " | ".join(cells) + " |"
 
@@ -44,6 +53,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "soakwatch loads": lambda: _table("loads"),
     "soakwatch sinks": lambda: _table("sinks"),
     "soakwatch rules": lambda: _table("rules"),
+    "soakwatch metrics --events": lambda: _whole_table("metrics", "--events"),
 }
 
 

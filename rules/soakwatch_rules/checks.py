@@ -69,9 +69,9 @@ def cases(rule: Rule, values: Values, *, due: int | None = None, begin_ns: int =
     The run has a baseline, a soak, a stress and a recovery phase, a load that keeps on, and five earlier runs.
     """
     n, apart = grid(rule)
-    made = [_series(metric, values(metric, n), apart, begin_ns) for metric in rule.metrics]
+    series = [_series(metric, values(metric, n), apart, begin_ns) for metric in rule.metrics]
     load = tuple(_series(metric, values(metric, n), apart, begin_ns) for metric in _LOAD)
-    n = max((len(s) for s in (*made, *load)), default=n)
+    n = max((len(s) for s in (*series, *load)), default=n)
     got = n if due is None else due
     length_ns = round(max(n, 1) * apart * 1e9)
     edges = [begin_ns + round(share * length_ns) for share in np.cumsum([0.0, *(share for _, share in _PER_PHASE)])]
@@ -82,28 +82,28 @@ def cases(rule: Rule, values: Values, *, due: int | None = None, begin_ns: int =
         "dut", "", Window(begin_ns, begin_ns + length_ns), phases=phases, ledgers=ledgers, load=load, role=role
     )
     if rule.scope == "metric":
-        for s in made:
+        for s in series:
             earlier = tuple(_series(s.metric, values(s.metric, n), apart, -run * 2 * length_ns) for run in range(_RUNS))
             before = (s.between(edges[0], edges[1]),)
             yield replace(whole, object=s.object, series=(s,), baseline=before, earlier=earlier)
     else:
-        kept = tuple(s for s in made if s.metric != "process.count") if rule.scope == "object" else tuple(made)
+        kept = tuple(s for s in series if s.metric != "process.count") if rule.scope == "object" else tuple(series)
         calm = tuple(s.between(edges[0], edges[1]) for s in kept) if rule.scope == "object" else ()
         yield replace(whole, object=PROCESS if rule.scope == "object" else "", series=kept, baseline=calm)
 
 
 def _series(metric: str, value: Floats, apart: float, begin_ns: int) -> Series:
-    thing = PROCESS if metric.startswith("process.") else _OBJECTS.get(metric, "")
-    return readings(metric, value, apart, object=thing, begin_ns=begin_ns)
+    object_ = PROCESS if metric.startswith("process.") else _OBJECTS.get(metric, "")
+    return readings(metric, value, apart, object=object_, begin_ns=begin_ns)
 
 
 def quiet(metric: str, n: int) -> Floats:
     """Readings of a device that is well."""
-    rng, at, what = np.random.default_rng(7), np.arange(n, dtype=np.float64), trait(metric)
+    rng, time, what = np.random.default_rng(7), np.arange(n, dtype=np.float64), trait(metric)
     if metric in {"load.tx.packets", "load.rx.packets", "load.requests", "reach.sent"}:
-        return 60_000.0 * at
+        return 60_000.0 * time
     if metric in {"load.tx.bytes", "load.rx.bytes"}:
-        return 7_500.0 * at
+        return 7_500.0 * time
     if metric.startswith("load.") and metric.endswith("rate") and "failure" not in metric:
         level = 1250.0 if "ceiling" in metric else 1000.0
         return np.full(n, level) + rng.normal(0.0, float("request" in metric), n)
@@ -114,7 +114,7 @@ def quiet(metric: str, n: int) -> Floats:
     if "utilization" in metric:
         return np.clip(0.3 + 0.03 * rng.standard_normal(n), 0, 1)
     if metric == "system.uptime":
-        return 5000 + at
+        return 5000 + time
     if what.floor == 1.0:
         return rng.integers(199, 202, n).astype(np.float64)
     return np.full(n, 0.0 if what.kind == "counter" or "core" in metric else 1.0)
@@ -256,9 +256,9 @@ def check_shift(rule: Rule) -> None:
     """A shift in time changes no outcome and no number."""
     later = 1_700_000_000 * _SECOND
     for now, then in zip(cases(rule, quiet), cases(rule, quiet, begin_ns=later), strict=True):
-        for one, two in zip(rule.judge(now), rule.judge(then), strict=True):
-            assert one.outcome == two.outcome, f"{rule.name} depends on the date"
-            assert one.numbers == two.numbers, f"the numbers of {rule.name} depend on the date"
+        for first, two in zip(rule.judge(now), rule.judge(then), strict=True):
+            assert first.outcome == two.outcome, f"{rule.name} depends on the date"
+            assert first.numbers == two.numbers, f"the numbers of {rule.name} depend on the date"
 
 
 def check_scale(rule: Rule) -> None:
@@ -271,8 +271,8 @@ def check_scale(rule: Rule) -> None:
                 baseline=_scaled(case.baseline, factor),
                 earlier=_scaled(case.earlier, factor),
             )
-            for one, two in zip(rule.judge(case), rule.judge(wide), strict=True):
-                assert one.outcome == two.outcome, f"{rule.name} depends on the unit"
+            for first, two in zip(rule.judge(case), rule.judge(wide), strict=True):
+                assert first.outcome == two.outcome, f"{rule.name} depends on the unit"
 
 
 def _scaled(series: tuple[Series, ...], factor: float) -> tuple[Series, ...]:
@@ -308,5 +308,5 @@ CHECKS: Final[tuple[Callable[[Rule], None], ...]] = (
 
 def check(rule: Rule) -> None:
     """All checks, for a rule of one's own."""
-    for one in CHECKS:
-        one(rule)
+    for each in CHECKS:
+        each(rule)

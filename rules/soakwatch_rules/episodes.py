@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from soakwatch_rules.event_catalogue import event_kind
 from soakwatch_rules.load.offered import together
 from soakwatch_rules.rule import Case, Event, Phase, Window
 
 _STRESS: Final = frozenset({"stress", "spike"})
 _CALM: Final = frozenset({"baseline", "soak", "recovery"})
-_KINDS: Final = frozenset({"failover", "switchover", "upgrade", "stress", "spike"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,11 @@ def episodes(case: Case, look_ns: int, calm_ns: int) -> tuple[Episode, ...]:
         return ()
     before = _before(phases, spans[0][1], case.window, calm_ns)
     begins = [window.begin_ns for _, window in spans[1:]] + [case.window.end_ns]
-    made = []
+    found_episodes = []
     for (name, stress), following in zip(spans, begins, strict=True):
         end_ns, bounded = _until(phases, stress.end_ns, min(following, case.window.end_ns), look_ns)
-        made.append(Episode(name, stress, before, Window(stress.end_ns, max(end_ns, stress.end_ns)), bounded))
-    return tuple(made)
+        found_episodes.append(Episode(name, stress, before, Window(stress.end_ns, max(end_ns, stress.end_ns)), bounded))
+    return tuple(found_episodes)
 
 
 def _phase_spans(phases: Sequence[Phase]) -> list[tuple[str, Window]]:
@@ -73,28 +73,28 @@ def _phase_spans(phases: Sequence[Phase]) -> list[tuple[str, Window]]:
 
 def _event_span(event: Event, case: Case) -> Window | None:
     end_ns = event.end_ns
-    if event.kind not in _KINDS or end_ns is None or end_ns < event.begin_ns:
+    if not event_kind(event.kind).stress or end_ns is None or end_ns < event.begin_ns:
         return None
     inside = case.window.begin_ns < event.begin_ns and end_ns < case.window.end_ns
     return Window(event.begin_ns, end_ns) if inside else None
 
 
 def _before(phases: Sequence[Phase], stress: Window, whole: Window, calm_ns: int) -> tuple[Window, ...]:
-    found = []
+    windows = []
     for phase in reversed(phases):
         if phase.window.begin_ns >= stress.begin_ns:
             continue
         if phase.name in _CALM:
             end_ns = min(phase.window.end_ns, stress.begin_ns)
             begin_ns = phase.window.begin_ns
-            found.append(Window(begin_ns if phase.name == "baseline" else max(begin_ns, end_ns - calm_ns), end_ns))
+            windows.append(Window(begin_ns if phase.name == "baseline" else max(begin_ns, end_ns - calm_ns), end_ns))
             break
         if phase.name != "ramp":
             break
-    found += [p.window for p in phases if p.name == "baseline" and p.window.end_ns <= stress.begin_ns]
+    windows += [p.window for p in phases if p.name == "baseline" and p.window.end_ns <= stress.begin_ns]
     if not phases:
-        found.append(Window(max(whole.begin_ns, stress.begin_ns - calm_ns), stress.begin_ns))
-    return tuple(dict.fromkeys(found))
+        windows.append(Window(max(whole.begin_ns, stress.begin_ns - calm_ns), stress.begin_ns))
+    return tuple(dict.fromkeys(windows))
 
 
 def _until(phases: Sequence[Phase], begin_ns: int, most_ns: int, look_ns: int) -> tuple[int, bool]:

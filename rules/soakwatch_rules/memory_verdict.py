@@ -40,15 +40,15 @@ def one_verdict(findings: Sequence[Finding]) -> list[Finding]:
     """
     shapes = {_key(f): f for f in findings if _method(f) is GrowthMethod.SHAPE}
     grown = {_key(f) for f in findings if _method(f) is GrowthMethod.STAGES and f.outcome is Outcome.FAIL}
-    made = []
+    agreed = []
     for f in findings:
         if _method(f) is GrowthMethod.STAGES:
-            made.append(_beside(f, shapes.get(_key(f))))
+            agreed.append(_beside(f, shapes.get(_key(f))))
         elif _method(f) is GrowthMethod.SHAPE and f.outcome is Outcome.INCONCLUSIVE and _key(f) in grown:
-            made.append(replace(f, numbers=dict(f.numbers) | {BOTH: 1.0}))
+            agreed.append(replace(f, numbers=dict(f.numbers) | {BOTH: 1.0}))
         else:
-            made.append(f)
-    return made
+            agreed.append(f)
+    return agreed
 
 
 def of_shared_hosts(findings: Sequence[Finding], shared: Collection[str]) -> list[Finding]:
@@ -78,17 +78,17 @@ def _beside(literal: Finding, shape: Finding | None) -> Finding:
     by = f" ({100 * change:+.1f} %)" if change is not None else ""
     literally = f"{literal.metric} was higher in the last third than in the first{by}, but "
     if shape is not None and asked and shape.outcome in _SAID:
-        said = f"{_SAID[shape.outcome]} (rule {shape.rule}: {shape.reason})"
+        why = f"{_SAID[shape.outcome]} (rule {shape.rule}: {shape.reason})"
     elif literal.numbers.get("lately", math.inf) < LEVELLED:
-        said = "within the last third it hardly rises any more: a warm-up or a step (too short for the rule growth)"
+        why = "within the last third it hardly rises any more: a warm-up or a step (too short for the rule growth)"
     elif literal.numbers.get(CUT, 0.0) > 0:
-        said = (
+        why = (
             "this is only the time between two restarts: a warm-up or a part of a sawtooth (too short for the rule "
             "growth)"
         )
     else:
         return literal
-    return replace(literal, outcome=Outcome.WARN, reason=literally + said)
+    return replace(literal, outcome=Outcome.WARN, reason=literally + why)
 
 
 def _of_shared(finding: Finding, *, watched: bool) -> Finding:

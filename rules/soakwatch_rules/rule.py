@@ -158,13 +158,29 @@ class Forecast:
     confidence: float = 0.9
 
 
+class MarkKind(StrEnum):
+    """What a mark points at, where that decides what belongs together."""
+
+    MOMENT = "moment"  # something happened; no more is known of it
+    SILENCE = "silence"  # a source, or the whole management, did not answer
+    DEVICE = "device"  # what died took the whole device with it
+    GROUP_KILL = "group kill"  # a kill for want of memory within a control group: the host had some left
+
+
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A moment or stretch that a finding points at: drawn in the plot, listed under the finding."""
+    """A moment or stretch that a finding points at: drawn in the plot, listed under the finding.
+
+    ``planned``: an event or a phase had asked for it. ``outcome`` is set in the time line of a cause only: the worst of
+    the findings whose moment it is, None of an event, which no rule judged.
+    """
 
     begin_ns: int
     end_ns: int | None
     text: str
+    kind: MarkKind = MarkKind.MOMENT
+    planned: bool = False
+    outcome: Outcome | None = None
 
 
 @dataclass(frozen=True, slots=True)

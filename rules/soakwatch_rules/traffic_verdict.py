@@ -36,16 +36,16 @@ def agreed(findings: Sequence[Finding]) -> list[Finding]:
     ['warn', 'warn']
     """
     cleared = {f.target: f for f in findings if f.rule == _LOSS and f.outcome in _BLAMED and _CLEARED in f.numbers}
-    made = []
-    for one in findings:
-        by = cleared.get(one.target)
-        judges_it = traits_of(one.rule).of_returned_load and one.metric in _METRICS
-        if by is None or one.outcome is not Outcome.FAIL or not judges_it:
-            made.append(one)
+    corrected = []
+    for finding in findings:
+        by = cleared.get(finding.target)
+        judges_it = traits_of(finding.rule).of_returned_load and finding.metric in _METRICS
+        if by is None or finding.outcome is not Outcome.FAIL or not judges_it:
+            corrected.append(finding)
             continue
-        reason = f"{one.reason}; but the loss was not caused by the device (see loss)"
-        made.append(replace(one, outcome=by.outcome, reason=reason, why=by.why, settle=by.settle))
-    return made
+        reason = f"{finding.reason}; but the loss was not caused by the device (see loss)"
+        corrected.append(replace(finding, outcome=by.outcome, reason=reason, why=by.why, settle=by.settle))
+    return corrected
 
 
 def of_shared_load(findings: Sequence[Finding]) -> list[Finding]:

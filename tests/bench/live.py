@@ -24,8 +24,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.bench.judge import ONE_THREAD, device, generator
 from tests.bench.record import BEGIN_NS, Signal, polls
 
-from soakwatch.judge.live.__main__ import looking_at
-from soakwatch.judge.live.looking import LiveEvaluator
+from soakwatch.judge.live.__main__ import evaluator_of
+from soakwatch.judge.live.evaluator import LiveEvaluator
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.record import Record, finding_to_json
 from soakwatch_agent.sample import Poll
@@ -68,10 +68,10 @@ def minutes(signals: list[Signal], source: int, interval_ns: int, total: int, se
         yield waiting
 
 
-def looked(looking: LiveEvaluator) -> tuple[float, int]:
+def evaluated(evaluator: LiveEvaluator) -> tuple[float, int]:
     """CPU seconds of one look, with its text, and how many things it told anew."""
     began = time.process_time()
-    news = looking.look()
+    news = evaluator.evaluate()
     for name, findings in news.items():
         json.dumps({"of": name, "findings": [finding_to_json(finding) for finding in findings]})
     return time.process_time() - began, len(news)
@@ -102,10 +102,10 @@ def run(folder: Path, hours: float, series: int, interval_s: float, seed: int) -
         local = record.source("dut", "local", "local", interval_ns, required=True)
         command = record.source("tg", "command", "command", interval_ns, required=True)
         record.begin_phase("baseline", BEGIN_NS)
-        looking = looking_at(folder)
-        looking.__class__ = Timed
-        assert isinstance(looking, Timed)
-        looking.spent, looking.looks = Counter(), Counter()
+        evaluator = evaluator_of(folder)
+        evaluator.__class__ = Timed
+        assert isinstance(evaluator, Timed)
+        evaluator.spent, evaluator.looks = Counter(), Counter()
         costs: list[tuple[float, float, int]] = []
         both = zip(
             minutes(made, local.id, interval_ns, total, seed),
@@ -116,32 +116,32 @@ def run(folder: Path, hours: float, series: int, interval_s: float, seed: int) -
             record.put([*of_device, *of_load])
             if minute == 60:
                 record.begin_phase("soak", BEGIN_NS + 3600 * 10**9)
-            before = looking.spent.total()
-            spent, told = looked(looking)
-            costs.append((spent, looking.spent.total() - before, told))
+            before = evaluator.spent.total()
+            spent, told = evaluated(evaluator)
+            costs.append((spent, evaluator.spent.total() - before, told))
             if minute in {60 * mark for mark in MARKS_H}:
-                tell(f"{minute // 60} h", costs[-OVER:], looking, series)
+                tell(f"{minute // 60} h", costs[-OVER:], evaluator, series)
         if not costs or len(costs) % 60:
-            tell("end", costs[-OVER:], looking, series)
+            tell("end", costs[-OVER:], evaluator, series)
         print(f"\n{'rule':20}{'looks':>8}{'s CPU':>8}{'ms a look':>11}{'looks/min':>11}")
-        for name, took in sorted(looking.spent.items(), key=lambda pair: -pair[1]):
-            n = looking.looks[name]
+        for name, took in sorted(evaluator.spent.items(), key=lambda pair: -pair[1]):
+            n = evaluator.looks[name]
             print(f"{name:20}{n:8}{took:8.2f}{1000 * took / n:11.2f}{n / len(costs):11.2f}")
-        said = Counter(f"{f.outcome.value} {f.rule}" for f in looking.findings)
+        said = Counter(f"{f.outcome.value} {f.rule}" for f in evaluator.findings)
         print("said at the end: " + ", ".join(f"{number} {what}" for what, number in sorted(said.items())))
-        again = looking_at(folder)
+        again = evaluator_of(folder)
         began = time.process_time()
-        again.look()
+        again.evaluate()
         print(f"the same state from the record, after a crash: {time.process_time() - began:.2f} s CPU")
 
 
-def tell(when: str, costs: list[tuple[float, float, int]], looking: LiveEvaluator, series: int) -> None:
+def tell(when: str, costs: list[tuple[float, float, int]], evaluator: LiveEvaluator, series: int) -> None:
     """One line of the table."""
     per = 1000 * 100 / series
     mean, judging = (sum(column) / len(costs) * per for column in list(zip(*costs, strict=True))[:2])
     worst = max(cost[0] for cost in costs) * per
     told = sum(cost[2] for cost in costs) / len(costs)
-    memory = f"{looking.nbytes / 1e6:9.1f}{resident_mb():7.0f}"
+    memory = f"{evaluator.nbytes / 1e6:9.1f}{resident_mb():7.0f}"
     print(f"{when:>6}{mean:12.2f}{mean - judging:9.2f}{judging:9.2f}{worst:8.1f}{told:6.1f}{memory}", flush=True)
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from soakwatch_rules.causes import Cause, CauseKind, causes, doubts, lags
+from soakwatch_rules.causes import Cause, CauseKind, causes, lags, rows_by_reason
 from soakwatch_rules.causes.growing import owners
-from soakwatch_rules.rule import Event, Finding, Forecast, InconclusiveReason, Mark, Outcome, Phase, Window
+from soakwatch_rules.rule import Event, Finding, Forecast, InconclusiveReason, Mark, MarkKind, Outcome, Phase, Window
 from soakwatch_rules.wording.forecast import forecast_words
 
 SECOND = 10**9
@@ -48,6 +48,21 @@ def growing(metric: str, rate: float, obj: str = "", rule: str = "growth", **mor
 def grouped(causes: tuple[Cause, ...]) -> list[tuple[str, tuple[int, ...]]]:
     """Kind and findings of each cause."""
     return [(cause.kind.value, cause.findings) for cause in causes]
+
+
+def test_each_moment_of_a_time_line_has_its_own_outcome() -> None:
+    """A cause fails by one of its findings; what passed then, and an event, did not."""
+    restart = finding("process_restart", 5000, outcome=Outcome.PASS, object=HTTPD)
+    core, silence = finding("core_dump", 5002), finding("gap", (5001, 5009), outcome=Outcome.WARN)
+    silence = replace(silence, marks=tuple(replace(m, kind=MarkKind.SILENCE) for m in silence.marks))
+    upgrade = Event("upgrade", "dut", "", 4990 * SECOND, 4999 * SECOND)
+    (one,) = causes([restart, core, silence], [upgrade])
+    assert [(mark.outcome, mark.kind) for mark in one.timeline] == [
+        (None, MarkKind.MOMENT),
+        (Outcome.PASS, MarkKind.MOMENT),
+        (Outcome.WARN, MarkKind.SILENCE),
+        (Outcome.FAIL, MarkKind.MOMENT),
+    ]
 
 
 def test_a_restart_explains_what_lies_around_it() -> None:
@@ -95,7 +110,7 @@ def test_the_boot_time_counts_however_long_it_is() -> None:
 def test_a_planned_spike_does_not_keep_the_other_from_its_cause() -> None:
     """A spike that a phase asked for is not what a failing finding is about."""
     spike = finding("cpu_spike", 5000, 70_000)
-    spike = replace(spike, marks=(spike.marks[0], replace(spike.marks[1], text="100 % (planned: phase spike)")))
+    spike = replace(spike, marks=(spike.marks[0], replace(spike.marks[1], text="100 % (planned)", planned=True)))
     (cause,) = causes([finding("reboot", 5010), spike])
     assert cause.findings == (0, 1)
 
@@ -164,7 +179,7 @@ def test_an_event_that_was_told_explains_a_step() -> None:
     (cause,) = causes([step], [event])
     assert (cause.kind, cause.outcome) == (CauseKind.EVENT, Outcome.WARN)
     assert cause.headline == "after failover at 1970-01-01 01:23:20 UTC: step_change failed"
-    assert [mark.text for mark in cause.timeline] == ["failover: told", "step_change: step_change here"]
+    assert [mark.text for mark in cause.timeline] == ["failover: recorded", "step_change: step_change here"]
     assert causes([step], [replace(event, begin_ns=4000 * SECOND, end_ns=None)])[0].kind is CauseKind.FINDING
     planned = replace(event, begin_ns=4000 * SECOND, end_ns=None, deadline_ns=5050 * SECOND, expect={"reboot": 1})
     assert causes([step], [planned])[0].kind is CauseKind.EVENT
@@ -247,7 +262,7 @@ def test_the_process_that_owns_the_growth_is_named() -> None:
     ]
     matches = causes(all_of_it)
     assert [(cause.findings[0], cause.owner, cause.share) for cause in matches] == [(3, "httpd", 0.92), (2, "", None)]
-    assert "process httpd owns 92 % of it" in matches[0].headline
+    assert "process httpd accounts for 92 % of it" in matches[0].headline
     assert set(matches[0].findings) == {0, 1, 3, 4}
 
 
@@ -257,7 +272,7 @@ def test_workers_own_a_growth_together() -> None:
         growing("process.memory.pss", 10e6, f"process=worker,instance={n}", outcome=Outcome.PASS) for n in range(8)
     ]
     host = growing("system.memory.usage", 100e6)
-    assert owners([*workers, host])["dut"].words == "process worker (8 instances) owns 80 % of it"
+    assert owners([*workers, host])["dut"].words == "process worker (8 instances) accounts for 80 % of it"
     assert owners([*workers[:3], host]) == {}
     assert owners([*workers, replace(host, outcome=Outcome.PASS)]) == {}
 
@@ -313,7 +328,7 @@ def test_doubts_for_one_reason_are_one_row() -> None:
 def test_what_does_not_apply_is_a_row_too() -> None:
     """Three targets without a core folder are one row of the table of what could not be judged."""
     idle = [finding("core_dump", outcome=Outcome.NOT_APPLICABLE, target=t, reason="no folder") for t in ("a", "b", "c")]
-    (row,) = doubts(idle, range(3))
+    (row,) = rows_by_reason(idle, range(3))
     assert row.words == "core_dump: 3 findings of 3 targets: no folder"
     assert causes(idle) == ()
 

@@ -7,16 +7,22 @@ from dataclasses import replace
 from tests.bench.accuracy.faults import scores
 
 from soakwatch_rules.causes import Cause, causes
-from soakwatch_rules.rule import Event, Finding, Mark, Outcome, Window
+from soakwatch_rules.rule import Event, Finding, Mark, MarkKind, Outcome, Window
 
 S = 10**9
 SWBOOMD, OTHER = "process=swboomd,instance=0", "process=other,instance=0"
 DAY, SHORT = Window(0, 86_400 * S), Window(0, 149 * S)
 
 
-def finding(rule: str, *marks: tuple[float, float, str], object_name: str = "", window: Window = DAY) -> Finding:
-    """A failure with marks from second to second."""
-    reported = tuple(Mark(round(a * S), round(b * S), text) for a, b, text in marks)
+def finding(
+    rule: str,
+    *marks: tuple[float, float, str],
+    object_name: str = "",
+    window: Window = DAY,
+    kind: MarkKind = MarkKind.MOMENT,
+) -> Finding:
+    """A failure with marks of one kind from second to second."""
+    reported = tuple(Mark(round(a * S), round(b * S), text, kind) for a, b, text in marks)
     return Finding(
         rule,
         1,
@@ -34,9 +40,9 @@ def finding(rule: str, *marks: tuple[float, float, str], object_name: str = "", 
 
 def oom(at_s: float, name: str, window: Window = DAY, where: str = "Out of memory") -> Finding:
     """The kernel killed a process."""
-    return finding(
-        "oom_kill", (at_s, at_s, f"OOM kill: {where}: Killed process 9 ({name}) total-vm:1kB"), window=window
-    )
+    text = f"OOM kill: {where}: Killed process 9 ({name}) total-vm:1kB"
+    kind = MarkKind.GROUP_KILL if where.startswith("Memory cgroup") else MarkKind.MOMENT
+    return finding("oom_kill", (at_s, at_s, text), window=window, kind=kind)
 
 
 def restarts(*at_s: float, object_name: str = SWBOOMD, window: Window = DAY) -> Finding:
@@ -97,7 +103,7 @@ def test_what_takes_the_device_explains_its_processes() -> None:
     """A lockup, the reboot that ends it, and the restarts that it brings are one; a lockup after the boot is not."""
     boot = finding("reboot", (7210, 7260, "reboot: new boot id"))
     both = [restarts(7250), restarts(7252, object_name=OTHER)]
-    lockup = finding("kernel_fault", (7200, 7200, "lockup"))
+    lockup = finding("kernel_fault", (7200, 7200, "lockup"), kind=MarkKind.DEVICE)
     findings = [*both, boot, lockup]
     assert led(causes(findings), findings) == [["kernel_fault", "reboot", "process_restart", "process_restart"]]
     after = [boot, finding("kernel_fault", (7290, 7290, "lockup"))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from soakwatch_rules.event_catalogue import event_kind
 from soakwatch_rules.rule import Finding
 
 WINDOW = "recorder.window"
@@ -16,9 +17,6 @@ REACH_NS = 30_000_000_000
 STOP, ACKNOWLEDGED = "run.stop", "finding.acknowledged"
 """What people tell a run of itself: that it shall end, and that they know of a finding."""
 
-_OLD_NEWS = frozenset({"core.present", IDENTITY, "gap", "clock.step"})
-_ACCOUNTS = ("recorder.", "source.")
-_OWN_AFFAIRS = ("hook.", "script.", "event.", "notify.")
 _LONGEST = 120
 
 
@@ -28,7 +26,8 @@ def is_internal(kind: str) -> bool:
     >>> is_internal("device.identity"), is_internal("source.spool.lost"), is_internal("link.down")
     (True, True, False)
     """
-    return kind in _OLD_NEWS or kind.startswith(_ACCOUNTS) or is_run_admin(kind)
+    known = event_kind(kind)
+    return known.internal or known.admin
 
 
 def matters(kind: str) -> bool:
@@ -47,7 +46,7 @@ def is_run_admin(kind: str) -> bool:
     >>> is_run_admin("hook.failed"), is_run_admin("event.skipped"), is_run_admin("failover")
     (True, True, False)
     """
-    return kind.startswith(_OWN_AFFAIRS) or kind in {STOP, ACKNOWLEDGED}
+    return event_kind(kind).admin
 
 
 def words_of(kind: str, thing: str) -> str:

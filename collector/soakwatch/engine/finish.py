@@ -31,7 +31,7 @@ def conclude(
     """
     try:
         with RecordView.open(folder) as view:
-            verdict, live = judge_record(view, told=on_progress, ended=True), view.findings(live=True)
+            verdict, live = judge_record(view, progress=on_progress, ended=True), view.findings(live=True)
         record.put_findings(_that_stand(live, verdict.findings), live=True, judged_ns=end_ns)
         record.put_findings(verdict.findings, live=False, judged_ns=end_ns)
         record.set_meta("verdict", verdict.outcome.value)

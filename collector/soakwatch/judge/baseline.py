@@ -60,14 +60,14 @@ class BaselineSnapshot:
 
     def text(self) -> str:
         """How the record keeps it, with a hash over everything else."""
-        told: dict[str, object] = {
+        document: dict[str, object] = {
             "run": self.run,
             "begin_ns": self.window.begin_ns,
             "end_ns": self.window.end_ns,
             "left_out": self.left_out,
             "series": [asdict(level) for level in self.levels],
         }
-        return json.dumps({**told, "sha256": _hash(told)}, sort_keys=True)
+        return json.dumps({**document, "sha256": _hash(document)}, sort_keys=True)
 
 
 class Kept(Protocol):
@@ -88,8 +88,12 @@ class Kept(Protocol):
 
 def baseline_of(phases: Iterable[Phase]) -> Window | None:
     """From the begin of the first baseline phase to the end of the last; None where there is none."""
-    found = [phase.window for phase in phases if phase.name == PHASE]
-    return Window(min(one.begin_ns for one in found), max(one.end_ns for one in found)) if found else None
+    windows = [phase.window for phase in phases if phase.name == PHASE]
+    return (
+        Window(min(window.begin_ns for window in windows), max(window.end_ns for window in windows))
+        if windows
+        else None
+    )
 
 
 def metrics_of(rules: Iterable[Rule]) -> tuple[str, ...]:
@@ -110,21 +114,21 @@ def frozen_of(record: Kept, rules: Iterable[Rule]) -> BaselineSnapshot | None:
 def frozen_in(text: str | None) -> BaselineSnapshot | None:
     """What a record holds of it; None where it holds none, or what it holds has another hash than it says."""
     try:
-        told = json.loads(text or "{}")
-        said = told.pop("sha256")
-        if said != _hash(told):
+        document = json.loads(text or "{}")
+        digest = document.pop("sha256")
+        if digest != _hash(document):
             return None
-        levels = tuple(Level(**{**one, "quantiles": tuple(one["quantiles"])}) for one in told["series"])
-        window = Window(int(told["begin_ns"]), int(told["end_ns"]))
-        return BaselineSnapshot(str(told["run"]), window, levels, int(told["left_out"]))
+        levels = tuple(Level(**{**entry, "quantiles": tuple(entry["quantiles"])}) for entry in document["series"])
+        window = Window(int(document["begin_ns"]), int(document["end_ns"]))
+        return BaselineSnapshot(str(document["run"]), window, levels, int(document["left_out"]))
     except (ValueError, TypeError, LookupError, AttributeError):
         return None
 
 
 def levels_of(series: Iterable[Series]) -> tuple[Level, ...]:
     """The level of each series that has enough readings to have one."""
-    found = (_level(one) for one in series)
-    return tuple(one for one in found if one is not None)
+    levels = map(_level, series)
+    return tuple(level for level in levels if level is not None)
 
 
 def _level(series: Series) -> Level | None:
@@ -135,7 +139,7 @@ def _level(series: Series) -> Level | None:
     if value.size < _LEAST or not bool((np.abs(value) < 1e150).all()):
         return None
     median = float(np.median(value))
-    low, quarter, upper, high = (float(one) for one in np.quantile(value, _QUANTILES))
+    low, quarter, upper, high = (float(bound) for bound in np.quantile(value, _QUANTILES))
     return Level(
         series.target,
         series.metric,
@@ -166,12 +170,12 @@ def period(time_s: _FLOATS, value: _FLOATS) -> float | None:
     bins = min(_BINS, time_s.size)
     if bins < _LEAST_BINS or length_s <= 0:
         return None
-    at = np.minimum((time_s - time_s[0]) * (bins / length_s), bins - 1).astype(np.int64)
-    count = np.bincount(at, minlength=bins)
+    bin_of = np.minimum((time_s - time_s[0]) * (bins / length_s), bins - 1).astype(np.int64)
+    count = np.bincount(bin_of, minlength=bins)
     filled = count > 0
     if 2 * int(filled.sum()) < bins:
         return None
-    means = np.bincount(at, weights=value, minlength=bins)[filled] / count[filled]
+    means = np.bincount(bin_of, weights=value, minlength=bins)[filled] / count[filled]
     grid = np.interp(np.arange(bins), np.flatnonzero(filled), means)
     grid = grid - np.polynomial.Polynomial.fit(np.arange(bins), grid, 1)(np.arange(bins))
     spread = float(np.abs(grid).max())
@@ -196,5 +200,5 @@ def _rounded(value: float) -> float:
     return round(value, 2 - math.floor(math.log10(value))) if value > 0 else value
 
 
-def _hash(told: Mapping[str, object]) -> str:
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+def _hash(document: Mapping[str, object]) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()

@@ -108,11 +108,11 @@ NONE = Chosen(None, {})
 
 def fingerprint(target: TargetPlan) -> str:
     """Of the keys of a target's sources, less how often they are polled; of secrets a plan holds only the names."""
-    told = sorted(
+    lines = sorted(
         json.dumps([source.poller, source.config.model_dump(mode="json", exclude=set(_PACE))], sort_keys=True)
         for source in target.sources
     )
-    return f"sha256:{hashlib.sha256(json.dumps(told).encode()).hexdigest()}"
+    return f"sha256:{hashlib.sha256(json.dumps(lines).encode()).hexdigest()}"
 
 
 def beside(plan: Path) -> Path:
@@ -134,9 +134,9 @@ def read_reference(file: Path) -> Reference:
         return Reference(file, ReferenceShape.model_validate_json(json.dumps(data)))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        at = ".".join(str(part) for part in first["loc"]) or "the file"
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
         raise PlanError(
-            f"{file}: is no reference of a generator ({at}: {first['msg']}): make it with soakwatch calibrate PLAN"
+            f"{file}: is no reference of a generator ({where}: {first['msg']}): make it with soakwatch calibrate PLAN"
         ) from None
 
 
@@ -169,28 +169,28 @@ def _fitting(plan: Plan, reference: Reference, now_s: float) -> Chosen:
     for target in plan.targets:
         if target.role != GENERATOR:
             continue
-        told = reference.shape.generators.get(target.name)
-        if told is None:
+        shape = reference.shape.generators.get(target.name)
+        if shape is None:
             warnings.append(f"{reference.file}: holds nothing of the generator {target.name}: calibrate the plan again")
-        elif told.sources != fingerprint(target):
+        elif shape.sources != fingerprint(target):
             warnings.append(
                 f"{reference.file}: was made with other sources of {target.name}, and is not used for it: calibrate "
                 "the plan again"
             )
         else:
-            used[target.name] = _ceilings(told)
+            used[target.name] = _ceilings(shape)
     if used and now_s - reference.shape.made.timestamp() > STALE_S:
         warnings.append(f"{reference.file}: is {reference.age(now_s)} old: calibrate again if a generator has changed")
     return Chosen(reference if used else None, used, tuple(warnings))
 
 
-def _ceilings(told: GeneratorShape) -> Mapping[str, float]:
+def _ceilings(shape: GeneratorShape) -> Mapping[str, float]:
     """The rates by metric, and the share that the generator lost by itself at one of them at worst, where it tells."""
-    shapes = {kind.metric: getattr(told, kind.name) for kind in KINDS}
-    known = {metric: shape for metric, shape in shapes.items() if isinstance(shape, CeilingShape)}
-    losses = [shape.loss for shape in known.values() if shape.loss is not None]
+    shapes = {kind.metric: getattr(shape, kind.name) for kind in KINDS}
+    known = {metric: ceiling for metric, ceiling in shapes.items() if isinstance(ceiling, CeilingShape)}
+    losses = [ceiling.loss for ceiling in known.values() if ceiling.loss is not None]
     own = {OWN_LOSS: max(losses)} if losses else {}
-    return {**{metric: shape.rate for metric, shape in known.items()}, **own}
+    return {**{metric: ceiling.rate for metric, ceiling in known.items()}, **own}
 
 
 def keep(record: Record, choice: Chosen, plan: Plan, start_ns: int) -> None:
@@ -198,15 +198,15 @@ def keep(record: Record, choice: Chosen, plan: Plan, start_ns: int) -> None:
     of each generator at the begin. Raises RecordError."""
     if choice.reference is None:
         return
-    told = choice.reference.shape.model_dump(mode="json", exclude_none=True)
-    frozen = json.dumps(told, sort_keys=True)
-    made = {
+    shape = choice.reference.shape.model_dump(mode="json", exclude_none=True)
+    frozen = json.dumps(shape, sort_keys=True)
+    document = {
         "file": choice.reference.file.name,
         "sha256": hashlib.sha256(frozen.encode()).hexdigest(),
         "used": sorted(choice.ceilings),
-        "reference": told,
+        "reference": shape,
     }
-    record.set_meta(META, json.dumps(made, sort_keys=True))
+    record.set_meta(META, json.dumps(document, sort_keys=True))
     for target in plan.targets:
         ceilings = choice.ceilings.get(target.name, {})
         if not ceilings:
@@ -219,16 +219,20 @@ def keep(record: Record, choice: Chosen, plan: Plan, start_ns: int) -> None:
 
 
 def write_reference(
-    file: Path, made: datetime, record: str, version: str, found: Mapping[str, tuple[str, Iterable[Ceiling]]]
+    file: Path,
+    made_at: datetime,
+    record: str,
+    version: str,
+    ceilings_by_target: Mapping[str, tuple[str, Iterable[Ceiling]]],
 ) -> None:
     """Write the reference: of each generator the fingerprint and its ceilings. Raises RecordError."""
     generators = {
-        name: {"sources": sources, **{one.kind.name: _shape_of(one) for one in ceilings}}
-        for name, (sources, ceilings) in found.items()
+        name: {"sources": sources, **{ceiling.kind.name: _shape_of(ceiling) for ceiling in ceilings}}
+        for name, (sources, ceilings) in ceilings_by_target.items()
     }
     data = {
         "version": VERSION,
-        "made": made.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "made": made_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "record": record,
         "soakwatch": version,
         "generators": generators,
@@ -242,16 +246,16 @@ def write_reference(
         raise RecordError(f"{file} cannot be written: {error.strerror or type(error).__name__}") from None
 
 
-def _shape_of(one: Ceiling) -> Mapping[str, float]:
-    told = {
-        "rate": one.rate,
-        "held_s": one.window.seconds,
-        "loss": one.loss,
-        "cpu": one.cpu,
-        "queue_full": one.queue_full,
-        "level": one.level,
+def _shape_of(ceiling: Ceiling) -> Mapping[str, float]:
+    values = {
+        "rate": ceiling.rate,
+        "held_s": ceiling.window.seconds,
+        "loss": ceiling.loss,
+        "cpu": ceiling.cpu,
+        "queue_full": ceiling.queue_full,
+        "level": ceiling.level,
     }
-    return {key: _rounded(value) for key, value in told.items() if value is not None}
+    return {key: _rounded(value) for key, value in values.items() if value is not None}
 
 
 def _rounded(value: float) -> float:

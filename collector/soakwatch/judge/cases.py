@@ -55,12 +55,12 @@ class CaseBuilder:
         planned = frozenset() if self.planned is None else self.planned.phases & set(rule.phases)
         return not planned or any(phase.name in planned for phase in self.phases)
 
-    def cases(self, rule: Rule, told: Callable[[str], None] | None) -> Iterator[Case]:
+    def cases(self, rule: Rule, progress: Callable[[str], None] | None) -> Iterator[Case]:
         """The cases of one rule, in a fixed order."""
         window = self.stretch(rule)
         for target, objects in self.subjects(rule):
-            if told is not None:
-                told(f"{rule.name} {target} {objects[0].object if objects else ''}")
+            if progress is not None:
+                progress(f"{rule.name} {target} {objects[0].object if objects else ''}")
             yield self.case(rule, target, objects, window)
 
     def stretch(self, rule: Rule) -> Window:
@@ -95,7 +95,7 @@ class CaseBuilder:
         begin_ns, end_ns = window.begin_ns, window.end_ns
         calm = self._in_baseline(ordered) if rule.manner.baseline else ()
         read = (self._bounded(self._record.series(key, begin_ns, end_ns)) for key in ordered)
-        series = tuple(labelled(one, target, self.roles) for one in read)
+        series = tuple(labelled(series_read, target, self.roles) for series_read in read)
         whole = window
         if single and traits_of(rule.name).crash is not Crash.PROCESS:  # that one judges whether it was there at all
             window = lifetime(series, whole, self._ledgers_in(target, whole), self._faults)
@@ -109,7 +109,7 @@ class CaseBuilder:
             events=self._events_in(told_by, window),
             ledgers=self._ledgers_in(target, whole),
             load=tuple(series.between(window.begin_ns, window.end_ns) for series in self._load),
-            baseline=tuple(labelled(one, target, self.roles) for one in calm),
+            baseline=tuple(labelled(series_read, target, self.roles) for series_read in calm),
             facts=self._facts.get(target, {}),
             polling=self._polls(target) if CORE in rule.metrics else {},
             faults=tuple(
@@ -149,17 +149,17 @@ class CaseBuilder:
         return tuple(self._lent[key] for key in keys if key in self._lent)
 
     def _in_earlier(self, rule: Rule, key: SeriesKey) -> tuple[Series, ...]:
-        found = []
+        earlier = []
         for other in self._earlier:
             window = stretch(other.phases(), rule.phases) or other.window()
             series = other.series(key, window.begin_ns, window.end_ns)
-            found += [series] if len(series) else []
-        return tuple(found)
+            earlier += [series] if len(series) else []
+        return tuple(earlier)
 
     def _read_load(self) -> tuple[Series, ...]:
         generators = {name for name, role in self.roles.items() if role == GENERATOR}
-        told = self._record.keys(sorted(WHOLE_LOAD))
-        return tuple(self._record.series(key) for key in told if key.target in generators)
+        keys = self._record.keys(sorted(WHOLE_LOAD))
+        return tuple(self._record.series(key) for key in keys if key.target in generators)
 
     def _bounded(self, series: Series) -> Series:
         """With what the device states as the most there can be, of this object or of the whole."""
@@ -196,7 +196,7 @@ class CaseBuilder:
         """The account of every source that is polled, in a window, made up once: many cases share one."""
         if window not in self._accounts:
             every = self._record.ledgers(window)
-            self._accounts[window] = tuple(one for one in every if not _never_due(one))
+            self._accounts[window] = tuple(ledger for ledger in every if not _never_due(ledger))
         return self._accounts[window]
 
     def _read_facts(self) -> dict[str, dict[str, float]]:
@@ -233,10 +233,10 @@ def _grouped(rule: Rule, keys: list[SeriesKey]) -> Iterator[list[SeriesKey]]:
 
 def stretch(phases: Iterable[Phase], names: Sequence[str]) -> Window | None:
     """From the begin of the first phase so named to the end of the last."""
-    found = [phase.window for phase in phases if phase.name in names]
-    if not found:
+    windows = [phase.window for phase in phases if phase.name in names]
+    if not windows:
         return None
-    return Window(min(window.begin_ns for window in found), max(window.end_ns for window in found))
+    return Window(min(window.begin_ns for window in windows), max(window.end_ns for window in windows))
 
 
 def _touches(event: Event, targets: frozenset[str], window: Window) -> bool:

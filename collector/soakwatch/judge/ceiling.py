@@ -97,22 +97,22 @@ def ceilings(series: Iterable[Series]) -> tuple[Ceiling | NoCeiling, ...]:
     >>> [(one.kind.name, round(one.rate), one.loss) for one in best(ceilings([sent]))]
     [('packets', 1000, None)]
     """
-    told = {one.metric: one.finite() for one in series if not one.object and len(one.finite()) > 1}
-    if not told:
+    by_metric = {each.metric: each.finite() for each in series if not each.object and len(each.finite()) > 1}
+    if not by_metric:
         return ()
-    zero_ns = min(int(one.time_ns[0]) for one in told.values())
-    totals = {metric: _Total.of(one, zero_ns) for metric, one in told.items()}
-    found = []
+    zero_ns = min(int(each.time_ns[0]) for each in by_metric.values())
+    totals = {metric: _Total.of(each, zero_ns) for metric, each in by_metric.items()}
+    results = []
     for kind in KINDS:
         sent = next(((totals[metric], factor) for metric, factor in kind.sent if metric in totals), None)
         if sent is not None:
-            found.append(_ceiling(kind, *sent, totals, zero_ns))
-    return tuple(found)
+            results.append(_ceiling(kind, *sent, totals, zero_ns))
+    return tuple(results)
 
 
-def best(found: Sequence[Ceiling | NoCeiling]) -> tuple[Ceiling, ...]:
+def best(results: Sequence[Ceiling | NoCeiling]) -> tuple[Ceiling, ...]:
     """The ceilings among them."""
-    return tuple(one for one in found if isinstance(one, Ceiling))
+    return tuple(result for result in results if isinstance(result, Ceiling))
 
 
 def _ceiling(
@@ -134,21 +134,21 @@ def _ceiling(
             most = f"no {HELD_S:g} s had a loss of at most {100 * MOST_LOSS:g} % of its {kind.name}"
             return NoCeiling(kind, f"{most}: {least}")
         good = clean
-    at = int(np.flatnonzero(good)[np.argmax(rate[good])])
-    span_s = float(end[at] - begin[at])
+    index = int(np.flatnonzero(good)[np.argmax(rate[good])])
+    span_s = float(end[index] - begin[index])
 
     def over(metric: str) -> float | None:
         if metric not in totals:
             return None
-        value = float(totals[metric].between(begin[at : at + 1], end[at : at + 1])[0])
+        value = float(totals[metric].between(begin[index : index + 1], end[index : index + 1])[0])
         return value if np.isfinite(value) else None
 
     busy, level = over("load.cpu.utilization"), over("load.level")
     return Ceiling(
         kind=kind,
-        rate=float(rate[at]),
-        window=Window(zero_ns + round(float(begin[at]) * 1e9), zero_ns + round(float(end[at]) * 1e9)),
-        loss=None if loss is None else float(loss[at]),
+        rate=float(rate[index]),
+        window=Window(zero_ns + round(float(begin[index]) * 1e9), zero_ns + round(float(end[index]) * 1e9)),
+        loss=None if loss is None else float(loss[index]),
         cpu=None if busy is None else busy / span_s,
         queue_full=over("load.queue_full"),
         level=None if level is None else level / span_s,
@@ -172,8 +172,8 @@ def _loss(kind: Kind, totals: Mapping[str, _Total], begin: _FLOATS, end: _FLOATS
 
 
 def _share(part: _FLOATS, whole: _FLOATS) -> _FLOATS:
-    made: _FLOATS = np.divide(part, whole, out=np.full(part.size, np.nan), where=whole > 0)
-    return made
+    share: _FLOATS = np.divide(part, whole, out=np.full(part.size, np.nan), where=whole > 0)
+    return share
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -213,5 +213,5 @@ class _Total:
             np.interp(when, self.time_s, values) for values in (self.total, self.holes) for when in (begin, end)
         )
         reach = (begin >= self.time_s[0] - self.apart_s) & (end <= self.time_s[-1] + self.apart_s)
-        made: _FLOATS = np.where(reach & (blank_last - blank_first <= 0), last - first, np.nan)
-        return made
+        growth: _FLOATS = np.where(reach & (blank_last - blank_first <= 0), last - first, np.nan)
+        return growth

@@ -46,8 +46,8 @@ class Demand:
         passed = Counter((f.rule, f.target) for f in of_many if f.outcome is Outcome.PASS)
         undecided = Counter((f.rule, f.target) for f in of_many if f.outcome is Outcome.INCONCLUSIVE)
         return frozenset(
-            place
-            for place, f in enumerate(findings)
+            index
+            for index, f in enumerate(findings)
             if self.waives(f)
             or (
                 traits_of(f.rule).by_majority

@@ -35,21 +35,21 @@ class StateRecord(Protocol):
         ...
 
 
-def derived_events(record: StateRecord, told: Iterable[Event]) -> tuple[Event, ...]:
+def derived_events(record: StateRecord, events: Iterable[Event]) -> tuple[Event, ...]:
     """The restarts and reboots that the record's states show and that none of the events tells."""
-    known = _Told(told)
+    known = _KnownEvents(events)
     children = {(key.target, key.object): key for key in record.keys(["process.child"])}
-    found: list[Event] = []
+    derived: list[Event] = []
     for key in record.keys(["process.start_time"]):
         own = children.get((key.target, key.object))
         child = None if own is None else record.series(own)
-        found += known.untold(record.series(key), "process.restart", START_TIME_SLACK_S, child)
+        derived += known.unreported(record.series(key), "process.restart", START_TIME_SLACK_S, child)
     for key in record.keys(["system.boot.id"]):
-        found += known.untold(record.series(key), "reboot", 0.0)
-    return tuple(found)
+        derived += known.unreported(record.series(key), "reboot", 0.0)
+    return tuple(derived)
 
 
-class _Told:
+class _KnownEvents:
     """The events that were told, sorted, so that a process that restarts all day is compared with its own time only."""
 
     def __init__(self, events: Iterable[Event]) -> None:
@@ -60,18 +60,18 @@ class _Told:
         for begins in self._begins.values():
             begins.sort()
 
-    def untold(self, series: Series, kind: str, slack: float, child: Series | None = None) -> Iterator[Event]:
+    def unreported(self, series: Series, kind: str, slack: float, child: Series | None = None) -> Iterator[Event]:
         """The changes of a state that no event tells; that of a ``child`` (a session, a worker) is a mere start."""
         near_ns = _SAME * (series.cadence_s or 1.0) * 1e9
         for change in _changes(series, kind, slack):
             mere = child is not None and of_child(witnessed(change, "start", ""), child)
             event = replace(change, kind="process.start") if mere else change
-            told = [self._begins.get((event.kind, target, series.object), []) for target in {"", series.target}]
+            known = [self._begins.get((event.kind, target, series.object), []) for target in {"", series.target}]
             since_ns = int(event.detail["last_before_ns"]) - near_ns
-            at = [bisect_left(begins, since_ns) for begins in told]
+            positions = [bisect_left(begins, since_ns) for begins in known]
             if not any(
                 first < len(begins) and begins[first] <= event.begin_ns + near_ns
-                for begins, first in zip(told, at, strict=True)
+                for begins, first in zip(known, positions, strict=True)
             ):
                 yield event
 

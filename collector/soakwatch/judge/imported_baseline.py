@@ -69,19 +69,21 @@ def import_baseline(folder: Path, plan: Plan, rules: Iterable[Rule]) -> Imported
     return ImportedBaseline(run, window, kept, max(0, len(keys) - MOST_SERIES), tuple(warnings), setup)
 
 
-def keep(record: Record, lent: ImportedBaseline) -> None:
+def keep(record: Record, imported: ImportedBaseline) -> None:
     """Copy a lent baseline into the record of a run that begins. Raises RecordError."""
-    record.set_meta(SERIES_META, packed(lent.series))
-    record.set_meta(EARLIER, lent.setup)
-    record.set_meta(META, BaselineSnapshot(lent.run, lent.window, levels_of(lent.series), lent.left_out).text())
+    record.set_meta(SERIES_META, packed(imported.series))
+    record.set_meta(EARLIER, imported.setup)
+    record.set_meta(
+        META, BaselineSnapshot(imported.run, imported.window, levels_of(imported.series), imported.left_out).text()
+    )
 
 
 def packed(series: Sequence[Series]) -> str:
     """Series as a text: a line of JSON that names them, and their times and readings as blocks of the record."""
     names, blocks = [], []
-    for one in series:
-        names.append([one.target, one.metric, one.object, one.trait.unit, one.trait.kind, one.cadence_s])
-        blocks += [encode(one.time_ns), encode(one.value)]
+    for each in series:
+        names.append([each.target, each.metric, each.object, each.trait.unit, each.trait.kind, each.cadence_s])
+        blocks += [encode(each.time_ns), encode(each.value)]
     head = json.dumps(names).encode()
     body = b"".join(_LENGTH.pack(len(part)) + part for part in (head, *blocks))
     whole = zlib.compress(body, 1)
@@ -90,40 +92,44 @@ def packed(series: Sequence[Series]) -> str:
 
 def unpacked(text: str) -> Mapping[SeriesKey, Series]:
     """The series of a text that ``packed`` made. Raises RecordError for any other."""
-    said, _, told = text.partition(":")
+    digest, _, encoded = text.partition(":")
     try:
-        parts = _parts(_checked(base64.b64decode(told, validate=True), said))
+        parts = _parts(_checked(base64.b64decode(encoded, validate=True), digest))
         names = json.loads(next(parts))
-        found = {}
-        for target, metric, thing, unit, kind, cadence_s in names:
+        series = {}
+        for target, metric, object_, unit, kind, cadence_s in names:
             time_ns, value = decode_ints(next(parts)), decode(next(parts))
             trait = trait_of(metric, unit, kind)
-            found[SeriesKey(target, metric, thing)] = Series(target, metric, thing, trait, time_ns, value, cadence_s)
+            series[SeriesKey(target, metric, object_)] = Series(
+                target, metric, object_, trait, time_ns, value, cadence_s
+            )
     except (ValueError, LookupError, TypeError, StopIteration, struct.error, zlib.error, binascii.Error) as error:
         raise RecordError(f"the baseline that an earlier run lent is damaged: {type(error).__name__}") from None
-    return found
+    return series
 
 
-def _checked(whole: bytes, said: str) -> bytes:
-    if hashlib.sha256(whole).hexdigest() != said:
+def _checked(whole: bytes, digest: str) -> bytes:
+    if hashlib.sha256(whole).hexdigest() != digest:
         raise ValueError("its hash is wrong")
     return zlib.decompressobj().decompress(whole, _MOST_BYTES)
 
 
 def _parts(body: bytes) -> Iterator[bytes]:
-    at = 0
-    while at < len(body):
-        (length,) = _LENGTH.unpack_from(body, at)
-        at += _LENGTH.size
-        if at + length > len(body):
+    offset = 0
+    while offset < len(body):
+        (length,) = _LENGTH.unpack_from(body, offset)
+        offset += _LENGTH.size
+        if offset + length > len(body):
             raise ValueError("it is cut short")
-        yield body[at : at + length]
-        at += length
+        yield body[offset : offset + length]
+        offset += length
 
 
 def _thinned(series: Series) -> Series:
     good = series.finite()
     if len(good) <= MOST_READINGS:
         return good
-    at = np.linspace(0, len(good) - 1, MOST_READINGS).astype(np.int64)
-    return Series(good.target, good.metric, good.object, good.trait, good.time_ns[at], good.value[at], good.cadence_s)
+    kept = np.linspace(0, len(good) - 1, MOST_READINGS).astype(np.int64)
+    return Series(
+        good.target, good.metric, good.object, good.trait, good.time_ns[kept], good.value[kept], good.cadence_s
+    )

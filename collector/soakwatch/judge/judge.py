@@ -42,7 +42,7 @@ def judge(
     record: JudgeableRecord,
     run: str,
     rules: Iterable[RuleUse],
-    told: Callable[[str], None] | None = None,
+    progress: Callable[[str], None] | None = None,
     earlier: Sequence[JudgeableRecord] = (),
     *,
     goes_on: bool = False,
@@ -58,7 +58,7 @@ def judge(
     findings = [
         of_role(finding, court.roles.get(finding.target, DUT), court.devices)
         for use in uses
-        for case in court.cases(use.rule, told)
+        for case in court.cases(use.rule, progress)
         for finding in (
             of_life(use.rule.judge(case), case, court.stretch(use.rule))
             if court.begun(use.rule)

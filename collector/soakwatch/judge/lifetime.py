@@ -25,15 +25,15 @@ def lifetime(
     answered beyond them and no fault says that the object could not be read. Else it is the window: then readings are
     missing, and the rules count them.
     """
-    there = [one for one in series if len(one)]
-    if not there or not all(_comes_and_goes(one.metric) for one in there):
+    there = [each for each in series if len(each)]
+    if not there or not all(_comes_and_goes(each.metric) for each in there):
         return window
-    apart_s = max((apart for one in there if (apart := cadence(one)) is not None), default=None)
+    apart_s = max((apart for each in there if (apart := cadence(each)) is not None), default=None)
     if apart_s is None:
         return window
     apart_ns = round(apart_s * 1e9)
-    first_ns = min(int(one.time_ns[0]) for one in there)
-    last_ns = max(int(one.time_ns[-1]) for one in there)
+    first_ns = min(int(each.time_ns[0]) for each in there)
+    last_ns = max(int(each.time_ns[-1]) for each in there)
     begin_ns, end_ns = window.begin_ns, window.end_ns
     heard = tuple(ledgers)
     before, behind = Window(begin_ns, max(begin_ns, first_ns)), Window(min(last_ns, end_ns), end_ns)
@@ -52,19 +52,20 @@ def _comes_and_goes(metric: str) -> bool:
 
 def _answered(ledgers: Sequence[Ledger], stretch: Window) -> bool:
     """Whether a source was heard in most of a stretch."""
-    return any(one.got and _silent_s(one, stretch) <= (1 - _HEARD) * stretch.seconds for one in ledgers)
+    return any(ledger.got and _silent_s(ledger, stretch) <= (1 - _HEARD) * stretch.seconds for ledger in ledgers)
 
 
 def _silent_s(ledger: Ledger, stretch: Window) -> float:
     overlaps = (
-        min(one.window.end_ns, stretch.end_ns) - max(one.window.begin_ns, stretch.begin_ns) for one in ledger.silences
+        min(silence.window.end_ns, stretch.end_ns) - max(silence.window.begin_ns, stretch.begin_ns)
+        for silence in ledger.silences
     )
     return sum(max(0, overlap) for overlap in overlaps) * 1e-9
 
 
 def _unread(series: Sequence[Series], faults: Sequence[StoredFault], stretch: Window) -> bool:
     """Whether a fault of one of the series, or of its metric as a whole, falls into a stretch."""
-    metrics, objects = {one.metric for one in series}, {"", *(one.object for one in series)}
+    metrics, objects = {each.metric for each in series}, {"", *(each.object for each in series)}
     return any(
         fault.metric in metrics
         and fault.object in objects

@@ -38,8 +38,8 @@ def of_memory(
     by_shape = {rule.name: rule for rule in every if _method(rule.name) is GrowthMethod.SHAPE}
     by_stages = {rule.name: rule for rule in every if _method(rule.name) is GrowthMethod.STAGES}
     alone = not by_shape or any(getattr(rule, "decides", 0.0) > 0 for rule in by_stages.values())
-    made = _beside_parts(findings, court, by_shape if alone else by_shape | by_stages)
-    return of_shared_hosts(made if alone else one_verdict(made), shared_of(record))
+    corrected = _beside_parts(findings, court, by_shape if alone else by_shape | by_stages)
+    return of_shared_hosts(corrected if alone else one_verdict(corrected), shared_of(record))
 
 
 def _method(rule: str) -> GrowthMethod | None:

@@ -29,8 +29,8 @@ class Planned:
         text = record.meta(PLANNED_KEY)
         if text is None:
             return None
-        told = json.loads(text)
-        return cls(float(told["duration_s"]), frozenset(map(str, told["phases"])))
+        document = json.loads(text)
+        return cls(float(document["duration_s"]), frozenset(map(str, document["phases"])))
 
 
 def planned_text(duration_s: float, phases: Iterable[str]) -> str:

@@ -28,7 +28,7 @@ _DRIVEN: Final = ("system.forwarding.dropped", "exporter.gauge")
 
 def planned_text(targets: Iterable[TargetPlan]) -> str:
     """What the plan says of its targets, as the record keeps it."""
-    return json.dumps({one.name: list(one.poll_mode) for one in targets if one.poll_mode is not None})
+    return json.dumps({target.name: list(target.poll_mode) for target in targets if target.poll_mode is not None})
 
 
 def poll_modes(record: JudgeableRecord, target: str) -> Mapping[str, str]:
@@ -38,13 +38,13 @@ def poll_modes(record: JudgeableRecord, target: str) -> Mapping[str, str]:
         return {polling.EVERY: "the plan says so"}
     if driver := _driver(record, target):
         return {polling.EVERY: f"{driver} forwards there"}
-    told = {object_text(core=core): "the plan says so" for core in planned or ()}
+    known = {object_text(core=core): "the plan says so" for core in planned or ()}
     for core in _apart(record, target):
-        told.setdefault(object_text(core=core), "the system keeps it for one program (isolated, nohz_full)")
-    return {**told, **_of_the_total(record, target, told)}
+        known.setdefault(object_text(core=core), "the system keeps it for one program (isolated, nohz_full)")
+    return {**known, **_of_the_total(record, target, known)}
 
 
-def _of_the_total(record: JudgeableRecord, target: str, told: Mapping[str, str]) -> dict[str, str]:
+def _of_the_total(record: JudgeableRecord, target: str, known: Mapping[str, str]) -> dict[str, str]:
     """The total is busy because of the cores that poll where the others have room."""
     keys = [key for key in record.keys([TOTAL, polling.CORE]) if key.target == target]
     total = next((record.series(key).finite().values for key in keys if key.metric == TOTAL), np.empty(0))
@@ -55,7 +55,7 @@ def _of_the_total(record: JudgeableRecord, target: str, told: Mapping[str, str])
         if key.metric == polling.CORE:
             value = record.series(key).finite().values
             busy = value.size > 0 and float(np.median(value)) >= _BUSY
-            if busy and (key.object in told or polling.constant(key.metric, value)):
+            if busy and (key.object in known or polling.constant(key.metric, value)):
                 polls += 1
             elif value.size:
                 others.append(float(np.mean(value)))
@@ -76,11 +76,11 @@ def _driver(record: JudgeableRecord, target: str) -> str:
 
 def _apart(record: JudgeableRecord, target: str) -> list[int]:
     """The cores that the system keeps apart, as the description of the machine has them: ``2-3,6``."""
-    told = json.loads(record.meta("fingerprint") or "{}").get(target, {}).get("cpu", {})
-    found: set[int] = set()
+    facts = json.loads(record.meta("fingerprint") or "{}").get(target, {}).get("cpu", {})
+    cores: set[int] = set()
     for key in ("isolated", "nohz_full"):
-        for part in str(told.get(key) or "").split(","):
+        for part in str(facts.get(key) or "").split(","):
             first, _, last = part.strip().partition("-")
             if first.isdecimal() and (last or first).isdecimal():
-                found.update(range(int(first), int(last or first) + 1))
-    return sorted(found)
+                cores.update(range(int(first), int(last or first) + 1))
+    return sorted(cores)

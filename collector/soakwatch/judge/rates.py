@@ -60,8 +60,8 @@ class Rate:
         rate = f"{sign}{quantity(abs(self.per_hour), f'{self.unit}/h')}"
         text = f"{self.target}: {plain_name(self.metric, self.object)} {rate} so far"
         if self.forecast is not None and (when := forecast_words(self.forecast)):
-            limit, _, at = when.rpartition(" (")[0].partition(" exhausted ")
-            text += f", would reach its limit of {limit} {at}" if self.limit else f", would be used up {at}"
+            limit, _, latest = when.rpartition(" (")[0].partition(" exhausted ")
+            text += f", would reach its limit of {limit} {latest}" if self.limit else f", would be used up {latest}"
         return f"{text} (provisional: it may be a warm-up)"
 
 
@@ -73,16 +73,16 @@ class Look:
     rates: tuple[Rate, ...] = ()
 
 
-def look_text(look: Look) -> str:
+def look_text(snapshot: Look) -> str:
     """How the record keeps it."""
-    return json.dumps({"judged_ns": look.judged_ns, "rates": rates_json(look.rates)})
+    return json.dumps({"judged_ns": snapshot.judged_ns, "rates": rates_json(snapshot.rates)})
 
 
 def look_of(text: str | None) -> Look | None:
     """What the record keeps; None where it keeps nothing that is understood."""
     try:
-        found = json.loads(text or "null")
-        return None if found is None else Look(int(found["judged_ns"]), rates_of(found["rates"]))
+        document = json.loads(text or "null")
+        return None if document is None else Look(int(document["judged_ns"]), rates_of(document["rates"]))
     except (KeyError, TypeError, ValueError):
         return None
 
@@ -92,6 +92,6 @@ def rates_json(rates: Sequence[Rate]) -> list[dict[str, object]]:
     return [asdict(rate) for rate in rates]
 
 
-def rates_of(found: Sequence[dict[str, object]]) -> tuple[Rate, ...]:
+def rates_of(rows: Sequence[dict[str, object]]) -> tuple[Rate, ...]:
     """The inverse. Raises TypeError for what is not understood."""
-    return tuple(Rate(**one) for one in found)  # type: ignore[arg-type]
+    return tuple(Rate(**row) for row in rows)  # type: ignore[arg-type]

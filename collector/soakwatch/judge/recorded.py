@@ -44,7 +44,7 @@ def judge_record(
     view: RecordView,
     plan: Plan | None = None,
     only: Sequence[str] = (),
-    told: Callable[[str], None] | None = None,
+    progress: Callable[[str], None] | None = None,
     earlier: Sequence[RecordView] = (),
     *,
     ended: bool = False,
@@ -57,13 +57,13 @@ def judge_record(
     catalogue, where they judge each series by itself.
     """
     only = only or (named_rules(view) if plan is None else ())
-    said = recorded_rules(view) if plan is None else plan.rules
-    required = {rule.name: rule.required for rule in said} | dict.fromkeys(only, True)
+    plans = recorded_rules(view) if plan is None else plan.rules
+    required = {rule.name: rule.required for rule in plans} | dict.fromkeys(only, True)
     held = traits(view) if only and view.meta(IMPORTED_KEY) is not None else {}
     uses = [
         RuleUse(widened(rule, beside(rule, held)), required.get(rule.name), rule.name in required)
-        for rule in planned_rules(said)
+        for rule in planned_rules(plans)
         if not only or rule.name in only
     ]
     goes_on = not ended and lifecycle_of(view.metas(), view.path) == "running"
-    return nothing_passes_unseen(view, judge(view, view.meta("run") or "run", uses, told, earlier, goes_on=goes_on))
+    return nothing_passes_unseen(view, judge(view, view.meta("run") or "run", uses, progress, earlier, goes_on=goes_on))

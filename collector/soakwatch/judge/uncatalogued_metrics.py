@@ -64,7 +64,7 @@ def readable(rule: type[Rule] | Rule, unit: str) -> bool:
         return False
     if own == {SHARE}:
         return unit == SHARE
-    return unit.startswith(COUNTED) or not all(one.startswith(COUNTED) for one in own)
+    return unit.startswith(COUNTED) or not all(name.startswith(COUNTED) for name in own)
 
 
 def named_rules(record: Traited) -> tuple[str, ...]:
@@ -101,8 +101,12 @@ def widened(rule: Rule, metrics: Sequence[str]) -> Rule:
     more = tuple(metric for metric in metrics if metric not in rule.metrics)
     if rule.scope != "metric" or not more:
         return rule
-    made = type(rule)
+    rule_type = type(rule)
     # A rule's metrics belong to its class, so what judges more of them is a class of its own.
-    wide = type(made.__name__, (made,), {"metrics": (*rule.metrics, *more), "__slots__": (), "__doc__": made.__doc__})
-    given = {one.name: getattr(rule, one.name) for one in fields(cast("Any", rule)) if one.init}
+    wide = type(
+        rule_type.__name__,
+        (rule_type,),
+        {"metrics": (*rule.metrics, *more), "__slots__": (), "__doc__": rule_type.__doc__},
+    )
+    given = {parameter.name: getattr(rule, parameter.name) for parameter in fields(cast("Any", rule)) if parameter.init}
     return cast("Callable[..., Rule]", wide)(**given)

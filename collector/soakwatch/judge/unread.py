@@ -83,7 +83,7 @@ def unread(
     """
     files = json.loads(record.meta(IMPORTED_KEY) or "[]")
     columns = [column for file in files for column in file.get(UNREAD, [])]
-    made = [_left_out(column, window) for file in files for column in file.get(LEFT_OUT, [])]
+    unjudged = [_left_out(column, window) for file in files for column in file.get(LEFT_OUT, [])]
     judged = {(f.target, f.metric) for f in findings if f.outcome is not Outcome.NOT_APPLICABLE}
     asked = {metric for rule in rules for metric in rule.metrics}
     for target in sorted({str(column["target"]) for column in columns}):
@@ -97,10 +97,10 @@ def unread(
             known = some
         rest = [c for c in own if c not in known]
         if known:
-            made.append(_finding(target, window, known, Outcome.INCONCLUSIVE))
+            unjudged.append(_finding(target, window, known, Outcome.INCONCLUSIVE))
         if rest and not insisted:
-            made.append(_finding(target, window, rest, Outcome.NOT_APPLICABLE))
-    return made
+            unjudged.append(_finding(target, window, rest, Outcome.NOT_APPLICABLE))
+    return unjudged
 
 
 def _resource(column: Mapping[str, object]) -> bool:

@@ -101,9 +101,9 @@ def fold(
     stretches = tuple(phases)
     wanted = demand if isinstance(demand, Demand) else Demand(optional=demand)
     waived = wanted.waived(ordered)
-    found = _holding_first(causes(ordered, events, stretches), waived)
-    led = {place: rank for rank, place in enumerate(place for cause in found for place in cause.findings)}
-    first = sorted(range(len(ordered)), key=lambda place: led.get(place, len(led)))
+    ordered_causes = _required_first(causes(ordered, events, stretches), waived)
+    led = {index: rank for rank, index in enumerate(index for cause in ordered_causes for index in cause.findings)}
+    first = sorted(range(len(ordered)), key=lambda index: led.get(index, len(led)))
     targets = tuple(
         _of_target(name, role, [p for p in first if ordered[p].target == name], ordered, waived)
         for name, role in sorted(roles.items(), key=lambda item: (item[1] != DUT, item[0]))
@@ -120,21 +120,23 @@ def fold(
     elif planned_s is not None and lasted_s < REACHED * planned_s:
         headline = f"ended early, {show_seconds(lasted_s)} of {show_seconds(planned_s)}: {headline}"
         outcome = Outcome.INCONCLUSIVE if outcome is Outcome.PASS else outcome
-    return Verdict(run, outcome, headline, window, targets, ordered, tuple(ledgers), stretches, found, waived, goes_on)
+    return Verdict(
+        run, outcome, headline, window, targets, ordered, tuple(ledgers), stretches, ordered_causes, waived, goes_on
+    )
 
 
-def _holding_first(found: Iterable[Cause], places: frozenset[int]) -> tuple[Cause, ...]:
-    """What is inconclusive and not required says so, and stands behind what is required."""
+def _required_first(found: Iterable[Cause], indexes: frozenset[int]) -> tuple[Cause, ...]:
+    """The causes: what is inconclusive and not required is marked as that, and comes behind what is required."""
     holding: list[Cause] = []
     waived: list[Cause] = []
     behind: list[Cause] = []
     for cause in found:
         if cause.outcome not in {Outcome.FAIL, Outcome.INCONCLUSIVE}:
             behind.append(cause)
-        elif cause.outcome is Outcome.FAIL or not places.issuperset(cause.findings):
+        elif cause.outcome is Outcome.FAIL or not indexes.issuperset(cause.findings):
             holding.append(cause)
         else:
-            waived.append(replace(cause, headline=f"{cause.headline} {NOT_REQUIRED}"))
+            waived.append(replace(cause, headline=f"{cause.headline} {NOT_REQUIRED}", waived=True))
     return (*holding, *waived, *behind)
 
 
@@ -142,7 +144,7 @@ def _of_target(
     name: str, role: str, places: list[int], every: tuple[Finding, ...], open_: frozenset[int]
 ) -> TargetVerdict:
     """The fold of a target's findings, whose places come in the order of their causes: the first gives the reason."""
-    findings = [every[place] for place in places]
+    findings = [every[index] for index in places]
     judged = [f for f in findings if f.outcome is not Outcome.NOT_APPLICABLE]
     failed = [f for f in judged if f.outcome is Outcome.FAIL]
     unsure = [every[p] for p in places if every[p].outcome is Outcome.INCONCLUSIVE and p not in open_]
@@ -160,13 +162,13 @@ def _of_target(
     others = [f for f in findings if not traits_of(f.rule).availability_only]
     if role == DUT and others and not any(f.outcome in {Outcome.PASS, Outcome.WARN} for f in others):
         first = (waived or others)[0]
-        told = f"only its availability was judged: {first.rule}: {first.reason}"
-        return TargetVerdict(name, role, Outcome.INCONCLUSIVE, told)
-    doubt = f"; {len(waived)} inconclusive, not required: {_rules(waived)}" if waived else ""
+        reason = f"only its availability was judged: {first.rule}: {first.reason}"
+        return TargetVerdict(name, role, Outcome.INCONCLUSIVE, reason)
+    undecided = f"; {len(waived)} inconclusive, not required: {_rules(waived)}" if waived else ""
     if warned:
-        told = f"{_counted(len(warned), 'warning')}, {_rules(warned)}: {warned[0].reason}{doubt}"
-        return TargetVerdict(name, role, Outcome.PASS, told)
-    return TargetVerdict(name, role, Outcome.PASS, f"{_counted(len(well), 'check')} passed{doubt}")
+        reason = f"{_counted(len(warned), 'warning')}, {_rules(warned)}: {warned[0].reason}{undecided}"
+        return TargetVerdict(name, role, Outcome.PASS, reason)
+    return TargetVerdict(name, role, Outcome.PASS, f"{_counted(len(well), 'check')} passed{undecided}")
 
 
 def _rules(findings: list[Finding]) -> str:
@@ -193,19 +195,19 @@ def _headline(
     well = [t.target for t in targets if t.outcome is Outcome.PASS and t.role == DUT]
     if outcome is Outcome.PASS:
         warned = sum(f.outcome is Outcome.WARN for f in findings)
-        told = f"{', '.join(well)}: no rule failed"
-        return told + (f" ({_counted(warned, 'warning')})" if warned else "")
+        text = f"{', '.join(well)}: no rule failed"
+        return text + (f" ({_counted(warned, 'warning')})" if warned else "")
     parts = []
     for target in (t for t in targets if t.outcome is outcome):
         rules = _rules(
             [
                 f
-                for place, f in enumerate(findings)
-                if f.target == target.target and f.outcome is outcome and place not in waived
+                for index, f in enumerate(findings)
+                if f.target == target.target and f.outcome is outcome and index not in waived
             ]
         )
-        said = (
+        sentence = (
             f"{target.target} failed {rules}" if outcome is Outcome.FAIL else f"{target.target}: {rules} inconclusive"
         )
-        parts.append(said if rules else f"{target.target}: {target.reason}")
+        parts.append(sentence if rules else f"{target.target}: {target.reason}")
     return "; ".join(parts) + (f"; {', '.join(well)} passed" if well else "")

@@ -6,33 +6,12 @@ from collections.abc import Collection
 from difflib import get_close_matches
 
 from soakwatch.core.registry import rules as rule_names
+from soakwatch_rules.event_catalogue import CATALOGUE
 from soakwatch_rules.traits import traits_of
 
-KINDS = (
-    "config.change",
-    "core.dump",
-    "cpu.hog",
-    "device.crash",
-    "failover",
-    "hardware.fault",
-    "kernel.oom",
-    "kernel.oops",
-    "kernel.panic",
-    "license",
-    "link.down",
-    "link.up",
-    "memory.low",
-    "module.restart",
-    "outage",
-    "process.crash",
-    "process.exit",
-    "process.restart",
-    "process.start",
-    "reboot",
-    "reboot.requested",
-    "reboot.unexpected",
-    "watchdog",
-)
+OUTAGE = "outage"
+"""What ``event_impact`` measures: a period in which no traffic passed."""
+KINDS = tuple(sorted([*(kind.name for kind in CATALOGUE if kind.expectable), OUTAGE]))
 """The kinds that probes, receivers and profiles report, and what ``event_impact`` measures."""
 _MEANT = ("process.restart", "process.exit", "device.crash", "core.dump", "kernel.oom", "kernel.panic", "link.down")
 """The kinds that may be abbreviated to their last word."""

@@ -7,8 +7,12 @@ import math
 from collections.abc import Mapping
 from typing import cast
 
-from soakwatch_rules.rule import Finding, Forecast, InconclusiveReason, Mark, Outcome, Window
+from soakwatch_rules.crash_kinds import KERNEL
+from soakwatch_rules.rule import Finding, Forecast, InconclusiveReason, Mark, MarkKind, Outcome, Window
 
+_MARK_KINDS = "mark_kinds"
+"""What each mark is, in the order of ``marks``; records of earlier versions do not have it."""
+_OF_THE_DEVICE = tuple(kind.words for kind in KERNEL.values() if kind.outcome is Outcome.FAIL)
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 
@@ -35,6 +39,7 @@ def finding_to_json(finding: Finding) -> str:
         "detectable_unit": f.detectable_unit,
         "settle": f.settle,
         "marks": [[int(m.begin_ns), None if m.end_ns is None else int(m.end_ns), m.text] for m in f.marks],
+        _MARK_KINDS: [[m.kind.value, bool(m.planned)] for m in f.marks],
         "numbers": {name: _out(value) for name, value in f.numbers.items()},
         "doubts": list(f.doubts),
         "why": None if f.why is None else f.why.value,
@@ -73,12 +78,40 @@ def finding_from_json(text: str) -> Finding:
         smallest_detectable=_in(body["smallest_detectable"]),
         detectable_unit=cast("str", body["detectable_unit"]),
         settle=cast("str", body["settle"]),
-        marks=tuple(Mark(*mark) for mark in cast("list[tuple[int, int | None, str]]", body["marks"])),
+        marks=_marks(body),
         numbers={name: _number(value) for name, value in cast("Mapping[str, Json]", body["numbers"]).items()},
         doubts=tuple(cast("list[str]", body["doubts"])),
         why=None if body.get("why") is None else InconclusiveReason(cast("str", body["why"])),
         forecast=_forecast(body.get("forecast")),
     )
+
+
+def _marks(body: Mapping[str, Json]) -> tuple[Mark, ...]:
+    """The marks; of a record of an earlier version, which kept their text only, with the kind that it says."""
+    marks = cast("list[tuple[int, int | None, str]]", body["marks"])
+    kinds = cast("list[tuple[str, bool]] | None", body.get(_MARK_KINDS))
+    if kinds is None:
+        return tuple(_mark_of_text(*mark) for mark in marks)
+    return tuple(
+        Mark(*mark, kind=MarkKind(kind), planned=planned) for mark, (kind, planned) in zip(marks, kinds, strict=True)
+    )
+
+
+def _mark_of_text(begin_ns: int, end_ns: int | None, text: str) -> Mark:
+    """A mark whose kind is not kept, by the words that the shipped rules use.
+
+    >>> mark = _mark_of_text(0, 9, "snmp silent (planned): a reboot was announced")
+    >>> mark.kind.value, mark.planned
+    ('silence', True)
+    """
+    kind = MarkKind.MOMENT
+    if text.startswith(_OF_THE_DEVICE):
+        kind = MarkKind.DEVICE
+    elif "emory cgroup out of memory" in text:
+        kind = MarkKind.GROUP_KILL
+    elif "silent" in text:
+        kind = MarkKind.SILENCE
+    return Mark(begin_ns, end_ns, text, kind, planned="(planned" in text)
 
 
 def _forecast(body: Json) -> Forecast | None:

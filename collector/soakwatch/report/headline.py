@@ -8,9 +8,9 @@ from soakwatch.core.formatting import quantity
 from soakwatch.core.plain_names import plain_name
 from soakwatch.core.roles import DUT
 from soakwatch.core.units import show_seconds
-from soakwatch.judge.verdict import NOT_REQUIRED, Verdict
+from soakwatch.judge.verdict import Verdict
 from soakwatch.report.load import Generator, figure_of
-from soakwatch.report.moments import first_failure_ns, outcomes_by_moment
+from soakwatch.report.moments import first_failure_ns
 from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome, Window
 from soakwatch_rules.traits import RISE_PER_HOUR, GrowthMethod, plain_words, traits_of
 from soakwatch_rules.wording.words import counted
@@ -54,7 +54,7 @@ def headline(verdict: Verdict, load: Sequence[Generator]) -> str:
 
 def _when(verdict: Verdict, span: str) -> str:
     """When the first failure was; where what failed has no moment (growth), over which time."""
-    failed_ns = first_failure_ns(verdict, outcomes_by_moment(verdict))
+    failed_ns = first_failure_ns(verdict)
     if failed_ns is None or failed_ns < verdict.window.begin_ns:
         return f"over {span}"
     return f"after {show_seconds((failed_ns - verdict.window.begin_ns) * 1e-9)} of {span}"
@@ -77,7 +77,7 @@ def under(load: Sequence[Generator], window: Window) -> str:
 def _why(verdict: Verdict) -> str:
     """The leading causes in plain words, each once."""
     every = [c for c in verdict.causes if c.outcome is verdict.outcome]
-    causes = [c for c in every if not c.headline.endswith(NOT_REQUIRED)] or every  # where nothing at all was decided
+    causes = [c for c in every if not c.waived] or every  # where nothing at all was decided
     leading = [verdict.findings[cause.leading] for cause in causes]
     reasons = list(dict.fromkeys(_failure(finding) for finding in leading))
     if verdict.outcome is Outcome.INCONCLUSIVE:

@@ -11,22 +11,22 @@ class Groups:
     def __init__(self, size: int) -> None:
         self._above = list(range(size))
 
-    def root(self, place: int) -> int:
+    def root(self, index: int) -> int:
         """The group's lowest place."""
-        while self._above[place] != place:
-            self._above[place] = self._above[self._above[place]]
-            place = self._above[place]
-        return place
+        while self._above[index] != index:
+            self._above[index] = self._above[self._above[index]]
+            index = self._above[index]
+        return index
 
-    def join(self, places: Iterable[int]) -> None:
+    def join(self, indexes: Iterable[int]) -> None:
         """All of these belong together."""
-        roots = sorted({self.root(place) for place in places})
+        roots = sorted({self.root(index) for index in indexes})
         for root in roots[1:]:
             self._above[root] = roots[0]
 
-    def joined(self, places: Iterable[int]) -> list[list[int]]:
-        """The groups among these places, each in order, in the order of their lowest place."""
-        found: dict[int, list[int]] = {}
-        for place in sorted(places):
-            found.setdefault(self.root(place), []).append(place)
-        return list(found.values())
+    def joined(self, indexes: Iterable[int]) -> list[list[int]]:
+        """The groups among these indexes, each in order, in the order of their lowest place."""
+        groups: dict[int, list[int]] = {}
+        for index in sorted(indexes):
+            groups.setdefault(self.root(index), []).append(index)
+        return list(groups.values())

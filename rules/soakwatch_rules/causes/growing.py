@@ -1,4 +1,4 @@
-"""What grows: findings of one growing thing are one cause, and the process that owns a host's growth is named."""
+"""What grows: findings of growth of one object are one cause, and the process that owns a host's growth is named."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HOST = ("system.memory.usage", "system.memory.available", "system.memory.commit
 _OF_PROCESS = ("process.memory.pss", "process.memory.uss", "process.memory.usage")
 MOST = 0.5  # of the host's growth: who has that owns it
 
-Thing = tuple[str, ...]
+Grown = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +27,17 @@ class Owner:
 
     @property
     def words(self) -> str:
-        """As it is told beside the host's growth.
+        """A phrase that follows the sentence on the host's growth.
 
         >>> Owner("httpd", 1, 0.92).words, Owner("worker", 8, 1.3).words
-        ('process httpd owns 92 % of it', 'process worker (8 instances) owns all of it')
+        ('process httpd accounts for 92 % of it', 'process worker (8 instances) accounts for all of it')
         """
         many = f" ({self.instances} instances)" if self.instances > 1 else ""
         share = "all" if self.share >= 0.995 else f"{100 * self.share:.0f} %"
-        return f"process {self.process}{many} owns {share} of it"
+        return f"process {self.process}{many} accounts for {share} of it"
 
 
-def thing_of(finding: Finding) -> Thing | None:
+def grown_of(finding: Finding) -> Grown | None:
     """What a finding of growth is about: a process by name, the host's memory, the monitor, or a single series."""
     if traits_of(finding.rule).growth is None or not finding.metric:
         return None
@@ -51,22 +51,22 @@ def thing_of(finding: Finding) -> Thing | None:
     return ("series", finding.target, finding.metric, finding.object)
 
 
-def things(findings: Sequence[Finding], places: Iterable[int]) -> dict[Thing, list[int]]:
-    """The findings of growth among these places, by what grows."""
-    found: dict[Thing, list[int]] = {}
-    for place in places:
-        thing = thing_of(findings[place])
-        if thing is not None:
-            found.setdefault(thing, []).append(place)
-    return found
+def by_grown(findings: Sequence[Finding], indexes: Iterable[int]) -> dict[Grown, list[int]]:
+    """The findings of growth among these indexes, by what grows."""
+    grown: dict[Grown, list[int]] = {}
+    for index in indexes:
+        grown_object = grown_of(findings[index])
+        if grown_object is not None:
+            grown.setdefault(grown_object, []).append(index)
+    return grown
 
 
 def rate_of(finding: Finding) -> float | None:
     """How fast it grows per hour, in the unit of its series; None where the finding does not tell."""
-    told = finding.numbers.get(RISE_PER_HOUR)
-    if told is None and finding.unit.endswith("/h"):
-        told = finding.measured
-    return told if told is not None and math.isfinite(told) else None
+    rate = finding.numbers.get(RISE_PER_HOUR)
+    if rate is None and finding.unit.endswith("/h"):
+        rate = finding.measured
+    return rate if rate is not None and math.isfinite(rate) else None
 
 
 def owners(findings: Sequence[Finding]) -> dict[str, Owner]:
@@ -76,17 +76,17 @@ def owners(findings: Sequence[Finding]) -> dict[str, Owner]:
     for (target, name, _), rate in _process_rates(findings).items():
         if target in rates and rate > 0:
             held.setdefault(target, {}).setdefault(name, []).append(rate)
-    made = {}
+    by_target = {}
     for target, by_name in sorted(held.items()):
         name, parts = max(by_name.items(), key=lambda item: (math.fsum(item[1]), item[0]))
         share = math.fsum(parts) / rates[target]
         if share >= MOST:
-            made[target] = Owner(name, len(parts), share)
-    return made
+            by_target[target] = Owner(name, len(parts), share)
+    return by_target
 
 
 def _host_rates(findings: Sequence[Finding]) -> Iterator[tuple[str, float]]:
-    """The rate of the first measure of a host's memory that is told to grow, once a target."""
+    """The rate of the first measure of a host's memory that is found to grow, once a target."""
     best: dict[str, tuple[tuple[int, int], float]] = {}
     for finding in findings:
         traits = traits_of(finding.rule)

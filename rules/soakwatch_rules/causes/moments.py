@@ -16,7 +16,6 @@ NEAR_NS = 120 * 10**9
 NEAR_SHARE = 0.05
 """... but in a short run within a twentieth of it, or everything would lie together."""
 _LONG = 0.5  # of the window: a mark that long is no moment, but may begin at one
-_ASKED = "(planned"  # what a mark says that an event or phase had asked for
 _ENDLESS = 9 * 10**18
 
 
@@ -103,7 +102,7 @@ def moments_of(finding: Finding) -> Moments:
     if traits_of(finding.rule).trend:
         return moments(())
     longest = _LONG * (finding.window.end_ns - finding.window.begin_ns)
-    unasked = [mark for mark in finding.marks if _ASKED not in mark.text]
+    unasked = [mark for mark in finding.marks if not mark.planned]
     ends = ((m.begin_ns, m.begin_ns if m.end_ns is None else m.end_ns) for m in unasked or finding.marks)
     began_ns = finding.window.begin_ns + slack_of(finding.window.end_ns - finding.window.begin_ns)
     return moments(

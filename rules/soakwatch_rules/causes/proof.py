@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from soakwatch_rules.crash_kinds import KERNEL
 from soakwatch_rules.labels import label
-from soakwatch_rules.rule import Event, Finding, Mark, Outcome
+from soakwatch_rules.rule import Event, Finding, Mark, MarkKind
 from soakwatch_rules.traits import Crash, traits_of
 
 _KILLED = re.compile(r"[Kk]ill(?:ed)? process (?P<pid>\d+) \((?P<name>[^)]*)\)")
@@ -22,7 +21,6 @@ _FILE = re.compile(r"core: (?P<file>.+)$")
 _COMM = 15  # the kernel cuts the name of a process here
 _WRITING_NS = 30 * 10**9  # a process dies when its core is written
 _OF_DEVICE = frozenset({Crash.DEVICE, Crash.CORE})  # of which any may have been a death of the whole device
-_DEVICE = tuple(kind.words for kind in KERNEL.values() if kind.outcome is Outcome.FAIL)
 Pids = Mapping[tuple[str, str], frozenset[str]]
 
 
@@ -52,27 +50,29 @@ class Death:
     def same(self, other: Death) -> bool | None:
         """Whether it is of one process; None where one of them does not say."""
         if self.names and other.names:
-            return any(_alike(one, two) for one in self.names for two in other.names)
+            return any(_alike(own, two) for own in self.names for two in other.names)
         files = [(self.file, other.names), (other.file, self.names)]
         return True if any(_within(name, file) for file, names in files if file for name in names) else None
 
 
 def pids_of(events: Iterable[Event]) -> Pids:
     """The watches that a pid belonged to, as events of its exit or restart tell."""
-    found: dict[tuple[str, str], set[str]] = {}
+    watches: dict[tuple[str, str], set[str]] = {}
     for event in events:
         name = label(event.object, "process")
         pid = event.detail.get("pid" if event.kind == "process.exit" else "old_pid")
         if name and pid and event.kind in {"process.exit", "process.restart"}:
-            found.setdefault((event.target, pid), set()).add(name)
-    return {key: frozenset(names) for key, names in found.items()}
+            watches.setdefault((event.target, pid), set()).add(name)
+    return {key: frozenset(names) for key, names in watches.items()}
 
 
-def proven(one: Finding, other: Finding, pids: Pids, slack_ns: int, early_ns: int) -> bool:
+def proven(first: Finding, other: Finding, pids: Pids, slack_ns: int, early_ns: int) -> bool:
     """Whether two findings on deaths are proven to be of one happening, every moment of one of them; of two processes
     that restart together, every moment of both."""
-    told = (_explained(effect, cause, pids, slack_ns, early_ns) for effect, cause in ((one, other), (other, one)))
-    return all(told) if one.rule == other.rule else any(told)
+    explained = (
+        _explained(effect, cause, pids, slack_ns, early_ns) for effect, cause in ((first, other), (other, first))
+    )
+    return all(explained) if first.rule == other.rule else any(explained)
 
 
 def _explained(effect: Finding, cause: Finding, pids: Pids, slack_ns: int, early_ns: int) -> bool:
@@ -93,21 +93,21 @@ def _explained(effect: Finding, cause: Finding, pids: Pids, slack_ns: int, early
         return same and known is True and not killed and first.near(death, min(slack_ns, _WRITING_NS))
 
     for death in _deaths(effect, pids):
-        found = next((at for at, first in enumerate(causes) if fits(death, first)), None)
-        if found is None:
+        match = next((position for position, first in enumerate(causes) if fits(death, first)), None)
+        if match is None:
             return False
         if of_effect.crash is Crash.PROCESS:
-            del causes[found]  # nothing takes one process twice
+            del causes[match]  # nothing takes one process twice
     return True
 
 
 def _deaths(finding: Finding, pids: Pids) -> Iterator[Death]:
-    unasked = [mark for mark in finding.marks if "(planned" not in mark.text]
+    unasked = [mark for mark in finding.marks if not mark.planned]
     for mark in unasked or finding.marks:
         names, file = _names(finding, mark)
         names |= frozenset(name for pid in _pid(mark) for name in pids.get((finding.target, pid), ()))
         end_ns = mark.begin_ns if mark.end_ns is None else max(mark.begin_ns, mark.end_ns)
-        device = traits_of(finding.rule).crash in _OF_DEVICE or mark.text.startswith(_DEVICE)
+        device = traits_of(finding.rule).crash in _OF_DEVICE or mark.kind is MarkKind.DEVICE
         yield Death(mark.begin_ns, end_ns, names, file, device)
 
 
@@ -116,23 +116,26 @@ def _names(finding: Finding, mark: Mark) -> tuple[frozenset[str], str]:
     if traits_of(finding.rule).crash is Crash.PROCESS:
         name = label(finding.object, "process")
         return frozenset({name} if name else ()), ""
-    found = _KILLED.search(mark.text) or _OF.search(mark.text)
-    if found is not None:
-        return frozenset({found["name"].removesuffix(".service")}), ""
+    match = _KILLED.search(mark.text) or _OF.search(mark.text)
+    if match is not None:
+        return frozenset({match["name"].removesuffix(".service")}), ""
     file = _FILE.search(mark.text)
     return frozenset(), file["file"] if file is not None else ""
 
 
 def _pid(mark: Mark) -> Iterator[str]:
-    found = _KILLED.search(mark.text) or _OF.search(mark.text)
-    if found is not None and found["pid"]:
-        yield found["pid"]
+    match = _KILLED.search(mark.text) or _OF.search(mark.text)
+    if match is not None and match["pid"]:
+        yield match["pid"]
 
 
-def _alike(one: str, two: str) -> bool:
-    short, long = sorted((one, two), key=len)
+def _alike(first: str, other: str) -> bool:
+    short, long = sorted((first, other), key=len)
     return (
-        one == two or (len(short) == _COMM and long.startswith(short)) or fnmatchcase(one, two) or fnmatchcase(two, one)
+        first == other
+        or (len(short) == _COMM and long.startswith(short))
+        or fnmatchcase(first, other)
+        or fnmatchcase(other, first)
     )
 
 

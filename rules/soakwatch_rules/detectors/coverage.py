@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from soakwatch_rules.draft import absent, draft, faults
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Ledger, Mark, Outcome, RuleSpec
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Ledger, Mark, MarkKind, Outcome, RuleSpec
 from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, moment
 
@@ -113,7 +113,11 @@ class Coverage:
             text += f"; longest gap {duration(silence.seconds)} from {moment(silence.begin_ns)}"
         if ledger.errors:
             text += f"; {faults(ledger.errors, 1)}"
-        marks = (Mark(silence.begin_ns, silence.end_ns, f"{ledger.source} silent"),) if silence and long else ()
+        marks = (
+            (Mark(silence.begin_ns, silence.end_ns, f"{ledger.source} silent", MarkKind.SILENCE),)
+            if silence and long
+            else ()
+        )
         numbers = {
             "due": float(ledger.due),
             "got": float(ledger.got),

@@ -51,7 +51,8 @@ class _Full:
             text += ", from the first sample to the last (or in poll mode, which nothing indicates)"
         if self.lost:
             text += f", {self.lost}"
-        return Mark(self.window.begin_ns, self.window.end_ns, f"{text} (planned)" if self.planned else text)
+        text += " (planned)" if self.planned else ""
+        return Mark(self.window.begin_ns, self.window.end_ns, text, planned=self.planned)
 
 
 @dataclass(frozen=True, slots=True)

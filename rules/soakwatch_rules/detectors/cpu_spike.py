@@ -226,7 +226,7 @@ class CpuSpike:
         plateaus = SortedPlateaus()
         for plateau, mark, phase in zip(seen.long, marks, asked, strict=True):
             if phase is not None:
-                plateaus.planned.append(replace(mark, text=f"{mark.text} (planned: phase {phase})"))
+                plateaus.planned.append(replace(mark, text=f"{mark.text} (planned: phase {phase})", planned=True))
             elif not plateau.spike and plateau.scatter:
                 plateaus.scatter += 1
             elif (habit := habits.of(plateau.above_s)) is not None:

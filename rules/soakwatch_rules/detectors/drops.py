@@ -189,7 +189,7 @@ class Drops:
         much += f", {whole(offered)} packets offered" if known else ""
         over = [p for p in judged if p.dropped > self.ratio * p.offered and (self.ratio == 0 or p.offered >= least)]
         if self.ratio == 0 and dropped > 0:
-            text = some([f"{moment(m.begin_ns)}: {m.text}" for m in finding.marks if "planned" not in m.text])
+            text = some([f"{moment(m.begin_ns)}: {m.text}" for m in finding.marks if not m.planned])
             if background := _background(judged):
                 rate = quantity(background, f"{series.trait.unit}/s")
                 reason = f"{much}, no more often than with idle generators ({rate}): {text}"
@@ -302,9 +302,10 @@ def _marks(taken: Steps, asked: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> t
     begins, ends = np.flatnonzero(rose[1:] & ~rose[:-1]), np.flatnonzero(~rose[1:] & rose[:-1])
     result = []
     for begin, end in list(zip(begins.tolist(), ends.tolist(), strict=True))[:_MARKS]:
-        how = " (planned overload)" if bool(asked[begin:end].any()) else ""
+        planned = bool(asked[begin:end].any())
+        how = " (planned overload)" if planned else ""
         text = f"{whole(float(taken.count[begin:end].sum()))} lost{how}"
-        result.append(Mark(int(taken.begin_ns[begin]), int(taken.end_ns[end - 1]), text))
+        result.append(Mark(int(taken.begin_ns[begin]), int(taken.end_ns[end - 1]), text, planned=planned))
     return tuple(result)
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.management.gap_cause import BLAMED, LIVES, PATH, TOTAL, UP, Explained, causes
+from soakwatch_rules.management.gap_cause import BLAMED, LIVES, PATH, PLANNED, TOTAL, UP, Explained, causes
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Ledger, Mark, Outcome, RuleSpec, Silence
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Ledger, Mark, MarkKind, Outcome, RuleSpec, Silence
 from soakwatch_rules.silences import to_the_end
 from soakwatch_rules.traits import Traits
 from soakwatch_rules.wording.words import counted, duration, moment
@@ -142,7 +142,13 @@ class Gap:
             measured=longest,
             numbers=numbers,
             marks=tuple(
-                Mark(g.window.begin_ns, g.window.end_ns, f"{ledger.source} silent ({g.cause}): {g.why}")
+                Mark(
+                    g.window.begin_ns,
+                    g.window.end_ns,
+                    f"{ledger.source} silent ({g.cause}): {g.why}",
+                    MarkKind.SILENCE,
+                    planned=g.cause == PLANNED,
+                )
                 for g in sorted(gaps[:_MAX_MARKS], key=lambda g: g.window.begin_ns)
             ),
         )

@@ -14,7 +14,7 @@ from soakwatch_rules.events.boots import reboots
 from soakwatch_rules.events.incidents import Witness, witnessed
 from soakwatch_rules.load.forwarding import Forwarding, comes_back
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, MarkKind, Outcome, RuleSpec, Window
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
 from soakwatch_rules.silences import only_tried, silent_all, to_the_end
@@ -40,7 +40,8 @@ _MAX_MARKS = 100
 class _Stop:
     """A stretch that may have been a hang: when, what stopped, and how long forwarding stood (None: not known).
 
-    ``dead``: that it did not answer is enough; ``last``: it has not to the end of the run.
+    ``dead``: that it did not answer is enough; ``last``: it has not to the end of the run. ``silent``: all management
+    was, for a part of it at least.
     """
 
     window: Window
@@ -48,6 +49,11 @@ class _Stop:
     stood_s: float | None
     dead: bool = False
     last: bool = False
+    silent: bool = False
+
+    @property
+    def kind(self) -> MarkKind:
+        return MarkKind.SILENCE if self.silent else MarkKind.MOMENT
 
     @property
     def text(self) -> str:
@@ -179,7 +185,7 @@ class Hang:
             measured=longest,
             limit=self.seconds,
             unit="s",
-            marks=tuple(Mark(s.window.begin_ns, s.window.end_ns, s.text) for s in left[:_MAX_MARKS]),
+            marks=tuple(Mark(s.window.begin_ns, s.window.end_ns, s.text, s.kind) for s in left[:_MAX_MARKS]),
             numbers={
                 "hangs": float(sum(s.stood_s is not None for s in left)),
                 "silences": float(len(silent)),
@@ -215,7 +221,8 @@ class Hang:
             over = [s for s in result if s.window.begin_ns < gone.end_ns and s.window.end_ns > gone.begin_ns]
             texts = tuple(x for s in over if s.stood_s is not None for x in s.witnesses)
             result = [s for s in result if s not in over]
-            result.append(_Stop(gone, (text, *texts), gone.seconds, dead=True, last=gone is end))
+            of_silence = any(s.silent for s in over if s.stood_s is not None)
+            result.append(_Stop(gone, (text, *texts), gone.seconds, dead=True, last=gone is end, silent=of_silence))
         return sorted(result, key=lambda s: s.window.begin_ns)
 
     def _outcome(
@@ -275,7 +282,7 @@ class Hang:
         if stood is None:
             for span in silent:
                 if span.seconds >= self.seconds:
-                    yield _Stop(span, (f"no management answered for {duration(span.seconds)}",), None)
+                    yield _Stop(span, (f"no management answered for {duration(span.seconds)}",), None, silent=True)
             return
         both = common(joined([*silent, *pinned]), stood)
         for span in joined(both, apart_ns):
@@ -285,7 +292,7 @@ class Hang:
                 for what, others in (("no management answered", silent), ("CPU fully busy", pinned)):
                     if (lasted := overlap_s(span, joined(others))) > 0:
                         texts.append(f"{what} for {duration(lasted)}")
-                yield _Stop(span, tuple(texts), stood_s)
+                yield _Stop(span, tuple(texts), stood_s, silent=overlap_s(span, joined(silent)) > 0)
 
 
 def _announced(planned: list[Event], stop: _Stop) -> bool:

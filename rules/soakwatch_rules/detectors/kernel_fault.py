@@ -17,7 +17,7 @@ from soakwatch_rules.events.incidents import Incident, counts, deduplicated, inc
 from soakwatch_rules.events.intents import Intent, intents, reckon
 from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, MarkKind, Outcome, RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.series import Series
 from soakwatch_rules.traits import Crash, Traits
@@ -137,7 +137,9 @@ class KernelFault:
             broken += reckoned.broken
             pending += reckoned.open
             planned += len(reckoned.planned)
-            marks += [Mark(*i.when, f"{i.text}{' (planned)' if i in reckoned.planned else ''}") for i in incidents]
+            of = MarkKind.DEVICE if KERNEL[kind].outcome is Outcome.FAIL else MarkKind.MOMENT
+            marks += [Mark(*i.when, i.text, of) for i in incidents if i not in reckoned.planned]
+            marks += [Mark(*i.when, f"{i.text} (planned)", of, planned=True) for i in reckoned.planned]
             for incident in reckoned.unplanned:
                 fails = KERNEL[kind].outcome is Outcome.FAIL or any(w.text in own for w in incident.witnesses)
                 (grave if fails else minor).append((incident, kind))

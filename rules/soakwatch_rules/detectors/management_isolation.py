@@ -31,7 +31,7 @@ from soakwatch_rules.management.gap_cause import (
 from soakwatch_rules.management.poll_latency import DURATION, PollLatency, poll_latency, slowdown
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.peers import cut_with_own, finite_numbers, interval, peer_name, requests, values_in
-from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Ledger, Mark, Outcome, RuleSpec, Window
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Ledger, Mark, MarkKind, Outcome, RuleSpec, Window
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series import Series
 from soakwatch_rules.silences import of_monitor, silent_all
@@ -186,7 +186,7 @@ class ManagementIsolation:
             return None
         text = f"no management answered from {moment(gone.begin_ns)} to the end of the run, while traffic was forwarded"
         finding = replace(draft(self, case), samples=sum(x.got for x in case.ledgers), unit="s", limit=_DEAD_S)
-        marks = (Mark(gone.begin_ns, gone.end_ns, text),)
+        marks = (Mark(gone.begin_ns, gone.end_ns, text, MarkKind.SILENCE),)
         return replace(finding, outcome=Outcome.FAIL, reason=text, measured=gone.seconds, marks=marks)
 
     # --- probes --------------------------------------------------------------------------------------------
@@ -391,7 +391,7 @@ class ManagementIsolation:
                 detectable_unit="1",
                 doubts=tuple(_monitor(case.ledgers)),
                 marks=tuple(
-                    Mark(gap.window.begin_ns, gap.window.end_ns, f"{ledger.source} silent, {gap.why}")
+                    Mark(gap.window.begin_ns, gap.window.end_ns, f"{ledger.source} silent, {gap.why}", MarkKind.SILENCE)
                     for gap, _ in within[:50]
                 ),
             )

@@ -11,7 +11,7 @@ from soakwatch_rules.events.incidents import Incident, counts, deduplicated, inc
 from soakwatch_rules.events.intents import intents, reckon
 from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, MarkKind, Outcome, RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.traits import Crash, Traits
 from soakwatch_rules.wording.words import counted, moment, some
@@ -104,7 +104,7 @@ class OomKill:
             limit=self.allowed,
             unit="{kill}",
             doubts=tuple(doubts),
-            marks=tuple(Mark(*i.when, f"OOM kill: {_words(i)}") for i in matches),
+            marks=tuple(Mark(*i.when, f"OOM kill: {_words(i)}", _kind(i)) for i in matches),
             numbers={"kills": float(len(matches)), "planned": float(planned)},
         )
         faulty = list(reckoned.broken)
@@ -135,6 +135,11 @@ class OomKill:
 def _described(incident: Incident) -> str:
     begin_ns, end_ns = incident.when
     return f"{moment(begin_ns if end_ns is None else end_ns)} ({_words(incident)})"
+
+
+def _kind(incident: Incident) -> MarkKind:
+    """Whose memory was used up, as the kernel's line says."""
+    return MarkKind.GROUP_KILL if "emory cgroup out of memory" in _words(incident) else MarkKind.MOMENT
 
 
 def _words(incident: Incident) -> str:

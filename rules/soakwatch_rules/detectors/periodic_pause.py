@@ -14,7 +14,7 @@ from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.load.offered import OVERLOADS, parts
 from soakwatch_rules.load.throughput import Curve, Flow, curve, flows
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, MarkKind, Outcome, RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.level import robust
 from soakwatch_rules.stats.pauses import MIN_INTERVALS, STILL, Dip, Rhythm, dips, level_without, rhythm, standstills
@@ -266,7 +266,10 @@ class PeriodicPause:
             beat = rhythm(_since(positions))
             if beat is None or not beat.periodic:
                 continue
-            marks = tuple(Mark(s.window.begin_ns, s.window.end_ns, f"{ledger.source} silent") for s in ledger.silences)
+            marks = tuple(
+                Mark(s.window.begin_ns, s.window.end_ns, f"{ledger.source} silent", MarkKind.SILENCE)
+                for s in ledger.silences
+            )
             longest = max(s.window.seconds for s in ledger.silences)
             result.append(
                 replace(
@@ -314,7 +317,10 @@ class PeriodicPause:
                 "spread": beat.spread,
             }
         marks = tuple(
-            Mark(p.begin_ns, p.end_ns, f"{duration(p.lost_s)} lost{' (planned)' if p.planned else ''}") for p in pauses
+            Mark(
+                p.begin_ns, p.end_ns, f"{duration(p.lost_s)} lost{' (planned)' if p.planned else ''}", planned=p.planned
+            )
+            for p in pauses
         )
         doubts = list(finding.doubts)
         if beat is not None and periodic and beat.period_s < 4 * apart:

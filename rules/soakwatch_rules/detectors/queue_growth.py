@@ -246,7 +246,8 @@ def _with_full(case: Case, finding: Finding, series: Series) -> Finding:
         first, last = int(series.time_ns[begin]), int(series.time_ns[end - 1])
         asked = any(p.name in OVERLOADS and p.window.begin_ns <= first < p.window.end_ns for p in case.phases)
         unasked += not asked
-        marks.append(Mark(first, last, f"full ({quantity(ceiling, series.trait.unit)}){' (planned)' if asked else ''}"))
+        text = f"full ({quantity(ceiling, series.trait.unit)}){' (planned)' if asked else ''}"
+        marks.append(Mark(first, last, text, planned=asked))
     numbers |= {"full": float(unasked), "full_planned": float(len(pairs) - unasked)}
     return replace(finding, marks=tuple(marks[:_MARKS]), numbers=numbers)
 
@@ -256,7 +257,7 @@ def _full(finding: Finding) -> Finding:
     number = int(finding.numbers.get("full", 0.0))
     if not number:
         return finding
-    text = some([moment(mark.begin_ns) for mark in finding.marks if "planned" not in mark.text])
+    text = some([moment(mark.begin_ns) for mark in finding.marks if not mark.planned])
     reason = f"{finding.reason}; the queue was full {counted(number, 'time')}: {text}"
     warns = finding.outcome is Outcome.PASS
     return replace(finding, outcome=Outcome.WARN if warns else finding.outcome, reason=reason)

@@ -89,7 +89,8 @@ class _Full:
 
     def mark(self) -> Mark:
         text = f"{100 * self.highest:.4g} % of the limit{' (planned)' if self.planned else ''}"
-        return Mark(self.window.begin_ns, self.window.end_ns, f"{text}; {self.refused}" if self.refused else text)
+        text += f"; {self.refused}" if self.refused else ""
+        return Mark(self.window.begin_ns, self.window.end_ns, text, planned=self.planned)
 
 
 @dataclass(frozen=True, slots=True)

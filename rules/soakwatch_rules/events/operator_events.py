@@ -7,30 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from soakwatch_rules.event_catalogue import event_kind
 from soakwatch_rules.rule import Event
 
-_SEEN: Final = (
-    "process.",
-    "kernel.",
-    "core.",
-    "clock.",
-    "device.",
-    "snmp.",
-    "link.",
-    "log.",
-    "hardware.",
-    "memory.",
-    "cpu.",
-    "recorder.",
-    "source.",
-    "phase.",
-    "generator.",
-    "load.",
-    "module.",
-    "reboot.unexpected",
-)
-"""What is seen, not done; and the book-keeping of the run."""
-_KINDS: Final = frozenset({"gap", "pause", "stress", "spike", "watchdog", "license", "reboot"})
 _SAME_NS: Final = 60 * 10**9
 """A failover that was told and that the device's log tells as well is one, if they begin so close together."""
 _WORD: Final = "address"
@@ -48,7 +27,7 @@ def operator_events(events: Iterable[Event]) -> tuple[Event, ...]:
     reported: list[Event] = []
     words: list[Event] = []
     for event in sorted(events, key=lambda e: (e.begin_ns, e.kind, e.object)):
-        if not event.expect and (event.kind in _KINDS or event.kind.startswith(_SEEN)):
+        if not event.expect and not event_kind(event.kind).intervention:
             continue
         (words if _by_device(event) else reported).append(event)
     result: dict[str, list[Event]] = {}

@@ -155,8 +155,8 @@ def test_where_nobody_looks_there_are_plain_lines(tmp_path: Path) -> None:
     done = piped(tmp_path, "run", "--process", ME, "--interval", "200ms", "--duration", "4s", "--into", "run")
     assert "\x1b" not in done.stdout + done.stderr
     lines = done.stdout.splitlines()
-    assert re.match(r"\[\d+s\] phase (waiting|soak)", lines[1])
-    assert any(re.match(r"\[\d+s\] phase soak; \ds left; polls \d+ due", line) for line in lines)
+    assert re.match(r"\[\d+ s\] phase (waiting|soak)", lines[1])
+    assert any(re.match(r"\[\d+ s\] phase soak; \d s left; polls \d+ due", line) for line in lines)
     assert any(line.startswith("finished after 4") for line in lines)
     seen = piped(tmp_path, "watch", "run", "--verdict", PYTHONIOENCODING="ascii")
     assert seen.returncode == done.returncode == 3

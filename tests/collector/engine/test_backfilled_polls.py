@@ -19,8 +19,8 @@ from soakwatch.engine.recorded_polls import RecordedPolls
 from soakwatch.engine.scheduler import Timers
 from soakwatch.judge.live.changes import Changes
 from soakwatch.judge.live.following import RunFollower
-from soakwatch.judge.live.hour import Hour
 from soakwatch.judge.live.minutes import Minutes
+from soakwatch.judge.live.recent import Hour
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record.follow import Tail
 from soakwatch.record.reader import trait_of

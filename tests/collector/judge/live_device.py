@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from soakwatch.judge.live.evaluator import LiveEvaluator
 from soakwatch.judge.live.following import RunFollower
-from soakwatch.judge.live.looking import LiveEvaluator
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.record import Record, RecordView
 from soakwatch.testing.records import SECOND, T0
@@ -50,7 +50,7 @@ class Device:
         self.at += seconds
 
 
-def looking(device: Device, *rules: Rule, cpu_s: Callable[[], float] = lambda: 0.0) -> LiveEvaluator:
+def evaluator_of(device: Device, *rules: Rule, cpu_s: Callable[[], float] = lambda: 0.0) -> LiveEvaluator:
     """The live judge of it; CPU time does not pass unless the caller says so."""
     with RecordView.open(device.folder) as view:
         metas = view.metas()

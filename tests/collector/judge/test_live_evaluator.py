@@ -1,4 +1,4 @@
-"""Looking at a run that goes on: what is looked at when, what stays found, what is withdrawn."""
+"""Looking at a run that goes on: what is evaluator at when, what stays found, what is withdrawn."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import pytest
-from tests.collector.judge.live_device import HOUR, WORKER, Device, looking
+from tests.collector.judge.live_device import HOUR, WORKER, Device, evaluator_of
 
 from soakwatch.core.registry import rules as installed
-from soakwatch.judge.live.looking import LiveEvaluator
+from soakwatch.judge.live.evaluator import LiveEvaluator
 from soakwatch.judge.recorded import judge_record
 from soakwatch.plan.rules import planned_rules
 from soakwatch.record import RecordView
@@ -31,9 +31,9 @@ def device(tmp_path: Path) -> Iterator[Device]:
     made.record.close()
 
 
-def only(looked: LiveEvaluator) -> Finding:
+def only(evaluator: LiveEvaluator) -> Finding:
     """The one finding that is said."""
-    (finding,) = looked.findings
+    (finding,) = evaluator.findings
     return finding
 
 
@@ -71,22 +71,22 @@ def test_a_trend_is_told_after_two_looks_and_withdrawn_in_the_open(device: Devic
     """Not before two hours, not after one look; told as a warning with its forecast; withdrawn when it is over."""
     grows = [2.0]
     device.levels["system.memory.usage", ""] = lambda _: grows[0]
-    looked = looking(device, Trending())
+    evaluator = evaluator_of(device, Trending())
     said: list[str] = []
     told_at: list[int] = []
     for _ in range(24):
         device.run(600)
         grows[0] = 2.0 if device.at < 3 * HOUR else 0.0
-        looked.look()
-        device.record.put_findings(looked.findings, live=True, judged_ns=T0 + device.at * SECOND)
-        said.append(",".join(f.outcome.value for f in looked.findings))
+        evaluator.evaluate()
+        device.record.put_findings(evaluator.findings, live=True, judged_ns=T0 + device.at * SECOND)
+        said.append(",".join(f.outcome.value for f in evaluator.findings))
         if "warn" in said[-1]:
             told_at.append(device.at)
-            assert "so far: only the end of the run decides" in only(looked).reason
-            assert only(looked).forecast is not None
+            assert "so far: only the end of the run decides" in only(evaluator).reason
+            assert only(evaluator).forecast is not None
         elif "inconclusive" in said[-1]:
-            assert only(looked).why is InconclusiveReason.PENDING
-            assert only(looked).settle
+            assert only(evaluator).why is InconclusiveReason.PENDING
+            assert only(evaluator).settle
     assert said[:12] == [""] * 12
     assert said[12:14] == ["inconclusive", "warn"]
     assert said[-1] == "pass"
@@ -107,46 +107,46 @@ def test_what_happens_is_judged_although_its_rule_rests(tmp_path: Path) -> None:
         clock[0] += 0.005
         return clock[0]
 
-    looked = looking(device, CpuSpike(), cpu_s=cpu_s)
+    evaluator = evaluator_of(device, CpuSpike(), cpu_s=cpu_s)
     for _ in range(20):
         device.run(60)
-        looked.look()
-    (subject,) = looked._subjects.values()
+        evaluator.evaluate()
+    (subject,) = evaluator._subjects.values()
     device.run(120)
-    subject.looked_ns, subject.rests_ns = T0 + 1200 * SECOND, T0 + 9999 * SECOND
+    subject.evaluated_ns, subject.rests_ns = T0 + 1200 * SECOND, T0 + 9999 * SECOND
     device.record.add_event("dut", Event("recorder.window", "dut", "", T0 + 1300 * SECOND, None), "monitor")
-    looked.look()
-    assert only(looked).outcome is not Outcome.FAIL
+    evaluator.evaluate()
+    assert only(evaluator).outcome is not Outcome.FAIL
     device.record.add_event("dut", Event("process.restart", "dut", WORKER, T0 + 1310 * SECOND, None), "probe")
-    looked.look()
+    evaluator.evaluate()
     device.record.close()
-    assert only(looked).outcome is Outcome.FAIL
+    assert only(evaluator).outcome is Outcome.FAIL
 
 
 def test_likely_growth_is_not_told(device: Device) -> None:
     """With a probability of 0.95 a trend fails at the end; while the run goes on it takes 0.99."""
     device.levels["system.memory.usage", ""] = lambda _: 1.0
-    looked = looking(device, Trending())
+    evaluator = evaluator_of(device, Trending())
     for _ in range(18):
         device.run(600)
-        looked.look()
-    assert only(looked).outcome is Outcome.INCONCLUSIVE
+        evaluator.evaluate()
+    assert only(evaluator).outcome is Outcome.INCONCLUSIVE
 
 
 def test_a_short_run_is_told_of_trends_in_its_second_half(tmp_path: Path) -> None:
     """A run of an hour cannot wait for two: memory that grows is warned of after half an hour and two looks."""
     device = Device(tmp_path / "run", hours=1)
     device.levels["system.memory.usage", ""] = lambda at: 1e9 + 1e6 * at
-    looked = looking(device, MemoryGrowth())
+    evaluator = evaluator_of(device, MemoryGrowth())
     said = []
     for _ in range(60):
         device.run(60)
-        looked.look()
-        said.append(",".join(f.outcome.value for f in looked.findings))
+        evaluator.evaluate()
+        said.append(",".join(f.outcome.value for f in evaluator.findings))
     device.record.close()
     assert set(said[:29]) == {""}
     assert said[-1] == "warn"
-    assert "it may be a warm-up" in only(looked).reason
+    assert "it may be a warm-up" in only(evaluator).reason
 
 
 def test_what_was_found_stays_found(tmp_path: Path) -> None:
@@ -156,16 +156,16 @@ def test_what_was_found_stays_found(tmp_path: Path) -> None:
     device.levels["system.cpu.utilization", ""] = lambda at: (
         1.0 if any(at in spike for spike in spikes) else 0.3 + 0.01 * (at % 3)
     )
-    looked = looking(device, CpuSpike())
+    evaluator = evaluator_of(device, CpuSpike())
     first = None
     for _ in range(240):
         device.run(60)
-        looked.look()
-        if first is None and only(looked).outcome is Outcome.FAIL:
+        evaluator.evaluate()
+        if first is None and only(evaluator).outcome is Outcome.FAIL:
             first = device.at
     device.record.close()
     assert first == 1260
-    finding = only(looked)
+    finding = only(evaluator)
     assert finding.outcome is Outcome.FAIL
     assert [(mark.begin_ns - T0) // SECOND // 60 for mark in finding.marks] == [19, 149]
     with RecordView.open(device.folder) as view:
@@ -182,19 +182,19 @@ def test_another_process_goes_on_where_one_was_killed(tmp_path: Path) -> None:
     device.levels["process.start_time", WORKER] = lambda at: 1000.0 + 500 * (at > 3000)
     rules = planned_rules(())
     rules = tuple(rule for rule in rules if rule.name in {"cpu_spike", "memory_growth", "process_restart", "coverage"})
-    before = looking(device, *rules)
+    before = evaluator_of(device, *rules)
     for _ in range(240):
         device.run(60)
-        before.look()
+        before.evaluate()
     device.record.put_findings(before.findings, live=True, judged_ns=T0 + device.at * SECOND)
-    after = looking(device, *rules)
+    after = evaluator_of(device, *rules)
     with RecordView.open(device.folder) as view:
         after.remember(view.findings(live=True))
-    after.look()
+    after.evaluate()
     device.record.close()
 
-    def told(looked: LiveEvaluator) -> list[tuple[object, ...]]:
-        return sorted((f.rule, f.metric, f.object, f.outcome, f.marks) for f in looked.findings)
+    def told(evaluator: LiveEvaluator) -> list[tuple[object, ...]]:
+        return sorted((f.rule, f.metric, f.object, f.outcome, f.marks) for f in evaluator.findings)
 
     assert told(after) == told(before)
     assert {f.outcome for f in after.findings if f.rule == "memory_growth"} == {Outcome.WARN}
@@ -215,10 +215,10 @@ def test_rules_of_the_whole_run_say_what_the_record_says(tmp_path: Path, back: b
         ("system.core.files", "folder=/var/crash"): lambda at: float(at > 7000),
     }
     rules = tuple(rule for rule in planned_rules(()) if rule.manner.live == "whole")
-    looked = looking(device, *rules)
+    evaluator = evaluator_of(device, *rules)
     for minute in range(180):
         device.run(60)
-        looked.look()
+        evaluator.evaluate()
         if minute == 30:
             device.record.begin_phase("soak", T0 + device.at * SECOND)
         if minute % 40 == 39:
@@ -231,13 +231,13 @@ def test_rules_of_the_whole_run_say_what_the_record_says(tmp_path: Path, back: b
         return sorted((f.rule, f.target, f.object, f.outcome, f.measured or 0.0, f.marks) for f in findings)
 
     known = {"process_restart", "reboot", "oom_kill", "core_dump", "coverage"}
-    assert told([f for f in looked.findings if f.rule in known]) == told([f for f in final if f.rule in known])
-    assert all(f.reason.endswith("(so far)") for f in looked.findings)
-    assert {f.rule for f in looked.findings if f.outcome is Outcome.FAIL} >= {"process_restart", "reboot"}
+    assert told([f for f in evaluator.findings if f.rule in known]) == told([f for f in final if f.rule in known])
+    assert all(f.reason.endswith("(so far)") for f in evaluator.findings)
+    assert {f.rule for f in evaluator.findings if f.outcome is Outcome.FAIL} >= {"process_restart", "reboot"}
 
 
 def test_a_look_spends_no_more_than_its_share(tmp_path: Path) -> None:
-    """Where looks cost more than their share, each thing is looked at less often, but every one of them is."""
+    """Where looks cost more than their share, each thing is evaluator at less often, but every one of them is."""
     device = Device(tmp_path / "run", interval_s=10)
     rng = np.random.default_rng(1)
     for core in range(40):
@@ -252,10 +252,10 @@ def test_a_look_spends_no_more_than_its_share(tmp_path: Path) -> None:
             seen[case.object] = seen.get(case.object, 0) + 1
             return CpuSpike(self.enter).judge(case)
 
-    looked = looking(device, Slow(), cpu_s=lambda: clock[0])
+    evaluator = evaluator_of(device, Slow(), cpu_s=lambda: clock[0])
     for _ in range(60):
         device.run(60)
-        looked.look()
+        evaluator.evaluate()
     device.record.close()
     assert clock[0] <= (60 + 10 + 5) * 0.016 + 0.008
     assert len(seen) == 40
@@ -263,7 +263,7 @@ def test_a_look_spends_no_more_than_its_share(tmp_path: Path) -> None:
 
 
 def test_every_installed_rule_can_look_at_a_run(tmp_path: Path) -> None:
-    """All rules together, over an outage and a restart, raise nothing and say that they looked at the run so far."""
+    """All rules together, over an outage and a restart, raise nothing and say that they evaluator at the run so far."""
     device = Device(tmp_path / "run", hours=3)
     rng = np.random.default_rng(2)
     out = range(4000, 4300)
@@ -278,10 +278,10 @@ def test_every_installed_rule_can_look_at_a_run(tmp_path: Path) -> None:
     }
     rules = planned_rules(())
     assert {rule.name for rule in rules} == set(installed())
-    looked = looking(device, *rules)
+    evaluator = evaluator_of(device, *rules)
     for _ in range(150):
         device.run(60)
-        looked.look()
+        evaluator.evaluate()
     device.record.close()
-    assert {f.rule for f in looked.findings} >= {"cpu_spike", "coverage", "process_restart"}
-    assert all("so far" in f.reason or "in the last hour" in f.reason or f.marks for f in looked.findings)
+    assert {f.rule for f in evaluator.findings} >= {"cpu_spike", "coverage", "process_restart"}
+    assert all("so far" in f.reason or "in the last hour" in f.reason or f.marks for f in evaluator.findings)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.collector.judge.live_device import HOUR, WORKER, Device, looking
+from tests.collector.judge.live_device import HOUR, WORKER, Device, evaluator_of
 
 from soakwatch.judge.live.growing import LEAST
 from soakwatch.testing.records import SECOND, T0
@@ -20,12 +20,12 @@ def warned_of(folder: Path, seed: int) -> tuple[Finding, float]:
     rng = np.random.default_rng(seed)
     device.levels["system.memory.limit", ""] = lambda _: 16e9
     device.levels["system.memory.usage", ""] = lambda at: round(8e9 * (1 + 0.2 * at / 86400 + 0.002 * rng.normal()))
-    looked = looking(device, Growth())
+    evaluator = evaluator_of(device, Growth())
     warned = None
     for minute in range(1, 10 * 60):
         device.run(60)
-        looked.look()
-        warned = next((f for f in looked.findings if f.outcome is Outcome.WARN), None)
+        evaluator.evaluate()
+        warned = next((f for f in evaluator.findings if f.outcome is Outcome.WARN), None)
         if warned is not None:
             assert minute > 120
             break
@@ -54,16 +54,16 @@ def test_a_leak_has_a_rate_and_a_time_to_its_limit_within_minutes(tmp_path: Path
     device.levels["system.memory.limit", ""] = lambda _: 4.0 * 2**30
     device.levels["process.memory.usage", WORKER] = lambda at: 2**28 + leak * at + 2e3 * rng.normal()
     device.levels["process.threads", WORKER] = lambda _: float(9 + rng.integers(2))
-    looked = looking(device, Growth())
+    evaluator = evaluator_of(device, Growth())
     for _ in range(LEAST):
         device.run(60)
-        looked.look()
-        assert looked.rates == ()
+        evaluator.evaluate()
+        assert evaluator.rates == ()
     for _ in range(2):
         device.run(60)
-        looked.look()
+        evaluator.evaluate()
     device.record.close()
-    (rate,) = looked.rates
+    (rate,) = evaluator.rates
     assert rate.metric == "process.memory.usage"
     assert rate.low < rate.per_hour < rate.high
     assert rate.per_hour == pytest.approx(52 * 2**20, rel=0.01)
@@ -73,7 +73,7 @@ def test_a_leak_has_a_rate_and_a_time_to_its_limit_within_minutes(tmp_path: Path
     assert rate.words.startswith("dut: memory of worker +52 MiB/h so far, would")
     assert " so far, would reach its limit of 4 GiB in 3.1 d" in rate.words
     assert rate.words.endswith("(provisional: it may be a warm-up)")
-    assert not [finding for finding in looked.findings if finding.outcome in {Outcome.WARN, Outcome.FAIL}]
+    assert not [finding for finding in evaluator.findings if finding.outcome in {Outcome.WARN, Outcome.FAIL}]
 
 
 def test_a_rate_is_withdrawn_when_it_ends_and_begins_anew_with_a_restart(tmp_path: Path) -> None:
@@ -83,12 +83,12 @@ def test_a_rate_is_withdrawn_when_it_ends_and_begins_anew_with_a_restart(tmp_pat
     device.levels["process.memory.usage", WORKER] = lambda at: (
         1e9 * (1 + 0.3 * min(at % 20_000, HOUR) / HOUR) + 2e5 * rng.normal()
     )
-    looked, said = looking(device, Growth()), []
+    evaluator, said = evaluator_of(device, Growth()), []
     for _ in range(20_000 // 720):
         for seconds in (660, 60):
             device.run(seconds)
-            looked.look()
-        said.append(looked.rates[0].per_hour if looked.rates else 0.0)
+            evaluator.evaluate()
+        said.append(evaluator.rates[0].per_hour if evaluator.rates else 0.0)
     assert said[0] == pytest.approx(3e8, rel=0.05)
     assert said[-5:] == [0.0] * 5
     device.run(20_000 - device.at)
@@ -96,9 +96,9 @@ def test_a_rate_is_withdrawn_when_it_ends_and_begins_anew_with_a_restart(tmp_pat
     device.record.add_event("dut", restart, "probe")
     for seconds in (720, 60):
         device.run(seconds)
-        looked.look()
+        evaluator.evaluate()
     device.record.close()
-    (rate,) = looked.rates
+    (rate,) = evaluator.rates
     assert rate.since_ns == restart.begin_ns
     assert rate.per_hour == pytest.approx(said[0], rel=0.1)
 
@@ -117,11 +117,11 @@ def test_what_does_not_grow_has_no_rate(tmp_path: Path) -> None:
     device.levels["process.memory.usage", WORKER] = lambda at: 5e8 + 3e8 * (at % HOUR) / HOUR + 1e6 * rng.normal()
     device.levels["system.memory.committed", ""] = lambda at: (2.0e9 if at < 4 * HOUR else 2.2e9) + 1e6 * rng.normal()
     device.levels["system.memory.available", ""] = lambda at: 3e9 + 1e4 * at + 1e6 * rng.normal()
-    looked, said = looking(device, Growth()), []
+    evaluator, said = evaluator_of(device, Growth()), []
     for minute in range(8 * 60):
         device.run(60)
-        looked.look()
-        said += [(minute, rate.metric) for rate in looked.rates]
+        evaluator.evaluate()
+        said += [(minute, rate.metric) for rate in evaluator.rates]
     device.record.close()
     wrong = {metric: sum(one == metric for _, one in said) for metric in {metric for _, metric in said}}
     assert set(wrong) <= {"process.memory.usage"}  # the first teeth: it rises until it is freed

@@ -72,11 +72,10 @@ def test_a_strangers_crash_leads_and_explains_what_follows() -> None:
 
 def test_a_strangers_growth_joins_that_of_the_same_series() -> None:
     """Its rate is worded as that of the shipped rules of growth is."""
-    of_series: dict[str, Any] = {"metric": "system.sessions.count", "unit": "1/h"}
-    grown = finding("growth", **of_series, measured=40.0, reason="it grows")
-    other = finding("table_growth", **of_series, numbers={"rise_per_hour": 41.0})
+    grown = finding("growth", metric="system.sessions.count", unit="1/h", measured=40.0)
+    other = replace(grown, rule="table_growth", measured=None, numbers={"rise_per_hour": 41.0})
     assert [(cause.kind, set(cause.findings)) for cause in causes([grown, other])] == [(CauseKind.GROWTH, {0, 1})]
-    assert "grows by 41" in headline(verdict(other, finding("drops", Outcome.PASS)), ())
+    assert "system.sessions.count grows by 4,100 %/h" in headline(verdict(other, finding("drops", Outcome.PASS)), ())
 
 
 def test_a_strangers_account_is_always_required() -> None:

@@ -44,6 +44,9 @@ def test_an_optional_rule_does_not_hold_up_a_pass() -> None:
     findings = [finding(Outcome.PASS), finding(Outcome.INCONCLUSIVE, "cpu_spike")]
     verdict = fold("run", WINDOW, {"dut": "dut"}, findings, (), (), frozenset({"cpu_spike"}))
     assert verdict.outcome is Outcome.PASS
+    assert [(cause.waived, cause.headline.endswith("(not required)")) for cause in verdict.causes] == [(True, True)]
+    required = fold("run", WINDOW, {"dut": "dut"}, findings, (), ())
+    assert [cause.waived for cause in required.causes] == [False]
 
 
 @pytest.mark.parametrize("undecided", [Outcome.INCONCLUSIVE, Outcome.NOT_APPLICABLE])

@@ -45,7 +45,7 @@ def test_the_terminal_tells_causes_and_not_rows(eventful: Told) -> None:
 def test_an_owner_and_an_event_are_named(eventful: Told) -> None:
     """The process that owns the host's growth, and the failover before the step, stand in the headlines."""
     for text in ("\n".join(printed(eventful)), render_html(eventful[0], eventful[1])):
-        assert "process httpd owns 92 % of it" in text
+        assert "process httpd accounts for 92 % of it" in text
         assert "after failover at 2026-11-20 22:00:00 UTC: it rose" in text
 
 

@@ -9,7 +9,7 @@ from soakwatch.engine.notify.message_text import first_failure
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource
 from soakwatch.report.html import render_html
-from soakwatch.report.moments import first_failure_ns, outcome_at, outcomes_by_moment
+from soakwatch.report.moments import first_failure_ns
 from soakwatch_rules.causes import Cause, CauseKind
 from soakwatch_rules.rule import Finding, Mark, Outcome, Window
 
@@ -35,29 +35,26 @@ def upgraded(night: Night, *, marked: bool = True) -> Verdict:
         finding_of(Outcome.PASS, "process_restart", Mark(RESTART, None, "restart: new start time")),
     )
     line = (
-        Mark(RESTART, None, "process_restart bgpd: restart: new start time"),
+        Mark(RESTART, None, "process_restart bgpd: restart: new start time", outcome=Outcome.PASS),
         Mark(UPGRADE, None, "upgrade: planned"),
-        *[Mark(CRASH, None, "core_dump: core: crash of zebra")] * marked,
+        *[Mark(CRASH, None, "core_dump: core: crash of zebra", outcome=Outcome.FAIL)] * marked,
     )
     cause = Cause(CauseKind.EVENT, "leaker", RESTART, CRASH, "after upgrade", Outcome.FAIL, (0, 1), timeline=line)
     return replace(night[1], findings=findings, causes=(cause,))
 
 
-def test_each_moment_has_its_own_outcome(night: Night) -> None:
+def test_the_first_failure_is_the_first_moment_that_failed_itself(night: Night) -> None:
     verdict = upgraded(night)
-    outcomes = outcomes_by_moment(verdict)
-    (cause,) = verdict.causes
-    assert [outcome_at(mark, outcomes) for mark in cause.timeline] == [Outcome.PASS, None, Outcome.FAIL]
-    assert first_failure_ns(verdict, outcomes) == CRASH
+    assert first_failure_ns(verdict) == CRASH
     assert first_failure(verdict) == (CRASH, "leaker after upgrade"), "the message of the end says the same"
 
 
 def test_a_failure_without_a_moment_is_dated_by_what_goes_with_it(night: Night) -> None:
     verdict = upgraded(night, marked=False)
-    assert first_failure_ns(verdict, outcomes_by_moment(verdict)) == RESTART
+    assert first_failure_ns(verdict) == RESTART
     assert first_failure(verdict) == (RESTART, "leaker after upgrade")
     quiet = replace(verdict, causes=())
-    assert first_failure_ns(quiet, outcomes_by_moment(quiet)) is None
+    assert first_failure_ns(quiet) is None
 
 
 def test_the_page_counts_from_what_failed(night: Night) -> None:

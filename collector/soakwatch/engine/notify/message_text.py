@@ -13,7 +13,7 @@ from soakwatch.engine.notify.policy import News, began_ns, words_of
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan
 from soakwatch.record.findings import identity_of
-from soakwatch.report.moments import failed_ns, outcomes_by_moment
+from soakwatch.report.moments import failed_ns
 from soakwatch_rules.rule import Finding, Outcome
 from soakwatch_rules.wording.forecast import forecast_words
 from soakwatch_rules.wording.words import counted, some
@@ -149,10 +149,10 @@ def sample_message(run: str, report: Path | None) -> Message:
 
 def first_failure(verdict: Verdict) -> tuple[int, str] | None:
     """When the first of what fails was to be seen, and its cause in words; None if nothing fails."""
-    moments, by_moment = [], outcomes_by_moment(verdict)
+    moments = []
     for cause in verdict.causes:
         if cause.outcome is Outcome.FAIL:
-            at_ns = failed_ns(cause, by_moment)
+            at_ns = failed_ns(cause)
             begun_ns = began_ns(verdict.findings[cause.leading]) if at_ns is None else at_ns
             moments.append((begun_ns, f"{cause.target} {cause.headline}".strip()))
     return min(moments, default=None)

@@ -14,33 +14,33 @@ import sys
 from pathlib import Path
 
 from soakwatch.core.errors import SoakwatchError
+from soakwatch.judge.live.evaluator import LiveEvaluator
 from soakwatch.judge.live.following import RunFollower
-from soakwatch.judge.live.looking import LiveEvaluator
 from soakwatch.judge.rates import rates_json
 from soakwatch.judge.recorded import recorded_rules
 from soakwatch.plan.rules import planned_rules
 from soakwatch.record import RecordView, finding_to_json
 
 
-def looking_at(folder: Path) -> LiveEvaluator:
+def evaluator_of(folder: Path) -> LiveEvaluator:
     """The live judgement of a run: its rules, and what was said of it before. Raises RecordError and PlanError."""
     with RecordView.open(folder) as view:
         metas, rules, before = view.metas(), planned_rules(recorded_rules(view)), view.findings(live=True)
-    looking = LiveEvaluator(RunFollower(folder, rules, metas), rules)
-    looking.remember(before)
-    return looking
+    evaluator = LiveEvaluator(RunFollower(folder, rules, metas), rules)
+    evaluator.remember(before)
+    return evaluator
 
 
 def main() -> int:
     """Answer until the input ends."""
     os.nice(10)
-    looking: LiveEvaluator | None = None
+    evaluator: LiveEvaluator | None = None
     for _ in sys.stdin:
         try:
-            looking = looking or looking_at(Path(sys.argv[1]))
-            for name, findings in looking.look().items():
+            evaluator = evaluator or evaluator_of(Path(sys.argv[1]))
+            for name, findings in evaluator.evaluate().items():
                 print(json.dumps({"of": name, "findings": [finding_to_json(finding) for finding in findings]}))
-            print(json.dumps({"rates": rates_json(looking.rates)}))
+            print(json.dumps({"rates": rates_json(evaluator.rates)}))
         except SoakwatchError as error:
             print(f"! {error}", flush=True)
             return 1

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.judge.live.hour import Part, joined
 from soakwatch.judge.live.minutes import MINUTE_NS
-from soakwatch.judge.live.words import typed
+from soakwatch.judge.live.raw_words import typed
+from soakwatch.judge.live.recent import Part, joined
 from soakwatch.record.follow import Table, Words
 from soakwatch.record.model import Ints
 
@@ -58,8 +58,8 @@ class Changes:
                 self._keep(series, time_ns[first : first + 1], table.kinds[column], words[first : first + 1, column])
         changed = set()
         for column in np.flatnonzero(moved).tolist():
-            at = np.flatnonzero(differs[:, column] | gaps)
-            keep = _last_of_minutes(time_ns) if at.size > _FEW else np.unique(np.concatenate([at, at + 1]))
+            rows = np.flatnonzero(differs[:, column] | gaps)
+            keep = _last_of_minutes(time_ns) if rows.size > _FEW else np.unique(np.concatenate([rows, rows + 1]))
             series = table.series[column]
             self._keep(series, time_ns[keep], table.kinds[column], words[keep, column])
             changed.add(series)
@@ -70,8 +70,8 @@ class Changes:
         differs = table.words[1:] != table.words[:-1]
         ends = np.array([0, table.time_ns.size - 1])
         for column, series in enumerate(table.series):
-            at = np.flatnonzero(differs[:, column])
-            keep = _last_of_minutes(table.time_ns) if at.size > _FEW else np.concatenate([at, at + 1])
+            rows = np.flatnonzero(differs[:, column])
+            keep = _last_of_minutes(table.time_ns) if rows.size > _FEW else np.concatenate([rows, rows + 1])
             keep = np.unique(np.concatenate([ends, keep]))
             self._keep(series, table.time_ns[keep], table.kinds[column], table.words[keep, column])
 

@@ -45,7 +45,7 @@ class LiveJudge:
         self._due_ns = now_ns() + int(JUDGE_EVERY_S * 1e9)
         self._complaint = ThrottledLog("live judging")
         self._child: AsyncChild | None = None
-        self._said: dict[str, tuple[Finding, ...]] = {}
+        self._findings: dict[str, tuple[Finding, ...]] = {}
         self._failing: dict[str, int] = {}  # when each failure was first seen
         self._failures = 0
         self._rested_ns = 0  # a look that is woken waits until then
@@ -57,7 +57,7 @@ class LiveJudge:
     def findings(self) -> tuple[Finding, ...]:
         """What is said of the run so far, worst first."""
         order = list(Outcome)
-        every = [finding for said in self._said.values() for finding in said]
+        every = [finding for findings in self._findings.values() for finding in findings]
         return tuple(sorted(every, key=lambda f: (order.index(f.outcome), f.target, f.rule, f.metric, f.object)))
 
     @property
@@ -72,8 +72,8 @@ class LiveJudge:
         """Whether the record should be given the findings: they say something else, or it has had none for long."""
         if self.judged_ns is None:
             return False
-        said, recorded_ns = self._recorded
-        return self._identities() != said or self.judged_ns - recorded_ns >= RECORD_EVERY_S * 1e9
+        identities, recorded_ns = self._recorded
+        return self._identities() != identities or self.judged_ns - recorded_ns >= RECORD_EVERY_S * 1e9
 
     def recorded(self) -> None:
         """The record has them."""
@@ -148,18 +148,18 @@ class LiveJudge:
 
     def _hear(self, lines: list[str], judged_ns: int) -> None:
         if lines[:1] == ["new"]:
-            self._said = {}
+            self._findings = {}
             del lines[0]
         for line in lines:
-            told = json.loads(line)
-            if "rates" in told:
-                self.rates = rates_of(told["rates"])
+            message = json.loads(line)
+            if "rates" in message:
+                self.rates = rates_of(message["rates"])
                 continue
-            said = tuple(finding_from_json(text) for text in told["findings"])
-            if said:
-                self._said[told["of"]] = said
+            findings = tuple(finding_from_json(text) for text in message["findings"])
+            if findings:
+                self._findings[message["of"]] = findings
             else:
-                self._said.pop(told["of"], None)
+                self._findings.pop(message["of"], None)
         self.judged_ns = judged_ns
         failing = {
             identity_of(f)

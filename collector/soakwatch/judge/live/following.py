@@ -11,10 +11,10 @@ import numpy as np
 
 from soakwatch.core.errors import RecordError
 from soakwatch.core.event_kinds import matters
-from soakwatch.judge.live.accounts import Accounts
 from soakwatch.judge.live.changes import Changes
-from soakwatch.judge.live.hour import HOUR_NS, Hour, Stretch, joined
+from soakwatch.judge.live.coverage import Accounts
 from soakwatch.judge.live.minutes import Minutes
+from soakwatch.judge.live.recent import HOUR_NS, Hour, Stretch, joined
 from soakwatch.record import SeriesKey, Source, StoredEvent, StoredFault
 from soakwatch.record.follow import (
     Batch,
@@ -131,9 +131,9 @@ class RunFollower:
     def _take(self, news: News, fresh: Fresh) -> None:
         fresh.layout |= bool(news.series) or news.roles != self.roles or news.phases != self._spans
         self.roles, self.sources, self._spans = news.roles, news.sources, news.phases
-        for one in news.series:
-            self.known[one.key] = one
-            self._numbers[one.number] = one.key
+        for series in news.series:
+            self.known[series.key] = series
+            self._numbers[series.number] = series.key
         self.errors.update(news.errors)
         for stored in news.events:
             self.events[stored.id] = stored
@@ -192,8 +192,8 @@ class RunFollower:
             gauges = [(BY_NAME[name].kind if name in BY_NAME else GAUGE) == GAUGE for name in names]
             cuts = []
             for wanted in (self._in_hour, self._in_minutes, self._in_changes):
-                at = [column for column, name in enumerate(names) if name in wanted]
-                cuts.append((at, [gauges[column] for column in at]))
+                columns = [column for column, name in enumerate(names) if name in wanted]
+                cuts.append((columns, [gauges[column] for column in columns]))
             if len(self._columns) > 256:  # polls that never look alike
                 self._columns.clear()
             known = self._columns[key] = tuple(cuts)
@@ -287,8 +287,8 @@ def _only(table: Table, columns: Sequence[int]) -> Table:
     if len(columns) == len(table.series):
         return table
     return Table(
-        tuple([table.series[at] for at in columns]),
-        "".join([table.kinds[at] for at in columns]),
+        tuple([table.series[column] for column in columns]),
+        "".join([table.kinds[column] for column in columns]),
         table.time_ns,
         table.words[:, columns],
     )

@@ -25,7 +25,7 @@ import numpy as np
 from soakwatch.core.roles import DUT
 from soakwatch.judge.cases import CaseBuilder
 from soakwatch.judge.live.following import RunFollower
-from soakwatch.judge.live.words import Floats
+from soakwatch.judge.live.raw_words import Floats
 from soakwatch.judge.rates import Rate
 from soakwatch.record import SeriesKey
 from soakwatch.record.model import Ints
@@ -40,14 +40,14 @@ _AGAIN = 1.1  # what says nothing is looked at again when so many times the minu
 
 @dataclass(slots=True)
 class Growing:
-    """The rates of one run; ``look`` works them out from what is followed."""
+    """The rates of one run; ``update`` works them out from what is followed."""
 
     rule: Rule | None
     rates: tuple[Rate, ...] = ()
     _met: frozenset[SeriesKey] = frozenset()  # those of the last look
     _seen: dict[tuple[SeriesKey, int], int] = field(default_factory=dict)
 
-    def look(self, court: CaseBuilder, following: RunFollower) -> None:
+    def update(self, court: CaseBuilder, following: RunFollower) -> None:
         """Work out the rates that are worth saying now."""
         rule = self.rule
         tolerance: object = getattr(rule, "tolerance", None)
@@ -58,7 +58,7 @@ class Growing:
         if not court.begun(rule) or stretch.end_ns < court.window.end_ns:
             self.rates, self._met = (), frozenset()
             return
-        found = []
+        rates = []
         for key, known in following.known.items():
             if key.metric not in rule.metrics or court.roles.get(key.target) != DUT:
                 continue
@@ -68,11 +68,11 @@ class Growing:
                 continue
             self._seen[key, begin_ns] = int(time_ns.size)
             rate = _rate(court, key, known.unit, begin_ns, time_ns, values, tolerance, horizon_s)
-            found += [] if rate is None else [rate]
-        self._met = met = frozenset(map(_key, found))
-        found = [rate for rate in found if _key(rate) in before and not (rate.metric in _PARTS and _whole(rate) in met)]
-        found.sort(key=lambda rate: (rate.limit_s if rate.limit_s is not None else math.inf, rate.target, rate.metric))
-        self.rates = tuple(found[:MOST])
+            rates += [] if rate is None else [rate]
+        self._met = met = frozenset(map(_key, rates))
+        rates = [rate for rate in rates if _key(rate) in before and not (rate.metric in _PARTS and _whole(rate) in met)]
+        rates.sort(key=lambda rate: (rate.limit_s if rate.limit_s is not None else math.inf, rate.target, rate.metric))
+        self.rates = tuple(rates[:MOST])
 
 
 def _key(rate: Rate) -> SeriesKey:
@@ -127,20 +127,20 @@ def _rate(
     shown = whole if steady and not (newly and later.high() < whole.slope) else later
     sign = -1 if down else 1
     low, high = sorted((sign * shown.low() * 3600, sign * shown.high() * 3600))
-    made = Rate(key.target, key.metric, key.object, unit, begin_ns, sign * shown.slope * 3600, low, high)
+    unlimited = Rate(key.target, key.metric, key.object, unit, begin_ns, sign * shown.slope * 3600, low, high)
     limit = entry.low if down else court.ceiling(key)
     if limit is None:
-        return made
+        return unlimited
     room = (-limit if down else limit) - float(means[-1])
     if not (room > 0 and shown.low() > 0):
-        return made
+        return unlimited
     return Rate(
         key.target,
         key.metric,
         key.object,
         unit,
         begin_ns,
-        made.per_hour,
+        unlimited.per_hour,
         low,
         high,
         limit,

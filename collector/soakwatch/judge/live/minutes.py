@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from soakwatch.judge.live.words import Floats, floats
+from soakwatch.judge.live.raw_words import Floats, floats
 from soakwatch.record.follow import Table
 from soakwatch.record.model import Ints
 
@@ -73,10 +73,10 @@ class Minutes:
         if high <= low:
             return np.empty(0, np.int64), np.empty(0)
         count = self._count[row, low:high]
-        at = np.flatnonzero(count)
+        bins = np.flatnonzero(count)
         with np.errstate(over="ignore", invalid="ignore"):
-            values = self._sum[row, low:high][at] / count[at]
-        return (at + low + self._origin) * self.bin_ns + self.bin_ns // 2, values
+            values = self._sum[row, low:high][bins] / count[bins]
+        return (bins + low + self._origin) * self.bin_ns + self.bin_ns // 2, values
 
     @property
     def nbytes(self) -> int:
@@ -100,13 +100,13 @@ class Minutes:
             self._origin = int(time_ns[0]) // self.bin_ns
         while int(time_ns[-1]) // self.bin_ns - self._origin >= MOST:
             self._fold()
-        at: Ints = time_ns // self.bin_ns - self._origin
-        if int(at[-1]) >= self._sum.shape[1]:
+        bins: Ints = time_ns // self.bin_ns - self._origin
+        if int(bins[-1]) >= self._sum.shape[1]:
             columns = max(64, self._sum.shape[1])
-            while columns <= int(at[-1]):
+            while columns <= int(bins[-1]):
                 columns = min(MOST, 2 * columns)
             self._resize(self._sum.shape[0], columns)
-        return at
+        return bins
 
     def _resize(self, rows: int, columns: int) -> None:
         for name in ("_sum", "_count"):

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from soakwatch.core.formatting import number, source_name, span_text, zoom_of
 from soakwatch.core.units import show_seconds
 from soakwatch.report.blocks import CONSOLE, Block, Cell, Column, Table, Text
-from soakwatch.report.moments import first_failure_ns, outcome_at, outcomes_by_moment
+from soakwatch.report.moments import first_failure_ns
 from soakwatch.report.page import Page
 from soakwatch.report.summaries import about
 from soakwatch_rules.causes import Cause, lag
-from soakwatch_rules.rule import Mark, Outcome, Window
+from soakwatch_rules.rule import Mark, MarkKind, Outcome, Window
 
 ORDER = 12
 TITLE = "Timeline of failures and warnings"
@@ -149,12 +149,9 @@ def chain_of(page: Page) -> Chain:
     timed = [(index, cause) for index, cause in causes if cause.timeline]
     lasting = [(index, cause) for index, cause in causes if not cause.timeline and _happened(cause)]
     moments = sorted([*_ordered(timed), *_silences(page, timed)], key=lambda moment: (moment[3].begin_ns, moment[0]))
-    outcomes = outcomes_by_moment(page.verdict)
-    failed_ns = first_failure_ns(page.verdict, outcomes)
+    failed_ns = first_failure_ns(page.verdict)
     first_ns = min((mark.begin_ns for *_, mark in moments), default=0) if failed_ns is None else failed_ns
-    rows = tuple(
-        _row(page, moment, first_ns, outcome_at(moment[3], outcomes) if moment[1] else None) for moment in moments
-    )
+    rows = tuple(_row(page, moment, first_ns) for moment in moments)
     left_out = sum(len(cause.timeline) for _, cause in timed) - sum(row.cause is not None for row in rows)
     return Chain(rows, left_out, tuple(lasting), failed_ns is not None)
 
@@ -186,7 +183,7 @@ def _silences(page: Page, timed: Sequence[tuple[int, Cause]]) -> list[Moment]:
         (cause.target, mark.begin_ns // _SAME_NS)
         for _, cause in timed
         for mark in cause.timeline
-        if "silent" in mark.text or "gap" in mark.text
+        if mark.kind is MarkKind.SILENCE
     }
     silences = []
     for ledger in page.verdict.ledgers:
@@ -214,7 +211,7 @@ def _ordered(timed: Sequence[tuple[int, Cause]]) -> list[Moment]:
     return [(index, cause, cause.target, mark) for *_, index, cause, mark in kept]
 
 
-def _row(page: Page, moment: Moment, first_ns: int, outcome: Outcome | None) -> Row:
+def _row(page: Page, moment: Moment, first_ns: int) -> Row:
     index, cause, target, mark = moment
     ends = mark.end_ns if mark.end_ns is not None and mark.end_ns - mark.begin_ns >= 10**9 else mark.begin_ns
     when = span_text(mark.begin_ns, ends) if ends > mark.begin_ns else span_text(mark.begin_ns, mark.begin_ns)[:19]
@@ -224,7 +221,7 @@ def _row(page: Page, moment: Moment, first_ns: int, outcome: Outcome | None) -> 
     return Row(
         index,
         cause,
-        outcome,
+        mark.outcome,
         target,
         mark,
         when,

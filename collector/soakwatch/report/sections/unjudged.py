@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from soakwatch.judge.verdict import NOT_OBSERVABLE, NOT_REQUIRED
 from soakwatch.report.blocks import CONSOLE, HTML, Block, Cell, Column, Folded, Format, Table, Text
 from soakwatch.report.page import Page, worst_first
-from soakwatch_rules.causes import Cause, CauseKind, Doubt, doubts
+from soakwatch_rules.causes import Cause, CauseKind, ReasonRow, rows_by_reason
 from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome
 from soakwatch_rules.wording.words import counted, some
 
@@ -26,7 +26,7 @@ def undecided(cause: Cause) -> bool:
     """Whether a cause says that something could not be judged, rather than what happened."""
     if cause.outcome is not Outcome.INCONCLUSIVE:
         return False
-    return cause.kind is CauseKind.UNSETTLED or cause.headline.endswith(NOT_REQUIRED)
+    return cause.kind is CauseKind.UNSETTLED or cause.waived
 
 
 def _page_blocks(page: Page) -> list[Block]:
@@ -47,11 +47,11 @@ def _page_blocks(page: Page) -> list[Block]:
             Cell(row.outcome.value, outcome=row.outcome),
             ", ".join(row.targets),
             row.rule,
-            (f"{row.count}: " if len(row.places) > 1 else "") + (row.about or "the target"),
+            (f"{row.count}: " if len(row.indexes) > 1 else "") + (row.about or "the target"),
             row.why,
             row.settle or "–",
         ]
-        for row in doubts(findings, indices)
+        for row in rows_by_reason(findings, indices)
     ]
     drawn: list[Block] = [Table("What could not be judged, and how to resolve it", columns, rows, HTML)]
     if not rows:
@@ -66,9 +66,9 @@ def _page_blocks(page: Page) -> list[Block]:
 def _console_blocks(page: Page) -> list[Block]:
     findings = page.verdict.findings
     causes = [cause for cause in page.verdict.causes if undecided(cause)]
-    waived = {index for cause in causes if cause.headline.endswith(NOT_REQUIRED) for index in cause.findings}
-    rows = doubts(findings, [index for cause in causes for index in cause.findings])
-    idle = doubts(findings, _not_applicable(findings))
+    waived = {index for cause in causes if cause.waived for index in cause.findings}
+    rows = rows_by_reason(findings, [index for cause in causes for index in cause.findings])
+    idle = rows_by_reason(findings, _not_applicable(findings))
     texts = [
         Text(
             f"{', '.join(row.targets)}  {row.words}{_note(row, findings, waived)}",
@@ -88,11 +88,11 @@ def _console_blocks(page: Page) -> list[Block]:
     return list(texts)
 
 
-def _note(row: Doubt, findings: Sequence[Finding], waived: set[int]) -> str:
+def _note(row: ReasonRow, findings: Sequence[Finding], waived: set[int]) -> str:
     """Whether an undecided row was required for a pass."""
-    if not waived.issuperset(row.places):
+    if not waived.issuperset(row.indexes):
         return ""
-    coarse = all(findings[index].why is InconclusiveReason.CADENCE for index in row.places)
+    coarse = all(findings[index].why is InconclusiveReason.CADENCE for index in row.indexes)
     return f" {NOT_OBSERVABLE if coarse else NOT_REQUIRED}"
 
 

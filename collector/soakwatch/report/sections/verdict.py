@@ -8,7 +8,7 @@ from soakwatch.core.event_kinds import STOP
 from soakwatch.core.formatting import number, share_text, utc
 from soakwatch.core.units import show_bytes, show_seconds
 from soakwatch.report.headline import headline
-from soakwatch.report.moments import first_failure_ns, outcomes_by_moment
+from soakwatch.report.moments import first_failure_ns
 from soakwatch.report.page import Page
 from soakwatch_rules.rule import Outcome
 
@@ -50,7 +50,7 @@ def facts(page: Page) -> Mapping[str, object]:
         ("polls answered", f"{number(got)} of {number(due)} ({share_text(got / due)})" if due else "none was due"),
         ("record on disk", show_bytes(counts.bytes)),
     ]
-    failed_ns = first_failure_ns(verdict, outcomes_by_moment(verdict))
+    failed_ns = first_failure_ns(verdict)
     if failed_ns is not None:
         run.append(("first failure (UTC)", utc(failed_ns)))
     stop = next((event for event in page.events if event.kind == STOP), None)

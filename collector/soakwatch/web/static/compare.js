@@ -2,7 +2,7 @@
 /* What is wider than its place scrolls, and must be reached by the keyboard. The plots are drawn by plots.js. */
 (() => {
   function reachable() {
-    for (const one of document.querySelectorAll(".scroll")) {
+    for (const table of document.querySelectorAll(".scroll")) {
       const wide = table.scrollWidth > table.clientWidth + 1;
       if (wide === table.hasAttribute("tabindex")) continue;
       if (!wide) { for (const name of ["tabindex", "role", "aria-label"]) table.removeAttribute(name); continue; }

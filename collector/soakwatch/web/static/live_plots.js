@@ -124,7 +124,7 @@ function gather(until) {
       }
     }
   }
-  lines = [...found.values()];
+  lines = [...byModel.values()];
   seenUntil = until;
 }
 

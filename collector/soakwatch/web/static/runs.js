@@ -206,7 +206,7 @@
     if (values.join("\n") === [...select.options].slice(1).map((option) => option.value).join("\n")) return;
     const all = make("option", "all");
     all.value = "";
-    select.replaceChildren(all, ...found.map((word) => make("option", word)));
+    select.replaceChildren(all, ...values.map((word) => make("option", word)));
     select.value = wanted;
   }
 

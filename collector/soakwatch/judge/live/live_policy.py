@@ -26,11 +26,11 @@ _MOST_MARKS = 200
 
 @dataclass(frozen=True, slots=True)
 class Streak:
-    """How many looks in a row found a trend, the last of them at this time; ``told`` once it is a warning."""
+    """How many looks in a row found a trend, the last of them at this time; ``reported`` once it is a warning."""
 
-    looks: int = 0
+    times: int = 0
     last_ns: int = 0
-    told: bool = False
+    reported: bool = False
 
 
 def earliest_s(rule: Rule, planned_s: float | None) -> float:
@@ -52,18 +52,16 @@ def of_trend(finding: Finding, streak: Streak) -> tuple[Finding, Streak]:
         return replace(finding, reason=f"{finding.reason} (so far)"), Streak()
     now_ns, traits = finding.window.end_ns, traits_of(finding.rule)
     unsure = finding.numbers.get("probability", 1.0) < SURE
-    if streak.told:
+    if streak.reported:
         streak = replace(streak, last_ns=now_ns)
     elif unsure or (traits.growth is GrowthMethod.SHAPE and finding.samples < LEAST):
         streak = Streak()
-    elif not streak.looks or now_ns - streak.last_ns >= APART_NS:
-        streak = Streak(streak.looks + 1, now_ns, told=streak.looks >= 1)
-    if streak.told:
-        doubt = (
-            "it may be a warm-up" if traits.growth is not None or traits.trend else "only the end of the run decides"
-        )
-        return replace(finding, outcome=Outcome.WARN, reason=f"{finding.reason} (so far: {doubt})"), streak
-    short = "one look is too little to warn" if streak.looks else "not sure enough to warn"
+    elif not streak.times or now_ns - streak.last_ns >= APART_NS:
+        streak = Streak(streak.times + 1, now_ns, reported=streak.times >= 1)
+    if streak.reported:
+        why = "it may be a warm-up" if traits.growth is not None or traits.trend else "only the end of the run decides"
+        return replace(finding, outcome=Outcome.WARN, reason=f"{finding.reason} (so far: {why})"), streak
+    short = "one look is too little to warn" if streak.times else "not sure enough to warn"
     waiting = replace(
         finding,
         outcome=Outcome.INCONCLUSIVE,
@@ -84,9 +82,9 @@ def lasting(before: Finding, now: Finding) -> Finding:
     over_ns = max((mark.end_ns or mark.begin_ns for mark in gone), default=now.window.begin_ns - 1)
     seen = [mark for mark in now.marks if mark.begin_ns > over_ns]  # the others are cut by the begin of the hour
     worse = before if before.outcome is Outcome.FAIL and now.outcome is not Outcome.FAIL else now
-    told = worse.reason if worse is before or not gone else f"{worse.reason}; {len(gone)} found before"
+    reason = worse.reason if worse is before or not gone else f"{worse.reason}; {len(gone)} found before"
     window = Window(before.window.begin_ns, now.window.end_ns)
-    return replace(worse, marks=_bounded((*gone, *seen)), window=window, reason=told)
+    return replace(worse, marks=_bounded((*gone, *seen)), window=window, reason=reason)
 
 
 def _bounded(marks: tuple[Mark, ...]) -> tuple[Mark, ...]:

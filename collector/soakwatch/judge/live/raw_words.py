@@ -32,8 +32,8 @@ def floats(kinds: str, words: Words) -> Floats:
     if "q" not in kinds and "Q" not in kinds:
         plain: Floats = np.ascontiguousarray(words).view(np.float64)
         return plain
-    made = np.empty(words.shape)
+    values = np.empty(words.shape)
     for kind in sorted(set(kinds)):
-        columns = [at for at, one in enumerate(kinds) if one == kind]
-        made[:, columns] = np.ascontiguousarray(words[:, columns]).view(_TYPES[kind])
-    return made
+        columns = [column for column, each in enumerate(kinds) if each == kind]
+        values[:, columns] = np.ascontiguousarray(words[:, columns]).view(_TYPES[kind])
+    return values

@@ -6,38 +6,20 @@ from collections.abc import Iterable, Sequence
 
 from soakwatch_rules.causes.moments import Moments, merged, moments, moments_of, slack_of
 from soakwatch_rules.causes.proof import pids_of, proven
+from soakwatch_rules.event_catalogue import event_kind
 from soakwatch_rules.rule import Event, Finding, Outcome, Phase
 from soakwatch_rules.traits import Crash, traits_of
 
-TOLD = frozenset({Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN})
-"""What is told of; a pass is only heard as a witness."""
+REPORTED = frozenset({Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN})
+"""Outcomes that causes report; a finding that passes is only a witness."""
 _SOON_NS, _BOOTED_NS = 30 * 10**9, 60 * 10**9
 LIKELY = 0.5
 """Moments that would lie together by chance more often than this are not taken to belong together."""
-_SEEN = (
-    "process.",
-    "kernel.",
-    "core.",
-    "clock.",
-    "device.",
-    "snmp.",
-    "link.",
-    "log.",
-    "hardware.",
-    "memory.",
-    "cpu.",
-    "recorder.",
-    "source.",
-    "phase.",
-    "generator.",
-)
-"""What probes see and devices tell of themselves; everything else was done or told by somebody."""
-_SEEN_KINDS = frozenset({"reboot", "watchdog"})
 _CHANGED_LOAD = frozenset({"ramp", "stress", "spike"})
 
 
-class Bench:
-    """Findings with their moments; ``length_ns`` is the run as far as the findings looked."""
+class CauseContext:
+    """Findings with their moments; ``length_ns`` is the part of the run that the findings judge."""
 
     def __init__(self, findings: Sequence[Finding], events: Iterable[Event], phases: Iterable[Phase]) -> None:
         self.findings = findings
@@ -49,14 +31,15 @@ class Bench:
         self.slack_ns = slack_of(self.length_ns)
         self.early_ns = self.slack_ns // 10  # what is seen between two readings may seem to begin before its cause
         self.moments = [moments_of(f) for f in findings]
+        self.outcomes = _outcomes(findings)
         self.partial = [
-            place
-            for place, traits in enumerate(self.traits)
-            if (traits.witness or traits.leads) and len(self.moments[place]) > 1
+            index
+            for index, traits in enumerate(self.traits)
+            if (traits.witness or traits.leads) and len(self.moments[index]) > 1
         ]
         ordered = sorted(events, key=lambda e: (e.begin_ns, e.target, e.kind, e.object))
-        self.seen = [e for e in ordered if _is_seen(e.kind)]
-        self.done = [e for e in ordered if not _is_seen(e.kind) or e.expect]
+        self.seen = [event for event in ordered if not event_kind(event.kind).explains]
+        self.done = [event for event in ordered if event_kind(event.kind).explains or event.expect]
         self.pids = pids_of(self.seen)
         self.phases = [
             phase
@@ -64,60 +47,60 @@ class Bench:
             if phase.name in _CHANGED_LOAD and phase.window.end_ns - phase.window.begin_ns <= LIKELY * self.length_ns
         ]
 
-    def together(self, one: int, other: int) -> bool:
+    def together(self, first: int, other: int) -> bool:
         """Whether all moments of one lie at moments of the other, too well for chance.
 
         What died explains all that lies at its moments, though it has others, unless it began well before; of two that
         explain nothing each must lie at the other's, or what happened elsewhere as well would be explained away. Two
         that died are one happening only where that is proven.
         """
-        if all(self.traits[place].crash is not None for place in (one, other)):
-            return self.proven(one, other)
-        if any(self.aside(place) for place in (one, other)):
+        if all(self.traits[index].crash is not None for index in (first, other)):
+            return self.proven(first, other)
+        if any(self.aside(index) for index in (first, other)):
             return False
-        first, second = self.moments[one], self.moments[other]
-        leads = [self.traits[place].leads for place in (one, other)]
+        own, others = self.moments[first], self.moments[other]
+        leads = [self.traits[index].leads for index in (first, other)]
         if leads[0] == leads[1]:
-            within, back = self._falls(first, second), self._falls(second, first)
+            within, back = self._falls(own, others), self._falls(others, own)
             return (within or back) if leads[0] else (within and back)
-        leader, place = (one, other) if leads[0] else (other, one)
-        return self.after(place, (leader,)) and self._falls(self.moments[place], self.moments[leader])
+        leader, index = (first, other) if leads[0] else (other, first)
+        return self.after(index, (leader,)) and self._falls(self.moments[index], self.moments[leader])
 
-    def after(self, place: int, leaders: Iterable[int]) -> bool:
+    def after(self, index: int, leaders: Iterable[int]) -> bool:
         """Whether each moment of a finding may follow from something that died: it began with that or soon after it,
         for no effect comes before its cause."""
-        early_ns = self.unsure_ns(place)
-        rooms = [(leader, self._room(leader, place)) for leader in leaders]
+        early_ns = self.unsure_ns(index)
+        rooms = [(leader, self._room(leader, index)) for leader in leaders]
         return all(
             any(
                 since - early_ns <= begin <= until + room_ns
                 for leader, room_ns in rooms
                 for since, until in zip(self.moments[leader].begin, self.moments[leader].end, strict=True)
             )
-            for begin in self.moments[place].begin
+            for begin in self.moments[index].begin
         )
 
-    def _room(self, leader: int, place: int) -> int:
+    def _room(self, leader: int, index: int) -> int:
         """How long after something that died its effects may begin: a process is back sooner than a device."""
         soon_ns = _BOOTED_NS if self.traits[leader].whole_device else _SOON_NS
-        return min(self.slack_ns, soon_ns + self.unsure_ns(place))
+        return min(self.slack_ns, soon_ns + self.unsure_ns(index))
 
-    def apart_ns(self, one: int, other: int) -> int:
+    def apart_ns(self, first: int, other: int) -> int:
         """How far apart the first moments of two findings are."""
-        return abs(self.moments[one].begin[0] - self.moments[other].begin[0])
+        return abs(self.moments[first].begin[0] - self.moments[other].begin[0])
 
-    def aside(self, place: int) -> bool:
+    def aside(self, index: int) -> bool:
         """Whether it is what the kernel warns of another tenant: that explains nothing here, and nothing here it."""
-        return self.traits[place].crash is Crash.KERNEL and self.findings[place].outcome is Outcome.WARN
+        return self.traits[index].crash is Crash.KERNEL and self.findings[index].outcome is Outcome.WARN
 
-    def proven(self, one: int, other: int) -> bool:
+    def proven(self, first: int, other: int) -> bool:
         """Whether two deaths are proven to be one happening."""
-        found = (self.findings[one], self.findings[other])
-        return proven(*found, self.pids, self.slack_ns, self.early_ns)
+        pair = (self.findings[first], self.findings[other])
+        return proven(*pair, self.pids, self.slack_ns, self.early_ns)
 
-    def unsure_ns(self, place: int) -> int:
+    def unsure_ns(self, index: int) -> int:
         """How much earlier a finding may seem to begin than it did: two of its readings."""
-        finding = self.findings[place]
+        finding = self.findings[index]
         apart_ns = (finding.window.end_ns - finding.window.begin_ns) // max(1, finding.samples)
         return min(self.slack_ns, max(self.early_ns, 2 * apart_ns))
 
@@ -126,34 +109,41 @@ class Bench:
             return False
         return inner.chance(outer, self.slack_ns, self.length_ns, LIKELY) <= LIKELY
 
-    def at(self, places: Iterable[int]) -> Moments:
+    def at(self, indexes: Iterable[int]) -> Moments:
         """The moments of several findings, those that lie together counted once."""
         return merged(
-            (stretch for p in places for stretch in zip(self.moments[p].begin, self.moments[p].end, strict=True)),
+            (stretch for p in indexes for stretch in zip(self.moments[p].begin, self.moments[p].end, strict=True)),
             self.slack_ns,
         )
 
-    def witness(self, place: int, outer: Moments) -> bool:
+    def witness(self, index: int, outer: Moments) -> bool:
         """Whether all moments of a finding lie at these."""
-        return self._falls(self.moments[place], outer)
+        return self._falls(self.moments[index], outer)
 
     def stretch(self, event: Event) -> tuple[int, int]:
         """How long an event may have consequences: to its deadline, else to its end, else from its begin only."""
         last_ns = next((e for e in (event.deadline_ns, event.end_ns) if e is not None), event.begin_ns)
         return event.begin_ns, max(event.begin_ns, last_ns)
 
-    def follows(self, found: Moments, stretches: Sequence[tuple[int, int]]) -> bool:
+    def follows(self, effects: Moments, stretches: Sequence[tuple[int, int]]) -> bool:
         """Whether each moment falls in one of these stretches or soon after it, and none began well before."""
         room = merged(((begin, end + self.slack_ns) for begin, end in stretches), 0)
-        begins = moments((begin, begin) for begin in found.begin)
-        return begins.within(room, self.early_ns) and self.chance_after(found, stretches) <= LIKELY
+        begins = moments((begin, begin) for begin in effects.begin)
+        return begins.within(room, self.early_ns) and self.chance_after(effects, stretches) <= LIKELY
 
-    def chance_after(self, found: Moments, stretches: Sequence[tuple[int, int]]) -> float:
+    def chance_after(self, effects: Moments, stretches: Sequence[tuple[int, int]]) -> float:
         """The probability that as many moments thrown into the run would all begin in these stretches."""
         room = merged(((begin, end + self.slack_ns) for begin, end in stretches), 0)
         share = sum(e - b + 2 * self.early_ns for b, e in zip(room.begin, room.end, strict=True))
-        return 1.0 if self.length_ns <= 0 else min(1.0, share / self.length_ns) ** len(found)
+        return 1.0 if self.length_ns <= 0 else min(1.0, share / self.length_ns) ** len(effects)
 
 
-def _is_seen(kind: str) -> bool:
-    return kind in _SEEN_KINDS or kind.startswith(_SEEN)
+def _outcomes(findings: Iterable[Finding]) -> dict[tuple[int, str, str], Outcome]:
+    """The worst outcome of the findings of one rule that have the same mark: by its begin, the rule and its text."""
+    worst: dict[tuple[int, str, str], Outcome] = {}
+    order = list(Outcome)
+    for finding in findings:
+        for mark in finding.marks:
+            key = (mark.begin_ns, finding.rule, mark.text)
+            worst[key] = min(worst.get(key, finding.outcome), finding.outcome, key=order.index)
+    return worst

@@ -1,4 +1,4 @@
-"""Doubts in rows: what cannot be judged for the same reason is told once."""
+"""Findings by reason: what cannot be judged for the same reason makes one row."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _SECONDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
-    """Findings of one rule that are undecided, or do not apply, for one reason; ``places`` are theirs, in order.
+class ReasonRow:
+    """Findings of one rule that are undecided, or do not apply, for one reason; ``indexes`` are theirs, in order.
 
     ``why`` is the word of the reason, or the whole reason of a single one (or of those without a word); ``settle``
     is the most that it takes to settle any of them.
@@ -36,7 +36,7 @@ class Doubt:
     outcome: Outcome
     why: str
     settle: str
-    places: tuple[int, ...]
+    indexes: tuple[int, ...]
     subjects: tuple[str, ...]
     targets: tuple[str, ...]
 
@@ -44,7 +44,7 @@ class Doubt:
     def words(self) -> str:
         """One row: ``growth: 14 series: too short; needs 2 h more``."""
         settle = f"; {self.settle}" if self.settle else ""
-        if len(self.places) == 1:
+        if len(self.indexes) == 1:
             return f"{self.rule}: {self.why}{settle}"
         return f"{self.rule}: {self.count}: {self.why}{settle}"
 
@@ -53,7 +53,7 @@ class Doubt:
         """How many, of what."""
         noun = "series" if any("." in subject for subject in self.subjects) else "findings"
         where = f" of {len(self.targets)} targets" if len(self.targets) > 1 else ""
-        return f"{len(self.places)} {noun}{where}"
+        return f"{len(self.indexes)} {noun}{where}"
 
     @property
     def about(self) -> str:
@@ -61,35 +61,35 @@ class Doubt:
         return some(list(self.subjects))
 
 
-def doubts(findings: Sequence[Finding], places: Iterable[int]) -> tuple[Doubt, ...]:
-    """The findings at these places in rows, in the order of their first.
+def rows_by_reason(findings: Sequence[Finding], indexes: Iterable[int]) -> tuple[ReasonRow, ...]:
+    """The findings at these indexes in rows, in the order of their first.
 
-    Two stand in one row if rule, outcome, ``why`` and what would settle them are the same but for the numbers.
+    Two share a row if rule, outcome, ``why`` and what would settle them are the same but for the numbers.
     """
     rows: dict[tuple[str, ...], list[int]] = {}
-    for place in places:
-        f = findings[place]
+    for index in indexes:
+        f = findings[index]
         same = f.reason if f.why is None else f.why.value
-        rows.setdefault((f.rule, f.outcome.value, same, _NUMBER.sub("#", f.settle)), []).append(place)
-    return tuple(_row(findings, found) for found in rows.values())
+        rows.setdefault((f.rule, f.outcome.value, same, _NUMBER.sub("#", f.settle)), []).append(index)
+    return tuple(_row(findings, indexes) for indexes in rows.values())
 
 
-def _row(findings: Sequence[Finding], places: list[int]) -> Doubt:
-    own = [findings[place] for place in places]
+def _row(findings: Sequence[Finding], indexes: list[int]) -> ReasonRow:
+    own = [findings[index] for index in indexes]
     first = own[0]
-    told = len(own) == 1 or first.why is InconclusiveReason.UNREAD
-    why = first.reason if told or first.why is None else first.why.value
+    single = len(own) == 1 or first.why is InconclusiveReason.UNREAD
+    why = first.reason if single or first.why is None else first.why.value
     settles = list(dict.fromkeys(f.settle for f in own))
     settle = max(settles, key=_asked)
     if len(settles) > 1:
         settle += " (at most)"
     subjects = dict.fromkeys(" ".join(part for part in (f.metric, f.object) if part) for f in own)
-    return Doubt(
+    return ReasonRow(
         first.rule,
         first.outcome,
         why,
         settle,
-        tuple(places),
+        tuple(indexes),
         tuple(s for s in subjects if s),
         tuple(dict.fromkeys(f.target for f in own)),
     )

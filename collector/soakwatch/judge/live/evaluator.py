@@ -18,8 +18,8 @@ from soakwatch.judge.cases import CaseBuilder
 from soakwatch.judge.judge import of_role, without_load
 from soakwatch.judge.live.following import Fresh, RunFollower
 from soakwatch.judge.live.growing import Growing
-from soakwatch.judge.live.hour import HOUR_NS
-from soakwatch.judge.live.opinions import ALARMS, Streak, earliest_s, lasting, of_trend, so_far
+from soakwatch.judge.live.live_policy import ALARMS, Streak, earliest_s, lasting, of_trend, so_far
+from soakwatch.judge.live.recent import HOUR_NS
 from soakwatch.judge.rates import Rate
 from soakwatch.record import SeriesKey
 from soakwatch.record.findings import identity_of
@@ -47,7 +47,7 @@ class Subject:
     target: str
     keys: tuple[SeriesKey, ...]
     named_ns: int = 0
-    looked_ns: int | None = None
+    evaluated_ns: int | None = None
     news: bool = True  # since it was looked at
     took_s: float = 0.0
     rests_ns: int = 0  # until then news of it can wait: its looks cost much
@@ -59,16 +59,16 @@ class Subject:
         """What the run knows it by."""
         which = self.keys[0] if self.keys else None
         metric = which.metric if which is not None and self.rule.scope == "metric" else ""
-        thing = which.object if which is not None and self.rule.scope != "target" else ""
-        return " ".join((self.rule.name, self.target, metric, thing))
+        object_ = which.object if which is not None and self.rule.scope != "target" else ""
+        return " ".join((self.rule.name, self.target, metric, object_))
 
     @property
     def alarmed(self) -> bool:
         """Whether a failure or warning stands, or may after another look."""
-        told = any(finding.outcome in ALARMS for finding in self.findings)
-        return told or any(streak.looks for streak in self.streaks.values())
+        alarmed = any(finding.outcome in ALARMS for finding in self.findings)
+        return alarmed or any(streak.times for streak in self.streaks.values())
 
-    def said(self, finding: Finding) -> bool:
+    def covers(self, finding: Finding) -> bool:
         """Whether a finding of an earlier look is about this."""
         if (finding.rule, finding.target) != (self.rule.name, self.target):
             return False
@@ -79,7 +79,7 @@ class Subject:
 
 
 class LiveEvaluator:
-    """The live judgement of one run. ``look`` returns what changed: the findings of each thing that has new ones."""
+    """Judges one run live. ``evaluate`` returns what changed: the findings of each subject that has new ones."""
 
     def __init__(
         self, following: RunFollower, rules: Sequence[Rule], cpu_s: Callable[[], float] = time.process_time
@@ -88,7 +88,7 @@ class LiveEvaluator:
         self._rules = [rule for rule in rules if rule.manner.live != "end"]
         self._bound = frozenset(rule.name for rule in rules if rule.manner.needs_load)
         self._subjects: dict[Name, Subject] = {}
-        self._told: dict[str, tuple[Finding, ...]] = {}
+        self._reported: dict[str, tuple[Finding, ...]] = {}
         self._remembered: tuple[Finding, ...] = ()
         self._growing = Growing(next((rule for rule in self._rules if _by_shape(rule)), None))
         self._last_ns: int | None = None
@@ -101,7 +101,7 @@ class LiveEvaluator:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """All that is said at the moment."""
-        return tuple(finding for said in self._told.values() for finding in said)
+        return tuple(finding for findings in self._reported.values() for finding in findings)
 
     @property
     def rates(self) -> tuple[Rate, ...]:
@@ -113,7 +113,7 @@ class LiveEvaluator:
         """Bytes of readings that are held in memory."""
         return self._following.nbytes
 
-    def look(self) -> Mapping[str, tuple[Finding, ...]]:
+    def evaluate(self) -> Mapping[str, tuple[Finding, ...]]:
         """Read what is new and judge. Raises RecordError."""
         began_s, first = self._cpu_s(), self._last_ns is None
         fresh = self._following.read()
@@ -130,7 +130,7 @@ class LiveEvaluator:
         courts: dict[str, CaseBuilder] = {"whole": court}
         if fresh.layout:
             self._name_subjects(court, now_ns)
-        self._growing.look(court, self._following)
+        self._growing.update(court, self._following)
         spent_s = self._cpu_s() - began_s
         self._left_s -= spent_s
         for subject, urgent in self._due(court, fresh, now_ns):
@@ -168,20 +168,22 @@ class LiveEvaluator:
         self._remembered = ()
 
     def _recall(self, subject: Subject) -> None:
-        mine = tuple(finding for finding in self._remembered if subject.said(finding))
+        mine = tuple(finding for finding in self._remembered if subject.covers(finding))
         if mine:
             subject.findings = mine
             subject.streaks = {
-                (f.metric, f.object): Streak(2, f.window.end_ns, told=True) for f in mine if f.outcome is Outcome.WARN
+                (f.metric, f.object): Streak(2, f.window.end_ns, reported=True)
+                for f in mine
+                if f.outcome is Outcome.WARN
             }
 
     def _due(self, court: CaseBuilder, fresh: Fresh, now_ns: int) -> list[tuple[Subject, bool]]:
         """What to look at, the most urgent first."""
-        found: list[tuple[int, int, str, Subject]] = []
+        due: list[tuple[int, int, str, Subject]] = []
         for subject in self._subjects.values():
-            rule, looked_ns = subject.rule, subject.looked_ns
+            rule, evaluated_ns = subject.rule, subject.evaluated_ns
             stretch = court.stretch(rule)
-            over = looked_ns is not None and stretch.end_ns <= looked_ns
+            over = evaluated_ns is not None and stretch.end_ns <= evaluated_ns
             if over or not court.begun(rule) or stretch.end_ns <= stretch.begin_ns:
                 continue
             if rule.manner.live == "recent" and stretch.end_ns < now_ns - HOUR_NS:
@@ -189,16 +191,16 @@ class LiveEvaluator:
             subject.news |= fresh.touches(subject.target, subject.keys)
             pressing = subject.target in fresh.struck  # something happened to it: nothing rests now
             news = rule.manner.live != "minutes" and subject.news and (pressing or now_ns >= subject.rests_ns)
-            waited_ns = now_ns - (subject.named_ns if looked_ns is None else looked_ns)
+            waited_ns = now_ns - (subject.named_ns if evaluated_ns is None else evaluated_ns)
             if news or waited_ns >= AGAIN_NS - SLACK_NS:
                 rank = 0 if news and pressing else 1 if news else 2
-                found.append((rank, 0 if looked_ns is None else looked_ns, subject.name, subject))
-        found.sort(key=lambda entry: entry[:3])
-        return [(subject, rank < _LATER) for rank, _, _, subject in found]
+                due.append((rank, 0 if evaluated_ns is None else evaluated_ns, subject.name, subject))
+        due.sort(key=lambda entry: entry[:3])
+        return [(subject, rank < _LATER) for rank, _, _, subject in due]
 
     def _judge(self, court: CaseBuilder, subject: Subject, now_ns: int) -> None:
         rule, stretch = subject.rule, court.stretch(subject.rule)
-        subject.looked_ns, subject.news = now_ns, False
+        subject.evaluated_ns, subject.news = now_ns, False
         if rule.manner.live == "recent":
             stretch = Window(max(stretch.begin_ns, stretch.end_ns - HOUR_NS), stretch.end_ns)
         planned_s = None if court.planned is None else court.planned.duration_s
@@ -209,7 +211,7 @@ class LiveEvaluator:
             subject.findings = ()  # nothing to tell; what was said before is old
             return
         before = {(f.metric, f.object): f for f in subject.findings}
-        said = []
+        findings = []
         for judged in rule.judge(case):
             finding = of_role(judged, court.roles.get(judged.target, DUT), court.devices)
             key = finding.metric, finding.object
@@ -220,11 +222,11 @@ class LiveEvaluator:
                 finding = lasting(before[key], finding) if key in before else finding
             else:
                 finding = so_far(finding, "whole", court.window)
-            said.append(finding)
+            findings.append(finding)
         if rule.manner.live == "recent":
-            now = {(f.metric, f.object) for f in said}
-            said += [f for key, f in before.items() if key not in now and f.outcome in ALARMS]
-        subject.findings = tuple(said)
+            now = {(f.metric, f.object) for f in findings}
+            findings += [f for key, f in before.items() if key not in now and f.outcome in ALARMS]
+        subject.findings = tuple(findings)
 
     def _news(self) -> Mapping[str, tuple[Finding, ...]]:
         """What each thing says that it did not say before; nothing, for one that is gone."""
@@ -233,19 +235,19 @@ class LiveEvaluator:
         now: dict[str, list[Finding]] = {}
         for (subject, _), finding in zip(every, shown, strict=True):
             now.setdefault(subject.name, []).append(finding)
-        said = {name: tuple(findings) for name, findings in now.items()}
+        reported = {name: tuple(findings) for name, findings in now.items()}
         changed = {
             name: findings
-            for name, findings in said.items()
-            if len(findings) != len(old := self._told.get(name, ())) or any(map(_differs, findings, old))
+            for name, findings in reported.items()
+            if len(findings) != len(old := self._reported.get(name, ())) or any(map(_differs, findings, old))
         }
-        changed |= {name: () for name in self._told if name not in said}
-        self._told = said
+        changed |= {name: () for name in self._reported if name not in reported}
+        self._reported = reported
         return changed
 
 
-def _differs(one: Finding, other: Finding) -> bool:
-    return one is not other and (one.window != other.window or identity_of(one) != identity_of(other))
+def _differs(finding: Finding, other: Finding) -> bool:
+    return finding is not other and (finding.window != other.window or identity_of(finding) != identity_of(other))
 
 
 def _by_shape(rule: Rule) -> bool:

@@ -118,28 +118,28 @@ class Account:
 
 def account_of(polls: PollColumns, interval_ns: int) -> Account:
     """The account of some successive polls."""
-    made = Account(due=int(polls.due_ns.size))
+    account = Account(due=int(polls.due_ns.size))
     answered = polls.outcome == _OK
-    made.got = int(answered.sum())
+    account.got = int(answered.sum())
     lost_due, lost_how = polls.due_ns[~answered], polls.outcome[~answered]
-    made.lost = Counter(lost_how.tolist())
-    made.errors = Counter(polls.error[~answered & (polls.error > 0)].tolist())
-    if not made.got:
-        made.head = Counter(made.lost)
-        return made
+    account.lost = Counter(lost_how.tolist())
+    account.errors = Counter(polls.error[~answered & (polls.error > 0)].tolist())
+    if not account.got:
+        account.head = Counter(account.lost)
+        return account
     starts = np.sort(polls.start_ns[answered])
-    made.first_ns, made.last_ns = int(starts[0]), int(starts[-1])
-    made.head = Counter(lost_how[lost_due <= made.first_ns].tolist())
-    made.tail = Counter(lost_how[lost_due > made.last_ns].tolist())
+    account.first_ns, account.last_ns = int(starts[0]), int(starts[-1])
+    account.head = Counter(lost_how[lost_due <= account.first_ns].tolist())
+    account.tail = Counter(lost_how[lost_due > account.last_ns].tolist())
     steps = np.diff(starts)
     if steps.size:
-        at = int(np.argmax(steps))
-        made.longest = int(starts[at]), int(starts[at + 1])
-    for at in np.flatnonzero(steps >= _SILENT_INTERVALS * interval_ns).tolist():
-        begin, end = int(starts[at]), int(starts[at + 1])
+        index = int(np.argmax(steps))
+        account.longest = int(starts[index]), int(starts[index + 1])
+    for index in np.flatnonzero(steps >= _SILENT_INTERVALS * interval_ns).tolist():
+        begin, end = int(starts[index]), int(starts[index + 1])
         inside = (lost_due > begin) & (lost_due < end)
-        made.silences.append((begin, end, Counter(lost_how[inside].tolist())))
-    return made
+        account.silences.append((begin, end, Counter(lost_how[inside].tolist())))
+    return account
 
 
 def _words(counted: Counter[int]) -> dict[str, int]:
@@ -181,10 +181,10 @@ class Accounts:
         mine = self._made.setdefault(source.id, defaultdict(Account))
         stretch = np.searchsorted(np.array(self._edges, dtype=np.int64), polls.due_ns, side="right")
         for number in np.unique(stretch).tolist():
-            at = stretch == number
+            inside = stretch == number
             begin_ns = self._edges[number - 1] if number else -(2**62)
-            some = account_of(polls.of(at), source.interval_ns)
-            some.recovered = int(taken.late[at].sum())
+            some = account_of(polls.of(inside), source.interval_ns)
+            some.recovered = int(taken.late[inside].sum())
             mine[begin_ns].add(some, source.interval_ns)
 
     def ledger(self, source: Source, shown: str, errors: Mapping[int, str], window: Window) -> Ledger:

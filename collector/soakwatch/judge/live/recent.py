@@ -8,7 +8,7 @@ from collections.abc import Collection
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.judge.live.words import Floats, floats, typed
+from soakwatch.judge.live.raw_words import Floats, floats, typed
 from soakwatch.record.follow import Owner, Table, Words
 from soakwatch.record.merge import between, unified
 from soakwatch.record.model import Ints, Values
@@ -77,14 +77,14 @@ class _Ring:
             low = max(low, high - most)
         first_ns = int(self._time[self._low])
         low, high = np.searchsorted(self._time[low:high], [begin_ns, end_ns]) + low
-        found = [(self._time[low:high], typed(self.kinds[column], self._words[low:high, column]))]
+        parts = [(self._time[low:high], typed(self.kinds[column], self._words[low:high, column]))]
         if most is None and begin_ns < first_ns:
             for time, words in reversed(self._kept):
                 if time[0] >= min(end_ns, first_ns) or time[-1] < begin_ns:
                     continue
                 start, stop = np.searchsorted(time, [begin_ns, min(end_ns, first_ns)])
-                found.insert(0, (time[start:stop], typed(self.kinds[column], words[start:stop, column])))
-        return [part for part in found if part[0].size]
+                parts.insert(0, (time[start:stop], typed(self.kinds[column], words[start:stop, column])))
+        return [part for part in parts if part[0].size]
 
     def _keep(self, time: Ints, words: Words) -> None:
         self._kept.append((time, words))

@@ -1,0 +1,243 @@
+"""The description of a cause: its headline, its time line with lags, and how sure it is that it is one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from soakwatch_rules.causes.cause import Cause, CauseKind
+from soakwatch_rules.causes.context import CauseContext
+from soakwatch_rules.causes.growing import Owner
+from soakwatch_rules.causes.reasons import rows_by_reason
+from soakwatch_rules.labels import label
+from soakwatch_rules.rule import Event, Finding, Mark, MarkKind, Outcome, Phase
+from soakwatch_rules.wording.words import duration, moment, some
+
+_GRAVE = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE, Outcome.PASS, Outcome.NOT_APPLICABLE)
+_MAX_MARKS, _MAX_WEIGHED = 40, 30
+_LEAST_CHANCE = 0.05
+"""The least probability that two findings lie together by chance: many pairs are compared, and a single pair that lies
+close proves little."""
+_UNWATCHED = "gap"
+"""The kind of the event that says that the monitor itself was not running."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A line of a time line: a moment of a target (empty where there is one only), and the rule or event it is of."""
+
+    mark: Mark
+    target: str
+    source: str
+    object: str
+
+    def worded(self, objects: Iterable[str]) -> Mark:
+        """The mark, its text beginning with what it is of."""
+        about = (self.target, self.source, some([name for name in objects if name]))
+        return replace(self.mark, text=" ".join(part for part in about if part) + f": {self.mark.text}")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Findings that belong together, the passes that bear witness, and what explains them."""
+
+    kind: CauseKind
+    indexes: tuple[int, ...]
+    witnesses: tuple[int, ...] = ()
+    events: tuple[Event, ...] = ()
+    phase: Phase | None = None
+    owner: Owner | None = None
+
+
+def describe(context: CauseContext, group: Group) -> Cause:
+    """The cause of a group."""
+    every = (*group.indexes, *group.witnesses)
+    first_ns = _first_ns(context, every)
+    indexes = sorted(every, key=lambda index: _order(context, index, first_ns))
+    own = [context.findings[index] for index in indexes]
+    timed = [index for index in indexes if len(context.moments[index])]
+    loose = group.kind in {CauseKind.UNSETTLED, CauseKind.GENERATOR}
+    line = () if loose else _timeline(context, timed, group)
+    targets = {finding.target for finding in own}
+    return Cause(
+        kind=group.kind,
+        target=targets.pop() if len(targets) == 1 else "",
+        begin_ns=min((mark.begin_ns for mark in line), default=min(f.window.begin_ns for f in own)),
+        end_ns=max(
+            (mark.begin_ns if mark.end_ns is None else mark.end_ns for mark in line),
+            default=max(f.window.end_ns for f in own),
+        ),
+        headline=_headline(context, indexes, group),
+        outcome=min((f.outcome for f in own), key=list(Outcome).index),
+        findings=tuple(indexes),
+        confidence=None if loose else _confidence(context, timed, group),
+        timeline=line,
+        owner="" if group.owner is None else group.owner.process,
+        share=None if group.owner is None else group.owner.share,
+    )
+
+
+def lag(first_ns: int, at_ns: int) -> str:
+    """How much later something came than the first moment.
+
+    >>> lag(0, 12 * 10**9), lag(5, 5)
+    ('+12 s', '+0 s')
+    """
+    return f"+{duration((at_ns - first_ns) * 1e-9)}" if at_ns > first_ns else "+0 s"
+
+
+def lags(cause: Cause) -> tuple[tuple[str, Mark], ...]:
+    """The time line of a cause, each mark with its lag behind the first."""
+    return tuple((lag(cause.begin_ns, mark.begin_ns), mark) for mark in cause.timeline)
+
+
+def _first_ns(context: CauseContext, indexes: Sequence[int]) -> int:
+    """When the first of several deaths was at the latest, as far as it is known when it was."""
+    dead = [p for p in indexes if context.traits[p].leads and len(context.moments[p])]
+    gravest = min((_GRAVE.index(context.findings[p].outcome) for p in dead), default=0)
+    ends = (context.moments[p].end[0] for p in dead if _GRAVE.index(context.findings[p].outcome) == gravest)
+    return min(ends, default=context.end_ns) + context.early_ns
+
+
+def _order(context: CauseContext, index: int, first_ns: int) -> tuple[object, ...]:
+    """What leads: the gravest, what may have been first, what the others follow from, the host before a process."""
+    finding, moments, traits = context.findings[index], context.moments[index], context.traits[index]
+    first = moments.begin[0] if len(moments) else finding.window.begin_ns
+    later = traits.leads and first > first_ns
+    return _GRAVE.index(finding.outcome), later, traits.rank, finding.metric.startswith("process."), first, index
+
+
+def _headline(context: CauseContext, indexes: Sequence[int], group: Group) -> str:
+    lead, rest = context.findings[indexes[0]], [context.findings[index] for index in indexes[1:]]
+    if group.kind is CauseKind.UNSETTLED:
+        return rows_by_reason(context.findings, sorted(group.indexes))[0].words
+    if group.kind is CauseKind.GENERATOR:
+        resting = sum(not context.traits[index].generator for index in indexes)
+        many = f", {resting} finding{'s rest' if resting != 1 else ' rests'} on its load" if resting else ""
+        return f"generator at fault{many}: {lead.reason}"
+    text = lead.reason
+    if group.owner is not None:
+        text += f"; {group.owner.words}"
+    signs = list(dict.fromkeys(words for index in indexes if (words := context.traits[index].effect_words)))
+    if group.kind is CauseKind.INCIDENT and len(signs) > 1 and context.traits[indexes[0]].effect_words:
+        text = f"{', '.join(signs[:-1])} and {signs[-1]} at once: {text}"
+    if group.events:
+        text = f"after {group.events[0].kind} at {moment(group.events[0].begin_ns)}: {text}"
+    elif group.phase is not None:
+        text = f"with the change of load in phase {group.phase.name}: {text}"
+    counted = Counter(f.rule for f in rest)
+    others = some([f"{rule} ({number})" if number > 1 else rule for rule, number in counted.items()], 5)
+    return f"{text}; with it: {others}" if rest else text
+
+
+def _timeline(context: CauseContext, timed: Sequence[int], group: Group) -> tuple[Mark, ...]:
+    """The moments of all, in order of time; the same reported of several objects at once is one."""
+    several = len({context.findings[index].target for index in timed}) > 1
+    entries = [
+        _entry(context, context.findings[index], mark, several=several)
+        for index in timed
+        for mark in context.findings[index].marks
+    ]
+    entries += _of_others(context, timed, several=several)
+    entries += [_of_event(event) for event in _events(context, timed, group)]
+    entries.sort(key=lambda e: (e.mark.begin_ns, e.source, e.object, e.mark.text, e.target))
+    latest: dict[tuple[str, str, str], int] = {}
+    rows: list[tuple[_Entry, list[str]]] = []
+    for entry in entries:
+        key = (entry.target, entry.source, entry.mark.text)
+        row = latest.get(key)
+        if row is not None:
+            first, objects = rows[row]
+            if entry.mark.begin_ns - first.mark.begin_ns <= context.slack_ns and entry.object not in objects:
+                objects.append(entry.object)
+                continue
+        latest[key] = len(rows)
+        rows.append((entry, [entry.object]))
+    kept = rows if len(rows) <= _MAX_MARKS else rows[: _MAX_MARKS - 1]
+    marks = tuple(entry.worded(objects) for entry, objects in kept)
+    left = [entry.mark for entry, _ in rows[len(kept) :]]
+    if not left:
+        return marks
+    ends = max(mark.begin_ns if mark.end_ns is None else mark.end_ns for mark in left)
+    return (*marks, Mark(left[0].begin_ns, ends, f"and {len(left)} more moments"))
+
+
+def _entry(context: CauseContext, finding: Finding, mark: Mark, *, several: bool) -> _Entry:
+    """A moment of a finding, with what that finding came to."""
+    outcome = context.outcomes[mark.begin_ns, finding.rule, mark.text]
+    target = finding.target if several else ""
+    return _Entry(replace(mark, outcome=outcome), target, finding.rule, _object(finding))
+
+
+def _of_event(event: Event) -> _Entry:
+    kind = MarkKind.SILENCE if event.kind == _UNWATCHED else MarkKind.MOMENT
+    return _Entry(Mark(event.begin_ns, event.end_ns, _detail(event), kind), "", event.kind, event.object)
+
+
+def _of_others(context: CauseContext, timed: Sequence[int], *, several: bool) -> Iterator[_Entry]:
+    """The moments then of findings that belong elsewhere, for they have others as well."""
+    if not any(context.traits[index].leads for index in timed):
+        return
+    when, targets, own = context.at(timed), {context.findings[index].target for index in timed}, frozenset(timed)
+    for index in context.partial:
+        finding = context.findings[index]
+        if index not in own and finding.target in targets:
+            for mark in finding.marks:
+                end_ns = mark.begin_ns if mark.end_ns is None else mark.end_ns
+                if when.touched(mark.begin_ns, end_ns, context.slack_ns):
+                    yield _entry(context, finding, mark, several=several)
+
+
+def _events(context: CauseContext, timed: Sequence[int], group: Group) -> Iterable[Event]:
+    """What explains them, and what probes saw then of which no rule here tells."""
+    if not timed:
+        return ()
+    judged = {kind for index in timed for kind in context.traits[index].event_kinds}
+    targets = {"", *(context.findings[p].target for p in timed)}
+    when = context.at(timed)
+    seen = (
+        e
+        for e in context.seen
+        if e.target in targets
+        and e.kind not in judged
+        and not e.expect
+        and when.touched(e.begin_ns, e.begin_ns, context.slack_ns)
+    )
+    return (*group.events, *seen)
+
+
+def _detail(event: Event) -> str:
+    words = event.detail.get("line") or event.detail.get("cause") or event.detail.get("why")
+    return words or ("planned" if event.expect or event.deadline_ns is not None else "recorded")
+
+
+def _object(finding: Finding) -> str:
+    name, instance = label(finding.object, "process"), label(finding.object, "instance")
+    if name is None:
+        return finding.object
+    return name if instance in {None, "0"} else f"{name} #{instance}"
+
+
+def _confidence(context: CauseContext, timed: Sequence[int], group: Group) -> float | None:
+    """One less the probability that all of it would lie together by chance, each rule's word counting once, and no
+    more than 19 to 1."""
+    weighed = timed[:_MAX_WEIGHED]
+    chances: dict[str, float] = {}
+    for index in weighed[1:]:
+        finding, others = context.findings[index], [p for p in weighed if p != index]
+        chance = context.moments[index].chance(context.at(others), context.slack_ns, context.length_ns)
+        chances[finding.rule] = max(chance, chances.get(finding.rule, _LEAST_CHANCE))
+    if len(chances) > 1:
+        chances.pop(context.findings[weighed[0]].rule, None)
+    if weighed and group.events:
+        chances["event"] = context.chance_after(context.at(weighed), [context.stretch(e) for e in group.events])
+    elif weighed and group.phase is not None:
+        window = group.phase.window
+        chances["phase"] = context.chance_after(context.at(weighed), [(window.begin_ns, window.end_ns)])
+    if not chances:
+        return None
+    by_chance = 1.0
+    for chance in chances.values():
+        by_chance *= chance
+    return 1.0 - by_chance

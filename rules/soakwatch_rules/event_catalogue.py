@@ -1,0 +1,205 @@
+"""The one catalogue of kinds of events: what each means, who brings it, and how it is treated.
+
+Users may record events of any other kind (``flap``): what is not here, and belongs to none of the families, was done
+to the device, counts as an intervention, and may explain what follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+
+class Origin(StrEnum):
+    """Of whom or what events of a kind tell."""
+
+    DEVICE = "device"  # something happened to it: a probe saw it, or the device reported it
+    GENERATOR = "generator"  # something happened to a traffic generator
+    OPERATOR = "operator"  # something was done to the device, or announced
+    MONITOR = "monitor"  # how the device was watched
+    RUN = "run"  # what became of the run itself: its phases, scripts, hooks, messages
+
+
+@dataclass(frozen=True, slots=True)
+class EventKind:
+    """One kind of event. ``about`` is its meaning, ``source`` who brings it, in a few words each.
+
+    ``explains``: findings that follow such an event may be its consequence. ``intervention``: what it cost the traffic
+    is judged (``event_impact``). ``crash``: something died. ``internal``: it tells of the watching or of what was there
+    before, and of nothing that happened. ``admin``: it tells what became of scripts, hooks and messages, or what people
+    said of the run itself, so no rule is to see it. ``expectable``: a planned event may expect it. ``stress``: while it
+    lasts the device is under stress, and what it leaves behind is judged (``recovery``).
+    """
+
+    name: str
+    about: str
+    origin: Origin
+    source: str
+    explains: bool = False
+    intervention: bool = False
+    crash: bool = False
+    internal: bool = False
+    admin: bool = False
+    expectable: bool = False
+    stress: bool = False
+
+    @property
+    def notes(self) -> str:
+        """What is special about it, for a table; "-" for nothing."""
+        words = {"crash": self.crash, "expectable": self.expectable, "intervention": self.intervention}
+        return ", ".join(word for word, holds in words.items() if holds) or "-"
+
+
+_SEEN: Final = EventKind("", "reported by a source", Origin.DEVICE, "sources")
+_ADMIN: Final = EventKind("", "book-keeping", Origin.RUN, "the run", explains=True, admin=True)
+_WATCHING: Final = EventKind("", "how it was watched", Origin.MONITOR, "the monitor", internal=True)
+_FOREIGN: Final = EventKind("", "recorded by a user", Origin.OPERATOR, "users", explains=True, intervention=True)
+FAMILIES: Final[Mapping[str, EventKind]] = {
+    **dict.fromkeys(("process", "kernel", "core", "clock", "device", "snmp", "link", "log"), _SEEN),
+    **dict.fromkeys(("hardware", "memory", "cpu"), _SEEN),
+    "generator": replace(_SEEN, origin=Origin.GENERATOR),
+    **dict.fromkeys(("load", "module"), replace(_SEEN, explains=True)),
+    **dict.fromkeys(("recorder", "source"), _WATCHING),
+    "phase": replace(_SEEN, origin=Origin.RUN),
+    **dict.fromkeys(("hook", "script", "event", "notify"), _ADMIN),
+}
+"""How kinds are treated by the word before their first dot, where the catalogue does not know the kind."""
+
+
+def _entry(
+    name: str,
+    about: str,
+    source: str,
+    *,
+    origin: Origin | None = None,
+    **treated: bool,
+) -> EventKind:
+    """A kind, treated as its family is but for what is given; without a family as an intervention."""
+    family = FAMILIES.get(name.partition(".")[0], _FOREIGN)
+    return replace(family, name=name, about=about, source=source, origin=origin or family.origin, **treated)
+
+
+_PROBES, _LOGS, _OWN = "agent, SSH, SNMP, CLI", "syslog, traps, CLI", "the run"
+_KERNEL = "agent, SSH, syslog"
+CATALOGUE: Final[tuple[EventKind, ...]] = (
+    # --- what dies ---------------------------------------------------------------------------------------------
+    _entry("process.restart", "a watched process is another one than before", _PROBES, crash=True, expectable=True),
+    _entry("process.exit", "a watched process ended", _PROBES, crash=True, expectable=True),
+    _entry("process.start", "a watched process appeared", _PROBES, expectable=True),
+    _entry("process.crash", "a log reports that a program ended badly", f"SSH, {_LOGS}", crash=True, expectable=True),
+    _entry("core.dump", "a core file appeared", f"agent, SSH, {_LOGS}", crash=True, expectable=True),
+    _entry("core.present", "a core file was there before the run", "agent, SSH", internal=True),
+    _entry("device.crash", "the device reports that it crashed", _LOGS, crash=True, expectable=True),
+    _entry(
+        "reboot",
+        "the device started again",
+        f"{_PROBES}, syslog, traps",
+        crash=True,
+        expectable=True,
+        origin=Origin.DEVICE,
+        explains=False,
+        intervention=False,
+    ),
+    _entry(
+        "reboot.unexpected",
+        "the device reports a reboot that nobody requested",
+        _LOGS,
+        expectable=True,
+        origin=Origin.DEVICE,
+        intervention=False,
+    ),
+    _entry(
+        "watchdog",
+        "a watchdog expired",
+        f"SSH, {_LOGS}",
+        crash=True,
+        expectable=True,
+        origin=Origin.DEVICE,
+        explains=False,
+        intervention=False,
+    ),
+    # --- the kernel's log --------------------------------------------------------------------------------------
+    _entry("kernel.panic", "the kernel panicked", _KERNEL, crash=True, expectable=True),
+    _entry("kernel.oops", "the kernel logged an oops", "syslog", crash=True, expectable=True),
+    _entry("kernel.oom", "the kernel killed a process because memory ran out", _KERNEL, crash=True, expectable=True),
+    _entry("kernel.lockup", "a CPU was locked up", _KERNEL, crash=True),
+    _entry("kernel.hung_task", "a task was blocked for minutes", _KERNEL, crash=True),
+    _entry("kernel.segfault", "a program died of a fatal trap, such as a segmentation fault", _KERNEL, crash=True),
+    _entry("kernel.hardware", "an uncorrected hardware error", _KERNEL, crash=True),
+    _entry("kernel.hardware_corrected", "a corrected hardware error", _KERNEL),
+    _entry("kernel.thermal", "the CPU was throttled for its temperature", _KERNEL),
+    # --- what the device reports of itself ---------------------------------------------------------------------
+    _entry("hardware.fault", "a fan, supply, sensor or card failed", "syslog, traps", expectable=True),
+    _entry("memory.low", "the device reports that memory is short", _LOGS, expectable=True),
+    _entry("cpu.hog", "the device reports a process that hogs its CPU", "syslog, traps", expectable=True),
+    _entry("link.down", "an interface went down", "syslog, traps, gNMI", expectable=True),
+    _entry("link.up", "an interface came up", "syslog, traps, gNMI", expectable=True),
+    _entry("module.restart", "a module of the device started again", "syslog, traps", expectable=True),
+    _entry(
+        "license",
+        "a licence expired or was exceeded",
+        "syslog, traps",
+        expectable=True,
+        origin=Origin.DEVICE,
+        intervention=False,
+    ),
+    _entry("service.failed", "a service of systemd failed", "SSH", origin=Origin.DEVICE),
+    _entry(
+        "pause", "a pause of forwarding or of a program, from a log", "users", origin=Origin.DEVICE, intervention=False
+    ),
+    _entry("device.identity", "what a source is connected to, and each change of it", "all sources", internal=True),
+    _entry("log.storm", "so many lines of one kind that they are counted, not kept", "syslog, traps"),
+    _entry("snmp.agent.restart", "the SNMP agent started again, the device perhaps not", "SNMP"),
+    _entry("snmp.engine.changed", "the SNMP engine is another one than before", "SNMP"),
+    _entry("snmp.engine.rollback", "the SNMP engine counts fewer boots than before", "SNMP"),
+    _entry("snmp.cold_start", "the SNMP agent reports a cold start", "traps"),
+    _entry("snmp.warm_start", "the SNMP agent reports a warm start", "traps"),
+    _entry("snmp.agent_stop", "the SNMP agent ends", "traps"),
+    _entry("snmp.agent_restart", "the SNMP agent reports its restart", "traps"),
+    _entry("snmp.authentication_failure", "a request had a wrong community or key", "traps"),
+    _entry("snmp.trap", "a trap that no profile knows", "traps"),
+    # --- what is done to the device ----------------------------------------------------------------------------
+    _entry("failover", "the active unit or path changes over", f"users, plan, {_LOGS}", expectable=True, stress=True),
+    _entry("switchover", "the active unit changes over on purpose", "users, plan", stress=True),
+    _entry("upgrade", "the software is changed", "users, plan", stress=True),
+    _entry("config.change", "the configuration was changed", "users, plan, syslog, traps", expectable=True),
+    _entry("reboot.requested", "a reboot was requested", "users, plan, syslog", expectable=True),
+    _entry("stress", "a period of stress", "users, plan", intervention=False, stress=True),
+    _entry("spike", "a short peak of load", "users, plan", intervention=False, stress=True),
+    # --- traffic generators ------------------------------------------------------------------------------------
+    _entry("generator.restart", "a generator, or its test, started again", "loads, result files"),
+    _entry("generator.cleared", "the counters of a generator were cleared", "loads"),
+    _entry("generator.out_of_buffers", "a generator ran out of buffers", "loads"),
+    # --- the watching ------------------------------------------------------------------------------------------
+    _entry("gap", "the monitor itself was not running", _OWN, internal=True, origin=Origin.MONITOR, intervention=False),
+    _entry("clock.step", "the wall clock of the monitor stepped", _OWN, internal=True, origin=Origin.MONITOR),
+    _entry("recorder.window", "samples of the flight recorder were fetched", "agent"),
+    _entry("source.spool.lost", "samples that the agent kept were lost", "agent"),
+    _entry("observer.rest", "polls paused to measure what they cost the device", "SSH", origin=Origin.MONITOR),
+    _entry("observer.effect", "what the polls cost the device", "SSH", origin=Origin.MONITOR),
+    # --- the run -----------------------------------------------------------------------------------------------
+    _entry("phase.turn", "one phase ended and the next began", _OWN),
+    _entry("event.skipped", "a planned event was skipped", _OWN),
+    _entry("script.failed", "the command of a planned event failed", _OWN),
+    _entry("hook.failed", "a hook failed", _OWN),
+    _entry("notify.sent", "a message was sent", _OWN),
+    _entry("notify.failed", "a message could not be sent", _OWN),
+    replace(_ADMIN, name="run.stop", about="a stop of the run was requested", source="users"),
+    replace(_ADMIN, name="finding.acknowledged", about="a finding was acknowledged", source="users"),
+)
+BY_NAME: Final[Mapping[str, EventKind]] = {kind.name: kind for kind in CATALOGUE}
+
+
+def event_kind(name: str) -> EventKind:
+    """The entry of a kind; of one that is not in the catalogue how its family, or any event of a user, is treated.
+
+    >>> event_kind("reboot").crash, event_kind("process.odd").explains, event_kind("flap").intervention
+    (True, False, True)
+    """
+    known = BY_NAME.get(name)
+    if known is not None:
+        return known
+    family, dot, _ = name.partition(".")
+    return replace(FAMILIES.get(family, _FOREIGN) if dot else _FOREIGN, name=name)
