@@ -10,7 +10,7 @@ from soakwatch_rules.event_catalogue import CATALOGUE
 from soakwatch_rules.traits import traits_of
 
 OUTAGE = "outage"
-"""What ``event_impact`` measures: a stretch in which traffic stood."""
+"""What ``event_impact`` measures: a period in which no traffic passed."""
 KINDS = tuple(sorted([*(kind.name for kind in CATALOGUE if kind.expectable), OUTAGE]))
 """The kinds that probes, receivers and profiles tell, and what ``event_impact`` measures."""
 _MEANT = ("process.restart", "process.exit", "device.crash", "core.dump", "kernel.oom", "kernel.panic", "link.down")
