@@ -90,7 +90,7 @@ def test_a_mark_that_is_refused_is_told(live: Tab, going: Going) -> None:
     live.page.locator("#mark-kind").fill("phase.begin")
     live.page.keyboard.press("Enter")
     said = live.page.locator("#mark-dialog [role='alert']")
-    said.filter(has_text="Not done").wait_for()
+    said.filter(has_text="Failed").wait_for()
     assert live.count("#mark-dialog[open]") == 1
     assert going.events("phase.begin") == []
 

@@ -85,7 +85,7 @@ def show_seconds(value: float) -> str:
     """A duration as a person reads it, in the words of the rules' sentences.
 
     >>> show_seconds(5400), show_seconds(0.25), show_seconds(59), show_seconds(90061)
-    ('1 h 30 min', '250 ms', '59 s', '1 d 1 h')
+    ('1 h 30 min', '250 ms', '59 s', '25 h 1 min')
     """
     return duration(value)
 

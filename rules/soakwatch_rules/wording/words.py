@@ -101,11 +101,16 @@ def moment(time_ns: int) -> str:
     return datetime.fromtimestamp(time_ns // 10**9, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def duration(seconds: float) -> str:
-    """A duration, in two neighbouring units at most.
+_DAYS_FROM_S = 4 * 86_400
 
-    >>> duration(0.2), duration(75), duration(5400), duration(90000), duration(3599.7), duration(0.0000421)
-    ('200 ms', '1 min 15 s', '1 h 30 min', '1 d 1 h', '1 h', '42.1 µs')
+
+def duration(seconds: float) -> str:
+    """A duration, in two neighbouring units at most; a soak of 72 h is called that, so days begin at four.
+
+    >>> duration(0.2), duration(75), duration(5400), duration(3599.7), duration(0.0000421)
+    ('200 ms', '1 min 15 s', '1 h 30 min', '1 h', '42.1 µs')
+    >>> duration(86400), duration(259200), duration(349200)
+    ('24 h', '72 h', '4 d 1 h')
     """
     if not math.isfinite(seconds) or seconds <= 1e-9:
         return f"{max(seconds, 0.0):.3g} s"
@@ -117,7 +122,7 @@ def duration(seconds: float) -> str:
         return f"{seconds:.3g} s"
     for (length, name), (step, lesser) in pairwise(_SPANS):
         steps = round(seconds / step)
-        if steps * step >= length:
+        if steps * step >= (_DAYS_FROM_S if name == "d" else length):
             large, small = divmod(steps, length // step)
             return f"{large} {name} {small} {lesser}" if small else f"{large} {name}"
     return f"{seconds:.3g} s"

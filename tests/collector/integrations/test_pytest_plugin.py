@@ -239,9 +239,9 @@ def test_events_that_are_refused_fail_their_test(session: Session, pytester: pyt
     result.assert_outcomes(passed=1, failed=4)
     result.stdout.fnmatch_lines(
         [
-            "soak: it overlaps with the upgrade that started at * still open: end that one first",
+            "soak: it overlaps with the upgrade that started at * and is still open: end that one first",
             "soak: the marker has no 'targte': it takes *",
-            "soak: the marker takes one kind*",
+            "soak: the marker takes one positional argument, the kind*",
             "soak: the run has no target 'moon'*",
         ]
     )

@@ -236,9 +236,9 @@ def test_a_reference_beside_the_plan_is_found_and_read_back(tmp_path: Path) -> N
     assert found.ceilings == {"tg": {"load.ceiling.packet.rate": 1000.0}}
     assert found.warnings == ()
     assert found.reference is not None
-    assert found.reference.age(NOW_S + 3600) == "1h"
+    assert found.reference.age(NOW_S + 3600) == "1 h"
     (old,) = chosen(plan, None, NOW_S + 40 * 86400).warnings
-    assert old.endswith("fw.reference.yaml: is 40 days old: calibrate again if a generator has changed")
+    assert old.endswith("fw.reference.yaml: is 40 d old: calibrate again if a generator has changed")
 
 
 def test_a_reference_of_other_sources_is_not_used(tmp_path: Path) -> None:

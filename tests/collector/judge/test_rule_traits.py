@@ -67,7 +67,7 @@ def test_a_strangers_crash_leads_and_explains_what_follows() -> None:
     assert [(cause.kind, cause.findings[0]) for cause in found] == [(CauseKind.INCIDENT, 2)]
     assert set(found[0].findings) == {0, 1, 2}
     said = headline(verdict(finding("blade_loss", Outcome.FAIL, 5000), finding("drops", Outcome.PASS)), ())
-    assert said == "fw failed after 1 h 23 min of 24 hours: a blade left the chassis."
+    assert said == "fw failed after 1 h 23 min of 24 h: a blade left the chassis."
 
 
 def test_a_strangers_growth_joins_that_of_the_same_series() -> None:

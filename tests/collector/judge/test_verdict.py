@@ -85,7 +85,7 @@ def test_a_run_that_ended_early_cannot_pass() -> None:
     day = 86400.0
     good = fold("run", Window(0, 300 * 10**9), {"dut": "dut"}, [finding(Outcome.PASS)], (), (), planned_s=day)
     assert good.outcome is Outcome.INCONCLUSIVE
-    assert good.reason.startswith("ended early, 5 min of 1 d: dut: no rule failed")
+    assert good.reason.startswith("ended early, 5 min of 24 h: dut: no rule failed")
     bad = fold("run", Window(0, 300 * 10**9), {"dut": "dut"}, [finding(Outcome.FAIL)], (), (), planned_s=day)
     assert bad.outcome is Outcome.FAIL
     whole = fold("run", Window(0, 86399 * 10**9), {"dut": "dut"}, [finding(Outcome.PASS)], (), (), planned_s=day)

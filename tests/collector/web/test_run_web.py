@@ -244,7 +244,7 @@ def test_serve(started: Started, soakwatch: Command, recorded: Recorded, until: 
         assert client.get("/runs/last/events").json()["run"] == new.name
         assert client.post(f"/runs/{new.name}/events", json={"kind": "failover"}).status_code == 201
         late = client.post(f"/runs/{old.name}/events", json={"kind": "failover", "at": "2026-01-01T00:00:00Z"})
-        assert (late.status_code, "before the begin" in late.json()["error"]) == (400, True)
+        assert (late.status_code, "before the run started" in late.json()["error"]) == (400, True)
         for way in ("..%2foutside", "%2e%2e", ".", "outside", "old"):
             assert client.get(f"/runs/{way}/events").status_code in {404, 405}, way  # "." is gone before it is sent
         for _ in range(3):

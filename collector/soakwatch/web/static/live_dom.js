@@ -55,10 +55,11 @@ export function keyed(list, rows, keyOf, build, change) {
   for (const gone of there.values()) gone.remove();
 }
 
-/* Seconds in few words: 3 d 4 h, 5 min 7 s. */
+/* Seconds in few words: 5 d 4 h, 72 h, 5 min 7 s. */
 export function length(seconds) {
   const whole = Math.max(0, Math.round(seconds));
-  const [d, h, m, s] = [Math.floor(whole / 86400), Math.floor(whole / 3600) % 24, Math.floor(whole / 60) % 60, whole % 60];
+  const d = whole < 4 * 86400 ? 0 : Math.floor(whole / 86400);
+  const [h, m, s] = [Math.floor(whole / 3600) - 24 * d, Math.floor(whole / 60) % 60, whole % 60];
   if (d > 0) return h > 0 ? `${d} d ${h} h` : `${d} d`;
   if (h > 0) return m > 0 ? `${h} h ${m} min` : `${h} h`;
   if (m > 0) return s > 0 && m < 10 ? `${m} min ${s} s` : `${m} min`;

@@ -156,7 +156,7 @@ def test_a_wrong_clock_does_no_harm(tmp_path: Path) -> None:
     with LoadBench("csv", {"file": file, "tz": "UTC"}) as bench:
         bench.look(0)
         file.write_text(f"time,rps\n{stamp(-86_399)},1\n")
-        assert "the newest line is 1 d before now: set the generator's clock" in failing(bench, 1)
+        assert "the newest line is 24 h before now: set the generator's clock" in failing(bench, 1)
         assert "before now" in failing(bench, 2)
         with file.open("a") as out:
             out.write(f"{stamp(7200)},2\n")
