@@ -145,7 +145,7 @@ def test_a_silent_agent_at_a_full_cpu_is_one_incident() -> None:
         ]
     )
     assert cause.kind is CauseKind.INCIDENT
-    assert cause.headline.startswith("CPU at the top, packets lost and management silent at once: cpu_spike failed")
+    assert cause.headline.startswith("CPU saturated, packets lost and management silent at once: cpu_spike failed")
     assert cause.findings == (0, 2, 1, 3)
 
 

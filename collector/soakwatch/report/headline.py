@@ -98,7 +98,7 @@ def _failure(finding: Finding) -> str:
     unit = finding.unit if finding.unit.endswith("/h") else f"{finding.unit}/h"
     allowed = f" (allowed {quantity(abs(finding.limit), unit)})" if finding.limit and finding.unit == unit else ""
     change = finding.numbers.get("change")
-    allowed = allowed or ("" if change is None else f" ({change:+.0%})")
+    allowed = allowed or ("" if change is None else f" ({100 * change:+.0f} %)")
     verb = "grows" if rate > 0 else "falls"
     return f"{plain_name(finding.metric, finding.object)} {verb} by {quantity(abs(rate), unit)}{allowed}"
 

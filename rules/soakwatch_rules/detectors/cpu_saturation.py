@@ -118,8 +118,8 @@ class CpuSaturation:
         shortest_s=900.0,
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="the CPU had nothing left",
-        effect_words="CPU at the top",
+        plain_words="CPU was saturated",
+        effect_words="CPU saturated",
         rank=90,
         witness=True,
     )

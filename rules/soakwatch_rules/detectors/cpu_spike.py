@@ -111,8 +111,8 @@ class CpuSpike:
         "16 samples, half of those expected, a poll interval of at most half the duration of a spike", baseline=True
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="the CPU jumped to its top",
-        effect_words="CPU at the top",
+        plain_words="CPU spiked to its maximum",
+        effect_words="CPU saturated",
         rank=91,
         witness=True,
     )

@@ -110,7 +110,7 @@ class EventImpact:
         live="end",
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="an event cost more than it may",
+        plain_words="an event cost more than allowed",
         of_this_run=True,
         needs_event=True,
         expected_as="outage",

@@ -71,7 +71,7 @@ class Gap:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("one due poll; for a cause also CPU, a second source or generator figures")
     traits: ClassVar[Traits] = Traits(
-        plain_words="nothing was heard for too long",
+        plain_words="a source was silent for too long",
         effect_words="management silent",
         rank=910,
         witness=True,

@@ -137,7 +137,7 @@ class GeneratorHealth:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("two samples of the generator over at least a minute", shortest_s=60.0)
     traits: ClassVar[Traits] = Traits(
-        plain_words="the traffic generator did not do its part",
+        plain_words="the traffic generator did not deliver its load",
         rank=10,
         generator=True,
         availability_only=True,

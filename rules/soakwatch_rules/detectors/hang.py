@@ -118,7 +118,7 @@ class Hang:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("answered polls, or 16 samples of the CPU")
     traits: ClassVar[Traits] = Traits(
-        plain_words="it stopped answering or forwarding",
+        plain_words="it stopped responding or forwarding",
         rank=60,
         standstill=True,
         whole_device=True,

@@ -83,7 +83,7 @@ class KernelFault:
         "two samples of the kernel log, from start to end of the window", live="whole"
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="its kernel logged a fault",
+        plain_words="the kernel logged a fault",
         rank=20,
         crash=Crash.KERNEL,
         whole_device=True,

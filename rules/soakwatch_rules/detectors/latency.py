@@ -111,7 +111,7 @@ class Latency:
         live="minutes",
         baseline=True,
     )
-    traits: ClassVar[Traits] = Traits(plain_words="its answers became slow and stayed so")
+    traits: ClassVar[Traits] = Traits(plain_words="latency rose and stayed high")
 
     factor: float = parameter(
         1.6, "1", "allowed factor over the usual latency", "finds a doubled latency in most noise"

@@ -101,7 +101,7 @@ class Level:
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("a limit in the plan, M samples, half of those expected")
     traits: ClassVar[Traits] = Traits(
-        plain_words="a limit of the plan was passed",
+        plain_words="a limit of the plan was exceeded",
         of_returned_load=True,
         needs_limit=True,
     )

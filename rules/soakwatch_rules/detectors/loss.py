@@ -123,8 +123,8 @@ class Loss:
         live="end",
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="not all that was offered came back",
-        effect_words="load not coming back",
+        plain_words="traffic was lost",
+        effect_words="traffic lost",
         rank=110,
     )
 

@@ -131,7 +131,7 @@ class ManagementIsolation:
         live="end",
         baseline=True,
     )
-    traits: ClassVar[Traits] = Traits(plain_words="its management suffered under the load")
+    traits: ClassVar[Traits] = Traits(plain_words="management became slow under load")
 
     loss: float = parameter(
         0.05, "1", "allowed share of requests, or of time, lost under high load beyond that under low load", "one in 20"

@@ -139,7 +139,7 @@ class OverloadLoss:
         live="end",
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="it lost more under overload than it may",
+        plain_words="it lost more under overload than allowed",
         effect_words="packets lost",
     )
 

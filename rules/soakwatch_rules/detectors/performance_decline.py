@@ -105,7 +105,7 @@ class PerformanceDecline:
         live="minutes",
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="it became slower with time",
+        plain_words="throughput declined over time",
         effect_words="forwarding paused",
         trend=True,
         of_returned_load=True,

@@ -116,7 +116,7 @@ class PeriodicPause:
         needs_load=True,
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="its throughput paused",
+        plain_words="throughput paused",
         effect_words="forwarding paused",
         witness=True,
         of_returned_load=True,

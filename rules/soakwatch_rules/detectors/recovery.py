@@ -113,7 +113,7 @@ class Recovery:
         "16 samples before the stress and 60 after it under the same load", shortest_s=3600, live="end", baseline=True
     )
     traits: ClassVar[Traits] = Traits(
-        plain_words="it did not come back to where it was",
+        plain_words="it did not recover to its earlier level",
         by_majority=True,
         of_returned_load=True,
     )

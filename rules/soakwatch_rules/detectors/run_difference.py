@@ -130,7 +130,7 @@ class RunDifference:
     manner: ClassVar[RuleSpec] = RuleSpec(
         "two earlier runs, better five, and 16 samples of each after settling", needs_earlier=True, live="end"
     )
-    traits: ClassVar[Traits] = Traits(plain_words="it is not as it was in earlier runs", trend=True, compares_runs=True)
+    traits: ClassVar[Traits] = Traits(plain_words="it differs from earlier runs", trend=True, compares_runs=True)
 
     settle: float = parameter(0.2, "1", "first share of each run that is left out", "a warm-up of hours in a day")
     tolerance: float = parameter(0.05, "1", "change that is ignored", "from the reference experiment")

@@ -142,7 +142,7 @@ class Saturation:
     scope: ClassVar[Literal["object", "metric", "target"]] = "object"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec("a limit stated by the device, and two samples", live="recent")
-    traits: ClassVar[Traits] = Traits(plain_words="something in it ran full", fills=True)
+    traits: ClassVar[Traits] = Traits(plain_words="a table, queue or file system ran full", fills=True)
 
     enter: float = parameter(0.95, "1", "share of the limit from which it is full", "retries and bursts need the rest")
     leave: float = parameter(0.9, "1", "share below which it is no longer full", "a noisy plateau counts once")
