@@ -241,7 +241,7 @@ def test_events_that_are_refused_fail_their_test(session: Session, pytester: pyt
         [
             "soak: it overlaps with the upgrade that began at * still open: end that one first",
             "soak: the marker has no 'targte': it takes *",
-            "soak: the marker takes one kind*",
+            "soak: the marker takes one positional argument, the kind*",
             "soak: the run has no target 'moon'*",
         ]
     )
