@@ -116,7 +116,7 @@ def test_a_finding_shows_its_window_in_the_plots(live: Tab, going: Going) -> Non
     live.page.locator("#findings .finding", has_text="memory_growth").get_by_role(
         "link", name="Show in the plots"
     ).click()
-    live.page.wait_for_function("() => document.getElementById('following').textContent.includes('held')")
+    live.page.wait_for_function("() => document.getElementById('following').textContent.includes('showing')")
     ranges = {(one.start, one.end) for one in live.figures() if one.axis == "time"}
     assert len(ranges) == 1
     ((start, _),) = ranges

@@ -130,7 +130,7 @@ def test_a_zoom_fetches_every_reading_and_is_kept(live: Tab, going: Going) -> No
         with live.page.expect_response("**/state?*"):
             pass
     assert shown(live) == (begin, begin + 300e3)
-    assert "held" in live.page.locator("#following").inner_text()
+    assert "showing" in live.page.locator("#following").inner_text()
     live.page.keyboard.press("f")
     live.page.wait_for_function("() => document.getElementById('following').textContent.includes('following')")
     assert shown(live)[1] > begin + 300e3
@@ -149,7 +149,7 @@ def test_the_mouse_holds_what_it_moved_to(live: Tab) -> None:
     live.page.mouse.move(x + 200, y)
     live.page.mouse.up()
     assert shown(live)[0] < start - 60e3
-    assert "held" in live.page.locator("#following").inner_text()
+    assert "showing" in live.page.locator("#following").inner_text()
     live.page.locator("#follow-button").click()
     assert "following" in live.page.locator("#following").inner_text()
 

@@ -158,7 +158,7 @@ def test_init_writes_a_plan_that_check_takes(tmp_path: Path) -> None:
     told = soakwatch("check", "plan.yaml", cwd=tmp_path, check=0).stdout
     assert "process.memory.usage" in told
     assert "cpu_spike, polls every 1 s: spikes of 11 s and longer are always seen" in told
-    assert "memory_growth, 600 readings in 10 min" in told
+    assert "memory_growth, 600 samples in 10 min" in told
     assert "Disk: about " in told
     assert not (tmp_path / "runs").exists()
 

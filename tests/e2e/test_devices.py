@@ -226,7 +226,7 @@ BAD_ADDRESSES = [
     ("snmp://127.0.0.1:{snmp}?communty=env:SOAK_COMMUNITY", 2, "did you mean 'community'?"),
     ("snnp://127.0.0.1", 2, "did you mean 'snmp'?"),
     ("127.0.0.1", 2, "has no scheme"),
-    ("ssh://root:hunter2@127.0.0.1:{ssh}", 2, "holds a password"),
+    ("ssh://root:hunter2@127.0.0.1:{ssh}", 2, "contains a password"),
     ("ssh://127.0.0.1:{closed}?key={key}&known_hosts={known}", 1, "refused the connection"),
     ("ssh://127.0.0.1:{ssh}?key={key}&known_hosts=/dev/null", 1, "add it with ssh-keyscan"),
     ("ssh://127.0.0.1:{ssh}?key={guarded}&known_hosts={known}", 1, "needs a passphrase"),

@@ -113,7 +113,7 @@ def test_a_phase_beyond_the_readings_lacks_them(tmp_path: Path) -> None:
     [
         (["--phase", "soak"], "--phase soak: write NAME=BEGIN..END, such as --phase soak=30m..23h30m"),
         (["--phase", "soka=1h..2h"], "unknown phase 'soka'; did you mean 'soak'?"),
-        (["--phase", "soak=2h..1h"], "--phase soak: its end is not after its begin"),
+        (["--phase", "soak=2h..1h"], "--phase soak: its end is not after its start"),
         (["--phase", "soak=noon..1h"], "--phase soak=noon..1h: 'noon' is not a time: write 2026-11-21T20:00:00Z"),
         (["--phase", "soak=2020-01-01T00:00:00Z..2020-01-02T00:00:00Z"], "no phase has any sample: is the"),
         (["--phase", "soak=1h..3h", "--phase", "stress=2h..4h"], "--phase stress starts before soak ends"),
@@ -141,7 +141,7 @@ def test_errors_are_one_sentence(
         ("kind,end\nflap,2h\n", "events.csv:1: the header needs the columns kind and begin; it has kind, end"),
         ("kind,begin\nFlap,2h\n", "events.csv:2: 'Flap' is not a kind of event"),
         ("kind,begin,expect\nupgrade,2h,reboot\n", "events.csv:2: expect: reboot needs a number of times"),
-        ("kind,begin\nflap,99h\n", "events.csv:2: the flap is outside the readings"),
+        ("kind,begin\nflap,99h\n", "events.csv:2: the flap is outside the samples"),
         ("kind,begin,within\nflap,2h,10\n", "events.csv:2: '10' is not a duration"),
         ("", "events.csv is empty"),
     ],

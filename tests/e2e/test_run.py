@@ -340,7 +340,7 @@ watch: {{processes: [{{pid: {os.getpid()}, name: pytest}}]}}
     findings = json.loads((run / "verdict.json").read_text())["findings"]
     (growth,) = [f for f in findings if f["rule"] == "memory_growth" and f["target"] == "dut"]
     assert growth["outcome"] == "inconclusive"
-    assert "never began" in growth["reason"]
+    assert "never started" in growth["reason"]
 
 
 @pytest.mark.slow

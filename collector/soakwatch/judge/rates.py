@@ -51,10 +51,10 @@ class Rate:
         """One line: of what, how fast, when the limit would be reached, and that it may be a warm-up.
 
         >>> Rate("fw", "process.memory.usage", "process=bgpd", "By", 0, 54525952.0, 46e6, 63e6).words
-        'fw: memory of bgpd +52.0 MiB/h so far (provisional: it may be a warm-up)'
+        'fw: memory of bgpd +52 MiB/h so far (provisional: it may be a warm-up)'
         >>> to = 4.0 * 2**30, 31 * 3600.0, 25 * 3600.0, 37 * 3600.0
-        >>> Rate("fw", "process.memory.usage", "process=bgpd", "By", 0, 54525952.0, 46e6, 63e6, *to).words[31:]
-        'so far, would reach its limit of 4.0 GiB in 31 h ± 6 h (provisional: it may be a warm-up)'
+        >>> Rate("fw", "process.memory.usage", "process=bgpd", "By", 0, 54525952.0, 46e6, 63e6, *to).words[29:]
+        'so far, would reach its limit of 4 GiB in 31 h ± 6 h (provisional: it may be a warm-up)'
         """
         sign = "+" if self.per_hour > 0 else "−"
         rate = f"{sign}{quantity(abs(self.per_hour), f'{self.unit}/h')}"

@@ -155,8 +155,8 @@ def test_the_command_sends_a_run_and_says_how_much(
         (["--to", "ftp://h"], "write influxdb://HOST"),
         (["--to", "influxdb://h"], "org is missing"),
         (["--to", "influxdb://h?org=o&bucket=b"], "token is missing"),
-        (["--to", "influxdb://h?org=o&bucket=b&token=hunter2"], "never written"),
-        (["--to", "influxdb://me:hunter2@h?org=o&bucket=b&token=env:T"], "holds a password"),
+        (["--to", "influxdb://h?org=o&bucket=b&token=hunter2"], "must not be written in clear text"),
+        (["--to", "influxdb://me:hunter2@h?org=o&bucket=b&token=env:T"], "contains a password"),
     ],
 )
 def test_a_bad_address_is_one_sentence_without_the_secret(

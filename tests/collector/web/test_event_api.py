@@ -83,7 +83,7 @@ def test_moments_and_stretches(client: httpx.Client, run: Path, events_of: Event
         ({"kind": "failover", "at": 1700000000}, "at must be a time as text"),
         ({"kind": "failover", "at": "soon"}, "is not ISO 8601"),
         ({"kind": "failover", "at": "2031-01-01T00:00:00Z"}, "in the future"),
-        ({"kind": "failover", "at": "2001-01-01T00:00:00Z"}, "before the begin of the run"),
+        ({"kind": "failover", "at": "2001-01-01T00:00:00Z"}, "before the run started"),
         ({"kind": "failover", "at": "now", "begin": "now"}, "give only one of them"),
         ({"kind": "failover", "at": "2031-01-01T00:00:00Z", "end": "now"}, "needs the time of its end"),
         ({"kind": "failover", "expect": ["reboot"]}, "expect must be an object"),

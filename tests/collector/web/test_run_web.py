@@ -36,6 +36,13 @@ def first_line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
+def address_of(line: str) -> str:
+    """The address of the API in the first line of a run."""
+    found = re.search(r"http://\S+", line)
+    assert found is not None, line
+    return found[0]
+
+
 def polls(run: Path) -> int:
     """Committed polls of a record that is being written."""
     with RecordView.open(run) as view:
@@ -179,7 +186,7 @@ def test_a_plan_that_would_serve_badly_is_refused(soakwatch: Command, tmp_path: 
 def test_a_flood_of_requests_costs_no_poll(started: Started, until: Until, tmp_path: Path) -> None:
     """Eight clients that ask as fast as they can, with and without the token: polls go on, and none fails by it."""
     process, run = started(*LONG), tmp_path / "run"
-    url = first_line(process).split()[5]
+    url = address_of(first_line(process))
     until(lambda: polls(run) > 5, "polls")
     over, answers = threading.Event(), [0] * 8
 
@@ -222,7 +229,7 @@ def test_a_killed_run_is_resumed_with_the_same_token(started: Started, until: Un
     again = started("resume", "run")
     line = first_line(again)
     assert bearer(run) == before
-    url = line.split("events to ")[1].split()[0]
+    url = address_of(line)
     answer = httpx.post(f"{url}/api/runs/current/events", json={"kind": "failover"}, headers=before, trust_env=False)
     assert answer.status_code == 201
     ended(again)
@@ -280,7 +287,7 @@ def test_serve_refuses_in_one_sentence(soakwatch: Command, words: tuple[str, ...
 def test_two_runs_have_two_addresses(started: Started, tmp_path: Path) -> None:
     """The second finds the usual port taken, or has it; each answers for itself."""
     processes = [started(*LONG[:-1], name) for name in ("one", "two")]
-    urls = [first_line(process).split("events to ")[1].split()[0] for process in processes]
+    urls = [address_of(first_line(process)) for process in processes]
     assert len(set(urls)) == 2
     for name, url in zip(("one", "two"), urls, strict=True):
         answer = httpx.get(f"{url}/api/runs/current/events", headers=bearer(tmp_path / name), trust_env=False)

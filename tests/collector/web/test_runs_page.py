@@ -90,7 +90,7 @@ def test_a_run_is_told_in_one_row(recorded: Recorded, visitor: httpx.Client) -> 
     assert row["worst"] == {**worst, "reason": "1 reboot"}
     assert row["counts"] == {"fail": 1, "warn": 1, "pass": 1}
     assert row["targets"] == [{"name": "dut", "role": "dut"}]
-    assert (row["coverage"], row["covered"], row["duration"], row["samples"]) == (1.0, "100 %", "10m", 601)
+    assert (row["coverage"], row["covered"], row["duration"], row["samples"]) == (1.0, "100 %", "10 min", 601)
     spark = row["spark"]
     assert isinstance(spark, dict)
     assert (spark["target"], spark["about"], spark["reach"]) == ("dut", "system.uptime", "0 s to 21 min 39 s")
@@ -114,7 +114,7 @@ def test_a_run_that_goes_on_shows_how_far_it_is(recorded: Recorded, visitor: htt
     lock = take_lock(folder / "record.sqlite")
     try:
         row = rows(visitor)["night"]
-        assert (row["state"], row["planned"], row["seconds"]) == ("running", "30m", pytest.approx(600, abs=1))
+        assert (row["state"], row["planned"], row["seconds"]) == ("running", "30 min", pytest.approx(600, abs=1))
     finally:
         release_lock(lock)
     assert rows(visitor)["night"]["state"] == "broken off"

@@ -290,7 +290,7 @@ def influxdb_of(url: str, org: str | None, bucket: str | None, token: str | None
     if parts.scheme not in schemes or not parts.hostname:
         raise PlanError("--to: write influxdb://HOST:8086?org=ORG&bucket=BUCKET&token=env:NAME")
     if parts.password is not None:
-        raise PlanError("--to: this address holds a password: use --token env:NAME or file:PATH instead")
+        raise PlanError("--to: this address contains a password: use --token env:NAME or file:PATH instead")
     options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
     needed = {
         "org": org or options.get("org"),

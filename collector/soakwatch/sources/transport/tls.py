@@ -30,7 +30,7 @@ Pin = Annotated[str, AfterValidator(pin_of)]
 
 
 def verifying(ca: str | None) -> ssl.SSLContext:
-    """A context that verifies certificate and name, by a file of authorities where one is given. Raises PlanError."""
+    """A context that verifies certificate and name, by a CA bundle where one is given. Raises PlanError."""
     try:
         return ssl.create_default_context(cafile=ca)
     except (OSError, ssl.SSLError) as error:

@@ -293,7 +293,7 @@ def test_what_is_wrong_outside_of_the_plan_is_told_before_the_run(
         f"p.yaml: hooks, number 1: {missing.format(repr('nothing-here'))}",
         "p.yaml: hooks, number 2: webhook: the environment variable NOT_THERE is not set: export it before the run",
         "p.yaml: hooks, number 3: webhook: the secret env:NO_URL does not hold an address such as https://HOST/PATH",
-        "p.yaml: hooks, number 4: webhook: the file of authorities /no/file cannot be used: No such file or directory",
+        "p.yaml: hooks, number 4: webhook: the CA bundle /no/file cannot be used: No such file or directory",
     )
 
 

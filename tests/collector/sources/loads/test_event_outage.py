@@ -129,7 +129,7 @@ def test_an_outage_of_three_seconds_is_over_two_and_under_five(tmp_path: Path) -
         assert (each.impact["target"], each.impact["object"]) == ("dut", "event=failover")
         assert "the methods agree" in each.impact["reason"]
     assert (over.code, over.verdict["verdict"], over.impact["outcome"]) == (1, "fail", "fail"), over.said
-    assert "an outage of 3 s is longer than 2 s" in over.said
+    assert "outage of 3 s; allowed 2 s" in over.said
     assert over.verdict["targets"]["dut"]["verdict"] == "fail"
     assert (under.code, under.verdict["verdict"], under.impact["outcome"]) == (0, "pass", "pass"), under.said
     assert under.impact["limit"] == 5.0

@@ -194,7 +194,7 @@ def test_the_throttle_of_a_run_drives_it() -> None:
         assert value(await load.poll(BEGIN_NS), "load.level") == 0.5
         model.refused = {"update_traffic": (-32000, "not now")}
         await throttle.set_level(1.0, 5.0)
-        with pytest.raises(SourceError, match=r"does not take the level of 100%: port 0 .*: not now"):
+        with pytest.raises(SourceError, match=r"did not accept the level of 100%: port 0 .*: not now"):
             await load.poll(BEGIN_NS + 1)
         model.refused = {}
         assert value(await load.poll(BEGIN_NS + 2), "load.level") == 1.0

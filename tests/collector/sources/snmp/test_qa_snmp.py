@@ -128,7 +128,7 @@ def test_a_profile_that_does_not_fit_is_told_by_the_look_before_the_run(profile:
         look = looked_at(device, f"version=2c&profile={profile}")
     assert look.error is None
     assert look.facts is not None
-    assert any("auto would take linux" in note for note in look.facts.notes) == told
+    assert any("auto would choose linux" in note for note in look.facts.notes) == told
 
 
 def test_a_value_that_does_not_parse_is_told_by_the_look_before_the_run() -> None:
