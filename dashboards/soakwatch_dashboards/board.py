@@ -7,15 +7,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from grafana_foundation_sdk.builders.dashboard import AnnotationQuery, Dashboard, DashboardLink, QueryVariable
+from grafana_foundation_sdk.builders.dashboard import (
+    AnnotationQuery,
+    CustomVariable,
+    Dashboard,
+    DashboardLink,
+    QueryVariable,
+    TextBoxVariable,
+)
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import (
     DashboardCursorSync,
     DashboardLinkType,
     GridPos,
     Panel,
+    RowPanel,
     VariableHide,
     VariableOption,
     VariableRefresh,
@@ -23,18 +31,19 @@ from grafana_foundation_sdk.models.dashboard import (
 )
 
 from soakwatch_dashboards.influx import SOURCE, Query, one_of
-from soakwatch_dashboards.style import BLUE, GREY, RED
+from soakwatch_dashboards.style import BLUE, GREY, RED, YELLOW
 
 TAG = "soakwatch"
 _IN_MENU = ("placement", "inControlsMenu")
-DEVICE_UID, RUN_UID = "soakwatch-device", "soakwatch-run"
+DEVICE_UID, RUN_UID, COMPARE_UID = "soakwatch-device", "soakwatch-run", "soakwatch-compare"
 NAMES = {
     uid: uid.partition("-")[2].title()
-    for uid in ("soakwatch-fleet", RUN_UID, DEVICE_UID, "soakwatch-monitor", "soakwatch-compare")
+    for uid in ("soakwatch-fleet", RUN_UID, DEVICE_UID, "soakwatch-monitor", COMPARE_UID)
 }
 """The dashboards in the order in which they are gone through, and what their links are called."""
 OF_A_RUN = (RUN_UID, DEVICE_UID, "soakwatch-monitor")
 """Those that show one run in one window: from one to the other both stay."""
+Variable = QueryVariable | CustomVariable | TextBoxVariable
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +52,23 @@ class Row:
 
     height: int
     panels: Sequence[tuple[int, Panel]]
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Columns side by side: how wide each is, and its panels from the top down with their heights."""
+
+    columns: Sequence[tuple[int, Sequence[tuple[int, Panel]]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Rows under a heading that opens and closes them. ``repeat`` names a variable: a section for each chosen value."""
+
+    title: str
+    rows: Sequence[Row | Columns]
+    repeat: str = ""
+    collapsed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +81,14 @@ class Board:
     uid: str
     title: str
     about: str
-    rows: Sequence[Row]
-    variables: Sequence[QueryVariable] = ()
+    rows: Sequence[Row | Columns | Section]
+    variables: Sequence[Variable] = ()
     annotations: Sequence[AnnotationQuery] = ()
     windows: Sequence[tuple[str, str, str]] = ()
-    since: str = "now-6h"
+    links: Sequence[DashboardLink] = field(default=())
+    since: str = "now-24h"
     until: str = "now"
     refresh: str = "10s"
-    timezone: str = "browser"
 
     @property
     def file(self) -> str:
@@ -70,40 +96,59 @@ class Board:
         return f"{self.uid}.json"
 
 
-def variable(name: str, label: str, query: str, *, many: bool = True, newest_first: bool = False) -> QueryVariable:
-    """A variable of the values of a tag; ``many`` has All, which is chosen at first."""
-    made = (
+def variable(
+    name: str,
+    label: str,
+    query: str,
+    *,
+    many: bool = True,
+    newest_first: bool = False,
+    hidden: bool = False,
+    regex: str = "",
+    all_value: str = ".*",
+) -> QueryVariable:
+    """A variable of the values of a tag; ``many`` has All, which is chosen at first.
+
+    ``hidden`` is for those that only queries use; an empty ``all_value`` makes All the values that the query brings.
+    """
+    built = (
         QueryVariable(name)
         .label(label)
         .datasource(SOURCE)
         .query(query)
         .definition(query)
-        .hide(VariableHide.DONT_HIDE)
+        .regex(regex)
+        .hide(VariableHide.HIDE_VARIABLE if hidden else VariableHide.DONT_HIDE)
         .refresh(VariableRefresh.ON_TIME_RANGE_CHANGED)
         .sort(VariableSort.ALPHABETICAL_DESC if newest_first else VariableSort.NATURAL_ASC)
         .multi(many)
         .include_all(many)
     )
-    return made.all_value(".*").current(VariableOption(True, ["All"], ["$__all"])) if many else made
+    if not many:
+        return built
+    return (built.all_value(all_value) if all_value else built).current(VariableOption(True, ["All"], ["$__all"]))
 
 
 RUN = variable("run", "Run", 'SHOW TAG VALUES FROM "soakwatch_verdict" WITH KEY = "run"', many=False, newest_first=True)
 
 
 def targets(*, many: bool = True) -> QueryVariable:
-    """The targets of the chosen run."""
-    return variable("target", "Target", _values("target", "soakwatch_poll", "run"), many=many)
+    """The targets of the chosen run; of one the devices under test only, not generator or monitor."""
+    query = _values("target", "soakwatch_poll", "run")
+    return variable("target", "Target", query if many else f"{query} AND \"role\" = 'dut'", many=many)
 
 
 PROCESS = variable(
     "process",
     "Process",
     f'SHOW TAG VALUES FROM "process.memory.usage" WITH KEY = "process" WHERE {one_of("run", "target")}',
+    all_value="",
 )
 INTERFACE = variable(
     "interface",
     "Interface",
     f'SHOW TAG VALUES FROM "system.network.io" WITH KEY = "interface" WHERE {one_of("run", "target")}',
+    all_value="",
 )
 
 
@@ -111,43 +156,54 @@ def _values(key: str, measurement: str, *chosen: str) -> str:
     return f'SHOW TAG VALUES FROM "{measurement}" WITH KEY = "{key}" WHERE {one_of(*chosen)}'
 
 
-def _annotation(name: str, colour: str, select: str, tags: str, *, enabled: bool = True) -> AnnotationQuery:
-    """A shaded region from time to ``end_ms``; a moment is a line."""
+def _annotation(
+    name: str, colour: str, select: str, tags: str, *, enabled: bool = True, region: bool = True
+) -> AnnotationQuery:
+    """A shaded region from time to ``end_ms``, or a line."""
     mapping: dict[str, object] = {
         "name": name,
         "textColumn": "text",
         "tagsColumn": tags,
-        "timeEndColumn": "end_ms",
         "titleColumn": "title",
         "fromAnnotations": True,
     }
+    if region:
+        mapping["timeEndColumn"] = "end_ms"
     query = Query(select, ref="Anno", table=True, extra=mapping)
     return AnnotationQuery().name(name).datasource(SOURCE).enable(enabled).icon_color(colour).target(query)
 
 
 def marks() -> tuple[AnnotationQuery, ...]:
-    """Phases, events, and findings that are not good, of the chosen run."""
-    # By what touches the view, not by what begins in it: the window of a finding mostly began with its phase.
-    here = f'{one_of("run")} AND "begin_ms" <= $__to AND "end_ms" >= $__from'
-    # What is in doubt is in the table: as shades it would cover the others.
-    bad = f'{here} AND ("severity" = 3 OR "severity" = 1)'
+    """Phases and events of the chosen run, and the moments of what failed or warned.
+
+    Nothing shades more than an eighth of the view: a region is drawn over the lines, and a hundred findings on the
+    whole run would make one solid box of each plot. What lasts longer is a line where it began; the strips of rules
+    and phases show how long it lasted.
+    """
+    run = one_of("run")
+    here = f'{run} AND "begin_ms" <= $__to AND "end_ms" >= $__from'
+    short = '"end_ms" - "begin_ms" < ($__to - $__from) / 8'
+    event = 'SELECT "text", "end_ms", "kind" AS "title", "target", "object" FROM "soakwatch_event"'
+    moment = 'SELECT "text", "rule" AS "title", "target", "outcome" FROM "soakwatch_moment"'
+    in_view = f'{run} AND "at_ms" <= $__to AND "at_ms" >= $__from'
     return (
         _annotation(
-            "Phases", GREY, f'SELECT "text", "end_ms", "phase" AS "title" FROM "soakwatch_phase" WHERE {here}', "phase"
+            "Phases",
+            GREY,
+            f'SELECT "text", "end_ms", "phase" AS "title" FROM "soakwatch_phase" WHERE {here}',
+            "phase",
+            region=False,
         ),
+        _annotation("Events", BLUE, f"{event} WHERE {here} AND {short}", "target,object"),
         _annotation(
-            "Events",
+            "Long events",
             BLUE,
-            f'SELECT "text", "end_ms", "kind" AS "title", "target", "object" FROM "soakwatch_event" WHERE {here}',
+            f'{event} WHERE {here} AND "end_ms" - "begin_ms" >= ($__to - $__from) / 8',
             "target,object",
+            region=False,
         ),
-        _annotation(
-            "Findings",
-            RED,
-            'SELECT "reason" AS "text", "end_ms", "rule" AS "title", "target", "outcome"'
-            f' FROM "soakwatch_finding" WHERE {bad}',
-            "target,outcome",
-        ),
+        _annotation("Failures", RED, f'{moment} WHERE {in_view} AND "rank" = 3', "target,outcome", region=False),
+        _annotation("Warnings", YELLOW, f'{moment} WHERE {in_view} AND "rank" = 2', "target,outcome", region=False),
     )
 
 
@@ -157,53 +213,90 @@ def to_json(board: Board) -> str:
     Grafana's placements of annotations and links in a menu, which the SDK sets by itself, are left out: a switch that
     is not seen from three metres is not used.
     """
-    panels: list[Panel] = []
-    y = 0
-    for row in board.rows:
-        x = 0
-        for width, panel in row.panels:
-            panel.grid_pos = GridPos(h=row.height, w=width, x=x, y=y)
-            panel.id_val = len(panels) + 1
-            panels.append(panel)
-            x += width
-        y += row.height
-    made = (
+    built = (
         Dashboard(board.title)
         .uid(board.uid)
         .description(board.about)
         .tags([TAG])
         .readonly()
-        .timezone(board.timezone)
+        .timezone("utc")
         .tooltip(DashboardCursorSync.CROSSHAIR)
         .time(board.since, board.until)
         .refresh(board.refresh)
         .variables(list(board.variables))
         .annotations(list(board.annotations))
-        .links(list(_ways(board)))
+        .links([*_windows(board), *board.links, *_boards(board)])
         .build()
     )
-    made.panels = list(panels)
-    plain: object = json.loads(json.dumps(made, cls=JSONEncoder))
+    built.panels = _placed(board.rows)
+    plain: object = json.loads(json.dumps(built, cls=JSONEncoder))
     return json.dumps(_without_placement(plain), indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
 
-def _ways(board: Board) -> Iterator[DashboardLink]:
-    """The links at the head: other windows, and the other dashboards."""
+def _placed(rows: Sequence[Row | Columns | Section]) -> list[Panel | RowPanel]:
+    """The panels with their places and numbers; those of a closed section lie in its heading."""
+    placed: list[Panel | RowPanel] = []
+    y, number = 0, 0
+    for row in rows:
+        if not isinstance(row, Section):
+            inner, y = _in_grid([row], y, number)
+            number += len(inner)
+            placed += inner
+            continue
+        number += 1
+        heading = RowPanel(
+            row.collapsed, row.title, grid_pos=GridPos(h=1, w=24, x=0, y=y), id_val=number, repeat=row.repeat or None
+        )
+        inner, end = _in_grid(row.rows, y + 1, number)
+        number += len(inner)
+        placed.append(heading)
+        if row.collapsed:
+            heading.panels, y = inner, y + 1
+        else:
+            placed, y = [*placed, *inner], end
+    return placed
+
+
+def _in_grid(rows: Sequence[Row | Columns], y: int, number: int) -> tuple[list[Panel], int]:
+    """Panels of rows that begin at ``y``, numbered behind ``number``; and where the next row begins."""
+    placed: list[Panel] = []
+    for row in rows:
+        columns = row.columns if isinstance(row, Columns) else [(w, [(row.height, panel)]) for w, panel in row.panels]
+        x, lowest = 0, y
+        for width, stack in columns:
+            top = y
+            for height, panel in stack:
+                panel.grid_pos = GridPos(h=height, w=width, x=x, y=top)
+                panel.id_val = number + len(placed) + 1
+                placed.append(panel)
+                top += height
+            x, lowest = x + width, max(lowest, top)
+        y = lowest
+    return placed, y
+
+
+def _windows(board: Board) -> Iterator[DashboardLink]:
+    """The links at the head to other windows."""
     for name, begin, end in board.windows:
         url = f"/d/{board.uid}?from={begin}&to={end}"
         yield DashboardLink(name).type(DashboardLinkType.LINK).title(name).icon("clock").url(url).include_vars(True)
+
+
+def _boards(board: Board) -> Iterator[DashboardLink]:
+    """The links at the head to the other dashboards. Where a run is chosen it is taken along, Compare's excepted: its
+    clock is another."""
     for uid, name in NAMES.items():
-        if uid != board.uid:
-            stays = {uid, board.uid} <= set(OF_A_RUN)
+        if uid != board.uid and not (board.uid not in OF_A_RUN and uid in OF_A_RUN):
+            keeps_run = board.uid in OF_A_RUN and uid in (*OF_A_RUN, COMPARE_UID)
             yield (
                 DashboardLink(name)
                 .type(DashboardLinkType.LINK)
                 .title(name)
                 .icon("dashboard")
                 # The run and nothing else: another's "All" targets is no target of the dashboard of one.
-                .url(f"/d/{uid}?var-run=${{run:percentencode}}" if stays else f"/d/{uid}")
+                .url(f"/d/{uid}?var-run=${{run:percentencode}}" if keeps_run else f"/d/{uid}")
                 .include_vars(False)
-                .keep_time(stays)
+                .keep_time(keeps_run and uid in OF_A_RUN)
             )
 
 

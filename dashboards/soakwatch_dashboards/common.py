@@ -1,4 +1,4 @@
-"""Panels and links that several dashboards share."""
+"""Queries, panels and links that several dashboards share."""
 
 # ruff: noqa: S608 - InfluxQL of our own names; what people choose is escaped by Grafana (${name:regex})
 
@@ -6,11 +6,10 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.models.dashboard import Panel
 
-from soakwatch_agent.metric import BY_NAME
 from soakwatch_dashboards.board import DEVICE_UID, RUN_UID
-from soakwatch_dashboards.influx import TIME, Query, one_of, series
-from soakwatch_dashboards.panels import SECOND_AXIS, Column, lines, of_load, of_unit, rows, strip
-from soakwatch_dashboards.style import ANSWERED, SEVERITIES
+from soakwatch_dashboards.influx import TIME, Query, one_of, series, total
+from soakwatch_dashboards.panels import Column, of_load, of_unit, rows, share_strip, strip, timeline
+from soakwatch_dashboards.style import ANSWERED, OUTCOMES, PACKETS, STATES
 
 _FIELD = "${{__data.fields.{}:percentencode}}"
 """A column of the row that was clicked. By itself Grafana leaves ``+``, ``&`` and ``#`` as they are."""
@@ -19,35 +18,26 @@ EXACTLY = "from=${__data.fields.begin_ms.numeric}&to=${__data.fields.end_ms.nume
 THIS_RUN = "var-run=${run:percentencode}"
 WHOLE = (("The whole run", EXACTLY), ("From its start until now", "from=${__data.fields.begin_ms.numeric}&to=now"))
 """Two ways to look at a run: one that has ended, and one that still goes on."""
-LOADS = (
-    ("requests", "reqps", "load.request.rate", ""),
-    ("requests counted", "reqps", "load.requests", ""),
-    ("packets", "pps", "load.tx.packet.rate", ""),
-    ("packets counted", "pps", "load.tx.packets", ""),
-    ("bits", "bps", "load.tx.bit.rate", ""),
-    ("bits counted", "bps", "load.tx.bytes", "8"),
-)
-"""What generators tell of, its unit, the metric and its factor. Some tell rates, some (pktgen, an interface) count,
-some do both; InfluxQL has no way to take the one or else the other."""
-LOAD_LINES = {f"^load of .* \\({what}\\)$": of_load(unit) for what, unit, _, _ in LOADS}
+LOAD_UNITS = {"requests": "reqps", "packets": PACKETS, "bits": "bps", "users": "short"}
+LOAD_LINES = {f"^load of .* \\({what}\\)$": of_load(unit) for what, unit in LOAD_UNITS.items()}
 
 
 def load() -> list[Query]:
-    """What the generators send, on the time axis of whatever they are laid under."""
-    return [
-        series(
-            metric, one_of("run"), ("target",), of="mean", ref=ref, alias=f"load of $tag_target ({what})", times=times
-        )
-        for ref, (what, _, metric, times) in zip("UVWXYZ", LOADS, strict=True)
-    ]
+    """THE line of each generator, on the time axis of whatever it is laid under: the sink chooses which of its metrics
+    stands for its load, and makes a rate of it."""
+    query = (
+        f'SELECT mean("value") AS "value" FROM "soakwatch_load" WHERE {one_of("run")} AND {TIME}'
+        ' GROUP BY time($__interval), "target", "what" fill(null)'
+    )
+    return [Query(query, "load of $tag_target ($tag_what)")]
 
 
 def cpu(where: str) -> list[Query]:
-    """The busy share of cores, of modules and of all of it: most devices tell of one of the three only."""
+    """The busy share of cores, of modules and of all of it, and of processes: most devices tell of some of them only."""
     return [
         series("system.cpu.core.utilization", where, ("target", "core"), alias="$tag_target core $tag_core"),
-        series("system.cpu.module.utilization", where, ("target", "module"), ref="B"),
-        series("system.cpu.utilization", where, ("target",), ref="C", alias="$tag_target, all of it"),
+        series("system.cpu.module.utilization", where, ("target", "module")),
+        series("system.cpu.utilization", where, ("target",), alias="$tag_target, all of it"),
     ]
 
 
@@ -55,84 +45,143 @@ def memory(where: str, processes: str) -> list[Query]:
     """Memory of processes and pools, of all of it, and as shares where a device tells no bytes."""
     return [
         series("process.memory.usage", processes, ("target", "process", "instance")),
-        series("system.memory.pool.usage", where, ("target", "pool"), ref="B", alias="$tag_target pool $tag_pool"),
-        series("system.memory.usage", where, ("target",), ref="C", alias="$tag_target, all of it"),
-        series("system.memory.utilization", where, ("target",), ref="D", alias="$tag_target, share of all of it"),
+        series("system.memory.pool.usage", where, ("target", "pool"), alias="$tag_target pool $tag_pool"),
+        series("system.memory.usage", where, ("target",), alias="$tag_target, all of it"),
+        series("system.memory.utilization", where, ("target",), alias="$tag_target, share of all of it"),
         series(
-            "system.memory.pool.utilization",
-            where,
-            ("target", "pool"),
-            ref="E",
-            alias="$tag_target pool $tag_pool, share of it",
+            "system.memory.pool.utilization", where, ("target", "pool"), alias="$tag_target pool $tag_pool, share of it"
         ),
     ]
 
 
-MEMORY_LINES = {", all of it$": SECOND_AXIS, ", share of": of_unit("percentunit")}
+MEMORY_LINES = {", share of": of_unit("percentunit")}
+DROP_COUNTERS = (
+    ("system.network.packet.dropped", ("target", "interface", "direction"), "interfaces"),
+    ("system.softnet.dropped", ("target", "core"), "softnet"),
+    ("queue.dropped", ("target", "queue"), "queues"),
+    ("system.forwarding.dropped", ("target", "place", "reason"), "forwarding"),
+    ("system.ip.dropped", ("target", "version", "reason"), "IP"),
+)
+"""Where devices count what they lost, by which labels, and a word for it."""
 
 
-def dropped(where: str, refs: str) -> list[Query]:
-    """What the device lost: rates of the counters of drops, wherever it counts them."""
-    counters = (
-        ("system.network.packet.dropped", ("target", "interface", "direction"), "dropped"),
-        ("system.softnet.dropped", ("target", "core"), "dropped softnet"),
-        ("queue.dropped", ("target", "queue"), "dropped queue"),
-        ("system.forwarding.dropped", ("target", "place", "reason"), "dropped"),
-        ("system.ip.dropped", ("target", "version", "reason"), "dropped IP"),
-    )
-    return [
-        series(metric, where, by, ref=ref, alias=" ".join([word, *(f"$tag_{tag}" for tag in by)]))
-        for ref, (metric, by, word) in zip(refs, counters, strict=True)
-    ]
-
-
-def sessions_and_temperature(where: str) -> tuple[Panel, Panel]:
-    """Two that show trouble before anything is lost."""
-    sessions = series("system.sessions", where, ("target", *BY_NAME["system.sessions"].labels))
-    return (
-        lines("Sessions", "short", [sessions], "Connections that a firewall, a NAT or a balancer keeps."),
-        lines("Temperature", "celsius", [series("system.temperature", where, ("target", "sensor"))], "Of each sensor."),
-    )
+def dropped(where: str) -> list[Query]:
+    """What the device lost: a line for each place that counts drops, the sum of its objects' rates."""
+    return [total(metric, where, by, f"dropped: {word}") for metric, by, word in DROP_COUNTERS]
 
 
 def coverage(where: str) -> Panel:
-    """The strip of lost polls."""
+    """The strip of lost polls by source."""
     query = Query(
         f'SELECT min("ok") AS "ok" FROM "soakwatch_poll" WHERE {where} AND {TIME}'
-        ' GROUP BY time($__interval), "target", "source" fill(none)',
+        ' GROUP BY time($__interval), "target", "source" fill(null)',
         "$tag_target $tag_source",
     )
     return strip(
-        "Coverage: polls that were answered",
+        "Coverage: polls that were answered, by source",
         query,
         ANSWERED,
         "Red: at least one poll in this interval was not answered. Empty: none was due.",
     )
 
 
-def findings(where: str, about: str, *, with_run: bool = False) -> Panel:
-    """The findings that are not good, worst first, each with the way to its window."""
+def coverage_share(where: str) -> Panel:
+    """The strip of lost polls of all sources together, with the time axis of the plots."""
+    each = (
+        f'SELECT mean("ok") AS "share" FROM "soakwatch_poll" WHERE {where} AND {TIME}'
+        ' GROUP BY time($__interval), "target", "source" fill(none)'
+    )
+    query = Query(
+        f'SELECT min("share") AS "share" FROM ({each}) WHERE {TIME} GROUP BY time($__interval) fill(null)', "answered"
+    )
+    return share_strip(
+        "coverage",
+        query,
+        "Green: each poll of each source was answered. Red: the bar is as high as the share of answers that the worst"
+        " source gave. Empty: no poll was due.",
+    )
+
+
+def phases() -> Panel:
+    """The strip of phases, with their names."""
+    query = Query(f'SELECT "state" FROM "soakwatch_timeline" WHERE {one_of("run")} AND "kind" = \'phase\'', "phase")
+    return timeline("", query, "The phases of the run by name.")
+
+
+def rule_states(where: str) -> Panel:
+    """The strip of rules: when each failed, warned, or could not judge."""
+    query = Query(
+        f'SELECT "state" FROM "soakwatch_timeline" WHERE {where} AND "kind" = \'rule\' GROUP BY "row"', "$tag_row"
+    )
+    return timeline(
+        "Findings by rule",
+        query,
+        "A row for each rule: the windows in which its findings failed (red), warned (yellow) or could not judge (orange).",
+        STATES,
+        values=False,
+    )
+
+
+def findings(
+    where: str, about: str, *, title: str = "Findings", ranks: str = '"rank" >= 2', with_run: bool = False
+) -> Panel:
+    """The findings of some ranks, worst first and of these the newest, each with the way to its window."""
     run = '"run", ' if with_run else ""
     query = Query(
-        f'SELECT "severity", {run}"rule", "target", "metric", "object", "reason", "begin_ms", "end_ms"'
-        f' FROM "soakwatch_finding" WHERE {where} AND "severity" > 0',
+        f'SELECT "rank", {run}"at_ms", "rule", "target", "metric", "object", "reason", "begin_ms", "end_ms"'
+        f' FROM "soakwatch_finding" WHERE {where} AND {ranks}',
         table=True,
     )
-    columns = {
-        "Time": Column(hidden=True),
-        "severity": Column("Outcome", named=SEVERITIES, width=150),
-        "run": Column("Run", width=230),
-        "rule": Column("Rule", width=170),
-        "target": Column("Target", width=130),
-        "metric": Column("Metric", width=220),
-        "object": Column("Object", width=200),
-        "reason": Column("Why"),
-        "begin_ms": Column(hidden=True),
-        "end_ms": Column(hidden=True),
-    }
     chosen = f"var-run={_FIELD.format('run')}" if with_run else THIS_RUN
     links = (
         ("The device in this window", f"/d/{DEVICE_UID}?{chosen}&var-target={_FIELD.format('target')}&{EXACTLY}"),
         ("The run in this window", f"/d/{RUN_UID}?{chosen}&{EXACTLY}"),
     )
-    return rows("Findings", [query], columns, about, links, sorted_by="Outcome")
+    columns = {
+        "Time": Column(hidden=True),
+        "rank": Column("Outcome", named=OUTCOMES, width=140),
+        "run": Column("Run", width=230),
+        "at_ms": Column("When (UTC)", "dateTimeAsIso", width=170),
+        "rule": Column("Rule", width=170, links=links),
+        "target": Column("Target", width=130),
+        "metric": Column("Metric", width=220),
+        "object": Column("Object", width=200),
+        "reason": Column("Reason"),
+        "begin_ms": Column(hidden=True),
+        "end_ms": Column(hidden=True),
+    }
+    return rows(title, [query], columns, about, sorted_by=("Outcome", "When (UTC)"))
+
+
+def newest_findings(where: str) -> Panel:
+    """The newest findings in few words, for the wall."""
+    query = Query(
+        f'SELECT "at_ms", "rank", "rule", "object", "reason", "target", "begin_ms", "end_ms" FROM "soakwatch_finding"'
+        f' WHERE {where} AND "rank" >= 2',
+        table=True,
+    )
+    links = (
+        (
+            "The device in this window",
+            f"/d/{DEVICE_UID}?{THIS_RUN}&var-target={_FIELD.format('target')}&{EXACTLY}",
+        ),
+        ("The run in this window", f"/d/{RUN_UID}?{THIS_RUN}&{EXACTLY}"),
+    )
+    columns = {
+        "Time": Column(hidden=True),
+        "at_ms": Column("When (UTC)", "time:MM-DD HH:mm", width=95),
+        "rank": Column("Outcome", named=OUTCOMES, width=75),
+        "rule": Column("Rule", width=125, links=links),
+        "object": Column("Object"),
+        "reason": Column("Reason"),
+        "target": Column(hidden=True),
+        "begin_ms": Column(hidden=True),
+        "end_ms": Column(hidden=True),
+    }
+    return rows(
+        "Newest failures and warnings",
+        [query],
+        columns,
+        "What failed or warned, the newest first; the name of the rule leads to its window.",
+        sorted_by=("When (UTC)",),
+    )

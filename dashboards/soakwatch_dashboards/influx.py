@@ -9,6 +9,7 @@ measurement = metric name, field ``value``, tags run, target, role, phase and th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from string import ascii_uppercase
 from typing import Self
 
 from grafana_foundation_sdk.cog.builder import Builder
@@ -40,6 +41,10 @@ class Query(Dataquery, Builder["Query"]):
         """Itself: it is complete."""
         return self
 
+    def lettered(self, letter: str) -> Query:
+        """The same query under another letter."""
+        return Query(self.query, self.alias, ref=letter, table=self.table, extra=self.extra)
+
     def to_json(self) -> dict[str, object]:
         """What Grafana's InfluxDB data source reads in InfluxQL mode with a query as text."""
         shown: dict[str, object] = {"alias": self.alias} if self.alias else {}
@@ -68,36 +73,88 @@ def quoted(names: Sequence[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
 
-def series(
-    metric: str, where: str, by: Sequence[str], *, of: str = "max", ref: str = "A", alias: str = "", times: str = ""
-) -> Query:
+def lettered(queries: Sequence[Query]) -> list[Query]:
+    """The queries of a panel with the letters A, B, … in their order."""
+    return [query.lettered(letter) for query, letter in zip(queries, ascii_uppercase, strict=False)]
+
+
+def series(metric: str, where: str, by: Sequence[str], *, of: str = "max", alias: str = "", times: str = "") -> Query:
     """A metric over time, one line for each combination of the tags ``by``: a counter as its rate per second.
 
     ``of`` is what stands for an interval of the screen (``max``: no spike is lost in 72 hours, however narrow);
     ``times`` multiplies (``8``: bytes as bits). A counter's restart is no rate and leaves a hole. Raises KeyError for
     a metric that is not in the catalogue, and ValueError for a tag that it does not have.
     """
+    value = _reading(metric, by, of)
+    query = (
+        f'SELECT {value}{f" * {times}" if times else ""} AS "value" FROM "{metric}"'
+        f" WHERE {where} AND {TIME} GROUP BY time($__interval){_tags(by)} fill(null)"
+    )
+    return Query(query, alias or " ".join(f"$tag_{tag}" for tag in by))
+
+
+def total(metric: str, where: str, by: Sequence[str], alias: str, *, of: str = "sum") -> Query:
+    """One line: the sum (or the maximum: ``of``) over the objects that ``by`` tells apart, a counter's of its rates.
+
+    Raises as ``series`` does.
+    """
+    inner = (
+        f'SELECT {_reading(metric, by, "max")} AS "each" FROM "{metric}"'
+        f" WHERE {where} AND {TIME} GROUP BY time($__interval){_tags(by)} fill(none)"
+    )
+    return Query(
+        f'SELECT {of}("each") AS "value" FROM ({inner}) WHERE {TIME} GROUP BY time($__interval) fill(null)', alias
+    )
+
+
+def spread(metric: str, where: str, by: Sequence[str], word: str) -> Query:
+    """Three lines for many objects: the highest, the median and the lowest of each interval. Raises as ``series`` does."""
+    inner = (
+        f'SELECT {_reading(metric, by, "max")} AS "each" FROM "{metric}"'
+        f" WHERE {where} AND {TIME} GROUP BY time($__interval){_tags(by)} fill(none)"
+    )
+    return Query(
+        f'SELECT max("each") AS "highest", median("each") AS "median", min("each") AS "lowest" FROM ({inner})'
+        f" WHERE {TIME} GROUP BY time($__interval) fill(null)",
+        f"$col {word}",
+    )
+
+
+def growth(metric: str, where: str, by: Sequence[str], alias: str = "") -> Query:
+    """How much a level has grown since the view began, one line for each combination of ``by``; raises as ``series``
+    does. Lines of large and of small objects begin at zero together, so that what grows is what rises."""
+    query = (
+        f'SELECT cumulative_sum(difference({_reading(metric, by, "mean")})) AS "value" FROM "{metric}"'
+        f" WHERE {where} AND {TIME} GROUP BY time($__interval){_tags(by)} fill(none)"
+    )
+    return Query(query, alias or " ".join(f"$tag_{tag}" for tag in by))
+
+
+def largest(count: int, tag: str, select: str) -> str:
+    """A variable's query: the ``count`` values of a tag of which the column ``size`` of ``select`` is largest."""
+    return f'SELECT "{tag}" FROM (SELECT top("size", {count}) AS "size", "{tag}" FROM ({select}))'
+
+
+def _reading(metric: str, by: Sequence[str], of: str) -> str:
     entry = BY_NAME[metric]
     strange = set(by) - {"run", "target", "role", "phase", *entry.labels}
     if strange:
         raise ValueError(f"{metric} has no label {', '.join(sorted(strange))}: the catalogue gives it {entry.labels}")
-    value = 'non_negative_derivative(max("value"), 1s)' if entry.kind == "counter" else f'{of}("value")'
-    grouped = "".join(f', "{tag}"' for tag in by)
-    query = (
-        f'SELECT {value}{f" * {times}" if times else ""} AS "value" FROM "{metric}"'
-        f" WHERE {where} AND {TIME} GROUP BY time($__interval){grouped} fill(null)"
-    )
-    return Query(query, alias or " ".join(f"$tag_{tag}" for tag in by), ref=ref)
+    return 'non_negative_derivative(max("value"), 1s)' if entry.kind == "counter" else f'{of}("value")'
 
 
-def by_labels(values: Sequence[str], select: str, labels: Sequence[str], *, ref: str = "A") -> Query:
+def _tags(by: Sequence[str]) -> str:
+    return "".join(f', "{tag}"' for tag in by)
+
+
+def by_labels(values: Sequence[str], select: str, labels: Sequence[str]) -> Query:
     """A table with a column for each label: ``select`` is a query that groups by nothing but them.
 
     They are columns of an outer query and not its tags: Grafana puts the tags of a table into columns in the order of a
     map in Go, which is another in each row.
     """
     columns = quoted([*values, *labels])
-    return Query(f"SELECT {columns} FROM ({select} GROUP BY {quoted(labels)})", ref=ref, table=True)
+    return Query(f"SELECT {columns} FROM ({select} GROUP BY {quoted(labels)})", table=True)
 
 
 def counted(condition: str, name: str, *, of: str, measurement: str, where: str) -> Query:

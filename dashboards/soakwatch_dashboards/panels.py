@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from grafana_foundation_sdk.builders import heatmap, stat, statushistory, table, timeseries
+from grafana_foundation_sdk.builders import heatmap, stat, statetimeline, statushistory, table, timeseries
 from grafana_foundation_sdk.builders.common import (
     ReduceDataOptions,
+    ScaleDistributionConfig,
     TableSortByFieldState,
     VizLegendOptions,
     VizTextDisplayOptions,
@@ -19,11 +20,15 @@ from grafana_foundation_sdk.builders.dashboard import DashboardLink
 from grafana_foundation_sdk.builders.heatmap import CellValues, HeatmapColorOptions
 from grafana_foundation_sdk.models.common import (
     AxisPlacement,
+    BarAlignment,
     BigValueColorMode,
     BigValueGraphMode,
     BigValueTextMode,
+    GraphDrawStyle,
+    GraphGradientMode,
     LegendDisplayMode,
     LegendPlacement,
+    ScaleDistribution,
     SortOrder,
     TooltipDisplayMode,
     VisibilityMode,
@@ -31,17 +36,39 @@ from grafana_foundation_sdk.models.common import (
 from grafana_foundation_sdk.models.dashboard import DashboardLinkType, DataTransformerConfig, DynamicConfigValue, Panel
 from grafana_foundation_sdk.models.heatmap import HeatmapColorMode
 
-from soakwatch_dashboards.influx import SOURCE, Query
-from soakwatch_dashboards.style import BIG, GREY, LOAD, SIZE, TITLE, fixed, in_colour, steps, unknown, words
+from soakwatch_dashboards.influx import SOURCE, Query, lettered
+from soakwatch_dashboards.style import (
+    AXIS,
+    BIG,
+    GREEN,
+    GREY,
+    LOAD,
+    RED,
+    SIZE,
+    TITLE,
+    by_value,
+    fixed,
+    in_colour,
+    steps,
+    text_words,
+    unknown,
+    words,
+)
 
 GAP_MS = 90_000.0
 """Lines cross gaps up to this long: a source that is polled each minute is still a line, and one lost poll of it is
 seen. A shorter gap of a faster source is in the strip of coverage, on the same time axis."""
 NOTHING = "no samples in this window, which is not the same as zero"
+NO_ROWS = "none in this window"
 NONE = "–"
 """What stands for no value: never a number, never green."""
 Overrides = Mapping[str, Sequence[DynamicConfigValue]]
-SECOND_AXIS = (DynamicConfigValue("custom.axisPlacement", "right"), DynamicConfigValue("custom.fillOpacity", 0))
+SECOND_AXIS = (
+    DynamicConfigValue("custom.axisPlacement", "right"),
+    DynamicConfigValue("custom.axisWidth", AXIS),
+    DynamicConfigValue("custom.fillOpacity", 0),
+)
+DASHED = DynamicConfigValue("custom.lineStyle", {"dash": [10, 6], "fill": "dash"})
 
 
 def of_unit(unit: str) -> tuple[DynamicConfigValue, ...]:
@@ -51,13 +78,17 @@ def of_unit(unit: str) -> tuple[DynamicConfigValue, ...]:
 
 def of_load(unit: str) -> tuple[DynamicConfigValue, ...]:
     """The look of a generator's line under a device's: one colour, dashed, on an axis of its own."""
-    dashed = {"dash": [10, 6], "fill": "dash"}
-    return (
-        in_colour(LOAD),
-        DynamicConfigValue("unit", unit),
-        DynamicConfigValue("custom.lineStyle", dashed),
-        *SECOND_AXIS,
-    )
+    return (in_colour(LOAD), DynamicConfigValue("unit", unit), DASHED, *SECOND_AXIS)
+
+
+def limit_line() -> tuple[DynamicConfigValue, ...]:
+    """The look of a limit beside what is used of it: red and dashed, on the same axis."""
+    return (in_colour(RED), DASHED, DynamicConfigValue("custom.fillOpacity", 0))
+
+
+def band(lowest: str) -> tuple[DynamicConfigValue, ...]:
+    """The look of the upper edge of a band that reaches down to the line of the name ``lowest``."""
+    return (DynamicConfigValue("custom.fillBelowTo", lowest), DynamicConfigValue("custom.fillOpacity", 12))
 
 
 def lines(
@@ -69,30 +100,39 @@ def lines(
     most: float | None = None,
     *,
     below_zero: bool = False,
+    small_and_large: bool = False,
+    compact: bool = False,
+    repeat: str = "",
 ) -> Panel:
     """Lines over time; ``overrides`` by the regular expression of their names; ``most`` is the axis' soft end.
 
-    The axis begins at zero, so that nothing looks worse than it is; ``below_zero``: what is shown may be negative.
+    The axis begins at zero, so that nothing looks worse than it is; ``below_zero``: what is shown may be negative;
+    ``small_and_large``: a logarithmic axis that has a zero, for lines of which one may be a million times another.
+    The legend lies below, so that plots of one column end at the same place, the largest line first;
+    ``compact``: names only, on one line. ``repeat`` names a variable: a panel for each of its values.
     """
     panel = (
         timeseries.Panel()
         .title(title)
         .description(about)
         .datasource(SOURCE)
-        .targets(list(queries))
+        .targets([*lettered(queries)])
         .unit(unit)
         .no_value(NOTHING)
-        .line_width(2)
-        .fill_opacity(6)
+        .line_width(1)
+        .fill_opacity(0)
         .show_points(VisibilityMode.AUTO)
         .span_nulls(GAP_MS)
         .axis_placement(AxisPlacement.AUTO)
+        .axis_width(AXIS)
         .legend(
             VizLegendOptions()
             .show_legend(True)
-            .display_mode(LegendDisplayMode.TABLE)
-            .placement(LegendPlacement.RIGHT)
-            .calcs(["max", "lastNotNull"])
+            .display_mode(LegendDisplayMode.LIST if compact else LegendDisplayMode.TABLE)
+            .placement(LegendPlacement.BOTTOM)
+            .calcs([] if compact else ["max", "lastNotNull"])
+            .sort_by("Max")
+            .sort_desc(True)
         )
         .tooltip(VizTooltipOptions().mode(TooltipDisplayMode.MULTI).sort(SortOrder.DESCENDING))
     )
@@ -100,9 +140,50 @@ def lines(
         panel.min(0)
     if most is not None:
         panel.axis_soft_max(most)
+    if small_and_large:
+        panel.scale_distribution(
+            ScaleDistributionConfig().type(ScaleDistribution.SYMLOG).log(10).linear_threshold(0.01)
+        )
+    if repeat:
+        panel.repeat(repeat).repeat_direction("h").max_per_row(3)
     for pattern, properties in (overrides or {}).items():
         panel.override_by_regexp(f"/{pattern}/", list(properties))  # without slashes it is the whole name
     return panel.build()
+
+
+def share_strip(label: str, query: Query, about: str) -> Panel:
+    """A share from 0 to 1 as bars over the whole width: green where it is 1, red where it is less; ``label`` stands at
+    its axis instead of a title, which would take half of its height.
+
+    Bars of a plot and no cells, because only then does its time axis lie exactly below that of the plots above it.
+    """
+    return (
+        timeseries.Panel()
+        .title("")
+        .description(about)
+        .datasource(SOURCE)
+        .targets([query])
+        .max_data_points(240)
+        .unit("percentunit")
+        .decimals(0)
+        .no_value(NOTHING)
+        .min(0)
+        .max(1)
+        .draw_style(GraphDrawStyle.BARS)
+        .bar_alignment(BarAlignment.AFTER)
+        .bar_width_factor(1)
+        .line_width(0)
+        .fill_opacity(90)
+        .gradient_mode(GraphGradientMode.SCHEME)
+        .color_scheme(by_value())
+        .thresholds(steps((None, RED), (0.9999, GREEN)))
+        .axis_placement(AxisPlacement.LEFT)
+        .axis_label(label)
+        .axis_width(AXIS)
+        .legend(VizLegendOptions().show_legend(False).placement(LegendPlacement.BOTTOM))
+        .tooltip(VizTooltipOptions().mode(TooltipDisplayMode.MULTI))
+        .build()
+    )
 
 
 def figure(
@@ -112,9 +193,10 @@ def figure(
     unit: str = "none",
     named: Mapping[str, tuple[str, str]] | None = None,
     *,
-    big: bool = False,
+    size: int = SIZE,
     limits: Sequence[tuple[float | None, str]] = ((None, GREY),),
     overrides: Overrides | None = None,
+    decimals: int | None = None,
 ) -> Panel:
     """One figure a series, or one word, that fills its box with its colour; where there is nothing stands a dash."""
     panel = (
@@ -122,16 +204,18 @@ def figure(
         .title(title)
         .description(about)
         .datasource(SOURCE)
-        .targets([queries] if isinstance(queries, Query) else list(queries))
+        .targets([*lettered([queries] if isinstance(queries, Query) else queries)])
         .unit(unit)
         .color_mode(BigValueColorMode.BACKGROUND)
         .graph_mode(BigValueGraphMode.NONE)
-        .text(VizTextDisplayOptions().value_size(BIG if big else SIZE).title_size(TITLE))
+        .text(VizTextDisplayOptions().value_size(size).title_size(TITLE))
         .reduce_options(ReduceDataOptions().calcs(["lastNotNull"]).fields("").values(False))
         .mappings(unknown(named))
         .thresholds(steps(*limits))
         .no_value(NONE)
     )
+    if decimals is not None:
+        panel.decimals(decimals)
     for pattern, properties in (overrides or {}).items():
         panel.override_by_regexp(f"/{pattern}/", list(properties))
     return panel.build()
@@ -139,13 +223,14 @@ def figure(
 
 def word(
     title: str,
-    query: Query,
+    queries: Sequence[Query],
     column: str,
     about: str,
     named: Mapping[str, tuple[str, str]],
     links: Sequence[tuple[str, str]],
 ) -> Panel:
-    """A column of a query's one row as a word in its colour; a click follows a link, which may name other columns.
+    """A column of the one row that one of the queries brings, as a word in its colour; a click follows a link, which may
+    name other columns.
 
     Rows instead of reduced values: only then do links know the other columns.
     """
@@ -154,7 +239,7 @@ def word(
         .title(title)
         .description(about)
         .datasource(SOURCE)
-        .targets([query])
+        .targets([*lettered(queries)])
         .color_mode(BigValueColorMode.BACKGROUND)
         .graph_mode(BigValueGraphMode.NONE)
         .text_mode(BigValueTextMode.VALUE)
@@ -168,9 +253,20 @@ def word(
     )
 
 
-def sentence(title: str, query: Query, column: str, about: str) -> Panel:
-    """A text of the database: a column of a query's row, and nothing but it (all columns would show the time too)."""
-    return (
+def sentence(
+    title: str,
+    query: Query,
+    column: str,
+    about: str,
+    *,
+    size: int = SIZE,
+    empty: str = "",
+) -> Panel:
+    """A text of the database: a column of a query's row, and nothing but it (all columns would show the time too).
+
+    ``empty`` is the word for an empty text.
+    """
+    panel = (
         stat.Panel()
         .title(title)
         .description(about)
@@ -179,12 +275,14 @@ def sentence(title: str, query: Query, column: str, about: str) -> Panel:
         .color_mode(BigValueColorMode.NONE)
         .graph_mode(BigValueGraphMode.NONE)
         .text_mode(BigValueTextMode.VALUE)
-        .text(VizTextDisplayOptions().value_size(SIZE))
+        .text(VizTextDisplayOptions().value_size(size))
         .reduce_options(ReduceDataOptions().calcs(["lastNotNull"]).fields(f"/^{column}$/").values(False))
         .color_scheme(fixed(GREY))
         .no_value(NONE)
-        .build()
     )
+    if empty:
+        panel.mappings(text_words({"": (empty, GREY)}))
+    return panel.build()
 
 
 def strip(title: str, query: Query, named: Mapping[str, tuple[str, str]], about: str) -> Panel:
@@ -197,7 +295,10 @@ def strip(title: str, query: Query, named: Mapping[str, tuple[str, str]], about:
         .targets([query])
         .max_data_points(180)
         .mappings(words(named))
-        .no_value(NOTHING)
+        # Without a limit of our own the legend would name Grafana's: "< 80" and "80+".
+        .thresholds(steps((None, GREY)))
+        .color_scheme(fixed(GREY))
+        .no_value(NONE)
         .show_value(VisibilityMode.NEVER)
         .row_height(0.85)
         .legend(
@@ -207,15 +308,37 @@ def strip(title: str, query: Query, named: Mapping[str, tuple[str, str]], about:
     )
 
 
+def timeline(
+    title: str, query: Query, about: str, named: Mapping[str, tuple[str, str]] | None = None, *, values: bool = True
+) -> Panel:
+    """Words over time, a row for each line: each holds until the next. ``values``: written into the bars."""
+    panel = (
+        statetimeline.Panel()
+        .title(title)
+        .description(about)
+        .datasource(SOURCE)
+        .targets([query])
+        .thresholds(steps((None, GREY)))
+        .no_value(NONE)
+        .merge_values(True)
+        .show_value(VisibilityMode.AUTO if values else VisibilityMode.NEVER)
+        .row_height(0.85)
+        .fill_opacity(80)
+        .line_width(0)
+        .legend(VizLegendOptions().show_legend(False).placement(LegendPlacement.BOTTOM))
+    )
+    return (panel.mappings(text_words(named)).color_scheme(fixed(GREY)) if named else panel).build()
+
+
 def heat(title: str, queries: Sequence[Query], unit: str, about: str) -> Panel:
-    """One row a line, its level from 0 to 1 as colour: dark is idle, bright is busy."""
-    colours = HeatmapColorOptions().mode(HeatmapColorMode.SCHEME).scheme("Turbo").steps(64).min(0).max(1)
+    """One row a line, its level from 0 to 1 as colour: the more colour, the busier, on a dark and on a light page."""
+    colours = HeatmapColorOptions().mode(HeatmapColorMode.SCHEME).scheme("Oranges").steps(64).min(0).max(1)
     return (
         heatmap.Panel()
         .title(title)
         .description(about)
         .datasource(SOURCE)
-        .targets(list(queries))
+        .targets([*lettered(queries)])
         .max_data_points(180)
         .calculate(False)
         .color(colours)
@@ -233,25 +356,34 @@ def _links(links: Sequence[tuple[str, str]]) -> Iterator[DashboardLink]:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """How a column of a table is shown: its heading, unit, words, width in pixels; ``hidden`` feeds links only."""
+    """How a column of a table is shown: its heading, unit, words, width in pixels; ``hidden`` feeds links only.
+
+    ``links`` (title, address) hang at the cells of this column, and of no other.
+    """
 
     heading: str = ""
     unit: str = ""
     named: Mapping[str, tuple[str, str]] | None = None
     width: int = 0
     hidden: bool = False
+    decimals: int | None = None
+    links: Sequence[tuple[str, str]] = ()
 
     def properties(self) -> list[DynamicConfigValue]:
         """As Grafana's overrides have it."""
-        told = [
+        links = [{"title": name, "url": url, "targetBlank": False} for name, url in self.links]
+        settings = [
             ("displayName", self.heading),
             ("unit", self.unit),
             ("custom.width", self.width),
             ("custom.hidden", self.hidden),
             ("mappings", words(self.named) if self.named else None),
             ("custom.cellOptions", {"type": "color-background"} if self.named else None),
+            ("custom.displayMode", "color-background" if self.named else None),  # of Grafana 9
+            ("links", links),
         ]
-        return [DynamicConfigValue(key, value) for key, value in told if value]
+        shown = [DynamicConfigValue(key, value) for key, value in settings if value]
+        return shown if self.decimals is None else [*shown, DynamicConfigValue("decimals", self.decimals)]
 
 
 def rows(
@@ -259,26 +391,29 @@ def rows(
     queries: Sequence[Query],
     columns: Mapping[str, Column],
     about: str,
-    links: Sequence[tuple[str, str]] = (),
-    sorted_by: str = "",
+    sorted_by: Sequence[str] = (),
+    *,
+    merged: bool = False,
 ) -> Panel:
-    """A table; ``links`` (title, address) hang at each cell; ``sorted_by`` names a heading, highest first."""
+    """A table; ``sorted_by`` names headings, highest first. Several queries make one row of what has the same labels;
+    ``merged`` says that they bring other rows and not other columns, whose times mean something."""
     panel = (
         table.Panel()
         .title(title)
         .description(about)
         .datasource(SOURCE)
-        .targets(list(queries))
+        .targets([*lettered(queries)])
         .show_header(True)
-        .no_value(NONE)
+        .no_value(NO_ROWS)
     )
     for name, column in columns.items():
         panel.override_by_name(name, column.properties())
-    if links:
-        panel.data_links(list(_links(links)))
-    if len(queries) > 1:  # one row for what has the same tags; the times of aggregates mean nothing
-        panel.with_transformation(DataTransformerConfig("filterFieldsByName", options={"exclude": {"names": ["Time"]}}))
+    if len(queries) > 1:
+        if not merged:  # the times of aggregates mean nothing
+            panel.with_transformation(
+                DataTransformerConfig("filterFieldsByName", options={"exclude": {"names": ["Time"]}})
+            )
         panel.with_transformation(DataTransformerConfig("merge", options={}))
     if sorted_by:
-        panel.sort_by([TableSortByFieldState().display_name(sorted_by).desc(True)])
+        panel.sort_by([TableSortByFieldState().display_name(heading).desc(True) for heading in sorted_by])
     return panel.build()

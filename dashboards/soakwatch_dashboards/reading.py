@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import TypedDict, cast
 
 
 class Target(TypedDict):
@@ -100,7 +100,7 @@ class FieldConfig(TypedDict):
 
 
 class Panel(TypedDict):
-    """A panel."""
+    """A panel; of a closed heading, those that lie in it are its ``panels``."""
 
     id: int
     type: str
@@ -151,6 +151,18 @@ class Templating(TypedDict):
     list: list[Variable]
 
 
+class Heading(TypedDict, total=False):
+    """A heading that opens and closes the panels below it, or holds them while it is closed."""
+
+    id: int
+    type: str
+    title: str
+    collapsed: bool
+    gridPos: Grid
+    panels: list[Panel]
+    repeat: str
+
+
 class Dashboard(TypedDict):
     """A dashboard."""
 
@@ -161,7 +173,7 @@ class Dashboard(TypedDict):
     refresh: str
     editable: bool
     links: list[Link]
-    panels: list[Panel]
+    panels: list[Panel | Heading]
     templating: Templating
     annotations: Marks
 
@@ -181,9 +193,18 @@ def parse(text: str) -> Dashboard:
     return board
 
 
+def panels(board: Dashboard) -> Iterator[Panel]:
+    """Every panel of a dashboard, those of closed headings too; no heading."""
+    for panel in board["panels"]:
+        if panel["type"] == "row":
+            yield from cast("Heading", panel)["panels"]
+        else:
+            yield cast("Panel", panel)
+
+
 def asked(board: Dashboard) -> Iterator[Asked]:
     """Every query of a dashboard."""
-    for panel in board["panels"]:
+    for panel in panels(board):
         for target in panel["targets"]:
             yield Asked(board["uid"], f"{panel['title']} {target['refId']}", target["query"])
     for variable in board["templating"]["list"]:

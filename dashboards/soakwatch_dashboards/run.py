@@ -1,122 +1,356 @@
-"""The dashboard of one run, for the wall: verdict, phase, device under load, what was lost, what was found."""
+"""The dashboard of one run. Its first screen is the wall: verdict, phase, device under load, losses, newest findings."""
 
 # ruff: noqa: S608 - InfluxQL of our own names; what people choose is escaped by Grafana (${name:regex})
 
 from __future__ import annotations
 
-from soakwatch_dashboards.board import RUN, RUN_UID, Board, Row, marks, targets
+from grafana_foundation_sdk.models.dashboard import DynamicConfigValue, Panel
+
+from soakwatch_dashboards.board import RUN, RUN_UID, Board, Columns, Row, Section, marks, targets, variable
 from soakwatch_dashboards.common import (
     LOAD_LINES,
     MEMORY_LINES,
     THIS_RUN,
     WHOLE,
     coverage,
-    cpu,
+    coverage_share,
     dropped,
     findings,
     load,
     memory,
-    sessions_and_temperature,
+    newest_findings,
+    phases,
+    rule_states,
 )
-from soakwatch_dashboards.influx import Query, one_of, series
-from soakwatch_dashboards.panels import figure, lines, of_unit, sentence, word
-from soakwatch_dashboards.style import GREEN, GREY, ORANGE, RED, SEVERITIES, YELLOW
+from soakwatch_dashboards.influx import TIME, Query, growth, largest, one_of, series, spread, total
+from soakwatch_dashboards.panels import band, figure, lines, of_unit, sentence, word
+from soakwatch_dashboards.style import GREEN, GREY, ORANGE, OUTCOMES, PACKETS, PURPLE, RED, TILE, YELLOW, in_colour
 
 _RUN, _HERE = one_of("run"), one_of("run", "target")
+_RUNNING = f'{_RUN} AND "severity" = -1'
+_STALE = '"last_ms" + "stale_after_ms" < $__to'
+_GROWING = one_of("run", "target", "growing")
+GROWING = variable(
+    "growing",
+    "Processes that grow most",
+    largest(
+        4,
+        "process",
+        f'SELECT last("value") - first("value") AS "size" FROM "process.memory.usage" WHERE {_HERE} AND {TIME}'
+        ' GROUP BY "process", "instance"',
+    ),
+    hidden=True,
+    all_value="",
+)
+"""The few processes whose memory has grown most in the view."""
 
 
-def _of_verdict(field: str) -> Query:
+def _of_verdict(field: str, where: str = _RUN) -> Query:
     return Query(
-        f'SELECT last("{field}") AS "{field}" FROM "soakwatch_verdict" WHERE {_RUN}', table=field == "headline"
+        f'SELECT last("{field}") AS "{field}" FROM "soakwatch_verdict" WHERE {where}',
+        table=field in {"headline", "phase"},
+    )
+
+
+def _verdict() -> Panel:
+    columns = 'last("begin_ms") AS "begin_ms", last("end_ms") AS "end_ms" FROM "soakwatch_verdict"'
+    known = f'SELECT last("rank") AS "rank", {columns} WHERE {_RUN}'
+    queries = [
+        Query(f'{known} AND ("rank" != -1 OR "last_ms" + "stale_after_ms" >= $__to)', table=True),
+        # It says that it goes on, and nothing has come for too long: its collector was killed, or is cut off.
+        Query(f'SELECT last("rank") - 2 AS "rank", {columns} WHERE {_RUN} AND "rank" = -1 AND {_STALE}', table=True),
+    ]
+    return word(
+        "Verdict",
+        queries,
+        "rank",
+        "The verdict; RUNNING while the run goes on; STALE where it should go on but its newest reading is too old; NOT"
+        " JUDGED where it broke off or was never judged. A click shows the whole run.",
+        OUTCOMES,
+        [(name, f"/d/{RUN_UID}?{THIS_RUN}&{window}") for name, window in WHOLE],
+    )
+
+
+def _reason() -> Panel:
+    return sentence("", _of_verdict("headline"), "headline", "Why the verdict is what it is, in one sentence.", size=18)
+
+
+def _last_reading() -> Panel:
+    age = f'SELECT ($__to - last("last_ms")) / 1000 AS "age" FROM "soakwatch_verdict" WHERE {_RUNNING}'
+    return figure(
+        "Last reading, ago",
+        [
+            Query(f'{age} AND "last_ms" + "stale_after_ms" >= $__to', "fresh"),
+            Query(f"{age} AND {_STALE}", "stale"),
+        ],
+        "How old the newest answered poll is; red when it is older than three intervals. A dash when the run has ended.",
+        "s",
+        size=TILE,
+        overrides={"^fresh$": [in_colour(GREEN)], "^stale$": [in_colour(RED)]},
+        decimals=0,
+    )
+
+
+def _tiles() -> Row:
+    left = Query(
+        f'SELECT (last("planned_end_ms") - $__to) / 1000 AS "left" FROM "soakwatch_verdict" WHERE {_RUNNING}'
+        ' AND "planned_end_ms" > $__to'
+    )
+    done = Query(
+        'SELECT (last("end_ms") - last("begin_ms")) / (last("planned_end_ms") - last("begin_ms")) AS "done"'
+        f' FROM "soakwatch_verdict" WHERE {_RUN}'
+    )
+    lasted = Query(
+        f'SELECT (last("end_ms") - last("begin_ms")) / 1000 AS "lasted" FROM "soakwatch_verdict" WHERE {_RUN}'
+    )
+    return Row(
+        3,
+        [
+            (6, _verdict()),
+            (3, _last_reading()),
+            (
+                4,
+                sentence(
+                    "Phase", _of_verdict("phase"), "phase", "The phase of now, of a run that goes on.", size=TILE, empty="ended"
+                ),
+            ),
+            (3, figure("Ran for, h:m:s", lasted, "From its start to its end, or until now.", "dthms", size=TILE)),
+            (2, figure("Progress", done, "Of the time that its plan says.", "percentunit", size=TILE, decimals=0)),
+            (3, figure("Left, h:m:s", left, "By its plan. A dash when the run has ended.", "dthms", size=TILE)),
+            (
+                3,
+                figure(
+                    "Failed, warned",
+                    [
+                        Query(_of_verdict("failed").query, "failed"),
+                        Query(_of_verdict("warned").query, "warned"),
+                    ],
+                    "Findings that fail, and that warn. What is inconclusive has a table below.",
+                    size=TILE,
+                    limits=((None, GREEN), (1, RED)),
+                    overrides={
+                        "^warned$": [
+                            DynamicConfigValue(
+                                "thresholds",
+                                {
+                                    "mode": "absolute",
+                                    "steps": [{"value": None, "color": GREEN}, {"value": 1, "color": YELLOW}],
+                                },
+                            )
+                        ]
+                    },
+                ),
+            ),
+        ],
+    )
+
+
+def _cpu() -> Panel:
+    core = ("target", "core")
+    return lines(
+        "CPU, with the load",
+        "percentunit",
+        [
+            spread("system.cpu.core.utilization", _HERE, core, "core"),
+            total("system.cpu.module.utilization", _HERE, ("target", "module"), "busiest module", of="max"),
+            total("system.cpu.utilization", _HERE, ("target",), "all cores", of="max"),
+            total("process.cpu.utilization", _HERE, ("target", "process", "instance"), "busiest process", of="max"),
+            *load(),
+        ],
+        "The busiest, the median and the idlest core, as a band; all cores; the busiest process, of which 100 % is one"
+        " core; dashed: the load. The busiest poll of each interval, so that no spike is lost.",
+        {
+            "^highest core$": [in_colour(ORANGE), *band("lowest core")],
+            "^(median|lowest) core$": [in_colour(GREY)],
+            "^all cores$": [in_colour(RED), DynamicConfigValue("custom.lineWidth", 2)],
+            "^busiest module$": [in_colour(YELLOW)],
+            "^busiest process$": [in_colour(PURPLE)],
+            **LOAD_LINES,
+        },
+        1.0,
+        compact=True,
+    )
+
+
+def _memory_growth() -> Panel:
+    return lines(
+        "Memory growth since the view began, with the load: what grows most",
+        "bytes",
+        [
+            growth("process.memory.usage", _GROWING, ("target", "process", "instance"), "$tag_process $tag_instance"),
+            growth("system.memory.pool.usage", _HERE, ("target", "pool"), "pool $tag_pool"),
+            growth("system.memory.usage", _HERE, ("target",), "$tag_target, all of it"),
+            growth("system.memory.utilization", _HERE, ("target",), "$tag_target, share of all of it"),
+            *load(),
+        ],
+        "The four processes that have grown most in the view, the pools and the whole device, each from zero; dashed: the"
+        " load.",
+        {**MEMORY_LINES, **LOAD_LINES},
+        below_zero=True,
+        compact=True,
+    )
+
+
+def _lost() -> Panel:
+    return lines(
+        "Drops and losses a second, with the load",
+        PACKETS,
+        [
+            *dropped(_HERE),
+            # The generator's losses are not the chosen target's: they belong to the run.
+            total("load.lost.packets", _RUN, ("target",), "lost, as the generator counts"),
+            total("load.failures", _RUN, ("target",), "requests failed"),
+            *load(),
+        ],
+        "What the device counts as dropped, place by place; what the generator misses; dashed: the load. The left axis is"
+        " logarithmic with a zero, so that one drop a minute is seen beside a million a second.",
+        {"^lost, ": [in_colour(RED)], "^requests failed$": [in_colour(ORANGE)], **LOAD_LINES},
+        small_and_large=True,
+        compact=True,
+    )
+
+
+def _generator() -> Section:
+    def counted(metric: str, word: str) -> Query:
+        return series(metric, _RUN, ("target",), alias=f"{word} $tag_target")
+
+    requests = [
+        counted("load.offered.rate", "offered"),
+        counted("load.request.rate", "answered"),
+        counted("load.requests", "answered, counted"),
+        counted("load.failure.rate", "failed"),
+        counted("load.failures", "failed, counted"),
+    ]
+    packets = [
+        counted("load.offered.packet.rate", "offered"),
+        counted("load.tx.packet.rate", "sent"),
+        counted("load.rx.packet.rate", "received"),
+        counted("load.tx.packets", "sent, counted"),
+        counted("load.rx.packets", "received, counted"),
+    ]
+    bits = [
+        counted("load.offered.bit.rate", "offered"),
+        counted("load.tx.bit.rate", "sent"),
+        counted("load.rx.bit.rate", "received"),
+        series("load.tx.bytes", _RUN, ("target",), times="8", alias="sent, counted $tag_target"),
+        series("load.rx.bytes", _RUN, ("target",), times="8", alias="received, counted $tag_target"),
+    ]
+    lost = [
+        counted("load.lost.packets", "lost"),
+        counted("load.disordered.packets", "out of order"),
+        counted("load.retransmits", "sent again"),
+        series("load.loss", _RUN, ("target",), alias="loss ratio $tag_target"),
+    ]
+    users = [
+        series("load.users", _RUN, ("target",), alias="users $tag_target"),
+        series("load.connections", _RUN, ("target",), alias="connections $tag_target"),
+        series("load.connections.opened", _RUN, ("target",), alias="opened a second $tag_target"),
+        series("load.connections.failed", _RUN, ("target",), alias="failed a second $tag_target"),
+    ]
+    return Section(
+        "The generator",
+        [
+            Row(
+                9,
+                [
+                    (8, lines("Requests: offered, answered, failed", "reqps", requests, "Per second.")),
+                    (8, lines("Packets: offered, sent, received", PACKETS, packets, "Per second.")),
+                    (8, lines("Bits: offered, sent, received", "bps", bits, "Per second.")),
+                ],
+            ),
+            Row(
+                9,
+                [
+                    (
+                        12,
+                        lines(
+                            "Lost, out of order, sent again, a second",
+                            "cps",
+                            lost,
+                            "Packets and segments; on the right the loss ratio that the generator says.",
+                            {"^loss ratio ": of_unit("percentunit")},
+                            small_and_large=True,
+                        ),
+                    ),
+                    (12, lines("Users and connections", "short", users, "That the generator simulates and has open.")),
+                ],
+            ),
+        ],
+        collapsed=False,
     )
 
 
 def board() -> Board:
     """The dashboard *Run*."""
-    phase = Query(f'SELECT last("text") AS "phase" FROM "soakwatch_phase" WHERE {_RUN}', table=True)
-    verdict = Query(
-        'SELECT last("severity") AS "severity", last("begin_ms") AS "begin_ms", last("end_ms") AS "end_ms"'
-        f' FROM "soakwatch_verdict" WHERE {_RUN}',
-        table=True,
-    )
-    here = [(name, f"/d/{RUN_UID}?{THIS_RUN}&{window}") for name, window in WHOLE]
-    top = Row(
-        5,
+    # 18 rows of the grid: 1080 lines at the browser's 150 %, at which Grafana's 12 pixels are 18.
+    wall = Columns(
         [
-            (
-                6,
-                word(
-                    "Verdict",
-                    verdict,
-                    "severity",
-                    "The verdict, or that the run is still running; a click shows the whole run.",
-                    SEVERITIES,
-                    here,
-                ),
-            ),
-            (4, sentence("Phase", phase, "phase", "The phase that started last.")),
-            (3, figure("Hours", _of_verdict("hours"), "How long it ran.", "short", limits=((None, GREY),))),
-            (3, figure("Failed", _of_verdict("failed"), "Findings that fail.", limits=((None, GREEN), (1, RED)))),
-            (3, figure("Warned", _of_verdict("warned"), "Findings that warn.", limits=((None, GREEN), (1, YELLOW)))),
-            (
-                5,
-                figure(
-                    "Inconclusive",
-                    _of_verdict("doubtful"),
-                    "Findings that are inconclusive.",
-                    limits=((None, GREEN), (1, ORANGE)),
-                ),
-            ),
-        ],
-    )
-    said = Row(3, [(24, sentence("In one sentence", _of_verdict("headline"), "headline", "The verdict's reason."))])
-    busy = lines(
-        "CPU, with the load",
-        "percentunit",
-        [*cpu(_HERE), *load()],
-        "Of each core; the busiest poll of each interval, so that no spike is lost; dashed: what is sent.",
-        LOAD_LINES,
-        most=1.0,
-    )
-    used = lines(
-        "Memory per process",
-        "bytes",
-        memory(_HERE, _HERE),
-        "Resident memory of watched processes, pools; on the right what the whole device has in use.",
-        MEMORY_LINES,
-    )
-    # The generator's losses are not the chosen target's: they belong to the run.
-    lost = [
-        *dropped(_HERE, "ABCDE"),
-        series("load.lost.packets", _RUN, ("target",), ref="F", alias="lost, says $tag_target"),
-        series("queue.depth", _HERE, ("target", "queue"), ref="G", alias="depth $tag_target $tag_queue"),
-    ]
-    drops = lines(
-        "Drops a second and queue depth, with the load",
-        "pps",
-        [*lost, *load()],
-        "Rates of the counters of drops; on the right the queues and, dashed, what the generators send.",
-        {"^depth ": of_unit("short"), **LOAD_LINES},
+            (12, [(2, phases()), (6, _cpu()), (5, _lost()), (2, coverage_share(_HERE))]),
+            (12, [(2, _reason()), (6, _memory_growth()), (7, newest_findings(_RUN))]),
+        ]
     )
     latency = lines(
-        "Latency", "s", [series("load.latency", _RUN, ("target", "quantile"))], "What the generators measured."
+        "Latency, with the load",
+        "s",
+        [series("load.latency", _RUN, ("target", "quantile"), alias="$tag_quantile $tag_target"), *load()],
+        "Percentiles that the generators measured.",
+        LOAD_LINES,
     )
-    sessions, warm = sessions_and_temperature(_HERE)
+    sessions = lines(
+        "Sessions, with the load",
+        "short",
+        [series("system.sessions", _HERE, ("target", "table")), *load()],
+        "Connections that a firewall, a NAT or a balancer keeps.",
+        LOAD_LINES,
+    )
+    used = lines(
+        "Memory in use, with the load",
+        "bytes",
+        [*memory(_HERE, _GROWING), *load()],
+        "Resident memory of the processes that grow most, pools, all of it; on the right shares and the load.",
+        {**MEMORY_LINES, **LOAD_LINES},
+    )
+    queues = lines(
+        "Queues, with the load",
+        "short",
+        [series("queue.depth", _HERE, ("target", "queue")), *load()],
+        "Packets waiting.",
+        LOAD_LINES,
+    )
     return Board(
         RUN_UID,
         "Soakwatch · Run",
-        "One run: verdict, load, device, losses and findings on one time axis.",
+        "One run: verdict, load, device, losses and findings on one time axis. The first screen is the wall: open it with"
+        " ?kiosk at 150 % zoom on 1920 x 1080.",
         [
-            # These four rows fill a screen of 1080 lines.
-            top,
-            said,
-            Row(10, [(24, busy)]),
-            Row(10, [(24, drops)]),
-            Row(10, [(12, used), (12, latency)]),
-            Row(7, [(24, coverage(_HERE))]),
-            Row(9, [(24, findings(_RUN, "Each cell leads to the exact window of its finding."))]),
-            Row(8, [(12, sessions), (12, warm)]),
+            _tiles(),
+            wall,
+            Row(9, [(12, latency), (12, sessions)]),
+            Row(9, [(12, used), (12, queues)]),
+            Row(9, [(24, rule_states(_RUN))]),
+            Row(9, [(24, findings(_RUN, "What failed and warned; the name of a rule leads to its window."))]),
+            _generator(),
+            Section("Coverage by source", [Row(9, [(24, coverage(_HERE))])]),
+            Section(
+                "Inconclusive findings",
+                [
+                    Row(
+                        10,
+                        [
+                            (
+                                24,
+                                findings(
+                                    _RUN,
+                                    "What could not be judged, and why.",
+                                    title="Inconclusive findings",
+                                    ranks='"rank" = 1',
+                                ),
+                            )
+                        ],
+                    )
+                ],
+            ),
         ],
-        [RUN, targets()],
+        [RUN, targets(), GROWING],
         marks(),
     )

@@ -24,30 +24,49 @@ GREEN, YELLOW, ORANGE, RED, BLUE, GREY = "#3D9A50", "#E0B400", "#F2812B", "#D435
 LOAD = "#8AB8FF"
 """The generator's lines, on every dashboard."""
 
-SEVERITIES = {
+PURPLE = "#8F3BB8"
+OUTCOMES = {
+    "-3": ("STALE", PURPLE),
+    "-2": ("NOT JUDGED", GREY),
     "-1": ("RUNNING", BLUE),
     "0": ("PASS", GREEN),
-    "1": ("WARN", YELLOW),
-    "2": ("INCONCLUSIVE", ORANGE),
+    "1": ("INCONCLUSIVE", ORANGE),
+    "2": ("WARN", YELLOW),
     "3": ("FAIL", RED),
 }
+"""The field ``rank`` of findings and verdicts as words: the worse, the higher, so that a table is sorted by it. STALE is
+made by the queries: a run that says it goes on, and whose newest reading is too old."""
+STATES = {
+    "fail": ("FAIL", RED),
+    "warn": ("WARN", YELLOW),
+    "inconclusive": ("inconclusive", ORANGE),
+    "ok": ("ok", GREEN),
+}
+"""The field ``state`` of a rule's strip."""
 ANSWERED = {"0": ("lost", RED), "1": ("ok", GREEN)}
 UPNESS = {"0": ("DOWN", RED), "1": ("up", GREEN)}
 
+PACKETS = "count:packets/s"
+"""Grafana's ``pps`` takes SI prefixes: 0.03 packets/s would be 33 mp/s, which reads as mega."""
 _UNITS = {
     "1": "percentunit",
     "By": "bytes",
     "s": "s",
     "bit/s": "bps",
-    "{packet}/s": "pps",
+    "{packet}/s": PACKETS,
     "{request}/s": "reqps",
     "Cel": "celsius",
     "Hz": "hertz",
 }
-_RATES = {"By": "binBps", "s": "percentunit", "{packet}": "pps", "{request}": "reqps"}
+_RATES = {"By": "binBps", "s": "percentunit", "{packet}": PACKETS, "{request}": "reqps"}
 TITLE, SIZE, BIG = 18, 36, 64
 """Titles, figures and the verdict of a stat in pixels: 12, 23 and 41 mm on a screen of 1080 lines that is 0.7 m high
-(55 inches). What is read from 3 m must be 12 mm high, 1/250 of the distance."""
+(55 inches). What is read from 3 m must be 12 mm high, 1/250 of the distance. Grafana draws axes, legends and cells in
+12 pixels and has no option for it: a wall shows the browser at 150 %, which makes 18 of them."""
+TILE = 26
+"""A figure of the wall, whose 150 % make 39 of them."""
+AXIS = 72
+"""How wide each axis is, in pixels: the plots of one column begin and end at the same place."""
 
 
 def unit_of(metric: str) -> str:
@@ -74,6 +93,18 @@ def words(named: Mapping[str, tuple[str, str]]) -> list[ValueMapping]:
     ]
 
 
+def text_words(named: Mapping[str, tuple[str, str]]) -> list[ValueMapping]:
+    """Texts that are shown as a word in a colour; the empty text is one."""
+    empty = [
+        SpecialValueMap(
+            DashboardSpecialValueMapOptions(match=SpecialValueMatch.EMPTY, result=ValueMappingResult(text, colour, index=0))
+        )
+        for value, (text, colour) in named.items()
+        if not value
+    ]
+    return [*empty, *words({value: shown for value, shown in named.items() if value})]
+
+
 def unknown(named: Mapping[str, tuple[str, str]] | None = None) -> list[ValueMapping]:
     """The same, and no value as a grey dash: without it, it has the colour of the lowest limit, mostly green."""
     nothing = SpecialValueMap(
@@ -89,6 +120,11 @@ def steps(*limits: tuple[float | None, str]) -> ThresholdsConfig:
     return (
         ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps([Threshold(limit, colour) for limit, colour in limits])
     )
+
+
+def by_value() -> FieldColor:
+    """The colour of the limit that a value has passed."""
+    return FieldColor().mode(FieldColorModeId.THRESHOLDS)
 
 
 def fixed(colour: str) -> FieldColor:
