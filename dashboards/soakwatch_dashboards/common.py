@@ -33,7 +33,7 @@ def load() -> list[Query]:
 
 
 def cpu(where: str) -> list[Query]:
-    """The busy share of cores, of modules and of all of it, and of processes: most devices tell of some of them only."""
+    """The busy share of cores, of modules and of all of it: most devices tell of some of them only."""
     return [
         series("system.cpu.core.utilization", where, ("target", "core"), alias="$tag_target core $tag_core"),
         series("system.cpu.module.utilization", where, ("target", "module")),
@@ -116,7 +116,8 @@ def rule_states(where: str) -> Panel:
     return timeline(
         "Findings by rule",
         query,
-        "A row for each rule: the windows in which its findings failed (red), warned (yellow) or could not judge (orange).",
+        "A row for each rule: the windows in which its findings failed (red), warned (yellow) or were inconclusive"
+        " (orange).",
         STATES,
         values=False,
     )

@@ -1,127 +1,99 @@
-"""The dashboard that lays runs over each other: every run begins at the same hour zero."""
+"""The dashboard that lays runs over each other: every run, or one phase of every run, begins at the same hour zero."""
 
-# ruff: noqa: S608 - InfluxQL of our own names; what people choose is escaped by Grafana (${name:regex})
+# ruff: noqa: S608, FBT003 - the SDK takes switches by position; InfluxQL of our own names; what people choose is escaped by Grafana (${name:regex})
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from grafana_foundation_sdk.models.dashboard import Panel, VariableOption
 
-from soakwatch_dashboards.board import Board, Row, variable
-from soakwatch_dashboards.fleet import verdicts
+from soakwatch_dashboards.board import COMPARE_UID, Board, Row, variable
+from soakwatch_dashboards.fleet import ZERO_MS, verdicts
 from soakwatch_dashboards.influx import TIME, Query, one_of
-from soakwatch_dashboards.panels import lines, of_unit
+from soakwatch_dashboards.panels import lines
+from soakwatch_dashboards.style import PACKETS
 
-ZERO, END = "2100-01-01T00:00:00.000Z", "2100-01-04T00:00:00.000Z"
-"""Hour zero, as the sink has it, and 72 hours on. It lies ahead of us so that no retention of a bucket drops it."""
-ZERO_MS = "4102444800000"
-_HERE = one_of("run", "role", "target")
+ZERO, END = "2100-01-01T00:00:00.000Z", "2100-01-02T00:00:00.000Z"
+"""Hour zero, as the sink has it, and a day on. It lies ahead of us so that no retention of a bucket drops it."""
+_HERE = one_of("run", "role", "target", "since")
 
 
-def _aligned(metric: str, by: Sequence[str], ref: str = "A", of: str = "mean", word: str = "") -> Query:
-    grouped = ", ".join(f'"{tag}"' for tag in ("run", "target", *by))
+def _overlay(title: str, unit: str, metrics: str, about: str, *, most: float | None = None, where: str = "") -> Panel:
+    """One line a run: the highest of the metrics that a regular expression names, of the run's targets and objects.
+
+    Each line has the name of its run and nothing else, so that a run has one colour in all panels.
+    """
     query = (
-        f'SELECT {of}("{of}") AS "value" FROM "soakwatch_aligned" WHERE "metric" = \'{metric}\' AND {_HERE} AND {TIME}'
-        f" GROUP BY time($__interval), {grouped} fill(null)"
+        f'SELECT max("max") AS "value" FROM "soakwatch_aligned" WHERE "metric" =~ /^({metrics})$/ AND {_HERE}{where}'
+        f' AND {TIME} GROUP BY time($__interval), "run" fill(null)'
     )
-    return Query(
-        query, " ".join(part for part in (word, *(f"$tag_{tag}" for tag in ("run", "target", *by))) if part), ref=ref
-    )
+    return lines(title, unit, [Query(query, "$tag_run")], about, most=most, colour_by_name=True)
 
 
 def board() -> Board:
     """The dashboard *Compare*."""
     run = variable("run", "Runs", 'SHOW TAG VALUES FROM "soakwatch_aligned" WITH KEY = "run"', newest_first=True)
+    since = variable(
+        "since",
+        "Aligned at the start of",
+        f'SHOW TAG VALUES FROM "soakwatch_aligned" WITH KEY = "since" WHERE {one_of("run")}',
+        many=False,
+    ).current(VariableOption(True, "run", "run"))
     role = variable("role", "Role", 'SHOW TAG VALUES FROM "soakwatch_aligned" WITH KEY = "role"')
     target = variable(
         "target",
         "Target",
         f'SHOW TAG VALUES FROM "soakwatch_aligned" WITH KEY = "target" WHERE {one_of("run", "role")}',
     )
-    cpu = [
-        _aligned("system.cpu.utilization", (), of="max"),
-        _aligned("system.cpu.module.utilization", ("module",), "B", "max"),
-    ]
-    drops = [
-        _aligned("system.network.packet.dropped", ("interface", "direction"), "A", "max"),
-        _aligned("queue.dropped", ("queue",), "B", "max"),
-        _aligned("system.forwarding.dropped", ("place", "reason"), "C", "max"),
-        _aligned("load.lost.packets", (), "D", "max", "lost, says"),
-    ]
-    used = [
-        _aligned("system.memory.usage", ()),
-        _aligned("system.memory.utilization", (), "B", word="share"),
-    ]
-    depth = _aligned("queue.depth", ("queue",), "E", "max", "depth")
-    sent = [
-        _aligned("load.request.rate", (), "A", word="requests"),
-        _aligned("load.tx.packet.rate", (), "B", word="packets"),
-    ]
+    process = variable(
+        "process",
+        "Process",
+        f'SHOW TAG VALUES FROM "soakwatch_aligned" WITH KEY = "process" WHERE {one_of("run", "target")}',
+    )
+    of_chosen = f" AND {one_of('process')}"
+    cpu = _overlay(
+        "CPU", "percentunit", r"system\.cpu\.(module\.)?utilization", "Of the busiest module or device.", most=1
+    )
+    sent = _overlay("Load", "short", "load", "The generators' load, per second, in what they count.")
+    used = _overlay("Memory in use", "bytes", r"system\.memory\.usage", "Of the device.")
+    share = _overlay("Memory in use, share", "percentunit", r"system\.memory\.utilization", "Of the device.", most=1)
+    of_process = _overlay(
+        "Memory of the largest process",
+        "bytes",
+        r"process\.memory\.usage",
+        "Resident memory; choose one process at the head to compare it.",
+        where=of_chosen,
+    )
+    process_cpu = _overlay(
+        "CPU of the busiest process", "percentunit", r"process\.cpu\.utilization", "100 % is one core.", where=of_chosen
+    )
+    drops = _overlay(
+        "Drops a second",
+        PACKETS,
+        r"system\.network\.packet\.dropped|queue\.dropped|system\.(forwarding|ip)\.dropped",
+        "Where the device drops most.",
+    )
+    lost = _overlay(
+        "Lost a second, as the generator counts", PACKETS, r"load\.lost\.packets", "Of the worst generator."
+    )
+    latency = _overlay("Latency, the highest percentile", "s", r"load\.latency", "What the generators measured.")
+    depth = _overlay("Queue depth", "short", r"queue\.depth", "Of the fullest queue.")
+    sessions = _overlay("Sessions", "short", r"system\.sessions", "Of the fullest table.")
     return Board(
-        "soakwatch-compare",
+        COMPARE_UID,
         "Soakwatch · Compare",
-        "Two or more runs, each from its own start: 00:00 of the first day is when a run started (times in UTC).",
+        "Two or more runs, each from its own start or from the start of one phase: 00:00 of the first day is that start"
+        " (times in UTC). One line and one colour a run: the highest of its targets, processes, queues.",
         [
             Row(6, [(24, verdicts("Verdicts", one_of("run")))]),
-            Row(
-                10,
-                [
-                    (12, lines("CPU", "percentunit", cpu, "The busiest minute.", most=1.0)),
-                    (12, lines("Load", "pps", sent, "What the generators sent.", {"^requests ": of_unit("reqps")})),
-                ],
-            ),
-            Row(
-                10,
-                [
-                    (
-                        12,
-                        lines(
-                            "Memory in use",
-                            "bytes",
-                            used,
-                            "Of the target; on the right as a share.",
-                            {"^share ": of_unit("percentunit")},
-                        ),
-                    ),
-                    (
-                        12,
-                        lines(
-                            "Memory per process",
-                            "bytes",
-                            [_aligned("process.memory.usage", ("process", "instance"))],
-                            "Resident memory.",
-                        ),
-                    ),
-                ],
-            ),
-            Row(
-                10,
-                [
-                    (
-                        12,
-                        lines(
-                            "Drops a second and queue depth",
-                            "pps",
-                            [*drops, depth],
-                            "The worst minute; on the right the queues.",
-                            {"^depth ": of_unit("short")},
-                        ),
-                    ),
-                    (
-                        12,
-                        lines(
-                            "Latency",
-                            "s",
-                            [_aligned("load.latency", ("quantile",), of="max")],
-                            "What the generators measured.",
-                        ),
-                    ),
-                ],
-            ),
+            Row(10, [(12, cpu), (12, sent)]),
+            Row(10, [(12, used), (12, share)]),
+            Row(10, [(12, of_process), (12, process_cpu)]),
+            Row(10, [(12, drops), (12, lost)]),
+            Row(10, [(8, latency), (8, depth), (8, sessions)]),
         ],
-        [run, role, target],
-        windows=[(f"First {hours} h", ZERO_MS, str(int(ZERO_MS) + hours * 3_600_000)) for hours in (2, 12, 24, 72)],
+        [run, since, role, target, process],
+        windows=[(f"First {hours} h", str(ZERO_MS), str(ZERO_MS + hours * 3_600_000)) for hours in (2, 12, 24, 72)],
         since=ZERO,
         until=END,
         refresh="",
-        timezone="utc",
     )

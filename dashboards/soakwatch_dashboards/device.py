@@ -1,46 +1,86 @@
-"""The dashboard of one target in depth: cores, processes, interfaces, queues."""
+"""The dashboard of one device in depth: cores, memory, processes, interfaces, queues, disks, kernel."""
 
 # ruff: noqa: S608 - InfluxQL of our own names; what people choose is escaped by Grafana (${name:regex})
 
 from __future__ import annotations
 
-from grafana_foundation_sdk.models.dashboard import Panel
+from grafana_foundation_sdk.models.dashboard import DynamicConfigValue, Panel
 
-from soakwatch_dashboards.board import DEVICE_UID, INTERFACE, PROCESS, RUN, Board, Row, marks, targets
+from soakwatch_dashboards.board import (
+    DEVICE_UID,
+    INTERFACE,
+    PROCESS,
+    RUN,
+    Board,
+    Row,
+    Section,
+    marks,
+    targets,
+    variable,
+)
 from soakwatch_dashboards.common import (
     LOAD_LINES,
     MEMORY_LINES,
     coverage,
+    coverage_share,
     dropped,
     findings,
     load,
     memory,
-    sessions_and_temperature,
+    phases,
+    rule_states,
 )
-from soakwatch_dashboards.influx import TIME, Query, by_labels, one_of, series
-from soakwatch_dashboards.panels import Column, figure, heat, lines, of_unit, rows, strip
-from soakwatch_dashboards.style import GREEN, ORANGE, RED, UPNESS
+from soakwatch_dashboards.influx import TIME, Query, by_labels, increase, largest, one_of, series, spread, total
+from soakwatch_dashboards.panels import (
+    Column,
+    band,
+    bars,
+    figure,
+    heat,
+    limit_line,
+    lines,
+    of_unit,
+    rows,
+    strip,
+)
+from soakwatch_dashboards.style import GREEN, GREY, ORANGE, PACKETS, RED, UPNESS, in_colour
 
 _HERE = one_of("run", "target")
 _PROCESS = one_of("run", "target", "process")
 _PORT = one_of("run", "target", "interface")
+LIMITS = {"^limit": limit_line()}
+STRIP_ROWS = 12
+"""So many rows of a strip have room for their names."""
+WORST_UP = variable(
+    "worst_process",
+    "Processes that were down most",
+    largest(
+        STRIP_ROWS,
+        "process",
+        f'SELECT 1 - mean("value") AS "size" FROM "process.up" WHERE {_HERE} AND {TIME} GROUP BY "process", "instance"',
+    ),
+    hidden=True,
+    all_value="",
+)
+"""The processes of the strip: those that were down longest."""
 
 
 def _processes() -> Panel:
-    query = by_labels(
-        ("now", "most"),
-        'SELECT last("value") AS "now", max("value") AS "most"'
-        f' FROM "process.memory.usage" WHERE {_PROCESS} AND {TIME}',
-        ("process", "instance"),
-    )
-    # By itself: in one query with the level it takes six times as long.
-    growth = by_labels(
+    # Three queries, for the outer select of one with two aggregates does not join them: its rows come double.
+    levels = [
+        by_labels(
+            (word,),
+            f'SELECT {aggregate}("value") AS "{word}" FROM "process.memory.usage" WHERE {_PROCESS} AND {TIME}',
+            ("process", "instance"),
+        )
+        for word, aggregate in (("now", "last"), ("most", "max"))
+    ]
+    an_hour = by_labels(
         ("an hour",),
         'SELECT mean("rate") AS "an hour" FROM (SELECT derivative(mean("value"), 1h) AS "rate"'
         f' FROM "process.memory.usage" WHERE {_PROCESS} AND {TIME}'
         ' GROUP BY time($__interval), "process", "instance" fill(none))',
         ("process", "instance"),
-        ref="B",
     )
     columns = {
         "Time": Column(hidden=True),
@@ -52,10 +92,10 @@ def _processes() -> Panel:
     }
     return rows(
         "Processes",
-        [query, growth],
+        [*levels, an_hour],
         columns,
         "Resident memory; growth is the mean of the view.",
-        sorted_by="Growth per hour",
+        sorted_by=("Growth per hour",),
     )
 
 
@@ -67,11 +107,11 @@ def _exhaustion() -> Panel:
     )
     columns = {
         "Time": Column(hidden=True),
-        "forecast_after_s": Column("Time to exhaustion", "dtdurations", width=190),
-        "forecast_low_s": Column("At the earliest", "dtdurations", width=190),
-        "metric": Column("Metric"),
+        "forecast_after_s": Column("Exhausted in", "dtdurations", width=150, decimals=1),
+        "forecast_low_s": Column("At the earliest in", "dtdurations", width=150, decimals=1),
+        "metric": Column("Metric", width=180),
         "object": Column("Object"),
-        "forecast_what": Column("Of what"),
+        "forecast_what": Column("Limit"),
         "begin_ms": Column(hidden=True),
         "end_ms": Column(hidden=True),
     }
@@ -80,35 +120,32 @@ def _exhaustion() -> Panel:
     )
 
 
-def board() -> Board:
-    """The dashboard *Device*."""
+def _top() -> Row:
     busy = [
-        Query(
-            f'SELECT max("value") AS "busiest" FROM "system.cpu.{part}utilization" WHERE {_HERE} AND {TIME}',
-            said,
-            ref=ref,
-        )
-        for ref, part, said in (("A", "core.", "core"), ("B", "module.", "module"), ("C", "", "total"))
+        Query(f'SELECT max("value") AS "busiest" FROM "system.cpu.{part}utilization" WHERE {_HERE} AND {TIME}', word)
+        for part, word in (("core.", "core"), ("module.", "module"), ("", "total"))
     ]
     used = [
-        Query(f'SELECT last("value") AS "{said}" FROM "system.memory.{part}" WHERE {_HERE} AND {TIME}', said, ref=ref)
-        for ref, part, said in (("A", "usage", "in use"), ("B", "utilization", "share"))
+        Query(f'SELECT last("value") AS "{word}" FROM "system.memory.{part}" WHERE {_HERE} AND {TIME}', word)
+        for part, word in (("usage", "in use"), ("utilization", "share"))
     ]
     since = Query(f'SELECT last("value") AS "uptime" FROM "system.uptime" WHERE {_HERE} AND {TIME}')
     answered = Query(f'SELECT mean("ok") AS "answered" FROM "soakwatch_poll" WHERE {_HERE} AND {TIME}')
     hot = ((None, GREEN), (0.8, ORANGE), (0.95, RED))
     short = ((None, RED), (0.95, ORANGE), (0.99, GREEN))
-    top = Row(
+    in_bytes = {"^share$": [DynamicConfigValue("unit", "percentunit")]}
+    return Row(
         4,
         [
             (
-                6,
+                8,
                 figure(
                     "CPU, at most",
                     busy,
                     "The busiest poll of the view, of a core, a module, and all of it.",
                     "percentunit",
                     limits=hot,
+                    decimals=0,
                 ),
             ),
             (
@@ -118,135 +155,404 @@ def board() -> Board:
                     used,
                     "The last sample, in bytes or as a share.",
                     "bytes",
-                    overrides={"^share$": of_unit("percentunit")[:1]},
+                    overrides=in_bytes,
                 ),
             ),
-            (6, figure("Uptime", since, "Since the last boot.", "dtdurations")),
-            (6, figure("Polls answered", answered, "Share of the due polls.", "percentunit", limits=short)),
+            (5, figure("Uptime", since, "Since the last boot.", "dtdurations", decimals=1)),
+            (5, figure("Polls answered", answered, "Share of the due polls.", "percentunit", limits=short)),
         ],
     )
+
+
+def _cores() -> list[Query]:
     # The database sorts names as text, 10 before 2: by their lengths they are in the order of their numbers.
-    cores = [
-        series(
-            "system.cpu.core.utilization", f'{_HERE} AND "core" =~ {length}', ("core",), ref=ref, alias="core $tag_core"
-        )
-        for ref, length in zip("ABC", ("/^.$/", "/^..$/", "/^...+$/"), strict=True)
-    ]
-    cores += [
-        series("system.cpu.module.utilization", _HERE, ("module",), ref="D", alias="module $tag_module"),
-        series("system.cpu.utilization", _HERE, ("target",), ref="E", alias="total"),
-    ]
-    whole = [series("system.cpu.utilization", _HERE, ("target",), alias="total"), *load()]
-    sessions, warm = sessions_and_temperature(_HERE)
-    open_files = [
-        series("process.open_files", _PROCESS, ("process", "instance"), alias="files $tag_process $tag_instance"),
-        series(
-            "process.threads", _PROCESS, ("process", "instance"), ref="B", alias="threads $tag_process $tag_instance"
+    return [
+        *(
+            series("system.cpu.core.utilization", f'{_HERE} AND "core" =~ {length}', ("core",), alias="core $tag_core")
+            for length in ("/^.$/", "/^..$/", "/^...+$/")
         ),
+        series("system.cpu.module.utilization", _HERE, ("module",), alias="module $tag_module"),
+        series("system.cpu.utilization", _HERE, ("target",), alias="total"),
     ]
-    alive = series("process.up", _PROCESS, ("process", "instance"), of="min")
-    bits = [series("system.network.io", _PORT, ("interface", "direction"), times="8")]
-    lost = [
-        series(
-            "system.network.packet.dropped",
-            _PORT,
-            ("interface", "direction"),
-            alias="dropped $tag_interface $tag_direction",
+
+
+def _cpu() -> Panel:
+    return lines(
+        "CPU, with the load",
+        "percentunit",
+        [
+            series("system.cpu.utilization", _HERE, ("target",), alias="total"),
+            spread("system.cpu.core.utilization", _HERE, ("core",), "core"),
+            total("process.cpu.utilization", _HERE, ("process", "instance"), "busiest process", of="max"),
+            *load(),
+        ],
+        "All cores; the busiest, the median and the idlest as a band; the busiest process, of which 100 % is one core.",
+        {
+            "^highest core$": [in_colour(ORANGE), *band("lowest core")],
+            "^(median|lowest) core$": [in_colour(GREY)],
+            **LOAD_LINES,
+        },
+        1.0,
+    )
+
+
+def _memory() -> Row:
+    used = lines(
+        "Memory, with the load",
+        "bytes",
+        [
+            *memory(_HERE, _PROCESS),
+            series("system.memory.limit", _HERE, ("target",), alias="limit of all memory"),
+            series("system.memory.pool.limit", _HERE, ("pool",), alias="limit of pool $tag_pool"),
+            *load(),
+        ],
+        "Resident memory of processes, pools, all of it; red: limits; on the right shares and the load.",
+        {**MEMORY_LINES, **LIMITS, **LOAD_LINES},
+    )
+    swap = lines(
+        "Swap and cache",
+        "bytes",
+        [
+            series("system.memory.swap.usage", _HERE, ("target",), alias="swap"),
+            series("system.memory.swap.limit", _HERE, ("target",), alias="limit of swap"),
+            series("system.memory.cached", _HERE, ("target",), alias="page cache"),
+            series("system.memory.slab", _HERE, ("target",), alias="slab"),
+            series("system.memory.cache.usage", _HERE, ("pool",), alias="cache of pool $tag_pool"),
+        ],
+        "Memory that moves to the disk, and memory that the kernel gives back.",
+        LIMITS,
+    )
+    return Row(9, [(16, used), (8, swap)])
+
+
+def _modes() -> Section:
+    modes = lines(
+        "CPU time by mode",
+        "percentunit",
+        [series("system.cpu.time", _HERE, ("mode",), alias="$tag_mode")],
+        "100 % is one core: softirq, steal, iowait and the others.",
+    )
+    waiting = lines(
+        "Load average and processes",
+        "short",
+        [
+            series("system.cpu.load", _HERE, ("minutes",), alias="load $tag_minutes min"),
+            series("system.cpu.logical.count", _HERE, ("target",), alias="limit: cores online"),
+            series("system.processes", _HERE, ("target",), alias="processes"),
+        ],
+        "Processes that run or wait; on the right all that there are.",
+        {"^processes$": of_unit("short"), **LIMITS},
+    )
+    switches = lines(
+        "Context switches and interrupts a second",
+        "cps",
+        [
+            series("system.context_switches", _HERE, ("target",), alias="context switches"),
+            total("system.interrupts", _HERE, ("core",), "interrupts of all cores"),
+        ],
+        "Per second.",
+    )
+    return Section("CPU by mode, load average", [Row(9, [(8, modes), (8, waiting), (8, switches)])])
+
+
+def _trouble() -> Section:
+    happened = bars(
+        "OOM kills, kernel alarms, restarts, core files",
+        [
+            increase("system.memory.oom_kills", _HERE, ("target",), "OOM kill"),
+            increase("system.kernel.alarms", _HERE, ("kind",), "kernel: $tag_kind"),
+            increase("system.service.restarts", _HERE, ("service",), "restart of $tag_service"),
+            increase("system.core.files", _HERE, ("folder",), "core file in $tag_folder"),
+            increase("system.agent.boots", _HERE, ("target",), "restart of the SNMP engine"),
+        ],
+        "How many in each interval.",
+    )
+    uptime = lines(
+        "Uptime",
+        "dtdurations",
+        [
+            series("system.uptime", _HERE, ("target",), alias="device"),
+            series("system.module.uptime", _HERE, ("module",), alias="module $tag_module"),
+            series("system.agent.uptime", _HERE, ("target",), alias="SNMP agent"),
+        ],
+        "A fall is a reboot.",
+    )
+    return Section("Crashes and reboots", [Row(9, [(16, happened), (8, uptime)])], collapsed=False)
+
+
+def _states() -> tuple[Row, ...]:
+    processes = Query(
+        f'SELECT min("value") AS "up" FROM "process.up" WHERE {one_of("run", "target", "worst_process")} AND {TIME}'
+        ' GROUP BY time($__interval), "process", "instance" fill(null)',
+        "$tag_process $tag_instance",
+    )
+    interfaces = Query(
+        f'SELECT min("value") AS "up" FROM "system.network.up" WHERE {_PORT} AND {TIME}'
+        ' GROUP BY time($__interval), "interface" fill(null)',
+        "$tag_interface",
+    )
+    peers = Query(
+        f'SELECT min("value") AS "up" FROM "reach.up" WHERE {_HERE} AND {TIME}'
+        ' GROUP BY time($__interval), "peer", "protocol" fill(null)',
+        "$tag_peer $tag_protocol",
+    )
+    return (
+        Row(
+            8,
+            [
+                (
+                    12,
+                    strip(
+                        "Processes that run",
+                        processes,
+                        UPNESS,
+                        f"Red: the watched process was not there. The {STRIP_ROWS} that were down longest.",
+                    ),
+                ),
+                (12, strip("Interfaces that are up", interfaces, UPNESS, "Red: the interface was down.")),
+            ],
         ),
-        series(
-            "system.network.errors",
-            _PORT,
-            ("interface", "direction"),
-            ref="B",
-            alias="errors $tag_interface $tag_direction",
+        Row(
+            6,
+            [
+                (12, strip("Peers that answer", peers, UPNESS, "Red: a peer did not answer.")),
+                (
+                    12,
+                    lines(
+                        "Round trip to the peers",
+                        "s",
+                        [series("reach.round_trip", _HERE, ("peer", "protocol"))],
+                        "Time to an answer.",
+                    ),
+                ),
+            ],
         ),
-    ]
-    _, softnet, _, forwarding, ip = dropped(_HERE, "ABCDE")
-    inside = [softnet, forwarding, ip]
-    queues = [
-        series("queue.depth", _HERE, ("queue",), alias="depth $tag_queue"),
-        series("queue.dropped", _HERE, ("queue",), ref="B", alias="dropped $tag_queue"),
-    ]
-    cpu = [series("process.cpu.utilization", _PROCESS, ("process", "instance"))]
+    )
+
+
+def _network() -> Section:
+    stack = lines(
+        "TCP and UDP, a second",
+        "cps",
+        [
+            series("system.tcp.retransmits", _HERE, ("target",), alias="TCP segments sent again"),
+            series("system.tcp.receive_errors", _HERE, ("reason",), alias="TCP $tag_reason"),
+            series("system.udp.receive_errors", _HERE, ("reason",), alias="UDP $tag_reason"),
+        ],
+        "Segments sent again, and what was lost on receive.",
+        small_and_large=True,
+    )
+    softnet = lines(
+        "Receive softirq, a second",
+        "cps",
+        [
+            total("system.softnet.processed", _HERE, ("core",), "processed"),
+            total("system.softnet.squeezed", _HERE, ("core",), "ended with work left"),
+            total("system.softnet.dropped", _HERE, ("core",), "dropped"),
+        ],
+        "Of all cores.",
+        small_and_large=True,
+    )
+    table = lines(
+        "Connection table",
+        "short",
+        [
+            series("system.conntrack.count", _HERE, ("target",), alias="entries"),
+            series("system.conntrack.limit", _HERE, ("target",), alias="limit"),
+        ],
+        "Entries of the kernel's connection tracking; red: its size.",
+        LIMITS,
+    )
+    return Section("TCP, softirq, connection table", [Row(9, [(8, stack), (8, softnet), (8, table)])])
+
+
+def _disks() -> Section:
+    filled = lines(
+        "File systems",
+        "bytes",
+        [
+            series("system.filesystem.usage", _HERE, ("mountpoint",), alias="$tag_mountpoint"),
+            series("system.filesystem.limit", _HERE, ("mountpoint",), alias="limit of $tag_mountpoint"),
+        ],
+        "Space in use; red: the size.",
+        LIMITS,
+    )
+    through = lines(
+        "Disks: bytes a second",
+        "binBps",
+        [series("system.disk.io", _HERE, ("device", "direction"))],
+        "Read and written.",
+    )
+    busy = lines(
+        "Disks: busy",
+        "percentunit",
+        [
+            series("system.disk.io_time", _HERE, ("device",), alias="busy $tag_device"),
+            series(
+                "system.disk.operations", _HERE, ("device", "direction"), alias="operations $tag_device $tag_direction"
+            ),
+        ],
+        "Share of the time; on the right operations a second.",
+        {"^operations ": of_unit("cps")},
+        1.0,
+    )
+    return Section("Disks and file systems", [Row(9, [(8, filled), (8, through), (8, busy)])])
+
+
+def _queues() -> Row:
+    drops = lines(
+        "Drops a second, with the load",
+        PACKETS,
+        [*dropped(_HERE), *load()],
+        "Place by place, as the device counts; the left axis is logarithmic with a zero.",
+        LOAD_LINES,
+        small_and_large=True,
+    )
+    queues = lines(
+        "Queues",
+        "short",
+        [
+            series("queue.depth", _HERE, ("queue",), alias="depth $tag_queue"),
+            series("queue.limit", _HERE, ("queue",), alias="limit of $tag_queue"),
+            series("queue.dropped", _HERE, ("queue",), alias="dropped $tag_queue"),
+        ],
+        "Packets waiting; red: how many a queue holds; on the right drops a second.",
+        {"^dropped ": of_unit(PACKETS), **LIMITS},
+    )
+    sessions = lines(
+        "Sessions, with the load",
+        "short",
+        [
+            series("system.sessions", _HERE, ("table",), alias="sessions $tag_table"),
+            series("system.sessions.limit", _HERE, ("table",), alias="limit of $tag_table"),
+            *load(),
+        ],
+        "Connections that a firewall, a NAT or a balancer keeps; red: the size of the table.",
+        {**LIMITS, **LOAD_LINES},
+    )
+    return Row(9, [(8, drops), (8, queues), (8, sessions)])
+
+
+def _one_process() -> Section:
+    by = ("instance",)
+    used = lines(
+        "$process: memory, with the load",
+        "bytes",
+        [
+            series("process.memory.usage", _PROCESS, by, alias="resident $tag_instance"),
+            series("process.memory.pss", _PROCESS, by, alias="proportional $tag_instance"),
+            series("process.memory.uss", _PROCESS, by, alias="its own $tag_instance"),
+            *load(),
+        ],
+        "Resident memory; proportional: shared pages divided by their users; its own: shared with nobody.",
+        LOAD_LINES,
+    )
+    busy = lines(
+        "$process: CPU, with the load",
+        "percentunit",
+        [series("process.cpu.utilization", _PROCESS, by, alias="instance $tag_instance"), *load()],
+        "100 % is one core.",
+        LOAD_LINES,
+    )
+    files = lines(
+        "$process: open files and threads",
+        "short",
+        [
+            series("process.open_files", _PROCESS, by, alias="files $tag_instance"),
+            series("process.open_files.limit", _PROCESS, by, alias="limit of files $tag_instance"),
+            series("process.threads", _PROCESS, by, alias="threads $tag_instance"),
+        ],
+        "Red: how many files it may open; on the right threads.",
+        {"^threads ": of_unit("short"), **LIMITS},
+    )
+    return Section("Process $process", [Row(8, [(8, used), (8, busy), (8, files)])], repeat="process")
+
+
+def _one_interface() -> Section:
+    by = ("direction",)
+    bits = lines(
+        "$interface: traffic",
+        "bps",
+        [
+            series("system.network.io", _PORT, by, times="8", alias="$tag_direction"),
+            series("system.network.speed", _PORT, ("interface",), alias="limit: its speed"),
+        ],
+        "From the byte counters; red: the speed of the interface.",
+        LIMITS,
+    )
+    packets = lines(
+        "$interface: packets",
+        PACKETS,
+        [series("system.network.packets", _PORT, by, alias="$tag_direction"), *load()],
+        "From the packet counters, with the load.",
+        LOAD_LINES,
+    )
+    lost = lines(
+        "$interface: drops and errors a second",
+        PACKETS,
+        [
+            series("system.network.packet.dropped", _PORT, by, alias="dropped $tag_direction"),
+            series("system.network.errors", _PORT, by, alias="errors $tag_direction"),
+        ],
+        "From the counters; on the right errors.",
+        {"^errors ": of_unit("cps")},
+    )
+    return Section("Interface $interface", [Row(8, [(8, bits), (8, packets), (8, lost)])], repeat="interface")
+
+
+def board() -> Board:
+    """The dashboard *Device*."""
+    heat_map = heat(
+        "Busy share per core", _cores(), "percentunit", "A row a core: the more colour, the busier. Empty: no samples."
+    )
+    warm = lines("Temperature", "celsius", [series("system.temperature", _HERE, ("sensor",))], "Of each sensor.")
+    latency = lines(
+        "Latency, with the load",
+        "s",
+        [series("load.latency", one_of("run"), ("target", "quantile"), alias="$tag_quantile $tag_target"), *load()],
+        "Percentiles that the generators measured.",
+        LOAD_LINES,
+    )
     return Board(
         DEVICE_UID,
         "Soakwatch · Device",
-        "One target in depth: cores, processes, interfaces, queues.",
+        "One device in depth: cores, memory, processes, interfaces, queues, disks, kernel. Sections open by a click.",
         [
-            top,
-            Row(
-                9,
-                [
-                    (
-                        12,
-                        heat(
-                            "Busy share per core", cores, "percentunit", "Dark is idle, bright is busy; a row a core."
-                        ),
-                    ),
-                    (12, lines("CPU, with the load", "percentunit", whole, "All cores.", LOAD_LINES, 1.0)),
-                ],
-            ),
+            _top(),
+            Row(3, [(12, phases()), (12, coverage_share(_HERE))]),
+            Row(9, [(12, _cpu()), (12, heat_map)]),
+            _memory(),
             Row(8, [(12, _processes()), (12, _exhaustion())]),
-            Row(
-                9,
+            _queues(),
+            Row(8, [(12, latency), (12, warm)]),
+            _trouble(),
+            *_states(),
+            _modes(),
+            _network(),
+            _disks(),
+            _one_process(),
+            _one_interface(),
+            Section("Coverage by source", [Row(8, [(24, coverage(_HERE))])]),
+            Section(
+                "Findings of this device",
                 [
-                    (
-                        12,
-                        lines(
-                            "Memory per process",
-                            "bytes",
-                            memory(_HERE, _PROCESS),
-                            "Resident memory, and pools; on the right all of it.",
-                            MEMORY_LINES,
-                        ),
-                    ),
-                    (12, lines("CPU per process", "percentunit", cpu, "100 % is one core.")),
-                ],
-            ),
-            Row(6, [(24, strip("Processes that run", alive, UPNESS, "Red: the watched process was not there."))]),
-            Row(
-                9,
-                [
-                    (12, lines("Open files and threads", "short", open_files, "Of the watched processes.")),
-                    (
-                        12,
-                        lines(
-                            "Queues",
-                            "short",
-                            queues,
-                            "Packets waiting; on the right drops a second.",
-                            {"^dropped ": of_unit("pps")},
-                        ),
+                    Row(8, [(24, rule_states(_HERE))]),
+                    Row(
+                        8,
+                        [
+                            (
+                                24,
+                                findings(
+                                    _HERE,
+                                    "What failed and warned on this device; the name of a rule leads to its window.",
+                                ),
+                            )
+                        ],
                     ),
                 ],
+                collapsed=False,
             ),
-            Row(
-                9,
-                [
-                    (12, lines("Interfaces: traffic", "bps", bits, "From the byte counters.")),
-                    (
-                        12,
-                        lines(
-                            "Interfaces: drops and errors a second",
-                            "pps",
-                            lost,
-                            "From the counters.",
-                            {"^errors ": of_unit("cps")},
-                        ),
-                    ),
-                ],
-            ),
-            Row(
-                9,
-                [
-                    (8, lines("Drops inside, a second", "pps", inside, "By place and reason, as the device has it.")),
-                    (8, sessions),
-                    (8, warm),
-                ],
-            ),
-            Row(6, [(24, coverage(_HERE))]),
-            Row(8, [(24, findings(_HERE, "Of this target; each cell leads to the exact window of its finding."))]),
         ],
-        [RUN, targets(many=False), PROCESS, INTERFACE],
+        [RUN, targets(many=False), PROCESS, INTERFACE, WORST_UP],
         marks(),
     )

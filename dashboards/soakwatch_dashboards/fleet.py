@@ -1,67 +1,146 @@
-"""The dashboard of all runs: verdict, worst finding, hours."""
+"""The dashboard of all runs: verdict or state, worst finding, length."""
 
-# ruff: noqa: S608 - InfluxQL of our own names; what people choose is escaped by Grafana (${name:regex})
+# ruff: noqa: S608, FBT003 - the SDK takes switches by position; InfluxQL of our own names; what people choose is escaped by Grafana (${name:regex})
 
 from __future__ import annotations
 
-from grafana_foundation_sdk.models.dashboard import Panel
+from grafana_foundation_sdk.builders.dashboard import CustomVariable, TextBoxVariable
+from grafana_foundation_sdk.models.dashboard import Panel, VariableOption
 
-from soakwatch_dashboards.board import RUN_UID, Board, Row
+from soakwatch_dashboards.board import COMPARE_UID, RUN_UID, Board, Row, variable
 from soakwatch_dashboards.common import WHOLE, findings
 from soakwatch_dashboards.influx import TIME, Query, counted
 from soakwatch_dashboards.panels import Column, figure, rows
-from soakwatch_dashboards.style import BLUE, GREEN, GREY, ORANGE, RED, SEVERITIES
+from soakwatch_dashboards.style import BLUE, GREEN, GREY, ORANGE, OUTCOMES, PURPLE, RED
+
+_STALE = '"rank" = -1 AND "last_ms" + "stale_after_ms" < $__to'
+_FRESH = '("rank" != -1 OR "last_ms" + "stale_after_ms" >= $__to)'
+ZERO_MS = 4_102_444_800_000
+"""Hour zero of Compare, in the year 2100: the sink's ``aligned.ZERO_NS``."""
+CHOSEN = (
+    '"run" =~ /-${name:regex}$/ AND "devices" =~ /(^|, )${device:regex}(, |$)/ AND "verdict" =~ /^${verdict:regex}$/'
+    ' AND ("run" =~ /${search:regex}/ OR "headline" =~ /${search:regex}/ OR "labels" =~ /${search:regex}/)'
+)
+"""What is chosen at the head, as a condition on runs."""
 
 
-def verdicts(title: str, where: str) -> Panel:
-    """A row a run; each cell leads to the run, from its first minute to its last."""
-    query = Query(
-        'SELECT "severity", "run", "devices", "hours", "failed", "warned", "doubtful", "worst", "headline", "begin_ms",'
-        f' "end_ms" FROM "soakwatch_verdict" WHERE {where}',
-        table=True,
-    )
+def verdicts(title: str, where: str, about: str = "A row a run; the name leads to it.") -> Panel:
+    """A row a run; its name leads to the run, from its first minute to its last, and to its place in Compare."""
+
+    def select(rank: str, condition: str) -> Query:
+        return Query(
+            f'SELECT {rank} AS "rank", "run", "labels", "devices", ("end_ms" - "begin_ms") / 1000 AS "lasted",'
+            ' "failed", "warned", "doubtful", "worst", "headline", "last_ms", "begin_ms", "end_ms",'
+            f' "end_ms" - "begin_ms" + {ZERO_MS} AS "aligned_end_ms"'
+            f' FROM "soakwatch_verdict" WHERE {where} AND {condition}',
+            table=True,
+        )
+
+    run = "var-run=${__data.fields.run:percentencode}"
+    links = [
+        *((name, f"/d/{RUN_UID}?{run}&{window}") for name, window in WHOLE),
+        (
+            "Compare it with others",
+            f"/d/{COMPARE_UID}?{run}&from={ZERO_MS}&to=${{__data.fields.aligned_end_ms.numeric}}",
+        ),
+    ]
     columns = {
-        "Time": Column("Began", width=180),
-        "severity": Column("Verdict", named=SEVERITIES, width=160),
-        "run": Column("Run", width=260),
+        "Time": Column("Began (UTC)", "dateTimeAsIso", width=170),
+        "rank": Column("Verdict", named=OUTCOMES, width=150),
+        "run": Column("Run", width=260, links=links),
+        "labels": Column("Labels", width=160),
         "devices": Column("Devices", width=160),
-        "hours": Column("Hours", "short", width=90),
-        "failed": Column("Failed", width=80),
+        "lasted": Column("Lasted, h:m:s", "dthms", width=110),
+        "failed": Column("Failed", width=75),
         "warned": Column("Warned", width=80),
-        "doubtful": Column("Inconclusive", width=90),
-        "worst": Column("Worst finding", width=260),
+        "doubtful": Column("Inconclusive", width=105),
+        "worst": Column("Worst finding", width=240),
         "headline": Column("In one sentence"),
+        "last_ms": Column("Last reading (UTC)", "dateTimeAsIso", width=170),
         "begin_ms": Column(hidden=True),
         "end_ms": Column(hidden=True),
+        "aligned_end_ms": Column(hidden=True),
     }
-    run = f"/d/{RUN_UID}?var-run=${{__data.fields.run:percentencode}}"
-    links = [(name, f"{run}&{window}") for name, window in WHOLE]
-    return rows(title, [query], columns, "A row a run; each cell leads to it.", links, sorted_by="Began")
+    queries = [select('"rank" * 1', _FRESH), select('"rank" - 2', _STALE)]
+    return rows(title, queries, columns, about, sorted_by=("Began (UTC)",), merged=True)
 
 
-def _count(title: str, severity: int, colour: str) -> tuple[int, Panel]:
-    query = counted(f'"severity" = {severity}', "runs", of="severity", measurement="soakwatch_verdict", where=TIME)
-    return 5, figure(title, query, "Runs that started in the view.", big=True, limits=((None, GREY), (1, colour)))
+def _count(title: str, condition: str, colour: str, about: str) -> tuple[int, Panel]:
+    query = counted(condition, "runs", of="rank", measurement="soakwatch_verdict", where=f"{TIME} AND {CHOSEN}")
+    return 4, figure(title, query, about, limits=((None, GREY), (1, colour)))
+
+
+def _verdict() -> CustomVariable:
+    words = ("pass", "warn", "inconclusive", "fail", "running", "not judged")
+    return (
+        CustomVariable("verdict")
+        .label("Verdict")
+        .values(",".join(words))
+        .multi(True)
+        .include_all(True)
+        .all_value(".*")
+        .current(VariableOption(True, ["All"], ["$__all"]))
+    )
 
 
 def board() -> Board:
     """The dashboard *Fleet*."""
-    hours = Query(f'SELECT sum("hours") AS "hours" FROM "soakwatch_verdict" WHERE {TIME}')
+    lasted = Query(
+        'SELECT sum("lasted") AS "lasted" FROM (SELECT ("end_ms" - "begin_ms") / 1000 AS "lasted"'
+        f' FROM "soakwatch_verdict" WHERE {TIME} AND {CHOSEN})'
+    )
+    started = "Runs that started in the view, of those chosen at the head."
     counts = [
-        _count("Passed", 0, GREEN),
-        _count("Failed", 3, RED),
-        _count("Inconclusive", 2, ORANGE),
-        _count("Running", -1, BLUE),
+        _count("Passed", '"rank" = 0', GREEN, started),
+        _count("Failed", '"rank" = 3', RED, started),
+        _count("Inconclusive", '"rank" = 1', ORANGE, started),
+        _count("Running", f'"rank" = -1 AND {_FRESH}', BLUE, started),
+        _count(
+            "Stale or not judged",
+            f'("rank" = -2 OR ({_STALE}))',
+            PURPLE,
+            f"{started} Stale: says it runs, and its newest reading is too old. Not judged: broke off, or imported.",
+        ),
     ]
+    device = variable(
+        "device", "Device", 'SHOW TAG VALUES FROM "soakwatch_poll" WITH KEY = "target" WHERE "role" = \'dut\''
+    )
+    # The name that the plan gives, behind the time of the start.
+    name = variable(
+        "name",
+        "Name",
+        'SHOW TAG VALUES FROM "soakwatch_verdict" WITH KEY = "run"',
+        regex="/^[^-]*-(.*)$/",
+    )
+    search = TextBoxVariable("search").label("Search run, label, sentence")
     return Board(
         "soakwatch-fleet",
         "Soakwatch · Fleet",
-        "All runs: verdict, worst finding, hours.",
+        "All runs: verdict or state, worst finding, length. Times are UTC.",
         [
-            Row(5, [*counts, (4, figure("Hours soaked", hours, "The sum over the runs of the view.", "short"))]),
-            Row(14, [(24, verdicts("Runs", TIME))]),
-            Row(12, [(24, findings(TIME, "Of all runs in the view; each cell leads to its window.", with_run=True))]),
+            Row(
+                5,
+                [
+                    *counts,
+                    (4, figure("Soaked, h:m:s", lasted, "The sum over the chosen runs of the view.", "dthms", size=30)),
+                ],
+            ),
+            Row(14, [(24, verdicts("Runs", f"{TIME} AND {CHOSEN}"))]),
+            Row(
+                12,
+                [
+                    (
+                        24,
+                        findings(
+                            f'{TIME} AND "run" =~ /-${{name:regex}}$/ AND "target" =~ /^${{device:regex}}$/',
+                            "What failed and warned in the chosen runs; the name of a rule leads to its window.",
+                            with_run=True,
+                        ),
+                    )
+                ],
+            ),
         ],
+        [device, name, _verdict(), search],
         since="now-90d",
         refresh="1m",
     )

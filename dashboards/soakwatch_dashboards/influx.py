@@ -108,7 +108,8 @@ def total(metric: str, where: str, by: Sequence[str], alias: str, *, of: str = "
 
 
 def spread(metric: str, where: str, by: Sequence[str], word: str) -> Query:
-    """Three lines for many objects: the highest, the median and the lowest of each interval. Raises as ``series`` does."""
+    """Three lines for many objects: the highest, the median and the lowest of each interval. Raises as ``series``
+    does."""
     inner = (
         f'SELECT {_reading(metric, by, "max")} AS "each" FROM "{metric}"'
         f" WHERE {where} AND {TIME} GROUP BY time($__interval){_tags(by)} fill(none)"
@@ -128,6 +129,17 @@ def growth(metric: str, where: str, by: Sequence[str], alias: str = "") -> Query
         f" WHERE {where} AND {TIME} GROUP BY time($__interval){_tags(by)} fill(none)"
     )
     return Query(query, alias or " ".join(f"$tag_{tag}" for tag in by))
+
+
+def increase(metric: str, where: str, by: Sequence[str], alias: str) -> Query:
+    """How much a counter or a level rose from one interval to the next, one line for each combination of ``by``: what
+    is rare is counted and has no rate. Raises as ``series`` does."""
+    _reading(metric, by, "max")
+    query = (
+        f'SELECT non_negative_difference(max("value")) AS "value" FROM "{metric}"'
+        f" WHERE {where} AND {TIME} GROUP BY time($__interval){_tags(by)} fill(none)"
+    )
+    return Query(query, alias)
 
 
 def largest(count: int, tag: str, select: str) -> str:

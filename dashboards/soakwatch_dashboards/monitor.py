@@ -85,7 +85,7 @@ def board() -> Board:
     written = [series("monitor.sink.written", _RUN, ("sink",), alias="$tag_sink")]
     sink = [
         series("monitor.sink.lag", _RUN, ("sink",), alias="lag of $tag_sink"),
-        series("monitor.loop.lag", _RUN, ("target",), ref="B", alias="the monitor's loop"),
+        series("monitor.loop.lag", _RUN, ("target",), alias="the monitor's loop"),
     ]
     return Board(
         "soakwatch-monitor",
@@ -172,7 +172,7 @@ def board() -> Board:
                             "short",
                             [
                                 series("monitor.open_files", _RUN, ("target",), alias="open files"),
-                                series("monitor.threads", _RUN, ("target",), ref="B", alias="threads"),
+                                series("monitor.threads", _RUN, ("target",), alias="threads"),
                             ],
                             "Of the collector.",
                         ),

@@ -11,6 +11,7 @@ from grafana_foundation_sdk.builders import heatmap, stat, statetimeline, status
 from grafana_foundation_sdk.builders.common import (
     ReduceDataOptions,
     ScaleDistributionConfig,
+    StackingConfig,
     TableSortByFieldState,
     VizLegendOptions,
     VizTextDisplayOptions,
@@ -30,6 +31,7 @@ from grafana_foundation_sdk.models.common import (
     LegendPlacement,
     ScaleDistribution,
     SortOrder,
+    StackingMode,
     TooltipDisplayMode,
     VisibilityMode,
 )
@@ -46,6 +48,7 @@ from soakwatch_dashboards.style import (
     RED,
     SIZE,
     TITLE,
+    by_name,
     by_value,
     fixed,
     in_colour,
@@ -102,14 +105,15 @@ def lines(
     below_zero: bool = False,
     small_and_large: bool = False,
     compact: bool = False,
-    repeat: str = "",
+    colour_by_name: bool = False,
 ) -> Panel:
     """Lines over time; ``overrides`` by the regular expression of their names; ``most`` is the axis' soft end.
 
     The axis begins at zero, so that nothing looks worse than it is; ``below_zero``: what is shown may be negative;
     ``small_and_large``: a logarithmic axis that has a zero, for lines of which one may be a million times another.
-    The legend lies below, so that plots of one column end at the same place, the largest line first;
-    ``compact``: names only, on one line. ``repeat`` names a variable: a panel for each of its values.
+    The legend lies below, so that plots of one column end at the same place,
+    the largest line first; ``compact``: names only, on one line; ``colour_by_name``: a name has the same colour in each
+    panel.
     """
     panel = (
         timeseries.Panel()
@@ -144,11 +148,44 @@ def lines(
         panel.scale_distribution(
             ScaleDistributionConfig().type(ScaleDistribution.SYMLOG).log(10).linear_threshold(0.01)
         )
-    if repeat:
-        panel.repeat(repeat).repeat_direction("h").max_per_row(3)
+    if colour_by_name:
+        panel.color_scheme(by_name())
     for pattern, properties in (overrides or {}).items():
         panel.override_by_regexp(f"/{pattern}/", list(properties))  # without slashes it is the whole name
     return panel.build()
+
+
+def bars(title: str, queries: Sequence[Query], about: str) -> Panel:
+    """How many in each interval, as bars on each other: what is rare is seen, and an interval without any is empty."""
+    return (
+        timeseries.Panel()
+        .title(title)
+        .description(about)
+        .datasource(SOURCE)
+        .targets([*lettered(queries)])
+        .max_data_points(180)
+        .unit("short")
+        .decimals(0)
+        .no_value(NOTHING)
+        .min(0)
+        .axis_soft_max(1)
+        .draw_style(GraphDrawStyle.BARS)
+        .line_width(0)
+        .fill_opacity(90)
+        .stacking(StackingConfig().mode(StackingMode.NORMAL))
+        .axis_width(AXIS)
+        .legend(
+            VizLegendOptions()
+            .show_legend(True)
+            .display_mode(LegendDisplayMode.TABLE)
+            .placement(LegendPlacement.BOTTOM)
+            .calcs(["sum"])
+            .sort_by("Total")
+            .sort_desc(True)
+        )
+        .tooltip(VizTooltipOptions().mode(TooltipDisplayMode.MULTI).sort(SortOrder.DESCENDING))
+        .build()
+    )
 
 
 def share_strip(label: str, query: Query, about: str) -> Panel:
@@ -229,8 +266,8 @@ def word(
     named: Mapping[str, tuple[str, str]],
     links: Sequence[tuple[str, str]],
 ) -> Panel:
-    """A column of the one row that one of the queries brings, as a word in its colour; a click follows a link, which may
-    name other columns.
+    """A column of the one row that one of the queries brings, as a word in its colour; a click follows a link, which
+    may name other columns.
 
     Rows instead of reduced values: only then do links know the other columns.
     """

@@ -1,4 +1,4 @@
-"""The dashboard of one run. Its first screen is the wall: verdict, phase, device under load, losses, newest findings."""
+"""The dashboard of one run. Its first screen is the wall: verdict, phase, device under load, losses, findings."""
 
 # ruff: noqa: S608 - InfluxQL of our own names; what people choose is escaped by Grafana (${name:regex})
 
@@ -83,7 +83,7 @@ def _last_reading() -> Panel:
             Query(f'{age} AND "last_ms" + "stale_after_ms" >= $__to', "fresh"),
             Query(f"{age} AND {_STALE}", "stale"),
         ],
-        "How old the newest answered poll is; red when it is older than three intervals. A dash when the run has ended.",
+        "How old the newest answered poll is; red when it is older than three intervals. A dash when it has ended.",
         "s",
         size=TILE,
         overrides={"^fresh$": [in_colour(GREEN)], "^stale$": [in_colour(RED)]},
@@ -111,7 +111,12 @@ def _tiles() -> Row:
             (
                 4,
                 sentence(
-                    "Phase", _of_verdict("phase"), "phase", "The phase of now, of a run that goes on.", size=TILE, empty="ended"
+                    "Phase",
+                    _of_verdict("phase"),
+                    "phase",
+                    "The phase of now, of a run that goes on.",
+                    size=TILE,
+                    empty="ended",
                 ),
             ),
             (3, figure("Ran for, h:m:s", lasted, "From its start to its end, or until now.", "dthms", size=TILE)),
@@ -183,8 +188,8 @@ def _memory_growth() -> Panel:
             growth("system.memory.utilization", _HERE, ("target",), "$tag_target, share of all of it"),
             *load(),
         ],
-        "The four processes that have grown most in the view, the pools and the whole device, each from zero; dashed: the"
-        " load.",
+        "The four processes that have grown most in the view, the pools and the whole device, each from zero; dashed:"
+        " the load.",
         {**MEMORY_LINES, **LOAD_LINES},
         below_zero=True,
         compact=True,
@@ -202,8 +207,8 @@ def _lost() -> Panel:
             total("load.failures", _RUN, ("target",), "requests failed"),
             *load(),
         ],
-        "What the device counts as dropped, place by place; what the generator misses; dashed: the load. The left axis is"
-        " logarithmic with a zero, so that one drop a minute is seen beside a million a second.",
+        "What the device counts as dropped, place by place; what the generator misses; dashed: the load. The left axis"
+        " is logarithmic with a zero, so that one drop a minute is seen beside a million a second.",
         {"^lost, ": [in_colour(RED)], "^requests failed$": [in_colour(ORANGE)], **LOAD_LINES},
         small_and_large=True,
         compact=True,
@@ -320,8 +325,8 @@ def board() -> Board:
     return Board(
         RUN_UID,
         "Soakwatch · Run",
-        "One run: verdict, load, device, losses and findings on one time axis. The first screen is the wall: open it with"
-        " ?kiosk at 150 % zoom on 1920 x 1080.",
+        "One run: verdict, load, device, losses and findings on one time axis. The first screen is the wall: open it"
+        " with ?kiosk at 150 % zoom on 1920 x 1080.",
         [
             _tiles(),
             wall,

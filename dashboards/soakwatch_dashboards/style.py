@@ -34,8 +34,8 @@ OUTCOMES = {
     "2": ("WARN", YELLOW),
     "3": ("FAIL", RED),
 }
-"""The field ``rank`` of findings and verdicts as words: the worse, the higher, so that a table is sorted by it. STALE is
-made by the queries: a run that says it goes on, and whose newest reading is too old."""
+"""The field ``rank`` of findings and verdicts as words: the worse, the higher, so that a table is sorted by it.
+STALE is made by the queries: a run that says it goes on, and whose newest reading is too old."""
 STATES = {
     "fail": ("FAIL", RED),
     "warn": ("WARN", YELLOW),
@@ -97,7 +97,9 @@ def text_words(named: Mapping[str, tuple[str, str]]) -> list[ValueMapping]:
     """Texts that are shown as a word in a colour; the empty text is one."""
     empty = [
         SpecialValueMap(
-            DashboardSpecialValueMapOptions(match=SpecialValueMatch.EMPTY, result=ValueMappingResult(text, colour, index=0))
+            DashboardSpecialValueMapOptions(
+                match=SpecialValueMatch.EMPTY, result=ValueMappingResult(text, colour, index=0)
+            )
         )
         for value, (text, colour) in named.items()
         if not value
@@ -125,6 +127,11 @@ def steps(*limits: tuple[float | None, str]) -> ThresholdsConfig:
 def by_value() -> FieldColor:
     """The colour of the limit that a value has passed."""
     return FieldColor().mode(FieldColorModeId.THRESHOLDS)
+
+
+def by_name() -> FieldColor:
+    """A colour that a line's name decides."""
+    return FieldColor().mode(FieldColorModeId.PALETTE_CLASSIC_BY_NAME)
 
 
 def fixed(colour: str) -> FieldColor:
