@@ -193,6 +193,11 @@ def parse(text: str) -> Dashboard:
     return board
 
 
+def headings(board: Dashboard) -> Iterator[Heading]:
+    """Every heading of a dashboard."""
+    return (cast("Heading", panel) for panel in board["panels"] if panel["type"] == "row")
+
+
 def panels(board: Dashboard) -> Iterator[Panel]:
     """Every panel of a dashboard, those of closed headings too; no heading."""
     for panel in board["panels"]:

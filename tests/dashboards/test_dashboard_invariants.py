@@ -11,8 +11,8 @@ from soakwatch_dashboards import compare
 from soakwatch_dashboards.__main__ import boards, texts
 from soakwatch_dashboards.influx import SOURCE_UID as ASKED_UID
 from soakwatch_dashboards.influx import series
-from soakwatch_dashboards.reading import Dashboard, Override, Panel, asked, parse
-from soakwatch_dashboards.style import LOAD, SEVERITIES, unit_of
+from soakwatch_dashboards.reading import Dashboard, Override, Panel, asked, headings, panels, parse
+from soakwatch_dashboards.style import AXIS, LOAD, OUTCOMES, RED, STATES, TILE, unit_of
 
 from soakwatch.sinks.aligned import METRICS, ZERO_NS
 from soakwatch.sinks.annotations import SEVERITY
@@ -75,12 +75,12 @@ def _overlap(one: Panel, other: Panel) -> bool:
 def test_nothing_asks_another_data_source_than_the_provisioned_one(board: Dashboard) -> None:
     """Panels, queries, variables and annotations; and the letters of a panel's queries are unique."""
     assert ASKED_UID == SOURCE_UID
-    sources = [panel["datasource"] for panel in board["panels"]]
-    sources += [target["datasource"] for panel in board["panels"] for target in panel["targets"]]
+    sources = [panel["datasource"] for panel in panels(board)]
+    sources += [target["datasource"] for panel in panels(board) for target in panel["targets"]]
     sources += [one["datasource"] for one in board["templating"]["list"]]
     sources += [one["datasource"] for one in board["annotations"]["list"]]
     assert all(source == {"type": "influxdb", "uid": SOURCE_UID} for source in sources)
-    for panel in board["panels"]:
+    for panel in panels(board):
         letters = [target["refId"] for target in panel["targets"]]
         assert letters, panel["title"]
         assert len(set(letters)) == len(letters), panel["title"]
@@ -92,7 +92,7 @@ def test_every_variable_that_is_used_is_defined(board: Dashboard) -> None:
     known = {one["name"] for one in board["templating"]["list"]}
     for one in asked(board):
         assert _used(one.query) <= known | GLOBALS, one
-    for panel in board["panels"]:
+    for panel in panels(board):
         for link in panel["fieldConfig"]["defaults"].get("links", []):
             assert _used(link["url"]) <= known | GLOBALS, link
     before: set[str] = set()
@@ -110,7 +110,7 @@ def _used(text: str) -> set[str]:
 def test_links_lead_to_dashboards_that_take_what_they_bring(board: Dashboard) -> None:
     """A link names a dashboard of ours, its variables, columns that the query has, and a window."""
     by_uid = {other["uid"]: other for other in BOARDS.values()}
-    for panel in board["panels"]:
+    for panel in panels(board):
         for link in panel["fieldConfig"]["defaults"].get("links", []):
             where = re.match(r"/d/([\w-]+)\?", link["url"])
             assert where, link
@@ -148,7 +148,7 @@ def test_from_one_dashboard_to_another() -> None:
 def test_a_run_that_is_over_is_shown_whole_by_a_click() -> None:
     """From the list of runs and from the verdict: the default window is that of a run that goes on."""
     for name, title in (("soakwatch-fleet.json", "Runs"), ("soakwatch-run.json", "Verdict")):
-        (panel,) = [panel for panel in BOARDS[name]["panels"] if panel["title"] == title]
+        (panel,) = [panel for panel in panels(BOARDS[name]) if panel["title"] == title]
         whole, live = (link["url"] for link in panel["fieldConfig"]["defaults"]["links"])
         assert whole.endswith("from=${__data.fields.begin_ms.numeric}&to=${__data.fields.end_ms.numeric}")
         assert live.endswith("from=${__data.fields.begin_ms.numeric}&to=now")
@@ -176,7 +176,7 @@ def test_all_is_what_is_chosen_at_first(board: Dashboard) -> None:
 @pytest.mark.parametrize("board", EVERY)
 def test_no_value_is_never_a_number_and_never_green(board: Dashboard) -> None:
     """A panel without samples says so; where a stat has no value it is a dash in grey, whatever its limits."""
-    for panel in board["panels"]:
+    for panel in panels(board):
         nothing = panel["fieldConfig"]["defaults"]["noValue"]
         assert nothing in {"–", "no samples in this window, which is not the same as zero"}, panel["title"]
         if panel["type"] == "stat" and panel["fieldConfig"]["defaults"].get("mappings"):
@@ -191,7 +191,7 @@ def test_no_value_is_never_a_number_and_never_green(board: Dashboard) -> None:
 @pytest.mark.parametrize("board", EVERY)
 def test_what_is_read_from_three_metres_is_large(board: Dashboard) -> None:
     """Figures of a stat: 1/250 of three metres, on a screen of 1080 lines and 0.7 m, is 18 pixels."""
-    for panel in board["panels"]:
+    for panel in panels(board):
         if panel["type"] == "stat":
             sizes = panel["options"]["text"]
             assert sizes["valueSize"] >= 36
@@ -201,7 +201,7 @@ def test_what_is_read_from_three_metres_is_large(board: Dashboard) -> None:
 @pytest.mark.parametrize("board", EVERY)
 def test_a_text_or_word_shows_its_column_only(board: Dashboard) -> None:
     """A stat of all columns would show the time and the columns that its links need."""
-    for panel in board["panels"]:
+    for panel in panels(board):
         shown = panel["options"]["reduceOptions"]["fields"] if panel["type"] == "stat" else ""
         if shown:
             (target,) = panel["targets"]
@@ -213,7 +213,7 @@ def test_a_text_or_word_shows_its_column_only(board: Dashboard) -> None:
 @pytest.mark.parametrize("board", EVERY)
 def test_tables_have_no_tags(board: Dashboard) -> None:
     """Grafana puts the tags of a table into columns in the order of a map in Go: two of them get mixed up."""
-    for target in (target for panel in board["panels"] for target in panel["targets"]):
+    for target in (target for panel in panels(board) for target in panel["targets"]):
         if target["resultFormat"] == "table":
             assert " GROUP BY " not in re.sub(r"\(.*\)", "", target["query"]), target["query"]
 
@@ -221,7 +221,7 @@ def test_tables_have_no_tags(board: Dashboard) -> None:
 def test_a_finding_leads_to_its_window() -> None:
     """On the dashboards of the run, the device and the fleet."""
     for uid in ("soakwatch-run", "soakwatch-device", "soakwatch-fleet"):
-        (panel,) = [panel for panel in BOARDS[f"{uid}.json"]["panels"] if panel["title"] == "Findings"]
+        (panel,) = [panel for panel in panels(BOARDS[f"{uid}.json"]) if panel["title"] == "Findings"]
         links = [link["url"] for link in panel["fieldConfig"]["defaults"]["links"]]
         assert len(links) == 2
         window = "from=${__data.fields.begin_ms.numeric}&to=${__data.fields.end_ms.numeric}"
@@ -244,7 +244,7 @@ def test_queries_name_what_the_sink_writes(query: str) -> None:
 @pytest.mark.parametrize("board", EVERY)
 def test_units_are_grafanas_and_those_of_the_catalogue(board: Dashboard) -> None:
     """A unit that Grafana does not know is shown as text behind the number; a wrong one misleads."""
-    for panel in board["panels"]:
+    for panel in panels(board):
         unit = panel["fieldConfig"]["defaults"].get("unit", "none")
         overrides = [value for over in panel["fieldConfig"]["overrides"] for value in over["properties"]]
         assert {unit, *(str(one["value"]) for one in overrides if one["id"] == "unit")} <= UNITS, panel["title"]
@@ -276,7 +276,7 @@ def unit_of_line(panel: Panel, alias: str) -> str:
 
 @pytest.mark.parametrize(
     "panel",
-    [p for b in BOARDS.values() for p in b["panels"] if p["type"] == "timeseries"],
+    [p for b in BOARDS.values() for p in panels(b) if p["type"] == "timeseries"],
     ids=lambda panel: panel["title"],
 )
 def test_lines_have_legends_and_show_holes(panel: Panel) -> None:
@@ -287,7 +287,7 @@ def test_lines_have_legends_and_show_holes(panel: Panel) -> None:
 
 def test_nothing_that_an_old_grafana_cannot_show() -> None:
     """Grafana 9.3 has no panels trend and datagrid, and no second schema of dashboards."""
-    kinds = {panel["type"] for board in BOARDS.values() for panel in board["panels"]}
+    kinds = {panel["type"] for board in BOARDS.values() for panel in panels(board)}
     assert kinds <= {"timeseries", "stat", "status-history", "table", "heatmap"}
     assert all(board["schemaVersion"] for board in BOARDS.values())
     assert not any("inControlsMenu" in text for text in dashboards().values())
@@ -297,7 +297,7 @@ def test_the_load_lies_over_what_the_device_did() -> None:
     """One time axis: CPU with the offered load, drops and queues with the offered load."""
     run = BOARDS["soakwatch-run.json"]
     for metric in ("system.cpu.core.utilization", "queue.depth", "system.network.packet.dropped"):
-        (panel,) = [p for p in run["panels"] if any(f'"{metric}"' in t["query"] for t in p["targets"])]
+        (panel,) = [p for p in panels(run) if any(f'"{metric}"' in t["query"] for t in p["targets"])]
         load = [target for target in panel["targets"] if target["alias"].startswith("load of ")]
         told = " ".join(target["query"] for target in load)
         for rate, total in (

@@ -74,6 +74,40 @@ class FindingLines:
         return fresh
 
 
+@dataclass(slots=True)
+class MomentLines:
+    """The moments of what failed or warned as lines, and of them only what is new: marks at the time of the failure,
+    where the line of a finding stands at the begin of its window."""
+
+    run: str
+    _written: dict[tuple[str, int], bytes] = field(default_factory=dict)
+
+    def lines(self, current: Sequence[Finding], gone: Sequence[Finding]) -> list[bytes]:
+        """``current`` are the findings of the newest judging, ``gone`` those that it took back."""
+        lines: dict[tuple[str, int], bytes] = {}
+        for finding in current:
+            if RANK.get(finding.outcome, 0.0) >= RANK[Outcome.WARN]:
+                head, time_ns = self._head(finding), _at_ns(finding)
+                while (head, time_ns) in lines:
+                    time_ns += 1
+                fields: dict[str, Value] = {
+                    "text": " ".join(part for part in (finding.object, finding.reason) if part),
+                    "outcome": finding.outcome.value,
+                    "rank": RANK[finding.outcome],
+                    "at_ms": milliseconds(time_ns),
+                }
+                lines[head, time_ns] = line(head, fields, time_ns)
+        before = {(self._head(finding), _at_ns(finding)) for finding in gone if finding.outcome in RANK}
+        for head, time_ns in (before | self._written.keys()) - lines.keys():
+            lines[head, time_ns] = line(head, {"outcome": WITHDRAWN, "rank": 0.0}, time_ns)
+        fresh = [text for point, text in lines.items() if self._written.get(point) != text]
+        self._written = lines
+        return fresh
+
+    def _head(self, finding: Finding) -> str:
+        return key("soakwatch_moment", {"run": self.run, "rule": finding.rule, "target": finding.target}, {})
+
+
 def _finding_key(run: str, finding: Finding) -> str:
     tags = {"run": run, "rule": finding.rule, "target": finding.target, "metric": finding.metric}
     return key("soakwatch_finding", {**tags, "object": finding.object}, {})
@@ -109,12 +143,16 @@ def _finding_fields(finding: Finding, *, live: bool) -> dict[str, Value]:
 
 def _moment_fields(finding: Finding) -> dict[str, Value]:
     """The first moment that a finding points at, as the report dates it; without one, the begin of its window."""
-    moments = moments_of(finding)
     window = finding.window
     return {
-        "at_ms": milliseconds(moments.begin[0] if len(moments) else window.begin_ns),
-        "moment": 1.0 if len(moments) or window.end_ns <= window.begin_ns else 0.0,
+        "at_ms": milliseconds(_at_ns(finding)),
+        "moment": 1.0 if len(moments_of(finding)) or window.end_ns <= window.begin_ns else 0.0,
     }
+
+
+def _at_ns(finding: Finding) -> int:
+    moments = moments_of(finding)
+    return moments.begin[0] if len(moments) else finding.window.begin_ns
 
 
 def _withdrawn(reason: str) -> dict[str, Value]:

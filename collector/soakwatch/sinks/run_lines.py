@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from soakwatch.record import RecordView
-from soakwatch.sinks.annotations import FindingLines
+from soakwatch.sinks.annotations import FindingLines, MomentLines
 from soakwatch.sinks.phases import Phases
 from soakwatch.sinks.timeline import Timeline
 from soakwatch.sinks.verdict_line import VerdictLine, standing_of
@@ -17,11 +17,13 @@ class RunLines:
 
     run: str
     _findings: FindingLines = field(init=False)
+    _moments: MomentLines = field(init=False)
     _timeline: Timeline = field(init=False)
     _verdict: VerdictLine = field(init=False)
 
     def __post_init__(self) -> None:
-        self._findings, self._timeline = FindingLines(self.run), Timeline(self.run)
+        self._findings, self._moments = FindingLines(self.run), MomentLines(self.run)
+        self._timeline = Timeline(self.run)
         self._verdict = VerdictLine(self.run)
 
     def lines(self, view: RecordView, phases: Phases, *, over: bool | None) -> tuple[list[bytes], bytes]:
@@ -36,10 +38,11 @@ class RunLines:
         planned_end_ns = self._verdict.planned_end_ns(view) if goes_on else None
         return [
             *self._findings.lines(current, gone, live=not judged),
+            *self._moments.lines(current, gone),
             *self._timeline.lines(view, phases, current, gone, goes_on=goes_on, planned_end_ns=planned_end_ns),
         ], verdict
 
     def forget(self) -> None:
         """All is to be written again."""
-        self._findings = FindingLines(self.run)
+        self._findings, self._moments = FindingLines(self.run), MomentLines(self.run)
         self._timeline.forget()
