@@ -30,7 +30,7 @@ from soakwatch_dashboards.common import (
     phases,
     rule_states,
 )
-from soakwatch_dashboards.influx import TIME, Query, by_labels, increase, largest, one_of, series, spread, total
+from soakwatch_dashboards.influx import TIME, Query, by_labels, increase, largest, one_of, series, spread, tag_is, total
 from soakwatch_dashboards.panels import (
     Column,
     band,
@@ -269,7 +269,7 @@ def _trouble() -> Section:
     )
     uptime = lines(
         "Uptime",
-        "dtdurations",
+        "s",
         [
             series("system.uptime", _HERE, ("target",), alias="device"),
             series("system.module.uptime", _HERE, ("module",), alias="module $tag_module"),
@@ -282,7 +282,8 @@ def _trouble() -> Section:
 
 def _states() -> tuple[Row, ...]:
     processes = Query(
-        f'SELECT min("value") AS "up" FROM "process.up" WHERE {one_of("run", "target", "worst_process")} AND {TIME}'
+        f'SELECT min("value") AS "up" FROM "process.up" WHERE {_HERE} AND {TIME}'
+        f" AND {tag_is('process', 'worst_process')}"
         ' GROUP BY time($__interval), "process", "instance" fill(null)',
         "$tag_process $tag_instance",
     )

@@ -65,7 +65,16 @@ def one_of(*variables: str) -> str:
     >>> one_of("run")
     '"run" =~ /^${run:regex}$/'
     """
-    return " AND ".join(f'"{name}" =~ /^${{{name}:regex}}$/' for name in variables)
+    return " AND ".join(tag_is(name, name) for name in variables)
+
+
+def tag_is(tag: str, variable: str) -> str:
+    """The condition that a tag has one of the chosen values of a variable of another name.
+
+    >>> tag_is("process", "growing")
+    '"process" =~ /^${growing:regex}$/'
+    """
+    return f'"{tag}" =~ /^${{{variable}:regex}}$/'
 
 
 def quoted(names: Sequence[str]) -> str:

@@ -318,7 +318,7 @@ def sentence(
         .no_value(NONE)
     )
     if empty:
-        panel.mappings(text_words({"": (empty, GREY)}))
+        panel.mappings([*text_words({"": (empty, GREY)}), *unknown()])
     return panel.build()
 
 

@@ -62,11 +62,49 @@ class Sizes(TypedDict, total=False):
     titleSize: int
 
 
+class Legend(TypedDict):
+    """The legend of a plot."""
+
+    displayMode: str
+    placement: str
+    sortBy: str
+    sortDesc: bool
+
+
+class Colour(TypedDict):
+    """The colours of a heat map."""
+
+    scheme: str
+
+
 class Options(TypedDict):
-    """What a stat has of its own."""
+    """What a panel has of its own: a stat, a plot, a heat map."""
 
     reduceOptions: Reduced
     text: Sizes
+    legend: Legend
+    color: Colour
+
+
+class Custom(TypedDict, total=False):
+    """How the lines of a plot are drawn."""
+
+    axisWidth: int
+    drawStyle: str
+    spanNulls: float
+
+
+class Step(TypedDict):
+    """A limit from which on a colour holds."""
+
+    value: float | None
+    color: str
+
+
+class Limits(TypedDict):
+    """Colours by value."""
+
+    steps: list[Step]
 
 
 class Defaults(TypedDict, total=False):
@@ -76,6 +114,9 @@ class Defaults(TypedDict, total=False):
     noValue: str
     links: list[Link]
     mappings: list[Mapping]
+    custom: Custom
+    thresholds: Limits
+    color: dict[str, str]
 
 
 class Property(TypedDict):
@@ -123,6 +164,7 @@ class Variable(TypedDict, total=False):
     """A variable; ``allValue`` and ``current`` where several can be chosen."""
 
     name: str
+    type: str
     multi: bool
     sort: int
     allValue: str
@@ -171,6 +213,8 @@ class Dashboard(TypedDict):
     schemaVersion: int
     graphTooltip: int
     refresh: str
+    timezone: str
+    time: dict[str, str]
     editable: bool
     links: list[Link]
     panels: list[Panel | Heading]
@@ -213,6 +257,7 @@ def asked(board: Dashboard) -> Iterator[Asked]:
         for target in panel["targets"]:
             yield Asked(board["uid"], f"{panel['title']} {target['refId']}", target["query"])
     for variable in board["templating"]["list"]:
-        yield Asked(board["uid"], f"${variable['name']}", variable["query"])
+        if variable["type"] == "query":
+            yield Asked(board["uid"], f"${variable['name']}", variable["query"])
     for mark in board["annotations"]["list"]:
         yield Asked(board["uid"], f"annotation {mark['name']}", mark["target"]["query"])

@@ -22,14 +22,26 @@ from soakwatch_dashboards.common import (
     phases,
     rule_states,
 )
-from soakwatch_dashboards.influx import TIME, Query, growth, largest, one_of, series, spread, total
+from soakwatch_dashboards.influx import TIME, Query, growth, largest, one_of, series, spread, tag_is, total
 from soakwatch_dashboards.panels import band, figure, lines, of_unit, sentence, word
-from soakwatch_dashboards.style import GREEN, GREY, ORANGE, OUTCOMES, PACKETS, PURPLE, RED, TILE, YELLOW, in_colour
+from soakwatch_dashboards.style import (
+    GREEN,
+    GREY,
+    ORANGE,
+    OUTCOMES,
+    PACKETS,
+    PER_SECOND,
+    PURPLE,
+    RED,
+    TILE,
+    YELLOW,
+    in_colour,
+)
 
 _RUN, _HERE = one_of("run"), one_of("run", "target")
 _RUNNING = f'{_RUN} AND "severity" = -1'
 _STALE = '"last_ms" + "stale_after_ms" < $__to'
-_GROWING = one_of("run", "target", "growing")
+_GROWING = f"{_HERE} AND {tag_is('process', 'growing')}"
 GROWING = variable(
     "growing",
     "Processes that grow most",
@@ -199,7 +211,7 @@ def _memory_growth() -> Panel:
 def _lost() -> Panel:
     return lines(
         "Drops and losses a second, with the load",
-        PACKETS,
+        PER_SECOND,
         [
             *dropped(_HERE),
             # The generator's losses are not the chosen target's: they belong to the run.

@@ -48,6 +48,8 @@ UPNESS = {"0": ("DOWN", RED), "1": ("up", GREEN)}
 
 PACKETS = "count:packets/s"
 """Grafana's ``pps`` takes SI prefixes: 0.03 packets/s would be 33 mp/s, which reads as mega."""
+PER_SECOND = "count:/s"
+"""Packets and requests beside each other."""
 _UNITS = {
     "1": "percentunit",
     "By": "bytes",

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from importlib.resources import files
 from itertools import combinations
+from typing import cast
 
 import pytest
 from soakwatch_dashboards import compare
 from soakwatch_dashboards.__main__ import boards, texts
+from soakwatch_dashboards.fleet import ZERO_MS
 from soakwatch_dashboards.influx import SOURCE_UID as ASKED_UID
 from soakwatch_dashboards.influx import series
-from soakwatch_dashboards.reading import Dashboard, Override, Panel, asked, headings, panels, parse
-from soakwatch_dashboards.style import AXIS, LOAD, OUTCOMES, RED, STATES, TILE, unit_of
+from soakwatch_dashboards.reading import Dashboard, Heading, Link, Override, Panel, asked, headings, panels, parse
+from soakwatch_dashboards.style import AXIS, LOAD, OUTCOMES, STATES, TILE, unit_of
 
 from soakwatch.sinks.aligned import METRICS, ZERO_NS
-from soakwatch.sinks.annotations import SEVERITY
+from soakwatch.sinks.annotations import RANK
 from soakwatch.sinks.grafana import SOURCE_UID, dashboards
+from soakwatch.sinks.timeline import OK
 from soakwatch_agent.metric import BY_NAME
 
 GLOBALS = {"__interval", "__range_s", "__from", "__to", "timeFilter", "__data"}
-UNITS = {"none", "short", "percentunit", "bytes", "binBps", "bps", "pps", "reqps", "cps", "s", "celsius", "dtdurations"}
-"""Ids of Grafana's list of units that these dashboards use."""
+UNITS = {
+    *("none", "short", "percentunit", "bytes", "binBps", "bps", "reqps", "cps", "s", "celsius", "hertz"),
+    *("dtdurations", "dthms", "dateTimeAsIso", "count:packets/s", "count:/s", "time:MM-DD HH:mm"),
+}
+"""Ids of Grafana's list of units that these dashboards use; those with a colon are Grafana's prefixes of own ones."""
 TAGS = {"run", "target", "role", "phase"}
 OWN = {
     "soakwatch_poll": {"source", "outcome"},
@@ -29,7 +36,10 @@ OWN = {
     "soakwatch_finding": {"rule", "metric", "object"},
     "soakwatch_verdict": set(),
     "soakwatch_phase": set(),
-    "soakwatch_aligned": {"metric", *(label for name in METRICS for label in BY_NAME[name].labels)},
+    "soakwatch_timeline": {"kind", "row"},
+    "soakwatch_moment": {"rule"},
+    "soakwatch_load": {"what"},
+    "soakwatch_aligned": {"metric", "since", "what", *(label for name in METRICS for label in BY_NAME[name].labels)},
 }
 BOARDS = {name: parse(text) for name, text in dashboards().items()}
 EVERY = [pytest.param(board, id=board["uid"]) for board in BOARDS.values()]
@@ -53,19 +63,34 @@ def test_uids_and_titles_are_unique_and_short_enough() -> None:
 @pytest.mark.parametrize("board", EVERY)
 def test_panels_have_numbers_and_places_of_their_own(board: Dashboard) -> None:
     """Within 24 columns, none over another, each with a title, a sentence about it, and its own number."""
-    panels = board["panels"]
-    assert len({panel["id"] for panel in panels}) == len(panels)
-    for panel in panels:
-        place = panel["gridPos"]
-        assert 0 <= place["x"] < place["x"] + place["w"] <= 24, panel["title"]
-        assert panel["title"]
+    numbers = [panel["id"] for panel in panels(board)] + [heading["id"] for heading in headings(board)]
+    assert len(set(numbers)) == len(numbers)
+    for panel in panels(board):
+        grid = panel["gridPos"]
+        assert 0 <= grid["x"] < grid["x"] + grid["w"] <= 24, panel["title"]
+        # A strip and a sentence are too low for a title: they say what they are in their rows, axis or text.
+        assert panel["title"] or grid["h"] <= 3, panel["description"]
         assert panel["description"]
-    for one, other in combinations(panels, 2):
-        assert not _overlap(one, other), (one["title"], other["title"])
+    closed: list[Sequence[Panel | Heading]] = [heading["panels"] for heading in headings(board)]
+    for together in (board["panels"], *closed):
+        for panel, other in combinations(together, 2):
+            assert not _overlap(panel, other), (panel["title"], other["title"])
 
 
-def _overlap(one: Panel, other: Panel) -> bool:
-    a, b = one["gridPos"], other["gridPos"]
+@pytest.mark.parametrize("board", EVERY)
+def test_a_closed_section_holds_its_panels_and_an_open_one_does_not(board: Dashboard) -> None:
+    """As Grafana stores them; a section that repeats does so over a variable whose All are values, not a pattern."""
+    variables = {variable["name"]: variable for variable in board["templating"]["list"]}
+    for heading in headings(board):
+        assert bool(heading["panels"]) == heading["collapsed"], heading["title"]
+        if repeat := heading.get("repeat"):
+            assert f"${repeat}" in heading["title"]
+            assert not variables[repeat].get("allValue")
+            assert all(f"${{{repeat}:regex}}" in panel["targets"][0]["query"] for panel in heading["panels"])
+
+
+def _overlap(panel: Panel | Heading, other: Panel | Heading) -> bool:
+    a, b = panel["gridPos"], other["gridPos"]
     return (
         a["x"] < b["x"] + b["w"] and b["x"] < a["x"] + a["w"] and a["y"] < b["y"] + b["h"] and b["y"] < a["y"] + a["h"]
     )
@@ -77,7 +102,7 @@ def test_nothing_asks_another_data_source_than_the_provisioned_one(board: Dashbo
     assert ASKED_UID == SOURCE_UID
     sources = [panel["datasource"] for panel in panels(board)]
     sources += [target["datasource"] for panel in panels(board) for target in panel["targets"]]
-    sources += [one["datasource"] for one in board["templating"]["list"]]
+    sources += [one["datasource"] for one in board["templating"]["list"] if one["type"] == "query"]
     sources += [one["datasource"] for one in board["annotations"]["list"]]
     assert all(source == {"type": "influxdb", "uid": SOURCE_UID} for source in sources)
     for panel in panels(board):
@@ -93,12 +118,22 @@ def test_every_variable_that_is_used_is_defined(board: Dashboard) -> None:
     for one in asked(board):
         assert _used(one.query) <= known | GLOBALS, one
     for panel in panels(board):
-        for link in panel["fieldConfig"]["defaults"].get("links", []):
+        for link in links_of(panel):
             assert _used(link["url"]) <= known | GLOBALS, link
     before: set[str] = set()
     for variable in board["templating"]["list"]:
-        assert _used(variable["query"]) <= before, variable["name"]
+        assert _used(variable.get("query", "")) <= before | GLOBALS, variable["name"]
         before.add(variable["name"])
+
+
+def links_of(panel: Panel) -> list[Link]:
+    """The links of a panel's data: of all of its fields, and of single columns."""
+    links = list(panel["fieldConfig"]["defaults"].get("links", []))
+    for override in panel["fieldConfig"]["overrides"]:
+        for setting in override["properties"]:
+            if setting["id"] == "links":
+                links += cast("list[Link]", setting["value"])
+    return links
 
 
 def _used(text: str) -> set[str]:
@@ -111,7 +146,7 @@ def test_links_lead_to_dashboards_that_take_what_they_bring(board: Dashboard) ->
     """A link names a dashboard of ours, its variables, columns that the query has, and a window."""
     by_uid = {other["uid"]: other for other in BOARDS.values()}
     for panel in panels(board):
-        for link in panel["fieldConfig"]["defaults"].get("links", []):
+        for link in links_of(panel):
             where = re.match(r"/d/([\w-]+)\?", link["url"])
             assert where, link
             taken = {f"var-{one['name']}" for one in by_uid[where[1]]["templating"]["list"]} | {"from", "to"}
@@ -125,34 +160,50 @@ def test_links_lead_to_dashboards_that_take_what_they_bring(board: Dashboard) ->
 
 
 def test_from_one_dashboard_to_another() -> None:
-    """Each leads to all others; those that show one run in one window keep both, the others have none to give."""
+    """Those that show one run in one window keep both; Compare keeps the run, on its own clock; from the list of runs a
+    row leads to a run, and no link at the head opens a run that nobody has chosen."""
     of_a_run = {"soakwatch-run", "soakwatch-device", "soakwatch-monitor"}
+    every = {board["uid"] for board in BOARDS.values()}
     for board in BOARDS.values():
-        ways = {
+        links = {
             link["url"].removeprefix("/d/").partition("?")[0]: link
             for link in board["links"]
             if "from=" not in link["url"]
         }
-        assert set(ways) == {other["uid"] for other in BOARDS.values()} - {board["uid"]}
-        for uid, link in ways.items():
-            stays = {uid, board["uid"]} <= of_a_run
-            assert link["keepTime"] == stays, (board["uid"], uid)
-            assert link["url"].endswith("?var-run=${run:percentencode}") == stays
+        chosen = board["uid"] in of_a_run
+        assert set(links) == (every if chosen else every - of_a_run) - {board["uid"]}
+        for uid, link in links.items():
+            assert link["keepTime"] == (chosen and uid in of_a_run), (board["uid"], uid)
+            keeps_run = chosen and uid != "soakwatch-fleet"
+            assert link["url"].endswith("?var-run=${run:percentencode}") == keeps_run
             assert not link["includeVars"]  # "All" targets is none of the targets that the device's dashboard offers
     windows = [link["url"] for link in BOARDS["soakwatch-compare.json"]["links"] if "from=" in link["url"]]
     begin = ZERO_NS // 10**6
     assert windows[0] == f"/d/soakwatch-compare?from={begin}&to={begin + 2 * 3_600_000}"
     assert len(windows) == 4
+    assert begin == ZERO_MS
 
 
 def test_a_run_that_is_over_is_shown_whole_by_a_click() -> None:
-    """From the list of runs and from the verdict: the default window is that of a run that goes on."""
+    """From the list of runs and from the verdict: the default window is the last day."""
     for name, title in (("soakwatch-fleet.json", "Runs"), ("soakwatch-run.json", "Verdict")):
         (panel,) = [panel for panel in panels(BOARDS[name]) if panel["title"] == title]
-        whole, live = (link["url"] for link in panel["fieldConfig"]["defaults"]["links"])
+        whole, live = (link["url"] for link in links_of(panel)[:2])
         assert whole.endswith("from=${__data.fields.begin_ms.numeric}&to=${__data.fields.end_ms.numeric}")
         assert live.endswith("from=${__data.fields.begin_ms.numeric}&to=now")
         assert panel["targets"][0]["resultFormat"] == "table"  # only a table has other columns beside the word
+    (runs,) = [panel for panel in panels(BOARDS["soakwatch-fleet.json"]) if panel["title"] == "Runs"]
+    laid = links_of(runs)[2]["url"]
+    assert laid.startswith("/d/soakwatch-compare?var-run=")
+    assert laid.endswith("&from=4102444800000&to=${__data.fields.aligned_end_ms.numeric}")
+
+
+@pytest.mark.parametrize("board", EVERY)
+def test_every_dashboard_says_its_times_in_utc_and_opens_on_a_window_of_its_own(board: Dashboard) -> None:
+    """As the report does; a night is seen whole the next morning."""
+    assert board["timezone"] == "utc"
+    opens = {"soakwatch-fleet": "now-90d", "soakwatch-compare": compare.ZERO}
+    assert board["time"]["from"] == opens.get(board["uid"], "now-24h")
 
 
 @pytest.mark.parametrize("board", EVERY)
@@ -167,8 +218,9 @@ def test_one_crosshair_and_a_refresh_that_is_no_burden(board: Dashboard) -> None
 def test_all_is_what_is_chosen_at_first(board: Dashboard) -> None:
     """Where several can be chosen; the run, of which there is one, is the newest."""
     for variable in board["templating"]["list"]:
-        if variable["multi"]:
-            assert (variable["current"]["value"], variable["allValue"]) == (["$__all"], ".*")
+        if variable.get("multi"):
+            assert variable["current"]["value"] == ["$__all"]
+            assert variable.get("allValue", ".*") == ".*"
         elif variable["name"] == "run":
             assert variable["sort"] == 2  # by name, downwards: names begin with their time
 
@@ -178,7 +230,8 @@ def test_no_value_is_never_a_number_and_never_green(board: Dashboard) -> None:
     """A panel without samples says so; where a stat has no value it is a dash in grey, whatever its limits."""
     for panel in panels(board):
         nothing = panel["fieldConfig"]["defaults"]["noValue"]
-        assert nothing in {"–", "no samples in this window, which is not the same as zero"}, panel["title"]
+        words = {"–", "none in this window", "no samples in this window, which is not the same as zero"}
+        assert nothing in words, panel["title"]
         if panel["type"] == "stat" and panel["fieldConfig"]["defaults"].get("mappings"):
             special = panel["fieldConfig"]["defaults"]["mappings"][-1]
             assert (special["type"], special["options"]["match"]) == ("special", "null+nan")
@@ -190,11 +243,12 @@ def test_no_value_is_never_a_number_and_never_green(board: Dashboard) -> None:
 
 @pytest.mark.parametrize("board", EVERY)
 def test_what_is_read_from_three_metres_is_large(board: Dashboard) -> None:
-    """Figures of a stat: 1/250 of three metres, on a screen of 1080 lines and 0.7 m, is 18 pixels."""
+    """Figures of a stat: 1/250 of three metres, on a screen of 1080 lines and 0.7 m, is 18 pixels, and 12 of those of
+    the wall, which is shown at 150 %."""
     for panel in panels(board):
         if panel["type"] == "stat":
             sizes = panel["options"]["text"]
-            assert sizes["valueSize"] >= 36
+            assert sizes["valueSize"] >= (18 if panel["gridPos"]["h"] == 2 else TILE)
             assert sizes.get("titleSize", 18) >= 18
 
 
@@ -204,10 +258,10 @@ def test_a_text_or_word_shows_its_column_only(board: Dashboard) -> None:
     for panel in panels(board):
         shown = panel["options"]["reduceOptions"]["fields"] if panel["type"] == "stat" else ""
         if shown:
-            (target,) = panel["targets"]
-            named = re.findall(r'AS "([^"]+)"', target["query"])
-            assert [name for name in ("Time", *named) if re.search(shown.strip("/"), name)] == [shown.strip("/^$")]
-            assert target["resultFormat"] == "table"
+            for target in panel["targets"]:
+                named = re.findall(r'AS "([^"]+)"', target["query"])
+                assert [name for name in ("Time", *named) if re.search(shown.strip("/"), name)] == [shown.strip("/^$")]
+                assert target["resultFormat"] == "table"
 
 
 @pytest.mark.parametrize("board", EVERY)
@@ -222,7 +276,7 @@ def test_a_finding_leads_to_its_window() -> None:
     """On the dashboards of the run, the device and the fleet."""
     for uid in ("soakwatch-run", "soakwatch-device", "soakwatch-fleet"):
         (panel,) = [panel for panel in panels(BOARDS[f"{uid}.json"]) if panel["title"] == "Findings"]
-        links = [link["url"] for link in panel["fieldConfig"]["defaults"]["links"]]
+        links = [link["url"] for link in links_of(panel)]
         assert len(links) == 2
         window = "from=${__data.fields.begin_ms.numeric}&to=${__data.fields.end_ms.numeric}"
         assert all(window in link for link in links)
@@ -236,6 +290,7 @@ def test_queries_name_what_the_sink_writes(query: str) -> None:
     for name in measurements:
         assert name in BY_NAME or name in OWN, name
         tags = TAGS | (set(BY_NAME[name].labels) if name in BY_NAME else OWN[name])
+        tags |= {"verdict", "headline", "labels", "devices"} if name == "soakwatch_verdict" else set()  # its texts
         grouped = " ".join(re.findall(r"GROUP BY (.*?)(?: fill|\)|$)", query))
         conditions = set(re.findall(r'"(\w+)" =~', query))
         assert set(re.findall(r'"(\w+)"', grouped)) | conditions <= tags, query
@@ -248,11 +303,13 @@ def test_units_are_grafanas_and_those_of_the_catalogue(board: Dashboard) -> None
         unit = panel["fieldConfig"]["defaults"].get("unit", "none")
         overrides = [value for over in panel["fieldConfig"]["overrides"] for value in over["properties"]]
         assert {unit, *(str(one["value"]) for one in overrides if one["id"] == "unit")} <= UNITS, panel["title"]
-        if panel["type"] != "timeseries":
+        if panel["type"] != "timeseries" or "non_negative_difference" in _text(panel):  # how many, no rate
             continue
         for target in panel["targets"]:
             laid = [("", name) for name in re.findall(r"\"metric\" = '([^']+)'", target["query"])]
             for factor, name in [*laid, *re.findall(r'(?: \* (8) AS "value")? FROM "([^"]+)"', target["query"])]:
+                if unit == "count:/s" and unit_of(name) in {"count:packets/s", "reqps", "cps"}:
+                    continue  # packets and requests on one axis
                 of_metric = "bps" if factor == "8" else unit_of(name) if name in BY_NAME else ""
                 if of_metric:
                     assert unit_of_line(panel, target["alias"]) == of_metric, (panel["title"], target["alias"], name)
@@ -281,37 +338,171 @@ def unit_of_line(panel: Panel, alias: str) -> str:
 )
 def test_lines_have_legends_and_show_holes(panel: Panel) -> None:
     """The SDK's legends are off by themselves; a long silence must not be drawn over."""
+    custom = panel["fieldConfig"]["defaults"]["custom"]
+    if custom.get("drawStyle") == "bars":
+        return
     assert '"showLegend": true' in _text(panel)
-    assert '"spanNulls": 90000.0' in _text(panel)
+    assert custom["spanNulls"] == 90000.0
 
 
 def test_nothing_that_an_old_grafana_cannot_show() -> None:
     """Grafana 9.3 has no panels trend and datagrid, and no second schema of dashboards."""
     kinds = {panel["type"] for board in BOARDS.values() for panel in panels(board)}
-    assert kinds <= {"timeseries", "stat", "status-history", "table", "heatmap"}
+    assert kinds <= {"timeseries", "stat", "status-history", "state-timeline", "table", "heatmap"}
     assert all(board["schemaVersion"] for board in BOARDS.values())
     assert not any("inControlsMenu" in text for text in dashboards().values())
 
 
-def test_the_load_lies_over_what_the_device_did() -> None:
-    """One time axis: CPU with the offered load, drops and queues with the offered load."""
-    run = BOARDS["soakwatch-run.json"]
-    for metric in ("system.cpu.core.utilization", "queue.depth", "system.network.packet.dropped"):
-        (panel,) = [p for p in panels(run) if any(f'"{metric}"' in t["query"] for t in p["targets"])]
-        load = [target for target in panel["targets"] if target["alias"].startswith("load of ")]
-        told = " ".join(target["query"] for target in load)
-        for rate, total in (
-            ("tx.packet.rate", "tx.packets"),
-            ("request.rate", "requests"),
-            ("tx.bit.rate", "tx.bytes"),
-        ):
-            assert f'"load.{rate}"' in told
-            assert f'"load.{total}"' in told  # pktgen and interfaces count, and tell no rate
-        for target in load:
-            (override,) = [o for o in panel["fieldConfig"]["overrides"] if matches(o, target["alias"])]
-            looks = {one["id"]: one["value"] for one in override["properties"]}
+EXPLAINED = (
+    "system.cpu.core.utilization",
+    "process.memory.usage",
+    "queue.dropped",
+    "load.latency",
+    "system.sessions",
+)
+"""What a load explains: CPU, memory, drops, latency, sessions."""
+
+
+@pytest.mark.parametrize("metric", EXPLAINED)
+@pytest.mark.parametrize("name", ["soakwatch-run.json", "soakwatch-device.json"])
+def test_the_load_lies_under_everything_that_it_explains(name: str, metric: str) -> None:
+    """One query, so one line a generator, dashed, in one colour, and one axis at the right."""
+    laid = [
+        panel
+        for panel in panels(BOARDS[name])
+        if panel["type"] == "timeseries"
+        and any(f'"{metric}"' in target["query"] for target in panel["targets"])
+        and any('"soakwatch_load"' in target["query"] for target in panel["targets"])
+    ]
+    assert laid, metric
+    for panel in laid:
+        (load,) = [target for target in panel["targets"] if '"soakwatch_load"' in target["query"]]
+        for what in ("requests", "packets", "bits", "users"):
+            alias = load["alias"].replace("$tag_what", what)
+            (override,) = [o for o in panel["fieldConfig"]["overrides"] if matches(o, alias)]
+            looks = {setting["id"]: setting["value"] for setting in override["properties"]}
             assert looks["custom.axisPlacement"] == "right"
+            assert looks["custom.axisWidth"] == AXIS
             assert looks["color"] == {"mode": "fixed", "fixedColor": LOAD}
+
+
+def test_no_finding_is_shaded_over_the_plots() -> None:
+    """A hundred findings on the whole run made each plot one solid red box. Only a short event is a region; failures
+    and warnings are lines at their moments, and their windows are in the strip of rules."""
+    for name in ("soakwatch-run.json", "soakwatch-device.json"):
+        marks = {mark["name"]: mark["target"] for mark in BOARDS[name]["annotations"]["list"]}
+        assert set(marks) == {"Phases", "Events", "Long events", "Failures", "Warnings"}
+        regions = {word for word, target in marks.items() if "timeEndColumn" in target}
+        assert regions == {"Events"}
+        assert '"end_ms" - "begin_ms" < ($__to - $__from) / 8' in marks["Events"]["query"]
+
+
+def test_the_wall_fits_a_screen_of_1080_lines_at_150_percent() -> None:
+    """18 rows of 38 pixels are 684 of 720; all that a wall must say is above that fold, and the plots of its column
+    have axes of one width, legends below, and so one time axis."""
+    first = [panel for panel in panels(BOARDS["soakwatch-run.json"]) if panel["gridPos"]["y"] < 18]
+    assert max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for panel in first) == 18
+    shown = {name for panel in first for target in panel["targets"] for name in measurements_of(target["query"])}
+    assert shown >= {
+        *("soakwatch_verdict", "soakwatch_timeline", "soakwatch_load", "soakwatch_poll", "soakwatch_finding"),
+        *("system.cpu.core.utilization", "process.memory.usage", "queue.dropped", "load.lost.packets"),
+    }
+    tiles = [panel["title"] for panel in first if panel["gridPos"]["y"] == 0]
+    assert tiles == [
+        "Verdict",
+        "Last reading, ago",
+        "Phase",
+        "Ran for, h:m:s",
+        "Progress",
+        "Left, h:m:s",
+        "Failed, warned",
+    ]
+    for panel in first:
+        if panel["type"] == "timeseries":
+            assert panel["fieldConfig"]["defaults"]["custom"]["axisWidth"] == AXIS
+            assert '"placement": "bottom"' in _text(panel)
+
+
+@pytest.mark.parametrize("board", EVERY)
+def test_a_strip_has_no_limits_of_grafanas_own(board: Dashboard) -> None:
+    """Without limits of ours its legend says "< 80" and "80+"; without gaps its time axis is that of the data."""
+    for panel in panels(board):
+        if panel["type"] in {"status-history", "state-timeline"}:
+            (step,) = panel["fieldConfig"]["defaults"]["thresholds"]["steps"]
+            assert step["value"] is None
+        if panel["type"] == "status-history":
+            assert all("fill(null)" in target["query"] for target in panel["targets"])
+
+
+@pytest.mark.parametrize("board", EVERY)
+def test_legends_lie_below_and_begin_with_the_largest(board: Dashboard) -> None:
+    """At the right they took up to 69 % of the width, and 48 rows of zeros stood before the port that dropped."""
+    for panel in panels(board):
+        if panel["type"] == "timeseries":
+            legend = panel["options"]["legend"]
+            assert legend["placement"] == "bottom", panel["title"]
+            if legend["displayMode"] == "table":
+                assert (legend["sortBy"], legend["sortDesc"]) in {("Max", True), ("Total", True)}
+
+
+def test_heat_is_read_on_dark_and_on_light() -> None:
+    """Turbo is dark at both ends: 100 % could not be told from 0 %. One colour that rises is reversed with the page."""
+    heats = [panel for board in BOARDS.values() for panel in panels(board) if panel["type"] == "heatmap"]
+    assert heats
+    assert all(panel["options"]["color"]["scheme"] == "Oranges" for panel in heats)
+
+
+def test_colours_of_cells_are_seen_in_grafana_9_as_well() -> None:
+    """It reads ``custom.displayMode`` where later ones read ``custom.cellOptions``."""
+    for board in BOARDS.values():
+        for panel in panels(board):
+            for override in panel["fieldConfig"]["overrides"] if panel["type"] == "table" else ():
+                settings = {setting["id"]: setting["value"] for setting in override["properties"]}
+                if "custom.cellOptions" in settings:
+                    assert settings["custom.displayMode"] == "color-background"
+
+
+def test_findings_are_sorted_by_what_is_worse_and_inconclusive_ones_stand_apart() -> None:
+    """A warning was under 85 inconclusive rows: the words of the rank rise with what is worse."""
+    words = [text for _, (text, _) in sorted(OUTCOMES.items(), key=lambda item: int(item[0]))]
+    assert words[3:] == ["PASS", "INCONCLUSIVE", "WARN", "FAIL"]
+    for board in BOARDS.values():
+        for panel in panels(board):
+            if panel["title"].endswith("indings") and panel["type"] == "table":
+                (target,) = panel["targets"]
+                expected = '"rank" = 1' if panel["title"].startswith("Inconclusive") else '"rank" >= 2'
+                assert expected in target["query"], panel["title"]
+
+
+def test_one_colour_a_run_in_compare() -> None:
+    """The line of a run has the run's name and nothing else, and its colour is that of the name."""
+    plots = [panel for panel in panels(BOARDS["soakwatch-compare.json"]) if panel["type"] == "timeseries"]
+    assert len(plots) >= 10
+    for panel in plots:
+        assert [target["alias"] for target in panel["targets"]] == ["$tag_run"], panel["title"]
+        assert panel["fieldConfig"]["defaults"]["color"] == {"mode": "palette-classic-by-name"}
+        assert '"since" =~' in panel["targets"][0]["query"]
+
+
+def test_what_an_engineer_looks_for_is_drawn() -> None:
+    """What was in the database and on no dashboard, and limits beside what is used of them."""
+    drawn = {name for name in BOARDS for query in asked(BOARDS[name]) for name in measurements_of(query.query)}
+    assert drawn >= {
+        *("load.failure.rate", "load.failures", "load.offered.rate", "load.offered.packet.rate", "load.rx.packet.rate"),
+        *("load.users", "load.connections", "load.loss", "load.retransmits", "load.latency", "load.disordered.packets"),
+        *("system.memory.oom_kills", "system.kernel.alarms", "system.core.files", "system.service.restarts"),
+        *("system.filesystem.usage", "system.filesystem.limit", "system.disk.io", "system.disk.io_time"),
+        *("system.memory.swap.usage", "system.memory.swap.limit", "system.tcp.retransmits", "system.softnet.squeezed"),
+        *("system.conntrack.count", "system.conntrack.limit", "system.cpu.time", "system.cpu.load", "system.uptime"),
+        *("system.memory.limit", "system.memory.pool.limit", "queue.limit", "system.sessions.limit"),
+        *("process.open_files.limit", "system.network.up", "reach.up", "reach.round_trip", "process.up"),
+    }
+    assert len(drawn & BY_NAME.keys()) >= 90
+
+
+def measurements_of(query: str) -> set[str]:
+    """The measurements that a query reads."""
+    return set(re.findall(r'FROM "([^"]+)"', query))
 
 
 CPU = {"system.cpu.utilization", "system.cpu.core.utilization", "system.cpu.module.utilization"}
@@ -329,7 +520,7 @@ LOST = {
 def test_a_device_is_seen_whatever_its_profile_brings(name: str) -> None:
     """Many firewalls tell of one CPU and of their memory as a share, or of pools: they are no blank panels."""
     told = {metric for one in asked(BOARDS[name]) for metric in re.findall(r'FROM "([^"]+)"', one.query)}
-    assert told >= CPU | MEMORY | LOST | {"system.sessions", "system.temperature"}
+    assert told >= CPU | MEMORY | LOST | {"system.sessions"}
     bring = [
         profile.read_text()
         for profile in files("soakwatch.sources.profiles").joinpath("data").iterdir()
@@ -342,13 +533,21 @@ def test_a_device_is_seen_whatever_its_profile_brings(name: str) -> None:
 
 def test_words_and_numbers_are_the_sinks() -> None:
     """The severities' words, hour zero, and the metrics that runs are compared by."""
-    assert {float(number): text.lower() for number, (text, _) in SEVERITIES.items() if number != "-1"} == {
-        number: outcome.value for outcome, number in SEVERITY.items()
+    assert {float(number): text.lower() for number, (text, _) in OUTCOMES.items() if int(number) >= 0} == {
+        number: outcome.value for outcome, number in RANK.items()
     }
+    assert set(STATES) == {outcome.value for outcome in RANK if RANK[outcome]} | {OK}
     assert compare.ZERO == "2100-01-01T00:00:00.000Z"
     assert ZERO_NS == 4_102_444_800 * 10**9
-    told = " ".join(one.query for one in asked(BOARDS["soakwatch-compare.json"]))
-    assert set(re.findall(r"\"metric\" = '([^']+)'", told)) <= METRICS
+    patterns = [
+        pattern
+        for query in asked(BOARDS["soakwatch-compare.json"])
+        for pattern in re.findall(r'"metric" =~ /\^\((.+?)\)\$/', query.query)
+    ]
+    assert len(patterns) >= 10
+    for pattern in patterns:
+        named = {name for name in {*METRICS, "load"} if re.fullmatch(pattern, name)}
+        assert len(named) == len(re.findall(r"\|", pattern.replace("(forwarding|ip)", ""))) + 1 or named, pattern
 
 
 def test_a_query_of_a_metric_or_tag_that_is_not_there_is_refused() -> None:
