@@ -43,7 +43,7 @@ from soakwatch_dashboards.panels import (
     rows,
     strip,
 )
-from soakwatch_dashboards.style import GREEN, GREY, ORANGE, PACKETS, RED, UPNESS, in_colour
+from soakwatch_dashboards.style import GREEN, GREY, ORANGE, PACKETS, PER_SECOND, RED, UPNESS, in_colour
 
 _HERE = one_of("run", "target")
 _PROCESS = one_of("run", "target", "process")
@@ -345,7 +345,7 @@ def _network() -> Section:
     )
     softnet = lines(
         "Receive softirq, a second",
-        "cps",
+        PER_SECOND,
         [
             total("system.softnet.processed", _HERE, ("core",), "processed"),
             total("system.softnet.squeezed", _HERE, ("core",), "ended with work left"),

@@ -282,7 +282,7 @@ def _generator() -> Section:
                         12,
                         lines(
                             "Lost, out of order, sent again, a second",
-                            "cps",
+                            PER_SECOND,
                             lost,
                             "Packets and segments; on the right the loss ratio that the generator says.",
                             {"^loss ratio ": of_unit("percentunit")},
