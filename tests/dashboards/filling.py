@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from threading import Event as Stop
 from typing import TypedDict
@@ -92,9 +93,8 @@ def fill(server: Influxd, folder: Path) -> None:
     for day, run in enumerate(RUNS):
         begin_ns = T0 + day * 86_400 * SECOND
         if run == RUNNING:
-            make_record(
-                folder / run, begin_ns, None, lambda run=run: send(folder / run, run, server, token, over=False)
-            )
+            path = folder / run
+            make_record(path, begin_ns, None, partial(send, path, run, server, token, over=False))
         else:
             make_record(folder / run, begin_ns, VERDICTS[day])
             send(folder / run, run, server, token)
@@ -238,9 +238,8 @@ def reading(name: str, at: int) -> float:
 def view_of(board: str, run: str, target: str) -> View:
     """What somebody looks at who has chosen a run and a target; all of the rest."""
     everything = {
-        **dict.fromkeys(
-            ("role", "process", "interface", "growing", "worst_process", "name", "device", "verdict"), ".*"
-        ),
+        **dict.fromkeys(("role", "process", "interface", "growing", "worst_process"), ".*"),
+        **dict.fromkeys(("name", "device", "verdict"), ".*"),
         "since": "run",
         "search": "",
     }
