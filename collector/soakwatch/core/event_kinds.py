@@ -49,13 +49,13 @@ def is_run_admin(kind: str) -> bool:
     return event_kind(kind).admin
 
 
-def words_of(kind: str, thing: str) -> str:
+def words_of(kind: str, subject: str) -> str:
     """An event in a few words.
 
     >>> words_of("link.down", "interface=eth0"), words_of("failover", "")
     ('link.down interface=eth0', 'failover')
     """
-    return short(f"{kind} {thing}".strip())
+    return short(f"{kind} {subject}".strip())
 
 
 def of_finding(finding: Finding) -> str:

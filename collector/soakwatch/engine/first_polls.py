@@ -46,7 +46,7 @@ class FirstPolls:
         """
         number = self._expected
         self._expected += 1
-        where = f"{planned.place}: " if planned.place else ""
+        where = f"{planned.location}: " if planned.location else ""
 
         def ended(failure: Exception | None) -> bool:
             self._polled += 1

@@ -9,7 +9,7 @@ from soakwatch.engine.context import RunContext
 from soakwatch.engine.run_record import RunRecord
 from soakwatch.judge.live.client import LiveJudge
 from soakwatch.judge.live.waking import Waking
-from soakwatch.judge.rates import META, Rate, look_text
+from soakwatch.judge.rates import META, Rate, snapshot_text
 from soakwatch.record import RecordFullError
 from soakwatch_agent.sample import Poll
 from soakwatch_rules.rule import Finding
@@ -65,10 +65,10 @@ class LiveJudging:
             with contextlib.suppress(RecordFullError):  # the queue warns of it
                 await call(record.put_findings, self._judge.findings, live=True, judged_ns=judged_ns)
                 self._judge.recorded()
-        newest = self._judge.look
+        newest = self._judge.snapshot
         if newest is not None:
             with contextlib.suppress(RecordFullError):
-                await call(record.set_meta, META, look_text(newest))
+                await call(record.set_meta, META, snapshot_text(newest))
 
     async def close(self) -> None:
         """End its process."""

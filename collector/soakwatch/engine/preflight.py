@@ -55,7 +55,7 @@ async def _poll_all(plan: Plan, folder: Path, max_s: float, registry: Registry) 
         failure = task.result()
         on_end(failure if isinstance(failure, PlanError) else None)
         if isinstance(failure, str):
-            where = f"{planned.place}: " if planned.place else ""
+            where = f"{planned.location}: " if planned.location else ""
             sentences.append(f"{where}{prefixed(name, label, failure)}")
     first_polls.check()
     return tuple(sentences)

@@ -115,10 +115,10 @@ def fingerprint(target: TargetPlan) -> str:
     return f"sha256:{hashlib.sha256(json.dumps(lines).encode()).hexdigest()}"
 
 
-def beside(plan: Path) -> Path:
+def reference_path(plan: Path) -> Path:
     """Where the reference of a plan lies, if the plan does not say.
 
-    >>> beside(Path("lab/fw.yaml")).name
+    >>> reference_path(Path("lab/fw.yaml")).name
     'fw.reference.yaml'
     """
     return plan.with_name(f"{plan.stem}{SUFFIX}")
@@ -151,9 +151,9 @@ def chosen(plan: Plan, named: Path | None, now_s: float) -> Chosen:
     file = named or (origin.parent / plan.reference if plan.reference else None)
     try:
         if file is None:
-            if not plan.origin or not beside(origin).is_file():
+            if not plan.origin or not reference_path(origin).is_file():
                 return NONE
-            reference = read_reference(beside(origin))
+            reference = read_reference(reference_path(origin))
         else:
             reference = read_reference(file)
     except PlanError as error:

@@ -12,7 +12,7 @@ from soakwatch.judge.attribution import judged_target, labelled
 from soakwatch.judge.baseline import baseline_of
 from soakwatch.judge.calibration import SOURCE as REFERENCE
 from soakwatch.judge.derived_events import derived_events
-from soakwatch.judge.imported_baseline import SERIES_META as LENT
+from soakwatch.judge.imported_baseline import SERIES_META as IMPORTED_SERIES
 from soakwatch.judge.imported_baseline import unpacked
 from soakwatch.judge.judged_record import JudgeableRecord
 from soakwatch.judge.lifetime import lifetime
@@ -44,7 +44,7 @@ class CaseBuilder:
         self._accounts: dict[Window, tuple[Ledger, ...]] = {}
         self._touching: dict[tuple[frozenset[str], Window], tuple[Event, ...]] = {}
         self._faults = [fault for fault in record.faults() if not fault.elsewhere]
-        self._lent: Mapping[SeriesKey, Series] | None = None
+        self._imported_series: Mapping[SeriesKey, Series] | None = None
         self._facts = self._read_facts()
         self._polling: dict[str, Mapping[str, str]] = {}
         self._ceilings = self._read_ceilings()
@@ -143,10 +143,10 @@ class CaseBuilder:
         own = baseline_of(self.phases)
         if own is not None:
             return tuple(self._record.series(key, own.begin_ns, own.end_ns) for key in keys)
-        if self._lent is None:
-            text = self._record.meta(LENT)
-            self._lent = {} if text is None else unpacked(text)
-        return tuple(self._lent[key] for key in keys if key in self._lent)
+        if self._imported_series is None:
+            text = self._record.meta(IMPORTED_SERIES)
+            self._imported_series = {} if text is None else unpacked(text)
+        return tuple(self._imported_series[key] for key in keys if key in self._imported_series)
 
     def _in_earlier(self, rule: Rule, key: SeriesKey) -> tuple[Series, ...]:
         earlier = []

@@ -49,7 +49,7 @@ def judge(
 ) -> Verdict:
     """The verdict of a record under these rules; a preliminary one of a run that ``goes_on``.
 
-    ``told`` hears which rule and object is looked at (for progress).
+    ``progress`` is called with the rule and object that are judged next.
 
     ``earlier`` are the records of other runs, with which the rules that compare runs compare this one.
     """

@@ -38,7 +38,7 @@ def of_memory(
     by_shape = {rule.name: rule for rule in every if _method(rule.name) is GrowthMethod.SHAPE}
     by_stages = {rule.name: rule for rule in every if _method(rule.name) is GrowthMethod.STAGES}
     alone = not by_shape or any(getattr(rule, "decides", 0.0) > 0 for rule in by_stages.values())
-    corrected = _beside_parts(findings, court, by_shape if alone else by_shape | by_stages)
+    corrected = _weighed_against_parts(findings, court, by_shape if alone else by_shape | by_stages)
     return of_shared_hosts(corrected if alone else one_verdict(corrected), shared_of(record))
 
 
@@ -46,20 +46,20 @@ def _method(rule: str) -> GrowthMethod | None:
     return traits_of(rule).growth
 
 
-def _beside_parts(findings: Sequence[Finding], court: CaseBuilder, rules: Mapping[str, Rule]) -> list[Finding]:
+def _weighed_against_parts(findings: Sequence[Finding], court: CaseBuilder, rules: Mapping[str, Rule]) -> list[Finding]:
     failed: dict[str, frozenset[str]] = {}
     for finding in findings:
         if _method(finding.rule) is GrowthMethod.SHAPE and finding.metric in PARTS and finding.outcome is Outcome.FAIL:
             failed[finding.target] = failed.get(finding.target, frozenset()) | {finding.object}
     return [
-        _one(finding, court, rules[finding.rule], failed.get(finding.target, frozenset()))
+        _weighed_against_failed(finding, court, rules[finding.rule], failed.get(finding.target, frozenset()))
         if finding.rule in rules and finding.metric in SUMS and finding.outcome in _OPEN and finding.samples
         else finding
         for finding in findings
     ]
 
 
-def _one(finding: Finding, court: CaseBuilder, rule: Rule, failed: frozenset[str]) -> Finding:
+def _weighed_against_failed(finding: Finding, court: CaseBuilder, rule: Rule, failed: frozenset[str]) -> Finding:
     keys = [
         key
         for target, keys in court.subjects(rule)

@@ -66,23 +66,23 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """When the live judge looked last (UTC ns), and how fast things grow so far."""
+class LiveSnapshot:
+    """When the live judge judged last (UTC ns), and how fast things grow so far."""
 
     judged_ns: int
     rates: tuple[Rate, ...] = ()
 
 
-def look_text(snapshot: Look) -> str:
+def snapshot_text(snapshot: LiveSnapshot) -> str:
     """How the record keeps it."""
     return json.dumps({"judged_ns": snapshot.judged_ns, "rates": rates_json(snapshot.rates)})
 
 
-def look_of(text: str | None) -> Look | None:
+def snapshot_of(text: str | None) -> LiveSnapshot | None:
     """What the record keeps; None where it keeps nothing that is understood."""
     try:
         document = json.loads(text or "null")
-        return None if document is None else Look(int(document["judged_ns"]), rates_of(document["rates"]))
+        return None if document is None else LiveSnapshot(int(document["judged_ns"]), rates_of(document["rates"]))
     except (KeyError, TypeError, ValueError):
         return None
 

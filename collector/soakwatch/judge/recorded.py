@@ -8,7 +8,7 @@ from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED
 from soakwatch.core.yaml import parse, plan_error
 from soakwatch.judge.judge import RuleUse, judge
-from soakwatch.judge.uncatalogued_metrics import beside, named_rules, nothing_passes_unseen, traits, widened
+from soakwatch.judge.uncatalogued_metrics import additional_metrics, named_rules, nothing_passes_unseen, traits, widened
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan, plan_from_text
 from soakwatch.plan.rules import RulePlan, planned_rules, read_rules
@@ -61,7 +61,7 @@ def judge_record(
     required = {rule.name: rule.required for rule in plans} | dict.fromkeys(only, True)
     held = traits(view) if only and view.meta(IMPORTED_KEY) is not None else {}
     uses = [
-        RuleUse(widened(rule, beside(rule, held)), required.get(rule.name), rule.name in required)
+        RuleUse(widened(rule, additional_metrics(rule, held)), required.get(rule.name), rule.name in required)
         for rule in planned_rules(plans)
         if not only or rule.name in only
     ]

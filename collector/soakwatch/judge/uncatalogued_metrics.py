@@ -40,7 +40,7 @@ def traits(record: Traited) -> dict[str, Trait]:
     return {key.metric: record.series(key, 0, 0).trait for key in record.keys(None)}
 
 
-def beside(rule: type[Rule] | Rule, held: Mapping[str, Trait]) -> tuple[str, ...]:
+def additional_metrics(rule: type[Rule] | Rule, held: Mapping[str, Trait]) -> tuple[str, ...]:
     """The metrics of a table that a rule which is named judges beside its own: the gauges that the catalogue does not
     know, and every gauge where there is neither one of these nor one of its own."""
     fitting = [metric for metric, trait in held.items() if trait.kind == GAUGE and readable(rule, trait.unit)]

@@ -125,12 +125,12 @@ def fold(
     )
 
 
-def _required_first(found: Iterable[Cause], indexes: frozenset[int]) -> tuple[Cause, ...]:
+def _required_first(causes: Iterable[Cause], indexes: frozenset[int]) -> tuple[Cause, ...]:
     """The causes: what is inconclusive and not required is marked as that, and comes behind what is required."""
     holding: list[Cause] = []
     waived: list[Cause] = []
     behind: list[Cause] = []
-    for cause in found:
+    for cause in causes:
         if cause.outcome not in {Outcome.FAIL, Outcome.INCONCLUSIVE}:
             behind.append(cause)
         elif cause.outcome is Outcome.FAIL or not indexes.issuperset(cause.findings):

@@ -103,7 +103,7 @@ def draw_panel(drawing: Drawing, panel: Panel, flags: Sequence[Flag] = ()) -> tu
         first = drawing.draw_heat(panel.heat, flags=flags)
         elements = [(panel.title, first, False)]
         for curve, name in zip(panel.curves, panel.names, strict=True):
-            small = drawing.draw([curve], height=SMALL, small=True, beside=panel.curves, names=[name])
+            small = drawing.draw([curve], height=SMALL, small=True, scale_with=panel.curves, names=[name])
             elements.append((name, small, True))
     elif panel.curves:
         element = drawing.draw(

@@ -53,8 +53,8 @@ class Status:
     ``behind`` a sentence about each database that does not have what it should.
 
     ``judged_at_s`` is when the live judge judged last, in seconds of the run, ``rates`` how fast things grow so far.
-    ``standing`` is waiting, running, ended or broken off; ``place`` which phase of how many it is in ("2 of 4"),
-    ``coming`` what is planned next and when, ``own`` how the monitor itself is, ``keys`` what the keys do; all in
+    ``standing`` is waiting, running, ended or broken off; ``phase_position`` which phase of how many it is in
+    ("2 of 4"), ``coming`` what is planned next and when, ``own`` how the monitor itself is, ``keys`` what the keys do; all in
     words, "" where it is not known.
     """
 
@@ -71,7 +71,7 @@ class Status:
     doing: str = ""
     behind: tuple[str, ...] = ()
     standing: str = "running"
-    place: str = ""
+    phase_position: str = ""
     coming: str = ""
     own: str = ""
     keys: str = ENDS_IT

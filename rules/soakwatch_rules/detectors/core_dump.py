@@ -19,7 +19,7 @@ from soakwatch_rules.traits import Crash, Traits
 from soakwatch_rules.wording.words import counted, moment, some
 
 _GROWING_NS = 600 * 10**9
-_TOLD = frozenset({"process.crash", "device.crash", "watchdog"})
+_CRASH_KINDS = frozenset({"process.crash", "device.crash", "watchdog"})
 """Crashes that a log line, a notification or a command tells of."""
 _SAME_NS = 120 * 10**9  # a crash is told, and its core is written, within this
 _MAX_FILES = 1000
@@ -96,7 +96,7 @@ class CoreDump:
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a target, over all folders."""
         events = [e for e in case.events if e.kind in {"core.dump", "core.present"} and not e.expect]
-        reported = [e for e in case.events if e.kind in _TOLD and not e.expect and _inside(e, case)]
+        reported = [e for e in case.events if e.kind in _CRASH_KINDS and not e.expect and _inside(e, case)]
         if not case.series and not events and not reported:
             return (absent(self, case, "core folder"),)
         folders = [s.between(case.window.begin_ns, case.window.end_ns).finite() for s in case.series]
@@ -114,7 +114,9 @@ class CoreDump:
         signs += _crashes(reported, signs)
         incidents = [Incident((w,)) for w in sorted(signs, key=lambda w: (w.begin_ns, w.text))]
         announced = intents(case.events, "core.dump", case.window)
-        announced += tuple(i for key in sorted(_TOLD) for i in intents(case.events, key, case.window, binding=False))
+        announced += tuple(
+            i for key in sorted(_CRASH_KINDS) for i in intents(case.events, key, case.window, binding=False)
+        )
         reckoned = reckon(incidents, announced, case.window, "core dump", slack_ns)
         number, planned = len(reckoned.unplanned), len(reckoned.planned)
         finding = replace(

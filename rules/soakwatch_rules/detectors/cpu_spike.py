@@ -262,7 +262,7 @@ class CpuSpike:
         keep = max(_LEVEL_READINGS, round(self.trailing / apart))
         plateaus.surges = self._surges(case, series, cover_s, keep, base, (*plateaus.spikes, *plateaus.aside))
         matches = [self._shape.shortest(base, apart)] if base else shortest(value, seen, self._shape, keep, apart)
-        could = [one for one in matches if one is not None]
+        could = [match for match in matches if match is not None]
         plateaus.room = len(could) / len(matches) if matches else 0.0
         level = base or Level(value, apart)
         brief = seen.above_s[seen.above_s < self.seconds]

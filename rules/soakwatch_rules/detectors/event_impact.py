@@ -170,23 +170,23 @@ class EventImpact:
         assessments = [self._conclude(case, impact(case, stretch, load, self.tolerance)) for stretch, _ in own]
         measured = [s for s in assessments if s.impact.seconds is not None]
         worst = min(assessments, key=lambda s: (_WORST.index(s.outcome), -(s.impact.seconds or 0.0)))
-        doubt = [
+        caveats = [
             text
             for s, (_, blur) in zip(assessments, own, strict=True)
             for text in doubts(s.impact, load, overlapped=blur)
         ]
         if len(every) > len(own):
-            doubt.append(f"only {len(own)} of {len(every)} events were measured: the planned ones and the first ones")
+            caveats.append(f"only {len(own)} of {len(every)} events were measured: the planned ones and the first ones")
         if broke := [stretch.event.detail["failed"] for stretch, _ in own if "failed" in stretch.event.detail]:
-            doubt.append(
+            caveats.append(
                 f"{counted(len(broke), 'script')} failed ({broke[0]}): the planned action may not have happened"
             )
         if case.devices > 1 and load is not None:
-            doubt.append(f"{case.devices} devices share the load: the loss may be due to another one")
+            caveats.append(f"{case.devices} devices share the load: the loss may be due to another one")
         finding = replace(
             draft(self, case),
             object=f"event={kind}",
-            doubts=tuple(doubt),
+            doubts=tuple(caveats),
             samples=_readings(case, assessments, load),
             numbers=_numbers(assessments),
             marks=tuple(_mark(s, load) for s in assessments[: 2 * _MAX_NUMBERED_EVENTS]),

@@ -161,5 +161,5 @@ class Gap:
         ended = to_the_end([ledger], [g.window for g in in_order if g.cause == PATH], case.window, _DEAD_S)
         outcome = Outcome.WARN if BLAMED.intersection(named) or ended is not None else Outcome.PASS
         reason = f"{counted(len(gaps), 'silence')}, {duration(unseen)} in total:  {text}{more}"
-        doubt = f"{ledger.source} saw nothing of what happened in {duration(unseen)} of silence"
-        return replace(finding, outcome=outcome, reason=reason, doubts=(doubt,))
+        caveat = f"{ledger.source} saw nothing of what happened in {duration(unseen)} of silence"
+        return replace(finding, outcome=outcome, reason=reason, doubts=(caveat,))

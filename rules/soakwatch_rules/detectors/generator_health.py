@@ -240,9 +240,9 @@ class GeneratorHealth:
     def _compared(self, case: Case, kept: list[Series]) -> Iterator[tuple[str, Shortfall, bool]]:
         """What was achieved of packets and requests: the phases that are off, else the whole; whether it is off."""
         for _, own in _by_object(kept):
-            reported = [side for side in _SIDES if side[1] in own and any(way[0] in own for way in side[2])]
+            reported = [side for side in _SIDES if side[1] in own and any(metrics[0] in own for metrics in side[2])]
             for word, command, ways in [side for side in reported if side[0] != "bits"] or reported:
-                did = next([_in_bits(own[m]) for m in way if m in own] for way in ways if way[0] in own)
+                did = next([_in_bits(own[m]) for m in metrics if m in own] for metrics in ways if metrics[0] in own)
                 waits = [s for s in kept if s.metric in _WAITS] if word == "requests" else None
                 awake = _awake(own[command], own.get("load.sending"), case)
                 pieces = [shortfall(awake, did, p.window, p.name, waits) for p in parts(case)]
@@ -259,7 +259,7 @@ class GeneratorHealth:
     def _waited(self, case: Case, kept: list[Series]) -> Iterator[str]:
         """What it did not send while it may have waited for the device."""
         for _, own in _by_object(kept):
-            did = next(([own[m] for m in way if m in own] for way in _REQUESTS if way[0] in own), None)
+            did = next(([own[m] for m in metrics if m in own] for metrics in _REQUESTS if metrics[0] in own), None)
             if "load.offered.rate" not in own or did is None:
                 continue
             for phase in parts(case):

@@ -284,17 +284,17 @@ class Growth:
         if not case.load or raw.mode != "mean":
             return self._by_the_lowest(GrowthOfLife(life, raw, raw), time_s, value, case.family)
         with np.errstate(all="ignore"):
-            beside = load_followed(time_s, value, life, case.load, self.follow)
-        if beside is None:
+            load_fit = load_followed(time_s, value, life, case.load, self.follow)
+        if load_fit is None:
             return self._by_the_lowest(GrowthOfLife(life, raw, raw), time_s, value, case.family)
-        follows, rest = beside
+        follows, rest = load_fit
         if follows.straight:
             if raw.outcome is Outcome.FAIL:
                 raw = replace(raw, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.NO_REFERENCE, hours_needed=None)
                 return GrowthOfLife(life, raw, raw, follows)
             return GrowthOfLife(life, raw, raw)
-        beside_load = self._trend(time_s, rest, life, trait, case.family)
-        return GrowthOfLife(life, beside_load, raw, follows)
+        without_load = self._trend(time_s, rest, life, trait, case.family)
+        return GrowthOfLife(life, without_load, raw, follows)
 
     def _by_the_lowest(self, judged_life: GrowthOfLife, time_s: Floats, value: Floats, family: int) -> GrowthOfLife:
         """The answer of the lowest reading of each of 24 stretches, where it decides clearly what the means leave open:

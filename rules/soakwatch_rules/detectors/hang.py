@@ -199,8 +199,8 @@ class Hang:
         )
         if polled:
             least = max(self.seconds, 3 * min(x.interval_s for x in polled))
-            beside = 0.0 if flow is None else 2 * flow.apart_s
-            finding = replace(finding, smallest_detectable=least + beside, detectable_unit="s")
+            resolution_s = 0.0 if flow is None else 2 * flow.apart_s
+            finding = replace(finding, smallest_detectable=least + resolution_s, detectable_unit="s")
         return (self._outcome(case, finding, left, best, got),)
 
     def _dead(self, case: Case, silent: tuple[Window, ...], stops: list[_Stop]) -> list[_Stop]:
@@ -343,9 +343,9 @@ def _doubts(
         yield f"{case.devices} devices share the load: which of them stopped is not known"
     if not case.ledgers:
         yield "no source polled it: silences are not known"
-    beside = sum(span.seconds for span in stood or ()) - sum(overlap_s(span, silent) for span in stood or ())
-    if beside >= 1:
-        yield f"no forwarding for {duration(beside)} while management answered"
+    answering_s = sum(span.seconds for span in stood or ()) - sum(overlap_s(span, silent) for span in stood or ())
+    if answering_s >= 1:
+        yield f"no forwarding for {duration(answering_s)} while management answered"
     if gone:
         yield f"{counted(len(gone), 'stop')} with a reboot not counted"
     if asked:

@@ -321,7 +321,10 @@ class Latency:
             doubts=(BASELINE_DOUBT,) if imported_baseline(case, series) is not None else (),
         )
         if failing or late:
-            s = max(failing or late, key=lambda one: (one.gross, one.seconds * math.log(max(one.times, 1.01))))
+            s = max(
+                failing or late,
+                key=lambda stretch: (stretch.gross, stretch.seconds * math.log(max(stretch.times, 1.01))),
+            )
             over = s.window.end_ns >= case.window.end_ns - round(2e9 * grid.block_s)
             end = "to the end of the run" if over else "to the end of the judged time"
             ends = f" {end}" if s.to_end else f" for {duration(s.seconds)}"

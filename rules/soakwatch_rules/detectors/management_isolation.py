@@ -348,8 +348,8 @@ class ManagementIsolation:
                 interval=ends,
             )
         if low is None or high.number < _MIN_PROBES:
-            doubt = "too few polls under low load to compare with" if low is None else "few polls were answered"
-            return replace(finding, outcome=Outcome.PASS, reason=text, marks=(), doubts=(*finding.doubts, doubt))
+            caveat = "too few polls under low load to compare with" if low is None else "few polls were answered"
+            return replace(finding, outcome=Outcome.PASS, reason=text, marks=(), doubts=(*finding.doubts, caveat))
         often = slowdown(high, low)
         if often > self.times and high.median > self.latency:
             return replace(finding, outcome=Outcome.FAIL, reason=f"{text}: {often:.3g} times as long")

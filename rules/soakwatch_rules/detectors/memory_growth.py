@@ -21,7 +21,7 @@ from soakwatch_rules.wording.stage import JudgedLife, doubts_of, sentence
 from soakwatch_rules.wording.words import counted, duration
 
 _CUT = 0.75  # of the window: a life that is shorter was cut by restarts
-_BESIDE = (
+_UNLESS_FLAT = (
     "; only a warning if the rule growth judged the series and found none, or if the last third itself does not rise"
 )
 
@@ -134,7 +134,7 @@ class MemoryGrowth:
             f"time) do not overlap and the last mean exceeds the first by more than {100 * self.tolerance:g} %; "
             f"each third needs {self.least:g} samples and {self.stage:g} s, each lifetime and all together half of "
             "those "
-            f"expected{'' if self.decides else _BESIDE}"
+            f"expected{'' if self.decides else _UNLESS_FLAT}"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:

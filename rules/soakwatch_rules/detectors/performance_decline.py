@@ -144,7 +144,7 @@ class PerformanceDecline:
             draft(self, case, flow.series), object=flow.label, unit="1", limit=self.tolerance, detectable_unit="1"
         )
         plain = curve(flow.series)
-        by = (*flow.told, *flow.sent)[:1]
+        by = (*flow.commanded, *flow.sent)[:1]
         relative = plain.per(by[0]) if by else None
         shown, stopped = _without_stops(relative or plain, flow)
         n, span = shown.rate.size, case.window.seconds
@@ -269,7 +269,7 @@ class PerformanceDecline:
     def _doubts(self, flow: Flow, plain: Curve, relative: Curve | None) -> list[str]:
         if relative is None:
             return ["the offered load is not known: the load may have declined"]
-        if flow.told or not flow.sent:
+        if flow.commanded or not flow.sent:
             return []
         absolute = (
             fall(plain.rate[: plain.rate.size // 96 * 96].reshape(96, -1).mean(axis=1), self.tolerance)
@@ -286,7 +286,7 @@ class PerformanceDecline:
 
 def _without_stops(shown: Curve, flow: Flow) -> tuple[Curve, tuple[Stop, ...]]:
     """A throughput without its standstills, which are no decline."""
-    counts = flow.series.trait.unit.startswith("{") and not flow.told and not flow.sent
+    counts = flow.series.trait.unit.startswith("{") and not flow.commanded and not flow.sent
     stops = stops_of_rate(shown.begin_ns, shown.end_ns, shown.rate, _STOP_S, counts=counts)
     keep = np.ones(shown.rate.size, dtype=bool)
     for stop in stops:

@@ -165,7 +165,7 @@ class PeriodicPause:
         apart = cadence(flow.series.finite())
         finding = replace(finding, unit="s", limit=self.longest, detectable_unit="s")
         plain = curve(flow.series)
-        shown = plain.per(flow.told[0]) if flow.told else None
+        shown = plain.per(flow.commanded[0]) if flow.commanded else None
         sent = curve(flow.sent[0]) if flow.sent else None
         counts = shown is None and flow.series.trait.unit.startswith("{")
         seen = self._seen(case, shown or plain, apart or 1.0, sent, commanded=shown is not None, counts=counts)

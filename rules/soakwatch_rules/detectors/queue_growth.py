@@ -151,7 +151,7 @@ class QueueGrowth:
             why = InconclusiveReason.TOO_SHORT if more > 0 else InconclusiveReason.TOO_FEW
             return _full(replace(finding, reason=reason, why=why, settle=settle))
         failing = [lifetime for lifetime in lifetimes if lifetime.floor.outcome is Outcome.FAIL]
-        lifetime = max(failing or lifetimes, key=lambda one: one.window.seconds)
+        lifetime = max(failing or lifetimes, key=lambda each: each.window.seconds)
         doubts = []
         if len(lifetimes) > 1:
             doubts.append(

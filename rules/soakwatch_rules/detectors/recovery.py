@@ -15,7 +15,7 @@ from soakwatch_rules.events.explanations import commanded, median_load
 from soakwatch_rules.imported_baseline import BASELINE_DOUBT, imported_baseline
 from soakwatch_rules.labels import label
 from soakwatch_rules.lives import lives
-from soakwatch_rules.own_movement import JudgedEpisode, beside_history, memory_kept, without_level
+from soakwatch_rules.own_movement import JudgedEpisode, memory_kept, weighed_against_history, without_level
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
 from soakwatch_rules.sampling import cadence, expected
@@ -199,7 +199,7 @@ class Recovery:
         if chosen is None and trouble.endswith(_WANDER):
             episode_result = without_level(series, episode, after, lambda level: self._band(series, level))
             if episode_result is not None:
-                return replace(episode_result, doubt=trouble)
+                return replace(episode_result, caveat=trouble)
         if chosen is None:
             settle = f"needs {duration(max(_CALM_S, 100 * apart))} under the same load before the stress"
             return JudgedEpisode(episode, Outcome.INCONCLUSIVE, trouble, InconclusiveReason.NO_REFERENCE, settle)
@@ -209,8 +209,8 @@ class Recovery:
             reason = "the values are too large to compute with"
             settle = "needs values in a larger unit"
             return JudgedEpisode(episode, Outcome.INCONCLUSIVE, reason, InconclusiveReason.RESOLUTION, settle, chosen)
-        begun = JudgedEpisode(episode, Outcome.PASS, "", None, "", chosen, band, back, doubt=trouble)
-        judged = beside_history(self._decided(begun, series, after, apart), series, so_far, chosen)
+        begun = JudgedEpisode(episode, Outcome.PASS, "", None, "", chosen, band, back, caveat=trouble)
+        judged = weighed_against_history(self._decided(begun, series, after, apart), series, so_far, chosen)
         return memory_kept(judged, series, self.kept)
 
     def _before(self, case: Case, series: Series, episode: Episode) -> tuple[Reference | None, str]:
@@ -411,7 +411,7 @@ class Recovery:
     def _doubts(
         self, case: Case, series: Series, judged: Sequence[JudgedEpisode], judgeds: Sequence[JudgedEpisode]
     ) -> list[str]:
-        doubts = sorted({j.doubt for j in judgeds if j.doubt})
+        doubts = sorted({j.caveat for j in judgeds if j.caveat})
         short = sum(j.why is InconclusiveReason.TOO_SHORT and j.back is None for j in judged)
         if short and judgeds:
             doubts.append(f"the time after {counted(short, 'episode')} is too short to judge")

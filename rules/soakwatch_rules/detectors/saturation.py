@@ -35,7 +35,7 @@ _MAX_VALUE = 1e150
 _MAX_MARKS = 50
 
 
-class _Thing(NamedTuple):
+class _Resource(NamedTuple):
     """What is used up: how it is called by its label, what follows when it is full, and the counter of refusals.
 
     ``refuses``: reaching the limit is a failure by itself; else only what the counter counted, or a warning.
@@ -50,18 +50,18 @@ class _Thing(NamedTuple):
 
 
 _THINGS: Final = {
-    "system.sessions": _Thing("session table", "table", "new sessions are refused"),
-    "system.sessions.utilization": _Thing(
+    "system.sessions": _Resource("session table", "table", "new sessions are refused"),
+    "system.sessions.utilization": _Resource(
         "session table", "table", "new sessions are refused", instead="system.sessions"
     ),
-    "system.conntrack.count": _Thing("connection table", "", "new connections are dropped"),
-    "queue.depth": _Thing("queue", "queue", "packets are dropped", counter="queue.dropped"),
-    "process.open_files": _Thing("open files of process", "process", "no file or connection can be opened"),
-    "system.filesystem.usage": _Thing("file system", "mountpoint", "nothing can be written"),
-    "system.memory.pool.usage": _Thing(
+    "system.conntrack.count": _Resource("connection table", "", "new connections are dropped"),
+    "queue.depth": _Resource("queue", "queue", "packets are dropped", counter="queue.dropped"),
+    "process.open_files": _Resource("open files of process", "process", "no file or connection can be opened"),
+    "system.filesystem.usage": _Resource("file system", "mountpoint", "nothing can be written"),
+    "system.memory.pool.usage": _Resource(
         "memory pool", "pool", "allocations fail", refuses=False, counter="system.memory.pool.failures"
     ),
-    "system.memory.pool.utilization": _Thing(
+    "system.memory.pool.utilization": _Resource(
         "memory pool",
         "pool",
         "allocations fail",
@@ -69,7 +69,7 @@ _THINGS: Final = {
         counter="system.memory.pool.failures",
         instead="system.memory.pool.usage",
     ),
-    "system.memory.swap.usage": _Thing("swap", "", "memory cannot be swapped out", refuses=False),
+    "system.memory.swap.usage": _Resource("swap", "", "memory cannot be swapped out", refuses=False),
 }
 _EVEN: Final = 3.0  # times the median distance of readings, that the longest has at most
 _FILES: Final = "system.filesystem.usage"
@@ -244,7 +244,7 @@ class Saturation:
                 float(used[first:close].min()),
                 first=first == 0 and span.begin_ns <= begin_ns,
                 to_end=close == len(series),
-                planned=any(overlap_s(span, [one]) >= span.seconds - 2 * apart - 1e-6 for one in asked),
+                planned=any(overlap_s(span, [stop]) >= span.seconds - 2 * apart - 1e-6 for stop in asked),
                 refused=f"{counter.metric} counted {refused:,.0f}" if counter is not None and refused >= 1 else "",
             )
 

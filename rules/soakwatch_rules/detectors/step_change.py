@@ -26,7 +26,7 @@ _NEAR = 3.0  # cadences
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ExplainedStep:
     """A step of one life, the moment it happened, and what explains it."""
 
     step: Step
@@ -153,7 +153,7 @@ class StepChange:
             return self._undecided(finding, all_lives, apart)
         near_ns = round(max(_NEAR_S, _NEAR * apart) * 1e9)
         steps = [
-            Told(step, time_ns, tuple(explanations(case, series, time_ns, near_ns, self.load, self.lasting)))
+            ExplainedStep(step, time_ns, tuple(explanations(case, series, time_ns, near_ns, self.load, self.lasting)))
             for life, seen in judged
             if not seen.switches
             for step in seen.steps
@@ -201,7 +201,7 @@ class StepChange:
         )
 
     def _decided(
-        self, finding: Finding, case: Case, level: Series, judged: list[tuple[Life, Steps]], steps: list[Told]
+        self, finding: Finding, case: Case, level: Series, judged: list[tuple[Life, Steps]], steps: list[ExplainedStep]
     ) -> Finding:
         unit = level.trait.unit
         open_steps = [t for t in steps if not t.causes]
@@ -266,11 +266,11 @@ class StepChange:
         return doubts
 
 
-def _height(told: Told, unit: str) -> str:
-    step = told.step
+def _height(explained: ExplainedStep, unit: str) -> str:
+    step = explained.step
     share = f" ({100 * step.height / abs(step.before):+.0f} %)" if step.before else ""
     return f"{quantity(step.before, unit)} to {quantity(step.after, unit)}{share}"
 
 
-def _because(step: Told) -> str:
-    return f" ({some(list(step.causes), 2)})" if step.causes else ""
+def _because(explained: ExplainedStep) -> str:
+    return f" ({some(list(explained.causes), 2)})" if explained.causes else ""

@@ -36,7 +36,7 @@ class Floors:
 def of_floors(indices: Floats, floor: Floats, limit: float, resolution: float) -> Floors:
     """Averages over constant, leak, step, warm-up and plateau for 4 floors and more.
 
-    ``place`` is in shares of the run, ``limit`` in the floors' unit per run. Weights are prior·exp(-BIC/2) with
+    ``indices`` are in shares of the run, ``limit`` in the floors' unit per run. Weights are prior·exp(-BIC/2) with
     independent normal errors, whose standard deviation is at least ``resolution``; a shape with a bend shares its
     kind's prior between its bends. Few floors leave the straight rise and the warm-up both likely, which is the answer.
     """

@@ -136,21 +136,21 @@ def mixture(value: Floats, *, resolution: float = 0.0, quantum: float = 0.0, shi
     deviation) that the values have at least, so that a fit without any error does not become certain; ``quantum`` the
     step of the readings.
     """
-    n, made = value.size, table(value.size)
+    n, shapes = value.size, table(value.size)
     y = value - float(np.median(value))
     white = np.stack([whitened(y, rho) for rho in RHO.tolist()])
-    white -= np.einsum("rb,rb->r", white, made.level)[:, None] * made.level
-    seen = np.matmul(made.basis, white[:, :, None])[:, :, 0]
+    white -= np.einsum("rb,rb->r", white, shapes.level)[:, None] * shapes.level
+    seen = np.matmul(shapes.basis, white[:, :, None])[:, :, 0]
     total = np.einsum("rb,rb->r", white, white)
     floor = max(resolution, 1e-150) ** 2 * n
-    rest = np.maximum(total[:, None] - np.add.reduceat(seen**2, made.first, axis=1), floor)
-    middle = np.add.reduceat(made.growth * seen, made.first, axis=1)
-    k = made.columns + 1
+    rest = np.maximum(total[:, None] - np.add.reduceat(seen**2, shapes.first, axis=1), floor)
+    middle = np.add.reduceat(shapes.growth * seen, shapes.first, axis=1)
+    k = shapes.columns + 1
     freedom = np.maximum(n - k - 1.0, 1.0)
-    scale = np.sqrt(made.variance * rest / freedom)
+    scale = np.sqrt(shapes.variance * rest / freedom)
     memory = 0.5 * np.log(1 - RHO**2)
-    score = -0.5 * n * np.log(rest / n) + memory[:, None] - 0.5 * k * np.log(n) + made.prior
-    swing = np.sqrt(sum(np.add.reduceat(made.swing[:, :, i] * seen, made.first, axis=1) ** 2 for i in (0, 1)))
+    score = -0.5 * n * np.log(rest / n) + memory[:, None] - 0.5 * k * np.log(n) + shapes.prior
+    swing = np.sqrt(sum(np.add.reduceat(shapes.swing[:, :, i] * seen, shapes.first, axis=1) ** 2 for i in (0, 1)))
     wide = np.broadcast_to
     parts: list[tuple[NDArray[np.generic], ...]] = [
         (
@@ -158,15 +158,15 @@ def mixture(value: Floats, *, resolution: float = 0.0, quantum: float = 0.0, shi
             middle,
             scale,
             wide(freedom, score.shape),
-            wide(made.family, score.shape),
-            wide(made.bends, score.shape),
-            made.steep * swing,
+            wide(shapes.family, score.shape),
+            wide(shapes.bends, score.shape),
+            shapes.steep * swing,
             wide(RHO[:, None], score.shape),
         )
     ]
     if shifts:
-        parts.append(_with_shift(made, white, seen, rest, score, floor))
-        parts += _stairs(made, white, total, floor, quantum)
+        parts.append(_with_shift(shapes, white, seen, rest, score, floor))
+        parts += _stairs(shapes, white, total, floor, quantum)
     return _weighed([np.concatenate([part[i].ravel() for part in parts]) for i in range(8)])
 
 

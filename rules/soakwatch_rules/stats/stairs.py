@@ -67,7 +67,7 @@ def stairs(along: Floats, gram: Floats, total: Floats, n: int, floor: float, qua
     r = np.arange(along.shape[0])
     chosen: list[Places] = []
     for _ in range(min(MAX_STEPS, along.shape[1] - 1)):
-        gains, _ = _beside(along, gram, chosen, r)
+        gains, _ = _gains_beside(along, gram, chosen, r)
         chosen.append(np.argmax(gains, axis=1))
         if len(chosen) < 2:
             continue
@@ -75,7 +75,7 @@ def stairs(along: Floats, gram: Floats, total: Floats, n: int, floor: float, qua
         explained = np.zeros(r.size)
         for i in range(len(chosen)):
             others = chosen[:i] + chosen[i + 1 :]
-            gains, taken = _beside(along, gram, others, r)
+            gains, taken = _gains_beside(along, gram, others, r)
             chosen[i] = np.argmax(gains, axis=1)
             explained = taken + gains[r, chosen[i]]
             rest = np.maximum(total[:, None] - taken[:, None] - gains, floor)
@@ -123,7 +123,7 @@ def _habits(heights: Floats, places: Places, end: int, n: int) -> tuple[NDArray[
     """For each correlation whether the steps go on, by how much a run, and how well that is known."""
     if places.shape[1] <= FEW:
         return np.zeros(places.shape[0], np.bool_), np.zeros(places.shape[0]), np.zeros(places.shape[0])
-    matches = [_habit(at, height, end) for at, height in zip(places.tolist(), heights.tolist(), strict=True)]
+    matches = [_habit(index, height, end) for index, height in zip(places.tolist(), heights.tolist(), strict=True)]
     goes_on = np.array([habit is not None for habit in matches])
     rate, error = (np.array([habit[i] if habit is not None else 0.0 for habit in matches]) for i in (0, 1))
     return goes_on, rate * n, error * n
@@ -154,7 +154,7 @@ def _habit(places: Sequence[int], heights: Sequence[float], end: int) -> tuple[f
     return mean / apart, abs(mean / apart) * math.sqrt(_SURE**2 + uneven / len(tread))
 
 
-def _beside(along: Floats, gram: Floats, chosen: list[Places], r: NDArray[np.int64]) -> tuple[Floats, Floats]:
+def _gains_beside(along: Floats, gram: Floats, chosen: list[Places], r: NDArray[np.int64]) -> tuple[Floats, Floats]:
     """What a step at each place would explain beside those chosen, and what these explain."""
     left, size = along, np.einsum("rpp->rp", gram)
     whole = size

@@ -118,7 +118,7 @@ class SshHost:
 
         dialect = ANY if self._driver == AUTO else platform(self._driver).dialect
         session: Session
-        if dialect.way == "exec":
+        if dialect.mode == "exec":
             session = ExecSession(self._line, dialect, MAX_OUTPUT)
         else:
             session = PromptSession(self._line, dialect, self._enable, MAX_OUTPUT)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from soakwatch.core.log_throttle import ThrottledLog
 from soakwatch.core.supervised_child import AsyncChild, python_module
-from soakwatch.judge.rates import Look, Rate, rates_of
+from soakwatch.judge.rates import LiveSnapshot, Rate, rates_of
 from soakwatch.record import finding_from_json
 from soakwatch.record.findings import identity_of
 from soakwatch_rules.rule import Finding, Outcome
@@ -80,9 +80,9 @@ class LiveJudge:
         self._recorded = self._identities(), self.judged_ns or 0
 
     @property
-    def look(self) -> Look | None:
+    def snapshot(self) -> LiveSnapshot | None:
         """When it looked last, and how fast things grow so far; None before the first look."""
-        return None if self.judged_ns is None else Look(self.judged_ns, self.rates)
+        return None if self.judged_ns is None else LiveSnapshot(self.judged_ns, self.rates)
 
     def wake(self) -> None:
         """Something that matters is in the record: look now and not only when the minute is over.

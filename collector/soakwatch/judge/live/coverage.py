@@ -151,7 +151,7 @@ class Accounts:
 
     def __init__(self) -> None:
         self._edges: list[int] = []
-        self._made: dict[int, defaultdict[int, Account]] = {}
+        self._accounts: dict[int, defaultdict[int, Account]] = {}
         self._last_ns: dict[int, int] = {}  # the last due time of each source
 
     def begin(self, edges: Sequence[int]) -> None:
@@ -170,7 +170,7 @@ class Accounts:
 
     def retake(self, source: Source, whole: EffectivePolls) -> None:
         """Forget a source, and take all its polls anew: looks came late and stand for polls that had been lost."""
-        self._made.pop(source.id, None)
+        self._accounts.pop(source.id, None)
         self._take(source, whole)
 
     def _take(self, source: Source, taken: EffectivePolls) -> None:
@@ -178,7 +178,7 @@ class Accounts:
         if not polls.due_ns.size:
             return
         self._last_ns[source.id] = int(polls.due_ns[-1])
-        mine = self._made.setdefault(source.id, defaultdict(Account))
+        mine = self._accounts.setdefault(source.id, defaultdict(Account))
         stretch = np.searchsorted(np.array(self._edges, dtype=np.int64), polls.due_ns, side="right")
         for number in np.unique(stretch).tolist():
             inside = stretch == number
@@ -192,7 +192,7 @@ class Accounts:
         sum_ = Account()
         edges = [edge for edge in self._edges if edge <= window.begin_ns]
         first_ns = edges[-1] if edges else -(2**62)
-        for begin_ns, account in sorted(self._made.get(source.id, {}).items()):
+        for begin_ns, account in sorted(self._accounts.get(source.id, {}).items()):
             if first_ns <= begin_ns < window.end_ns:
                 sum_.add(account, source.interval_ns)
         return sum_.ledger(source, shown, errors, window)

@@ -38,13 +38,13 @@ class Minutes:
         rows = np.array([self._row(series, mean) for series, mean in zip(table.series, gauges, strict=True)])
         late = bool((self._newest_ns[rows] >= table.time_ns[0]).any())
         self._newest_ns[rows] = np.maximum(self._newest_ns[rows], table.time_ns[-1])
-        at = self._bins(table.time_ns)
-        inside = at >= 0  # readings from before the first bin came late: the final judgement sees them
-        at, values = at[inside], values[inside]
-        if not at.size:
+        bin_index = self._bins(table.time_ns)
+        inside = bin_index >= 0  # readings from before the first bin came late: the final judgement sees them
+        bin_index, values = bin_index[inside], values[inside]
+        if not bin_index.size:
             return
-        edges = np.flatnonzero(np.append(True, at[1:] != at[:-1]))
-        bins, last = at[edges], np.append(edges[1:], at.size) - 1
+        edges = np.flatnonzero(np.append(True, bin_index[1:] != bin_index[:-1]))
+        bins, last = bin_index[edges], np.append(edges[1:], bin_index.size) - 1
         good = np.isfinite(values)
         with np.errstate(over="ignore", invalid="ignore"):
             sums = np.add.reduceat(np.where(good, values, 0.0), edges, axis=0)

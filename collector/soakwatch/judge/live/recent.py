@@ -151,7 +151,7 @@ class Hour:
         for key in [key for key, ring in self._rings.items() if ring.last_ns < before_ns]:
             gone = self._rings.pop(key)
             for series in set(key[1]):
-                self._places[series] = [place for place in self._places[series] if place[1] is not gone]
+                self._places[series] = [entry for entry in self._places[series] if entry[1] is not gone]
 
     def read(
         self, series: int, begin_ns: int, end_ns: int, most: int | None = None, owner: Owner | None = None

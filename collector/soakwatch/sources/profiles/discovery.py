@@ -47,9 +47,9 @@ async def discover(
     drafts: dict[str, Draft] = {}
     usable: set[str] = set()
     for stage in _stages([group for group in groups if group.watch != "process"]):
-        found = await finder.drafts([group for group in stage if not usable & set(group.unless)])
-        drafts |= found
-        usable |= {name for name, each in found.items() if each.sound or each.faulty}
+        drafted = await finder.drafts([group for group in stage if not usable & set(group.unless)])
+        drafts |= drafted
+        usable |= {name for name, each in drafted.items() if each.sound or each.faulty}
     running = await _processes(asker, groups, usable) if processes else ()
     found_series = [drafts[group.name] for group in groups if group.name in drafts]
     size = sum(len(each.sound) for each in found_series)
@@ -82,13 +82,13 @@ def _stages(groups: Sequence[Group]) -> list[list[Group]]:
 
 async def _processes(asker: Asker, groups: Iterable[Group], usable: set[str]) -> tuple[Group, ...]:
     """The groups of processes that the device has; their rows are found anew at each look."""
-    found: list[Group] = []
+    chosen: list[Group] = []
     for group in groups:
-        if group.watch != "process" or ({each.name for each in found} | usable) & set(group.unless):
+        if group.watch != "process" or ({each.name for each in chosen} | usable) & set(group.unless):
             continue
         if await asker.walk([oid for column in key_columns(group) for oid in column.oids]):
-            found.append(group)
-    return tuple(found)
+            chosen.append(group)
+    return tuple(chosen)
 
 
 class _Finder:
@@ -129,7 +129,7 @@ class _Finder:
         rows.narrow()
         if group.watch == INTERFACE and self._interfaces is not None:
             watch_interfaces(rows, self._interfaces)
-        every: ChainMap[str, Value] = ChainMap(rows.found, _dict(rows.scalars), _dict(values))
+        every: ChainMap[str, Value] = ChainMap(rows.joined_values, _dict(rows.scalars), _dict(values))
         return await run_in_thread_if_large(len(rows.indexes) * len(group.lines), draft, rows, every)
 
     async def _joined(self, wanted: Mapping[str, Sequence[str]], bases: tuple[str, ...]) -> Mapping[str, Value]:

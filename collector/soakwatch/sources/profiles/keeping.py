@@ -35,10 +35,10 @@ def past_of(before: Survey | None) -> Past:
     """The series that a survey found, or that it waited for."""
     if before is None:
         return {}
-    found = dict(before.held)
+    parts = dict(before.held)
     for table in before.tables:
-        found |= {(part.line.metric, part.object): Held(part, table.group) for part in table.parts}
-    return found
+        parts |= {(part.line.metric, part.object): Held(part, table.group) for part in table.parts}
+    return parts
 
 
 def kept_of(past: Past) -> frozenset[str]:
@@ -57,7 +57,9 @@ def sift(drafts: Sequence[Draft], past: Past, profile: Profile, now_ns: int) -> 
     if not past:
         return Sifted(tuple(drafts), {})
     order = {id(line): index for index, line in enumerate(line for group in profile.groups for line in group.lines)}
-    found = {(part.line.metric, part.object, id(part.line)) for one in drafts for part in (*one.sound, *one.faulty)}
+    drafted = {
+        (part.line.metric, part.object, id(part.line)) for draft in drafts for part in (*draft.sound, *draft.faulty)
+    }
     refused: dict[Key, Held] = {}
 
     def fits(part: Want | Fold, group: Group) -> bool:
@@ -66,7 +68,7 @@ def sift(drafts: Sequence[Draft], past: Past, profile: Profile, now_ns: int) -> 
         if old is None:
             return True
         if part.line is not old.part.line:
-            there = (*key, id(old.part.line)) in found
+            there = (*key, id(old.part.line)) in drafted
             good = _other(part.line, group, old, order, there=there)
         elif not _as_good(part, old.part):
             good = False
@@ -83,11 +85,11 @@ def sift(drafts: Sequence[Draft], past: Past, profile: Profile, now_ns: int) -> 
 
     sifted = (
         replace(
-            one,
-            sound=tuple(part for part in one.sound if fits(part, one.group)),
-            faulty=tuple(part for part in one.faulty if fits(part, one.group)),
+            draft,
+            sound=tuple(part for part in draft.sound if fits(part, draft.group)),
+            faulty=tuple(part for part in draft.faulty if fits(part, draft.group)),
         )
-        for one in drafts
+        for draft in drafts
     )
     return Sifted(tuple(sifted), refused)
 

@@ -32,10 +32,10 @@ _NETWORK = re.compile(
 def platform(name: str) -> Platform:
     """The platform of a name. Raises PlanError for a name that nobody has, with the nearest."""
     module = SHELF.module(name)
-    found = getattr(module, "PLATFORM", None)
-    if not isinstance(found, Platform):
+    candidate = getattr(module, "PLATFORM", None)
+    if not isinstance(candidate, Platform):
         raise PlanError(f"the os {name!r} has no platform in its file")
-    return found
+    return candidate
 
 
 def names() -> tuple[str, ...]:
@@ -43,15 +43,15 @@ def names() -> tuple[str, ...]:
     return SHELF.names()
 
 
-def recognised(server_version: str, banner: str, said: str) -> str | None:
+def recognised(server_version: str, banner: str, refusal: str) -> str | None:
     """The platform that one of the three betrays; ``auto`` for a network system that is not known yet; or None."""
     for name in names():
-        one = platform(name)
-        if (one.server and re.search(one.server, server_version)) or (
-            one.says and re.search(one.says, f"{banner[:4096]}\n{said[:4096]}")
+        known = platform(name)
+        if (known.server and re.search(known.server, server_version)) or (
+            known.says and re.search(known.says, f"{banner[:4096]}\n{refusal[:4096]}")
         ):
             return name
-    return "auto" if _NETWORK.search(f"{server_version} {said[:4096]}") else None
+    return "auto" if _NETWORK.search(f"{server_version} {refusal[:4096]}") else None
 
 
 def introduced(text: str) -> str | None:
@@ -59,15 +59,15 @@ def introduced(text: str) -> str | None:
     return next((name for name in names() if (mark := platform(name).introduces) and re.search(mark, text)), None)
 
 
-def chosen(one: Platform, wanted: tuple[str, ...] | None, target: str) -> tuple[Command, ...]:
+def chosen(system: Platform, wanted: tuple[str, ...] | None, target: str) -> tuple[Command, ...]:
     """The commands that a plan asks for, or all. Raises PlanError for one that the platform has not."""
     if wanted is None:
-        return one.commands
-    found = []
+        return system.commands
+    commands = []
     for name in wanted:
-        command = one.command(name)
+        command = system.command(name)
         if command is None:
-            known = [each.name for each in one.commands]
-            raise PlanError(f"{target}: {one.name} has no command {name!r}{hint(name, known)}")
-        found.append(command)
-    return tuple(dict.fromkeys(found))
+            known = [each.name for each in system.commands]
+            raise PlanError(f"{target}: {system.name} has no command {name!r}{hint(name, known)}")
+        commands.append(command)
+    return tuple(dict.fromkeys(commands))

@@ -27,9 +27,9 @@ def drivers() -> tuple[str, ...]:
     return shelf.names()
 
 
-def recognised(server_version: str, banner: str, said: str) -> str | None:
+def recognised(server_version: str, banner: str, refusal: str) -> str | None:
     """See ``soakwatch.sources.transport.ssh.abc.CliSource``."""
-    return shelf.recognised(server_version, banner, said)
+    return shelf.recognised(server_version, banner, refusal)
 
 
 async def start_cli(line: Line, wish: CliWish, site: SourceContext, stack: AsyncExitStack) -> CliPoller:
@@ -45,7 +45,7 @@ async def start_cli(line: Line, wish: CliWish, site: SourceContext, stack: Async
 
 
 def _session(each: Platform, line: Line, wish: CliWish) -> Session:
-    if each.dialect.way == "exec":
+    if each.dialect.mode == "exec":
         return ExecSession(line, each.dialect)
     return PromptSession(line, each.dialect, wish.enable)
 
@@ -54,23 +54,23 @@ async def _found_out(line: Line, site: SourceContext) -> Platform:
     """Asks a device what it is. Raises SourceError with what it said if that is not known."""
     session = PromptSession(line, shelf.ANY)
     deadline = asyncio.get_running_loop().time() + _ASKING_S
-    said = ""
+    answer = ""
     try:
         await session.open(deadline)
         for question in shelf.QUESTIONS:
             try:
                 text = await session.run(question, deadline)
             except RefusedError as refused:
-                said = said or str(refused)
+                answer = answer or str(refused)
                 continue
             name = shelf.introduced(text)
             if name is not None:
                 return shelf.platform(name)
-            said = text
+            answer = text
     finally:
         session.close()
         line.drop()  # many systems grant one session a connection
     raise SourceError(
-        f"{site.target}: {line.name} is not a known network system (it answered {printable(said)!r}): "
+        f"{site.target}: {line.name} is not a known network system (it answered {printable(answer)!r}): "
         f"set os to one of {', '.join(shelf.names())}"
     )

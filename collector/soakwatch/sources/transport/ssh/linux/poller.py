@@ -75,7 +75,7 @@ class LinuxPoller:
         before = copy.deepcopy(self._turns)
         try:
             survey = await self._surveyed(now_ns)
-            return await self._look(survey, now_ns)
+            return await self._poll_device(survey, now_ns)
         except BaseException:
             self._turns = before  # what was due was not read: it is due again, in step with the probes
             raise
@@ -150,7 +150,7 @@ class LinuxPoller:
             )
         return survey
 
-    async def _look(self, survey: Survey, now_ns: int) -> Answer:
+    async def _poll_device(self, survey: Survey, now_ns: int) -> Answer:
         replica, turns, notes = self._replica, self._turns, self._notes
         slow, cores, limits = turns.slow.due(now_ns), turns.cores.due(now_ns), turns.limits.due(now_ns)
         due = turns.due_asks(self._asked, survey.asks, now_ns)
