@@ -37,8 +37,8 @@ from soakwatch.core.roles import DUT
 from soakwatch.core.suggest import hint
 from soakwatch.importing.command_line import options_of
 from soakwatch.importing.files import import_files, stem_of
-from soakwatch.importing.judged import growth_of, notes_on_rules
-from soakwatch.importing.possible import possible
+from soakwatch.importing.plausibility import possible
+from soakwatch.importing.rule_coverage import growth_of, notes_on_rules
 from soakwatch.integrations.attach import attach
 from soakwatch.judge.baseline import baseline_of
 from soakwatch.judge.judge import RuleUse, judge

@@ -15,7 +15,7 @@ from soakwatch.core.clock import SteadyClock
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_PASS, MonitorBrokenError
 from soakwatch.core.roles import DUT, GENERATOR, MONITOR
 from soakwatch.engine.start import begin
-from soakwatch.judge.recorded import judge_record
+from soakwatch.judge.record_verdict import judge_record
 from soakwatch.plan import Plan, plan_from_text
 from soakwatch.plan.web import DEFAULT_WEB
 from soakwatch.record import RecordView

@@ -17,7 +17,7 @@ REACH_NS = 30_000_000_000
 STOP, ACKNOWLEDGED = "run.stop", "finding.acknowledged"
 """What people tell a run of itself: that it shall end, and that they know of a finding."""
 
-_LONGEST = 120
+_MAX_LENGTH = 120
 
 
 def is_internal(kind: str) -> bool:
@@ -66,4 +66,4 @@ def of_finding(finding: Finding) -> str:
 def short(text: str) -> str:
     """One line that is not long, without what divides reasons."""
     line = " ".join(text.replace(";", ",").split())
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    return line if len(line) <= _MAX_LENGTH else f"{line[: _MAX_LENGTH - 1]}…"

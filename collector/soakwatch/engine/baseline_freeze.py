@@ -59,7 +59,7 @@ class Freezing:
 
 def compute_baseline(folder: Path) -> str | None:
     """What a record should hold of its baseline; None where it does, or there is none. Raises RecordError."""
-    from soakwatch.judge.recorded import recorded_rules
+    from soakwatch.judge.record_verdict import recorded_rules
     from soakwatch.plan.rules import planned_rules
 
     with RecordView.open(folder) as view:

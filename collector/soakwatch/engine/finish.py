@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from soakwatch.judge.recorded import ALARMS, judge_record
+from soakwatch.judge.record_verdict import ALARMS, judge_record
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record import Record, RecordView
 from soakwatch.report.files import write_reports

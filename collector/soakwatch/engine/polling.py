@@ -158,19 +158,19 @@ class PolledSource:
         if self._facts.unreported:
             self._facts.unreported = not await self._sink.cadences(self._facts.cadences)
 
-    def look_closer(self, when_ns: int, why: str) -> None:
+    def capture_moment(self, when_ns: int, why: str) -> None:
         """Something happened to this source's target at that time: capture it in detail, if the source can."""
         if isinstance(self._poller, CapturesDetail):
-            self._poller.look_closer(when_ns, why)
+            self._poller.capture_moment(when_ns, why)
 
-    async def last_look(self, end_ns: int) -> None:
+    async def final_captures(self, end_ns: int) -> None:
         """At the end: the captures that are still running, as far as they go. They come with the last answered poll, so
         that they stand for none that was lost."""
         poller, due_ns = self._poller, self._answered_ns
         if isinstance(poller, CapturesDetail) and due_ns is not None:
             with suppress(Exception):  # as in _poll_once
                 async with asyncio.timeout(min(self.spec.when.timeout_s, FINAL_CAPTURE_S)):
-                    for answer in await poller.last_look(end_ns):
+                    for answer in await poller.final_captures(end_ns):
                         self._sink.take(Poll(self.spec.id, due_ns, due_ns, 0, PollOutcome.OK, None, answer))
 
     def close_account(self, end_ns: int) -> None:

@@ -24,8 +24,8 @@ from soakwatch_rules.stats.blocks import MAD
 META = "baseline"
 """The meta of a record that holds the frozen baseline, as JSON with its hash."""
 PHASE = "baseline"
-MOST_SERIES = 2000
-_LEAST = 8
+MAX_SERIES = 2000
+_MIN_SAMPLES = 8
 _QUANTILES = (0.05, 0.25, 0.75, 0.95)
 _BINS, _LEAST_BINS, _LEAST_CYCLES = 512, 48, 3
 _CHANCE = 1e-4  # that noise alone has such a period
@@ -107,8 +107,8 @@ def frozen_of(record: Kept, rules: Iterable[Rule]) -> BaselineSnapshot | None:
     if window is None:
         return None
     keys = sorted(record.keys(metrics_of(rules)))
-    read = (record.series(key, window.begin_ns, window.end_ns) for key in keys[:MOST_SERIES])
-    return BaselineSnapshot("", window, levels_of(read), max(0, len(keys) - MOST_SERIES))
+    read = (record.series(key, window.begin_ns, window.end_ns) for key in keys[:MAX_SERIES])
+    return BaselineSnapshot("", window, levels_of(read), max(0, len(keys) - MAX_SERIES))
 
 
 def frozen_in(text: str | None) -> BaselineSnapshot | None:
@@ -136,7 +136,7 @@ def _level(series: Series) -> Level | None:
     with np.errstate(all="ignore"):
         read = (series.rate() if counted else series).finite()
     value = read.values
-    if value.size < _LEAST or not bool((np.abs(value) < 1e150).all()):
+    if value.size < _MIN_SAMPLES or not bool((np.abs(value) < 1e150).all()):
         return None
     median = float(np.median(value))
     low, quarter, upper, high = (float(bound) for bound in np.quantile(value, _QUANTILES))

@@ -79,10 +79,10 @@ class CaseBuilder:
     def seeing(self, record: JudgeableRecord) -> CaseBuilder:
         """The same court with another view of the same record: readings and accounts come from there."""
         other = copy(self)
-        other.look_through(record)
+        other.use_view(record)
         return other
 
-    def look_through(self, record: JudgeableRecord) -> None:
+    def use_view(self, record: JudgeableRecord) -> None:
         """Go on with another view of the same record."""
         self._record, self._accounts, self._families, self._polling = record, {}, {}, {}
         self._load = self._read_load()
@@ -99,21 +99,21 @@ class CaseBuilder:
         whole = window
         if single and traits_of(rule.name).crash is not Crash.PROCESS:  # that one judges whether it was there at all
             window = lifetime(series, whole, self._ledgers_in(target, whole), self._faults)
-        told_by = frozenset({target, *(key.target for key in ordered)})
+        reporters = frozenset({target, *(key.target for key in ordered)})
         return Case(
             target=target,
             object=series[0].object if single else "",
             window=window,
             series=series,
             phases=self.phases,
-            events=self._events_in(told_by, window),
+            events=self._events_in(reporters, window),
             ledgers=self._ledgers_in(target, whole),
             load=tuple(series.between(window.begin_ns, window.end_ns) for series in self._load),
             baseline=tuple(labelled(series_read, target, self.roles) for series_read in calm),
             facts=self._facts.get(target, {}),
             polling=self._polls(target) if CORE in rule.metrics else {},
             faults=tuple(
-                fault.text for fault in self._faults if fault.target in told_by and fault.metric in rule.metrics
+                fault.text for fault in self._faults if fault.target in reporters and fault.metric in rule.metrics
             ),
             role=self.roles.get(target, DUT),
             devices=self.devices,

@@ -16,7 +16,7 @@ from soakwatch_rules.series import Series
 
 HELD_S = 10.0
 """How long a rate is held."""
-MOST_LOSS = 0.001
+MAX_LOSS = 0.001
 _FLOATS = NDArray[np.float64]
 _HOLE = 3.0  # median distances of readings: over a longer one nothing is known
 
@@ -127,11 +127,11 @@ def _ceiling(
         return NoCeiling(kind, f"it sent no {kind.name}")
     loss = _loss(kind, totals, begin, end)
     if loss is not None:
-        clean = good & (np.nan_to_num(loss, nan=1.0) <= MOST_LOSS * (1 + 1e-9))
+        clean = good & (np.nan_to_num(loss, nan=1.0) <= MAX_LOSS * (1 + 1e-9))
         if not bool(clean.any()):
             known = loss[good & np.isfinite(loss)]
             least = f"it was {100 * known.min():.3g} % at least" if known.size else "it was never known"
-            most = f"no {HELD_S:g} s had a loss of at most {100 * MOST_LOSS:g} % of its {kind.name}"
+            most = f"no {HELD_S:g} s had a loss of at most {100 * MAX_LOSS:g} % of its {kind.name}"
             return NoCeiling(kind, f"{most}: {least}")
         good = clean
     index = int(np.flatnonzero(good)[np.argmax(rate[good])])

@@ -12,10 +12,10 @@ from soakwatch.core.roles import DUT, GENERATOR
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.attribution import RETURNED
 from soakwatch.judge.cases import CaseBuilder
-from soakwatch.judge.demand import Demand
 from soakwatch.judge.judged_record import JudgeableRecord
 from soakwatch.judge.memory import of_memory
-from soakwatch.judge.unread import unread
+from soakwatch.judge.pass_requirements import Demand
+from soakwatch.judge.unjudged_columns import unjudged_columns
 from soakwatch.judge.verdict import Verdict, fold
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Rule, Window
 from soakwatch_rules.traffic_verdict import agreed, of_shared_load, of_the_management_path
@@ -67,7 +67,7 @@ def judge(
     ]
     findings = of_memory(findings, court, record, (use.rule for use in uses))
     insisted = all(use.required for use in uses)
-    findings += unread(record, [use.rule for use in uses], findings, court.window, insisted=insisted)
+    findings += unjudged_columns(record, [use.rule for use in uses], findings, court.window, insisted=insisted)
     findings = without_load(findings, frozenset(use.rule.name for use in uses if use.rule.manner.needs_load))
     findings = of_the_management_path(of_shared_load(agreed(findings)))
     planned_s = None if court.planned is None else court.planned.duration_s

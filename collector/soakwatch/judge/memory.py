@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from soakwatch_rules.growth.memory_sums import PARTS, SUMS, beside_parts
+from soakwatch_rules.growth.memory_sums import PARTS, SUMS, weighed_by_parts
 from soakwatch_rules.memory_verdict import of_shared_hosts, one_verdict
 from soakwatch_rules.rule import Finding, Outcome, Rule
 from soakwatch_rules.traits import GrowthMethod, traits_of
@@ -70,5 +70,7 @@ def _weighed_against_failed(finding: Finding, court: CaseBuilder, rule: Rule, fa
     window = court.stretch(rule)
     parts = court.parts(finding.target, PARTS, window)
     return (
-        beside_parts(finding, rule, court.case(rule, finding.target, keys, window), parts, failed) if parts else finding
+        weighed_by_parts(finding, rule, court.case(rule, finding.target, keys, window), parts, failed)
+        if parts
+        else finding
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from soakwatch.core.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS
 from soakwatch.core.roles import DUT
 from soakwatch.core.units import show_seconds
-from soakwatch.judge.demand import Demand
+from soakwatch.judge.pass_requirements import Demand
 from soakwatch_rules.causes import Cause, causes
 from soakwatch_rules.rule import Event, Finding, Ledger, Outcome, Phase, Window
 from soakwatch_rules.traits import traits_of

@@ -17,7 +17,7 @@ from soakwatch.record.source import ReportSource, SeriesKey
 from soakwatch.report.candidates import MAX_SERIES_READ, SeriesSummary, candidates, order_of, summaries_of
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.flags import Flag
-from soakwatch.report.heat import MAX_ROWS, Heat
+from soakwatch.report.heatmap import MAX_ROWS, Heat
 from soakwatch.report.load import generators
 from soakwatch.report.plot_style import plain
 from soakwatch.report.plots import Drawing

@@ -23,7 +23,7 @@ from bokeh.resources import Resources
 from soakwatch.report.bokeh_embed import Pieces, apart, whole
 from soakwatch.report.curves import Curve
 from soakwatch.report.flags import Flag, draw_flags
-from soakwatch.report.heat import Heat, blank_heat, draw_heat
+from soakwatch.report.heatmap import Heat, blank_heat, draw_heat
 from soakwatch.report.palette import BLACK, DASHES, GREY, LINES, TEXT
 from soakwatch.report.plot_background import (
     draw_events,

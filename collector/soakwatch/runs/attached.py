@@ -104,7 +104,7 @@ class LocalRun:
 
     def verdict_so_far(self, until_ns: int | None) -> InterimVerdict:
         """The verdict of what is recorded, judged now: seconds for a run of days. Raises RecordError."""
-        from soakwatch.judge.recorded import judge_record
+        from soakwatch.judge.record_verdict import judge_record
 
         wait_until_recorded(lambda: self._last_ns() if is_written(self.path) else until_ns, until_ns)
         with RecordView.open(self.path) as view:

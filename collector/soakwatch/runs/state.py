@@ -20,7 +20,7 @@ from soakwatch.core.event_kinds import ACKNOWLEDGED, STOP
 from soakwatch.core.roles import GENERATOR, MONITOR
 from soakwatch.judge.rates import META as SO_FAR
 from soakwatch.judge.rates import Rate, snapshot_of
-from soakwatch.judge.recorded import recorded_plan
+from soakwatch.judge.record_verdict import recorded_plan
 from soakwatch.plan import Plan
 from soakwatch.plan.timeline import PhaseInterval, shifted, stretches
 from soakwatch.record import RecordView, SeriesKey, StoredEvent

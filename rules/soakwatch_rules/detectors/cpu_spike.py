@@ -11,7 +11,7 @@ import numpy as np
 from soakwatch_rules import polling
 from soakwatch_rules.cpu_habits import PLANNED, CpuHabits
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.imported_baseline import baseline_doubt
+from soakwatch_rules.imported_baseline import baseline_caveat
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
 from soakwatch_rules.sampling import cadence
@@ -287,7 +287,7 @@ class CpuSpike:
                 "surges": float(len(plateaus.surges)),
                 "chance_of_shortest": chance(self.seconds, apart, self._shape, level.middle) if used else 0.0,
             },
-            doubts=(*doubts_of(series, apart, plateaus), *(() if base is None else baseline_doubt(case))),
+            doubts=(*doubts_of(series, apart, plateaus), *(() if base is None else baseline_caveat(case))),
         )
 
     def _decide(self, finding: Finding, series: Series, plateaus: SortedPlateaus) -> Finding:

@@ -15,7 +15,7 @@ from soakwatch_rules.events.explanations import commanded, median_load
 from soakwatch_rules.imported_baseline import BASELINE_DOUBT, imported_baseline
 from soakwatch_rules.labels import label
 from soakwatch_rules.lives import lives
-from soakwatch_rules.own_movement import JudgedEpisode, memory_kept, weighed_against_history, without_level
+from soakwatch_rules.natural_variation import JudgedEpisode, memory_kept, weighed_against_history, without_level
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
 from soakwatch_rules.sampling import cadence, expected

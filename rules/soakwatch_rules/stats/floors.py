@@ -13,7 +13,7 @@ from soakwatch_rules.stats.distributions import student_cdf
 
 Floats = NDArray[np.float64]
 
-FEW: Final = 4
+MIN_FLOORS: Final = 4
 """Floors from which shapes can be told apart at all."""
 _TAUS: Final = (0.05, 0.1, 0.17, 0.25, 0.35, 0.5)  # of the run, for a warm-up under the sawtooth
 _RESTED: Final = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)  # of the run, at which a plateau begins

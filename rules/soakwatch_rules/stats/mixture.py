@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 _SHIFT: Final = 0.25  # prior probability of one more lasting step than the shape has
 _MIN_WEIGHT: Final = 1e-6
-_MANY: Final = 300  # parts that are enough for an interval
+_MAX_PARTS: Final = 300  # parts that are enough for an interval
 _FREE: Final = np.array([family.free for family in FAMILIES])
 _TURNS: Final = np.array([family.turns for family in FAMILIES])
 _CYCLE: Final = [family.name for family in FAMILIES].index("cycle")
@@ -102,7 +102,7 @@ class Mixture:
 
     def quantiles(self, low: float, high: float) -> tuple[float, float]:
         """Two quantiles of the slope, by bisection; each part as a normal of the same spread."""
-        heavy = np.argsort(-self.weight, kind="stable")[:_MANY]
+        heavy = np.argsort(-self.weight, kind="stable")[:_MAX_PARTS]
         weight, middle = self.weight[heavy] / self.weight[heavy].sum(), self.middle[heavy]
         freedom = np.maximum(self.freedom[heavy], 3.0)
         spread = np.maximum(self.scale[heavy] * np.sqrt(freedom / (freedom - 2)), 1e-300)

@@ -113,8 +113,8 @@ class SshHost:
 
     async def _at_the_prompt(self, command: str, timeout_s: float) -> tuple[bytes, str]:
         from soakwatch.sources.transport.network_cli.exec_session import ExecSession
+        from soakwatch.sources.transport.network_cli.platform_registry import ANY, platform
         from soakwatch.sources.transport.network_cli.session import PromptSession, RefusedError, Session
-        from soakwatch.sources.transport.network_cli.shelf import ANY, platform
 
         dialect = ANY if self._driver == AUTO else platform(self._driver).dialect
         session: Session

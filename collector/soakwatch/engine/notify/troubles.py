@@ -24,7 +24,7 @@ _HTTP = re.compile(r"error=(\d{3})\b")
 _SMTP = re.compile(r"\((\d{3}), b?['\"]")
 _LOGIN = frozenset({"530", "534", "535", "538"})
 _HTTP_LOGIN = frozenset({"401", "403", "407"})
-_HTTP_AGAIN = frozenset({"408", "425", "429"})
+_RETRIED_STATUS = frozenset({"408", "425", "429"})
 _KNOWN = (
     (
         re.compile(r"starttls extension not supported", re.IGNORECASE),
@@ -81,7 +81,7 @@ def trouble_of(line: str) -> Trouble:
             return Trouble(f"it did not accept the message (status {code} with an error)", again=True, rank=4)
         if code in _HTTP_LOGIN:
             return Trouble(f"it refuses the token or login of its address (status {code})", again=False, rank=4)
-        return Trouble(f"it answers with the status {code}", again=code[0] == "5" or code in _HTTP_AGAIN, rank=4)
+        return Trouble(f"it answers with the status {code}", again=code[0] == "5" or code in _RETRIED_STATUS, rank=4)
     if "Exception" in line and (match := _SMTP.search(line)):
         code = match[1]
         if code in _LOGIN:

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.judge.live.evaluator import LiveEvaluator
-from soakwatch.judge.live.following import RunFollower
+from soakwatch.judge.live.run_follower import RunFollower
 from soakwatch.judge.rates import rates_json
-from soakwatch.judge.recorded import recorded_rules
+from soakwatch.judge.record_verdict import recorded_rules
 from soakwatch.plan.rules import planned_rules
 from soakwatch.record import RecordView, finding_to_json
 

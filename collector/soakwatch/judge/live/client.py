@@ -27,8 +27,8 @@ WOKEN_APART_S = 4.0
 """What happens sooner after a look that was woken, or took long, waits for so long, or for twice what it took."""
 REST_PER_WORK = 10.0  # a look that takes long is followed by a longer rest
 RECORD_EVERY_S = 600.0  # what is said is recorded when it says something else, and as often as this
-LONGEST_S = 600.0  # a look that takes longer is given up
-MOST_REST_S = 3600.0
+JUDGE_TIMEOUT_S = 600.0  # a look that takes longer is given up
+MAX_PAUSE_S = 3600.0
 
 
 class LiveJudge:
@@ -99,28 +99,28 @@ class LiveJudge:
         judged_ns, began, self._due_ns = self._now_ns(), time.monotonic(), 2**62
         answer: list[str] | str
         try:
-            async with asyncio.timeout(LONGEST_S):
+            async with asyncio.timeout(JUDGE_TIMEOUT_S):
                 answer = await self._ask()
         except (OSError, ValueError, TimeoutError) as error:
-            answer = str(error) or f"no answer in {LONGEST_S:g} s"
+            answer = str(error) or f"no answer in {JUDGE_TIMEOUT_S:g} s"
         except BaseException:
             await self.close()  # what it would still say is nobody's answer
             raise
         worked_s = time.monotonic() - began
-        rest_s = max(JUDGE_EVERY_S, REST_PER_WORK * worked_s)
+        pause_s = max(JUDGE_EVERY_S, REST_PER_WORK * worked_s)
         self._rested_ns = judged_ns + round(1e9 * max(WOKEN_APART_S, 2 * worked_s))
         if isinstance(answer, str):
             await self.close()
             self._failures += 1
-            rest_s = min(MOST_REST_S, max(rest_s, JUDGE_EVERY_S * 2.0 ** (self._failures - 1)))
-            self._due_ns = self._now_ns() + int(1e9 * rest_s)
+            pause_s = min(MAX_PAUSE_S, max(pause_s, JUDGE_EVERY_S * 2.0 ** (self._failures - 1)))
+            self._due_ns = self._now_ns() + int(1e9 * pause_s)
             self._complaint.failed(judged_ns, f"{answer}; the run goes on")
             return False
         self._complaint.well()
         self._failures = 0
         self._hear(answer, judged_ns)
         soon = self._confirm and bool(self._failing) and not self.confirmed
-        due_ns = self._now_ns() + int(1e9 * (CONFIRM_S if soon else rest_s))
+        due_ns = self._now_ns() + int(1e9 * (CONFIRM_S if soon else pause_s))
         self._due_ns = max(min(self._due_ns, due_ns), self._rested_ns)  # it may have been woken while it looked
         return True
 

@@ -19,7 +19,7 @@ from soakwatch_rules.rule import Ledger, Silence, Window
 
 _OK = OUTCOME_NUMBERS[PollOutcome.OK]
 _SILENT_INTERVALS = 3
-_MOST_SILENCES = 1000
+_MAX_SILENCES = 1000
 _SHOWN_ERRORS = 3
 
 _Silence = tuple[int, int, Counter[int]]  # begin, end, polls lost in it by how they ended
@@ -110,9 +110,9 @@ class Account:
             self.longest = begin_ns, end_ns
 
     def _bound(self) -> None:
-        if len(self.silences) > 2 * _MOST_SILENCES:
+        if len(self.silences) > 2 * _MAX_SILENCES:
             self.silences.sort(key=lambda silence: silence[0] - silence[1])
-            del self.silences[_MOST_SILENCES:]
+            del self.silences[_MAX_SILENCES:]
             self.silences.sort(key=lambda silence: silence[:2])
 
 

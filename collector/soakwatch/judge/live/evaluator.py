@@ -1,7 +1,7 @@
-"""Looking at a run again and again: which rule looks at what, when, and what of it is said.
+"""Evaluates the rules again and again while a run goes on: which rule judges what, when, and which findings result.
 
-A look judges what there is news of, and of the rest what has waited longest, as far as its share of the CPU goes: so
-much for each hundred series and minute. What was not looked at keeps its finding, with the window of that look.
+Each evaluation judges the subjects with news first, then those that have waited longest, within its CPU budget (so
+much per hundred series and minute). A subject that is not evaluated keeps its finding and that finding's window.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ import numpy as np
 from soakwatch.core.roles import DUT
 from soakwatch.judge.cases import CaseBuilder
 from soakwatch.judge.judge import of_role, without_load
-from soakwatch.judge.live.following import Fresh, RunFollower
-from soakwatch.judge.live.growing import Growing
+from soakwatch.judge.live.growth_rates import GrowthRates
 from soakwatch.judge.live.live_policy import ALARMS, Streak, earliest_s, lasting, of_trend, so_far
 from soakwatch.judge.live.recent import HOUR_NS
+from soakwatch.judge.live.run_follower import Fresh, RunFollower
 from soakwatch.judge.rates import Rate
 from soakwatch.record import SeriesKey
 from soakwatch.record.findings import identity_of
 from soakwatch_rules.rule import Case, Finding, Outcome, Rule, Window
 from soakwatch_rules.traits import GrowthMethod, traits_of
 
-SHARE_S = 0.016  # CPU seconds a minute for each 100 series; the rest of 20 ms goes to what cannot be put off
-AGAIN_NS = 600_000_000_000  # without news a thing is looked at again after so long
+SHARE_S = 0.016  # CPU seconds a minute per 100 series; the rest of 20 ms is for what cannot be deferred
+REJUDGE_AFTER_NS = 600_000_000_000  # a subject without news is judged again after this long
 MINUTE_NS = 60_000_000_000
 SLACK_NS = MINUTE_NS // 2
-_MOST_OF_SHARE = 0.25  # of one thing; what costs more is looked at less often
-_SAVED_MINUTES = 10.0  # of its share that a quiet run saves up
-_LATER = 2  # the rank of what there is no news of
-_OWED_MINUTES = 5.0  # of its share that news may cost beyond it
+_MAX_SHARE_OF_SUBJECT = 0.25  # of one subject; one that costs more is judged less often
+_SAVED_MINUTES = 10.0  # of its budget that a quiet run can save up
+_LATER = 2  # the rank of subjects without news
+_OWED_MINUTES = 5.0  # of its budget that news may exceed it by
 _BLOCKS = 96
 
 Name = tuple[str, str, tuple[SeriesKey, ...]]
@@ -41,16 +41,16 @@ Name = tuple[str, str, tuple[SeriesKey, ...]]
 
 @dataclass(slots=True, eq=False)
 class Subject:
-    """One thing that one rule looks at, and what was said of it."""
+    """What one rule judges (a series, an object or a target), and its findings so far."""
 
     rule: Rule
     target: str
     keys: tuple[SeriesKey, ...]
     named_ns: int = 0
     evaluated_ns: int | None = None
-    news: bool = True  # since it was looked at
+    news: bool = True  # since it was last judged
     took_s: float = 0.0
-    rests_ns: int = 0  # until then news of it can wait: its looks cost much
+    rests_ns: int = 0  # until then news of it waits: it is costly to judge
     findings: tuple[Finding, ...] = ()
     streaks: dict[tuple[str, str], Streak] = field(default_factory=dict)
 
@@ -90,7 +90,7 @@ class LiveEvaluator:
         self._subjects: dict[Name, Subject] = {}
         self._reported: dict[str, tuple[Finding, ...]] = {}
         self._remembered: tuple[Finding, ...] = ()
-        self._growing = Growing(next((rule for rule in self._rules if _by_shape(rule)), None))
+        self._growth_rates = GrowthRates(next((rule for rule in self._rules if _by_shape(rule)), None))
         self._last_ns: int | None = None
         self._left_s = 0.0  # of the share; below 0 it is owed
 
@@ -106,7 +106,7 @@ class LiveEvaluator:
     @property
     def rates(self) -> tuple[Rate, ...]:
         """How fast things grow so far, where that is worth saying."""
-        return self._growing.rates
+        return self._growth_rates.rates
 
     @property
     def nbytes(self) -> int:
@@ -130,7 +130,7 @@ class LiveEvaluator:
         courts: dict[str, CaseBuilder] = {"whole": court}
         if fresh.layout:
             self._name_subjects(court, now_ns)
-        self._growing.update(court, self._following)
+        self._growth_rates.update(court, self._following)
         spent_s = self._cpu_s() - began_s
         self._left_s -= spent_s
         for subject, urgent in self._due(court, fresh, now_ns):
@@ -143,8 +143,8 @@ class LiveEvaluator:
             self._judge(courts[live], subject, now_ns)
             took_s = self._cpu_s() - began_s
             self._left_s -= took_s
-            rest_s = min(subject.took_s, took_s) / (_MOST_OF_SHARE * share_s) * 60  # the first look also imports
-            subject.rests_ns = now_ns + min(AGAIN_NS, round(rest_s * 1e9)) - SLACK_NS
+            rest_s = min(subject.took_s, took_s) / (_MAX_SHARE_OF_SUBJECT * share_s) * 60  # the first look also imports
+            subject.rests_ns = now_ns + min(REJUDGE_AFTER_NS, round(rest_s * 1e9)) - SLACK_NS
             subject.took_s = took_s
         return self._news()
 
@@ -192,7 +192,7 @@ class LiveEvaluator:
             pressing = subject.target in fresh.struck  # something happened to it: nothing rests now
             news = rule.manner.live != "minutes" and subject.news and (pressing or now_ns >= subject.rests_ns)
             waited_ns = now_ns - (subject.named_ns if evaluated_ns is None else evaluated_ns)
-            if news or waited_ns >= AGAIN_NS - SLACK_NS:
+            if news or waited_ns >= REJUDGE_AFTER_NS - SLACK_NS:
                 rank = 0 if news and pressing else 1 if news else 2
                 due.append((rank, 0 if evaluated_ns is None else evaluated_ns, subject.name, subject))
         due.sort(key=lambda entry: entry[:3])

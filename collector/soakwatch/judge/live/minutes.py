@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from soakwatch.judge.live.raw_words import Floats, floats
+from soakwatch.judge.live.raw_values import Floats, floats
 from soakwatch.record.follow import Table
 from soakwatch.record.model import Ints
 
 MINUTE_NS = 60_000_000_000
-MOST = 4320  # bins of a series: 72 h of minutes
+MAX_BINS = 4320  # bins of a series: 72 h of minutes
 
 
 class Minutes:
@@ -98,13 +98,13 @@ class Minutes:
         """The bins of some times; negative for times before the first."""
         if self._origin is None:
             self._origin = int(time_ns[0]) // self.bin_ns
-        while int(time_ns[-1]) // self.bin_ns - self._origin >= MOST:
+        while int(time_ns[-1]) // self.bin_ns - self._origin >= MAX_BINS:
             self._fold()
         bins: Ints = time_ns // self.bin_ns - self._origin
         if int(bins[-1]) >= self._sum.shape[1]:
             columns = max(64, self._sum.shape[1])
             while columns <= int(bins[-1]):
-                columns = min(MOST, 2 * columns)
+                columns = min(MAX_BINS, 2 * columns)
             self._resize(self._sum.shape[0], columns)
         return bins
 

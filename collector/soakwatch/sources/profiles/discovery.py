@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from soakwatch.sources.profiles.aside import run_in_thread_if_large
-from soakwatch.sources.profiles.keeping import held_of, kept_of, past_of, sift
 from soakwatch.sources.profiles.model import Group, Profile
+from soakwatch.sources.profiles.offload import run_in_thread_if_large
 from soakwatch.sources.profiles.processes import key_columns
 from soakwatch.sources.profiles.rows import Rows, by_column, columns_of, scalars_of
 from soakwatch.sources.profiles.survey import Survey, Table
+from soakwatch.sources.profiles.survey_merge import held_of, kept_of, past_of, sift
 from soakwatch.sources.profiles.tables import INTERFACE, Draft, Key, draft, share_out, watch_interfaces
 from soakwatch.sources.profiles.value import Asker, Value
 from soakwatch_agent.sample import Fault

@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from soakwatch.sources.abc import WatchedProcess
-from soakwatch.sources.profiles.aside import run_in_thread_if_large
 from soakwatch.sources.profiles.discovery import discover
 from soakwatch.sources.profiles.evaluate import FaultError, Raw, change, level, raw
 from soakwatch.sources.profiles.expression import MissingError, UndefinedError
 from soakwatch.sources.profiles.model import Group, Profile
+from soakwatch.sources.profiles.offload import run_in_thread_if_large
 from soakwatch.sources.profiles.processes import poll_processes, watch_state, without_table
 from soakwatch.sources.profiles.survey import Fold, Reading, Survey, Table, Traced, Want
 from soakwatch.sources.profiles.value import Asker, Number, Value
@@ -250,7 +250,7 @@ class Reader:
         if answers.stale and now_ns - self._found_ns >= self._patience_ns:
             await self._again(now_ns)
             answers = await ask(self._asker, self.survey, self._state, now_ns)
-        running = await self._look_at_processes(self.survey, now_ns)
+        running = await self._read_processes(self.survey, now_ns)
         if self._new and (self._state.before or self._state.reported):
             self._state.keep({(part.line.metric, part.object) for table in self.survey.tables for part in table.parts})
         self._new = False
@@ -269,7 +269,7 @@ class Reader:
         absent, self._absent = self._absent, answers.absent
         return replace(answers, stale=answers.stale or answers.absent) if absent else answers
 
-    async def _look_at_processes(self, survey: Survey, now_ns: int) -> Reading:
+    async def _read_processes(self, survey: Survey, now_ns: int) -> Reading:
         if not self._watched.watches:
             return Reading((), ())
         if not survey.processes:

@@ -179,11 +179,11 @@ class AgentPoller:
         shown_facts["agent runs as"] = str(self._hello.get("way", ""))
         return Facts({**shown_facts, **self._transport.identity()}, notes=(*self._transport.notes(), *self._notes))
 
-    def look_closer(self, when_ns: int, why: str) -> None:
+    def capture_moment(self, when_ns: int, why: str) -> None:
         """See Closer."""
         self._windows.want(when_ns, why)
 
-    async def last_look(self, end_ns: int) -> Sequence[Answer]:
+    async def final_captures(self, end_ns: int) -> Sequence[Answer]:
         """See Closer."""
         events: list[Event] = []
         while self._conversation is not None and self._records and (window := self._windows.last(end_ns)) is not None:

@@ -34,10 +34,11 @@ REFUSED = (
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One question: ``texts`` are tried in order until the device knows one. ``metrics`` is what it should bring.
+    """One command of a platform: ``texts`` are tried in order until the device accepts one; ``metrics`` is what it
+    should report.
 
-    ``every_s`` is the least time between two of them (0: at each poll). ``stop`` is the key that ends a command which shows
-    a page and waits (a ``top`` that does not know how to end). ``tells_reason``: it says why the device began anew.
+    ``every_s`` is the least time between two of them (0: at each poll). ``stop`` is the key that ends a command which
+    shows a page and waits (an interactive ``top``). ``tells_reason``: it reports why the device restarted.
     """
 
     name: str

@@ -9,18 +9,18 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from soakwatch.sources.abc import Facts, SourceContext, SourceError
-from soakwatch.sources.transport.network_cli.life import SECOND, Seen, crash_of, life
 from soakwatch.sources.transport.network_cli.parsed import Notable, Parsed
 from soakwatch.sources.transport.network_cli.platform import Command, Platform
 from soakwatch.sources.transport.network_cli.processes import WatchedProcesses
+from soakwatch.sources.transport.network_cli.restarts import SECOND, Seen, crash_of, life
 from soakwatch.sources.transport.network_cli.session import HungError, RefusedError, Session
 from soakwatch.sources.transport.ssh.abc import Line
 from soakwatch.sources.transport.ssh.errors import printable
 from soakwatch_agent.sample import Answer, Event, Fault, Sample
 
 _LOGIN_S = 5.0
-_REFUSED_AGAIN_S = 600.0
-_HUNG_AGAIN_S = (60.0, 600.0)
+_REFUSED_RETRY_S = 600.0
+_HUNG_RETRY_S = (60.0, 600.0)
 _MAX_REPORTED = 20_000
 _MAX_SERIES = 10_000
 _MAX_OWNERS = 200_000
@@ -52,8 +52,8 @@ class _PollResult:
 
 
 class CliPoller:
-    """Polls a device by its command line (``soakwatch.sources.abc.Poller``). A poll sends the commands that are due, the
-    longest due first, as many as its time allows; the others come first at the next poll."""
+    """Polls a device by its command line (``soakwatch.sources.abc.Poller``). A poll sends the commands that are due,
+    the longest due first, as many as its time allows; the others come first at the next poll."""
 
     def __init__(
         self, platform: Platform, session: Session, commands: Sequence[Command], line: Line, site: SourceContext
@@ -139,7 +139,7 @@ class CliPoller:
         turn.hung = 0
         turn.took_s = loop.time() - begun
         if text is None:
-            turn.due_ns = now_ns + int(max(_REFUSED_AGAIN_S, command.every_s) * SECOND)
+            turn.due_ns = now_ns + int(max(_REFUSED_RETRY_S, command.every_s) * SECOND)
             words = f"the device refuses {command.texts[0]!r}: {turn.refused}"
             result.faults += [Fault(metric, "", words) for metric in self._promised(command)]
             return True
@@ -172,7 +172,7 @@ class CliPoller:
         turn.hung += 1
         if turn.hung == 1:
             return
-        wait_s = min(_HUNG_AGAIN_S[0] * 2 ** min(turn.hung - 2, 10), _HUNG_AGAIN_S[1])
+        wait_s = min(_HUNG_RETRY_S[0] * 2 ** min(turn.hung - 2, 10), _HUNG_RETRY_S[1])
         turn.due_ns = now_ns + int(wait_s * SECOND)
 
     def _take(self, command: Command, parsed: Parsed, text: str, time_ns: int, result: _PollResult) -> None:

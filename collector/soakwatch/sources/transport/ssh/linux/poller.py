@@ -19,7 +19,7 @@ from soakwatch.sources.transport.ssh.linux.observer import Observer
 from soakwatch.sources.transport.ssh.linux.processes import MAX_EXAMINED
 from soakwatch.sources.transport.ssh.linux.replica import Replica
 from soakwatch.sources.transport.ssh.linux.schedule import Turns
-from soakwatch.sources.transport.ssh.linux.script import Need, details_script, faces_script, look_script, mounts_script
+from soakwatch.sources.transport.ssh.linux.script import Need, details_script, faces_script, mounts_script, poll_script
 from soakwatch.sources.transport.ssh.linux.survey import EVERY_LOOK, SLOW, Survey, survey_of, survey_script
 from soakwatch.sources.transport.ssh.shell import Reply, Shell, part
 from soakwatch_agent.context import Notes, Periodic, Watch
@@ -171,7 +171,7 @@ class LinuxPoller:
             tuple((each.name, each.ask.command()) for each in due),
             survey.timeout,
         )
-        reply = await self._run(look_script(need))
+        reply = await self._run(poll_script(need))
         fresh = await self._in_thread(lambda: replica.take(survey, need, reply))
         mapped = await self._follow(survey, slow=slow, fresh=fresh, everyone=turns.faces.due(now_ns))
         if turns.clock.due(now_ns):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from soakwatch.core.registry import rule_class, rules
-from soakwatch.importing.settle import ImportedSeries
+from soakwatch.importing.build_series import ImportedSeries
 from soakwatch.judge.uncatalogued_metrics import additional_metrics
 from soakwatch.record.reader import trait_of
 from soakwatch.sources.tables.columns import IMPORTED

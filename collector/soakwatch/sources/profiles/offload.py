@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-MANY = 5000  # values; fewer take less time than what a loop can be late by anyway
+THREAD_FROM = 5000  # values; fewer take less time than what a loop can be late by anyway
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -14,6 +14,6 @@ R = TypeVar("R")
 
 async def run_in_thread_if_large(size: int, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """The result of ``work``, in a thread if it may take long by its ``size``; nobody else may touch its arguments."""
-    if size <= MANY:
+    if size <= THREAD_FROM:
         return work(*args, **kwargs)
     return await asyncio.to_thread(work, *args, **kwargs)
