@@ -40,7 +40,7 @@ class Recovery:
     """Says whether a level came back after stress, when, and what was left.
 
     Level and noise come from the calm before the first stress: the baseline phase next to it, else the last 30 min (400
-    readings) of the soak, else the baseline that an earlier run lent, where it was read about as often. band =
+    readings) of the soak, else the imported baseline of an earlier run, where its samples are about as frequent. band =
     max(``tolerance``·level, ``share`` of the range of the reading, the metric's floor, its quantum). Windows of the
     time after (30 readings; more where the noise needs it) are *near* if |mean - level| + t(.95)·error <= band (TOST),
     *outside* if |mean - level| - t(.995)·error > band and farther off than any window before the stress; the error
@@ -65,11 +65,11 @@ class Recovery:
     %. A residue as large as the band passes in 5 to 10 %, one of twice the band never (sd 3 %: white 100 % fail, .9 53
     %, .97 40 %, else inconclusive). Known weaknesses: a relapse shorter than a window may not be seen; what wanders
     over more than a tenth of the time after is mostly inconclusive; a leak between the first stress and the last counts
-    as residue; without a load series nobody knows that it is the same.
+    as residue; without a load series it is unknown whether it is the same.
 
     Neighbours: ``event_impact`` measures the outage of an event, ``growth`` judges what rises again later,
-    ``cpu_spike`` the stress itself, ``management_isolation`` who still answered in it, ``reboot`` and
-    ``process_restart`` a device that only recovered by starting anew (it is judged on, and told).
+    ``cpu_spike`` the stress itself, ``management_isolation`` whether the device answered meanwhile, ``reboot`` and
+    ``process_restart`` a device that only recovered by restarting (it is judged here too, and the finding says so).
 
     Parameters: ``tolerance``, ``share``, ``kept``, ``within``, ``look``, ``load`` (below).
 
@@ -429,7 +429,7 @@ class Recovery:
 
 
 def _kept(series: Series) -> bool:
-    """Whether it is a maximum that is kept from the begin on: one of each reading falls now and then."""
+    """Whether it is a maximum that is kept from the start on: a maximum per sample falls now and then."""
     return label(series.object, "quantile") == "max" and bool(np.all(np.diff(series.values) >= 0))
 
 
