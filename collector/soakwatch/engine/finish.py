@@ -25,9 +25,9 @@ def conclude(
     on_progress: Callable[[str], None] | None = None,
     on_verdict: Callable[[Verdict], None] | None = None,
 ) -> Verdict:
-    """Judge a run that has ended, keep the findings in its record, close it, and write its reports beside it.
+    """Judge a run that has ended, store the findings in its record, close it, and write its reports next to it.
 
-    ``on_verdict`` gets the verdict while the record can still take what that sets off.
+    ``on_verdict`` gets the verdict before the record is closed, so that what it triggers can still be recorded.
     """
     try:
         with RecordView.open(folder) as view:

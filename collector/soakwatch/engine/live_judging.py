@@ -1,4 +1,4 @@
-"""Live judging of a run: when it is asked, what the record gets of it, and whether a failure ends the run."""
+"""Live judging of a run: when the judge is asked, what of its answer is recorded, and whether a failure ends it."""
 
 from __future__ import annotations
 

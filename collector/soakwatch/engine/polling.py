@@ -1,10 +1,11 @@
-"""The one wrapper around every poller: fixed grid, timeout, overrun, slow-down, error capture, and no silence.
+"""The one wrapper around every poller: fixed grid, timeout, overrun, slow-down and error capture; no poll is lost
+silently.
 
 Every due time of a source becomes exactly one Poll: answered, failed, timed out, skipped because the previous poll was
-still running, missed because the monitor was late, or held back because a failing source is asked less often.
+still running, missed because the monitor was late, or deferred because a failing source is polled less often.
 
-A source that polls by itself may hand in later what nobody could fetch: such a poll is one Poll more, under the due
-time that it belongs to, and whoever counts polls lets it stand for the lost one (``soakwatch.record.follow``).
+A source that polls by itself may deliver polls later: such a poll is one Poll more, under the due time that it belongs
+to, and replaces the lost one wherever polls are counted (``soakwatch.record.follow``).
 """
 
 from __future__ import annotations
@@ -94,11 +95,11 @@ class _Result:
 
 
 class PolledSource:
-    """One source under the wrapper's discipline; ``tick`` is its timer job.
+    """One source with the wrapper's guarantees; ``tick`` is its timer job.
 
-    ``connect`` makes the poller and enters what it opens into the stack; it is tried again at each due poll until it
-    works: a device that is off when the run begins is a failing source, not a failed run. ``recorded`` are polls that
-    the monitor recorded before it was restarted: those are not kept again.
+    ``connect`` creates the poller and enters what it opens into the stack; it is tried again at each due poll until it
+    works: a device that is off when the run starts is a failing source, not a failed run. ``recorded`` are polls that
+    were recorded before the monitor was restarted: those are not stored again.
     """
 
     def __init__(
@@ -130,7 +131,7 @@ class PolledSource:
         return self.outcomes.total()
 
     async def tick(self) -> None:
-        """The poll that is due now, and the account of the due times that nobody could keep."""
+        """Run the poll that is due now, and account for the due times that were missed."""
         start_ns = self._clock.now_ns()
         due_ns, lost = self._grid.advance(start_ns)
         for poll in lost:

@@ -1,6 +1,6 @@
-"""One poll of every source when a run is planned for later: who gives the command can still fix what is wrong.
+"""One poll of every source when a run is planned for later, while whoever starts it can still fix what is wrong.
 
-What belongs to a run stays untouched (``SourceContext.trial``), and a load that is a command is not started.
+Nothing of the run is touched (``SourceContext.trial``), and a load that is a command is not started.
 """
 
 from __future__ import annotations

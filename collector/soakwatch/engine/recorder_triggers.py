@@ -1,4 +1,4 @@
-"""What makes flight recorders capture detail: events of their target, and live findings that begin."""
+"""What makes flight recorders capture detail: events of their target, and new live findings."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The baseline of a run, frozen: level, noise and period of each series in it, and readings that an earlier run lent.
+"""The frozen baseline of a run: level, noise and period of each series, and samples imported from an earlier run.
 
-Rules take what they need from the readings of the baseline phase (``Case.baseline``). What is frozen when that phase
-ends tells people, and anybody who doubts the record, what it was.
+Rules use the samples of the baseline phase (``Case.baseline``). The snapshot frozen at the end of that phase shows
+people, and anyone who audits the record, what the baseline was.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class BaselineSnapshot:
-    """A frozen baseline: ``run`` is the earlier run that lent it, "" for the run's own; ``left_out`` counts series
-    beyond the most that are kept."""
+    """A frozen baseline: ``run`` is the earlier run that it was imported from, "" for the run's own; ``left_out``
+    counts series beyond ``MAX_SERIES``.
+    """
 
     run: str
     window: Window
@@ -87,7 +88,7 @@ class Kept(Protocol):
 
 
 def baseline_of(phases: Iterable[Phase]) -> Window | None:
-    """From the begin of the first baseline phase to the end of the last; None where there is none."""
+    """From the start of the first baseline phase to the end of the last; None if there is none."""
     windows = [phase.window for phase in phases if phase.name == PHASE]
     return (
         Window(min(window.begin_ns for window in windows), max(window.end_ns for window in windows))
@@ -97,12 +98,12 @@ def baseline_of(phases: Iterable[Phase]) -> Window | None:
 
 
 def metrics_of(rules: Iterable[Rule]) -> tuple[str, ...]:
-    """What the rules that look at the baseline look at."""
+    """The metrics that rules compare with the baseline."""
     return tuple(sorted({metric for rule in rules if rule.manner.baseline for metric in wanted(rule)}))
 
 
 def frozen_of(record: Kept, rules: Iterable[Rule]) -> BaselineSnapshot | None:
-    """The run's own baseline; None where it had none, or no rule looks at it."""
+    """The run's own baseline; None if it had none, or no rule uses it."""
     window = baseline_of(record.phases())
     if window is None:
         return None
@@ -112,7 +113,7 @@ def frozen_of(record: Kept, rules: Iterable[Rule]) -> BaselineSnapshot | None:
 
 
 def frozen_in(text: str | None) -> BaselineSnapshot | None:
-    """What a record holds of it; None where it holds none, or what it holds has another hash than it says."""
+    """The baseline stored in a record; None if there is none, or its hash does not match."""
     try:
         document = json.loads(text or "{}")
         digest = document.pop("sha256")

@@ -68,7 +68,7 @@ class CaseBuilder:
         return stretch(self.phases, rule.phases) or self.window
 
     def subjects(self, rule: Rule) -> Iterator[tuple[str, list[SeriesKey]]]:
-        """What a rule looks at, one case each: the target and its series."""
+        """What a rule judges, one case each: the target and its series."""
         if rule.manner.needs_earlier and not self._earlier:
             return
         keys = sorted(self._record.keys(wanted(rule)) if wanted(rule) else (), key=_order)
@@ -77,7 +77,7 @@ class CaseBuilder:
                 yield target, objects
 
     def seeing(self, record: JudgeableRecord) -> CaseBuilder:
-        """The same court with another view of the same record: readings and accounts come from there."""
+        """A case builder for another view of the same record: samples and accounts come from there."""
         other = copy(self)
         other.use_view(record)
         return other
@@ -139,7 +139,7 @@ class CaseBuilder:
         return self._polling[target]
 
     def _in_baseline(self, keys: Sequence[SeriesKey]) -> tuple[Series, ...]:
-        """The run's own baseline phase; without one that of the run that lent it."""
+        """The run's own baseline phase; without one, the imported baseline."""
         own = baseline_of(self.phases)
         if own is not None:
             return tuple(self._record.series(key, own.begin_ns, own.end_ns) for key in keys)

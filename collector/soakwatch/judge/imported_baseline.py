@@ -70,7 +70,7 @@ def import_baseline(folder: Path, plan: Plan, rules: Iterable[Rule]) -> Imported
 
 
 def keep(record: Record, imported: ImportedBaseline) -> None:
-    """Copy a lent baseline into the record of a run that begins. Raises RecordError."""
+    """Copy an imported baseline into the record of a run that starts. Raises RecordError."""
     record.set_meta(SERIES_META, packed(imported.series))
     record.set_meta(EARLIER, imported.setup)
     record.set_meta(

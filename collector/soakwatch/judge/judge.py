@@ -1,4 +1,4 @@
-"""Judging a record: cases are cut from it, rules look at them, findings are folded into the verdict.
+"""Judging a record: builds cases from it, runs the rules on them, and folds the findings into the verdict.
 
 The same code judges a run while it goes on, at its end, and a year later: it reads the record and nothing else.
 """
@@ -27,10 +27,10 @@ _ELSEWHERE = {Outcome.FAIL: Outcome.WARN, Outcome.INCONCLUSIVE: Outcome.NOT_APPL
 
 @dataclass(frozen=True, slots=True)
 class RuleUse:
-    """A rule with the plan's parameters; ``required`` says whether its doubt makes the run inconclusive.
+    """A rule with the plan's parameters; ``required`` says whether its being inconclusive makes the run inconclusive.
 
-    None, where the plan does not say: it does unless the run, as it was planned, could not show what the rule looks for
-    (``demand``). ``named``: the plan gives the rule parameters.
+    None, if the plan does not say: it does unless the run as planned could not show what the rule detects
+    (``pass_requirements``). ``named``: the plan gives the rule parameters.
     """
 
     rule: Rule
@@ -135,11 +135,12 @@ def of_life(findings: Sequence[Finding], case: Case, window: Window) -> Sequence
 
 
 def of_role(finding: Finding, role: str, devices: int = 1) -> Finding:
-    """What fails on a generator or on the monitor is no failure of the device: it is a warning about the run.
+    """Turns a failure of a generator or of the monitor into a warning about the run: it is no failure of the device.
 
-    What cannot be told of them holds up nothing either, but for the account of their polls and the generator's health:
-    without the load's figures nobody knows what the device stood. What came back over one device is judged as that
-    device's (``returned.bearer``); of several ``devices`` it is told of the generator, and nobody knows whose it is.
+    What is undecided about them does not keep the run from passing either, except for the account of their polls and
+    the generator's health: without a known load it is unknown what the device withstood. What came back over one
+    device is judged as that device's; with several ``devices`` it is reported for the generator, since it is unknown
+    which one caused it.
     """
     instead = _ELSEWHERE.get(finding.outcome)
     whatever_role = finding.outcome is Outcome.INCONCLUSIVE and traits_of(finding.rule).any_role
@@ -152,7 +153,7 @@ def of_role(finding: Finding, role: str, devices: int = 1) -> Finding:
 
 
 def without_load(findings: list[Finding], bound: frozenset[str]) -> list[Finding]:
-    """With a generator at fault, what rests on its load is not told: neither for the device nor against it."""
+    """With a generator at fault, findings that rest on its load are dropped: they neither clear nor blame the device."""
     fault = next((f for f in findings if f.outcome is Outcome.INCONCLUSIVE and traits_of(f.rule).generator), None)
     if fault is None:
         return findings
@@ -173,7 +174,7 @@ def without_load(findings: list[Finding], bound: frozenset[str]) -> list[Finding
 
 
 def _whatever_was_sent(finding: Finding) -> bool:
-    """Whether a finding stands with any load: on probes, or on a standstill, in which nothing of any load came back."""
+    """Whether a finding holds with any load: from probes, or a standstill in which nothing came back."""
     return finding.metric.startswith("reach.") or (
         finding.outcome is Outcome.FAIL and (traits_of(finding.rule).standstill or finding.numbers.get(STOPS, 0.0) > 0)
     )

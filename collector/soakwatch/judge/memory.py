@@ -1,4 +1,4 @@
-"""The step of judging that makes one verdict of all that is said of memory; its arithmetic is in the rules."""
+"""The step of judging that makes one verdict of all findings on memory; its arithmetic is in the rules."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def shared_of(record: JudgeableRecord) -> frozenset[str]:
 def of_memory(
     findings: Sequence[Finding], court: CaseBuilder, record: JudgeableRecord, rules: Iterable[Rule]
 ) -> list[Finding]:
-    """The findings with one verdict on memory: sums beside their parts, the literal method beside the shape."""
+    """The findings with one verdict on memory: sums weighed against parts, the literal method against the shape."""
     every = tuple(rules)
     by_shape = {rule.name: rule for rule in every if _method(rule.name) is GrowthMethod.SHAPE}
     by_stages = {rule.name: rule for rule in every if _method(rule.name) is GrowthMethod.STAGES}

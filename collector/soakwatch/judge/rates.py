@@ -1,6 +1,6 @@
-"""How fast something grows so far, while the run goes on: a provisional figure beside the findings, never one of them.
+"""How fast series grow so far, while the run goes on: provisional values, separate from the findings.
 
-The live judge works it out, the record keeps the newest, and every display shows it in the same words.
+The live judge computes them, the record keeps the newest, and every display shows them in the same words.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class LiveSnapshot:
-    """When the live judge judged last (UTC ns), and how fast things grow so far."""
+    """When the live judge judged last (UTC ns), and the growth rates so far."""
 
     judged_ns: int
     rates: tuple[Rate, ...] = ()

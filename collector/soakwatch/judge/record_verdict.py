@@ -1,4 +1,4 @@
-"""From a record to its verdict: the rules of its plan, the judge, and the files that tell of it."""
+"""From a record to its verdict: runs the rules of its plan and writes the result files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALARMS = frozenset({Outcome.FAIL, Outcome.WARN})
 
 
 def recorded_plan(view: RecordView) -> Plan:
-    """The plan that the record was made with. Raises PlanError if it holds none."""
+    """The plan that the record was made with. Raises PlanError if there is none."""
     text = view.meta("plan")
     if text is None:
         raise PlanError("the record holds no plan: name one with --plan")
@@ -29,7 +29,7 @@ def recorded_plan(view: RecordView) -> Plan:
 
 
 def recorded_rules(view: RecordView) -> tuple[RulePlan, ...]:
-    """What the recorded plan says of rules; its sources need not be installed here. Raises PlanError."""
+    """The rules of the recorded plan; its sources need not be installed here. Raises PlanError."""
     text = view.meta("plan")
     if text is None:  # anybody's series
         return ()
@@ -49,12 +49,14 @@ def judge_record(
     *,
     ended: bool = False,
 ) -> Verdict:
-    """The verdict of a record under its own plan, or another, or only some of its rules; beside ``earlier`` runs.
+    """The verdict of a record under its own plan or another one, or only some of its rules; compared with ``earlier``
+    runs.
 
-    While somebody writes the record and has not said that the run ended, the verdict is preliminary; ``ended`` says it.
+    While the record is being written and the run has not ended, the verdict is preliminary; ``ended`` says that it
+    has.
 
-    Rules that are named in ``only``, or were when somebody's series were imported, also judge gauges outside of the
-    catalogue, where they judge each series by itself.
+    Rules named in ``only``, or when the record was imported, also judge gauges outside of the catalogue if they judge
+    each series by itself.
     """
     only = only or (named_rules(view) if plan is None else ())
     plans = recorded_rules(view) if plan is None else plan.rules

@@ -41,11 +41,11 @@ class TargetVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What holds for the run. ``outcome`` is fail, inconclusive or pass; ``reason`` is one line for a manager.
+    """The verdict on a run. ``outcome`` is fail, inconclusive or pass; ``reason`` is one line for a manager.
 
-    ``causes`` hold each finding that fails, warns or is in doubt exactly once, by its place in ``findings``;
-    ``waived`` are the places of the doubts that are not required. ``preliminary`` says that the run goes on: it may
-    have failed already, and cannot have passed.
+    ``causes`` hold each finding that fails, warns or is inconclusive exactly once, by its index in ``findings``;
+    ``waived`` are the indexes of inconclusive findings that do not block a pass. ``preliminary`` says that the run
+    goes on: it may have failed already, and cannot have passed.
     """
 
     run: str
@@ -62,7 +62,7 @@ class Verdict:
 
     @property
     def words(self) -> str:
-        """The verdict in a word, or what can be said before the end."""
+        """The verdict in a word, or its preliminary form before the end."""
         if not self.preliminary:
             return self.outcome.value.upper()
         return f"preliminary: {'fails so far' if self.outcome is Outcome.FAIL else 'no failure so far'}"
@@ -86,15 +86,15 @@ def fold(
     *,
     goes_on: bool = False,
 ) -> Verdict:
-    """Fail if any finding fails; else inconclusive if a doubt holds it up; else pass.
+    """Fail if any finding fails; else inconclusive if an inconclusive finding blocks a pass; else pass.
 
-    ``demand`` says which doubts do; a bare set names the rules whose doubts do not.
+    ``demand`` says which ones do; a bare set names the rules whose findings do not.
 
-    A run that ended before ``REACHED`` of its planned length cannot pass: the polls that it did not live to see were
-    due. A run that ``goes_on`` has not ended early, but its verdict is preliminary and never a pass. A run in which
-    nothing was judged is inconclusive, never pass; so is a target of role ``dut`` of which nothing was judged. Findings
-    are ordered worst first, then by target, rule and object, so that equal records give equal verdicts. Causes only
-    group the findings: they change no outcome.
+    A run that ended before ``REACHED`` of its planned length cannot pass: the polls after its end were due. A run that
+    ``goes_on`` has not ended early, but its verdict is preliminary and never a pass. A run in which nothing was judged
+    is inconclusive, never pass; so is a target of role ``dut`` of which nothing was judged. Findings are ordered worst
+    first, then by target, rule and object, so that equal records give equal verdicts. Causes only group the findings:
+    they change no outcome.
     """
     order = list(Outcome)
     ordered = tuple(sorted(findings, key=lambda f: (order.index(f.outcome), f.target, f.rule, f.metric, f.object)))

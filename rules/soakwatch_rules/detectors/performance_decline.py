@@ -60,9 +60,9 @@ class PerformanceDecline:
     that is filled once, and a warm-up only raises it.
 
     The tolerance holds per run, not per day: over a few hours 5 % per 24 h would be less than the noise, and over days
-    it is unacceptable as a daily loss. Passes if no question fails and the trend passes. With several devices under
-    test it is unknown which declined: a warning. Standstills of 10 s and more (``stats.standstill``) are left out: they are
-    no decline, and ``loss`` judges them. Ratios are of the level.
+    it is unacceptable as a daily loss. Passes if no question fails and the trend passes. With several devices
+    under test it is unknown which declined: a warning. Standstills of 10 s and more (``stats.standstill``) are left
+    out: they are no decline, and ``loss`` judges them. Ratios are of the level.
 
     How often wrong, measured on 100 seeds of 12 h at 10 s with AR(1) noise of 2 % (.9 a minute): failed 0 % of
     steady runs, checkpoint waves of 6 %, warm-ups, a stop of a minute and an offered load that halves (3 to 7 %

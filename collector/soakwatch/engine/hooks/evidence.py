@@ -1,4 +1,4 @@
-"""Evidence of a device at the moment of a finding: what commands say, and files. Bounded in every direction."""
+"""Evidence of a device at the moment of a finding: the output of commands, and files. Bounded in size and time."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Why a service did not take a message, in sentences of our own: what Apprise and libraries say may hold a password.
+"""Why a service did not accept a message, in our own sentences: those of Apprise and libraries may hold a password.
 
-Apprise says in its log what went wrong, and returns no more than that it did. Its lines are matched with what is known
-to stand in them, and nothing of a line goes on but the three digits of a status.
+Apprise logs what went wrong, and returns no more than that it did. Its lines are matched against known texts, and
+nothing of a line is passed on but the three digits of a status.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A sentence, and whether it may go better a moment later. ``rank``: the higher says more than the lower."""
+    """A sentence, and whether a retry may succeed. A higher ``rank`` is more specific."""
 
     sentence: str
     again: bool
@@ -68,7 +68,7 @@ _KNOWN = (
 
 
 def trouble_of(line: str) -> Trouble:
-    """What one line of the log says of why it went wrong; ``UNKNOWN`` if nothing.
+    """The trouble that one line of the log reports; ``UNKNOWN`` if none.
 
     >>> trouble_of("Failed to send JSON POST notification: error=500.").sentence
     'it answers with the status 500'

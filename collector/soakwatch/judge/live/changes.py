@@ -1,7 +1,7 @@
-"""Every change of every series since the begin: what rules need that look for a restart in the whole of a run.
+"""Every change of every series since the start, for rules that search a whole run for restarts.
 
-A reading that equals both its neighbours says nothing and is left out; the two sides of a change and of a gap stay.
-Of a series that changes all the time, the last reading of each minute stays.
+A sample that equals both its neighbours is left out; the two sides of a change and of a gap stay. Of a series that
+changes all the time, the last sample of each minute stays.
 """
 
 from __future__ import annotations

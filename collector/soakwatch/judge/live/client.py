@@ -1,8 +1,8 @@
-"""Judging while the run goes on, in a process of its own: polls are not delayed and the collector stays small.
+"""Judges a run while it goes on, in a process of its own: polls are not delayed and the collector stays small.
 
-The process lives as long as the run and keeps what it needs of it, so that a look costs what is new in a minute, not
-what the run has been. It is asked once a minute, and at once when something happened that matters; it is never waited
-for by anything but the next look. If it dies, another one works out its state from the record.
+The process lives as long as the run and keeps what it needs, so that an evaluation costs what is new in a minute, not
+the length of the run. It is asked once a minute, and at once after an important event; only the next evaluation ever
+waits for it. If it dies, another one restores its state from the record.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ MAX_PAUSE_S = 3600.0
 class LiveJudge:
     """The newest findings of a run that goes on.
 
-    With ``confirm`` a failure is looked at again soon, until it is ``confirmed``; ``rules`` are those whose failures
-    are meant, where it is not every rule.
+    With ``confirm`` a failure is soon judged again, until it is ``confirmed``; ``rules`` are those whose failures
+    count, if not every rule.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class LiveJudge:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What is said of the run so far, worst first."""
+        """The findings so far, worst first."""
         order = list(Outcome)
         every = [finding for findings in self._findings.values() for finding in findings]
         return tuple(sorted(every, key=lambda f: (order.index(f.outcome), f.target, f.rule, f.metric, f.object)))
@@ -69,7 +69,7 @@ class LiveJudge:
 
     @property
     def unrecorded(self) -> bool:
-        """Whether the record should be given the findings: they say something else, or it has had none for long."""
+        """Whether the findings should be recorded: they changed, or were not recorded for long."""
         if self.judged_ns is None:
             return False
         identities, recorded_ns = self._recorded
@@ -81,13 +81,13 @@ class LiveJudge:
 
     @property
     def snapshot(self) -> LiveSnapshot | None:
-        """When it looked last, and how fast things grow so far; None before the first look."""
+        """When it judged last, and the growth rates so far; None before the first evaluation."""
         return None if self.judged_ns is None else LiveSnapshot(self.judged_ns, self.rates)
 
     def wake(self) -> None:
-        """Something that matters is in the record: look now and not only when the minute is over.
+        """Something important is in the record: judge now instead of at the end of the minute.
 
-        A judge that has just looked rests first, and one that breaks is not woken.
+        A judge that has just finished pauses first, and one that fails is not woken.
         """
         if not self._failures:
             self._due_ns = min(self._due_ns, max(self._now_ns(), self._rested_ns))
@@ -131,7 +131,7 @@ class LiveJudge:
             await child.kill()
 
     async def _ask(self) -> list[str] | str:
-        """The lines of an answer, or why there is none."""
+        """The lines of an answer; a string if there is none, which says why."""
         child = self._child
         fresh = child is None or child.exit_code is not None
         if child is None or fresh:

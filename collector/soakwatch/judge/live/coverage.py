@@ -1,6 +1,6 @@
-"""The account of a source that goes on: polls by how they ended and the silences, added up batch by batch.
+"""The account of a source during a run: polls by outcome and the silences, added up batch by batch.
 
-Two accounts of successive stretches make the account of both, so one is kept for each phase, and a window that begins
+Two accounts of successive stretches add up to that of both, so one is kept for each phase, and a window that starts
 and ends with phases is the sum of theirs. The result is that of ``record.follow.ledger_of``, from every poll.
 """
 
@@ -169,7 +169,7 @@ class Accounts:
         self._take(source, effective_polls(polls))
 
     def retake(self, source: Source, whole: EffectivePolls) -> None:
-        """Forget a source, and take all its polls anew: looks came late and stand for polls that had been lost."""
+        """Forget a source, and count all its polls again: polls arrived late and replace some that had been lost."""
         self._accounts.pop(source.id, None)
         self._take(source, whole)
 
@@ -188,7 +188,7 @@ class Accounts:
             mine[begin_ns].add(some, source.interval_ns)
 
     def ledger(self, source: Source, shown: str, errors: Mapping[int, str], window: Window) -> Ledger:
-        """The account of a source in a window that begins and ends with phases, or with the run."""
+        """The account of a source in a window that starts and ends with phases, or with the run."""
         sum_ = Account()
         edges = [edge for edge in self._edges if edge <= window.begin_ns]
         first_ns = edges[-1] if edges else -(2**62)

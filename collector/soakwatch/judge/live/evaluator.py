@@ -64,12 +64,12 @@ class Subject:
 
     @property
     def alarmed(self) -> bool:
-        """Whether a failure or warning stands, or may after another look."""
+        """Whether it has a failure or warning, or may have one after another evaluation."""
         alarmed = any(finding.outcome in ALARMS for finding in self.findings)
         return alarmed or any(streak.times for streak in self.streaks.values())
 
     def covers(self, finding: Finding) -> bool:
-        """Whether a finding of an earlier look is about this."""
+        """Whether a finding of an earlier evaluation is about this subject."""
         if (finding.rule, finding.target) != (self.rule.name, self.target):
             return False
         if self.rule.scope == "target" or not self.keys:
@@ -95,17 +95,17 @@ class LiveEvaluator:
         self._left_s = 0.0  # of the share; below 0 it is owed
 
     def remember(self, findings: Sequence[Finding]) -> None:
-        """What earlier looks at this run said: it stands until a look says otherwise."""
+        """Take the findings of earlier evaluations of this run: they hold until replaced."""
         self._remembered = tuple(findings)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """All that is said at the moment."""
+        """All current findings."""
         return tuple(finding for findings in self._reported.values() for finding in findings)
 
     @property
     def rates(self) -> tuple[Rate, ...]:
-        """How fast things grow so far, where that is worth saying."""
+        """The growth rates so far."""
         return self._growth_rates.rates
 
     @property
@@ -149,7 +149,7 @@ class LiveEvaluator:
         return self._news()
 
     def _name_subjects(self, court: CaseBuilder, now_ns: int) -> None:
-        """Everything that there is to look at now; what was known keeps what was said of it."""
+        """Update the subjects; those known before keep their findings."""
         named: dict[Name, Subject] = {}
         for rule in self._rules:
             for target, keys in court.subjects(rule):
@@ -178,7 +178,7 @@ class LiveEvaluator:
             }
 
     def _due(self, court: CaseBuilder, fresh: Fresh, now_ns: int) -> list[tuple[Subject, bool]]:
-        """What to look at, the most urgent first."""
+        """The subjects to judge, the most urgent first."""
         due: list[tuple[int, int, str, Subject]] = []
         for subject in self._subjects.values():
             rule, evaluated_ns = subject.rule, subject.evaluated_ns
@@ -229,7 +229,7 @@ class LiveEvaluator:
         subject.findings = tuple(findings)
 
     def _news(self) -> Mapping[str, tuple[Finding, ...]]:
-        """What each thing says that it did not say before; nothing, for one that is gone."""
+        """The findings of each subject that changed; none for a subject that is gone."""
         every = [(subject, finding) for subject in self._subjects.values() for finding in subject.findings]
         shown = without_load([finding for _, finding in every], self._bound)
         now: dict[str, list[Finding]] = {}

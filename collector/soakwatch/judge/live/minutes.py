@@ -1,7 +1,7 @@
-"""Means of one minute of every series since the begin of the run, in memory that is bounded.
+"""Means of one minute of every series since the start of the run, in bounded memory.
 
-A gauge is kept as the mean of its minute, a counter or a state as its last reading in it (the mean of a counter that
-began again is nothing). A minute without readings is missing, never zero. After 72 hours two minutes become one.
+A gauge is kept as the mean of its minute, a counter or a state as its last sample in it (the mean of a counter that
+restarted is meaningless). A minute without samples is missing, never zero. After 72 hours two minutes become one.
 """
 
 from __future__ import annotations
