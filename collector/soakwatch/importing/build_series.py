@@ -1,4 +1,4 @@
-"""From gathered readings to series under their names and in their units, with notes for people."""
+"""Turns the gathered samples of a table into named series in their units, with notes on what was guessed."""
 
 from __future__ import annotations
 

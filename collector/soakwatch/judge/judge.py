@@ -153,7 +153,7 @@ def of_role(finding: Finding, role: str, devices: int = 1) -> Finding:
 
 
 def without_load(findings: list[Finding], bound: frozenset[str]) -> list[Finding]:
-    """With a generator at fault, findings that rest on its load are dropped: they neither clear nor blame the device."""
+    """With a generator at fault, findings that rest on its load are dropped: they neither clear nor blame a device."""
     fault = next((f for f in findings if f.outcome is Outcome.INCONCLUSIVE and traits_of(f.rule).generator), None)
     if fault is None:
         return findings
@@ -174,7 +174,7 @@ def without_load(findings: list[Finding], bound: frozenset[str]) -> list[Finding
 
 
 def _whatever_was_sent(finding: Finding) -> bool:
-    """Whether a finding holds with any load: from probes, or a standstill in which nothing came back."""
+    """Whether a finding holds with any load: from probes, or a standstill with nothing coming back."""
     return finding.metric.startswith("reach.") or (
         finding.outcome is Outcome.FAIL and (traits_of(finding.rule).standstill or finding.numbers.get(STOPS, 0.0) > 0)
     )

@@ -1,4 +1,4 @@
-"""The platforms that are known, and which of them a device is."""
+"""The known platforms, and how a device's platform is recognised."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NETWORK = re.compile(
 
 @cache
 def platform(name: str) -> Platform:
-    """The platform of a name. Raises PlanError for a name that nobody has, with the nearest."""
+    """The platform of a name. Raises PlanError for an unknown name, with the nearest."""
     module = SHELF.module(name)
     candidate = getattr(module, "PLATFORM", None)
     if not isinstance(candidate, Platform):
@@ -44,7 +44,9 @@ def names() -> tuple[str, ...]:
 
 
 def recognised(server_version: str, banner: str, refusal: str) -> str | None:
-    """The platform that one of the three betrays; ``auto`` for a network system that is not known yet; or None."""
+    """The platform that the server version, banner or refusal identifies; ``auto`` for an unknown network system; or
+    None.
+    """
     for name in names():
         known = platform(name)
         if (known.server and re.search(known.server, server_version)) or (
@@ -55,12 +57,12 @@ def recognised(server_version: str, banner: str, refusal: str) -> str | None:
 
 
 def introduced(text: str) -> str | None:
-    """The platform whose words these are: the answer to one of the QUESTIONS."""
+    """The platform that an answer to one of the QUESTIONS identifies."""
     return next((name for name in names() if (mark := platform(name).introduces) and re.search(mark, text)), None)
 
 
 def chosen(system: Platform, wanted: tuple[str, ...] | None, target: str) -> tuple[Command, ...]:
-    """The commands that a plan asks for, or all. Raises PlanError for one that the platform has not."""
+    """The commands that a plan names, or all. Raises PlanError for one that the platform does not have."""
     if wanted is None:
         return system.commands
     commands = []
