@@ -8,7 +8,13 @@ from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED
 from soakwatch.core.yaml import parse, plan_error
 from soakwatch.judge.judge import RuleUse, judge
-from soakwatch.judge.uncatalogued_metrics import additional_metrics, named_rules, nothing_passes_unseen, traits, widened
+from soakwatch.judge.uncatalogued_metrics import (
+    additional_metrics,
+    inconclusive_if_unjudged,
+    named_rules,
+    traits,
+    widened,
+)
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan, plan_from_text
 from soakwatch.plan.rules import RulePlan, planned_rules, read_rules
@@ -68,4 +74,6 @@ def judge_record(
         if not only or rule.name in only
     ]
     goes_on = not ended and lifecycle_of(view.metas(), view.path) == "running"
-    return nothing_passes_unseen(view, judge(view, view.meta("run") or "run", uses, progress, earlier, goes_on=goes_on))
+    return inconclusive_if_unjudged(
+        view, judge(view, view.meta("run") or "run", uses, progress, earlier, goes_on=goes_on)
+    )

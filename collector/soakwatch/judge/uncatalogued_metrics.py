@@ -73,7 +73,7 @@ def named_rules(record: Traited) -> tuple[str, ...]:
     return tuple(json.loads(record.meta(RULES_KEY) or "[]"))
 
 
-def nothing_passes_unseen(record: Traited, verdict: Verdict) -> Verdict:
+def inconclusive_if_unjudged(record: Traited, verdict: Verdict) -> Verdict:
     """A table of which no column was judged cannot pass just for having all of its lines; a finding says so."""
     if verdict.outcome is Outcome.FAIL or record.meta(IMPORTED_KEY) is None:
         return verdict

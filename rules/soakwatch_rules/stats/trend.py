@@ -295,7 +295,7 @@ class _Question:
         trend = replace(trend, line=self._end_line(trend, whole.time_s, value, fit))
         trend = self._decided(trend, free, goes_on, fit, parts, value)
         if trend.outcome is Outcome.FAIL:
-            trend = self._after_release(self._beside_the_line(trend, parts, whole.time_s, value), value)
+            trend = self._after_release(self._line_disagrees(trend, parts, whole.time_s, value), value)
         trend = self._resolved(self._small(replace(trend, release=freed(value)), value), value)
         return trend if trend.release is None else self._since(trend, trend.release)
 
@@ -310,7 +310,7 @@ class _Question:
             return trend
         return replace(trend, outcome=Outcome.PASS, why=None, hours_needed=None, waived="freed")
 
-    def _beside_the_line(self, trend: Trend, parts: Mixture, times: Floats, value: Floats) -> Trend:
+    def _line_disagrees(self, trend: Trend, parts: Mixture, times: Floats, value: Floats) -> Trend:
         """Two shapes that grow are doubts where the straight line does not agree: growth that begins in the last part
         of the run may be a step, a job or a cache that has just begun to fill, if nothing grew before that; a leak
         under a cycle may be the cycle, if it is less than twice what is allowed, or the run is short.

@@ -13,7 +13,7 @@ import asyncssh
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.units import show_seconds
-from soakwatch.engine.hooks.evidence import MAX_OUTPUT, FoundFile
+from soakwatch.engine.hooks.evidence import MAX_OUTPUT, MatchedFile
 from soakwatch.engine.hooks.trigger import HookFailedError
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.transport.ssh.access import Access
@@ -55,7 +55,7 @@ class SshHost:
         except (OSError, asyncssh.Error, SourceError, PlanError) as error:
             raise self._failed(error) from None
 
-    async def find(self, pattern: str) -> Sequence[FoundFile]:
+    async def find(self, pattern: str) -> Sequence[MatchedFile]:
         """Plain files only."""
         try:
             async with asyncio.timeout(FILES_S), (await self._line.connection()).start_sftp_client() as sftp:
@@ -68,7 +68,7 @@ class SshHost:
                     )
                     attributes = name.attrs if name.attrs.permissions is not None else await sftp.stat(path)
                     if attributes.permissions is not None and stat.S_ISREG(attributes.permissions):
-                        files.append(FoundFile(path, attributes.size or 0, float(attributes.mtime or 0)))
+                        files.append(MatchedFile(path, attributes.size or 0, float(attributes.mtime or 0)))
                 return files
         except asyncssh.SFTPNoSuchFile:
             return []

@@ -38,7 +38,7 @@ async def start_cli(line: Line, wish: CliWish, site: SourceContext, stack: Async
         raise PlanError(
             f"{site.target}: there is no driver {wish.driver!r}{hint(wish.driver, platform_registry.names())}"
         )
-    each = platform_registry.platform(wish.driver) if wish.driver != UNKNOWN else await _found_out(line, site)
+    each = platform_registry.platform(wish.driver) if wish.driver != UNKNOWN else await _identified(line, site)
     commands = platform_registry.chosen(each, wish.commands, site.target)
     poller = CliPoller(each, _session(each, line, wish), commands, line, site)
     stack.callback(poller.close)
@@ -52,7 +52,7 @@ def _session(each: Platform, line: Line, wish: CliWish) -> Session:
     return PromptSession(line, each.dialect, wish.enable)
 
 
-async def _found_out(line: Line, site: SourceContext) -> Platform:
+async def _identified(line: Line, site: SourceContext) -> Platform:
     """Asks a device what it is. Raises SourceError with what it said if that is not known."""
     session = PromptSession(line, platform_registry.ANY)
     deadline = asyncio.get_running_loop().time() + _ASKING_S
