@@ -27,7 +27,7 @@ PHASE = "baseline"
 MAX_SERIES = 2000
 _MIN_SAMPLES = 8
 _QUANTILES = (0.05, 0.25, 0.75, 0.95)
-_BINS, _LEAST_BINS, _LEAST_CYCLES = 512, 48, 3
+_BINS, _MIN_BINS, _MIN_CYCLES = 512, 48, 3
 _CHANCE = 1e-4  # that noise alone has such a period
 _FLOATS = NDArray[np.float64]
 
@@ -169,7 +169,7 @@ def period(time_s: _FLOATS, value: _FLOATS) -> float | None:
     """
     length_s = float(time_s[-1] - time_s[0]) if time_s.size else 0.0
     bins = min(_BINS, time_s.size)
-    if bins < _LEAST_BINS or length_s <= 0:
+    if bins < _MIN_BINS or length_s <= 0:
         return None
     bin_of = np.minimum((time_s - time_s[0]) * (bins / length_s), bins - 1).astype(np.int64)
     count = np.bincount(bin_of, minlength=bins)
@@ -192,7 +192,7 @@ def period(time_s: _FLOATS, value: _FLOATS) -> float | None:
     line = int(np.argmax(power))
     chance = power.size * (1.0 - float(power[line]) / total) ** (power.size - 1)
     cycles = line + 1
-    if chance > _CHANCE or cycles < _LEAST_CYCLES:
+    if chance > _CHANCE or cycles < _MIN_CYCLES:
         return None
     return _rounded(length_s / cycles * (bins - 1) / bins)
 

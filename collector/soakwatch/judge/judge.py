@@ -54,24 +54,24 @@ def judge(
     ``earlier`` are the records of other runs, with which the rules that compare runs compare this one.
     """
     uses = sorted(rules, key=lambda use: use.rule.name)
-    court = CaseBuilder(record, earlier)
+    case_builder = CaseBuilder(record, earlier)
     findings = [
-        of_role(finding, court.roles.get(finding.target, DUT), court.devices)
+        of_role(finding, case_builder.roles.get(finding.target, DUT), case_builder.devices)
         for use in uses
-        for case in court.cases(use.rule, progress)
+        for case in case_builder.cases(use.rule, progress)
         for finding in (
-            of_life(use.rule.judge(case), case, court.stretch(use.rule))
-            if court.begun(use.rule)
+            of_life(use.rule.judge(case), case, case_builder.stretch(use.rule))
+            if case_builder.begun(use.rule)
             else (_never_begun(use.rule, case),)
         )
     ]
-    findings = of_memory(findings, court, record, (use.rule for use in uses))
+    findings = of_memory(findings, case_builder, record, (use.rule for use in uses))
     insisted = all(use.required for use in uses)
-    findings += unjudged_columns(record, [use.rule for use in uses], findings, court.window, insisted=insisted)
+    findings += unjudged_columns(record, [use.rule for use in uses], findings, case_builder.window, insisted=insisted)
     findings = without_load(findings, frozenset(use.rule.name for use in uses if use.rule.manner.needs_load))
     findings = of_the_management_path(of_shared_load(agreed(findings)))
-    planned_s = None if court.planned is None else court.planned.duration_s
-    length_s = court.window.seconds if planned_s is None else planned_s
+    planned_s = None if case_builder.planned is None else case_builder.planned.duration_s
+    length_s = case_builder.window.seconds if planned_s is None else planned_s
     optional = frozenset(
         use.rule.name
         for use in uses
@@ -82,17 +82,17 @@ def judge(
         frozenset(use.rule.name for use in uses if use.named),
         frozenset(use.rule.name for use in uses if use.required),
     )
-    accounts = court.accounts(court.window)
+    accounts = case_builder.accounts(case_builder.window)
     return fold(
         run,
-        court.window,
-        court.roles,
+        case_builder.window,
+        case_builder.roles,
         findings,
         accounts,
-        court.phases,
+        case_builder.phases,
         demand,
         planned_s,
-        court.events,
+        case_builder.events,
         goes_on=goes_on,
     )
 

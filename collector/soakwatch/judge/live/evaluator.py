@@ -126,21 +126,21 @@ class LiveEvaluator:
         self._last_ns = now_ns
         if first:
             began_s = self._cpu_s()  # the past is taken in once
-        court = CaseBuilder(self._following.through("whole"))
-        courts: dict[str, CaseBuilder] = {"whole": court}
+        case_builder = CaseBuilder(self._following.through("whole"))
+        builders: dict[str, CaseBuilder] = {"whole": case_builder}
         if fresh.layout:
-            self._name_subjects(court, now_ns)
-        self._growth_rates.update(court, self._following)
+            self._name_subjects(case_builder, now_ns)
+        self._growth_rates.update(case_builder, self._following)
         spent_s = self._cpu_s() - began_s
         self._left_s -= spent_s
-        for subject, urgent in self._due(court, fresh, now_ns):
+        for subject, urgent in self._due(case_builder, fresh, now_ns):
             if self._left_s < (-_OWED_MINUTES * share_s if urgent else 0.0):
                 break
             began_s = self._cpu_s()
             live = subject.rule.manner.live
-            if live not in courts and live != "end":
-                courts[live] = court.seeing(self._following.through(live))
-            self._judge(courts[live], subject, now_ns)
+            if live not in builders and live != "end":
+                builders[live] = case_builder.seeing(self._following.through(live))
+            self._judge(builders[live], subject, now_ns)
             took_s = self._cpu_s() - began_s
             self._left_s -= took_s
             rest_s = min(subject.took_s, took_s) / (_MAX_SHARE_OF_SUBJECT * share_s) * 60  # the first look also imports
@@ -148,11 +148,11 @@ class LiveEvaluator:
             subject.took_s = took_s
         return self._news()
 
-    def _name_subjects(self, court: CaseBuilder, now_ns: int) -> None:
+    def _name_subjects(self, case_builder: CaseBuilder, now_ns: int) -> None:
         """Update the subjects; those known before keep their findings."""
         named: dict[Name, Subject] = {}
         for rule in self._rules:
-            for target, keys in court.subjects(rule):
+            for target, keys in case_builder.subjects(rule):
                 name = rule.name, target, tuple(keys)
                 subject = self._subjects.get(name)
                 if subject is None:
@@ -177,14 +177,14 @@ class LiveEvaluator:
                 if f.outcome is Outcome.WARN
             }
 
-    def _due(self, court: CaseBuilder, fresh: Fresh, now_ns: int) -> list[tuple[Subject, bool]]:
+    def _due(self, case_builder: CaseBuilder, fresh: Fresh, now_ns: int) -> list[tuple[Subject, bool]]:
         """The subjects to judge, the most urgent first."""
         due: list[tuple[int, int, str, Subject]] = []
         for subject in self._subjects.values():
             rule, evaluated_ns = subject.rule, subject.evaluated_ns
-            stretch = court.stretch(rule)
+            stretch = case_builder.stretch(rule)
             over = evaluated_ns is not None and stretch.end_ns <= evaluated_ns
-            if over or not court.begun(rule) or stretch.end_ns <= stretch.begin_ns:
+            if over or not case_builder.begun(rule) or stretch.end_ns <= stretch.begin_ns:
                 continue
             if rule.manner.live == "recent" and stretch.end_ns < now_ns - HOUR_NS:
                 continue  # nothing of it is kept: what was said of it stands
@@ -198,30 +198,30 @@ class LiveEvaluator:
         due.sort(key=lambda entry: entry[:3])
         return [(subject, rank < _LATER) for rank, _, _, subject in due]
 
-    def _judge(self, court: CaseBuilder, subject: Subject, now_ns: int) -> None:
-        rule, stretch = subject.rule, court.stretch(subject.rule)
+    def _judge(self, case_builder: CaseBuilder, subject: Subject, now_ns: int) -> None:
+        rule, stretch = subject.rule, case_builder.stretch(subject.rule)
         subject.evaluated_ns, subject.news = now_ns, False
         if rule.manner.live == "recent":
             stretch = Window(max(stretch.begin_ns, stretch.end_ns - HOUR_NS), stretch.end_ns)
-        planned_s = None if court.planned is None else court.planned.duration_s
+        planned_s = None if case_builder.planned is None else case_builder.planned.duration_s
         if rule.manner.live == "minutes" and stretch.seconds < earliest_s(rule, planned_s):
             return
-        case = court.case(rule, subject.target, subject.keys, stretch)
+        case = case_builder.case(rule, subject.target, subject.keys, stretch)
         if rule.manner.live == "minutes" and not subject.alarmed and not _worth_judging(rule, case):
             subject.findings = ()  # nothing to tell; what was said before is old
             return
         before = {(f.metric, f.object): f for f in subject.findings}
         findings = []
         for judged in rule.judge(case):
-            finding = of_role(judged, court.roles.get(judged.target, DUT), court.devices)
+            finding = of_role(judged, case_builder.roles.get(judged.target, DUT), case_builder.devices)
             key = finding.metric, finding.object
             if rule.manner.live == "minutes":
                 finding, subject.streaks[key] = of_trend(finding, subject.streaks.get(key, Streak()))
             elif rule.manner.live == "recent":
-                finding = so_far(finding, "recent", court.window)
+                finding = so_far(finding, "recent", case_builder.window)
                 finding = lasting(before[key], finding) if key in before else finding
             else:
-                finding = so_far(finding, "whole", court.window)
+                finding = so_far(finding, "whole", case_builder.window)
             findings.append(finding)
         if rule.manner.live == "recent":
             now = {(f.metric, f.object) for f in findings}

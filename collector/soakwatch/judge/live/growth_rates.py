@@ -47,29 +47,29 @@ class GrowthRates:
     _met: frozenset[SeriesKey] = frozenset()  # series with a rate at the last evaluation
     _seen: dict[tuple[SeriesKey, int], int] = field(default_factory=dict)
 
-    def update(self, court: CaseBuilder, following: RunFollower) -> None:
+    def update(self, case_builder: CaseBuilder, following: RunFollower) -> None:
         """Compute the rates to report now."""
         rule = self.rule
         tolerance: object = getattr(rule, "tolerance", None)
         horizon_s: object = getattr(rule, "horizon", None)
         if rule is None or not isinstance(tolerance, float) or not isinstance(horizon_s, float):
             return
-        stretch, before = court.stretch(rule), self._met
-        if not court.begun(rule) or stretch.end_ns < court.window.end_ns:
+        stretch, before = case_builder.stretch(rule), self._met
+        if not case_builder.begun(rule) or stretch.end_ns < case_builder.window.end_ns:
             self.rates, self._met = (), frozenset()
             return
         rates = []
         for key, known in following.known.items():
-            if key.metric not in rule.metrics or court.roles.get(key.target) != DUT:
+            if key.metric not in rule.metrics or case_builder.roles.get(key.target) != DUT:
                 continue
-            begin_ns = _life_begins(court.events, key, stretch)
+            begin_ns = _life_begins(case_builder.events, key, stretch)
             time_ns, values = following.minutes.read(known.number, begin_ns, stretch.end_ns)
             if key not in before and time_ns.size < max(
                 MIN_MINUTES, _RETRY_GROWTH * self._seen.get((key, begin_ns), 0)
             ):
                 continue
             self._seen[key, begin_ns] = int(time_ns.size)
-            rate = _rate(court, key, known.unit, begin_ns, time_ns, values, tolerance, horizon_s)
+            rate = _rate(case_builder, key, known.unit, begin_ns, time_ns, values, tolerance, horizon_s)
             rates += [] if rate is None else [rate]
         self._met = met = frozenset(map(_key, rates))
         rates = [rate for rate in rates if _key(rate) in before and not (rate.metric in _PARTS and _whole(rate) in met)]
@@ -97,7 +97,7 @@ def _life_begins(events: Iterable[Event], key: SeriesKey, stretch: Window) -> in
 
 
 def _rate(
-    court: CaseBuilder,
+    case_builder: CaseBuilder,
     key: SeriesKey,
     unit: str,
     begin_ns: int,
@@ -130,7 +130,7 @@ def _rate(
     sign = -1 if down else 1
     low, high = sorted((sign * shown.low() * 3600, sign * shown.high() * 3600))
     unlimited = Rate(key.target, key.metric, key.object, unit, begin_ns, sign * shown.slope * 3600, low, high)
-    limit = entry.low if down else court.ceiling(key)
+    limit = entry.low if down else case_builder.ceiling(key)
     if limit is None:
         return unlimited
     room = (-limit if down else limit) - float(means[-1])
