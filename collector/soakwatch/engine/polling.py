@@ -19,6 +19,7 @@ from typing import Protocol, Self
 
 from soakwatch.core.clock import Clock
 from soakwatch.core.errors import PlanError, SoakwatchError
+from soakwatch.core.event_kinds import FindingKey
 from soakwatch.core.log_throttle import ThrottledLog
 from soakwatch.core.text import without_target
 from soakwatch.core.units import show_seconds
@@ -158,10 +159,10 @@ class PolledSource:
         if self._facts.unreported:
             self._facts.unreported = not await self._sink.cadences(self._facts.cadences)
 
-    def look_closer(self, when_ns: int, why: str) -> None:
+    def look_closer(self, when_ns: int, why: str, finding: FindingKey | None = None) -> None:
         """Something happened to this source's target at that time: capture it in detail, if the source can."""
         if isinstance(self._poller, CapturesDetail):
-            self._poller.look_closer(when_ns, why)
+            self._poller.look_closer(when_ns, why, finding)
 
     async def last_look(self, end_ns: int) -> None:
         """At the end: the captures that are still running, as far as they go. They come with the last answered poll, so

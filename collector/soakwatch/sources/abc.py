@@ -21,6 +21,7 @@ from typing import Annotated, ClassVar, Protocol, runtime_checkable
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from soakwatch.core.event_kinds import FindingKey
 from soakwatch.core.units import Seconds
 from soakwatch_agent.sample import Answer
 
@@ -109,8 +110,11 @@ class Backfills(Protocol):
 class CapturesDetail(Protocol):
     """A poller that can capture the details of a moment afterwards (the agent's flight recorder)."""
 
-    def look_closer(self, when_ns: int, why: str) -> None:
-        """Something happened to this source's target at that steady time: capture its details, if there is room."""
+    def look_closer(self, when_ns: int, why: str, finding: FindingKey | None = None) -> None:
+        """Something happened to this source's target at that steady time: capture its details, if there is room.
+
+        ``finding`` is that of a live finding which is the reason.
+        """
         ...
 
     async def last_look(self, end_ns: int) -> Sequence[Answer]:
