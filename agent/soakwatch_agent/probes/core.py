@@ -88,7 +88,7 @@ class CoreProbe:
         try:
             pattern = read_text(context.path("/proc/sys/kernel/core_pattern")).rstrip("\n")
         except OSError as error:
-            notes.fault("system.core.files", "", f"the kernel's core pattern cannot be read: {why(error)}")
+            notes.fault("system.core.files", "", f"the kernel's core pattern cannot be read: {context.why(error)}")
             return
         if pattern == self._pattern:
             return
@@ -129,7 +129,7 @@ class CoreProbe:
             try:
                 cwd = os.readlink(self._context.path(f"/proc/{pid}/cwd"))
             except OSError as error:
-                text = f"cores go to the process's working folder, which cannot be read: {why(error)}"
+                text = f"cores go to the process's working folder, which cannot be read: {self._context.why(error)}"
                 self._notes.fault("system.core.files", label, text)
                 continue
             self._cwd_of[pid] = cwd

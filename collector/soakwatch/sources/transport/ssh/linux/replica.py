@@ -23,6 +23,7 @@ _MAPS_NS = int(30 * SECOND * 0.95)  # as the probe reads them
 _DENIED = re.compile(r"/proc/(\d+)/smaps_rollup.*permission denied", re.IGNORECASE)
 _HIDDEN = re.compile(rb"^\S+ /proc proc \S*hidepid=(?!0|off)", re.MULTILINE)
 _PID = re.compile(rb"/proc/(\d{1,10})(?!\S)")
+_WORKING_FOLDER = re.compile(r"/proc/\d+/cwd")
 _NUMBERS = re.compile(rb"\d+")
 _NEED_PTRACE = "permission denied: PSS and USS need the process's own user or CAP_SYS_PTRACE"
 
@@ -137,6 +138,7 @@ class Replica:
         """The agent's probes on the mirror, and what they cannot know of a device."""
         notes = self._notes
         notes.begin(now_ns)
+        self._context.shared.denied = lambda path: _denied(survey, path)
         answer = self._host.poll(now_ns)
         self.first = False
         watched = self._context.shared.watched
@@ -188,12 +190,6 @@ class Replica:
             fault.object == object_text(folder=clean(folder)) for folder in self.cores.unseen
         ):
             return None
-        if fault.metric == "system.core.files" and "working folder" in fault.text and not survey.root:
-            text = fault.text.replace("no such file or directory", "permission denied")
-            return Fault(fault.metric, fault.object, text)
-        for path in survey.denied:
-            if path in fault.text:
-                return Fault(fault.metric, fault.object, f"{path} cannot be read: permission denied")
         return Fault(fault.metric, fault.object, fault.text.replace(self._mirror.root, ""))
 
     def _hidden(self, survey: Survey) -> bool:
@@ -228,6 +224,11 @@ class Replica:
                 self._mirror.put(path, found[path])
             else:
                 self._mirror.drop(path)
+
+
+def _denied(survey: Survey, path: str) -> bool:
+    """Whether the mirror lacks a file of the device because its account may not read it."""
+    return path in survey.denied or (not survey.root and _WORKING_FOLDER.fullmatch(path) is not None)
 
 
 def _descriptors(text: bytes) -> dict[int, int | None]:
