@@ -132,7 +132,8 @@ class MemoryGrowth:
             f"growth if, between two restarts, the intervals mean ± {self.width:g} sd of the first and the last third "
             "(by "
             f"time) do not overlap and the last mean exceeds the first by more than {100 * self.tolerance:g} %; "
-            f"each third needs {self.least:g} samples and {self.stage:g} s, each lifetime and all together half of "
+            f"each third needs {self.least:g} samples and {duration(self.stage)}, each lifetime and all together "
+            "half of "
             "those "
             f"expected{'' if self.decides else _BESIDE}"
         )
