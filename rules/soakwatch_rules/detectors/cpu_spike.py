@@ -151,11 +151,9 @@ class CpuSpike:
             f"a spike is a utilisation of at least {100 * self.enter:g} % and of max({100 * self.rise:g} points, "
             f"{self.sigmas:g} robust sigmas of means as long) above the device's own level (baseline phase, else the "
             f"{duration(self.trailing)} before) for at least {duration(self.seconds)}; it ends below "
-            f"{100 * self.leave:g} %; none "
-            "may happen outside of phases named spike or stress, unless the same recurs from the start of the run to "
-            f"its end; samples at most {duration(self.coarsest)} apart; a "
-            f"rise of {100 * self.surge_rise:g} points to at least {100 * self.surge:g} % for "
-            f"{duration(self.surge_seconds)} "
+            f"{100 * self.leave:g} %; none may happen outside of phases named spike or stress, unless the same recurs "
+            f"from the start of the run to its end; samples at most {duration(self.coarsest)} apart; a rise of "
+            f"{100 * self.surge_rise:g} points to at least {100 * self.surge:g} % for {duration(self.surge_seconds)} "
             "warns"
         )
 

@@ -140,10 +140,8 @@ class EventImpact:
         return (
             f"an outage (lost / rate offered, and by time stamps; from {duration(self.lead)} before an event to "
             f"{duration(self.look)} after it) may last {outage} and cost {loss}; by {when} traffic and latency are "
-            "back "
-            f"within {quantity(self.tolerance, '1')} of the level before (a late CPU only warns); what an event "
-            "announces "
-            "must happen"
+            f"back within {quantity(self.tolerance, '1')} of the level before (a late CPU only warns); what an event "
+            "announces must happen"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:

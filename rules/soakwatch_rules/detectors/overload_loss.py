@@ -171,8 +171,8 @@ class OverloadLoss:
         capacity = f"{stated}, not {shown}" if self.capacity > 0 else f"{shown}, not {stated}"
         return (
             f"in phases named stress or spike (and {duration(self.drain)} after) the loss beyond max(0, offered - "
-            "capacity) "
-            f"may be at most {100 * self.limit:g} % + 2 relative errors of the capacity; capacity is {capacity}"
+            f"capacity) may be at most {100 * self.limit:g} % + 2 relative errors of the capacity; capacity is "
+            f"{capacity}"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:

@@ -80,11 +80,9 @@ class Reboot:
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
-            "a reboot is a changed boot id, or without one an uptime that restarted while the boot time moved by "
-            f"over {duration(MOVED_S)} (a 497-day wrap is not one); more than {self.allowed:g} unplanned ones fail, "
-            "as does "
-            "a "
-            "planned one that did not happen, or happened for another cause"
+            "a reboot is a changed boot id, or without one an uptime that restarted while the boot time moved by over "
+            f"{duration(MOVED_S)} (a 497-day wrap is not one); more than {self.allowed:g} unplanned ones fail, as does "
+            "a planned one that did not happen, or happened for another cause"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:

@@ -162,10 +162,8 @@ class Saturation:
         """The definition with its parameters."""
         return (
             f"full from a sample at {100 * self.enter:g} % of the limit until one below {100 * self.leave:g} %, for "
-            f"{duration(self.lasting)} and two samples at least; fails if it filled up in the run and refuses "
-            "service; a "
-            "limit "
-            f"that will be reached within {duration(self.ahead)} warns"
+            f"{duration(self.lasting)} and two samples at least; fails if it filled up in the run and refuses service; "
+            f"a limit that will be reached within {duration(self.ahead)} warns"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:

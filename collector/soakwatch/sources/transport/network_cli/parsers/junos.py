@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from soakwatch.sources.transport.network_cli.parsed import Draft, Parsed
-from soakwatch.sources.transport.network_cli.parsers.tables import Top, drop
+from soakwatch.sources.transport.network_cli.parsers.tables import drop, top_of
 from soakwatch.sources.transport.network_cli.units import length, number
 
 _QUEUE = re.compile(r"^Queue: (\d{1,3}), Forwarding classes: (.{1,80})")
@@ -91,12 +91,7 @@ def _engine(draft: Draft, engine: dict[str, str], *, whole: bool, alone: bool) -
 
 def show_system_processes_extensive(text: str) -> Parsed:
     """``top`` of FreeBSD: load, and each process with its CPU (weighted) and resident memory."""
-    draft = Draft()
-    top = Top(draft)
-    for line in draft.lines(text):
-        if not top.line(line):
-            draft.odd(line)
-    return draft.done()
+    return top_of(text)
 
 
 def show_system_uptime(text: str) -> Parsed:

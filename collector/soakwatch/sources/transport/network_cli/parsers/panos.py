@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from soakwatch.sources.transport.network_cli.parsed import Draft, Parsed
-from soakwatch.sources.transport.network_cli.parsers.tables import RULE, Top, drop, pairs
+from soakwatch.sources.transport.network_cli.parsers.tables import RULE, drop, pairs, top_of
 from soakwatch.sources.transport.network_cli.units import length
 
 _COUNTER = re.compile(r"^(\w{3,60})\s+(\d{1,20})\s+(\d{1,20})\s+(\w+)\s+(\w+)\s+(\w+)\s+(.{0,200})$")
@@ -31,12 +31,7 @@ def show_system_info(text: str) -> Parsed:
 
 def show_system_resources(text: str) -> Parsed:
     """``top`` of the management plane."""
-    draft = Draft()
-    top = Top(draft)
-    for line in draft.lines(text):
-        if not top.line(line):
-            draft.odd(line)
-    return draft.done()
+    return top_of(text)
 
 
 def show_session_info(text: str) -> Parsed:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from soakwatch.sources.drop_reasons import refused_on_purpose
-from soakwatch.sources.transport.network_cli.parsed import Draft
+from soakwatch.sources.transport.network_cli.parsed import Draft, Parsed
 from soakwatch.sources.transport.network_cli.units import number, size
 
 RULE = re.compile(r"^[\s=+|*_-]+$")
@@ -176,3 +176,13 @@ def _process(line: str, names: list[str], unit: str) -> tuple[str, int, float, i
         return row["command"].strip(), int(cells[0]), cpu / 100, size(row["res"], unit)
     except (ValueError, KeyError):
         return None
+
+
+def top_of(text: str) -> Parsed:
+    """The output of a ``top`` and nothing else."""
+    draft = Draft()
+    top = Top(draft)
+    for line in draft.lines(text):
+        if not top.line(line):
+            draft.odd(line)
+    return draft.done()
