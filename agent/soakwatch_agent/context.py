@@ -187,8 +187,12 @@ class Periodic:
         return True
 
 
-class Notes:
-    """Collects the result of one poll; a fault is reported when it starts or changes, not at each poll."""
+class ProbeAnswer:
+    """The answer of one probe, emptied and filled anew for each poll; it remembers the faults that it reported.
+
+    A fault is reported when it starts or changes, not at each poll: an agent's answers are kept in a spool and cross
+    a network. (The loads of the collector make an answer with ``soakwatch.sources.answer_builder``, of one poll only.)
+    """
 
     __slots__ = ("_reported", "events", "faults", "now_ns", "samples")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from soakwatch_agent.context import HostContext, Notes, Periodic
+from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer
 from soakwatch_agent.procfs import read_text
 from soakwatch_agent.sample import Answer
 
@@ -16,7 +16,7 @@ class ConntrackProbe:
         self._context = context
         self._count = context.path("/proc/sys/net/netfilter/nf_conntrack_count")
         self._limit = context.path("/proc/sys/net/netfilter/nf_conntrack_max")
-        self._notes = Notes()
+        self._notes = ProbeAnswer()
         self._slow = Periodic(10)
 
     def read(self, now_ns: int) -> Answer:

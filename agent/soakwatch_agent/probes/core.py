@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Dict, Optional, Set, Tuple
 
-from soakwatch_agent.context import HostContext, Notes, Periodic, why
+from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer, why
 from soakwatch_agent.corefiles import (
     CoreFile,
     CoreLocation,
@@ -46,7 +46,7 @@ class CoreProbe:
 
     def __init__(self, context: HostContext) -> None:
         self._context = context
-        self._notes = Notes()
+        self._notes = ProbeAnswer()
         self._listing, self._slow = Periodic(2), Periodic(60)
         self._pattern: Optional[str] = None
         self._relative: Optional[CoreLocation] = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from soakwatch_agent.context import HostContext, Notes, Periodic
+from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer
 from soakwatch_agent.procfs import parse_interrupts, read_text
 from soakwatch_agent.sample import Answer
 
@@ -15,7 +15,7 @@ class LoadProbe:
     def __init__(self, context: HostContext) -> None:
         self._context = context
         self._loadavg, self._interrupts = context.path("/proc/loadavg"), context.path("/proc/interrupts")
-        self._notes = Notes()
+        self._notes = ProbeAnswer()
         self._slow = Periodic(10)
 
     def read(self, now_ns: int) -> Answer:

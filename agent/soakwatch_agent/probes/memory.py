@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psutil
 
-from soakwatch_agent.context import HostContext, Notes, Periodic, ProcAt
+from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer, ProcAt
 from soakwatch_agent.procfs import parse_keyed_kib, parse_words, read_text
 from soakwatch_agent.sample import Answer
 
@@ -34,7 +34,7 @@ class MemoryProbe:
     def __init__(self, context: HostContext) -> None:
         self._context = context
         self._meminfo, self._vmstat = context.path("/proc/meminfo"), context.path("/proc/vmstat")
-        self._notes = Notes()
+        self._notes = ProbeAnswer()
         self._slow = Periodic(10)
 
     def read(self, now_ns: int) -> Answer:

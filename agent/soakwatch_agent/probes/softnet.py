@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from soakwatch_agent.context import HostContext, Notes
+from soakwatch_agent.context import HostContext, ProbeAnswer
 from soakwatch_agent.procfs import parse_softnet, read_text
 from soakwatch_agent.sample import Answer
 
@@ -15,7 +15,7 @@ class SoftnetProbe:
     def __init__(self, context: HostContext) -> None:
         self._context = context
         self._path = context.path("/proc/net/softnet_stat")
-        self._notes = Notes()
+        self._notes = ProbeAnswer()
 
     def read(self, now_ns: int) -> Answer:
         """Three counters for each core."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Mapping
 
-from soakwatch_agent.context import HostContext, Notes
+from soakwatch_agent.context import HostContext, ProbeAnswer
 from soakwatch_agent.procfs import parse_paired, parse_words, read_text
 from soakwatch_agent.sample import Answer
 
@@ -32,7 +32,7 @@ class TransportProbe:
         self._snmp = context.path("/proc/net/snmp")
         self._snmp6 = context.path("/proc/net/snmp6")
         self._netstat = context.path("/proc/net/netstat")
-        self._notes = Notes()
+        self._notes = ProbeAnswer()
 
     def read(self, now_ns: int) -> Answer:
         """A counter that this kernel lacks is left out."""

@@ -21,7 +21,7 @@ from soakwatch.sources.transport.ssh.linux.replica import Replica
 from soakwatch.sources.transport.ssh.linux.script import Need, details_script, faces_script, look_script, mounts_script
 from soakwatch.sources.transport.ssh.linux.survey import EVERY_LOOK, SLOW, Survey, survey_of, survey_script
 from soakwatch.sources.transport.ssh.shell import Reply, Shell, part
-from soakwatch_agent.context import Notes, Periodic, Watch
+from soakwatch_agent.context import Periodic, ProbeAnswer, Watch
 from soakwatch_agent.host import probe_names, source
 from soakwatch_agent.sample import NOTHING, Answer, object_text
 
@@ -72,9 +72,9 @@ class LinuxPoller:
     def __init__(self, line: SshLine, shell: Shell, wish: Wish, site: SourceContext) -> None:
         self._line, self._shell, self._wish, self._site = line, shell, wish, site
         self._asked: tuple[Asked, ...] = all_asks(Wants(wish.interfaces, wish.services, self._no_kernel_log))
-        self._ask_notes = {each.name: Notes() for each in self._asked}
+        self._ask_notes = {each.name: ProbeAnswer() for each in self._asked}
         self._replica = Replica(wish.watches, wish.interfaces, wish.core_folders, wish.probes)
-        self._notes = Notes()
+        self._notes = ProbeAnswer()
         self._schedule = _Schedule()
         self._survey_turn = Periodic(_SURVEY_S)
         self._survey: Survey | None = None

@@ -13,7 +13,7 @@ from soakwatch.sources.transport.ssh.linux.processes import Processes, stat_line
 from soakwatch.sources.transport.ssh.linux.script import Need
 from soakwatch.sources.transport.ssh.linux.survey import SLOW, Survey
 from soakwatch.sources.transport.ssh.shell import Reply
-from soakwatch_agent.context import SECOND, HostContext, Notes, Watch
+from soakwatch_agent.context import SECOND, HostContext, ProbeAnswer, Watch
 from soakwatch_agent.host import Host
 from soakwatch_agent.probes.filesystem import FilesystemProbe
 from soakwatch_agent.procfs import clean, parse_cpu_stat
@@ -44,7 +44,7 @@ class Replica:
         self._context = HostContext(self._mirror.root, tuple(watches), interfaces, tuple(core_folders))
         self._host = Host(self._context, probes)
         self._mounts = FilesystemProbe(self._context)
-        self._notes = Notes()
+        self._notes = ProbeAnswer()
         self._maps_read: dict[int, int] = {}
         self._maps_denied: set[int] = set()
         self._descriptors: dict[int, int | None] = {}
