@@ -17,13 +17,15 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, ClassVar, Protocol, runtime_checkable
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from soakwatch.core.event_kinds import FindingKey
 from soakwatch.core.units import Seconds
 from soakwatch_agent.sample import Answer
+
+if TYPE_CHECKING:  # it knows rules, whose arithmetic no list of sources loads
+    from soakwatch.core.event_kinds import FindingKey
 
 _HOST = re.compile(r"[^\s/@-][^\s/@]{0,252}")
 
