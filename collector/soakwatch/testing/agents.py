@@ -56,8 +56,8 @@ class LocalAgent:
         done = subprocess.run(
             [*_AGENT, "status", "--dir", str(self.folder)], capture_output=True, text=True, timeout=30, check=True
         )
-        told: dict[str, object] = json.loads(done.stdout.splitlines()[1].partition(" ")[2])
-        return told
+        status: dict[str, object] = json.loads(done.stdout.splitlines()[1].partition(" ")[2])
+        return status
 
     def kill(self) -> None:
         """SIGKILL."""

@@ -59,7 +59,7 @@ class LoadBench:
         self._runner.run(self._stack.aclose())
         self._runner.close()
 
-    def look(self, at_s: float) -> Answer:
+    def poll(self, at_s: float) -> Answer:
         """One look, so many seconds after the begin. Raises SourceError as the load does."""
         assert self._poller is not None
         self.now_ns = self._begin_ns + round(at_s * SECOND)

@@ -53,10 +53,10 @@ class Mib:
 
     def after(self, name: Name, *, without: int | None = None) -> Name | None:
         """The name that follows, existing or not; cells with the tag ``without`` are passed over."""
-        at = bisect_right(self._names, name)
-        while at < len(self._names) and without is not None and self._cells[self._names[at]].tag == without:
-            at += 1
-        return self._names[at] if at < len(self._names) else None
+        index = bisect_right(self._names, name)
+        while index < len(self._names) and without is not None and self._cells[self._names[index]].tag == without:
+            index += 1
+        return self._names[index] if index < len(self._names) else None
 
     def binding(self, name: Name, seconds: float) -> bytes:
         """The encoded binding of a name that exists, so many seconds after boot."""
@@ -64,10 +64,10 @@ class Mib:
         if done is not None:
             return done
         cell = self._cells[name]
-        made = write_binding(name, cell.tag, cell.at(seconds))
+        encoded = write_binding(name, cell.tag, cell.value_at(seconds))
         if cell.still:
-            self._encoded[name] = made
-        return made
+            self._encoded[name] = encoded
+        return encoded
 
     def has_object(self, name: Name) -> bool:
         """Whether a sibling exists: GET then says noSuchInstance, else noSuchObject. Names tell no columns: a guess."""
@@ -94,12 +94,12 @@ class Mib:
     def below(self, name: Name) -> list[Name]:
         """All names below one."""
         start = bisect_right(self._names, name)
-        found = []
+        names = []
         for known in self._names[start:]:
             if known[: len(name)] != name:
                 break
-            found.append(known)
-        return found
+            names.append(known)
+        return names
 
     def tick(self) -> None:
         """Let the recorded uptimes go on from where they stand."""
@@ -116,7 +116,7 @@ class Mib:
         for name, cell in list(self._cells.items()):
             value = cell.value
             if isinstance(value, Moving):
-                self.put(name, Cell(cell.tag, dataclasses.replace(value, start=value.at(host_seconds))))
+                self.put(name, Cell(cell.tag, dataclasses.replace(value, start=value.value_at(host_seconds))))
             elif callable(value):
                 self.put(name, Cell(cell.tag, _later(value, host_seconds)))
         self._begin_agent()

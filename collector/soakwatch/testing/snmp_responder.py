@@ -30,7 +30,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TypeVar
 
-from soakwatch.testing.snmp_answer import MAX_ANSWER_BYTES, Said, answer, reply_of
+from soakwatch.testing.snmp_answer import MAX_ANSWER_BYTES, EncodedAnswer, answer, reply_of
 from soakwatch.testing.snmp_ber import V3, Ask, UndecodableError, read_message, version_of, write_response
 from soakwatch.testing.snmp_cells import Cell, Name, dotted, name_of
 from soakwatch.testing.snmp_faults import NO_FAULTS, Faults, Mischief
@@ -128,7 +128,7 @@ class Responder:
 
         self._do(go)
 
-    def said(self) -> frozenset[str]:
+    def answered_names(self) -> frozenset[str]:
         """The names of all objects that were said so far (only with ``trace``)."""
         return self._do(lambda: frozenset(map(dotted, self._names or ())))
 
@@ -188,27 +188,27 @@ class Responder:
             return answers
         message = read_message(datagram)
         key = message.community.decode("utf-8", "replace")
-        said = self._say(key, message.ask, version)
-        if said is None:
+        encoded = self._say(key, message.ask, version)
+        if encoded is None:
             return []
-        number = (message.ask.number + said.shift + 2**31) % 2**32 - 2**31
-        return [write_response(version, message.community, number, reply_of(said), said.bindings)]
+        number = (message.ask.number + encoded.shift + 2**31) % 2**32 - 2**31
+        return [write_response(version, message.community, number, reply_of(encoded), encoded.bindings)]
 
-    def _say(self, key: str, ask: Ask, version: int, largest: int = MAX_ANSWER_BYTES) -> Said | None:
+    def _say(self, key: str, ask: Ask, version: int, largest: int = MAX_ANSWER_BYTES) -> EncodedAnswer | None:
         mib = self._mibs.get(key)
         if mib is None:
             return None
         self._applied = self._mischief.applies(ask.names)
         mischief = self._mischief if self._applied else None
         seconds = self._time() - self._boot_s[key]
-        said = answer(mib, ask, version, seconds, mischief, largest)
+        encoded = answer(mib, ask, version, seconds, mischief, largest)
         if mischief is not None and mischief.faults.wrong_id:
-            said = dataclasses.replace(said, shift=1)
+            encoded = dataclasses.replace(encoded, shift=1)
         if self._names is not None and len(self._names) < _TRACED:
-            self._names.update(said.names)
-        return said
+            self._names.update(encoded.names)
+        return encoded
 
-    def _say_v3(self, context: str, ask: Ask, largest: int) -> Said | None:
+    def _say_v3(self, context: str, ask: Ask, largest: int) -> EncodedAnswer | None:
         return self._say(context or next(iter(self._mibs)), ask, V3, min(largest, MAX_ANSWER_BYTES))
 
     def _send(self, octets: bytes, receiver: tuple[str, int], astray: bool) -> None:  # noqa: FBT001

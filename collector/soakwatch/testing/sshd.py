@@ -30,8 +30,8 @@ def make_key(path: Path, kind: str = "ed25519", passphrase: str = "", *more: str
 
 def fingerprint_of(path: Path) -> str:
     """``SHA256:...`` of a key file, as ssh-keygen says it."""
-    told = subprocess.run(["ssh-keygen", "-lf", str(path)], check=True, capture_output=True, text=True)
-    return told.stdout.split()[1]
+    printed = subprocess.run(["ssh-keygen", "-lf", str(path)], check=True, capture_output=True, text=True)
+    return printed.stdout.split()[1]
 
 
 @dataclass
@@ -96,9 +96,9 @@ class Sshd:
         } | dict(self.options)
         config, log = self.folder / "sshd_config", self.folder / "sshd.log"
         config.write_text("".join(f"{key} {value}\n" for key, value in lines.items()))
-        with log.open("ab") as said:
+        with log.open("ab") as errors:
             self.process = subprocess.Popen(
-                [SSHD, "-D", "-e", "-f", str(config)], stdin=subprocess.DEVNULL, stderr=said
+                [SSHD, "-D", "-e", "-f", str(config)], stdin=subprocess.DEVNULL, stderr=errors
             )
         deadline = time.monotonic() + _MAX_START_S
         while time.monotonic() < deadline:

@@ -28,7 +28,7 @@ def find_victoria() -> Path | None:
         shutil.which("victoria-metrics"),
         shutil.which("victoria-metrics-prod"),
     )
-    return next((Path(one) for one in named if one and os.access(one, os.X_OK)), None)
+    return next((Path(path) for path in named if path and os.access(path, os.X_OK)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +99,15 @@ class Victoria:
     def export(self, match: str = '{__name__!=""}') -> list[Exported]:
         """All that is stored of the series that ``match`` names, as it is. Raises httpx.HTTPError."""
         self.flush()
-        found = []
+        exported = []
         for line in self.ask("/api/v1/export", **{"match[]": match}, start="0", end="4102444800").splitlines():
-            told = json.loads(line)
-            labels = dict(told["metric"])
-            rows = sorted(zip(told["timestamps"], map(float, told["values"]), strict=True))
-            found.append(Exported(labels.pop("__name__"), labels, [at for at, _ in rows], [value for _, value in rows]))
-        return found
+            series = json.loads(line)
+            labels = dict(series["metric"])
+            rows = sorted(zip(series["timestamps"], map(float, series["values"]), strict=True))
+            exported.append(
+                Exported(labels.pop("__name__"), labels, [time_ms for time_ms, _ in rows], [value for _, value in rows])
+            )
+        return exported
 
     def reading(self, name: str) -> float:
         """The sum of one of its self metrics, at most a second old. Raises httpx.HTTPError."""

@@ -43,8 +43,8 @@ def test_a_recording_may_be_disordered_repeated_packed_and_partly_broken(tmp_pat
         command = ["snmpwalk", "-v2c", "-cpublic", "-On", "-Ot", "-OU", f"127.0.0.1:{agent.address[1]}", "1.3.6.1"]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "MIBS": ""})
     pairs = (line.partition(" = ") for line in done.stdout.splitlines() if "No more variables" not in line)
-    found = {name.removeprefix("."): value for name, _, value in pairs}
-    assert found == {
+    values = {name.removeprefix("."): value for name, _, value in pairs}
+    assert values == {
         "1.3.6.1.2.1.1.1.0": 'STRING: "a | b"',
         "1.3.6.1.2.1.1.3.0": "4242",
         "1.3.6.1.2.1.1.5.0": 'STRING: "name"',

@@ -31,14 +31,14 @@ def prepare_patterns(patterns: Iterable[LogPattern]) -> tuple[SearchPattern, ...
 def event_of(line: LogLine, address: str, time_ns: int, patterns: Sequence[SearchPattern]) -> Event | None:
     """The event of the first pattern that is found in a line; None if there is none."""
     text = line.text[:_SEARCHED]
-    for one in patterns:
-        if one.literal not in text:
+    for log_pattern in patterns:
+        if log_pattern.literal not in text:
             continue
-        pattern = one.pattern
-        found = pattern.match.search(text)
-        if found is None:
+        pattern = log_pattern.pattern
+        match = pattern.match.search(text)
+        if match is None:
             continue
-        groups = {name: shown(value, WORD) for name, value in found.groupdict().items() if value}
+        groups = {name: shown(value, WORD) for name, value in match.groupdict().items() if value}
         detail = {**groups, "line": shown(line.text, LINE), "address": address}
         if line.host:
             detail["host"] = shown(line.host, WORD)

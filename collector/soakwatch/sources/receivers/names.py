@@ -49,8 +49,8 @@ def share_names(target: str, name: Name, stack: AsyncExitStack) -> None:
 
 def name_of(target: str, index: str) -> str | None:
     """The object of an interface of a target by its ifIndex, if a source of the target knows it."""
-    found = (name(index) for name in listeners().names.get(target, ()))
-    return next((one for one in found if one is not None), None)
+    objects = (name(index) for name in listeners().names.get(target, ()))
+    return next((known for known in objects if known is not None), None)
 
 
 def _objects(survey: Survey) -> Mapping[str, str]:

@@ -102,9 +102,9 @@ class Streams:
         """Take a connection in, unless nobody listens to it."""
         takers = self._takers(connection.address)
         for subscriber in takers:
-            having = [one for one in self._open if subscriber in self._takers(one.address)]
+            having = [connected for connected in self._open if subscriber in self._takers(connected.address)]
             if len(having) >= subscriber.connections:
-                silent = min(having, key=lambda one: one.spoke)
+                silent = min(having, key=lambda connected: connected.spoke)
                 self._open.discard(silent)
                 silent.task.cancel()
                 subscriber.queue.fates["connection closed"] += 1
@@ -117,19 +117,19 @@ class Streams:
         while data := await reader.read(_AT_ONCE):
             connection.spoke = time.monotonic()
             try:
-                found = frames.feed(data)
+                messages = frames.feed(data)
             except NoSyslogError:
                 for subscriber in self._takers(connection.address):
                     subscriber.queue.fates["garbled"] += 1
                 return
-            if not await self._put(found, connection):
+            if not await self._put(messages, connection):
                 self._foreign()
                 return
         await self._put([rest] if (rest := frames.rest()) else [], connection)
 
-    async def _put(self, found: list[bytes], connection: _Connection) -> bool:
+    async def _put(self, messages: list[bytes], connection: _Connection) -> bool:
         """Put messages down; False if nobody takes them any more."""
-        for frame in found:
+        for frame in messages:
             takers = self._takers(connection.address)
             for subscriber in takers:
                 await subscriber.queue.room()

@@ -51,9 +51,9 @@ def event_of(
         detail["uptime"] = f"{notification.uptime_s:.2f}"
     if pattern is not None:
         for name, oid in pattern.detail.items():
-            found = _under(notification, oid)
-            if found is not None:
-                detail[name] = found
+            value = _under(notification, oid)
+            if value is not None:
+                detail[name] = value
     label = ""
     if kind in {"link.down", "link.up"}:
         index = _index(notification)
@@ -83,24 +83,24 @@ def _index(notification: Notification) -> str | None:
 
     Some agents name the column without the instance: the last number is that of the column then, and no index.
     """
-    said = next(
+    index = next(
         (value for oid, value in notification.binds if oid == _IF_INDEX or oid.startswith(f"{_IF_INDEX}.")), None
     )
-    if isinstance(said, int):
-        return str(said)
+    if isinstance(index, int):
+        return str(index)
     cells = (_CELL.fullmatch(oid) for oid, _ in notification.binds)
     return next((cell[1] for cell in cells if cell is not None), None)
 
 
 def _states(notification: Notification) -> dict[str, str]:
-    found = {}
+    states = {}
     for prefix, name in _STATES.items():
         value = next(
             (value for oid, value in notification.binds if oid == prefix or oid.startswith(f"{prefix}.")), None
         )
         if isinstance(value, int) and value in _STATE_WORDS:
-            found[name] = _STATE_WORDS[value]
-    return found
+            states[name] = _STATE_WORDS[value]
+    return states
 
 
 def _under(notification: Notification, prefix: str) -> str | None:
