@@ -162,9 +162,9 @@ def test_everything_installed_holds_the_convention() -> None:
     for name in (*pollers(), *loads()):
         assert poller_module(name).config.model_fields.keys() >= {"interval", "timeout", "required"}
     for name in rules():
-        made = rule_class(name)
-        assert made.name == name
-        assert made().definition()
+        rule = rule_class(name)
+        assert rule.name == name
+        assert rule().definition()
     for shelf in (INSTALLED.pollers, INSTALLED.loads, INSTALLED.rules):
         assert all(shelf.summary(name) for name in shelf.names())
 

@@ -82,10 +82,10 @@ def test_the_folder_is_for_the_account_alone_whoever_made_it(sshd: Sshd) -> None
     folder.mkdir(mode=0o755)
     folder.chmod(0o755)
     try:
-        for told in ("put the agent into", "the same agent is already in"):
+        for outcome in ("put the agent into", "the same agent is already in"):
             done = agent(sshd, "install", "--dir", "guest", "--child")
             assert (done.returncode, done.stderr) == (0, "")
-            assert told in done.stdout
+            assert outcome in done.stdout
             assert folder.stat().st_mode & 0o777 == 0o700
             folder.chmod(0o755)
     finally:
@@ -188,7 +188,7 @@ def test_an_account_that_answers_without_an_end_is_cut_off(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("soak@127.0.0.1", "--password", "hunter2"), "--password: a secret must not be written in clear text"),
         (("soak@127.0.0.1", "--host-key", "abc"), "--host-key: a pinned host key is SHA256:"),
@@ -196,12 +196,12 @@ def test_an_account_that_answers_without_an_end_is_cut_off(tmp_path: Path) -> No
         (("soak@127.0.0.1", "--jump", "a b"), "--jump: "),
     ],
 )
-def test_a_wrong_option_is_named(arguments: tuple[str, ...], told: str) -> None:
+def test_a_wrong_option_is_named(arguments: tuple[str, ...], message: str) -> None:
     """And what it holds is not, for it may be a secret."""
     done = subprocess.run(
         [_SOAKWATCH, "agent", "status", *arguments], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert told in done.stderr
+    assert message in done.stderr
     assert "hunter2" not in done.stderr
     assert "value error" not in done.stderr.lower()

@@ -51,7 +51,7 @@ def test_a_network_that_is_cut_loses_nothing(tmp_path: Path, make_agent: Make) -
         slots = follower.slots()
         assert whole(slots)
         assert len(slots) == 5 + 2 * 10
-        starts = [look.start_ns for look in follower.late]
+        starts = [poll.start_ns for poll in follower.late]
         assert starts == sorted(starts)
 
     asyncio.run(run())
@@ -96,8 +96,8 @@ def test_a_trial_leaves_alone_what_a_killed_run_has_not_fetched(tmp_path: Path, 
             await again.poll(2)
         return str(caught.value), len(again.late)
 
-    told, late = asyncio.run(run())
-    assert "polls of the run 'killed', which did not end in order: soakwatch resume it first" in told
+    error, late = asyncio.run(run())
+    assert "polls of the run 'killed', which did not end in order: soakwatch resume it first" in error
     assert late >= 3, "what nobody had fetched was still there"
 
 
@@ -182,9 +182,9 @@ def test_a_full_spool_is_told(tmp_path: Path, make_agent: Make) -> None:
             await follower.poll(2)
         samples = {s.metric: s.value for _, answer in follower.answers for s in answer.samples}
         events = [event for _, answer in follower.answers for event in answer.events]
-        told = [event for event in events if event.kind == "source.spool.lost"]
+        lost = [event for event in events if event.kind == "source.spool.lost"]
         assert samples["source.spool.lost"] > 0
-        assert sum(int(event.detail["looks"]) for event in told) == samples["source.spool.lost"]
+        assert sum(int(event.detail["looks"]) for event in lost) == samples["source.spool.lost"]
         slots = follower.slots()
         holes = slots[-1] - slots[0] + 1 - len(slots)
         assert holes == samples["source.spool.lost"]
@@ -307,8 +307,8 @@ def test_the_record_holds_every_due_time_of_a_run_whose_network_was_cut(tmp_path
     record.close()
     with RecordView.open(tmp_path / "run") as view:
         (ledger,) = view.ledgers(view.window())
-        (told,) = [event for event in view.events() if event.event.kind == "device.identity"]
-        assert told.event.detail["agent runs as"] == "service"
+        (identity,) = [event for event in view.events() if event.event.kind == "device.identity"]
+        assert identity.event.detail["agent runs as"] == "service"
     assert ledger.recovered >= 10
     assert set(ledger.lost) <= {"overrun", "missed"}  # a busy machine's, and not the network's
     assert ledger.got == ledger.due - sum(ledger.lost.values())
@@ -328,10 +328,10 @@ _FALSE = {
 @pytest.mark.parametrize("what", _FALSE)
 def test_what_is_no_agent_or_another_version_is_said_in_one_sentence(tmp_path: Path, what: str) -> None:
     """Whatever stands at the other end: one sentence, no hang, bounded memory."""
-    said, sentence = _FALSE[what]
+    greeting, sentence = _FALSE[what]
 
     async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(said)
+        writer.write(greeting)
         writer.close()
 
     async def run() -> None:

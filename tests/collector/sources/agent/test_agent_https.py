@@ -96,9 +96,9 @@ def test_a_wrong_token_is_refused_without_being_shown(
                 await follow(keys, tmp_path, stack)
         return str(caught.value)
 
-    said = asyncio.run(run())
-    assert "refused the token" in said
-    assert WRONG not in said
+    error = asyncio.run(run())
+    assert "refused the token" in error
+    assert WRONG not in error
 
 
 def test_nothing_is_sent_to_a_server_with_another_certificate(tmp_path: Path, papers: CertificateFiles) -> None:
@@ -126,9 +126,9 @@ def test_nothing_is_sent_to_a_server_with_another_certificate(tmp_path: Path, pa
                 await left.wait()  # the connection has ended, so all that was sent has been read
         return str(caught.value)
 
-    said = asyncio.run(run())
-    assert other.fingerprint in said
-    assert "not the pinned one" in said
+    error = asyncio.run(run())
+    assert other.fingerprint in error
+    assert "not the pinned one" in error
     assert bytes(seen) == b""
 
 

@@ -76,7 +76,7 @@ def test_a_slow_way_in_one_direction_moves_the_offset_by_no_more_than_it_says() 
 def test_a_look_never_slides_into_its_neighbours_due_time() -> None:
     """With the offset wrong by 40 ms a look still begins at its own due time."""
     for wrong in (-40_000_000, 40_000_000):
-        look = Poll(
+        poll = Poll(
             0,
             5 * SECOND,
             5 * SECOND + 1000,
@@ -85,7 +85,7 @@ def test_a_look_never_slides_into_its_neighbours_due_time() -> None:
             None,
             Answer((Sample("system.cpu.load", "minutes=1", 1.0, 5 * SECOND + 1000),), (), ()),
         )
-        ours = in_our_time(look, 2 * SECOND + wrong, SECOND, 0)
+        ours = in_our_time(poll, 2 * SECOND + wrong, SECOND, 0)
         assert ours.due_ns == 3 * SECOND
         assert 3 * SECOND <= ours.start_ns < 4 * SECOND
         assert ours.answer.samples[0].time_ns >= ours.due_ns
@@ -100,12 +100,12 @@ def test_no_line_makes_the_reader_of_frames_fail() -> None:
         data = bytearray(chance.choice([good, b'done {"id":1}\n', b"hello {}\n", b"error {}\n"]))
         for _ in range(chance.randrange(1, 5)):
             data[chance.randrange(len(data))] = chance.randrange(256)
-        said = "fine"
+        outcome = "fine"
         try:
             frame_of(bytes(data))
         except FrameError as error:
-            said = str(error)
-        assert said.isprintable()
+            outcome = str(error)
+        assert outcome.isprintable()
 
 
 def test_the_bundle_is_the_same_bytes_and_runs_with_a_bare_python(tmp_path: Path) -> None:

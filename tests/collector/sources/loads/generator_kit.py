@@ -29,7 +29,7 @@ class Load:
         self.poller: object = poller
         self._poll = poller.poll
 
-    async def look(self) -> Answer:
+    async def poll(self) -> Answer:
         """One look."""
         return await self._poll(10**18)
 
@@ -55,28 +55,28 @@ def acted(name: str, keys: dict[str, object], act: Callable[[Load], Awaitable[T]
     return asyncio.run(do())
 
 
-def looked(name: str, keys: dict[str, object], count: int = 1) -> list[Answer]:
+def polled(name: str, keys: dict[str, object], count: int = 1) -> list[Answer]:
     """Some looks, one after the other."""
 
-    async def look(load: Load) -> list[Answer]:
-        return [await load.look() for _ in range(count)]
+    async def poll(load: Load) -> list[Answer]:
+        return [await load.poll() for _ in range(count)]
 
-    return acted(name, keys, look)
+    return acted(name, keys, poll)
 
 
 def left_open(name: str, keys: dict[str, object], count: int = 100) -> int:
     """File descriptors and tasks that many looks have left, over those of some."""
 
-    async def look(load: Load) -> int:
+    async def poll(load: Load) -> int:
         held = []
         for number in range(10 + count):
-            await load.look()
+            await load.poll()
             if number in {9, 9 + count}:
                 gc.collect()
                 held.append(len(os.listdir("/proc/self/fd")) + len(asyncio.all_tasks()))
         return held[1] - held[0]
 
-    return acted(name, keys, look)
+    return acted(name, keys, poll)
 
 
 def by_series(answer: Answer) -> dict[tuple[str, str], float]:
@@ -84,9 +84,9 @@ def by_series(answer: Answer) -> dict[tuple[str, str], float]:
     for sample in answer.samples:
         labels = tuple(part.partition("=")[0] for part in sample.object.split(",")) if sample.object else ()
         assert labels == BY_NAME[sample.metric].labels
-    found = {(sample.metric, sample.object): sample.value for sample in answer.samples}
-    assert len(found) == len(answer.samples)
-    return found
+    values = {(sample.metric, sample.object): sample.value for sample in answer.samples}
+    assert len(values) == len(answer.samples)
+    return values
 
 
 PLAN = """\
@@ -129,6 +129,6 @@ def refused_run(folder: Path, source: str) -> str:
     return done.stdout + done.stderr
 
 
-def values(view: RecordView, metric: str, thing: str = "") -> list[float]:
+def values(view: RecordView, metric: str, name: str = "") -> list[float]:
     """The readings of one series of the generator."""
-    return [float(value) for value in view.series(SeriesKey("tg", metric, thing)).value]
+    return [float(value) for value in view.series(SeriesKey("tg", metric, name)).value]

@@ -43,18 +43,18 @@ async def loaded(name: str, folder: Path, **keys: object) -> AsyncIterator[Polle
 
 def figures(answer: Answer) -> Figures:
     """The last reading of each series; each is of the catalogue, with its labels, in order and within its bounds."""
-    found: Figures = {}
-    at: dict[tuple[str, str], int] = {}
+    values: Figures = {}
+    last_ns: dict[tuple[str, str], int] = {}
     for sample in answer.samples:
         entry = BY_NAME[sample.metric]
         labels = tuple(part.partition("=")[0] for part in sample.object.split(",")) if sample.object else ()
         assert labels == entry.labels, sample
         assert entry.low is None or sample.value >= entry.low, sample
         assert entry.high is None or sample.value <= entry.high, sample
-        assert sample.time_ns > at.get((sample.metric, sample.object), 0), sample
-        at[sample.metric, sample.object] = sample.time_ns
-        found[sample.metric, sample.object] = sample.value
-    return found
+        assert sample.time_ns > last_ns.get((sample.metric, sample.object), 0), sample
+        last_ns[sample.metric, sample.object] = sample.time_ns
+        values[sample.metric, sample.object] = sample.value
+    return values
 
 
 async def until(poller: Poller, ready: Callable[[Figures], bool], seconds: float = 20) -> Figures:
@@ -73,16 +73,16 @@ async def until(poller: Poller, ready: Callable[[Figures], bool], seconds: float
 
 async def failing(poller: Poller, says: str, seconds: float = 20) -> str:
     """Looks until one fails with these words."""
-    deadline, told = time.monotonic() + seconds, "it did not fail"
+    deadline, message = time.monotonic() + seconds, "it did not fail"
     while time.monotonic() < deadline:
         try:
             await poller.poll(time.time_ns())
         except SourceError as failure:
-            told = str(failure)
-            if says in told:
-                return told
+            message = str(failure)
+            if says in message:
+                return message
         await asyncio.sleep(0.05)
-    raise AssertionError(told)
+    raise AssertionError(message)
 
 
 def command(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
@@ -112,10 +112,10 @@ def run_plan(folder: Path, sources: dict[str, list[dict[str, object]]], duration
     return run
 
 
-def readings(run: Path, target: str, metric: str, thing: str = "") -> list[float]:
+def readings(run: Path, target: str, metric: str, name: str = "") -> list[float]:
     """What a record holds of one series."""
     with RecordView.open(run) as view:
-        return [float(value) for value in view.series(SeriesKey(target, metric, thing)).value]
+        return [float(value) for value in view.series(SeriesKey(target, metric, name)).value]
 
 
 @contextmanager
@@ -137,10 +137,10 @@ def real_server(port: int) -> Iterator[subprocess.Popen[bytes]]:
 
 def clients_of(port: int) -> list[psutil.Process]:
     """The processes that run as clients of a port."""
-    found = []
+    clients = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             words = process.cmdline()
             if "-c" in words and str(port) in words and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-    return found
+                clients.append(process)
+    return clients

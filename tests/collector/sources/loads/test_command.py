@@ -27,10 +27,10 @@ SOAKWATCH = Path(sys.executable).with_name("soakwatch")
 def until(bench: LoadBench, wanted: Callable[[Answer], bool]) -> Answer:
     """Look until an answer is as wanted, for 20 s at most."""
     deadline = time.monotonic() + 20
-    at = 0.0
+    seconds = 0.0
     while True:
-        at += 1
-        answer = bench.look(at)
+        seconds += 1
+        answer = bench.poll(seconds)
         if wanted(answer):
             return answer
         assert time.monotonic() < deadline, answer
@@ -42,7 +42,7 @@ def failure(bench: LoadBench) -> str:
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         try:
-            bench.look(1)
+            bench.poll(1)
         except SourceError as failed:
             return str(failed)
         bench.wait(0.05)
@@ -129,16 +129,16 @@ def test_a_driven_command_is_told_its_level(tmp_path: Path) -> None:
     script = f'echo $$ >> {pids}; echo "{figures}"; exec sleep 60'
     keys: dict[str, object] = {"drive": True, "full": 2000, "run": ["sh", "-c", script, "load", "{rate}"]}
     with LoadBench("command", keys) as bench:
-        assert last(bench.look(0)) == {"load.lines.unread": 0, "load.sending": 0}
+        assert last(bench.poll(0)) == {"load.lines.unread": 0, "load.sending": 0}
         assert not pids.exists()
         bench.drive(0.5)
-        told = last(until(bench, lambda answer: "load.users" in last(answer)))
-        assert (told["load.offered.rate"], told["load.users"], told["load.loss"]) == (1000, 1000, 0.5)
+        latest = last(until(bench, lambda answer: "load.users" in last(answer)))
+        assert (latest["load.offered.rate"], latest["load.users"], latest["load.loss"]) == (1000, 1000, 0.5)
         bench.drive(1.0)
         answer = until(bench, lambda answer: "load.users" in last(answer))
         assert last(answer)["load.offered.rate"] == 2000
         bench.drive(0)
-        assert last(bench.look(90))["load.sending"] == 0
+        assert last(bench.poll(90))["load.sending"] == 0
         first, second = map(int, pids.read_text().split())
         assert not alive(first)
         assert not alive(second)
@@ -153,11 +153,11 @@ def test_a_change_of_level_is_an_event() -> None:
     """Its counters begin anew, and the record says why."""
     with LoadBench("command", {"drive": True, "run": ["sleep", "60"]}) as bench:
         bench.drive(0.5)
-        assert bench.look(1).events == ()
+        assert bench.poll(1).events == ()
         bench.drive(0.5)
-        assert bench.look(2).events == ()
+        assert bench.poll(2).events == ()
         bench.drive(1)
-        (event,) = bench.look(3).events
+        (event,) = bench.poll(3).events
         assert (event.kind, dict(event.detail)) == ("generator.restart", {"cause": "restarted for the level 1"})
 
 
@@ -245,9 +245,9 @@ def test_phases_drive_a_command(tmp_path: Path) -> None:
     assert done.returncode in {0, 1, 3}, done.stdout + done.stderr
     (run,) = (tmp_path / "runs").iterdir()
     with RecordView.open(run) as view:
-        found = {key.metric: view.series(key).values.tolist() for key in view.keys(None) if key.target == "tg"}
+        values = {key.metric: view.series(key).values.tolist() for key in view.keys(None) if key.target == "tg"}
         restarts = [stored.event.kind for stored in view.events() if stored.event.kind == "generator.restart"]
-    assert list(dict.fromkeys(found["load.level"])) == [0, 0.5, 1]
-    assert list(dict.fromkeys(found["load.offered.rate"])) == [100, 200]
-    assert set(found["load.sending"]) == {0}
+    assert list(dict.fromkeys(values["load.level"])) == [0, 0.5, 1]
+    assert list(dict.fromkeys(values["load.offered.rate"])) == [100, 200]
+    assert set(values["load.sending"]) == {0}
     assert restarts == ["generator.restart"]

@@ -92,7 +92,7 @@ def test_a_client_is_driven_against_a_server_that_is_kept(tmp_path: Path) -> Non
             assert full["load.offered.bit.rate", ""] == 4e6
             assert full["load.tx.packet.rate", ""] == pytest.approx(1000, rel=0.15)
             assert full["load.tx.bytes", ""] == 500 * full["load.tx.packets", ""]
-            assert {"flow=1", "flow=2"} == {thing for metric, thing in full if metric == "load.flow.tx.packets"}
+            assert {"flow=1", "flow=2"} == {name for metric, name in full if metric == "load.flow.tx.packets"}
             await driven(client, 0.25)
             more = full["load.tx.packets", ""] + 250
             quarter = await until(
@@ -119,8 +119,8 @@ def test_a_client_is_driven_against_a_server_that_is_kept(tmp_path: Path) -> Non
 
 
 @needs_iperf3
-@pytest.mark.parametrize("way", ["reverse", "bidir"])
-def test_tcp_and_who_sends(tmp_path: Path, way: str) -> None:
+@pytest.mark.parametrize("direction", ["reverse", "bidir"])
+def test_tcp_and_who_sends(tmp_path: Path, direction: str) -> None:
     """What the server sends is what comes back to the client."""
     port = free_port()
     keys: dict[str, object] = {
@@ -129,18 +129,18 @@ def test_tcp_and_who_sends(tmp_path: Path, way: str) -> None:
         "port": port,
         "rate": "4M",
         "length": 8192,
-        way: True,
+        direction: True,
     }
 
     async def go() -> None:
         with real_server(port):
             async with loaded("iperf3", tmp_path, interval="500 ms", **keys) as poller:
                 await driven(poller, 1.0)
-                wanted = {"load.rx.bytes"} | ({"load.tx.bytes"} if way == "bidir" else set())
+                wanted = {"load.rx.bytes"} | ({"load.tx.bytes"} if direction == "bidir" else set())
                 seen = await until(poller, lambda seen: all(seen.get((each, ""), 0) > 250_000 for each in wanted))
                 assert {metric for metric, _ in seen if metric.endswith("x.bytes")} == wanted
                 assert seen["load.rx.bit.rate", ""] == pytest.approx(4e6, rel=0.5)
-                assert seen["load.offered.bit.rate", ""] == (8e6 if way == "bidir" else 4e6)
+                assert seen["load.offered.bit.rate", ""] == (8e6 if direction == "bidir" else 4e6)
 
     asyncio.run(go())
 
@@ -167,8 +167,8 @@ def test_a_server_that_is_not_there_and_then_is_and_goes_again(tmp_path: Path) -
             with real_server(port):
                 first = await until(poller, lambda seen: seen.get(("load.tx.packets", ""), 0) > 100)
                 assert first["load.sending", ""] == 1
-            told = await failing(poller, "next attempt after")
-            assert "control socket has closed" in told or "refused" in told or "terminated" in told
+            message = await failing(poller, "next attempt after")
+            assert "control socket has closed" in message or "refused" in message or "terminated" in message
             with real_server(port):
                 event = await restarts(poller)
                 assert event.detail["test"] == "2"
@@ -215,8 +215,10 @@ def test_loss_on_the_way_is_what_the_receiver_saw(tmp_path: Path) -> None:
             ["-p", "udp", "--dport", "5201"],
             ["-p", "tcp", "--dport", "5201", "-m", "length", "--length", "5000:"],
         ):
-            made = subprocess.run([*inside, "iptables", "-A", "INPUT", *rule, *drop], check=False, capture_output=True)
-            if made.returncode:
+            rule_added = subprocess.run(
+                [*inside, "iptables", "-A", "INPUT", *rule, *drop], check=False, capture_output=True
+            )
+            if rule_added.returncode:
                 pytest.skip("no iptables statistics here")
         done = subprocess.run(
             [*inside, sys.executable, "-c", LOSSY],
@@ -230,13 +232,13 @@ def test_loss_on_the_way_is_what_the_receiver_saw(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
     finally:
         subprocess.run(["ip", "netns", "del", namespace], check=True)
-    told = json.loads(done.stdout)
-    sent, got = told["udp"]
+    counts = json.loads(done.stdout)
+    sent, got = counts["udp"]
     assert got["load.lost.packets"] == pytest.approx(sent["load.tx.packets"] / 10, abs=2)
     assert got["load.rx.packets"] + got["load.lost.packets"] == pytest.approx(sent["load.tx.packets"], abs=2)
     assert got["load.loss"] == pytest.approx(0.1, abs=0.01)
     assert got["load.drop.estimate"] == got["load.lost.packets"]
-    sent, got = told["tcp"]
+    sent, got = counts["tcp"]
     assert sent["load.retransmits"] > 0
     assert "load.lost.packets" not in got
 

@@ -53,8 +53,8 @@ def test_a_file_that_grows(tmp_path: Path) -> None:
             write(
                 file,
                 *(
-                    double.event("interval", double.interval(at, at + 1, sender=True, packets=100, streams=3))
-                    for at in (1, 2)
+                    double.event("interval", double.interval(second, second + 1, sender=True, packets=100, streams=3))
+                    for second in (1, 2)
                 ),
             )
             now = time.time_ns()
@@ -196,8 +196,8 @@ def test_a_whole_run_that_drives(tmp_path: Path) -> None:
     assert sorted(set(readings(run, "tg", "load.offered.packet.rate"))) == [0, 500, 1000]
     assert readings(run, "sink", "load.offered.packet.rate") == [], "what is offered is told once"
     assert sorted(set(readings(run, "tg", "load.sending"))) == [0, 1]
-    found = json.loads((run / "verdict.json").read_text())["findings"]
-    (healthy,) = [each for each in found if each["rule"] == "generator_health" and each["target"] == "tg"]
+    findings = json.loads((run / "verdict.json").read_text())["findings"]
+    (healthy,) = [each for each in findings if each["rule"] == "generator_health" and each["target"] == "tg"]
     assert "counters never fell" in healthy["reason"] or "commanded" in healthy["reason"], healthy
 
 

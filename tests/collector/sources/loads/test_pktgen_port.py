@@ -50,17 +50,17 @@ def test_nothing_is_changed_without_drive() -> None:
     server = two_ports()
     server.ports |= {number: FakePort() for number in range(2, 24)}
 
-    async def look(load: Load) -> None:
+    async def poll(load: Load) -> None:
         assert not isinstance(load.poller, Drivable)
-        await load.look()
+        await load.poll()
 
-    acts(server, look, ports="0-3,5", offered=True)
+    acts(server, poll, ports="0-3,5", offered=True)
     assert server.lines
     for line in server.lines:
         assert not any(f"pktgen.{order}(" in line for order in ("set", "start", "stop", "clr", "reset")), line
         assert len(line) < MAX_LINE
     server = two_ports()
-    acts(server, look, latency=False)
+    acts(server, poll, latency=False)
     assert not any("pktStats" in line for line in server.lines)
 
 
@@ -72,10 +72,10 @@ def test_driven_by_the_run_and_stopped_at_its_end() -> None:
     async def drive(load: Load) -> None:
         await load.drive(0.25)
         assert (server.ports[0].sending, server.ports[0].rate) == (True, 12.5)
-        assert by_series(await load.look())["load.offered.packet.rate", ""] == 125
+        assert by_series(await load.poll())["load.offered.packet.rate", ""] == 125
         await load.drive(0)
         assert not server.ports[0].sending
-        assert by_series(await load.look())["load.offered.packet.rate", ""] == 0
+        assert by_series(await load.poll())["load.offered.packet.rate", ""] == 0
         await load.drive(1.0)
         assert (server.ports[0].sending, server.ports[0].rate) == (True, 50.0)
         assert server.ports[1].rate == 100
@@ -93,10 +93,10 @@ def test_what_was_not_started_is_not_stopped() -> None:
     """A generator that somebody else has started goes on when a run ends that never drove it."""
     server = two_ports()
 
-    async def look(load: Load) -> None:
-        await load.look()
+    async def poll(load: Load) -> None:
+        await load.poll()
 
-    acts(server, look, drive=True)
+    acts(server, poll, drive=True)
     assert server.ports[0].sending
     assert not any("pktgen.stop" in line for line in server.lines)
 
@@ -107,19 +107,19 @@ def test_a_generator_that_was_started_anew_is_told_again() -> None:
 
     async def anew(load: Load) -> None:
         await load.drive(0.5)
-        await load.look()
+        await load.poll()
         server.ports[0].sending = False  # somebody stops it by hand: that is theirs
-        assert (await load.look()).events == ()
+        assert (await load.poll()).events == ()
         assert not server.ports[0].sending
         server.mood = "reset"
         with pytest.raises(SourceError):
-            await load.look()
+            await load.poll()
         server.mood, server.ports[0].rate = "well", 100.0
-        (event,) = (await load.look()).events
+        (event,) = (await load.poll()).events
         assert event.kind == "generator.restart"
         assert event.detail["told"] == "50% of 80 % of the link"
         assert (server.ports[0].sending, server.ports[0].rate) == (True, 40.0)
-        assert (await load.look()).events == ()
+        assert (await load.poll()).events == ()
 
     acts(server, anew, drive=True, send="0", rate=80)
 
@@ -151,16 +151,16 @@ def test_misbehaviour_mid_run(mood: Mood, sentence: str) -> None:
     server = two_ports()
 
     async def misbehave(load: Load) -> None:
-        await load.look()
+        await load.poll()
         server.mood = mood
         with pytest.raises(SourceError) as caught:
-            await load.look()
+            await load.poll()
         assert sentence in str(caught.value)
         assert "\n" not in str(caught.value)
         server.mood = "well"
         while True:  # bounded by the deadline of the test
             try:
-                answer = await load.look()
+                answer = await load.poll()
             except SourceError:
                 await asyncio.sleep(0.05)
             else:
@@ -182,13 +182,13 @@ def test_a_client_that_holds_the_port() -> None:
         with pytest.raises(SourceError, match="serves one client at a time"):
             await load.drive(1.0)
         with pytest.raises(SourceError, match="has not answered the previous poll yet"):
-            await load.look()
+            await load.poll()
         writer.close()
         while server.clients < 3:
             await asyncio.sleep(0.01)
         while True:
             try:
-                await load.look()
+                await load.poll()
             except SourceError:
                 await asyncio.sleep(0.05)
             else:
@@ -260,11 +260,11 @@ def test_nothing_answers_at_the_start() -> None:
 def test_ports_that_are_not_there() -> None:
     """The poll fails: it names them."""
 
-    async def look(load: Load) -> None:
-        await load.look()
+    async def poll(load: Load) -> None:
+        await load.poll()
 
     with pytest.raises(SourceError, match="reports nothing of its ports 7: check that it has them, and name them"):
-        acts(two_ports(), look, ports="7")
+        acts(two_ports(), poll, ports="7")
 
 
 @pytest.mark.parametrize(
@@ -286,8 +286,8 @@ def test_a_whole_run(tmp_path: Path) -> None:
         assert len(sent) >= 4
         assert all(after > before and (after - before) % 1000 == 0 for before, after in pairwise(sent))
         assert set(values(view, "load.port.up", "port=1")) == {0.0}
-        told = [one.event for one in view.events() if one.event.kind == "device.identity"]
-        assert any(event.detail.get("generator") == "Pktgen-DPDK" for event in told)
+        identities = [reported.event for reported in view.events() if reported.event.kind == "device.identity"]
+        assert any(event.detail.get("generator") == "Pktgen-DPDK" for event in identities)
 
 
 def test_the_phases_drive_it(tmp_path: Path) -> None:
@@ -308,6 +308,6 @@ def test_the_phases_drive_it(tmp_path: Path) -> None:
 def test_nobody_there_ends_the_run_before_it_begins(tmp_path: Path) -> None:
     """A required generator that cannot be reached: one sentence, no traceback."""
     port = free_port()
-    told = refused_run(tmp_path, f"{{pktgen: {{port: {port}}}}}")
-    assert "cannot be reached (connection refused)" in told
-    assert str(port) in told
+    error = refused_run(tmp_path, f"{{pktgen: {{port: {port}}}}}")
+    assert "cannot be reached (connection refused)" in error
+    assert str(port) in error

@@ -49,8 +49,8 @@ async def nothing(_: DrivenTrex) -> None:
 
 def value(answer: Answer, metric: str) -> float:
     """The one value of a metric of the whole."""
-    (found,) = [sample.value for sample in answer.samples if (sample.metric, sample.object) == (metric, "")]
-    return found
+    (reading,) = [sample.value for sample in answer.samples if (sample.metric, sample.object) == (metric, "")]
+    return reading
 
 
 def test_the_ports_follow_the_level_and_are_given_back() -> None:

@@ -43,9 +43,9 @@ def run(folder: Path, port: int, phases: str = "{soak: 4s}", more: str = "") -> 
     )
 
 
-def values(view: RecordView, metric: str, thing: str = "") -> list[float]:
+def values(view: RecordView, metric: str, name: str = "") -> list[float]:
     """The readings of one series of the generator."""
-    return [float(value) for value in np.asarray(view.series(SeriesKey("tg", metric, thing)).value)]
+    return [float(value) for value in np.asarray(view.series(SeriesKey("tg", metric, name)).value)]
 
 
 @pytest.mark.slow
@@ -63,11 +63,13 @@ def test_the_figures_arrive_in_the_record(tmp_path: Path) -> None:
         assert set(values(view, "load.sending")) == {1.0}
         assert values(view, "load.port.tx.packets", "port=1")[0] > 0
         assert set(values(view, "load.flow.latency", "flow=7,quantile=max")) == {14e-6}
-        (told,) = [
-            one.event for one in view.events() if one.event.kind == "device.identity" and "trex" in one.event.object
+        (identity,) = [
+            reported.event
+            for reported in view.events()
+            if reported.event.kind == "device.identity" and "trex" in reported.event.object
         ]
-        assert told.detail["generator"] == "TRex v3.04 STL"
-        assert "drain" in told.detail["notes"]
+        assert identity.detail["generator"] == "TRex v3.04 STL"
+        assert "drain" in identity.detail["notes"]
 
 
 def test_the_phases_drive_it_and_leave_it_at_rest(tmp_path: Path) -> None:

@@ -42,11 +42,11 @@ LEAVES: list[object] = [
 
 class _Clock:
     def __init__(self) -> None:
-        self._at = BEGIN_NS
+        self._now_ns = BEGIN_NS
 
     def now_ns(self) -> int:
-        self._at += 10**6
-        return self._at
+        self._now_ns += 10**6
+        return self._now_ns
 
 
 def sending(**keys: object) -> TrexModel:
@@ -87,15 +87,15 @@ def nothing(_: TrexModel) -> None:
     """No change."""
 
 
-def one_look(server: TrexServer) -> Answer:
+def one_poll(server: TrexServer) -> Answer:
     """One look at a server."""
-    found: list[Answer] = []
+    answers: list[Answer] = []
 
     async def use(poller: Poller) -> None:
-        found.append(await poller.poll(BEGIN_NS))
+        answers.append(await poller.poll(BEGIN_NS))
 
     with_source(server, use)
-    return found[0]
+    return answers[0]
 
 
 def test_a_trex_that_goes_and_comes_back() -> None:
@@ -204,13 +204,13 @@ def test_what_trex_refuses_is_a_fault_and_the_rest_is_read() -> None:
     )
     with trex_server(TrexServer(model)) as server:
         model.advance(1.0)
-        answer = one_look(server)
+        answer = one_poll(server)
         model.refused = {"get_global_stats": (-32603, "sick")}
         with pytest.raises(SourceError, match="refuses get_global_stats: sick"):
-            one_look(server)
+            one_poll(server)
         model.refused = {"get_supported_cmds": (-32603, "sick")}
         with pytest.raises(SourceError, match="refuses the handshake: sick"):
-            one_look(server)
+            one_poll(server)
     assert values(answer)["load.tx.packets", ""] == 2000
     assert ("load.sending", "") not in values(answer)  # not known is not nought
     assert {fault.text for fault in answer.faults} == {
@@ -262,7 +262,7 @@ def test_random_handshakes_end_in_a_sentence() -> None:
     chance = random.Random(21)
     trash: list[object] = [None, 3, "x", [], {}, {"mode": "STF"}, {"api_h": 7}, {"ports": [{"index": -4}]}, [1, 2]]
     methods = ("get_version", "api_sync_v2", "get_supported_cmds", "get_system_info")
-    said: list[str] = []
+    errors: list[str] = []
 
     async def run(server: TrexServer) -> None:
         for _ in range(60):
@@ -271,12 +271,12 @@ def test_random_handshakes_end_in_a_sentence() -> None:
                 try:
                     await opened(server, stack)
                 except SourceError as failure:
-                    said.append(str(failure))
+                    errors.append(str(failure))
 
     with trex_server(TrexServer(sending())) as server:
         asyncio.run(run(server))
-    assert len(said) > 10
-    assert not [sentence for sentence in said if "\n" in sentence]
+    assert len(errors) > 10
+    assert not [sentence for sentence in errors if "\n" in sentence]
 
 
 def test_random_frames_are_json_or_refused() -> None:

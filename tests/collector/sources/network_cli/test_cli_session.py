@@ -63,25 +63,25 @@ def values(answer: Answer) -> dict[tuple[str, str], float]:
 def one_look(device: CliDevice, folder: Path, *processes: WatchedProcess, **keys: Any) -> tuple[Answer, Poller]:
     got: list[tuple[Answer, Poller]] = []
 
-    async def look(poller: Poller, clock: Clock) -> None:
+    async def poll_once(poller: Poller, clock: Clock) -> None:
         got.append((await poller.poll(clock.now), poller))
 
-    asyncio.run(with_poller(device, folder, look, *processes, **keys))
+    asyncio.run(with_poller(device, folder, poll_once, *processes, **keys))
     return got[0]
 
 
 def test_an_asa_is_asked_and_only_asked(tmp_path: Path) -> None:
     device = asa()
     answer, poller = one_look(device, tmp_path, WatchedProcess("dp", "name", "Dispatch Unit"), os="cisco_asa")
-    found = values(answer)
-    assert found["system.cpu.utilization", ""] == pytest.approx(0.077)
-    assert found["system.memory.usage", ""] == 2010205958
-    assert found["system.forwarding.dropped", "place=frame,reason=brand-new-reason"] == 3
-    assert found["system.forwarding.denied", "place=frame,reason=acl-drop"] == 98765
-    assert found["system.forwarding.denied", "place=flow,reason=acl-drop"] == 482
-    assert found["process.up", "process=dp,instance=0"] == 1
-    assert found["process.cpu.utilization", "process=dp,instance=0"] == pytest.approx(0.012)
-    assert found["system.uptime", ""] == 12 * 86400 + 3 * 3600
+    readings = values(answer)
+    assert readings["system.cpu.utilization", ""] == pytest.approx(0.077)
+    assert readings["system.memory.usage", ""] == 2010205958
+    assert readings["system.forwarding.dropped", "place=frame,reason=brand-new-reason"] == 3
+    assert readings["system.forwarding.denied", "place=frame,reason=acl-drop"] == 98765
+    assert readings["system.forwarding.denied", "place=flow,reason=acl-drop"] == 482
+    assert readings["process.up", "process=dp,instance=0"] == 1
+    assert readings["process.cpu.utilization", "process=dp,instance=0"] == pytest.approx(0.012)
+    assert readings["system.uptime", ""] == 12 * 86400 + 3 * 3600
     assert isinstance(poller, Identifies)
     facts = poller.facts()
     assert facts.identity["version"] == "9.16(4)14"
@@ -94,11 +94,11 @@ def test_an_asa_is_asked_and_only_asked(tmp_path: Path) -> None:
 
 def test_auto_recognises_ios_after_its_refusal_of_a_shell_and_needs_one_session_a_connection(tmp_path: Path) -> None:
     answer, poller = one_look(ios(), tmp_path)
-    found = values(answer)
+    readings = values(answer)
     assert isinstance(poller, Identifies)
     assert poller.facts().identity["driver"] == "cisco_ios"
-    assert found["system.cpu.utilization", ""] == 0.05
-    assert found["queue.dropped", "queue=GigabitEthernet0/0/0 input"] == 12
+    assert readings["system.cpu.utilization", ""] == 0.05
+    assert readings["queue.dropped", "queue=GigabitEthernet0/0/0 input"] == 12
 
 
 def test_a_system_that_says_nothing_of_itself_is_asked_what_it_is(tmp_path: Path) -> None:
@@ -192,9 +192,9 @@ def test_log_lines_before_the_echo_and_in_the_answer_do_no_harm(tmp_path: Path) 
     line = "%ASA-4-106023: Deny tcp src outside:192.0.2.9/1 dst inside:192.0.2.1/22"
     device = asa(logs=[line, line, line, line])
     answer, poller = one_look(device, tmp_path, os="cisco_asa", commands=("show_asp_drop", "show_memory"))
-    found = values(answer)
-    assert found["system.forwarding.dropped", "place=frame,reason=no-route"] == 35
-    assert found["system.memory.limit", ""] == 5218306208
+    readings = values(answer)
+    assert readings["system.forwarding.dropped", "place=frame,reason=no-route"] == 35
+    assert readings["system.memory.limit", ""] == 5218306208
     assert isinstance(poller, Identifies)
     assert any("unknown, such as '%ASA-4-106023" in note for note in poller.facts().notes)
 
@@ -295,11 +295,11 @@ def test_a_crash_file_from_before_is_a_note_and_a_new_one_an_event_once(tmp_path
         assert isinstance(poller, Identifies)
         assert any("device.crash from before the run" in note for note in poller.facts().notes)
         device.answers["show crashinfo"] = crash.replace("03:04:05", "04:05:06")
-        told = []
+        kinds = []
         for _ in range(3):
             clock.sleep(400)
-            told += [event.kind for event in (await poller.poll(clock.now)).events if event.kind != "reboot"]
-        assert told == ["device.crash"]
+            kinds += [event.kind for event in (await poller.poll(clock.now)).events if event.kind != "reboot"]
+        assert kinds == ["device.crash"]
 
     asyncio.run(with_poller(device, tmp_path, work, os="cisco_asa", commands=("show_crashinfo", "show_cpu")))
 
@@ -347,9 +347,9 @@ def test_a_top_that_does_not_end_is_ended(tmp_path: Path) -> None:
     device.answers["get system performance status"] = output("fortinet", "get_system_performance_status")
     device.answers["diagnose sys top 1 99"] = output("fortinet", "diagnose_sys_top") + "\n--More-- "
     answer, _ = one_look(device, tmp_path, WatchedProcess("ips", "name", "ipsengine"), os="fortinet")
-    found = values(answer)
-    assert found["system.uptime", ""] == 12 * 86400 + 3 * 3600 + 4 * 60
-    assert found["process.cpu.utilization", "process=ips,instance=0"] == pytest.approx(0.12)
+    readings = values(answer)
+    assert readings["system.uptime", ""] == 12 * 86400 + 3 * 3600 + 4 * 60
+    assert readings["process.cpu.utilization", "process=ips,instance=0"] == pytest.approx(0.12)
 
 
 def test_a_device_that_refuses_everything_is_a_failed_look(tmp_path: Path) -> None:

@@ -93,6 +93,6 @@ def poll(reader: Reader, second: float) -> Reading:
 
 def table(reading: Reading) -> dict[tuple[str, str], float]:
     """The values by metric and object."""
-    found = {(sample.metric, sample.object): sample.value for sample in reading.samples}
-    assert len(found) == len(reading.samples), "a series has two samples in one poll"
-    return found
+    values = {(sample.metric, sample.object): sample.value for sample in reading.samples}
+    assert len(values) == len(reading.samples), "a series has two samples in one poll"
+    return values

@@ -39,9 +39,9 @@ def test_arithmetic(words: str, value: float) -> None:
 
 
 def test_a_counter_keeps_every_digit() -> None:
-    found = parse_expression("big", NAMES).run(NAMES)
-    assert isinstance(found, int)
-    assert found == 18446744073709551615
+    result = parse_expression("big", NAMES).run(NAMES)
+    assert isinstance(result, int)
+    assert result == 18446744073709551615
 
 
 def test_what_is_not_there_is_missing_and_what_cannot_be_is_told() -> None:
@@ -168,7 +168,7 @@ def test_scales_are_exact() -> None:
 
 def test_labels() -> None:
     values = {"name": "Gi0/1", "empty": ""}
-    made = parse_template("{empty|name} q{index.-1}", values)
-    assert made.render("7.3", values.__getitem__) == "Gi0/1 q3"
-    assert made.names == ("empty", "name")
+    template = parse_template("{empty|name} q{index.-1}", values)
+    assert template.render("7.3", values.__getitem__) == "Gi0/1 q3"
+    assert template.names == ("empty", "name")
     assert parse_template("{index.text}", ()).render("3.102.111.111", str) == "foo"

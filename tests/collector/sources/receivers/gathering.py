@@ -12,7 +12,7 @@ from pathlib import Path
 from soakwatch.sources.abc import Poller, SourceContext
 from soakwatch_agent.sample import Answer, Event
 
-LONGEST_S = 30.0
+MAX_WAIT_S = 30.0
 
 
 @dataclass
@@ -44,13 +44,13 @@ class Gathered:
 
 async def gather(poller: Poller, enough: Callable[[Gathered], bool], into: Gathered | None = None) -> Gathered:
     """Look until there is enough, or until it takes too long."""
-    found = into or Gathered([], {})
-    until = time.monotonic() + LONGEST_S
+    gathered = into or Gathered([], {})
+    until = time.monotonic() + MAX_WAIT_S
     while True:
-        found.add(await poller.poll(time.time_ns()))
-        if enough(found):
-            return found
-        assert time.monotonic() < until, f"only {found.counted} and {found.kinds[:20]} after {LONGEST_S} s"
+        gathered.add(await poller.poll(time.time_ns()))
+        if enough(gathered):
+            return gathered
+        assert time.monotonic() < until, f"only {gathered.counted} and {gathered.kinds[:20]} after {MAX_WAIT_S} s"
         await asyncio.sleep(0.02)
 
 
@@ -72,8 +72,8 @@ class Sender:
         process = await asyncio.create_subprocess_exec(
             *map(str, command), env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
         )
-        said, _ = await asyncio.wait_for(process.communicate(), LONGEST_S)
-        return process.returncode or 0, said.decode()
+        output, _ = await asyncio.wait_for(process.communicate(), MAX_WAIT_S)
+        return process.returncode or 0, output.decode()
 
 
 def site(folder: Path) -> SourceContext:

@@ -135,7 +135,7 @@ def test_a_restart_of_the_agent_and_a_wrap_are_no_reboots(tmp_path: Path) -> Non
 @pytest.mark.parametrize("count", [1500, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_a_survey_that_is_longer_than_a_poll_goes_on_beside_the_polls(tmp_path: Path, count: int) -> None:
     """With thousands of interfaces: each poll ends in time and says what is under way; long polls bring all."""
-    said: list[str] = []
+    errors: list[str] = []
 
     async def hurried(poller: SnmpPoller, device: Responder) -> None:
         deadline = time.monotonic() + 60
@@ -144,16 +144,16 @@ def test_a_survey_that_is_longer_than_a_poll_goes_on_beside_the_polls(tmp_path: 
             try:
                 await poller.poll(now_ns(device))
             except SourceError as failure:
-                said.append(str(failure).partition(": ")[2])
+                errors.append(str(failure).partition(": ")[2])
             else:
                 break
             assert time.monotonic() - began < 3
-            if "takes longer than a poll: raise" in said[-1]:
+            if "takes longer than a poll: raise" in errors[-1]:
                 break
 
     polled(system() | interfaces(count), tmp_path, hurried, timeout="200ms")
-    assert said[0] == "the device is being surveyed for the first time, which takes longer than a poll"
-    assert said.count(said[0]) >= len(said) - 1
+    assert errors[0] == "the device is being surveyed for the first time, which takes longer than a poll"
+    assert errors.count(errors[0]) >= len(errors) - 1
 
     async def patient(poller: SnmpPoller, device: Responder) -> None:
         answer = await until(poller, device, lambda a: bool(a.samples), 60)

@@ -36,11 +36,11 @@ snmp:
 """
 
 
-def looked_at(port: int, keys: str, interval: str) -> SourceCheck:
+def checked(port: int, keys: str, interval: str) -> SourceCheck:
     """What ``soakwatch check`` finds."""
     plan = plan_from_text(PLAN.format(port=port, keys=keys, interval=interval), "plan.yaml")
-    (look,) = asyncio.run(check_sources(plan, Path()))
-    return look
+    (check,) = asyncio.run(check_sources(plan, Path()))
+    return check
 
 
 @pytest.mark.parametrize("interval", ["1s", "10s"])
@@ -50,11 +50,11 @@ def test_the_share_of_the_cpu_is_seen_though_net_snmp_renews_it_every_five_secon
     while int(snmpd.get(UP_TIME) or 0) < GROWN_CS:
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    looks = [looked_at(snmpd.access().port, "profile: linux, groups: [ucd_cpu]", interval) for _ in range(2)]
-    for look in looks:
-        assert look.error is None
-        assert CPU in {sample.metric for sample in look.samples}
-        assert not look.slow
+    checks = [checked(snmpd.access().port, "profile: linux, groups: [ucd_cpu]", interval) for _ in range(2)]
+    for check in checks:
+        assert check.error is None
+        assert CPU in {sample.metric for sample in check.samples}
+        assert not check.slow
 
 
 def test_what_a_look_is_too_short_for_is_told_and_not_called_missing(
@@ -63,8 +63,8 @@ def test_what_a_look_is_too_short_for_is_told_and_not_called_missing(
     (tmp_path / "box.yaml").write_text(BOX)
     rows = system() | {name_of(BUSY): Cell(65, 500), name_of(IDLE): Cell(65, 700)}
     with responder(rows) as device:
-        look = looked_at(device.address[1], f"profile: box, profiles: {tmp_path}", "10s")
-    assert look.error is None
-    assert (look.slow, look.lacking) == ({CPU: 60.0}, ())
-    show_source_check(look)
+        check = checked(device.address[1], f"profile: box, profiles: {tmp_path}", "10s")
+    assert check.error is None
+    assert (check.slow, check.lacking) == ({CPU: 60.0}, ())
+    show_source_check(check)
     assert f"  no value yet: {CPU}: the device updates it every 1 min\n" in capsys.readouterr().out

@@ -26,7 +26,9 @@ both = pytest.mark.parametrize("engine", ["gufo", "pysnmp"])
 T = TypeVar("T")
 
 
-def at(access: Access, use: Callable[[Session], Awaitable[T]], engine: Engine = "gufo", share_s: float = 1.0) -> T:
+def with_session(
+    access: Access, use: Callable[[Session], Awaitable[T]], engine: Engine = "gufo", share_s: float = 1.0
+) -> T:
     """What a session brings."""
 
     async def main() -> T:
@@ -68,7 +70,7 @@ async def why(access: Access, engine: Engine) -> Kind:
 
 def test_both_libraries_read_the_same_in_every_version_and_with_every_key(snmpd: Snmpd) -> None:
     """v1, v2c, and v3 with every digest and cipher, and the same as net-snmp's own client."""
-    expected = at(snmpd.access("2c"), everything)
+    expected = with_session(snmpd.access("2c"), everything)
     assert len(expected) > 20
     assert {type(value) for value in expected.values()} == {bytes, str}
     assert bytes(expected["1.3.6.1.2.1.1.5.0"]).decode() == (snmpd.get("1.3.6.1.2.1.1.5.0") or "").strip('"')  # type: ignore[call-overload]
@@ -77,14 +79,14 @@ def test_both_libraries_read_the_same_in_every_version_and_with_every_key(snmpd:
     engines: tuple[Engine, ...] = ("gufo", "pysnmp")
     for access in accesses:
         for engine in engines:
-            assert (access.user, engine, at(access, everything, engine)) == (access.user, engine, expected)
+            assert (access.user, engine, with_session(access, everything, engine)) == (access.user, engine, expected)
 
 
 @both
 def test_names_and_ipv6_addresses_are_hosts(snmpd: Snmpd, engine: Engine) -> None:
     """``localhost`` and ``::1``."""
     for host in ("localhost", "::1"):
-        values = at(snmpd.access("2c", address=host), lambda s: s.get(SYSTEM, time.monotonic() + 5), engine)
+        values = with_session(snmpd.access("2c", address=host), lambda s: s.get(SYSTEM, time.monotonic() + 5), engine)
         assert values["1.3.6.1.2.1.1.5.0"] == b"soakbox"
 
 
@@ -123,7 +125,7 @@ def test_a_wrong_community_is_told_within_the_first_second(snmpd: Snmpd) -> None
         return (await session.explain(failure.value, deadline)).kind
 
     access = replace(snmpd.access("2c"), community="wrong")
-    assert at(access, use, share_s=0.92 * 0.75 / 2) is Kind.COMMUNITY
+    assert with_session(access, use, share_s=0.92 * 0.75 / 2) is Kind.COMMUNITY
 
 
 @pytest.mark.parametrize(("engine", "version"), [("gufo", "2c"), ("gufo", "3"), ("pysnmp", "3")])
@@ -195,7 +197,7 @@ def test_pysnmp_does_not_forget_the_agents_clock(snmpd: Snmpd) -> None:
         for _ in range(5):
             assert await session.get([TIMEOUTS], time.monotonic() + 5) == first
 
-    at(snmpd.access("3"), use, "pysnmp")
+    with_session(snmpd.access("3"), use, "pysnmp")
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ def test_a_file_that_is_no_recording_is_refused_in_one_sentence(
     with pytest.raises(BadRecordingError):
         load_recording(file)
     assert main([str(file), "--port", "0"]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith(f"snmp_responder: {file}: ")
-    assert told.endswith("no line of the form OID|TAG|VALUE that can be used: that is no recording\n")
-    assert told.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"snmp_responder: {file}: ")
+    assert printed.endswith("no line of the form OID|TAG|VALUE that can be used: that is no recording\n")
+    assert printed.count("\n") == 1

@@ -68,9 +68,9 @@ def test_broken_datagrams_are_refused_and_nothing_else() -> None:
             if data:
                 data[dice.randrange(len(data))] = dice.randrange(256)
         data = data[: dice.randrange(len(data) + 1)] if dice.random() < 0.2 else data
-        for look in (inspect, parse_message):
+        for parse in (inspect, parse_message):
             try:
-                look(bytes(data))
+                parse(bytes(data))
                 read += 1
             except ber.MalformedError:
                 refused_ones += 1

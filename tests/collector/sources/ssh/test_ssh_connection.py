@@ -34,8 +34,8 @@ def opened(access: Access, folder: Path) -> SshLine:
     async def go() -> SshLine:
         async with AsyncExitStack() as stack:
             line = await open_line(access, folder, stack)
-            told = await (await line.connection()).run("echo hello", timeout=10)
-            assert told.stdout == "hello\n"
+            echoed = await (await line.connection()).run("echo hello", timeout=10)
+            assert echoed.stdout == "hello\n"
             return line
 
     return asyncio.run(go())
@@ -261,8 +261,8 @@ def test_a_jump_host_without_means_of_its_own_is_tried_with_the_key_of_the_devic
 
 
 def test_jump_hosts_as_people_write_them() -> None:
-    told = Access.model_validate({"host": "dut", "jump": ["ops@gate:2222", "[fe80::1]:22"]})
-    assert [(hop.user, hop.host, hop.port) for hop in told.jump] == [("ops", "gate", 2222), (None, "fe80::1", 22)]
+    access = Access.model_validate({"host": "dut", "jump": ["ops@gate:2222", "[fe80::1]:22"]})
+    assert [(hop.user, hop.host, hop.port) for hop in access.jump] == [("ops", "gate", 2222), (None, "fe80::1", 22)]
     for wrong in ("gate:", "a b", "@x", "x:port"):
         with pytest.raises(ValidationError):
             Access.model_validate({"host": "dut", "jump": wrong})
