@@ -84,7 +84,7 @@ def collectd(agent: Snmpd, version: str, folder: Path) -> list[str]:
         f'BaseDir "{folder}"\nPIDFile "{folder}/pid"\nInterval 1\nReadThreads 1\nFQDNLookup false\nHostname "bench"\n'
         f'LoadPlugin logfile\n<Plugin logfile>\nFile "{folder}/collectd.log"\n</Plugin>\n'
         f'LoadPlugin snmp\n<Plugin snmp>\n{data}\n<Host "dut">\nAddress "{agent.host_and_port}"\n'
-        f'{how}\nBulkSize 25\nInterval 1\n'
+        f"{how}\nBulkSize 25\nInterval 1\n"
         f"Collect {names}\n</Host>\n</Plugin>\n"
     )
     return ["collectd", "-f", "-C", str(folder / "collectd.conf")]
