@@ -229,7 +229,7 @@ def test_faults_look_as_they_do_on_devices(
 
 
 @pytest.mark.parametrize("options", [V2C, SHA], ids=["v2c", "v3"])
-def test_loops_are_found_by_a_client_that_looks(agent: Responder, options: tuple[str, ...]) -> None:
+def test_loops_are_found_by_a_client_that_checks(agent: Responder, options: tuple[str, ...]) -> None:
     agent.misbehave(Faults(loop=("1.3.6.1.2.1.2.2.1.2",)))
     assert "OID not increasing" in ask("snmpbulkwalk", options, agent, "1.3.6.1.2.1.2")[1]
     agent.misbehave(Faults(backwards=("1.3.6.1.2.1.2.2.1.2.5",)))
@@ -272,7 +272,7 @@ def test_a_late_answer_delays_nobody_else() -> None:
     assert "1.3.6.1.2.1.1.3.0" in out
 
 
-def test_a_value_of_the_wrong_type_is_said_as_such(agent: Responder) -> None:
+def test_a_value_of_the_wrong_type_is_reported_as_such(agent: Responder) -> None:
     agent.set("1.3.6.1.2.1.2.2.1.10.1", text("many"))
     assert values(ask("snmpget", V2C, agent, "1.3.6.1.2.1.2.2.1.10.1")[0]).popitem()[1] == 'STRING: "many"'
     agent.remove("1.3.6.1.2.1.2.2.1.10")

@@ -1,4 +1,4 @@
-"""The agent over HTTPS: token and pinned certificate, and what is said when they are wrong."""
+"""The agent over HTTPS: token and pinned certificate, and the messages when they are wrong."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def port(make_agent: Make, papers: CertificateFiles) -> int:
             return port
 
 
-def test_looks_come_over_https(tmp_path: Path, port: int, papers: CertificateFiles) -> None:
+def test_polls_come_over_https(tmp_path: Path, port: int, papers: CertificateFiles) -> None:
     """As over any other way: each due time once, also with a pause between."""
 
     async def run() -> None:
@@ -135,7 +135,7 @@ def test_nothing_is_sent_to_a_server_with_another_certificate(tmp_path: Path, pa
 def test_without_a_pin_a_certificate_that_nobody_signed_is_refused(
     tmp_path: Path, port: int, papers: CertificateFiles
 ) -> None:
-    """The sentence says what to do."""
+    """The message says what to do."""
 
     async def run() -> str:
         keys = config(url=f"https://127.0.0.1:{port}", token=f"file:{papers.token}")

@@ -1,4 +1,4 @@
-"""A run asks the flight recorder around what happened, whoever told: a user, the plan, another source, a judge."""
+"""A run asks the flight recorder around what happened, reported by a user, the plan, another source or a judge."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ events: [{kind: failover, at: 2s, target: dut}]
 
 
 def finding(outcome: Outcome, rule: str, target: str = "dut", *marks: Mark) -> Finding:
-    """What a live judge says."""
+    """What a live judge reports."""
     return Finding(
         rule=rule,
         version=1,
@@ -63,7 +63,7 @@ class Recorder:
         self.heard: list[tuple[int, str]] = []
 
     def look_closer(self, when_ns: int, why: str) -> None:
-        """Keep it."""
+        """Keep the event."""
         self.heard.append((when_ns, why))
 
     async def last_look(self, _end_ns: int) -> None:
@@ -71,7 +71,7 @@ class Recorder:
 
 
 def triggers_of_two(since_ns: int | None = None) -> tuple[RecorderTriggers, Recorder, Recorder]:
-    """Closer looks at two targets."""
+    """The triggers of a run with two targets, and a recorder of each."""
     closer, dut, generator = RecorderTriggers(since_ns), Recorder(), Recorder()
     closer.add("dut", dut)
     closer.add("tg", generator)
@@ -84,7 +84,7 @@ def stored(kind: str, target: str = "dut", name: str = "", at_ns: int = NOON) ->
 
 
 def test_an_event_is_heard_by_its_target_and_one_without_a_target_by_all() -> None:
-    """Book-keeping is heard by nobody."""
+    """Book-keeping events trigger nothing."""
     closer, dut, generator = triggers_of_two()
     closer.hear_event(stored("link.down", "dut", "interface=eth0"))
     closer.hear_event(stored("upgrade", ""))
@@ -95,7 +95,7 @@ def test_an_event_is_heard_by_its_target_and_one_without_a_target_by_all() -> No
 
 
 def test_a_live_finding_is_heard_when_it_begins_to_fail_or_warn() -> None:
-    """Once while it stands, again when a warning becomes a failure; at its newest moment if the ring still has that."""
+    """Once while it lasts, again when a warning becomes a failure; at its newest moment if the ring still has that."""
     closer, dut, generator = triggers_of_two()
     judged = NOON + 600 * S
     marks = Mark(NOON, None, "old"), Mark(judged - 40 * S, None, "spike"), Mark(judged - 90 * S, None, "spike")
@@ -114,8 +114,8 @@ def test_a_live_finding_is_heard_when_it_begins_to_fail_or_warn() -> None:
     assert generator.heard == []
 
 
-def test_a_resumed_run_does_not_look_again_at_what_its_earlier_life_saw() -> None:
-    """Neither at recorded events nor at findings that stood before; at what comes, yes."""
+def test_a_resumed_run_ignores_what_was_seen_before_it_stopped() -> None:
+    """Neither recorded events nor earlier findings trigger a window; new ones do."""
     closer, dut, _ = triggers_of_two(since_ns=NOON)
     closer.hear_event(stored("link.down", at_ns=NOON - S))
     closer.hear_findings([finding(Outcome.FAIL, "hang")], NOON + 60 * S)
@@ -124,10 +124,10 @@ def test_a_resumed_run_does_not_look_again_at_what_its_earlier_life_saw() -> Non
     assert [why for _, why in dut.heard] == ["link.up", "fail: drops system.cpu.utilization"]
 
 
-def test_what_the_network_hid_is_looked_at_once(
+def test_what_the_network_hid_gets_one_window(
     tmp_path: Path, make_agent: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A cut of a second: the first lost look has a window when the agent is there again, the others have none."""
+    """A cut of a second: the first lost poll has a window when the agent is there again, the others have none."""
     monkeypatch.setattr("soakwatch.sources.pollers.agent.windows.REACH_NS", S)
     monkeypatch.setattr("soakwatch.sources.pollers.agent.windows.QUIET_NS", S // 2)
 

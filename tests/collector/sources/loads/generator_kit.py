@@ -23,14 +23,14 @@ T = TypeVar("T")
 
 
 class Load:
-    """A load that was started: looked at, driven, asked for its facts."""
+    """A load that was started: polled, driven, asked for its facts."""
 
     def __init__(self, poller: Poller) -> None:
         self.poller: object = poller
         self._poll = poller.poll
 
     async def poll(self) -> Answer:
-        """One look."""
+        """One poll."""
         return await self._poll(10**18)
 
     async def drive(self, level: float) -> None:
@@ -39,7 +39,7 @@ class Load:
         await self.poller.drive(level)
 
     def facts(self) -> Facts:
-        """What it tells of itself."""
+        """What it reports of itself."""
         assert isinstance(self.poller, Identifies)
         return self.poller.facts()
 
@@ -56,7 +56,7 @@ def acted(name: str, keys: dict[str, object], act: Callable[[Load], Awaitable[T]
 
 
 def polled(name: str, keys: dict[str, object], count: int = 1) -> list[Answer]:
-    """Some looks, one after the other."""
+    """Some polls, one after the other."""
 
     async def poll(load: Load) -> list[Answer]:
         return [await load.poll() for _ in range(count)]
@@ -65,7 +65,7 @@ def polled(name: str, keys: dict[str, object], count: int = 1) -> list[Answer]:
 
 
 def left_open(name: str, keys: dict[str, object], count: int = 100) -> int:
-    """File descriptors and tasks that many looks have left, over those of some."""
+    """File descriptors and tasks that many polls have left open, over those of some."""
 
     async def poll(load: Load) -> int:
         held = []
@@ -123,7 +123,7 @@ def whole_run(folder: Path, source: str, phases: str = "{soak: 2500ms}") -> Path
 
 
 def refused_run(folder: Path, source: str) -> str:
-    """A run that has no use in it: what it says."""
+    """A run that is refused: its message."""
     done = run(folder, source, "{soak: 2s}")
     assert done.returncode in {2, 3}, done.stdout + done.stderr
     return done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""What the tests of iperf3 and interfaces share: a site, looks, readings, and whole runs as commands."""
+"""What the tests of iperf3 and interfaces share: a context, polls, readings, and whole runs as commands."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def figures(answer: Answer) -> Figures:
 
 
 async def until(poller: Poller, ready: Callable[[Figures], bool], seconds: float = 20) -> Figures:
-    """Looks until the figures are as they must become; failed looks are no figures."""
+    """Polls until the figures are as they must become; failed polls are no figures."""
     deadline, seen, failed = time.monotonic() + seconds, Figures(), ""
     while True:
         try:
@@ -72,7 +72,7 @@ async def until(poller: Poller, ready: Callable[[Figures], bool], seconds: float
 
 
 async def failing(poller: Poller, says: str, seconds: float = 20) -> str:
-    """Looks until one fails with these words."""
+    """Polls until one fails with these words."""
     deadline, message = time.monotonic() + seconds, "it did not fail"
     while time.monotonic() < deadline:
         try:
@@ -100,7 +100,7 @@ def command(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
 
 
 def run_plan(folder: Path, sources: dict[str, list[dict[str, object]]], duration: str, **more: object) -> Path:
-    """A whole run of generators beside this machine; its folder."""
+    """A whole run with generators and this machine as the target; its folder."""
     targets: dict[str, object] = {name: {"role": "generator", "sources": each} for name, each in sources.items()}
     targets["dut"] = {"role": "dut", "sources": [{"local": {"interval": "1s", "probes": ["load"]}}]}
     plan = {"name": "loaded", "duration": duration, "targets": targets, **more}
@@ -120,7 +120,7 @@ def readings(run: Path, target: str, metric: str, name: str = "") -> list[float]
 
 @contextmanager
 def real_server(port: int) -> Iterator[subprocess.Popen[bytes]]:
-    """A server that somebody else runs."""
+    """A server that the load did not start."""
     process = subprocess.Popen(
         ["iperf3", "-s", "-B", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

@@ -25,7 +25,7 @@ SOAKWATCH = Path(sys.executable).with_name("soakwatch")
 
 
 def until(bench: LoadBench, wanted: Callable[[Answer], bool]) -> Answer:
-    """Look until an answer is as wanted, for 20 s at most."""
+    """Poll until an answer is as wanted, for 20 s at most."""
     deadline = time.monotonic() + 20
     seconds = 0.0
     while True:
@@ -38,7 +38,7 @@ def until(bench: LoadBench, wanted: Callable[[Answer], bool]) -> Answer:
 
 
 def failure(bench: LoadBench) -> str:
-    """Look until it fails, for 20 s at most; why it does."""
+    """Poll until it fails, for 20 s at most; returns the reason."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         try:
@@ -57,7 +57,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-def test_a_command_that_ends_tells_its_last_words_without_secrets() -> None:
+def test_a_command_that_ends_reports_its_last_words_without_secrets() -> None:
     """The exit code and the last line of stderr; what looks like a secret is left out."""
     script = "echo first >&2; echo 'login: password=hunter2 refused for http://bob:pw@dut/' >&2; exit 7"
     with LoadBench("command", {"run": ["sh", "-c", script]}) as bench:
@@ -86,7 +86,7 @@ def test_a_flood_of_errors_does_not_block_the_command() -> None:
 
 
 def test_lines_that_cannot_be_read_are_counted() -> None:
-    """Each counts, the texts are told, the good ones come in."""
+    """Each counts, their texts are reported, the good lines are stored."""
     script = (
         "echo hello; echo '{\"load.requests\": 1e999}'; echo 'load.latency{colour=red} 1';"
         " echo '{\"load.requests\": 7}';"
@@ -122,8 +122,8 @@ def test_everything_it_started_ends_with_it(tmp_path: Path) -> None:
         time.sleep(0.01)
 
 
-def test_a_driven_command_is_told_its_level(tmp_path: Path) -> None:
-    """Level and rate stand among its words and in its environment; 0 is rest; what it started is ended."""
+def test_a_driven_command_gets_its_level(tmp_path: Path) -> None:
+    """Level and rate are among its words and in its environment; 0 is rest; what it started is ended."""
     pids = tmp_path / "pids"
     figures = "load.offered.rate $1, load.users $SOAKWATCH_RATE, load.loss $SOAKWATCH_LEVEL"
     script = f'echo $$ >> {pids}; echo "{figures}"; exec sleep 60'
@@ -150,7 +150,7 @@ def test_a_driven_command_is_told_its_level(tmp_path: Path) -> None:
 
 
 def test_a_change_of_level_is_an_event() -> None:
-    """Its counters begin anew, and the record says why."""
+    """Its counters start again, and the record says why."""
     with LoadBench("command", {"drive": True, "run": ["sleep", "60"]}) as bench:
         bench.drive(0.5)
         assert bench.poll(1).events == ()
@@ -225,7 +225,7 @@ def test_a_run_has_the_figures_of_its_command(tmp_path: Path) -> None:
 
 
 def test_phases_drive_a_command(tmp_path: Path) -> None:
-    """A plan with a rest, half and full load: the record has the levels and what the command was told."""
+    """A plan with a rest, half and full load: the record has the levels and what the command was given."""
     ticks = "while :; do echo load.offered.rate {rate}; sleep 0.1; done"
     (tmp_path / "plan.yaml").write_text(
         "phases: [{baseline: {for: 2s, load: 0%}}, {soak: {for: 2s, load: 50%}}, {stress: {for: 2s, load: 100%}}]\n"

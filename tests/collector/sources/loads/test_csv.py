@@ -27,7 +27,7 @@ def stamp(at_s: float, form: str = "%Y-%m-%d %H:%M:%S") -> str:
 
 
 def failing(bench: LoadBench, at_s: float) -> str:
-    """Why a look fails."""
+    """Why a poll fails."""
     with pytest.raises(SourceError) as caught:
         bench.poll(at_s)
     return str(caught.value)
@@ -68,8 +68,8 @@ def test_plain_columns_and_units(tmp_path: Path) -> None:
     assert last(answer)["load.lines.unread"] == 0  # missing is no trouble
 
 
-def test_names_that_tell_enough_need_no_mapping(tmp_path: Path) -> None:
-    """Headers as for judge; a column whose unit nobody knows, or that nobody knows, is left out and told."""
+def test_names_that_say_enough_need_no_mapping(tmp_path: Path) -> None:
+    """Headers as for judge; an unknown column, or one of an unknown unit, is left out and reported."""
     file = tmp_path / "load.csv"
     with LoadBench("csv", {"file": file}) as bench:
         file.write_text(f"time,rps,latency (ms),latency,widgets\n{stamp(1)}Z,100,20,20,3\n{stamp(2)}Z,110,21,21,3\n")
@@ -101,7 +101,7 @@ def test_names_that_tell_enough_need_no_mapping(tmp_path: Path) -> None:
 def test_times_as_generators_write_them(
     tmp_path: Path, keys: dict[str, object], form: str, first_s: float | None
 ) -> None:
-    """Dates with and without zones, epochs, and times that begin at nought."""
+    """Dates with and without zones, epochs, and times that begin at zero."""
     file = tmp_path / "load.csv"
     with LoadBench("csv", {"file": file, **keys}) as bench:
         bench.poll(1)
@@ -168,7 +168,7 @@ def test_a_wrong_clock_does_no_harm(tmp_path: Path) -> None:
 
 
 def test_lines_from_before_the_run_are_of_no_run(tmp_path: Path) -> None:
-    """A file that lies there from yesterday is followed; what it holds is not told."""
+    """A file that lies there from yesterday is followed; what it holds is not reported."""
     file = tmp_path / "load.csv"
     file.write_text("time,rps\n" + "".join(f"{stamp(second - 86_400)},1\n" for second in range(50)))
     with LoadBench("csv", {"file": file, "tz": "UTC"}) as bench:
@@ -194,7 +194,7 @@ def test_a_decimal_comma(tmp_path: Path) -> None:
 
 
 def test_a_header_comes_again_and_lines_are_broken(tmp_path: Path) -> None:
-    """Headers and comments are passed over; short lines, words for numbers and odd times are counted, told once."""
+    """Headers and comments are passed over; short lines, words for numbers and odd times are counted, reported once."""
     file = tmp_path / "load.csv"
     with LoadBench("csv", {"file": file, "tz": "UTC"}) as bench:
         file.write_text(
@@ -208,7 +208,7 @@ def test_a_header_comes_again_and_lines_are_broken(tmp_path: Path) -> None:
 
 
 def test_late_lines_and_lines_of_one_time(tmp_path: Path) -> None:
-    """A line that comes late by the bound is taken where it is later than the last; doubles without labels are told."""
+    """A line later than the bound is taken if it is later than the last; doubles without labels are reported."""
     file = tmp_path / "load.csv"
     with LoadBench("csv", {"file": file, "tz": "UTC"}) as bench:
         file.write_text(f"time,rps\n{stamp(1)},1\n{stamp(1)},2\n{stamp(5)},5\n{stamp(3)},3\n")
@@ -265,7 +265,7 @@ def test_plans_that_cannot_be(keys: dict[str, object], sentence: str) -> None:
     ],
 )
 def test_tables_that_the_plan_does_not_fit(tmp_path: Path, keys: dict[str, object], text: str, sentence: str) -> None:
-    """Each is one sentence at every look, with the remedy in the words of a plan."""
+    """Each is one sentence at every poll, with the remedy in the words of a plan."""
     file = tmp_path / "load.csv"
     with LoadBench("csv", {"file": file, **keys}) as bench:
         file.write_text(text)
@@ -276,7 +276,7 @@ def test_tables_that_the_plan_does_not_fit(tmp_path: Path, keys: dict[str, objec
 
 
 def test_a_running_number_as_a_label_is_refused(tmp_path: Path) -> None:
-    """More than 5000 series is a mistake, said in one sentence."""
+    """More than 5000 series is a mistake, reported in one sentence."""
     file = tmp_path / "load.csv"
     columns = {"rps": {"metric": "load.flow.tx.packets", "labels": {"flow": "{id}"}}}
     with LoadBench("csv", {"file": file, "columns": columns, "timeout": "20s"}) as bench:

@@ -1,4 +1,4 @@
-"""``csv``: how files come to be read whole: cut lines, encodings, rotation, and files that are written anew."""
+"""``csv``: how files come to be read whole: cut lines, encodings, rotation, and files that are rewritten."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def stamp(at_s: float, form: str = "%Y-%m-%d %H:%M:%S") -> str:
 
 
 def failing(bench: LoadBench, at_s: float) -> str:
-    """Why a look fails."""
+    """Why a poll fails."""
     with pytest.raises(SourceError) as caught:
         bench.poll(at_s)
     return str(caught.value)
@@ -67,8 +67,8 @@ def test_a_file_moves_away_and_another_takes_its_name(tmp_path: Path) -> None:
         assert series(bench.poll(9), "load.request.rate") == [(8, 8)]
 
 
-def test_a_file_that_is_cut_or_written_anew_in_place(tmp_path: Path) -> None:
-    """Shorter than before, or another begin: read from its begin; what was told already is not told again."""
+def test_a_file_that_is_cut_or_rewritten_in_place(tmp_path: Path) -> None:
+    """Shorter than before, or another begin: read from its begin; what was reported already is not reported again."""
     file = tmp_path / "load.csv"
     with LoadBench("csv", {"file": file, "tz": "UTC"}) as bench:
         file.write_text(f"time,rps\n{stamp(1)},1\n{stamp(2)},2\n")

@@ -53,7 +53,7 @@ rules:
   {others}
 """
 _BUSY = ("cpu_spike", "cpu_saturation", "memory_growth", "drops", "core_dump", "oom_kill", "queue_growth")
-"""Rules that look at the machine on which the test runs, which may be busy with anything."""
+"""Rules that judge the machine on which the test runs, which may be busy with anything."""
 
 
 def begun(folder: Path, limit: str) -> subprocess.Popen[str]:
@@ -79,7 +79,7 @@ def begun(folder: Path, limit: str) -> subprocess.Popen[str]:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a run ended: its exit code, what it said, its verdict as JSON, and its record."""
+    """How a run ended: its exit code, what it printed, its verdict as JSON, and its record."""
 
     code: int
     output: str

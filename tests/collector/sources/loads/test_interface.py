@@ -1,4 +1,4 @@
-"""The load ``interface``: the real loopback here and over SSH, ports that go and begin anew, and a whole run."""
+"""The load ``interface``: the real loopback here and over SSH, ports that go and start again, and a whole run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Inter-|   Receive                                   |  Transmit
 
 
 def send(packets: int, length: int = 400) -> None:
-    """Datagrams over the loopback that somebody takes."""
+    """Datagrams over the loopback with a receiver."""
     with (
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sink,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as tg,
@@ -43,7 +43,7 @@ def send(packets: int, length: int = 400) -> None:
 
 
 class Replay:
-    """A host whose looks are given."""
+    """A host with given readings."""
 
     name = "the host"
 
@@ -68,7 +68,7 @@ def counted(packets: int, dropped: int = 0, *, up: bool | None = None) -> Counte
 
 
 def polls(*seen: Mapping[str, Counters] | str, **keys: object) -> list[Answer]:
-    """One look after the other, a second apart."""
+    """One poll after the other, a second apart."""
     ports = Ports(Config.model_validate({"ports": ["e*"], **keys}), Replay(*seen))
 
     async def go() -> list[Answer]:
@@ -111,7 +111,7 @@ def test_sums_and_ports() -> None:
     assert not [name for _, name in values if "lo" in name]
 
 
-def test_a_port_that_begins_anew_is_no_fall_of_the_sum() -> None:
+def test_a_port_that_starts_again_is_no_fall_of_the_sum() -> None:
     """The port's own series shows it, with an event; the sum counts on."""
     answers = polls({"eth0": counted(100), "eth1": counted(50)}, {"eth0": counted(10), "eth1": counted(60)})
     second = figures(answers[1])
@@ -123,7 +123,7 @@ def test_a_port_that_begins_anew_is_no_fall_of_the_sum() -> None:
 
 
 def test_a_sum_that_no_counter_can_be() -> None:
-    """Beyond 64 bits there is no reading, and none is made up."""
+    """Beyond 64 bits there is no reading, and none is invented."""
     (answer,) = polls({"eth0": counted(2**63), "eth1": counted(2**63)})
     values = figures(answer)
     assert ("load.tx.packets", "") not in values
@@ -131,7 +131,7 @@ def test_a_sum_that_no_counter_can_be() -> None:
 
 
 def test_a_port_that_goes_and_comes_again() -> None:
-    """What it had sent stays sent; that it is missing is told; all of them gone is a failed look."""
+    """What it had sent stays sent; that it is missing is reported; all of them gone is a failed poll."""
     both = {"eth0": counted(100), "eth1": counted(50)}
     first, gone, back = polls(both, {"eth1": counted(60)}, {"eth0": counted(1), "eth1": counted(60)})
     assert figures(first)["load.tx.packets", ""] == 150
@@ -190,7 +190,7 @@ def sshd(tmp_path: Path) -> Iterator[Sshd]:
 
 
 def test_another_machine_over_ssh(sshd: Sshd, tmp_path: Path) -> None:
-    """The same figures; a host that goes away is a failed look, and one that is back is seen again."""
+    """The same figures; a host that goes away is a failed poll, and one that is back is read again."""
 
     async def go() -> None:
         async with (

@@ -49,7 +49,7 @@ async def driven(poller: Poller, level: float) -> DrivenClient:
 
 
 async def restarts(poller: Poller, ready: Callable[[Event], bool] = lambda _: True) -> Event:
-    """Looks until one tells of a restart."""
+    """Polls until one reports a restart."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         with suppress(SourceError):
@@ -147,7 +147,7 @@ def test_tcp_and_who_sends(tmp_path: Path, direction: str) -> None:
 
 @needs_iperf3
 def test_a_server_that_is_not_there_and_then_is_and_goes_again(tmp_path: Path) -> None:
-    """Refused is told with its reason; the client comes by itself; a failure in between is a restart from 0 on."""
+    """A refusal is reported with its reason; the client returns by itself; a failure between is a restart from 0 on."""
     port = free_port()
     keys: dict[str, object] = {
         "drive": True,
@@ -203,7 +203,7 @@ asyncio.run(go())
 @needs_iperf3
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("iptables") or not shutil.which("ip"), reason="needs root")
 def test_loss_on_the_way_is_what_the_receiver_saw(tmp_path: Path) -> None:
-    """Every tenth packet is dropped: the server tells it of UDP, the client sends again what was lost of TCP."""
+    """Every tenth packet is dropped: the server reports it for UDP, the client retransmits what was lost of TCP."""
     namespace, root = f"soak{os.getpid()}", Path(__file__).parents[4]
     inside = ["ip", "netns", "exec", namespace]
     drop = ["-m", "statistic", "--mode", "nth", "--every", "10", "--packet", "5", "-j", "DROP"]
@@ -336,8 +336,8 @@ def test_both_sides_of_a_newer_version(tmp_path: Path, stand_in: str) -> None:
         ("silence", "has printed nothing for"),
     ],
 )
-def test_one_that_misbehaves(tmp_path: Path, stand_in: str, mood: str, says: str) -> None:
-    """Each look fails with what is known of the reason, and nothing hangs."""
+def test_an_iperf3_that_misbehaves(tmp_path: Path, stand_in: str, mood: str, says: str) -> None:
+    """Each poll fails with what is known of the reason, and nothing hangs."""
     port = free_port()
     keys: dict[str, object] = {
         "drive": True,
@@ -383,7 +383,7 @@ def test_noise_between_the_events_is_counted(tmp_path: Path, stand_in: str) -> N
     asyncio.run(go())
 
 
-def test_programs_that_are_none(tmp_path: Path) -> None:
+def test_programs_that_are_not_iperf3(tmp_path: Path) -> None:
     """Missing, or something else: one sentence with the remedy."""
     other = tmp_path / "other"
     other.write_text("#!/bin/sh\necho other 1.0\n")

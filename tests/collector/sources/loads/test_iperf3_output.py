@@ -138,7 +138,7 @@ def test_text_of_a_udp_client() -> None:
 
 
 def test_text_of_a_udp_server_whose_client_went_away() -> None:
-    """The interval that it repeats is left out, and the summary makes up for what no interval told."""
+    """The interval that it repeats is left out, and the summary makes up for what no interval reported."""
     assert [each.end_s for each in reports_of(UDP_SERVER) if isinstance(each, Interval)] == [1, 2]
     values = figures_of(UDP_SERVER)
     assert values["load.rx.packets", ""] == 602 - 8
@@ -168,7 +168,7 @@ def test_time_stamps_and_titles_before_the_lines() -> None:
 
 
 def test_events_of_json_stream() -> None:
-    """Each event as it comes; the end tells what the other side counted, and the CPU."""
+    """Each event as it comes; the end has what the other side counted, and the CPU."""
     lines = [
         double.event("start", double.start(streams=2, rate=4_000_000)),
         double.event("interval", double.interval(0, 1, sender=True, packets=500, streams=2)),
@@ -189,7 +189,7 @@ def test_events_of_json_stream() -> None:
     assert sent[:3] == [(-2 * SECOND, 0), (-SECOND, 1000), (0, 2000)]
 
 
-def test_a_server_that_says_its_last_interval_again() -> None:
+def test_a_server_that_repeats_its_last_interval() -> None:
     """As all versions do when their client goes away; what comes after a document does no harm."""
     last = double.event("interval", double.interval(1, 2, sender=False, packets=100, lost=1))
     lines = [
@@ -248,7 +248,7 @@ def test_documents_that_come_at_the_end() -> None:
 
 
 def test_a_document_that_comes_later() -> None:
-    """Looks in between do not push its intervals together."""
+    """Polls in between do not push its intervals together."""
     document = {
         "start": double.start(server=True),
         "end": double.end(3, packets=300),
@@ -270,13 +270,13 @@ def test_a_document_that_comes_later() -> None:
 
 
 def test_a_document_of_a_failure() -> None:
-    """iperf3 tells in the document why there is no result."""
+    """iperf3 reports in the document why there is no result."""
     text = json.dumps({"start": {}, "intervals": [], "end": {}, "error": "unable to connect to server"}, indent=1)
     assert reports_of(text) == [Ended(error="unable to connect to server")]
 
 
-def test_a_flood_is_bounded_and_told() -> None:
-    """More than a look can hold: the newest are kept, and that others are not is said."""
+def test_a_flood_is_bounded_and_reported() -> None:
+    """More than a poll can hold: the newest are kept, and the loss of the others is reported."""
     interval = JsonReader().feed(double.event("interval", double.interval(0, 1, sender=True, packets=1)))
     account = Account(0)
     for _ in range(40_000):
@@ -288,7 +288,7 @@ def test_a_flood_is_bounded_and_told() -> None:
     assert account.answer(NOW + 2 * SECOND).faults == ()
 
 
-def test_what_cannot_be_read_is_counted_and_told_once() -> None:
+def test_what_cannot_be_read_is_counted_and_reported_once() -> None:
     """A malformed line is a line that is lost, and the ones around it are read."""
     lines = [
         double.event("start", double.start()),
@@ -341,7 +341,7 @@ def test_a_document_is_held_within_bounds() -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_any_garbage_is_survived(seed: int) -> None:
-    """Lines cut, mixed, doubled and filled with noise: no exception, no hang, and all that is told can be kept."""
+    """Lines cut, mixed, doubled and filled with noise: no exception, no hang, and all that is read can be stored."""
     chance = random.Random(seed)
     pool = [*UDP_CLIENT.splitlines(), *UDP_SERVER.splitlines(), *TCP_BOTH_WAYS.splitlines()]
     pool += [double.event("start", double.start(udp=bool(seed % 2))), double.event("end", double.end(3, packets=9))]

@@ -51,7 +51,7 @@ def test_rows_are_counted_at_their_ends(tmp_path: Path) -> None:
 
 
 def test_what_would_count_twice_is_left_out(tmp_path: Path) -> None:
-    """Transaction controllers add up what was told already; a header comes again where JMeter went on in a file."""
+    """Transaction controllers add up what was reported already; a header comes again where JMeter went on in a file."""
     file = tmp_path / "soak.jtl"
     total = '"Number of samples in transaction : 2, number of failing samples : 0"'
     with LoadBench("jmeter", {"file": file}) as bench:
@@ -61,7 +61,7 @@ def test_what_would_count_twice_is_left_out(tmp_path: Path) -> None:
 
 
 def test_texts_with_line_ends_in_them(tmp_path: Path) -> None:
-    """A message in quotes over several lines is one row, also where a look ends within it."""
+    """A message in quotes over several lines is one row, also where a poll ends within it."""
     file = tmp_path / "soak.jtl"
     text = HEAD + row(0.1, message='"expected ""x"",\nfound\ny"') + row(0.3) + row(3)
     with LoadBench("jmeter", {"file": file}) as bench:
@@ -113,7 +113,7 @@ def test_dates_need_a_zone(tmp_path: Path) -> None:
 
 
 def test_a_file_without_a_header_is_refused(tmp_path: Path) -> None:
-    """One sentence, and again at the next look; another sign between cells is found."""
+    """One sentence, and again at the next poll; another sign between cells is found."""
     file = tmp_path / "soak.jtl"
     with LoadBench("jmeter", {"file": file}) as bench:
         file.write_text(row(0.1))
@@ -124,7 +124,7 @@ def test_a_file_without_a_header_is_refused(tmp_path: Path) -> None:
         assert last(bench.poll(6))["load.requests"] == 1
 
 
-def test_rows_that_are_none_are_counted(tmp_path: Path) -> None:
+def test_broken_rows_are_counted(tmp_path: Path) -> None:
     """Cut rows, words for numbers, times ahead of now: counted, and the rest comes in."""
     file = tmp_path / "soak.jtl"
     bad = (

@@ -89,7 +89,7 @@ def test_a_clock_that_is_wrong_fails_the_source_and_arrival_does_not_care(tmp_pa
 
 
 def test_lines_that_k6_never_wrote_are_counted(tmp_path: Path) -> None:
-    """Garbage between good lines: counted, told once, never fatal."""
+    """Garbage between good lines: counted, reported once, never fatal."""
     file = tmp_path / "out"
     with LoadBench("k6", {"file": file}, begin_ns=BEGIN_NS) as bench:
         file.write_text(point("http_reqs", 0.2, 1) + "not json\n" + '{"metric":"http_reqs","type":"Point"}\n')
@@ -105,7 +105,7 @@ def test_lines_that_k6_never_wrote_are_counted(tmp_path: Path) -> None:
         assert last(bench.poll(20))["load.requests"] == 2
 
 
-def test_a_pause_is_told_as_a_rate_of_nought(tmp_path: Path) -> None:
+def test_a_pause_is_reported_as_a_rate_of_zero(tmp_path: Path) -> None:
     """Seconds in which nothing was answered, between two in which something was: an outage shows."""
     file = tmp_path / "out"
     with LoadBench("k6", {"file": file}, begin_ns=BEGIN_NS) as bench:
@@ -116,7 +116,7 @@ def test_a_pause_is_told_as_a_rate_of_nought(tmp_path: Path) -> None:
 
 
 def test_another_run_in_the_same_file_is_a_restart(tmp_path: Path) -> None:
-    """Its counters begin anew, and the record says why."""
+    """Its counters start again, and the record says why."""
     file = tmp_path / "out"
     with LoadBench("k6", {"file": file}, begin_ns=BEGIN_NS) as bench:
         file.write_text("".join(point("http_reqs", second, 1) for second in (0.1, 0.2, 0.3, 2.5)))
@@ -127,12 +127,12 @@ def test_another_run_in_the_same_file_is_a_restart(tmp_path: Path) -> None:
         assert last(answer)["load.requests"] == 1
 
 
-def test_by_arrival_rates_are_of_the_time_between_looks(tmp_path: Path) -> None:
+def test_by_arrival_rates_are_of_the_time_between_polls(tmp_path: Path) -> None:
     """The generator's clock is an hour off: counts, rates and times are of the run's time."""
     file = tmp_path / "out"
     with LoadBench("k6", {"file": file, "time": "arrival"}, begin_ns=BEGIN_NS - 3600 * SECOND) as bench:
         file.write_text(point("http_reqs", 1, 1))
-        bench.poll(1)  # it was there before anybody looked, or began in this second: nobody knows its rate
+        bench.poll(1)  # it was there before the first poll, or began in this second: nobody knows its rate
         with file.open("a") as out:
             out.write("".join(point("http_reqs", second, 1) for second in range(6)))
         answer = bench.poll(4)
@@ -151,7 +151,7 @@ def test_it_sends_until_it_is_silent(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_something_else_fails_until_it_is_another(tmp_path: Path) -> None:
-    """One sentence, at every look."""
+    """One sentence, at every poll."""
     file = tmp_path / "out"
     with LoadBench("k6", {"file": file}, begin_ns=BEGIN_NS) as bench:
         file.write_text("running (0m01.0s), 1/1 VUs\n")

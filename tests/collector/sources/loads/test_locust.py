@@ -15,7 +15,7 @@ BEGIN_NS = 1_795_259_366 * SECOND
 
 
 def test_a_real_history_gives_its_totals_and_the_rates_between_them(tmp_path: Path) -> None:
-    """Requests less failures; locust's own rate is nought at first while requests are answered, these are not."""
+    """Requests less failures; locust's own rate is zero at first while requests are answered, these are not."""
     file = tmp_path / "soak_stats_history.csv"
     lines = REAL.read_bytes().splitlines(keepends=True)
     totals, rates = [], []
@@ -52,7 +52,7 @@ def test_missing_percentiles_are_missing(tmp_path: Path) -> None:
 
 
 def test_another_file_of_locust_is_refused(tmp_path: Path) -> None:
-    """The statistics without history have no times: one sentence that says which file it is."""
+    """The statistics without history have no times: one sentence that names the file that is needed."""
     (tmp_path / "soak_stats.csv").write_text("Type,Name,Request Count,Failure Count\n,Aggregated,1,0\n")
     with LoadBench("locust", {"file": tmp_path / "soak_stats.csv"}) as bench:
         for second in (1, 2):
@@ -60,8 +60,8 @@ def test_another_file_of_locust_is_refused(tmp_path: Path) -> None:
                 bench.poll(second)
 
 
-def test_a_second_run_begins_its_counters_anew(tmp_path: Path) -> None:
-    """No rate is made over the restart."""
+def test_a_second_run_starts_its_counters_again(tmp_path: Path) -> None:
+    """No rate is computed over the restart."""
     file = tmp_path / "soak_stats_history.csv"
     head = "Timestamp,User Count,Type,Name,Total Request Count,Total Failure Count\n"
     begin = BEGIN_NS // SECOND

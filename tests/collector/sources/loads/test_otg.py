@@ -23,13 +23,13 @@ def two_flows() -> OtgServer:
 
 
 def polls(server: OtgServer, count: int = 1, **keys: object) -> list[Answer]:
-    """Some looks at it."""
+    """Some polls of the generator."""
     with otg_server(server):
         return polled("otg", {"url": f"http://127.0.0.1:{server.port}", **keys}, count)
 
 
 @pytest.mark.parametrize("wire", [{}, {"quoted": True}, {"quoted": True, "camel": True}])
-def test_one_look(wire: dict[str, bool]) -> None:
+def test_one_poll(wire: dict[str, bool]) -> None:
     """Integers as numbers or in quotes, keys as the model or as protobuf's JSON names them: the same exact figures."""
     server = two_flows()
     server.quoted, server.camel = wire.get("quoted", False), wire.get("camel", False)
@@ -82,7 +82,7 @@ def test_a_flow_in_rows_by_receiving_port() -> None:
 
 
 def test_the_whole_is_of_ports_where_no_flow_counts() -> None:
-    """Or where the plan says so; what it is is told, and does not change within a run."""
+    """Or where the plan says so; which it is is reported, and does not change within a run."""
     server = OtgServer([FakeFlow("a", sending=True)])
 
     async def ports(load: Load) -> None:

@@ -1,4 +1,4 @@
-"""The load ``otg`` driven by a run, and read beside one: rates in flight, start and stop, what is never touched."""
+"""The load ``otg`` driven by a run, and read during one: rates in flight, start and stop, what is never touched."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_what_is_offered() -> None:
         scaled({"name": "x", "rate": {"choice": "pps", "pps": "many"}}, 0.5)
 
 
-def test_a_generator_that_was_started_anew_is_told_again() -> None:
+def test_a_restarted_generator_is_set_again() -> None:
     """It comes back at rest: it sends again, and the record has the event."""
     server = driven()
 

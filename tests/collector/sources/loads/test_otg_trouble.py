@@ -49,7 +49,7 @@ def acts(server: OtgServer, act: Act) -> None:
     ],
 )
 def test_misbehaviour_mid_run(mood: Mood, sentence: str) -> None:
-    """Each look fails with one sentence, and the first look after it is well."""
+    """Each poll fails with one sentence, and the first poll after it succeeds."""
 
     server = one_flow()
 
@@ -66,7 +66,7 @@ def test_misbehaviour_mid_run(mood: Mood, sentence: str) -> None:
     acts(server, misbehave)
 
 
-def test_looks_leave_nothing_open() -> None:
+def test_polls_leave_nothing_open() -> None:
     """One connection that is kept."""
     with otg_server(one_flow()) as server:
         assert left_open("otg", {"url": f"http://127.0.0.1:{server.port}"}) <= 2
@@ -142,7 +142,7 @@ def test_a_self_signed_certificate(tmp_path: Path) -> None:
 
 
 def test_plain_http_where_tls_is_asked() -> None:
-    """The sentence says what it is."""
+    """The message says what it is."""
     with (
         otg_server(one_flow()) as server,
         pytest.raises(SourceError, match="does not speak TLS: does the port serve plain HTTP"),
@@ -151,7 +151,7 @@ def test_plain_http_where_tls_is_asked() -> None:
 
 
 def test_a_controller_that_asks_who_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A token and a password are sent; a refused password is told as such, so that no account is locked."""
+    """A token and a password are sent; a refused password is reported as such, so that no account is locked."""
     monkeypatch.setenv("T", "hunter2")
     server = one_flow()
     with otg_server(server):

@@ -13,19 +13,19 @@ from soakwatch_agent.sample import Answer
 
 
 def two_ports(dialect: Dialect = "2022") -> PktgenServer:
-    """Port 0 sends 1000 packets a look, two of which are lost; port 1 is down and rests."""
+    """Port 0 sends 1000 packets a poll, two of which are lost; port 1 is down and rests."""
     sending = FakePort(1000, 2**40, 2**40 - 7, lost=2, sending=True, latency_us=(10.0, 25.0, 80.0))
     return PktgenServer(dialect, ports={0: sending, 1: FakePort(link="<--Down-->")})
 
 
 def polls(server: PktgenServer, count: int = 1, **keys: object) -> list[Answer]:
-    """Some looks at it."""
+    """Some polls of the generator."""
     with pktgen_server(server):
         return polled("pktgen", {"port": server.port, **keys}, count)
 
 
-def test_one_look() -> None:
-    """Counters stay whole numbers, a generator's figures are the sums of its ports', a port that is down is told."""
+def test_one_poll() -> None:
+    """Counters stay whole numbers, a generator's figures are the sums of its ports', a down port is reported."""
     (answer,) = polls(two_ports())
     assert answer.faults == ()
     values = by_series(answer)
@@ -70,7 +70,7 @@ def test_versions(dialect: Dialect) -> None:
 
 
 def test_a_version_that_counts_nothing_over_lua() -> None:
-    """It says that it sends and never a packet: after some looks that is a fault, and no zeros."""
+    """It reports that it sends and never a packet: after some polls that is a fault, and no zeros."""
     answers = polls(two_ports("2023"), 4)
     assert by_series(answers[0])["load.tx.packets", ""] == 0
     assert ("load.tx.packets", "") not in by_series(answers[3])
@@ -97,7 +97,7 @@ def test_what_a_port_gets_wrong_is_a_fault_of_its_own() -> None:
 
 
 def test_cleared_counters_are_stored_as_they_are() -> None:
-    """``clr`` on the generator's console: the counter steps back, and nothing is made up for it."""
+    """``clr`` on the generator's console: the counter steps back, and nothing is added for it."""
 
     async def clear(load: Load) -> None:
         before = by_series(await load.poll())["load.tx.packets", ""]

@@ -34,7 +34,7 @@ Act = Callable[[Load], Awaitable[None]]
 
 
 def two_ports() -> PktgenServer:
-    """Port 0 sends 1000 packets a look, two of which are lost; port 1 is down and rests."""
+    """Port 0 sends 1000 packets a poll, two of which are lost; port 1 is down and rests."""
     sending = FakePort(1000, 2**40, 2**40 - 7, lost=2, sending=True, latency_us=(10.0, 25.0, 80.0))
     return PktgenServer(ports={0: sending, 1: FakePort(link="<--Down-->")})
 
@@ -90,7 +90,7 @@ def test_driven_by_the_run_and_stopped_at_its_end() -> None:
 
 
 def test_what_was_not_started_is_not_stopped() -> None:
-    """A generator that somebody else has started goes on when a run ends that never drove it."""
+    """A generator that the run did not start goes on when a run ends that never drove it."""
     server = two_ports()
 
     async def poll(load: Load) -> None:
@@ -101,7 +101,7 @@ def test_what_was_not_started_is_not_stopped() -> None:
     assert not any("pktgen.stop" in line for line in server.lines)
 
 
-def test_a_generator_that_was_started_anew_is_told_again() -> None:
+def test_a_restarted_generator_is_set_again() -> None:
     """It comes back at rest and at its own rate: it sends as the phase says, and the record has the event."""
     server = two_ports()
 
@@ -125,7 +125,7 @@ def test_a_generator_that_was_started_anew_is_told_again() -> None:
 
 
 def test_a_port_that_cannot_send() -> None:
-    """It is told that it did not start; the run is not told that load goes."""
+    """That it did not start is reported; the run does not claim to send."""
 
     async def drive(load: Load) -> None:
         with pytest.raises(SourceError, match="did not start its ports 1: check that they exist"):
@@ -146,7 +146,7 @@ def test_a_port_that_cannot_send() -> None:
     ],
 )
 def test_misbehaviour_mid_run(mood: Mood, sentence: str) -> None:
-    """Each look fails with one sentence, and the first look after it is well."""
+    """Each poll fails with one sentence, and the first poll after it succeeds."""
 
     server = two_ports()
 
@@ -171,7 +171,7 @@ def test_misbehaviour_mid_run(mood: Mood, sentence: str) -> None:
 
 
 def test_a_client_that_holds_the_port() -> None:
-    """The look fails and says why; no second one queues behind it, and an order that waits is not given late."""
+    """The poll fails and says why; no second one queues behind it, and an order that waits is not given late."""
     server = two_ports()
 
     async def held(load: Load) -> None:
@@ -234,8 +234,8 @@ def test_whoever_gives_up_reads_on() -> None:
     assert errors == []
 
 
-def test_looks_leave_nothing_open() -> None:
-    """A connection for each look, and none of them stays."""
+def test_polls_leave_nothing_open() -> None:
+    """A connection for each poll, and none of them stays."""
     with pktgen_server(two_ports()) as server:
         assert left_open("pktgen", {"port": server.port}) <= 2
 

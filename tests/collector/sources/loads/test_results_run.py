@@ -1,4 +1,4 @@
-"""Whole runs whose load is told by files that grow meanwhile: the figures arrive in the record."""
+"""Whole runs whose load is read from files that grow meanwhile: the figures arrive in the record."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def write_all(folder: Path, over: threading.Event) -> None:
 
 
 def run_with_files(folder: Path, plan: str) -> subprocess.CompletedProcess[str]:
-    """A run of the installed command, with the generators beside it."""
+    """A run of the installed command, with the generators running meanwhile."""
     (folder / "plan.yaml").write_text(plan)
     over = threading.Event()
     writer = threading.Thread(target=write_all, args=(folder, over))

@@ -37,7 +37,7 @@ def sending(**keys: object) -> TrexModel:
 
 
 def site() -> SourceContext:
-    """Where the source stands."""
+    """The context of the source."""
     return SourceContext("tg", "generator", (), None, Path("run"), _Clock().now_ns, 1.0)
 
 
@@ -58,7 +58,7 @@ def with_source(server: TrexServer, use: Callable[[Poller], Awaitable[None]], **
 
 
 def polls(server: TrexServer, steps: Sequence[Callable[[TrexModel], None]], **keys: object) -> list[Answer]:
-    """A look after each step, a second of traffic before each."""
+    """A poll after each step, a second of traffic before each."""
     answers: list[Answer] = []
 
     async def use(poller: Poller) -> None:
@@ -113,7 +113,7 @@ def test_totals_rates_and_ports_of_a_stateless_trex() -> None:
     assert second["load.port.up", "port=1"] == 0
 
 
-def test_a_rest_is_told_and_the_drain_is_not_loss() -> None:
+def test_a_rest_is_reported_and_the_drain_is_not_loss() -> None:
     """When the traffic stops the estimate goes down again as the last packets come; ``load.sending`` says when."""
     model = sending(under_way=50)
 
@@ -132,7 +132,7 @@ def test_a_rest_is_told_and_the_drain_is_not_loss() -> None:
 
 
 def test_flows_with_latency_jitter_and_loss_by_sequence_numbers() -> None:
-    """Quantiles are of the packets since the look before; a flow that began anew is an event and no negative rate."""
+    """Quantiles are of the packets since the last poll; a flow that started again is an event and no negative rate."""
     model = sending(groups={7: Group(latency=14.0), 9: Group(pps=10)})
 
     def slower(model: TrexModel) -> None:
@@ -236,7 +236,7 @@ def test_connections_and_latency_of_astf() -> None:
 
 
 def test_astf_before_any_traffic_has_no_counters_and_no_trouble() -> None:
-    """A newer TRex refuses counters that are not there yet: that is neither nought nor a fault."""
+    """A newer TRex refuses counters that are not there yet: that is neither zero nor a fault."""
     refusal = (-32000, "Statistics are not initialized yet")
     model = TrexModel(mode="ASTF", api=(2, 3), refused={"get_counter_values": refusal, "get_counter_desc": refusal})
 
@@ -322,7 +322,7 @@ def test_an_older_trex_publishes_its_figures(asks_flows: bool) -> None:
     assert "publish_now" not in model.questions  # it would reach the consoles of others
 
 
-def test_an_older_trex_that_publishes_nothing_is_told() -> None:
+def test_an_older_trex_that_publishes_nothing_is_reported() -> None:
     """The questions are answered and the publisher's port is shut: the sentence names it."""
     shut = free_port()
     seen: list[str] = []
@@ -345,8 +345,8 @@ def test_an_older_trex_that_publishes_nothing_is_told() -> None:
     assert seen == [f"TRex publishes nothing at 127.0.0.1 port {shut}: is that port open too?"]
 
 
-def test_a_restarted_trex_is_an_event_and_its_counters_begin_anew() -> None:
-    """Another process has another handle: the look shakes hands again, by itself, and says so."""
+def test_a_restarted_trex_is_an_event_and_its_counters_start_again() -> None:
+    """Another process has another handle: the poll shakes hands again, by itself, and reports it."""
     model = sending(groups={7: Group(latency=14.0)})
 
     def restarted(model: TrexModel) -> None:

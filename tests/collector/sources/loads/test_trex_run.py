@@ -73,7 +73,7 @@ def test_the_figures_arrive_in_the_record(tmp_path: Path) -> None:
 
 
 def test_the_phases_drive_it_and_leave_it_at_rest(tmp_path: Path) -> None:
-    """A phase says its load; the offered rate follows; at the end the ports rest and are nobody's."""
+    """A phase says its load; the offered rate follows; at the end the ports rest and are released."""
     model = TrexModel()
     phases = "{baseline: {for: 2s, load: 0%}}, {soak: {for: 3s, load: 50%}}, {stress: {for: 3s, load: 100%}}"
     with trex_server(TrexServer(model, speed=0.5)) as server:

@@ -55,7 +55,7 @@ def sending(**keys: object) -> TrexModel:
 
 
 def site() -> SourceContext:
-    """Where the source stands."""
+    """The context of the source."""
     return SourceContext("tg", "generator", (), None, Path("run"), _Clock().now_ns, 1.0)
 
 
@@ -88,7 +88,7 @@ def nothing(_: TrexModel) -> None:
 
 
 def one_poll(server: TrexServer) -> Answer:
-    """One look at a server."""
+    """One poll of a server."""
     answers: list[Answer] = []
 
     async def use(poller: Poller) -> None:
@@ -99,7 +99,7 @@ def one_poll(server: TrexServer) -> Answer:
 
 
 def test_a_trex_that_goes_and_comes_back() -> None:
-    """While it is away every look fails with a reason; when it is back the looks go on, and it is another process."""
+    """While it is away every poll fails with a reason; when it is back the polls go on, and it is another process."""
     model = sending()
 
     async def run() -> None:
@@ -119,7 +119,7 @@ def test_a_trex_that_goes_and_comes_back() -> None:
 
 
 def test_nobody_there_is_one_sentence() -> None:
-    """A closed port, and a name that nobody knows."""
+    """A closed port, and an unknown name."""
 
     async def run(**keys: object) -> str:
         async with AsyncExitStack() as stack:
@@ -146,7 +146,7 @@ def test_nobody_there_is_one_sentence() -> None:
         ("deep", "not JSON"),
     ],
 )
-def test_bad_manners_fail_the_look_and_pass(manners: str, why: str) -> None:
+def test_bad_manners_fail_the_poll_and_pass(manners: str, why: str) -> None:
     """Silence, trash, half answers, a bomb: one sentence each time, and the next good answer is read."""
     server = TrexServer(sending())
 
@@ -162,8 +162,8 @@ def test_bad_manners_fail_the_look_and_pass(manners: str, why: str) -> None:
         with_source(server, use, timeout="600ms")
 
 
-def test_a_look_that_is_given_up_does_not_spoil_the_next() -> None:
-    """A request socket that waits for a reply cannot ask again: it is closed, and the late reply is nobody's."""
+def test_a_cancelled_poll_does_not_spoil_the_next() -> None:
+    """A request socket that waits for a reply cannot ask again: it is closed, and the late reply is discarded."""
     server = TrexServer(sending())
 
     async def use(poller: Poller) -> None:
@@ -235,8 +235,8 @@ def broken(value: object, chance: random.Random, depth: int = 0) -> object:
         ("ASTF", (2, 3), "get_global_stats get_counter_desc get_counter_values get_latency_stats"),
     ],
 )
-def test_random_answers_never_break_a_look(mode: str, api: tuple[int, int], methods: str) -> None:
-    """Results of the wrong shape in every place: a look ends with samples and faults, or with SourceError."""
+def test_random_answers_never_break_a_poll(mode: str, api: tuple[int, int], methods: str) -> None:
+    """Results of the wrong shape everywhere: a poll ends with samples and faults, or with SourceError."""
     chance = random.Random(20)
     model = sending(mode=mode, api=api, groups={7: Group(latency=14.0), 9: Group()}, probes={0: Group(latency=9.0)})
     server = TrexServer(model)
@@ -321,7 +321,7 @@ def test_a_plan_that_cannot_be_meant_is_refused(keys: dict[str, object]) -> None
 
 
 def test_driving_keys_without_drive_are_refused() -> None:
-    """Somebody thinks that this plan drives."""
+    """A plan with a level for a load that is not driven."""
 
     async def run() -> None:
         async with AsyncExitStack() as stack:

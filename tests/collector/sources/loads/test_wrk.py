@@ -68,7 +68,7 @@ def test_what_was_there_before_is_of_no_run(tmp_path: Path) -> None:
 
 
 def test_wrk_that_reaches_nobody(tmp_path: Path) -> None:
-    """Its one line is told, and no latency is made of no request."""
+    """Its one line is reported, and no request means no latency."""
     file = tmp_path / "wrk.txt"
     with LoadBench("wrk", {"file": file}) as bench:
         file.write_text("unable to connect to 127.0.0.1:1 Connection refused\n")

@@ -72,7 +72,7 @@ SITE = SourceContext("dut", "dut", (), None, Path(), lambda: 10**18, 1.0)
 
 
 def _polls(name: str, keys: dict[str, object], count: int = 1, site: SourceContext | None = None) -> list[Answer]:
-    """Some looks of a poller, one after the other, as the wrapper would have them made."""
+    """Some polls, one after the other, as the wrapper would make them."""
     module = poller_module(name)
 
     async def polled() -> list[Answer]:
@@ -129,7 +129,7 @@ def _page_server(page: Page, context: ssl.SSLContext | None = None) -> Iterator[
 
 @pytest.fixture
 def polls() -> Callable[..., list[Answer]]:
-    """``looks(name, keys, count=1, site=None)``: some looks of a poller."""
+    """``polls(name, keys, count=1, site=None)``: some polls of a poller."""
     return _polls
 
 

@@ -98,7 +98,7 @@ def _config(target: GnmiTarget, **more: object) -> Config:
 
 
 def test_samples_and_changes() -> None:
-    """``gnmi``: counters keep every digit, a link that goes down is an event, and its state holds until told else."""
+    """``gnmi``: counters keep every digit, a link that goes down is an event, and its state holds until it is updated."""
     with gnmi_target(_target()) as target:
 
         async def watch() -> tuple[Answer, Answer, Answer]:
@@ -122,7 +122,7 @@ def test_samples_and_changes() -> None:
     assert [(sample.value, sample.time_ns) for sample in held] == [(0, 10**18 + 10**6)]
 
 
-def test_a_broken_stream_is_told_and_opened_anew() -> None:
+def test_a_broken_stream_is_reported_and_reopened() -> None:
     """A stream that the device ends is a failed poll; the next one subscribes again."""
     with gnmi_target(_target()) as target:
 

@@ -53,8 +53,8 @@ def test_what_the_client_library_exposes(polls: Polls, page_server: Serve, open_
     }
 
 
-def test_a_share_is_of_the_increase_between_two_looks(polls: Polls, page_server: Serve) -> None:
-    """The busy share needs two looks, and a counter that began anew gives none."""
+def test_a_share_is_of_the_increase_between_two_polls(polls: Polls, page_server: Serve) -> None:
+    """The busy share needs two polls, and a counter that started again gives none."""
     times = iter([(100.0, 50.0), (160.0, 90.0), (10.0, 5.0), (20.0, 5.0)])
 
     def page(*_: object) -> tuple[int, dict[str, str], bytes]:
@@ -105,7 +105,7 @@ free{t="x"} 4
         ((200, {"Content-Type": "application/openmetrics-text"}, b"a 1\n"), "the page is not a metrics page: "),
     ],
 )
-def test_a_page_that_is_none(
+def test_a_page_that_is_not_metrics(
     answer: tuple[int, dict[str, str], bytes], sentence: str, polls: Polls, page_server: Serve
 ) -> None:
     """It is a failed poll with one sentence."""
@@ -189,7 +189,7 @@ def node_exporter() -> Iterator[int]:
 
 
 def test_node_exporter_agrees_with_the_probes(polls: Polls, node_exporter: int) -> None:
-    """What node_exporter says of this machine is what the local source says."""
+    """node_exporter and the local source report the same of this machine."""
     _, far = polls("prometheus", {"url": f"http://127.0.0.1:{node_exporter}/metrics"}, 2)
     (near,) = polls("local", {})
     exported, own = by_series(far), by_series(near)

@@ -1,4 +1,4 @@
-"""Whether a peer answers: echo requests, TCP connections and pages, against the real thing on loopback."""
+"""Whether a peer answers: echo requests, TCP connections and pages, against real servers on loopback."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_times_that_do_not_fit_are_refused(polls: Polls) -> None:
 
 @ping
 def test_an_unknown_name_is_no_lost_packet(polls: Polls) -> None:
-    """A name that nobody knows says nothing of the device."""
+    """An unknown name says nothing about the device."""
     with pytest.raises(SourceError, match=r"the name 'nobody\.invalid' is not known"):
         polls("icmp", {"host": "nobody.invalid"})
 
@@ -191,9 +191,7 @@ def test_a_banner_is_read_to_the_end_of_what_is_expected(polls: Polls, values: V
     assert other.faults[0].text == "the banner does not contain 'SMTP'"
 
 
-def test_a_certificate_that_nobody_vouches_for(
-    polls: Polls, values: Values, page_server: Serve, certificate: Files
-) -> None:
+def test_a_certificate_that_nobody_signed(polls: Polls, values: Values, page_server: Serve, certificate: Files) -> None:
     """Without its authority a certificate is refused; with it, the port is up."""
     with page_server(lambda *_: (200, {}, b"ok"), certificate.server()) as port:
         (refused,) = polls("tcp", {"host": "127.0.0.1", "port": port, "tls": True})
@@ -240,7 +238,7 @@ def test_a_page_that_is_not_as_it_should_be(
     values: Values,
     page_server: Serve,
 ) -> None:
-    """It is down with the reason, and its status is told; a redirect is not followed."""
+    """It is down with the reason, and its status is reported; a redirect is not followed."""
     with page_server(lambda *_: page) as port:
         (answer,) = polls("http", {"url": f"http://127.0.0.1:{port}/", **keys})
     assert (values(answer)["reach.up"], values(answer)["reach.status"]) == (0, page[0])
@@ -303,7 +301,7 @@ def test_a_secret_goes_to_the_pinned_server_only(
 def test_secrets_that_would_be_shown_are_refused(
     keys: dict[str, object], sentence: str, polls: Polls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No secret leaves over plain HTTP, or to a server that nobody verified."""
+    """No secret leaves over plain HTTP, or to a server that is not verified."""
     monkeypatch.setenv("WEB_TOKEN", "wonderful")
     with pytest.raises(PlanError) as caught:
         polls("http", keys)

@@ -304,7 +304,7 @@ def test_nothing_but_questions_is_sent(harmful: str) -> None:
     assert refusal(harmful) is not None
 
 
-def test_eos_tells_the_same_as_text_and_as_json() -> None:
+def test_eos_gives_the_same_as_text_and_as_json() -> None:
     text = eos.show_processes_top(output("arista_eos", "show_processes_top.text"))
     results = results_of(text)
     assert results["memory Sysdb"] == 201780 * 1024
@@ -313,7 +313,7 @@ def test_eos_tells_the_same_as_text_and_as_json() -> None:
     assert text.unknown == ()
 
 
-def test_a_value_that_is_none_is_a_fault_and_not_a_number() -> None:
+def test_an_invalid_value_is_a_fault_and_not_a_number() -> None:
     faults = [
         nxos.show_system_resources("CPU states  :   busy").faults,
         comware.display_cpu_usage("Slot 1 CPU 0 CPU usage:\n  250% in last 5 seconds").faults,

@@ -25,7 +25,7 @@ from soakwatch.sources.transport.network_cli.units import Length
         (5, 2, Length(0, 60), False),  # nothing can be told of less than a step
     ],
 )
-def test_a_restart_is_told_where_no_rounding_explains_it(
+def test_a_restart_is_reported_where_no_rounding_explains_it(
     before_s: float, passed_s: float, now: Length, *, reported: bool
 ) -> None:
     time_ns = 10**18

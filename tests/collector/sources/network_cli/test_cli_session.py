@@ -141,7 +141,7 @@ def test_privileges_are_raised_with_the_secret_and_the_secret_is_nowhere_else(
     assert "s3cr3t!" not in repr(poller.facts()) + repr(answer)
 
 
-def test_a_wrong_enable_password_is_sent_once_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_enable_password_is_sent_once_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ENABLE", "wr0ng-one")
     device = ios(enable_password="right")
     with pytest.raises(LoginRefusedError, match="refused the enable password: check enable") as failed:
@@ -161,7 +161,7 @@ def test_without_the_enable_password_refusals_are_faults_and_a_note(tmp_path: Pa
     assert any("no enable password" in note for note in poller.facts().notes)
 
 
-def test_a_prompt_that_never_comes_is_told_with_the_last_line(tmp_path: Path) -> None:
+def test_a_prompt_that_never_comes_is_reported_with_the_last_line(tmp_path: Path) -> None:
     device = ios(greeting="Welcome to nothing\n\x1b[2Jchoose 1 or 2: ", silent={""})
     begun = time.monotonic()
     with pytest.raises(SourceError) as failed:
@@ -221,7 +221,7 @@ def test_no_echo_and_dribbling_output(tmp_path: Path) -> None:
     assert values(answer)["system.uptime", ""] == 1472700
 
 
-def test_a_device_that_hangs_up_in_the_middle_is_asked_again_at_the_next_look(tmp_path: Path) -> None:
+def test_a_device_that_hangs_up_in_the_middle_is_asked_again_at_the_next_poll(tmp_path: Path) -> None:
     device = ios(cut={"show processes cpu"})
 
     async def work(poller: Poller, clock: Clock) -> None:
@@ -248,7 +248,7 @@ def test_a_poll_that_is_given_up_leaves_nothing_out_of_step(tmp_path: Path) -> N
     asyncio.run(with_poller(device, tmp_path, work, os="cisco_ios"))
 
 
-def test_a_reboot_is_told_with_its_reason_and_a_crash_as_such(tmp_path: Path) -> None:
+def test_a_reboot_is_reported_with_its_reason_and_a_crash_as_such(tmp_path: Path) -> None:
     device = ios()
 
     async def work(poller: Poller, clock: Clock) -> None:
@@ -352,7 +352,7 @@ def test_a_top_that_does_not_end_is_ended(tmp_path: Path) -> None:
     assert readings["process.cpu.utilization", "process=ips,instance=0"] == pytest.approx(0.12)
 
 
-def test_a_device_that_refuses_everything_is_a_failed_look(tmp_path: Path) -> None:
+def test_a_device_that_refuses_everything_is_a_failed_poll(tmp_path: Path) -> None:
     device = ios()
     device.answers.clear()
     with pytest.raises(SourceError, match="refuses every command"):
@@ -374,12 +374,12 @@ def test_endless_output_is_cut_off(tmp_path: Path) -> None:
         ({"os": "cisco_asa", "commands": ("show_asp_drops",)}, "did you mean 'show_asp_drop'"),
     ],
 )
-def test_wrong_names_are_told_with_the_nearest(tmp_path: Path, keys: dict[str, Any], words: str) -> None:
+def test_wrong_names_are_reported_with_the_nearest(tmp_path: Path, keys: dict[str, Any], words: str) -> None:
     with pytest.raises(PlanError, match=words):
         one_look(asa(), tmp_path, **keys)
 
 
-def test_an_unknown_system_is_told_with_what_it_said(tmp_path: Path) -> None:
+def test_an_unknown_system_is_reported_with_what_it_printed(tmp_path: Path) -> None:
     device = CliDevice(prompt="toaster> ", refusal="% Unknown command: bread only", exec_refusal="% No")
     with pytest.raises(SourceError, match=r"not a known network system \(it answered '% Unknown command: bread"):
         one_look(device, tmp_path)

@@ -18,7 +18,7 @@ SW, PERF = "1.3.6.1.2.1.25.4.2.1", "1.3.6.1.2.1.25.5.1.1"
 
 
 def profile(folder: Path, text: str, name: str = "box") -> Profile:
-    """A profile from its text; its parents are beside it or shipped."""
+    """A profile from its text; its parents are in the same folder or shipped."""
     (folder / f"{name}.yaml").write_text(text)
     return Profiles((folder, shipped()))[name]
 

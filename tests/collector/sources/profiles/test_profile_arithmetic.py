@@ -44,7 +44,7 @@ def test_a_counter_keeps_every_digit() -> None:
     assert result == 18446744073709551615
 
 
-def test_what_is_not_there_is_missing_and_what_cannot_be_is_told() -> None:
+def test_what_is_not_there_is_missing_and_what_cannot_be_is_reported() -> None:
     for words in ("c", "c + 1", "first(c, c)", "max(a, c)"):
         with pytest.raises(MissingError):
             parse_expression(words, NAMES).run(NAMES)
@@ -156,7 +156,7 @@ def test_values_as_text() -> None:
         (2**31 + 5, 0, 32, 2**31 - 5),
     ],
 )
-def test_a_wrap_is_told_from_a_restart(first: int, last: int, bits: int | None, grown: int | None) -> None:
+def test_a_wrap_is_distinguished_from_a_restart(first: int, last: int, bits: int | None, grown: int | None) -> None:
     assert increment(first, last, bits) == grown
 
 

@@ -1,4 +1,4 @@
-"""What a profile finds on a device: rows, names, alternatives, and what it tells of a device that lacks something."""
+"""What a profile finds on a device: rows, names, alternatives, and notes about what a device lacks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_each_interface_has_the_widest_counter_that_it_has() -> None:
     assert oids["interface=empty,direction=receive"] == (f"{IF}.10.3",)
 
 
-def test_the_state_of_an_interface_is_told_only_if_the_device_knows_it() -> None:
+def test_the_state_of_an_interface_is_reported_only_if_the_device_knows_it() -> None:
     values = interfaces({1: "up", 2: "down", 3: "unknown", 4: "dormant"})
     values |= {f"{IF}.8.2": 2, f"{IF}.8.3": 4, f"{IF}.8.4": 5}
     readings = table(poll(Reader(Device(values), load_profiles()["generic"]), 1))
@@ -134,7 +134,7 @@ def test_an_alternative_that_answers_well_comes_before_one_that_answers_nonsense
     assert [fault.text for fault in reading.faults] == [f"bad ({COL}.1.0): 'many' is not a number"]
 
 
-def test_a_metric_that_is_promised_and_not_there_is_told_with_its_oids(tmp_path: Path) -> None:
+def test_a_promised_metric_that_is_missing_is_reported_with_its_oids(tmp_path: Path) -> None:
     text = group(
         f"      scalars: {{count: {COL}.1.0, level: {COL}.2.0}}\n      metrics:\n"
         "        - {metric: system.processes, value: count}\n        - {metric: system.cpu.utilization, value: level}\n"

@@ -1,4 +1,4 @@
-"""Profile files: what they may say, what they have of their parents, and how they are told to be wrong."""
+"""Profile files: what they may say, what they have of their parents, and how their mistakes are reported."""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ def line(words: str) -> str:
         ("title: x\nlogs: [{kind: Crash!, match: x}]\n", "box.yaml:2:15: kind: 'Crash!' is not a kind of event"),
     ],
 )
-def test_a_wrong_profile_is_told_with_its_place(text: str, message: str, tmp_path: Path) -> None:
+def test_a_wrong_profile_is_reported_with_its_position(text: str, message: str, tmp_path: Path) -> None:
     messages = problems(tmp_path, text)
     assert any(message in problem for problem in messages), messages
     assert all(problem.startswith("box.yaml") for problem in messages)
 
 
-def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
+def test_every_problem_is_reported_at_once(tmp_path: Path) -> None:
     text = group(f"{COLUMN}      metrics: [{{metric: nope, value: a}}, {{metric: nope2, value: a}}]")
     assert len(problems(tmp_path, text)) == 2
 
@@ -131,7 +131,7 @@ def test_an_own_folder_hides_a_shipped_profile_and_extends_it(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ["lnux", "../plan", "/etc/passwd", "x" * 5000, ""])
-def test_an_unknown_profile_is_told_with_the_nearest(name: str) -> None:
+def test_an_unknown_profile_is_reported_with_the_nearest(name: str) -> None:
     with pytest.raises(PlanError, match=r"^unknown profile ") as error:
         load_profiles()[name]
     assert len(str(error.value)) < 400
@@ -139,7 +139,7 @@ def test_an_unknown_profile_is_told_with_the_nearest(name: str) -> None:
         assert "did you mean 'linux'?" in str(error.value)
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="there is no such folder of profiles"):
         load_profiles(tmp_path / "nowhere")
 

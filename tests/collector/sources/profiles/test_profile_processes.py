@@ -59,7 +59,7 @@ def test_watches_by_name_glob_command_line_and_pid() -> None:
     assert (PID, "process=absent,instance=0") not in values
 
 
-def test_a_process_that_restarts_keeps_its_series_and_is_told() -> None:
+def test_a_process_that_restarts_keeps_its_series_and_is_reported() -> None:
     device = Device(process(50, "bgpd", cpu=5000))
     watcher = reader(device, named("bgpd"))
     poll(watcher, 0)
@@ -116,7 +116,7 @@ def test_instances_keep_their_numbers() -> None:
     }
 
 
-def test_what_cannot_be_watched_over_snmp_is_told_once() -> None:
+def test_what_cannot_be_watched_over_snmp_is_reported_once() -> None:
     device = Device(process(1, "init"))
     watcher = reader(device, WatchedProcess("x", "pidfile", "/run/x.pid"))
     assert "a pidfile cannot be read over SNMP" in poll(watcher, 0).faults[0].text
@@ -150,7 +150,7 @@ def test_the_table_is_walked_only_for_those_who_watch_and_only_when_it_is_renewe
     assert len([columns for columns in device.walks if f"{SW}.2" in columns]) == 2
 
 
-def test_a_move_is_told_even_if_the_look_that_saw_it_failed() -> None:
+def test_a_move_is_reported_even_if_the_poll_that_saw_it_failed() -> None:
     class Faint(Device):
         async def get(self, oids: Sequence[str]) -> dict[str, Value]:
             if any(oid.startswith(PERF) for oid in oids):

@@ -113,7 +113,7 @@ def test_what_does_not_parse_is_a_fault_of_that_metric(tmp_path: Path) -> None:
     ]
 
 
-def test_an_index_that_is_given_anew_does_not_move_a_series() -> None:
+def test_an_index_that_is_reused_does_not_move_a_series() -> None:
     device = Device(interfaces({1: "a", 2: "b", 3: "c"}))
     reader = Reader(device, load_profiles()["generic"])
     before = table(poll(reader, 1))
@@ -135,7 +135,7 @@ def test_rows_that_swap_their_names_are_noticed_by_what_the_device_says_of_its_t
     assert table(poll(reader, 100))[IO, "interface=a,direction=receive"] == 2000
 
 
-def test_a_restart_finds_rows_anew_before_anything_is_said() -> None:
+def test_a_restart_finds_rows_again_before_anything_is_reported() -> None:
     device = Device(interfaces({1: "a", 2: "b"}))
     reader = Reader(device, load_profiles()["generic"])
     poll(reader, 1)
@@ -144,7 +144,7 @@ def test_a_restart_finds_rows_anew_before_anything_is_said() -> None:
     assert table(poll(reader, 2))[IO, "interface=a,direction=receive"] == 2000
 
 
-def test_names_are_looked_at_again_in_the_end_even_if_nothing_tells() -> None:
+def test_names_are_read_again_in_the_end_even_if_nothing_says_so() -> None:
     device = Device(interfaces({1: "a", 2: "b"}))
     reader = Reader(device, load_profiles()["generic"])
     poll(reader, 1)
@@ -152,7 +152,7 @@ def test_names_are_looked_at_again_in_the_end_even_if_nothing_tells() -> None:
     assert table(poll(reader, 700))[IO, "interface=a,direction=receive"] == 2000
 
 
-def test_a_table_whose_rows_come_and_go_is_not_walked_anew_at_every_poll() -> None:
+def test_a_table_whose_rows_come_and_go_is_not_walked_at_every_poll() -> None:
     device = Device(interfaces({index: f"e{index}" for index in range(1, 30)}))
     reader = Reader(device, load_profiles()["generic"])
     poll(reader, 0)
@@ -172,7 +172,7 @@ def test_a_counter_of_64_bits_keeps_every_digit() -> None:
     assert value == 18446744073709551615
 
 
-def test_a_failed_look_is_forgotten(tmp_path: Path) -> None:
+def test_a_failed_poll_is_forgotten(tmp_path: Path) -> None:
     class Failing(Device):
         async def get(self, oids: object) -> dict[str, Value]:
             raise SourceError("no answer")

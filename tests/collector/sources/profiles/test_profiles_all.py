@@ -85,7 +85,7 @@ def test_no_line_holds_a_listener_up() -> None:
 
 
 def test_no_pattern_begins_with_an_endless_run() -> None:
-    r"""A pattern that begins with ``\S+`` is tried anew at each place of a long line."""
+    r"""A pattern that begins with ``\S+`` is tried again at each position of a long line."""
     endless = re.compile(r"(\(\?P<\w+>|\(\?:|\()*(\\[SWw]|\.|\[\^[^]]*\])[+*]")
     offenders = [
         f"{name}: {log.match.pattern}"

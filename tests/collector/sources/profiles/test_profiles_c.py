@@ -70,7 +70,7 @@ def test_a_device_gets_its_profile(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, device in DEVICES.items() if "rows" in device])
 def test_its_values_become_samples(name: str) -> None:
-    """In the unit of the catalogue, and nothing from what the device says not to have."""
+    """In the unit of the catalogue, and nothing that the device does not have."""
     rows = {f"{ENTERPRISES}{oid}": _value(value) for oid, value in DEVICES[name]["rows"].items()}
     values, _, faults = _polled(name, rows)
     assert not faults
@@ -124,7 +124,7 @@ def test_memory_of_odd_agents_is_neither_made_up_nor_cut_to_fit() -> None:
 
 
 def test_an_agent_with_little_more_than_ucd_has_a_processor_and_pools() -> None:
-    """Each pool with its size, and each value told with the object that it came from."""
+    """Each pool with its size, and each value with the object that it came from."""
     rows: dict[str, Value] = {
         f"{UCD}.11.11.0": 93,
         f"{UCD}.4.5.0": 1000,

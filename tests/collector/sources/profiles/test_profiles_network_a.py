@@ -92,7 +92,7 @@ def test_a_device_is_recognised_among_all_profiles(arcs: str, description: str, 
 
 
 @pytest.mark.parametrize(("words", "name"), [("Gaia", "checkpoint-gaia"), ("SecurePlatform Pro", "checkpoint-splat")])
-def test_a_check_point_behind_net_snmp_is_told_by_what_it_answers(words: str, name: str) -> None:
+def test_a_check_point_behind_net_snmp_is_recognised_by_what_it_answers(words: str, name: str) -> None:
     async def present(oid: str) -> str | None:
         return words if oid == "1.3.6.1.4.1.2620.1.6.5.1.0" else None
 
@@ -351,7 +351,7 @@ OWN = tuple(dict.fromkeys((*PARTS, *(name for _, _, name in BY), "checkpoint-spl
 
 @pytest.mark.parametrize("name", OWN)
 def test_a_long_hostile_line_is_soon_done_with(name: str) -> None:
-    """Every pattern, on what nearly matches over and over: one that tries each place anew three deep would not end."""
+    """Every pattern, on what nearly matches repeatedly: one that tries each position again three deep would not end."""
     lines = [line for profile, line, _, _ in SAYS if profile == name] or [line for _, line, _, _ in SAYS[::4]]
     for log in PROFILES.part(name).logs:
         for line in lines:

@@ -1,4 +1,4 @@
-"""Profiles of network vendors on tables made by hand from the MIBs: what is rarely recorded or easily misread."""
+"""Profiles of network vendors on tables written by hand from the MIBs: what is rarely recorded or easily misread."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def test_the_64_bit_columns_of_a_process_are_preferred() -> None:
     assert values["process.memory.usage{process=BGP Router,instance=0}"] == 2**33 - 1000
 
 
-def test_an_asa_tells_no_memory_of_a_process() -> None:
-    """Its MIB tells 0 for it, and 0 would be taken for a process without memory."""
+def test_an_asa_reports_no_memory_of_a_process() -> None:
+    """Its MIB gives 0 for it, and 0 would be taken for a process without memory."""
     values, _ = _polled("cisco-asa", BGP, "BGP Router")
     assert values["process.cpu.utilization{process=BGP Router,instance=0}"] == 0.37
     assert "process.memory.usage{process=BGP Router,instance=0}" not in values

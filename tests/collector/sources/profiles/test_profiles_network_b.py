@@ -154,7 +154,7 @@ def test_lines_of_linux_that_mean_a_failure(line: str, kind: str | None, detail:
 
 
 def test_a_netscaler_behind_freebsd_is_found_by_what_it_answers() -> None:
-    """Its net-snmp names FreeBSD; only a GET tells them apart."""
+    """Its net-snmp names FreeBSD; only a GET distinguishes them."""
 
     async def only_netscaler(oid: str) -> str | None:
         return "NetScaler NS13.0" if oid == f"{ENTERPRISES}5951.4.1.1.1.0" else None
@@ -181,14 +181,14 @@ def test_a_load_that_is_not_measured_is_absent() -> None:
     assert [metric for metric in asyncio.run(polled()) if metric.startswith("system.cpu")] == []
 
 
-def test_failovers_are_told_by_notifications_too() -> None:
+def test_failovers_are_reported_by_notifications_too() -> None:
     kinds = {trap.oid: trap.kind for trap in PROFILES["vyos"].traps}
     assert kinds["1.3.6.1.2.1.68.0.1"] == "failover"
     assert {trap.kind for trap in PROFILES["allied-telesis-awplus"].traps} >= {"hardware.fault", "failover"}
 
 
 def test_no_pattern_begins_with_an_endless_run() -> None:
-    r"""A pattern that begins with ``\S+`` is tried anew at each place of a long line: 8 kB would hold up a listener."""
+    r"""A pattern that begins with ``\S+`` is tried again at each position of a long line: 8 kB would delay a listener."""
     endless = re.compile(r"(\(\?P<\w+>|\(\?:|\()*(\\[SWw]|\.|\[\^[^]]*\])[+*]")
     for name in ("_linux-logs", "_bsd-logs", *(device.name for device in DEVICES)):
         for log in PROFILES.part(name).logs:

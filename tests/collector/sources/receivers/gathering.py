@@ -17,7 +17,7 @@ MAX_WAIT_S = 30.0
 
 @dataclass
 class Gathered:
-    """Everything that a receiver told so far."""
+    """Everything that a receiver has reported so far."""
 
     events: list[Event]
     counted: dict[str, float]
@@ -43,7 +43,7 @@ class Gathered:
 
 
 async def gather(poller: Poller, enough: Callable[[Gathered], bool], into: Gathered | None = None) -> Gathered:
-    """Look until there is enough, or until it takes too long."""
+    """Poll until there is enough, or until it takes too long."""
     gathered = into or Gathered([], {})
     until = time.monotonic() + MAX_WAIT_S
     while True:
@@ -61,7 +61,7 @@ class Sender:
     home: Path
 
     async def __call__(self, *command: str | int | Path) -> tuple[int, str]:
-        """Exit code and what it said."""
+        """Exit code and what it printed."""
         environment = {
             "PATH": f"{os.environ['PATH']}:/usr/sbin",
             "MIBS": "",
@@ -77,5 +77,5 @@ class Sender:
 
 
 def site(folder: Path) -> SourceContext:
-    """Where the receivers of the tests stand."""
+    """The context of the receivers in the tests."""
     return SourceContext("dut", "dut", (), None, folder, time.time_ns, 1.0)

@@ -20,7 +20,7 @@ ONE, OTHER, STRANGER = "127.0.0.2", "127.0.0.3", "127.0.0.9"
 
 
 def site_of(target: str, folder: Path) -> SourceContext:
-    """Where a source of a target stands."""
+    """The context of a target's source."""
     return SourceContext(target, "dut", (), None, folder, time.time_ns, 1.0)
 
 
@@ -38,7 +38,7 @@ async def sent_from(address: str, port: int, *datagrams: bytes, to: str = "127.0
 
 
 def link_down(*binds: tuple[str, Value], community: str = "public") -> bytes:
-    """A linkDown of v2c that says some things."""
+    """A linkDown of v2c with these bindings."""
     bindings = [("1.3.6.1.2.1.1.3.0", ber.integer(100, 0x43)), ("1.3.6.1.6.3.1.1.4.1.0", ber.object_id(LINK_DOWN))]
     bindings += [
         (oid, ber.tlv(4, value) if isinstance(value, bytes) else ber.integer(int(value))) for oid, value in binds
@@ -49,14 +49,14 @@ def link_down(*binds: tuple[str, Value], community: str = "public") -> bytes:
 
 
 def named(interface: str) -> tuple[str, Value]:
-    """What tells the name of a link."""
+    """The binding with the name of a link."""
     return "1.3.6.1.2.1.31.1.1.1.1.1", interface.encode()
 
 
 async def gather_all(
     pollers: Mapping[str, Poller], enough: Callable[[Mapping[str, Gathered]], bool]
 ) -> dict[str, Gathered]:
-    """Look at all of them until there is enough, or until it takes too long."""
+    """Poll all of them until there is enough, or until it takes too long."""
     gathered = {name: Gathered([], {}) for name in pollers}
     until = time.monotonic() + MAX_WAIT_S
     while True:

@@ -50,8 +50,8 @@ def objects_of(gathered: dict[str, Gathered]) -> dict[str, list[str]]:
     return {name: [event.object for event in source.events] for name, source in gathered.items()}
 
 
-def test_logger_on_two_devices_is_told_apart_over_udp_and_tcp(tmp_path: Path, send: Sender) -> None:
-    """Each target has its own lines and its own patterns; who is nobody's goes to the one that names nobody."""
+def test_logger_on_two_devices_is_distinguished_over_udp_and_tcp(tmp_path: Path, send: Sender) -> None:
+    """Each target has its own lines and its own patterns; an unknown sender's go to the target without ``from``."""
 
     async def main() -> dict[str, Gathered]:
         async with AsyncExitStack() as relays, stacks("fw1", "fw2", "lab") as to:
@@ -92,7 +92,7 @@ def test_logger_on_two_devices_is_told_apart_over_udp_and_tcp(tmp_path: Path, se
     ] == [2] * 3
 
 
-def test_a_way_that_a_device_is_not_listened_to_gives_its_lines_to_nobody_else(tmp_path: Path) -> None:
+def test_a_transport_that_a_target_does_not_use_gives_its_lines_to_no_other_target(tmp_path: Path) -> None:
     """One source takes UDP only: what its device sends over TCP is counted as foreign and not taken for another's."""
 
     async def main() -> dict[str, Gathered]:
@@ -151,7 +151,7 @@ def test_connections_are_counted_for_each_source_and_end_with_it(tmp_path: Path)
 
 
 def test_tls_is_shared_by_those_that_name_the_same_files(tmp_path: Path, send: Sender) -> None:
-    """Each device is told apart; other files at the same place are refused with both targets' names."""
+    """Each device is distinguished; other files at the same address are refused with both targets' names."""
     chain, key = asyncio.run(certificate(send, tmp_path))
     (tmp_path / "other.pem").write_bytes(chain.read_bytes())
 

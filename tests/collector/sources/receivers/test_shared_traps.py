@@ -63,8 +63,10 @@ def fates(gathered: Mapping[str, Gathered], word: str) -> dict[str, float]:
     return {name: source.fate(word) for name, source in gathered.items()}
 
 
-def test_each_device_has_its_own_traps_and_the_rest_goes_to_who_names_nobody(tmp_path: Path, send: Sender) -> None:
-    """Two devices send to one port, each with its community; a third address belongs to nobody's ``from``."""
+def test_each_device_has_its_own_traps_and_the_rest_goes_to_the_target_without_from(
+    tmp_path: Path, send: Sender
+) -> None:
+    """Two devices send to one port, each with its community; a third address is in no ``from``."""
 
     async def main() -> dict[str, Gathered]:
         async with stacks("fw1", "fw2", "lab") as to:
@@ -184,7 +186,7 @@ def test_many_that_open_one_port_at_the_same_time_share_it(tmp_path: Path) -> No
 
 
 def test_users_of_v3_are_united_and_each_source_hears_its_own(tmp_path: Path, send: Sender) -> None:
-    """Traps of two engines with one user name, informs of two users; nobody speaks with another device's user."""
+    """Traps of two engines with one user name, informs of two users; no device gets in with another device's user."""
     both = {"user": "soak", "priv": "env:PRIV", "auth_protocol": "SHA-256"}
     source, other = {**both, "auth": "env:KEY_1"}, {**both, "auth": "env:KEY_2"}
     users = {
@@ -421,7 +423,7 @@ targets:
 
 
 def test_a_plan_of_two_devices_with_one_port_is_checked_and_run(tmp_path: Path, send: Sender) -> None:
-    """Both sources answer in the look before the run, and each device's trap is in the record under its target."""
+    """Both sources answer in the check before the run, and each device's trap is in the record under its target."""
     port = free_port()
     text = PLAN.format(port=port)
     checks = asyncio.run(check_sources(plan_from_text(text, "plan.yaml"), tmp_path))

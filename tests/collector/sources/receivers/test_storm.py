@@ -25,8 +25,8 @@ def test_what_happens_now_and_then_for_days_is_no_storm() -> None:
     assert list(storm.over(80_000 * SECOND)) == []
 
 
-def test_a_storm_that_goes_on_is_told_so_far_and_again_when_it_ends() -> None:
-    """Eight thousand seconds of one event each are told after a minute (a run may end before) and each hour."""
+def test_a_long_storm_is_reported_while_it_lasts_and_when_it_ends() -> None:
+    """Eight thousand seconds of one event each are reported after a minute (a run may end before) and each hour."""
     storm, reported, kept = Storm(most=20, window_s=60), list[Event](), 0
     for second in range(8000):
         kept += storm.admits("link.down", "a", second * SECOND)

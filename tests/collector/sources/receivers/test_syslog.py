@@ -26,7 +26,7 @@ Work = Callable[[SyslogPoller, dict[str, int]], Awaitable[Gathered]]
 
 
 def received(folder: Path, work: Work, keys: dict[str, object] | None = None) -> Gathered:
-    """What a receiver tells while something is sent to it; ``work`` gets the ports by how they listen."""
+    """What a receiver reports while something is sent to it; ``work`` gets the ports by how they listen."""
 
     async def main() -> Gathered:
         async with AsyncExitStack() as stack:
@@ -39,7 +39,7 @@ def received(folder: Path, work: Work, keys: dict[str, object] | None = None) ->
 
 
 def test_logger_is_understood_over_udp_and_tcp_in_both_forms(tmp_path: Path, send: Sender) -> None:
-    """Each way brings the same event: what happened, to whom, and the line as it was written."""
+    """Each transport brings the same event: what happened, to whom, and the line as it was written."""
     channels = [
         ("-d", "--rfc5424"),
         ("-d", "--rfc3164"),
@@ -123,7 +123,7 @@ def test_a_storm_of_lines_is_kept_short_and_counted(tmp_path: Path) -> None:
 
 
 def test_many_different_things_in_a_storm_stay_bounded(tmp_path: Path) -> None:
-    """Somebody who invents a new process in each line gets a bounded number of events, and the rest is counted."""
+    """A sender that invents a new process in each line gets a bounded number of events, and the rest is counted."""
 
     async def work(poller: SyslogPoller, ports: dict[str, int]) -> Gathered:
         _, writer = await asyncio.open_connection("127.0.0.1", ports["tcp"])

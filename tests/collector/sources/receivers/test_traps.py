@@ -35,7 +35,7 @@ def _secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 def received(
     folder: Path, work: Callable[[TrapPoller, str], Awaitable[Gathered]], keys: dict[str, object] | None = None
 ) -> Gathered:
-    """What a receiver tells while something is sent to it."""
+    """What a receiver reports while something is sent to it."""
 
     async def main() -> Gathered:
         async with AsyncExitStack() as stack:
@@ -177,7 +177,7 @@ def test_a_burst_of_3000_traps_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_storm_keeps_the_first_and_counts_the_others(tmp_path: Path) -> None:
-    """One flapping interface leaves a few events and one that tells how many there were; others are not drowned."""
+    """One flapping interface leaves a few events and one that gives their number; others are not drowned."""
 
     async def main() -> Gathered:
         async with AsyncExitStack() as stack:
@@ -273,8 +273,8 @@ def test_a_wrong_plan_says_what_to_do(
     assert "short" not in str(caught.value)
 
 
-def test_a_port_that_is_taken_and_a_place_that_is_none(tmp_path: Path) -> None:
-    """Both are told with the remedy; and the socket is free again after the run."""
+def test_a_port_in_use_and_an_address_that_is_not_local(tmp_path: Path) -> None:
+    """Both are reported with the remedy; and the socket is free again after the run."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Agents that nobody should meet, on a real UDP socket of the loopback: each answer is what a function makes of it."""
+"""Misbehaving agents on a real UDP socket of the loopback: a function makes each answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Bind = tuple[str, bytes]
 
 
 class Agent(asyncio.DatagramProtocol):
-    """Sends what ``told`` makes of each datagram."""
+    """Sends what ``respond`` makes of each datagram."""
 
     def __init__(self, respond: Respond) -> None:
         self.respond, self.asked = respond, 0

@@ -1,4 +1,4 @@
-"""Devices as they stand in racks: a table that is broken, an agent that shows nothing, a survey that takes its time."""
+"""Devices as they are in racks: a table that is broken, an agent that shows nothing, a survey that takes its time."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def checked(device: Responder, keys: str = "version=2c", interval: str = "10s") 
     ids=["genErr", "loop"],
 )
 def test_a_broken_table_does_not_take_the_others_with_it(faults: Faults, why: str, version: str) -> None:
-    """The rest of the device is read, and what the agent refuses is told."""
+    """The rest of the device is read, and what the agent refuses is reported."""
     with responder(system() | interfaces(3)) as device:
         device.misbehave(faults)
         check = checked(device, f"version={version}&profile=generic")
@@ -66,7 +66,7 @@ def test_a_broken_table_does_not_take_the_others_with_it(faults: Faults, why: st
 
 
 def test_an_agent_that_is_busy_for_a_moment_has_not_lost_its_table() -> None:
-    """A table that was there makes the look fail once; only if it goes on to fail, it is left out."""
+    """A table that was there makes the poll fail once; only if it keeps failing is it left out."""
 
     async def use(session: Session) -> list[str]:
         asker, seen = ProfileAdapter(session), []
@@ -101,8 +101,8 @@ def test_an_answer_without_a_value_is_no_answered_poll() -> None:
         asyncio.run(main(device.address[1]))
 
 
-def test_a_survey_that_takes_longer_than_a_poll_does_not_make_a_look_fail() -> None:
-    """A run would get through, so the look before the run does as well, and says what it means."""
+def test_a_survey_that_takes_longer_than_a_poll_does_not_make_a_check_fail() -> None:
+    """A run would get through, so the check before the run does as well, and says what it means."""
     with responder(system() | interfaces(3)) as device:
         device.misbehave(Faults(delay_s=0.05))
         check = checked(device, interval="1s")
@@ -112,7 +112,7 @@ def test_a_survey_that_takes_longer_than_a_poll_does_not_make_a_look_fail() -> N
     assert [note for note in check.facts.notes if note.startswith("the first survey took")]
 
 
-def test_a_device_that_goes_away_during_its_survey_is_told_as_gone() -> None:
+def test_a_device_that_goes_away_during_its_survey_is_reported_as_gone() -> None:
     """And not as one that is being surveyed."""
     with responder(system() | interfaces(3)) as device:
         device.misbehave(Faults(drop=1.0, below=(IF_TABLE,)))
@@ -122,7 +122,7 @@ def test_a_device_that_goes_away_during_its_survey_is_told_as_gone() -> None:
 
 
 @pytest.mark.parametrize(("profile", "noted"), [("cisco-asa", True), ("linux", False)])
-def test_a_profile_that_does_not_fit_is_told_by_the_look_before_the_run(profile: str, noted: bool) -> None:
+def test_a_profile_that_does_not_fit_is_reported_by_the_check_before_the_run(profile: str, noted: bool) -> None:
     """A wrong name in the plan would else be found out in the morning."""
     with responder(system() | interfaces(1)) as device:
         check = checked(device, f"version=2c&profile={profile}")
@@ -131,8 +131,8 @@ def test_a_profile_that_does_not_fit_is_told_by_the_look_before_the_run(profile:
     assert any("auto would choose linux" in note for note in check.facts.notes) == noted
 
 
-def test_a_value_that_does_not_parse_is_told_by_the_look_before_the_run() -> None:
-    """Faults are told once, with the first answer; the look must not forget them with the second."""
+def test_a_value_that_does_not_parse_is_reported_by_the_check_before_the_run() -> None:
+    """Faults are reported once, with the first answer; the check must not forget them with the second."""
     with responder(system() | interfaces(2)) as device:
         device.set("1.3.6.1.2.1.2.2.1.14.1", b"abc")  # ifInErrors
         check = checked(device, "version=2c&profile=generic")
@@ -162,7 +162,7 @@ def test_a_cpu_that_the_device_averages_over_a_minute_shows_no_short_spikes() ->
     assert "11s" not in warning
 
 
-def test_a_wrong_profile_of_your_own_is_told_before_the_device_is_asked(tmp_path: Path) -> None:
+def test_a_wrong_profile_of_your_own_is_reported_before_the_device_is_asked(tmp_path: Path) -> None:
     """Also where auto chooses: the device may be off, and the wrong one may be the one that it would get."""
     (tmp_path / "mine.yaml").write_text("title: [\n")
 

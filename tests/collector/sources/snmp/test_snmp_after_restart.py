@@ -1,4 +1,4 @@
-"""An agent that has just begun fills some of its tables only after a minute: they are looked for once more then."""
+"""An agent that has just begun fills some of its tables only after a minute: they are surveyed once more then."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def read(
     engine_s: int | None = None,
     engine_id: bytes = b"one",
 ) -> ClockReadings:
-    """A look; host and agent in hundredths of a second."""
+    """One reading of the clocks; host and agent in hundredths of a second."""
     clocks = [None if ticks is None else Reading(ticks) for ticks in (host, agent)]
     return ClockReadings(round(at_s * S), clocks[0], clocks[1], boots, engine_s, engine_id)
 
@@ -65,7 +65,7 @@ def test_what_happened(name: str) -> None:
     assert compare(before, after).kind == kind
 
 
-def test_a_reboot_is_sure_only_if_the_host_tells_its_own_uptime() -> None:
+def test_a_reboot_is_certain_only_if_the_host_reports_its_own_uptime() -> None:
     """Else a restart of the agent looks the same, and the event says so."""
     assert compare(*CASES["the device rebooted"][:2]).sure
     assert not compare(*CASES["only sysUpTime, began anew"][:2]).sure
@@ -123,7 +123,7 @@ def test_without_a_clock_of_the_host_the_agents_stands_for_the_device() -> None:
     ahead_s=st.integers(0, 400 * DAY),
 )
 def test_a_device_that_runs_on_never_reboots(begin_s: int, gaps: list[int], ahead_s: int) -> None:
-    """Whatever the distance of the looks and wherever the clocks wrap."""
+    """Whatever the time between the polls and wherever the clocks wrap."""
     life, time_s = Life(), 0
     for gap in [0, *gaps]:
         time_s += gap

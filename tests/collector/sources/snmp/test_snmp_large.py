@@ -228,7 +228,7 @@ def test_a_way_that_swallows_large_datagrams_is_learnt(engine: Engine) -> None:
 
 
 def test_a_value_that_was_large_once_goes_back_to_the_fast_library() -> None:
-    """And an error that encryption hides is told by its name."""
+    """And an error that encryption hides is reported by its name."""
 
     async def main(agent: Responder) -> None:
         session = Session(access_of(agent, "3"), SessionOptions(share_s=2.0))

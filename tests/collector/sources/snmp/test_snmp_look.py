@@ -1,4 +1,4 @@
-"""The look before the run, at devices that renew their counters every few seconds or more seldom."""
+"""The check before the run, of devices that renew their counters every few seconds or more seldom."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def checked(port: int, keys: str, interval: str) -> SourceCheck:
 
 @pytest.mark.parametrize("interval", ["1s", "10s"])
 def test_the_share_of_the_cpu_is_seen_though_net_snmp_renews_it_every_five_seconds(snmpd: Snmpd, interval: str) -> None:
-    """One look more, when the agent has renewed its counters: whatever the planned interval is."""
+    """One poll more, when the agent has renewed its counters: whatever the planned interval is."""
     deadline = time.monotonic() + 30
     while int(snmpd.get(UP_TIME) or 0) < GROWN_CS:
         assert time.monotonic() < deadline
@@ -57,7 +57,7 @@ def test_the_share_of_the_cpu_is_seen_though_net_snmp_renews_it_every_five_secon
         assert not check.slow
 
 
-def test_what_a_look_is_too_short_for_is_told_and_not_called_missing(
+def test_what_a_check_is_too_short_for_is_reported_and_not_called_missing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "box.yaml").write_text(BOX)

@@ -43,7 +43,7 @@ def with_session(
 
 
 async def everything(session: Session) -> dict[str, object]:
-    """Values that do not change from look to look, of all types that net-snmp has."""
+    """Values that do not change from poll to poll, of all types that net-snmp has."""
     deadline = time.monotonic() + 20
     values: dict[str, object] = {**await session.get([*SYSTEM, "1.3.6.1.2.1.1.99.0"], deadline)}
     columns = [
@@ -58,7 +58,7 @@ async def everything(session: Session) -> dict[str, object]:
 
 
 async def why(access: Access, engine: Engine) -> Kind:
-    """What a session says of an access that does not work."""
+    """The error of a session whose access does not work."""
     session = Session(access, SessionOptions(engine, 0.4))
     try:
         with pytest.raises(SnmpPollError) as failure:
@@ -91,7 +91,7 @@ def test_names_and_ipv6_addresses_are_hosts(snmpd: Snmpd, engine: Engine) -> Non
 
 
 @both
-def test_wrong_credentials_are_told_apart(snmpd: Snmpd, engine: Engine) -> None:
+def test_wrong_credentials_are_distinguished(snmpd: Snmpd, engine: Engine) -> None:
     """Community, user, keys, protocols, levels, port: each its own sentence."""
     good = snmpd.access("3")
     wrong = "quite another phrase"
@@ -115,7 +115,7 @@ def test_wrong_credentials_are_told_apart(snmpd: Snmpd, engine: Engine) -> None:
     assert asyncio.run(all_of_them()) == [kind for _, kind in cases]
 
 
-def test_a_wrong_community_is_told_within_the_first_second(snmpd: Snmpd) -> None:
+def test_a_wrong_community_is_reported_within_the_first_second(snmpd: Snmpd) -> None:
     """A poll of a second has its cause in its own error."""
 
     async def use(session: Session) -> Kind:

@@ -14,7 +14,7 @@ from soakwatch.testing.snmp_responder import main
 def test_a_file_that_is_no_recording_is_refused_in_one_sentence(
     content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An agent with nothing to say would look like a device that is broken."""
+    """An agent with nothing to report would look like a broken device."""
     file = tmp_path / "plan.yaml"
     file.write_text(content)
     with pytest.raises(BadRecordingError):

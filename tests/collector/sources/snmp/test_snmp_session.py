@@ -1,4 +1,4 @@
-"""A session before agents that nobody should meet: each says what is wrong, none makes it hang or raise nonsense."""
+"""A session with misbehaving agents: each error says what is wrong, and none hangs or raises anything else."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_v1_finds_what_is_there_although_every_missing_object_is_an_error(engine
 
 
 @both
-def test_a_table_without_end_is_told_as_a_loop(engine: Engine) -> None:
+def test_a_table_without_end_is_reported_as_a_loop(engine: Engine) -> None:
     """GETBULK and GETNEXT that lead back."""
 
     def respond(data: bytes) -> Iterable[tuple[float, bytes]]:
@@ -198,7 +198,7 @@ def test_a_walk_survives_lost_datagrams(engine: Engine) -> None:
 
 
 @both
-def test_garbage_is_told_as_garbage(engine: Engine) -> None:
+def test_garbage_is_reported_as_garbage(engine: Engine) -> None:
     """Something answers, but it is no SNMP."""
 
     async def use(session: Session, _: Agent) -> None:
@@ -228,7 +228,7 @@ def test_one_unreadable_value_does_not_spoil_the_others() -> None:
 
 
 @both
-def test_an_agent_that_is_too_slow_is_told_as_that(engine: Engine) -> None:
+def test_an_agent_that_is_too_slow_is_reported_as_slow(engine: Engine) -> None:
     """It answers after the time; late answers are no answers to later questions."""
 
     async def use(session: Session, _: Agent) -> None:
@@ -259,7 +259,7 @@ def test_late_answers_are_thrown_away() -> None:
     run(respond, use, share_s=1.0, retries=0)
 
 
-def test_a_port_without_agent_is_told_at_once() -> None:
+def test_a_port_without_agent_is_reported_at_once() -> None:
     """The kernel says so."""
 
     async def main() -> None:
@@ -274,7 +274,7 @@ def test_a_port_without_agent_is_told_at_once() -> None:
     asyncio.run(main())
 
 
-def test_a_name_that_nobody_knows_is_told_with_the_name() -> None:
+def test_an_unknown_host_name_is_reported_with_the_name() -> None:
     """No traceback of the resolver."""
 
     async def main() -> None:

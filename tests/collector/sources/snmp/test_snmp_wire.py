@@ -78,7 +78,7 @@ def test_broken_datagrams_are_refused_and_nothing_else() -> None:
     assert refused_ones > 100
 
 
-def test_the_quick_look_at_a_pair_sees_what_the_close_one_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_quick_parser_of_a_pair_agrees_with_the_full_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """20,000 mutated answers with values of all kinds: the same verdict with and without it."""
     dice = random.Random(8)
     values = [

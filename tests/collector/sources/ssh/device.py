@@ -1,4 +1,4 @@
-"""A Linux device behind a test's sshd: its poller, looks at it, and processes to be found on it."""
+"""A Linux device behind a test's sshd: its poller, polls of it, and processes to be found on it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def linux(server: Sshd, folder: Path, *processes: WatchedProcess, **more: 
 
 
 def values(answer: Answer) -> dict[tuple[str, str], float]:
-    """Samples by metric and object; every one must be in the catalogue's range, and no object told twice."""
+    """Samples by metric and object; every one must be in the catalogue's range, and no series reported twice."""
     readings = {(sample.metric, sample.object): sample.value for sample in answer.samples}
     assert len(readings) == len(answer.samples)
     for sample in answer.samples:
@@ -67,7 +67,7 @@ def values(answer: Answer) -> dict[tuple[str, str], float]:
 
 
 def polls(server: Sshd, folder: Path, count: int, *processes: WatchedProcess, **more: object) -> list[Answer]:
-    """Several looks, a second apart by their clock."""
+    """Several polls, a second apart by their clock."""
 
     async def go() -> list[Answer]:
         async with linux(server, folder, *processes, **more) as poller:

@@ -1,4 +1,4 @@
-"""A Linux device over a real sshd: the same values as the machine's own probes, and what is said when things break."""
+"""A Linux device over a real sshd: the values of the machine's own probes, and the messages when something breaks."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_what_the_device_is_becomes_facts(sshd: Sshd, tmp_path: Path) -> None:
     assert poller_module("ssh").config is Config
 
 
-def test_a_restarted_process_keeps_its_series_and_is_told(sshd: Sshd, tmp_path: Path) -> None:
+def test_a_restarted_process_keeps_its_series_and_is_reported(sshd: Sshd, tmp_path: Path) -> None:
     async def go() -> None:
         named = WatchedProcess("sleeper", "cmdline", "comes-and-goes$")
         async with linux(sshd, tmp_path, named) as poller:
@@ -142,7 +142,7 @@ def test_nothing_is_left_on_the_device(sshd: Sshd, tmp_path: Path) -> None:
     assert not list(Path("/dev/shm").glob(f"soakwatch-ssh-{os.getpid()}-*")) if Path("/dev/shm").is_dir() else True
 
 
-def test_core_files_are_told_as_they_come(sshd: Sshd, tmp_path: Path) -> None:
+def test_core_files_are_reported_as_they_come(sshd: Sshd, tmp_path: Path) -> None:
     cores = tmp_path / "cores"
     cores.mkdir()
     (cores / "core.old").write_bytes(b"x" * 100)
@@ -202,7 +202,7 @@ def test_programs_of_the_device_are_asked_where_they_are(make_sshd: Make, tmp_pa
     assert ("system.memory.pool.usage", "pool=frr zebra heap") not in values(second)  # every 30 s
 
 
-def test_the_observers_effect_is_told(sshd: Sshd, tmp_path: Path) -> None:
+def test_the_observers_effect_is_reported(sshd: Sshd, tmp_path: Path) -> None:
     answers = polls(sshd, tmp_path, 12, observer="5s")
     assert [len(answer.samples) > 0 for answer in answers] == [True, *[False] * 4, *[True] * 7]
     events = [event for answer in answers for event in answer.events if event.kind.startswith("observer")]

@@ -27,7 +27,7 @@ from soakwatch_agent.sample import NOTHING, Answer
 Make = Callable[..., Sshd]
 
 
-def test_a_killed_session_fails_one_look_and_the_next_works(sshd: Sshd, tmp_path: Path) -> None:
+def test_a_killed_session_fails_one_poll_and_the_next_works(sshd: Sshd, tmp_path: Path) -> None:
     async def go() -> None:
         async with linux(sshd, tmp_path) as poller:
             now = time.time_ns()
@@ -95,7 +95,7 @@ def test_one_session_is_enough(make_sshd: Make, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_an_account_with_few_rights_is_told_once_what_it_may_not_read(make_sshd: Make, tmp_path: Path) -> None:
+def test_an_account_with_few_rights_learns_once_what_it_may_not_read(make_sshd: Make, tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     server = make_sshd(ForceCommand="setpriv --reuid=65534 --regid=65534 --clear-groups sh")
@@ -154,7 +154,7 @@ def test_a_system_that_is_no_linux(make_sshd: Make, tmp_path: Path) -> None:
         polls(make_sshd(ForceCommand=f"PATH={stubs}:$PATH exec sh"), tmp_path, 1)
 
 
-def test_a_program_that_hangs_later_costs_a_fault_and_not_the_look(make_sshd: Make, tmp_path: Path) -> None:
+def test_a_program_that_hangs_later_costs_a_fault_and_not_the_poll(make_sshd: Make, tmp_path: Path) -> None:
     stubs = tmp_path / "stubs"
     stubs.mkdir()
     (stubs / "vtysh").write_text('#!/bin/sh\ncase "$2" in *version*) echo FRR;; *) sleep 30;; esac\n')
@@ -170,7 +170,7 @@ def test_wrong_keys_are_plan_errors(sshd: Sshd, tmp_path: Path) -> None:
 
 
 class Cli:
-    """Stands for the drivers of network CLIs."""
+    """Stands in for the drivers of network CLIs."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str]] = []

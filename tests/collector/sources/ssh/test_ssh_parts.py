@@ -1,4 +1,4 @@
-"""The parts of a look: what comes back from a device's shell is taken apart without trusting it."""
+"""The parts of a poll: what comes back from a device's shell is taken apart without trusting it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_names_of_processes_may_hold_anything() -> None:
     }
 
 
-def test_noise_in_the_parts_of_a_look() -> None:
+def test_noise_in_the_parts_of_a_poll() -> None:
     draw = random.Random(4)
     stats = b"".join(_STAT % (pid, b"worker") for pid in range(1, 40))
     files = b"==> /dev/null <==\n\n==> /proc/stat <==\ncpu 1 2 3\n\n==> /proc/uptime <==\n1.0 2.0\n"
@@ -95,7 +95,7 @@ def test_what_a_killed_collector_left_is_swept_away(tmp_path: Path) -> None:
     assert left == sorted([f"soakwatch-ssh-{os.getpid()}-y", "soakwatch-ssh-z", "other-1-x"])
 
 
-def test_kernel_lines_are_told_once_and_old_ones_not_at_all() -> None:
+def test_kernel_lines_are_reported_once_and_old_ones_not_at_all() -> None:
     log = KernelLog()
 
     def oom(seq: int) -> bytes:
@@ -141,7 +141,7 @@ def test_the_cost_goes_on_over_connections() -> None:
     assert cost.take(2, None, None) is None
 
 
-def test_the_observer_compares_rest_and_looks() -> None:
+def test_the_observer_compares_rest_and_polls() -> None:
     observer, notes = Observer(10.0), Notes()
     notes.begin(0)
 
