@@ -58,7 +58,7 @@ class Influxd:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Starts it and waits until it answers. Raises AssertionError with what it said if it does not."""
+        """Starts it and waits until it answers. Raises AssertionError with its output if it does not."""
         log = self.folder / "influxd.log"
         command = [
             str(self.program),

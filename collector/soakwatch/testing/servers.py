@@ -1,4 +1,4 @@
-"""Starting a server of another project and ending it: its log is what is told if it does not come."""
+"""Starting a server of another project and ending it: its log is the error if it does not start."""
 
 from __future__ import annotations
 

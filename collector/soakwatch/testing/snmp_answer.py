@@ -11,7 +11,7 @@ from soakwatch.testing.snmp_mib import Mib
 
 TOO_BIG, NO_SUCH_NAME, GEN_ERR = 1, 2, 5
 _MAX_BINDINGS = 2000
-_ENVELOPE = 80  # octets beside the bindings: headers of v3 at most, community at most
+_ENVELOPE = 80  # octets besides the bindings: headers of v3 at most, community at most
 MAX_ANSWER_BYTES = 65_000  # octets of an answer, a UDP datagram's limit
 _CALM = Mischief(NO_FAULTS)
 

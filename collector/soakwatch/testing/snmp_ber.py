@@ -152,7 +152,7 @@ def _int(value: int) -> bytes:
 
 
 def _open(data: bytes, offset: int, tag: int) -> tuple[int, int]:
-    """Begin and end of the content of the element at a place."""
+    """Begin and end of the content of the element at an offset."""
     if offset + 2 > len(data) or data[offset] != tag:
         raise UndecodableError(f"no element of type {tag:#x} at octet {offset}")
     size, start = data[offset + 1], offset + 2

@@ -30,7 +30,7 @@ class Moving:
     bits: int
 
     def value_at(self, seconds: float) -> int:
-        """The number so long after boot; exact beyond 2**53 as long as the way moved is not."""
+        """The number so long after boot; exact beyond 2**53 as long as the distance moved is not."""
         return (self.start + int(self.rate * seconds)) % (1 << self.bits)
 
 

@@ -38,7 +38,7 @@ class Mib:
     def __init__(self, rows: Mapping[Name, Cell]) -> None:
         self._cells = dict(rows)
         self._names = sorted(self._cells)
-        self._encoded: dict[Name, bytes] = {}  # bindings of cells that stand still
+        self._encoded: dict[Name, bytes] = {}  # bindings of cells that do not move
 
     def __len__(self) -> int:
         return len(self._names)
@@ -70,7 +70,7 @@ class Mib:
         return encoded
 
     def has_object(self, name: Name) -> bool:
-        """Whether a sibling exists: GET then says noSuchInstance, else noSuchObject. Names tell no columns: a guess."""
+        """Whether a sibling exists: GET then says noSuchInstance, else noSuchObject. Names show no columns: a guess."""
         column = name[:-1]
         following = self.after(column)
         return following is not None and following[: len(column)] == column
@@ -102,14 +102,14 @@ class Mib:
         return names
 
     def tick(self) -> None:
-        """Let the recorded uptimes go on from where they stand."""
+        """Let the uptimes go on from their recorded values."""
         for name, rate in ((SYS_UP_TIME, 100.0), (HR_SYSTEM_UPTIME, 100.0), (ENGINE_TIME, 1.0)):
             cell = self._cells.get(name)
             if cell is not None and isinstance(cell.value, int):
                 self.put(name, Cell(cell.tag, Moving(cell.value, rate, 32 if rate > 1 else 31)))
 
     def restart_agent(self, host_seconds: float) -> None:
-        """The agent begins anew, the host does not: sysUpTime 0, one more boot; the host's uptime goes on.
+        """The agent restarts, the host does not: sysUpTime 0, one more boot; the host's uptime goes on.
 
         Seconds count from now on; ``host_seconds`` is what they were.
         """
@@ -122,7 +122,7 @@ class Mib:
         self._begin_agent()
 
     def reboot(self, *, renumber: bool = False) -> None:
-        """The device begins anew: uptimes and counters at 0, one more boot; seconds count from now on.
+        """The device restarts: uptimes and counters at 0, one more boot; seconds count from now on.
 
         ``renumber`` gives each interface the ifIndex of its neighbour, as devices do that number as they find.
         """
@@ -166,7 +166,7 @@ def _later(value: Callable[[float], int | bytes], seconds: float) -> Callable[[f
 
 
 def system(description: str = "a made device", object_id: str = "1.3.6.1.4.1.8072.3.2.10") -> dict[Name, Cell]:
-    """The system group, uptimes and engine of a made device."""
+    """The system group, uptimes and engine of a simulated device."""
     return {
         name_of("1.3.6.1.2.1.1.1.0"): text(description),
         name_of("1.3.6.1.2.1.1.2.0"): oid(object_id),

@@ -1,4 +1,4 @@
-"""An SNMP agent for tests and for trying profiles: v1, v2c and v3 on a UDP socket, from recordings or made by hand.
+"""An SNMP agent for tests and for trying profiles: v1, v2c and v3 on a UDP socket, from recordings or written by hand.
 
 It runs in a thread of its own and is used as a context manager::
 
@@ -79,7 +79,7 @@ class Responder:
         self._do(lambda: setattr(self, "_mischief", Mischief(faults)))
 
     def drop(self, share: float = 1.0, *, requests: int | None = None, seed: int = 1) -> None:
-        """Lose this share of the requests (1 = silence), of the next so many or until told otherwise."""
+        """Lose this share of the requests (1 = silence), of the next so many or until this is changed."""
         self.misbehave(Faults(drop=share, requests=requests, seed=seed))
 
     def advance(self, seconds: float) -> None:
@@ -93,7 +93,7 @@ class Responder:
         self._do(go)
 
     def reboot(self, *, renumber: bool = False, community: str | None = None) -> None:
-        """The device begins anew: uptimes and counters 0, one more boot of the engine."""
+        """The device restarts: uptimes and counters 0, one more boot of the engine."""
 
         def go() -> None:
             key = self._key(community)
@@ -104,7 +104,7 @@ class Responder:
         self._do(go)
 
     def restart_agent(self, community: str | None = None) -> None:
-        """Only the agent begins anew: sysUpTime 0 and one more boot, while the host goes on."""
+        """Only the agent restarts: sysUpTime 0 and one more boot, while the host goes on."""
 
         def go() -> None:
             key = self._key(community)
@@ -129,7 +129,7 @@ class Responder:
         self._do(go)
 
     def answered_names(self) -> frozenset[str]:
-        """The names of all objects that were said so far (only with ``trace``)."""
+        """The names of all objects in answers so far (only with ``trace``)."""
         return self._do(lambda: frozenset(map(dotted, self._names or ())))
 
     # --- the agent's own thread -----------------------------------------------------------------------------

@@ -61,12 +61,12 @@ class User:
     priv_key: str = ""
 
 
-# What is said to a request: context, request, the largest answer in octets.
+# What answers a request: context, request, the largest answer in octets.
 Speaker = Callable[[str, Ask, int], EncodedAnswer | None]
 
 
 class _Post:
-    """What pysnmp takes for its transports: what it sends lands in ``sent``, and time passes when it is told."""
+    """What pysnmp takes for its transports: what it sends lands in ``sent``, and time passes as a test says."""
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []
@@ -147,7 +147,7 @@ class Security:
         """Ends the engine."""
         self._engine.transport_dispatcher = None
 
-    def _process(  # pysnmp hands over thirteen things of its own, untyped
+    def _process(  # pysnmp hands over thirteen untyped arguments of its own
         self,
         engine: Any,
         processing: Any,

@@ -29,7 +29,7 @@ def make_key(path: Path, kind: str = "ed25519", passphrase: str = "", *more: str
 
 
 def fingerprint_of(path: Path) -> str:
-    """``SHA256:...`` of a key file, as ssh-keygen says it."""
+    """``SHA256:...`` of a key file, as ssh-keygen prints it."""
     printed = subprocess.run(["ssh-keygen", "-lf", str(path)], check=True, capture_output=True, text=True)
     return printed.stdout.split()[1]
 
@@ -76,7 +76,7 @@ class Sshd:
         self.known_hosts.write_text(f"# the device\n[127.0.0.1]:{self.port} {public}")
 
     def start(self) -> None:
-        """Starts it and waits until it listens. Raises AssertionError with what it said if it does not."""
+        """Starts it and waits until it listens. Raises AssertionError with its output if it does not."""
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd will not start without it
         lines = {

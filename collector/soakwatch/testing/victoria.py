@@ -57,7 +57,7 @@ class Victoria:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Starts it and waits until it answers. Raises AssertionError with what it said if it does not."""
+        """Starts it and waits until it answers. Raises AssertionError with its output if it does not."""
         self.process = started(
             [
                 str(self.program),
@@ -72,7 +72,7 @@ class Victoria:
         )
 
     def kill(self) -> None:
-        """SIGKILL: what it has not written to its disk is lost, although it has said yes to it."""
+        """SIGKILL: what it has not written to its disk is lost, although it has confirmed it."""
         process, self.process = self.process, None
         ended(process, signal.SIGKILL)
 

@@ -50,7 +50,7 @@ WAYS = {
 
 
 class Hour:
-    """A clock that stands until it is moved."""
+    """A clock that stops until it is moved."""
 
     def __init__(self) -> None:
         self.seconds = 1000.0
@@ -61,7 +61,7 @@ class Hour:
 
 @pytest.fixture
 def agent() -> Iterator[Responder]:
-    """A made device of ten interfaces whose time stands still."""
+    """A simulated device of ten interfaces whose time does not move."""
     with responder({**system(), **interfaces(10)}, users=USERS, now=Hour()) as running:
         yield running
 
@@ -69,7 +69,7 @@ def agent() -> Iterator[Responder]:
 def ask(command: str, access: tuple[str, ...], agent: Responder, *rest: str) -> tuple[list[str], str]:
     """Lines of a net-snmp command (``OID = TYPE: value``), and its complaints."""
     target = f"{agent.address[0]}:{agent.address[1]}"
-    # Without MIBs, configuration and a place to leave things: what is read is what the wire says.
+    # Without MIBs, configuration and a folder to keep state: what is read is what is on the wire.
     environment = {**os.environ, "MIBS": "", "SNMPCONFPATH": "/nonexistent", "SNMP_PERSISTENT_DIR": "/nonexistent"}
     options = ["-On", "-Oe", "-OU", "-Ot", "-r0", "-t2"]
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""A place that sources listen at together: one socket a way, and each message goes to those that claim its sender."""
+"""An address that sources share: one socket per transport, and each message goes to those that claim its sender."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from soakwatch.sources.receivers.streams import Streams
 from soakwatch.sources.receivers.user import Receiver
 
 UDP, TCP, TLS = "udp", "tcp", "tls"
-_MAX_ROUTES = 4096  # senders that are remembered; beyond, they are looked up anew
+_MAX_ROUTES = 4096  # senders that are remembered; beyond, they are looked up again
 
 Route = tuple[Subscriber, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Secure:
-    """TLS: its files, by which two are compared, and the context made of them."""
+    """TLS: its files, by which two are compared, and the context built from them."""
 
     files: tuple[str, ...]
     context: ssl.SSLContext = field(compare=False)

@@ -1,4 +1,4 @@
-"""What a text must contain for a regular expression to match: looked for first, for it costs next to nothing."""
+"""What a text must contain for a regular expression to match: searched first, because that costs next to nothing."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from soakwatch.sources.receivers.syslog_line import SEVERITIES, LogLine
 from soakwatch.sources.receivers.text import LINE, WORD, shown
 from soakwatch_agent.sample import Event, object_text
 
-_SEARCHED = 600  # characters: a pattern may cost their square on a line that somebody made for it
+_SEARCHED = 600  # characters: a pattern may cost their square on a line that was written for it
 _OBJECT_GROUPS = ("interface", "process")  # groups of a pattern that name what the event is about
 
 
@@ -24,7 +24,7 @@ class SearchPattern:
 
 
 def prepare_patterns(patterns: Iterable[LogPattern]) -> tuple[SearchPattern, ...]:
-    """Patterns made ready, in their order."""
+    """Patterns prepared for searching, in their order."""
     return tuple(SearchPattern(pattern, literal_of(pattern.match)) for pattern in patterns)
 
 

@@ -1,4 +1,4 @@
-"""What the SNMP source of a target calls an interface, for notifications that tell only its index."""
+"""What the SNMP source of a target calls an interface, for notifications that give only its index."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UP = "system.network.up"  # the metric whose object is the interface and nothin
 class InterfaceNames:
     """The object of an interface by its ifIndex, as a survey has it; None while there is no survey, or no such row.
 
-    An index may mean another interface after a reboot: ``survey`` shall give None until the device was looked at anew.
+    An index may mean another interface after a reboot: ``survey`` shall give None until the device is surveyed again.
     """
 
     def __init__(self, survey: Callable[[], Survey | None]) -> None:

@@ -1,4 +1,4 @@
-"""Whatever somebody sent, as text that can be shown: printable, in one line, and not too long."""
+"""Whatever a sender sent, as text that can be shown: printable, in one line, and not too long."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def _config(target: GnmiTarget, **more: object) -> Config:
 
 
 def test_samples_and_changes() -> None:
-    """``gnmi``: counters keep every digit, a link that goes down is an event, and its state holds until it is updated."""
+    """``gnmi``: counters keep every digit, a link going down is an event, and its state holds until it is updated."""
     with gnmi_target(_target()) as target:
 
         async def watch() -> tuple[Answer, Answer, Answer]:

@@ -188,7 +188,7 @@ def test_failovers_are_reported_by_notifications_too() -> None:
 
 
 def test_no_pattern_begins_with_an_endless_run() -> None:
-    r"""A pattern that begins with ``\S+`` is tried again at each position of a long line: 8 kB would delay a listener."""
+    r"""A pattern that begins with ``\S+`` is tried again at each place of a long line: 8 kB would delay a listener."""
     endless = re.compile(r"(\(\?P<\w+>|\(\?:|\()*(\\[SWw]|\.|\[\^[^]]*\])[+*]")
     for name in ("_linux-logs", "_bsd-logs", *(device.name for device in DEVICES)):
         for log in PROFILES.part(name).logs:
