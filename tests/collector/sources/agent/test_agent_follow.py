@@ -356,7 +356,7 @@ def test_no_agent_or_another_version_is_reported_in_one_sentence(tmp_path: Path,
         ({"url": "https://127.0.0.1:1", "token": "env:T", "fingerprint": "abc"}, "a pin is the SHA-256"),
     ],
 )
-def test_keys_that_cannot_be_are_refused(keys: dict[str, object], sentence: str) -> None:
+def test_invalid_keys_are_refused(keys: dict[str, object], sentence: str) -> None:
     """Before anything is connected."""
     with pytest.raises(ValidationError, match=sentence):
         Config.model_validate(keys)

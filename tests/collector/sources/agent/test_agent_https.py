@@ -147,7 +147,9 @@ def test_without_a_pin_a_certificate_that_nobody_signed_is_refused(
     assert "pin it with fingerprint" in asyncio.run(run())
 
 
-def test_what_strangers_send_neither_ends_nor_blocks_it(tmp_path: Path, port: int, papers: CertificateFiles) -> None:
+def test_what_unknown_clients_send_neither_ends_nor_blocks_it(
+    tmp_path: Path, port: int, papers: CertificateFiles
+) -> None:
     """No TLS, no request, wrong path, too long, no token: short answers; the next question is answered."""
     context = ssl.create_default_context(cafile=str(papers.cert))
     token = papers.token.read_text().strip()
@@ -160,7 +162,7 @@ def test_what_strangers_send_neither_ends_nor_blocks_it(tmp_path: Path, port: in
             safe.sendall(request)
             return safe.recv(100)
 
-    silent = socket.create_connection(("127.0.0.1", port), 10)  # shakes no hands, and nobody waits for it
+    silent = socket.create_connection(("127.0.0.1", port), 10)  # never begins TLS, and nothing waits for it
     with silent, socket.create_connection(("127.0.0.1", port), 10) as plain:
         plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
         head = f"Authorization: Bearer {token}\r\n".encode()

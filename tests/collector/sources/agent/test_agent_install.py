@@ -123,7 +123,7 @@ def test_a_link_that_falls_silent_is_noticed_and_made_up_for(tmp_path: Path, ssh
 
 
 @pytest.mark.slow
-def test_another_agent_is_replaced_only_when_told_so(
+def test_another_agent_is_replaced_only_when_asked_to(
     tmp_path: Path, sshd: Sshd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The sentence names the command; ``--upgrade`` keeps the spool."""

@@ -59,7 +59,7 @@ def test_random_conversations_take_each_poll_once(tmp_path: Path) -> None:
         assert sorted(taken) == sorted({*range(1, progress.after + 1), *progress.ahead})
 
 
-def test_a_slow_way_in_one_direction_moves_the_offset_by_no_more_than_it_says() -> None:
+def test_a_slow_network_in_one_direction_moves_the_offset_by_no_more_than_it_says() -> None:
     """The true offset lies within the error of what is measured, whatever the ways were."""
     chance = random.Random(2)
     for _ in range(500):

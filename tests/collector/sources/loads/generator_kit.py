@@ -18,7 +18,7 @@ from soakwatch.sources.registry import poller_module
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Answer
 
-SITE = SourceContext("tg", "generator", (), None, Path(), lambda: 10**18, 1.0)
+SITE = SourceContext("tg", "generator", (), None, Path(), lambda: 10**18, 3.0)
 T = TypeVar("T")
 
 

@@ -242,7 +242,7 @@ def test_only_the_lines_that_are_wanted(tmp_path: Path) -> None:
         ({"bound": "5"}, "is not a duration"),
     ],
 )
-def test_plans_that_cannot_be(keys: dict[str, object], sentence: str) -> None:
+def test_invalid_plans(keys: dict[str, object], sentence: str) -> None:
     """Each is refused when the plan is read."""
     with pytest.raises(ValidationError, match="(?s)" + sentence.replace("(", r"\(")):
         Config.model_validate({"file": "x.csv", **keys})

@@ -82,7 +82,7 @@ def test_the_kernels_table() -> None:
     counters = parse(DEV, {"eth0": "up", "lo": "unknown"})
     assert set(counters) == {"lo", "eth0"}
     assert counters["eth0"] == Counters(18446744073709551615, 7, 3, 1800, 18, 1, 5, True)
-    assert counters["lo"].up is None, "a loopback has no link: nobody knows"
+    assert counters["lo"].up is None, "a loopback has no link: its state is unknown"
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -107,7 +107,7 @@ def test_a_client_is_driven_against_a_server_that_is_kept(tmp_path: Path) -> Non
             got = await until(server, lambda seen: seen.get(("load.sending", "")) == 0)
             assert got["load.rx.packets", ""] + got["load.lost.packets", ""] == pytest.approx(
                 sent["load.tx.packets", ""],
-                abs=60,  # of those under way when the client ended, nobody tells
+                abs=60,  # those under way when the client ended are not reported
             )
             assert 0 <= got["load.jitter", ""] < 0.1
             assert got["load.loss", ""] < 0.2
@@ -202,7 +202,7 @@ asyncio.run(go())
 
 @needs_iperf3
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("iptables") or not shutil.which("ip"), reason="needs root")
-def test_loss_on_the_way_is_what_the_receiver_saw(tmp_path: Path) -> None:
+def test_loss_in_the_network_is_what_the_receiver_saw(tmp_path: Path) -> None:
     """Every tenth packet is dropped: the server reports it for UDP, the client retransmits what was lost of TCP."""
     namespace, root = f"soak{os.getpid()}", Path(__file__).parents[4]
     inside = ["ip", "netns", "exec", namespace]
@@ -398,7 +398,7 @@ def test_programs_that_are_not_iperf3(tmp_path: Path) -> None:
             asyncio.run(go(program))
 
 
-def test_levels_that_cannot_be(tmp_path: Path, stand_in: str) -> None:
+def test_invalid_levels(tmp_path: Path, stand_in: str) -> None:
     """Without a rate there is no half of it."""
 
     async def go() -> None:

@@ -78,7 +78,7 @@ def test_a_file_that_grows(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
-def test_a_file_that_stands_still_or_is_missing(tmp_path: Path) -> None:
+def test_a_file_that_does_not_grow_or_is_missing(tmp_path: Path) -> None:
     """A test under way that writes nothing has failed; a file that never comes is reported after its time."""
     file, now = tmp_path / "iperf3.json", time.time_ns()
 

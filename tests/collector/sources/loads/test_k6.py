@@ -132,7 +132,7 @@ def test_by_arrival_rates_are_of_the_time_between_polls(tmp_path: Path) -> None:
     file = tmp_path / "out"
     with LoadBench("k6", {"file": file, "time": "arrival"}, begin_ns=BEGIN_NS - 3600 * SECOND) as bench:
         file.write_text(point("http_reqs", 1, 1))
-        bench.poll(1)  # it was there before the first poll, or began in this second: nobody knows its rate
+        bench.poll(1)  # it was there before the first poll, or began in this second: its rate is unknown
         with file.open("a") as out:
             out.write("".join(point("http_reqs", second, 1) for second in range(6)))
         answer = bench.poll(4)

@@ -192,7 +192,7 @@ def test_the_phases_drive_it(tmp_path: Path) -> None:
         assert set(values(view, "load.sending")) == {0.0, 1.0}
 
 
-def test_nobody_there_ends_the_run_before_it_begins(tmp_path: Path) -> None:
+def test_a_missing_generator_ends_the_run_before_it_begins(tmp_path: Path) -> None:
     """A required generator that cannot be reached: one sentence, no traceback."""
     port = free_port()
     error = refused_run(tmp_path, f'{{otg: {{url: "http://127.0.0.1:{port}"}}}}')

@@ -41,7 +41,7 @@ def acts(server: OtgServer, act: Act) -> None:
     [
         ("garbage", "does not answer with JSON"),
         ("html", "does not answer with JSON"),
-        ("silent", "did not answer within 0.9 s"),
+        ("silent", "did not answer within 2.7 s"),
         ("reset", "closed the connection without an answer"),
         ("half", "closed the connection in the middle of its answer"),
         ("flood", "answers with more than 8 MiB: not read"),

@@ -29,7 +29,7 @@ def test_one_poll() -> None:
     (answer,) = polls(two_ports())
     assert answer.faults == ()
     values = by_series(answer)
-    sent = 2**40 + 2000  # the greeting was a look too
+    sent = 2**40 + 2000  # the greeting was a poll too
     assert values["load.port.tx.packets", "port=0"] == sent
     assert values["load.port.rx.packets", "port=0"] == 2**40 - 7 + 1996
     assert values["load.port.tx.bytes", "port=0"] == 64 * sent

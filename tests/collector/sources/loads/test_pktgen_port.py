@@ -108,7 +108,7 @@ def test_a_restarted_generator_is_set_again() -> None:
     async def anew(load: Load) -> None:
         await load.drive(0.5)
         await load.poll()
-        server.ports[0].sending = False  # somebody stops it by hand: that is theirs
+        server.ports[0].sending = False  # stopped by hand, which is to stay so
         assert (await load.poll()).events == ()
         assert not server.ports[0].sending
         server.mood = "reset"
@@ -138,7 +138,7 @@ def test_a_port_that_cannot_send() -> None:
     ("mood", "sentence"),
     [
         ("garbage", "does not answer like its Lua shell: 'totals \\x00"),
-        ("silent", "did not answer within 0.9 s: its Lua port serves one client"),
+        ("silent", "did not answer within 2.7 s: its Lua port serves one client"),
         ("foreign", "does not answer like its Lua shell: '500 unknown command"),
         ("reset", "closed the connection: "),
         ("half", "closed the connection in the middle of its answer"),
@@ -305,7 +305,7 @@ def test_the_phases_drive_it(tmp_path: Path) -> None:
         assert set(values(view, "load.sending")) == {0.0, 1.0}
 
 
-def test_nobody_there_ends_the_run_before_it_begins(tmp_path: Path) -> None:
+def test_a_missing_generator_ends_the_run_before_it_begins(tmp_path: Path) -> None:
     """A required generator that cannot be reached: one sentence, no traceback."""
     port = free_port()
     error = refused_run(tmp_path, f"{{pktgen: {{port: {port}}}}}")

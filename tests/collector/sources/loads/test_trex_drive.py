@@ -60,7 +60,7 @@ def test_the_ports_follow_the_level_and_are_given_back() -> None:
 
     async def use(poller: DrivenTrex) -> None:
         assert [port.owner for port in model.ports] == ["tester", "tester"]
-        assert [port.state for port in model.ports] == ["STREAMS", "STREAMS"]  # nothing is sent before it is told
+        assert [port.state for port in model.ports] == ["STREAMS", "STREAMS"]  # nothing is sent before a level is set
         for level in (1.0, 0.25, 0.0, 1.5):
             await poller.drive(level)
             answer = await poller.poll(BEGIN_NS)
@@ -264,7 +264,7 @@ def test_the_end_does_not_hang_on_a_silent_trex() -> None:
         server.manners = "silent"
 
     with trex_server(server):
-        drive(server, use, timeout="600ms")
+        drive(server, use, timeout="2s")
     assert server.model.questions[-3:] == ["stop_traffic", "stop_traffic", "release"] or (
         server.model.questions[-2:] == ["release", "release"]
     )

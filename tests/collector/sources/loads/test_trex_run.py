@@ -88,7 +88,7 @@ def test_the_phases_drive_it_and_leave_it_at_rest(tmp_path: Path) -> None:
     assert [(port.state, port.owner) for port in model.ports] == [("STREAMS", ""), ("STREAMS", "")]
 
 
-def test_nobody_there_ends_the_run_before_it_begins(tmp_path: Path) -> None:
+def test_a_missing_generator_ends_the_run_before_it_begins(tmp_path: Path) -> None:
     """A generator that is required and cannot be reached: one sentence, no traceback."""
     port = free_port()
     done = run(tmp_path, port)

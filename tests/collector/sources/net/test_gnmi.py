@@ -204,7 +204,7 @@ def test_bad_plans(keys: dict[str, object], sentence: str) -> None:
     assert sentence in str(caught.value)
 
 
-def test_nobody_listens() -> None:
+def test_a_port_without_a_server() -> None:
     """A closed port is one sentence."""
     with pytest.raises(SourceError, match="127.0.0.1 port 1 refuses: nothing listens there"):  # noqa: RUF043
         asyncio.run(_first_poll(_config(GnmiTarget(port=1))))

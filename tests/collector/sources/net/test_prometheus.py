@@ -124,7 +124,7 @@ def test_a_page_that_is_not_metrics(
         ({"from": "a", "metric": "system.uptime", "where": {"x": "("}}, "'(' is not a regular expression"),
     ],
 )
-def test_a_mapping_that_cannot_be(entry: dict[str, object], sentence: str) -> None:
+def test_an_invalid_mapping(entry: dict[str, object], sentence: str) -> None:
     """It is refused with the remedy."""
     with pytest.raises(ValueError, match="1 validation error") as caught:
         MapEntry.model_validate(entry)

@@ -327,7 +327,7 @@ def test_an_invalid_value_is_a_fault_and_not_a_number() -> None:
     assert "the catalogue allows" in faults[1][0].text
 
 
-def test_lines_that_nobody_knows_are_kept_and_counted() -> None:
+def test_unknown_lines_are_kept_and_counted() -> None:
     text = output("cisco_asa", "show_asp_drop").replace("Flow drop:", "%ASA-6-302013: Built\nFlow drop:")
     parsed = asa.show_asp_drop(text)
     assert parsed.strange == 1

@@ -22,7 +22,7 @@ from soakwatch.sources.transport.network_cli.units import Length
         (1000, 600, Length(180, 60), True),
         (300, 900, Length(360, 60), True),  # it is higher than before, and yet too low
         (59, 61, Length(60, 60), False),
-        (5, 2, Length(0, 60), False),  # nothing can be told of less than a step
+        (5, 2, Length(0, 60), False),  # less than a step shows nothing
     ],
 )
 def test_a_restart_is_reported_where_no_rounding_explains_it(

@@ -76,7 +76,7 @@ ODD = [
 
 
 @pytest.mark.parametrize("words", ODD)
-def test_nothing_else_can_stand_in_a_value(words: str) -> None:
+def test_nothing_else_can_be_in_a_value(words: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_expression(words, NAMES)
 

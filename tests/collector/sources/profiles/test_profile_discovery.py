@@ -107,7 +107,7 @@ def test_joins_conditions_and_alternatives_of_labels(tmp_path: Path) -> None:
     }
 
 
-def test_a_group_stands_back_for_another_and_the_first_that_brings_a_series_keeps_it(tmp_path: Path) -> None:
+def test_a_group_yields_to_another_and_the_first_that_brings_a_series_keeps_it(tmp_path: Path) -> None:
     total = "metrics: [{metric: system.memory.usage, value: used, over: sum}]"
     text = (
         "title: x\nsnmp:\n  groups:\n"

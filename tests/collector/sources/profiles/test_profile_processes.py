@@ -184,7 +184,7 @@ def test_a_vendors_table_of_processes_names_them_its_own_way(tmp_path: Path) -> 
     assert values[UP, "process=Exec,instance=0"] == 1
 
 
-def test_a_table_whose_index_is_no_pid_tells_the_pid_in_a_column(tmp_path: Path) -> None:
+def test_a_table_whose_index_is_no_pid_has_the_pid_in_a_column(tmp_path: Path) -> None:
     """Some tables are indexed by name: the column ``pid`` is the pid then, and a restart shows by it."""
     vendor = profile(
         tmp_path,

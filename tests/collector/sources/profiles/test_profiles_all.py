@@ -58,7 +58,7 @@ def _stop(_signal: int, _frame: FrameType | None) -> None:
 
 
 @pytest.mark.slow
-def test_no_line_holds_a_listener_up() -> None:
+def test_no_line_blocks_a_listener() -> None:
     """Each pattern is tried on 8 kB lines made against it, within an allowance of processor time, not of the clock."""
     before = signal.signal(signal.SIGVTALRM, _stop)
     tried: set[str] = set()

@@ -152,7 +152,7 @@ def test_an_agent_with_little_more_than_ucd_has_a_processor_and_pools() -> None:
     assert "system.memory.cache.limit{pool=Shared memory}" not in values, "it tells nothing of shared memory"
 
 
-def test_ucd_stands_back_for_the_tables_of_the_host() -> None:
+def test_ucd_yields_to_the_tables_of_the_host() -> None:
     rows: dict[str, Value] = {
         f"{UCD}.11.11.0": 93,
         f"{UCD}.4.5.0": 1000,

@@ -182,7 +182,7 @@ def test_tls_is_shared_by_those_that_name_the_same_files(tmp_path: Path, send: S
     assert objects_of(asyncio.run(main())) == {"fw1": ["process=p2"], "fw2": ["process=p3"]}
 
 
-def test_udp_and_tls_at_one_place_and_never_tls_and_tcp(tmp_path: Path, send: Sender) -> None:
+def test_udp_and_tls_at_one_address_and_never_tls_and_tcp(tmp_path: Path, send: Sender) -> None:
     """UDP and TLS of one source may have one port number."""
     chain, key = asyncio.run(certificate(send, tmp_path))
 
@@ -205,7 +205,7 @@ def test_udp_and_tls_at_one_place_and_never_tls_and_tcp(tmp_path: Path, send: Se
     assert sorted(asyncio.run(main())) == ["process=tls", "process=udp"]
 
 
-def test_ipv6_and_ipv4_over_tcp_at_one_place(tmp_path: Path, send: Sender) -> None:
+def test_ipv6_and_ipv4_over_tcp_at_one_address(tmp_path: Path, send: Sender) -> None:
     """``[::]`` takes both, and a sender of IPv4 is called as ``from`` calls it."""
 
     async def main() -> dict[str, Gathered]:

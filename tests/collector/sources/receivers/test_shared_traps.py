@@ -111,7 +111,7 @@ def test_each_device_has_its_own_traps_and_the_rest_goes_to_the_target_without_f
     assert fates(gathered, "foreign") == {"fw1": 0, "fw2": 0, "lab": 0}
 
 
-def test_two_that_claim_one_device_both_hear_it_and_a_stranger_is_counted_by_all(tmp_path: Path) -> None:
+def test_two_that_claim_one_device_both_hear_it_and_an_unknown_sender_is_counted_by_all(tmp_path: Path) -> None:
     """Also two sources of one target, whose series have names of their own."""
 
     async def main() -> dict[str, Gathered]:
@@ -136,7 +136,7 @@ def test_two_that_claim_one_device_both_hear_it_and_a_stranger_is_counted_by_all
     assert fates(gathered, "foreign") == {"a": 1, "b": 1, "again": 1}
 
 
-def test_the_last_one_closes_the_port_and_who_comes_back_is_heard_again(tmp_path: Path) -> None:
+def test_the_last_source_closes_the_port_and_a_returning_one_receives_again(tmp_path: Path) -> None:
     """The source that opened the port leaves first; the other loses nothing; then the port is free."""
 
     async def main() -> None:
@@ -185,7 +185,7 @@ def test_many_that_open_one_port_at_the_same_time_share_it(tmp_path: Path) -> No
     assert all([event.object for event in source.events] == [f"interface={name}"] for name, source in gathered.items())
 
 
-def test_users_of_v3_are_united_and_each_source_hears_its_own(tmp_path: Path, send: Sender) -> None:
+def test_users_of_v3_are_combined_and_each_source_receives_its_own(tmp_path: Path, send: Sender) -> None:
     """Traps of two engines with one user name, informs of two users; no device gets in with another device's user."""
     both = {"user": "soak", "priv": "env:PRIV", "auth_protocol": "SHA-256"}
     source, other = {**both, "auth": "env:KEY_1"}, {**both, "auth": "env:KEY_2"}
@@ -444,7 +444,7 @@ def test_a_plan_of_two_devices_with_one_port_is_checked_and_run(tmp_path: Path, 
             output = asyncio.create_task(run.communicate())
             until = time.monotonic() + MAX_WAIT_S
             while f":{port:04X} " not in Path("/proc/net/udp").read_text():
-                assert time.monotonic() < until, "nobody listens"
+                assert time.monotonic() < until, "no source listens"
                 assert run.returncode is None, (await output)[0].decode()
                 await asyncio.sleep(0.05)
             async with asyncio.timeout(MAX_WAIT_S):

@@ -71,7 +71,7 @@ def test_inventions_that_go_on_for_a_night_do_not_fill_the_record() -> None:
     assert 4096 * 8 < kept <= 4096 * 9
 
 
-def test_a_desk_that_is_full_drops_and_counts_and_one_that_died_begins_again() -> None:
+def test_a_full_queue_drops_and_counts_and_a_dead_one_starts_again() -> None:
     """Nothing is unbounded and nothing stays dead: the poll after a death fails once, in a sentence."""
 
     async def main() -> None:

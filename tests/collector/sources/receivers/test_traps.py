@@ -198,7 +198,7 @@ def test_a_storm_keeps_the_first_and_counts_the_others(tmp_path: Path) -> None:
     assert gathered.fate("suppressed") == 495
 
 
-def test_strangers_are_counted_and_not_heard(tmp_path: Path) -> None:
+def test_unknown_senders_are_counted_and_ignored(tmp_path: Path) -> None:
     """With ``from``, what comes from elsewhere is no event."""
 
     async def work(poller: TrapPoller, _: str) -> Gathered:
@@ -211,7 +211,7 @@ def test_strangers_are_counted_and_not_heard(tmp_path: Path) -> None:
         received(tmp_path, work, {"from": ["no.such.invalid"]})
 
 
-def test_no_datagram_makes_the_receiver_stop_or_talk(tmp_path: Path) -> None:
+def test_no_datagram_makes_the_receiver_stop_or_answer(tmp_path: Path) -> None:
     """Random bytes, cut and twisted traps of all versions: each is counted, none is an error, and traps go on."""
     rng = random.Random(4)
     good = trap(1)

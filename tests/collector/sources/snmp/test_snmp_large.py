@@ -206,14 +206,14 @@ def test_the_room_of_the_library_is_what_we_think(size: int) -> None:
 
 
 @both
-def test_a_way_that_swallows_large_datagrams_is_learnt(engine: Engine) -> None:
+def test_a_network_that_drops_large_datagrams_is_learnt(engine: Engine) -> None:
     """No answer of more than 1400 bytes arrives: the table is whole all the same, and the second time at once."""
 
     async def main(port: int) -> None:
         async with AsyncExitStack() as stack:
             narrow = await relay(stack, port, lambda data, asks: data if asks or len(data) <= 1400 else None)
             access = Access("127.0.0.1", narrow, "2c", community="public")
-            session = Session(access, SessionOptions(engine, share_s=0.15, retries=0))
+            session = Session(access, SessionOptions(engine, share_s=0.5, retries=0))
             stack.push_async_callback(session.close)
             await session.get(["1.3.6.1.2.1.1.3.0"], soon())
             for _ in range(2):

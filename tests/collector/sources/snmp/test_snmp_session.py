@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
@@ -39,7 +40,7 @@ def run(
     *,
     engine: Engine = "gufo",
     version: str = "2c",
-    share_s: float = 0.3,
+    share_s: float = 1.0,
     retries: int = 1,
 ) -> None:
     """A session at an agent."""
@@ -194,7 +195,7 @@ def test_a_walk_survives_lost_datagrams(engine: Engine) -> None:
         assert list(rows.values()) == list(range(1, 201))
         assert session.counters.unanswered > 0
 
-    run(respond, use, engine=engine, share_s=0.1, retries=4)
+    run(respond, use, engine=engine, share_s=0.3, retries=4)
 
 
 @both
@@ -222,7 +223,7 @@ def test_one_unreadable_value_does_not_spoil_the_others() -> None:
     run(
         lambda d: values(d, lambda oid: ber.tlv(0x40, b"\n\0\0") if oid == OIDS[4] else ber.integer(7)),
         use,
-        share_s=0.1,
+        share_s=0.4,
         retries=0,
     )
 
@@ -236,7 +237,7 @@ def test_an_agent_that_is_too_slow_is_reported_as_slow(engine: Engine) -> None:
             await session.get(OIDS[:1], soon(0.5))
         cause = await session.explain(failure.value, soon(8))
         assert cause.kind is Kind.LATE
-        assert "only after 0." in str(cause)
+        assert re.search(r"only after [0-9.]+ ", str(cause)), str(cause)
 
     run(lambda d: [(0.6, datagram) for _, datagram in values(d)], use, engine=engine, share_s=0.2)
 
@@ -254,9 +255,9 @@ def test_late_answers_are_thrown_away() -> None:
     async def use(session: Session, _: Agent) -> None:
         with pytest.raises(SnmpPollError):
             await session.get(OIDS[:1], soon(0.12))
-        assert await session.get(OIDS[:1], soon(2)) == {OIDS[0]: 2}
+        assert await session.get(OIDS[:1], soon(8)) == {OIDS[0]: 2}
 
-    run(respond, use, share_s=1.0, retries=0)
+    run(respond, use, share_s=6.0, retries=0)
 
 
 def test_a_port_without_agent_is_reported_at_once() -> None:
@@ -365,7 +366,7 @@ def test_a_hostile_agent_makes_no_traceback_no_hang_and_no_growth(
                     await session.get(OIDS[:12], soon(0.15))
             except SnmpPollError as failure:
                 told_as.add(failure.kind)
-            assert time.monotonic() - began < 10  # hangs are what is looked for
+            assert time.monotonic() - began < 10  # the test is for hangs
         assert len(session.refusals) <= len(OIDS)
 
     for version in ("1", "2c"):

@@ -228,7 +228,7 @@ def test_the_ssh_agent(sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "does not exist" in refused(Access.model_validate(keys), tmp_path)
 
 
-def test_the_way_over_a_jump_host(make_sshd: Make, tmp_path: Path) -> None:
+def test_a_connection_over_a_jump_host(make_sshd: Make, tmp_path: Path) -> None:
     gate, device = make_sshd(), make_sshd()
     (gate.folder / "authorized_keys").write_bytes(device.user_key.with_suffix(".pub").read_bytes())
     both = tmp_path / "both"
@@ -281,18 +281,18 @@ def test_wrong_keys_of_a_plan() -> None:
         assert "hunter2" not in str(caught.value).replace("input_value='hunter2'", "")
 
 
-def test_nobody_listens(sshd: Sshd, tmp_path: Path) -> None:
+def test_a_port_without_a_server(sshd: Sshd, tmp_path: Path) -> None:
     assert "refused the connection" in refused(access(sshd, port=free_port(), trust="first_use"), tmp_path)
 
 
-def test_a_server_that_never_speaks(sshd: Sshd, tmp_path: Path) -> None:
+def test_a_silent_server(sshd: Sshd, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         text = refused(access(sshd, port=port, connect_timeout="500ms"), tmp_path)
     assert "no connection within 0.5 s" in text
 
 
-def test_a_server_that_speaks_something_else(sshd: Sshd, tmp_path: Path) -> None:
+def test_a_server_of_another_protocol(sshd: Sshd, tmp_path: Path) -> None:
     async def go() -> str:
         async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             writer.write(b"SSH-1.0-ancient\r\n")

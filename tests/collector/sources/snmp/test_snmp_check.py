@@ -24,7 +24,7 @@ targets:
 CPU = "system.cpu.utilization"
 BUSY, IDLE = "1.3.6.1.4.1.99999.1.0", "1.3.6.1.4.1.99999.2.0"
 UP_TIME = "1.3.6.1.2.1.1.3.0"
-GROWN_CS = 700  # before, net-snmp answers 0 for what it has not looked at yet
+GROWN_CS = 700  # before, net-snmp answers 0 for what it has not read yet
 BOX = f"""\
 title: box
 snmp:
