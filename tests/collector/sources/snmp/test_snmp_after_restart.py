@@ -18,7 +18,7 @@ STEP_S = 5
 CORE = "system.cpu.core.utilization"
 
 
-class Beside:
+class PolledWithSurvey:
     """A device and its poller, a poll every five seconds of the device's own time."""
 
     def __init__(self, device: Responder, poller: SnmpPoller, clock: list[int]) -> None:
@@ -39,12 +39,12 @@ class Beside:
         return seen
 
 
-async def with_survey_beside(device: Responder, stack: AsyncExitStack) -> Beside:
+async def with_survey_beside(device: Responder, stack: AsyncExitStack) -> PolledWithSurvey:
     """A poller at the device."""
     clock = [10**18]
     config = Config.model_validate({"host": "127.0.0.1", "port": device.address[1], "profile": "generic"})
     site = SourceContext("dut", "dut", (), None, Path(), lambda: clock[0], STEP_S)
-    return Beside(device, await start(config, site, stack), clock)
+    return PolledWithSurvey(device, await start(config, site, stack), clock)
 
 
 def test_tables_that_an_agent_fills_after_a_minute_are_found_soon_after_its_restart() -> None:
