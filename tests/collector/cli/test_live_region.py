@@ -31,10 +31,10 @@ class Rows:
     rows: Sequence[str]
 
     def lines(self, width: int, height: int) -> Sequence[Text]:
-        made = [Text(row) for row in self.rows[:height]]
-        for one in made:
-            one.truncate(width)
-        return made
+        line = [Text(row) for row in self.rows[:height]]
+        for line in line:
+            line.truncate(width)
+        return line
 
 
 class Seen:
@@ -48,10 +48,10 @@ class Seen:
 
     def new(self) -> str:
         """What was written since."""
-        said = self.file.getvalue()
+        text = self.file.getvalue()
         self.file.seek(0)
         self.file.truncate()
-        return said.replace("\n", "\r\n")  # as a terminal line does
+        return text.replace("\n", "\r\n")  # as a terminal line does
 
     def lines(self) -> list[str]:
         """The lines on the screen."""

@@ -32,12 +32,12 @@ def test_an_alarm_is_told_once_and_withdrawn_once() -> None:
     """Warned at one look, still there at the next, gone at the third: a line at the first and at the last."""
     target = io.StringIO()
     lines = Lines(Console(file=target, width=200))
-    looks = [((LEAK,), 60.0), ((LEAK,), 120.0), ((), 180.0), ((), 240.0)]
-    for findings, judged_at_s in looks:
+    judgements = [((LEAK,), 60.0), ((LEAK,), 120.0), ((), 180.0), ((), 240.0)]
+    for findings, judged_at_s in judgements:
         lines.show(replace(QUIET, findings=findings, judged_at_s=judged_at_s))
-    told = [line for line in target.getvalue().splitlines() if "growth" in line]
-    said = "WARN growth dut system.memory.usage: 3 MiB/h so far; forecast: the memory exhausted in 31 h ± 6 h (90 %)"
-    assert told == [f"[1 min] {said}", f"[1 min] WITHDRAWN {said}"]
+    printed = [line for line in target.getvalue().splitlines() if "growth" in line]
+    sentence = "WARN growth dut system.memory.usage: 3 MiB/h so far; forecast: the memory exhausted in 31 h ± 6 h (90 %)"
+    assert printed == [f"[1 min] {sentence}", f"[1 min] WITHDRAWN {sentence}"]
 
 
 def test_nothing_is_withdrawn_without_a_new_look() -> None:

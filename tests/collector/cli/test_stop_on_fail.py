@@ -51,7 +51,7 @@ def test_what_is_chosen(capsys: pytest.CaptureFixture[str]) -> None:
 
 def judged(live: LiveJudge, *findings: Finding, at_s: int) -> None:
     """What the judge's process answered."""
-    lines = [json.dumps({"of": "x", "findings": [finding_to_json(one) for one in findings]})]
+    lines = [json.dumps({"of": "x", "findings": [finding_to_json(finding) for finding in findings]})]
     live._hear(lines, at_s * 10**9)
 
 

@@ -64,8 +64,8 @@ def test_a_new_boot_id_is_a_reboot() -> None:
 def test_of_many_restarts_only_those_that_nobody_told_are_found() -> None:
     """Each change is held against the events of its own time: an announcement is none, one of no target counts."""
     record = States("process.start_time", [100.0 * (second // 20) for second in range(400)])
-    told = [restart(second) for second in range(20, 400, 40)]
-    told[0] = Event("process.restart", "", OBJECT, 20 * SECOND, 20 * SECOND)
+    restarts = [restart(second) for second in range(20, 400, 40)]
+    restarts[0] = Event("process.restart", "", OBJECT, 20 * SECOND, 20 * SECOND)
     asked = Event("process.restart", "dut", OBJECT, 40 * SECOND, 40 * SECOND, expect={"process.restart": 1})
-    found = derived_events(record, [asked, *reversed(told)])
-    assert [event.begin_ns // SECOND for event in found] == list(range(40, 400, 40))
+    events = derived_events(record, [asked, *reversed(restarts)])
+    assert [event.begin_ns // SECOND for event in events] == list(range(40, 400, 40))

@@ -28,8 +28,8 @@ def recorded(folder: Path, levels: dict[tuple[str, str], float], **meta: str) ->
         source = record.source("dut", "local", "local", 10 * 10**9, required=True)
         for key, value in meta.items():
             record.set_meta(key, value)
-        for at in range(360):
-            due = T0 + at * 10 * 10**9
+        for index in range(360):
+            due = T0 + index * 10 * 10**9
             samples = tuple(Sample(metric, name, value, due) for (metric, name), value in levels.items())
             record.put([Poll(source.id, due, due, 1, PollOutcome.OK, None, Answer(samples, (), ()))])
     return RecordView.open(folder)

@@ -104,13 +104,13 @@ def test_a_short_run_of_its_full_length_has_not_ended_early() -> None:
 
 def test_causes_hold_what_speaks_against_the_run_and_change_no_outcome() -> None:
     """A restart and the spike at it are one cause, which an event explains; both still fail, and the restart leads."""
-    day, at = Window(0, 86_400 * 10**9), (Mark(5000 * 10**9, None, "here"),)
-    spike = replace(finding(Outcome.FAIL, "cpu_spike"), window=day, marks=at)
-    restart = replace(finding(Outcome.FAIL, "process_restart"), window=day, marks=at, reason="httpd restarted")
+    day, marks = Window(0, 86_400 * 10**9), (Mark(5000 * 10**9, None, "here"),)
+    spike = replace(finding(Outcome.FAIL, "cpu_spike"), window=day, marks=marks)
+    restart = replace(finding(Outcome.FAIL, "process_restart"), window=day, marks=marks, reason="httpd restarted")
     calm = replace(finding(Outcome.PASS), window=day)
     event = Event("failover", "dut", "", 4999 * 10**9, None)
     verdict = fold("run", day, {"dut": "dut"}, [calm, spike, restart], (), (), events=(event,))
-    assert [(one.kind, one.findings) for one in verdict.causes] == [(CauseKind.EVENT, (1, 0))]
+    assert [(cause.kind, cause.findings) for cause in verdict.causes] == [(CauseKind.EVENT, (1, 0))]
     assert verdict.outcome is Outcome.FAIL
     assert verdict.targets[0].reason == "cpu_spike, process_restart: httpd restarted"
     alone = fold("run", day, {"dut": "dut"}, [calm, spike, restart], (), ())

@@ -42,8 +42,8 @@ def token(served: ServedRun) -> Token:
 @pytest.fixture
 def browser(served: ServedRun) -> Iterator[httpx.Client]:
     """Somebody with a browser and nothing else."""
-    with httpx.Client(base_url=served.url, headers=HTML, trust_env=False, timeout=20) as made:
-        yield made
+    with httpx.Client(base_url=served.url, headers=HTML, trust_env=False, timeout=20) as connection:
+        yield connection
 
 
 def code_of(token: Token, seconds: float = 60) -> str:
@@ -118,12 +118,12 @@ def test_a_code_that_is_old_forged_or_of_another_server_is_refused(browser: http
 
 def test_the_cookie_is_for_no_script_and_no_other_site(browser: httpx.Client, served: ServedRun, token: Token) -> None:
     """HttpOnly, SameSite, for this port by its name; without TLS it cannot be Secure."""
-    name, told = cookie_of(browser.get(code_of(token)))
+    name, attributes = cookie_of(browser.get(code_of(token)))
     assert name == f"soakwatch-{urlsplit(served.url).port}"
-    assert (told["samesite"], told["path"]) == ("lax", "/")
-    assert "httponly" in told
-    assert "secure" not in told
-    assert told["value"] not in {derived(token, "view"), token.key().decode()}
+    assert (attributes["samesite"], attributes["path"]) == ("lax", "/")
+    assert "httponly" in attributes
+    assert "secure" not in attributes
+    assert attributes["value"] not in {derived(token, "view"), token.key().decode()}
 
 
 def test_over_tls_the_cookie_is_secure(run: Path, tmp_path: Path) -> None:
@@ -135,8 +135,8 @@ def test_over_tls_the_cookie_is_secure(run: Path, tmp_path: Path) -> None:
         httpx.Client(base_url=served.url, headers=HTML, trust_env=False, verify=False) as client,
     ):
         assert served.token_file is not None
-        _, told = cookie_of(client.get(code_of(Token(served.token_file.read_text().strip()))))
-        assert "secure" in told
+        _, attributes = cookie_of(client.get(code_of(Token(served.token_file.read_text().strip()))))
+        assert "secure" in attributes
         assert may_act(client)
 
 
@@ -144,11 +144,11 @@ def test_the_view_link_only_looks(browser: httpx.Client, token: Token) -> None:
     """403 for all that acts, whatever it sends; the page shows no button that acts."""
     assert browser.get(f"/view/{derived(token, 'view')}").status_code == 303
     assert may_look(browser)
-    acting = [one for one in endpoints() if one.may.name == "ACT"]
+    acting = [endpoint for endpoint in endpoints() if endpoint.may.name == "ACT"]
     assert len(acting) >= 3
-    for one in acting:
-        answer = browser.request(one.method, one.path.replace("{run}", "last"), json={})
-        assert answer.status_code == 403, one.path
+    for endpoint in acting:
+        answer = browser.request(endpoint.method, endpoint.path.replace("{run}", "last"), json={})
+        assert answer.status_code == 403, endpoint.path
         assert answer.json() == {"error": "view-only access: this action needs the token"}
     page = browser.get("/", follow_redirects=True)
     assert page.status_code == 200
@@ -199,7 +199,7 @@ def test_every_answer_is_guarded(browser: httpx.Client, token: Token) -> None:
     """Nothing from elsewhere, no script of the page's own text, no frame of others, kept by no cache."""
     seen = [browser.get("/"), browser.get("/enter/nothing"), browser.get("/api/runs"), browser.get("/nothing")]
     browser.get(code_of(token))
-    paths = [one.path for one in endpoints() if one.method == "GET"]
+    paths = [endpoint.path for endpoint in endpoints() if endpoint.method == "GET"]
     seen += [browser.get(path.replace("{run}", "last").replace("{name}", "theme.js")) for path in paths]
     assert {answer.status_code for answer in seen} >= {200, 401, 404}
     for answer in seen:
@@ -219,14 +219,14 @@ def test_nobody_is_told_the_token(
     secret, link = token.key().decode(), code_of(token)
     with caplog.at_level(logging.DEBUG):
         answers = [browser.get(link), browser.post("/enter", data={"token": secret})]
-        for one in endpoints():
-            path = one.path.replace("{run}", "last").replace("{name}", "theme.js")
-            answers.append(browser.request(one.method, path, json={} if one.method == "POST" else None))
+        for endpoint in endpoints():
+            path = endpoint.path.replace("{run}", "last").replace("{name}", "theme.js")
+            answers.append(browser.request(endpoint.method, path, json={} if endpoint.method == "POST" else None))
             answers.append(browser.get(path, headers={"authorization": f"Bearer {secret}"}))
     for answer in answers:
-        told = answer.content + b"\n".join(b"%b: %b" % pair for pair in answer.headers.raw)
-        assert secret.encode() not in told, answer.url
-        assert link.rpartition("/")[2].encode() not in told, answer.url
+        sent = answer.content + b"\n".join(b"%b: %b" % pair for pair in answer.headers.raw)
+        assert secret.encode() not in sent, answer.url
+        assert link.rpartition("/")[2].encode() not in sent, answer.url
     server = [record.getMessage() for record in caplog.records if not record.name.startswith(("httpx", "httpcore"))]
     assert not [line for line in server if secret in line or link in line]
     assert token.file is not None
@@ -377,8 +377,8 @@ def test_seeded_questions_are_answered_and_never_a_defect(
 ) -> None:
     """Paths and words of every kind, by somebody who may do everything: below 500, and one sentence if refused."""
     rng = random.Random(seed)
-    names = sorted({param.name for one in endpoints() for param in one.params} - {"confirm"} | {"nothing", "a[]"})
-    known = [one.path for one in endpoints()]
+    names = sorted({param.name for endpoint in endpoints() for param in endpoint.params} - {"confirm"} | {"nothing", "a[]"})
+    known = [endpoint.path for endpoint in endpoints()]
     port = urlsplit(served.url).port
     assert port is not None
     statuses = set()
@@ -406,12 +406,12 @@ def test_seeded_questions_are_answered_and_never_a_defect(
         ]
         if rng.random() < 0.3:
             head.append(f"Origin: {rng.choice(['null', 'http://[', 'http://127.0.0.1', 'é'])}")
-        told = asked(port, "\r\n".join(head).encode("utf-8") + b"\r\n\r\n" + body)
-        status, _, rest = told.partition(b"\r\n")
+        received = asked(port, "\r\n".join(head).encode("utf-8") + b"\r\n\r\n" + body)
+        status, _, rest = received.partition(b"\r\n")
         code = int(status.split()[1]) if status else 0
         statuses.add(code)
-        assert code < 500 or code == 503, (head, told[:500])
-        assert b"Traceback" not in told, head
+        assert code < 500 or code == 503, (head, received[:500])
+        assert b"Traceback" not in received, head
         if code >= 400 and b"application/json" in rest.partition(b"\r\n\r\n")[0] and method != "HEAD":
             assert set(json.loads(rest.partition(b"\r\n\r\n")[2])) == {"error"}, head
     assert {200, 404} <= statuses
@@ -422,7 +422,7 @@ def asked(port: int, question: bytes) -> bytes:
     """All that a server answers to some bytes."""
     with socket.create_connection(("127.0.0.1", port), timeout=20) as talk:
         talk.sendall(question)
-        told = b""
+        received = b""
         while part := talk.recv(65536):
-            told += part
-    return told
+            received += part
+    return received

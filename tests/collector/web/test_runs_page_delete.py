@@ -47,7 +47,7 @@ def actor(server: str) -> Iterator[httpx.Client]:
 def summaries_read(client: httpx.Client) -> None:
     """Wait until all runs have been read."""
     deadline = time.monotonic() + 20
-    while (told := client.get("/api/summaries").json())["read"] < told["there"]:
+    while (progress := client.get("/api/summaries").json())["read"] < progress["there"]:
         assert time.monotonic() < deadline, "the runs were not read within 20 s"
 
 
@@ -94,14 +94,14 @@ def test_it_goes_as_a_whole_and_only_when_its_name_is_typed(
 def test_who_only_looks_deletes_nothing(recorded: Recorded, server: str) -> None:
     """The word for looking, no word, and another site's page with the token are refused."""
     folder = recorded("night", ended=True)
-    way = "/api/runs/night?confirm=night"
+    path = "/api/runs/night?confirm=night"
     with httpx.Client(base_url=server, trust_env=False, timeout=20) as client:
-        assert client.delete(way).status_code == 401
+        assert client.delete(path).status_code == 401
         looking = {"authorization": f"Bearer {derived(TOKEN, 'view')}"}
         assert client.get("/api/runs/night/loss", headers=looking).status_code == 200
-        assert client.delete(way, headers=looking).status_code == 403
+        assert client.delete(path, headers=looking).status_code == 403
         foreign = {"authorization": "Bearer a token for tests", "origin": "http://elsewhere.example"}
-        assert client.delete(way, headers=foreign).status_code == 403
+        assert client.delete(path, headers=foreign).status_code == 403
     assert folder.is_dir()
 
 
