@@ -26,8 +26,8 @@ def root(tmp_path: Path) -> Path:
 
 def count(answer: Answer, folder: str) -> float | None:
     """The number of core files in a folder; None if the folder was not looked at."""
-    found = [s.value for s in answer.samples if s.metric == "system.core.files" and s.object == f"folder={folder}"]
-    return found[0] if found else None
+    values = [s.value for s in answer.samples if s.metric == "system.core.files" and s.object == f"folder={folder}"]
+    return values[0] if values else None
 
 
 def dumps(answer: Answer) -> list[Event]:
@@ -53,12 +53,12 @@ def test_a_core_that_grows_is_one_dump_and_one_that_is_written_over_is_another(r
     """While a file grows its time moves with each look; once it rested, a new time is a new core."""
     host, core = Host(HostContext(str(root)), ["core"]), root / "var/cores/core-bgpd.5.1790000000"
     host.poll(0)
-    found = []
+    found_dumps = []
     for second, mtime in ((2, 100), (4, 200), (6, 300), (8, 300), (10, 300), (12, 999)):
         core.write_bytes(b"x" * second)
         os.utime(core, ns=(mtime * SECOND, mtime * SECOND))
-        found += dumps(host.poll(second * SECOND))
-    assert [event.begin_ns // SECOND for event in found] == [2, 12]
+        found_dumps += dumps(host.poll(second * SECOND))
+    assert [event.begin_ns // SECOND for event in found_dumps] == [2, 12]
 
 
 def test_a_folder_that_is_not_there_is_a_fault_and_no_zero(root: Path) -> None:

@@ -28,7 +28,7 @@ def replay(machine: str) -> list[Poll]:
     return [decode(line) for line in done.stdout.splitlines()]
 
 
-def told(polls: list[Poll]) -> str:
+def transcript(polls: list[Poll]) -> str:
     """Polls as lines that a person compares; times are left out, those of files as well (git keeps none)."""
     lines = []
     for number, poll in enumerate(polls):
@@ -44,7 +44,7 @@ def told(polls: list[Poll]) -> str:
 @pytest.mark.parametrize("machine", _MACHINES)
 def test_a_recorded_machine_gives_what_it_gave_before(machine: str, request: pytest.FixtureRequest) -> None:
     """The command over a recorded tree gives the golden output, reading by reading."""
-    golden, output = _ROOTS / machine / "golden.txt", told(replay(machine))
+    golden, output = _ROOTS / machine / "golden.txt", transcript(replay(machine))
     if request.config.getoption("--update-golden", default=False):
         golden.write_text(output)
     difference = list(difflib.unified_diff(golden.read_text().splitlines(), output.splitlines(), lineterm="", n=1))

@@ -151,13 +151,13 @@ def test_shares_are_of_the_time_between_looks(tmp_path: Path) -> None:
 
 def test_the_zipapp_runs_with_nothing_but_psutil_beside_it(tmp_path: Path) -> None:
     """The folder as one file, with a Python that sees psutil and nothing else of ours."""
-    staging, beside = tmp_path / "staging", tmp_path / "beside"
+    staging, site = tmp_path / "staging", tmp_path / "beside"
     shutil.copytree(_PACKAGE, staging / "soakwatch_agent", ignore=shutil.ignore_patterns("__pycache__"))
     archive = tmp_path / "agent.pyz"
     zipapp.create_archive(staging, archive, main="soakwatch_agent.__main__:run")
-    beside.mkdir()
-    (beside / "psutil").symlink_to(Path(psutil.__file__).parent)
-    command = [sys.executable, "-I", "-S", "-c", _RUN_ARCHIVE, str(beside), str(archive), "--once", "--list"]
+    site.mkdir()
+    (site / "psutil").symlink_to(Path(psutil.__file__).parent)
+    command = [sys.executable, "-I", "-S", "-c", _RUN_ARCHIVE, str(site), str(archive), "--once", "--list"]
     listed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert "system.memory.usage" in listed.stdout
     once = subprocess.run(command[:-1], capture_output=True, text=True, timeout=60, check=True)

@@ -171,10 +171,10 @@ def test_attach_starts_it_and_a_second_one_in_the_folder_is_refused(tmp_path: Pa
         attached.stdin.flush()
         assert frame_of(attached.stdout.readline()).body["lost"] == 0
         second = start("run", stderr=subprocess.PIPE)
-        _, said = second.communicate(timeout=30)
+        _, printed = second.communicate(timeout=30)
         assert second.returncode == 2
-        assert b"runs in" in said
-        assert said.count(b"\n") == 1
+        assert b"runs in" in printed
+        assert printed.count(b"\n") == 1
         attached.stdin.close()
         assert attached.wait(20) == 0
         attached.stdout.close()
@@ -232,7 +232,7 @@ def test_one_run_at_a_time_and_rest_between_runs(tmp_path: Path, start: Start) -
     start("run", "--no-recorder")
     with Talk(tmp_path / "a/socket") as talk:
         talk.ask("open", **_OPEN)
-        assert len(talk.looks(0)) > 1
+        assert len(talk.frames(0)) > 1
         assert "serves another run" in refused(talk.ask("open", **{**_OPEN, "run": "s"}))
         talk.ask("rest", run="r")
         last = talk.ask("status")[-1].body["last"]

@@ -16,7 +16,7 @@ MUCH = 1 << 30
 
 def wires(count: int, length: int = 100) -> list[bytes]:
     """Distinct looks."""
-    return [b'{"look":%d,"x":"%s"}' % (at, b"y" * length) for at in range(1, count + 1)]
+    return [b'{"look":%d,"x":"%s"}' % (number, b"y" * length) for number in range(1, count + 1)]
 
 
 def all_of(spool: Spool, after: int = 0, most: int = 50) -> list[Line]:
@@ -40,7 +40,7 @@ def test_looks_come_back_in_order_and_whole_also_after_a_restart(tmp_path: Path)
     spool.close()
     again = opened(tmp_path)
     assert [(line.seq, line.epoch, line.wire) for line in all_of(again)] == [
-        (at, 7, text) for at, text in enumerate(texts, 1)
+        (number, 7, text) for number, text in enumerate(texts, 1)
     ]
     assert again.append(8, b"next") == 301
     assert again.agent_id == spool.agent_id
@@ -100,9 +100,9 @@ def test_a_line_torn_at_any_byte_is_cut_off(tmp_path: Path) -> None:
         assert again.append(1, b"new") == 3
         assert [line.seq for line in all_of(again)] == [1, 2, 3]
         again.close()
-        for made in tmp_path.glob("*.seg"):
-            if made != segment:
-                made.unlink()
+        for part in tmp_path.glob("*.seg"):
+            if part != segment:
+                part.unlink()
 
 
 def test_damage_anywhere_costs_the_damaged_lines_only(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ def test_a_collector_behind_an_agent_that_looks_on_catches_up_at_once(tmp_path: 
     """340 looks wait, of which memory holds the last; each question is followed by another look. Two questions bring
     everything, where the second is no longer behind."""
     spool = Spool(str(tmp_path), sync_s=None)
-    for at in range(340):
-        spool.append(1, b'{"look":%d}' % at)
+    for number in range(340):
+        spool.append(1, b'{"look":%d}' % number)
     got = [line.seq for line in spool.read(0, 500, 1 << 20)]
     assert got == list(range(1, 341))
     spool.append(1, b"{}")

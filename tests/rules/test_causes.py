@@ -56,8 +56,8 @@ def test_each_moment_of_a_time_line_has_its_own_outcome() -> None:
     core, silence = finding("core_dump", 5002), finding("gap", (5001, 5009), outcome=Outcome.WARN)
     silence = replace(silence, marks=tuple(replace(m, kind=MarkKind.SILENCE) for m in silence.marks))
     upgrade = Event("upgrade", "dut", "", 4990 * SECOND, 4999 * SECOND)
-    (one,) = causes([restart, core, silence], [upgrade])
-    assert [(mark.outcome, mark.kind) for mark in one.timeline] == [
+    (cause,) = causes([restart, core, silence], [upgrade])
+    assert [(mark.outcome, mark.kind) for mark in cause.timeline] == [
         (None, MarkKind.MOMENT),
         (Outcome.PASS, MarkKind.MOMENT),
         (Outcome.WARN, MarkKind.SILENCE),

@@ -86,7 +86,7 @@ def test_cores_that_poll_are_named_and_not_failed() -> None:
     polling = core(busy(1, 0.99, 0.01, 7200, 10.0), 0)
     calm = judge(flat(), polling)
     assert calm.outcome is Outcome.PASS
-    assert any("poll mode" in doubt and "core=0" in doubt for doubt in calm.doubts)
+    assert any("poll mode" in caveat and "core=0" in caveat for caveat in calm.doubts)
     hot = judge(flat(), polling, core(raised(flat(), 3000, 600), 1))
     assert hot.outcome is Outcome.WARN
     assert "core=1" in hot.reason

@@ -126,7 +126,7 @@ def test_without_head_room_a_plateau_is_inconclusive() -> None:
     finding = judge(calm)
     assert finding.outcome is Outcome.PASS
     assert finding.smallest_detectable is None
-    assert any("too high or too noisy to show a sudden rise" in doubt for doubt in finding.doubts)
+    assert any("too high or too noisy to show a sudden rise" in caveat for caveat in finding.doubts)
     result = judge(with_values(calm, 3000, [0.999] * 600))
     assert (result.outcome, result.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.NO_REFERENCE)
     assert "less than 20 points above the device's own level" in result.reason
@@ -144,7 +144,7 @@ def test_planned_spikes_are_told_and_do_not_fail(name: str) -> None:
     inside = judge(planned, phase(name, 1003, 1100))
     assert inside.outcome is Outcome.PASS
     assert inside.numbers["planned_spikes"] == 1
-    assert any("were not counted" in doubt for doubt in inside.doubts)
+    assert any("were not counted" in caveat for caveat in inside.doubts)
     assert judge(planned, phase(name, 1020, 1100)).outcome is Outcome.FAIL
     assert judge(planned, phase("soak", 0, 3600)).outcome is Outcome.FAIL
     both = judge(with_values(planned, 3000, [1.0] * 20), phase(name, 1003, 1100))
@@ -168,8 +168,8 @@ def test_gaps_are_told() -> None:
     keep[1050:1150] = False
     finding = judge(replace(spiky, time_ns=spiky.time_ns[keep], value=spiky.value[keep]))
     assert finding.numbers["spikes"] == 1
-    assert any("1 gap" in doubt for doubt in finding.doubts)
-    assert any("continued after a gap" in doubt for doubt in finding.doubts)
+    assert any("1 gap" in caveat for caveat in finding.doubts)
+    assert any("continued after a gap" in caveat for caveat in finding.doubts)
     assert finding.measured == pytest.approx(102), "a reading speaks for three readings at most"
 
 
@@ -292,7 +292,7 @@ def test_what_comes_all_along_is_the_habit_of_the_device() -> None:
         finding = judge(pulses(every, lasting, 6 * 3600))
         assert finding.outcome is Outcome.PASS
         assert "its normal behaviour" in finding.reason
-        assert any("a fault present from the start" in doubt for doubt in finding.doubts)
+        assert any("a fault present from the start" in caveat for caveat in finding.doubts)
 
 
 def test_what_is_unlike_the_habit_is_a_spike() -> None:

@@ -85,7 +85,7 @@ def test_wraps_and_restarts() -> None:
     value[300:] = 0
     again = judge(readings(METRIC, value, 1.0))
     assert again.outcome is Outcome.PASS
-    assert any("was reset 1 time" in doubt for doubt in again.doubts)
+    assert any("was reset 1 time" in caveat for caveat in again.doubts)
     value[300:] = 3
     assert judge(readings(METRIC, value, 1.0)).numbers["dropped"] == 3
     value[300:] = 499
@@ -126,7 +126,7 @@ def test_blind_ends_never_pass() -> None:
     holed = gappy(dropped({300: 2}), 0.0, (0.4, 0.6))
     finding = judge(holed)
     assert finding.outcome is Outcome.FAIL
-    assert any("gap" in doubt for doubt in finding.doubts)
+    assert any("gap" in caveat for caveat in finding.doubts)
     result = judge(dropped({}, n=2).between(0, S))
     assert (result.outcome, result.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.TOO_FEW)
 

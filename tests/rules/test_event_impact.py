@@ -71,7 +71,7 @@ def test_a_part_of_the_traffic_makes_the_methods_differ() -> None:
     assert finding.numbers["outage_1_loss_s"] == pytest.approx(5.0, abs=0.01)
     assert finding.numbers["outage_1_time_s"] == pytest.approx(10.0, abs=1.0)
     assert "the methods disagree" in finding.reason
-    assert any("only 50 % of what was sent" in doubt for doubt in finding.doubts)
+    assert any("only 50 % of what was sent" in caveat for caveat in finding.doubts)
 
 
 def test_loss_that_was_there_before_is_not_the_events() -> None:
@@ -90,7 +90,7 @@ def test_probes_alone_give_both_methods() -> None:
     assert finding.numbers["outage_1_time_s"] == pytest.approx(3.1, abs=0.2)
     assert finding.numbers["agree"] == 1.0
     assert "gw over icmp" in finding.reason
-    assert any("no generator reports" in doubt for doubt in finding.doubts)
+    assert any("no generator reports" in caveat for caveat in finding.doubts)
     only = judge(failover(), series=pings(AT, 3.1)[:1])
     assert only.measured == pytest.approx(3.1, abs=0.2)
     assert only.numbers["agree"] == 0.0
@@ -100,8 +100,8 @@ def test_a_script_that_failed_is_a_doubt() -> None:
     """An event without impact whose script failed says nothing of the device."""
     broken = replace(failover(), detail={"failed": "exit code 255: connection refused"})
     finding = judge(broken, load=packets(stopped(AT, 0.0)))
-    assert any("1 script failed (exit code 255: connection refused)" in doubt for doubt in finding.doubts)
-    assert not any("script" in doubt for doubt in judge(failover(), load=packets(stopped(AT, 0.0))).doubts)
+    assert any("1 script failed (exit code 255: connection refused)" in caveat for caveat in finding.doubts)
+    assert not any("script" in caveat for caveat in judge(failover(), load=packets(stopped(AT, 0.0))).doubts)
 
 
 def test_probes_beside_a_load_are_within_one_interval() -> None:
@@ -111,7 +111,7 @@ def test_probes_beside_a_load_are_within_one_interval() -> None:
     assert "gw over icmp: 3" in finding.reason
     away = judge(failover(), load=packets(stopped(AT, 3.1)), series=pings(AT, 60.0))
     assert away.measured == pytest.approx(3.1, abs=0.01)
-    assert any("with an outage that differs from that of the traffic: gw over icmp" in doubt for doubt in away.doubts)
+    assert any("with an outage that differs from that of the traffic: gw over icmp" in caveat for caveat in away.doubts)
 
 
 def test_repetitions_give_median_and_worst() -> None:
@@ -230,12 +230,12 @@ def test_what_goes_down_much_later_is_not_the_events() -> None:
     far = judge(failover(deadline_ns=330 * S), load=packets(stopped(AT, 2.0) + stopped(AT + 250, 1.0)))
     assert far.outcome is Outcome.PASS
     assert far.measured == pytest.approx(2.0, abs=0.01)
-    assert any("too late to be caused by it" in doubt for doubt in far.doubts)
+    assert any("too late to be caused by it" in caveat for caveat in far.doubts)
     series = (*pings(AT, 2.0)[:1],)
     again = (replace(series[0], value=np.minimum(series[0].value, pings(AT + 250, 2.0)[0].value)),)
     probes = judge(failover(), series=again)
     assert probes.measured == pytest.approx(2.0, abs=0.3)
-    assert any("too late to be caused by it" in doubt for doubt in probes.doubts)
+    assert any("too late to be caused by it" in caveat for caveat in probes.doubts)
 
 
 @pytest.mark.parametrize("source", ["rates", "lost", "offered", "requests", "bytes", "bits", "received"])
@@ -258,7 +258,7 @@ def test_whatever_the_load_tells_measures_the_outage(source: str) -> None:
     assert finding.measured == pytest.approx(10.0, abs=0.1)
     assert finding.numbers["agree"] == 1.0
     assumed = source in {"requests", "bytes", "bits", "received"}
-    assert any("the packets sent are not known" in doubt for doubt in finding.doubts) is assumed
+    assert any("the packets sent are not known" in caveat for caveat in finding.doubts) is assumed
 
 
 def test_a_generator_that_stops_with_its_link_lost_nothing_and_says_so() -> None:
@@ -268,7 +268,7 @@ def test_a_generator_that_stops_with_its_link_lost_nothing_and_says_so() -> None
     load = (readings("load.tx.packets", carried, 1.0), readings("load.rx.packets", carried, 1.0))
     finding = judge(failover(), load=load)
     assert finding.measured == 0.0
-    assert any("the generator itself sent less than half" in doubt for doubt in finding.doubts)
+    assert any("the generator itself sent less than half" in caveat for caveat in finding.doubts)
 
 
 def test_a_word_of_the_log_and_of_the_tester_are_one_event() -> None:
@@ -334,7 +334,7 @@ def test_a_planned_event_that_did_not_happen_fails() -> None:
 def test_several_devices_leave_a_doubt_and_generators_are_not_judged() -> None:
     """Under one load nobody knows whose loss it was."""
     finding = judge(failover(), load=packets(stopped(AT, 3.0)), devices=2)
-    assert any("2 devices share the load" in doubt for doubt in finding.doubts)
+    assert any("2 devices share the load" in caveat for caveat in finding.doubts)
     assert EventImpact().judge(Case("tg", "", Window(0, S), role="generator")) == ()
 
 

@@ -107,6 +107,6 @@ def test_thousands_of_logged_changes_are_measured_in_part_and_quickly_enough() -
     finding = judge(*events, load=load, end=end, rule=EventImpact(look=30.0))
     assert finding.outcome is Outcome.PASS
     assert finding.numbers["events"] == 300
-    assert any("only 300 of 5000 events were measured" in doubt for doubt in finding.doubts)
+    assert any("only 300 of 5000 events were measured" in caveat for caveat in finding.doubts)
     together = judge(*logged, load=load, end=end)
     assert together.numbers["events"] < 30, "a minute of words is one event"

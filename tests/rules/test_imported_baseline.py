@@ -72,7 +72,7 @@ def test_recovery_prefers_its_own_calm() -> None:
     case = Case("dut", "", Window(BEGIN, index + 4200 * S), (own,), phases=phases, baseline=(LENT,))
     (finding,) = Recovery().judge(case)
     assert finding.outcome is Outcome.PASS
-    assert not [doubt for doubt in finding.doubts if BASELINE_DOUBT in doubt]
+    assert not [caveat for caveat in finding.doubts if BASELINE_DOUBT in caveat]
 
 
 def test_management_is_held_against_the_lent_round_trip_where_the_load_was_always_high() -> None:

@@ -55,9 +55,9 @@ def test_packets_are_taken_before_bytes_and_bytes_before_bits() -> None:
     """Of several figures the one that counts things is the one that is judged."""
     kept = np.ones(N)
     load = tuple(s for what, rate in reversed(PAIRS) for s in figures(what, rate, kept))
-    found = Forwarding.of(case(load))
-    assert found is not None
-    assert (found.word, found.out[0].metric) == ("packets", "load.rx.packets")
+    forwarding = Forwarding.of(case(load))
+    assert forwarding is not None
+    assert (forwarding.word, forwarding.out[0].metric) == ("packets", "load.rx.packets")
     assert {flow.series.metric for flow in flows(case(load))} == {"load.rx.packets"}
     only = Forwarding.of(case(load[:4]))
     assert only is not None

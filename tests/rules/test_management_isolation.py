@@ -153,7 +153,7 @@ def test_the_monitors_own_fault_is_not_the_devices() -> None:
     (finding,) = judge(cpu(1.0), ledgers=(ledger("dut/snmp", (1000, 1300), how="missed"),))
     assert finding.outcome is Outcome.PASS
     assert "caused by the monitor: the monitor did not send its polls" in finding.reason
-    assert any("the monitor itself was late: 30 of 180 polls" in doubt for doubt in finding.doubts)
+    assert any("the monitor itself was late: 30 of 180 polls" in caveat for caveat in finding.doubts)
 
 
 def test_a_reboot_and_what_was_announced_are_told_and_no_hang() -> None:
@@ -210,7 +210,7 @@ def test_a_peer_behind_the_device_loses_with_the_data_plane_and_that_is_told() -
     )
     (finding,) = judge(*requests(0.2), load=load)
     assert finding.outcome is Outcome.FAIL
-    assert any("the peer may be behind the device" in doubt for doubt in finding.doubts)
+    assert any("the peer may be behind the device" in caveat for caveat in finding.doubts)
 
 
 @pytest.mark.parametrize("metric", ["load.tx.packets", "load.offered.rate", "load.tx.bit.rate"])
@@ -265,7 +265,7 @@ def test_no_numbers_break_it(seed: int) -> None:
         judge(*series, ledgers=ledgers, load=load, phases=phases)
 
 
-def looked(
+def polled(
     under_load: float,
     before: float = 0.05,
     *,
@@ -309,7 +309,7 @@ def of_looks(findings: list[Finding]) -> Finding:
 )
 def test_a_look_is_a_round_trip_of_many_requests(late: float, before: float, expected: Outcome) -> None:
     """Held against the looks of the same source under low load: times as long, and over a second."""
-    finding = of_looks(judge(looked(late, before), ledgers=(ledger("dut/snmp"),)))
+    finding = of_looks(judge(polled(late, before), ledgers=(ledger("dut/snmp"),)))
     assert finding.outcome is expected
     assert (finding.target, finding.object) == ("dut", "source=snmp")
     assert finding.numbers["slower"] == pytest.approx(late / before, rel=0.1)
@@ -324,7 +324,7 @@ def test_more_surveys_are_no_slower_device() -> None:
     finding = of_looks(judge(series, ledgers=(ledger("dut/snmp"),)))
     assert finding.outcome is Outcome.PASS
     assert finding.numbers["took"] == 2.0
-    assert of_looks(judge(looked(0.05, surveys_under_load=2), ledgers=(ledger("dut/snmp"),))).outcome is Outcome.PASS
+    assert of_looks(judge(polled(0.05, surveys_under_load=2), ledgers=(ledger("dut/snmp"),))).outcome is Outcome.PASS
 
 
 def lossy(each: int, missed: int = 0) -> Ledger:
@@ -337,21 +337,21 @@ def lossy(each: int, missed: int = 0) -> Ledger:
 
 def test_looks_that_are_lost_one_at_a_time() -> None:
     """A fourth of them under stress, each alone, is no silence: it fails as lost requests do; a thirtieth passes."""
-    findings = judge(looked(0.05, lost=4), ledgers=(lossy(4),))
+    findings = judge(polled(0.05, lost=4), ledgers=(lossy(4),))
     finding = of_looks(findings)
     assert finding.outcome is Outcome.FAIL
     assert finding.numbers["lost_share"] == pytest.approx(0.25, abs=0.03)
     assert "single polls were lost" in finding.reason
     assert [f.outcome for f in findings if f.object == "dut/snmp"] == [Outcome.PASS], "there is no silence"
-    assert of_looks(judge(looked(0.05, lost=30), ledgers=(lossy(30),))).outcome is Outcome.PASS
-    assert of_looks(judge(looked(0.05, lost=4), ledgers=(lossy(0, missed=15),))).outcome is Outcome.PASS, "not sent"
-    assert of_looks(judge(looked(0.05, lost=4))).outcome is Outcome.PASS, "nobody accounts for them"
+    assert of_looks(judge(polled(0.05, lost=30), ledgers=(lossy(30),))).outcome is Outcome.PASS
+    assert of_looks(judge(polled(0.05, lost=4), ledgers=(lossy(0, missed=15),))).outcome is Outcome.PASS, "not sent"
+    assert of_looks(judge(polled(0.05, lost=4))).outcome is Outcome.PASS, "nobody accounts for them"
 
 
 def test_of_two_sources_of_a_kind_each_has_its_own_account() -> None:
     """A ledger shows the label of the second one behind the poller's name."""
     first, second = replace(lossy(4), source="dut/snmp snmp"), ledger("dut/snmp snmp-2")
-    findings = judge(looked(0.05, lost=4), looked(0.05, source="snmp-2"), ledgers=(first, second))
+    findings = judge(polled(0.05, lost=4), polled(0.05, source="snmp-2"), ledgers=(first, second))
     outcomes = {f.object: f.outcome for f in findings if f.metric == "source.poll.duration"}
     assert outcomes == {"source=snmp": Outcome.FAIL, "source=snmp-2": Outcome.PASS}
 
@@ -359,7 +359,7 @@ def test_of_two_sources_of_a_kind_each_has_its_own_account() -> None:
 def test_a_silence_is_not_counted_twice() -> None:
     """Three hundred seconds of silence, whatever its cause, are the matter of the other finding."""
     gap = (1000, 1300)
-    series = looked(0.05)
+    series = polled(0.05)
     keep = (series.time_ns < gap[0] * S) | (series.time_ns >= gap[1] * S)
     series = replace(series, time_ns=series.time_ns[keep], value=series.value[keep])
     finding = of_looks(judge(series, cpu(0.4), ledgers=(ledger("dut/snmp", gap), ledger("dut/ssh"))))
@@ -371,28 +371,28 @@ def test_few_looks_tell_nothing() -> None:
     """A look a minute in ten minutes of stress: not applicable; without low load only what was lost is judged."""
     slow = readings("source.poll.duration", np.full(30, 5.0), 60.0, object="source=snmp")
     assert of_looks(judge(slow, ledgers=(ledger("dut/snmp", interval=60.0),))).outcome is Outcome.NOT_APPLICABLE
-    only = of_looks(judge(looked(5.0), ledgers=(ledger("dut/snmp"),), phases=(PHASES[1],)))
+    only = of_looks(judge(polled(5.0), ledgers=(ledger("dut/snmp"),), phases=(PHASES[1],)))
     assert only.outcome is Outcome.PASS
-    assert any("too few polls under low load" in doubt for doubt in only.doubts)
+    assert any("too few polls under low load" in caveat for caveat in only.doubts)
 
 
 def test_looks_of_an_earlier_baseline_stand_in_for_low_load() -> None:
     """A run of nothing but stress is held against the looks that an earlier run lent, and says so."""
     all_stress = (Phase("stress", Window(0, N * S)),)
-    before = looked(0.05)
+    before = polled(0.05)
     before = replace(before, time_ns=before.time_ns - 10_000 * S)
     case = Case(
         "dut",
         "",
         Window(0, N * S),
-        (looked(2.0, 2.0),),
+        (polled(2.0, 2.0),),
         phases=all_stress,
         ledgers=(ledger("dut/snmp"),),
         baseline=(before,),
     )
     finding = of_looks(list(ManagementIsolation().judge(case)))
     assert finding.outcome is Outcome.FAIL
-    assert any("baseline of an earlier run" in doubt for doubt in finding.doubts)
+    assert any("baseline of an earlier run" in caveat for caveat in finding.doubts)
 
 
 def test_a_reading_that_is_no_number_is_no_answer_of_the_peer() -> None:

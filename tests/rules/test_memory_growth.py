@@ -76,7 +76,7 @@ def test_worked_example_of_crossing_intervals() -> None:
     assert finding.numbers["smallest_rise"] == pytest.approx(by_hand, rel=1e-12)
     assert finding.smallest_detectable == pytest.approx(by_hand / (16 / 3600), rel=1e-12)
     assert finding.detectable_unit == "By/h"
-    assert any("10.0 %" in doubt and "literally" in doubt for doubt in finding.doubts)
+    assert any("10.0 %" in caveat and "literally" in caveat for caveat in finding.doubts)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_lives_too_short_are_told_and_never_pass() -> None:
     series = readings(METRIC, np.full(100, 100.0), 1.0, object=PROCESS)
     some = judge(series, 100, restart(90))
     assert some.outcome is Outcome.PASS
-    assert any("too short" in doubt for doubt in some.doubts)
+    assert any("too short" in caveat for caveat in some.doubts)
     flapping = judge(series, 100, *[restart(t) for t in range(10, 100, 10)])
     assert flapping.outcome is Outcome.INCONCLUSIVE
     assert "14 s more" in flapping.settle

@@ -33,7 +33,7 @@ def test_a_word_of_the_device_belongs_to_what_was_told_nearest_to_it() -> None:
     reported = [event(100, {"pulled": "ra"}), event(120, {"pulled": "rb"})]
     words = [event(101.5, LINE), event(102, TRAP), event(119, LINE), event(123, TRAP)]
     events = operator_events([*reported, *words])
-    assert [(one.begin_ns / S, one.detail["pulled"]) for one in events] == [(100, "ra"), (119, "rb")]
+    assert [(event.begin_ns / S, event.detail["pulled"]) for event in events] == [(100, "ra"), (119, "rb")]
 
 
 def test_what_was_announced_stays_announced() -> None:

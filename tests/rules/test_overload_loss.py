@@ -150,7 +150,7 @@ def test_several_devices_only_warn() -> None:
     load = traffic([(500, 300), (1500, 600), (500, 900)], collapsed=0.1)
     finding = judge(OverloadLoss(capacity=CAPACITY), load, devices=2)
     assert finding.outcome is Outcome.WARN
-    assert any("2 devices" in doubt for doubt in finding.doubts)
+    assert any("2 devices" in caveat for caveat in finding.doubts)
 
 
 def test_where_it_does_not_apply() -> None:
@@ -271,7 +271,7 @@ def test_what_the_generator_loses_by_itself_is_not_held_against_the_device(share
         assert finding.numbers["own_loss"] == share
         assert finding.settle
     elif share:
-        assert any("0.1 % (calibrated), which does not explain it" in doubt for doubt in finding.doubts)
+        assert any("0.1 % (calibrated), which does not explain it" in caveat for caveat in finding.doubts)
 
 
 def test_a_device_that_loses_nothing_passes_with_a_leaky_generator() -> None:

@@ -106,7 +106,7 @@ def test_what_is_no_pause() -> None:
     edges = stopped(stopped(rate(), [0], 3), [1190], 10)
     finding = judge(run(edges))
     assert finding.outcome is Outcome.PASS
-    assert any("2 dips" in doubt for doubt in finding.doubts)
+    assert any("2 dips" in caveat for caveat in finding.doubts)
     reported = np.where((np.arange(1200) // 100) % 2, 1000.0, 400.0)
     obeyed = rate() * reported / 1000
     assert judge(run(obeyed, readings("load.offered.rate", reported, 1.0))).outcome is Outcome.PASS
@@ -124,7 +124,7 @@ def test_a_standstill_needs_no_calm_throughput() -> None:
     assert finding.outcome is Outcome.FAIL
     assert finding.measured == pytest.approx(30, abs=0.1)
     assert [(m.begin_ns, m.end_ns) for m in finding.marks] == [(299 * S, 329 * S)]
-    assert any("not shorter pauses" in doubt for doubt in finding.doubts)
+    assert any("not shorter pauses" in caveat for caveat in finding.doubts)
     short = judge(run(stopped(wild(), [300], 3)))
     assert short.outcome is Outcome.PASS
     assert short.smallest_detectable is not None
@@ -176,7 +176,7 @@ def test_generator_that_sends_less_is_a_doubt() -> None:
     load = (readings("load.rx.packets", sent, 1.0), readings("load.tx.packets", sent, 1.0))
     finding = judge(Case("dut", "", Window(0, 1200 * S), load=load))
     assert finding.outcome is Outcome.WARN
-    assert any("1 pause the generator also sent less" in doubt for doubt in finding.doubts)
+    assert any("1 pause the generator also sent less" in caveat for caveat in finding.doubts)
 
 
 def test_planned_events_and_phases() -> None:

@@ -79,7 +79,7 @@ def test_without_a_limit_the_level_counts() -> None:
     finding = judge(queue(100 + leaked(50), None))
     assert finding.outcome is Outcome.FAIL
     assert finding.forecast is None
-    assert any("limit is not known" in doubt for doubt in finding.doubts)
+    assert any("limit is not known" in caveat for caveat in finding.doubts)
     assert judge(queue(100 + leaked(1), None)).outcome is Outcome.PASS
 
 
@@ -121,7 +121,7 @@ def test_lives_are_judged_by_themselves() -> None:
     level = np.where(np.arange(N) < N // 2, 0.0, 300.0)
     finding = judge(queue(depth(0.5) + level), events=(reboot,))
     assert finding.outcome is Outcome.PASS
-    assert any("2 lifetimes" in doubt for doubt in finding.doubts)
+    assert any("2 lifetimes" in caveat for caveat in finding.doubts)
 
 
 def test_too_short_never_passes() -> None:

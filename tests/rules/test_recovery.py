@@ -112,7 +112,7 @@ def test_a_relapse_is_seen() -> None:
     """It had come back for ten minutes: the finding tells, and the time is that of the second return."""
     finding = judge(shaped("relapse"))
     assert finding.numbers["relapses"] == 1
-    assert any("left the band again" in doubt for doubt in finding.doubts)
+    assert any("left the band again" in caveat for caveat in finding.doubts)
 
 
 @pytest.mark.parametrize(("phi", "seed"), list(product((0.0, 0.9), range(3))))
@@ -208,7 +208,7 @@ def test_a_restart_is_told() -> None:
     reboot = Event("reboot", "dut", "", (BEFORE + STRESS + 500) * S, None)
     finding = judge(shaped("step"), events=(reboot,))
     assert finding.outcome is Outcome.PASS
-    assert any("restarted at" in doubt for doubt in finding.doubts)
+    assert any("restarted at" in caveat for caveat in finding.doubts)
 
 
 def repeated(left: Sequence[float], metric: str = "system.memory.usage", level: float = 1000.0) -> Finding:
@@ -285,7 +285,7 @@ def test_spikes_in_quick_succession_do_not_hold_up_the_rest() -> None:
     finding = judge(shaped("step"), phases=phased(edges))
     assert finding.outcome is Outcome.PASS
     assert finding.numbers["episodes"] == 2
-    assert any("1 episode is too short" in doubt for doubt in finding.doubts)
+    assert any("1 episode is too short" in caveat for caveat in finding.doubts)
 
 
 def test_a_job_that_ran_before_is_no_relapse() -> None:

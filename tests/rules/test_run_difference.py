@@ -128,7 +128,7 @@ def test_the_begin_of_a_run_does_not_count() -> None:
     finding = RunDifference().judge(Case("dut", PROCESS, Window(0, 1000 * S), (now,), earlier=earlier))[0]
     assert finding.outcome is Outcome.PASS
     assert finding.measured == pytest.approx(0, abs=1e-9)
-    assert any("lasted" in doubt for doubt in judge([100, 100, 101], 100, n=200).doubts)
+    assert any("lasted" in caveat for caveat in judge([100, 100, 101], 100, n=200).doubts)
 
 
 def test_the_quantum_is_a_spread() -> None:

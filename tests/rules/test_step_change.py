@@ -212,7 +212,7 @@ def test_a_sawtooth_is_told_as_one() -> None:
     """Falls that give back what was gained are counted, and doubted in one sentence."""
     finding = judge(sawtooth(day(2), 0.3 * LEVEL, 10800, 2))
     assert finding.numbers["teeth"] >= 6
-    assert any("sawtooth" in doubt for doubt in finding.doubts)
+    assert any("sawtooth" in caveat for caveat in finding.doubts)
 
 
 def test_too_short_says_how_much_is_missing() -> None:

@@ -217,7 +217,7 @@ def _sources(night: Night, finding: Finding, of: Sequence[Mark] = ()) -> set[int
 
 
 @dataclass(frozen=True)
-class Told:
+class Score:
     """What was wrong with what one run was told to have broken on."""
 
     fused: tuple[str, ...]
@@ -225,7 +225,7 @@ class Told:
     led: bool  # whether there was one
 
 
-def score(seed: int) -> Told:
+def score(seed: int) -> Score:
     """One run."""
     broken, case = night(seed)
     findings, root_causes = judged(case)
@@ -241,15 +241,15 @@ def score(seed: int) -> Told:
         if f.outcome is Outcome.FAIL and _sources(broken, f)
     ]
     if not failed:
-        return Told(tuple(fused), "", led=False)
+        return Score(tuple(fused), "", led=False)
     first = min(broken.faults[number][0] for number, _ in failed)
     leading = findings[root_causes[0].leading]
     named = {broken.faults[number][0] for number in _sources(broken, leading)}
     wrong = "" if first in named else f"{leading.rule} where {sorted(min(broken.faults)[2])} was first"
-    return Told(tuple(fused), wrong, led=True)
+    return Score(tuple(fused), wrong, led=True)
 
 
-def scores(seeds: int, begin: int = 0) -> Iterator[Told]:
+def scores(seeds: int, begin: int = 0) -> Iterator[Score]:
     """So many runs."""
     for seed in range(begin, begin + seeds):
         yield score(seed)

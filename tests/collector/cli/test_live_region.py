@@ -31,10 +31,10 @@ class Rows:
     rows: Sequence[str]
 
     def lines(self, width: int, height: int) -> Sequence[Text]:
-        line = [Text(row) for row in self.rows[:height]]
-        for line in line:
+        lines = [Text(row) for row in self.rows[:height]]
+        for line in lines:
             line.truncate(width)
-        return line
+        return lines
 
 
 class Seen:

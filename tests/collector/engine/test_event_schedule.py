@@ -22,12 +22,12 @@ def phasing(text: str, begun: int) -> tuple[PhaseTimeline, EventSchedule]:
 
 def happened(occurring: EventSchedule, now_s: float) -> list[tuple[str, float]]:
     """What is due up to a time, begun one after the other."""
-    found = []
+    events = []
     while (due := occurring.due(T0 + round(now_s * S))) is not None:
         event = due.event()
-        found.append((event.kind, (event.begin_ns - T0) / S))
+        events.append((event.kind, (event.begin_ns - T0) / S))
         occurring.begun(due)
-    return found
+    return events
 
 
 def test_an_event_comes_again_to_the_end_of_the_run() -> None:

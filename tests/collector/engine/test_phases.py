@@ -157,9 +157,9 @@ def test_a_plan_without_a_generator_cannot_wait_for_load() -> None:
 def test_a_stretched_plan_keeps_its_conditions() -> None:
     """``--duration`` changes the length of the soak and nothing else."""
     text = plan("[{baseline: {for: 10m, until: load}}, {soak: {for: 1h, until: event stop}}]")
-    made = plan_from_text(text, "p.yaml").lasting("30m")
-    assert made.phases == (
+    stretched = plan_from_text(text, "p.yaml").lasting("30m")
+    assert stretched.phases == (
         PhasePlan("baseline", 600.0, until="load"),
         PhasePlan("soak", 1200.0, until="event stop"),
     )
-    assert plan_from_text(made.text, "again.yaml").phases == made.phases
+    assert plan_from_text(stretched.text, "again.yaml").phases == stretched.phases

@@ -20,18 +20,18 @@ from soakwatch.testing.virtual import VirtualTime
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 
 HOUR = 3600.0
-Look = Callable[[int], Awaitable[Answer]]
+PollFunction = Callable[[int], Awaitable[Answer]]
 
 
 class Scripted:
     """A poller whose look is a function."""
 
-    def __init__(self, look: Look) -> None:
-        self._look = look
+    def __init__(self, answer: PollFunction) -> None:
+        self._answer = answer
 
     async def poll(self, now_ns: int) -> Answer:
         """Whatever the function does."""
-        return await self._look(now_ns)
+        return await self._answer(now_ns)
 
 
 def one_sample(now_ns: int) -> Answer:
@@ -46,7 +46,7 @@ async def at_once(now_ns: int) -> Answer:
 
 def soak(
     time: VirtualTime,
-    look: Look,
+    answer: PollFunction,
     *,
     interval_s: float,
     hours: float,
@@ -58,7 +58,7 @@ def soak(
     polls: list[Poll] = []
 
     async def connect(_: AsyncExitStack) -> Poller:
-        return Scripted(look)
+        return Scripted(answer)
 
     async def main() -> None:
         start_ns = time.now_ns()

@@ -17,12 +17,12 @@ class Slow:
     """A poller that answers at once for five looks, and late from then on."""
 
     def __init__(self) -> None:
-        self._looks = 0
+        self._polls = 0
 
     async def poll(self, now_ns: int) -> Answer:
         """One sample."""
-        self._looks += 1
-        if self._looks > 5:
+        self._polls += 1
+        if self._polls > 5:
             await asyncio.sleep(4)
         return Answer((Sample("load.requests", "", 1, now_ns),), (), ())
 

@@ -14,9 +14,9 @@ SECOND = 10**9
 HOUR = 3600 * SECOND
 
 
-def read(texts: list[str], told: TimeOptions | None = None) -> list[int | None]:
+def read(texts: list[str], options: TimeOptions | None = None) -> list[int | None]:
     """The times of some cells; None for what is none."""
-    moments = time_reading(texts, told or TimeOptions(), "data.csv: column time").read(texts)
+    moments = time_reading(texts, options or TimeOptions(), "data.csv: column time").read(texts)
     return [None if bad else time for time, bad in zip(moments.time_ns.tolist(), moments.bad.tolist(), strict=True)]
 
 
@@ -119,7 +119,7 @@ def test_forms_that_are_told() -> None:
 def test_what_is_no_time_is_said_to_be_none(texts: list[str], bad: list[int]) -> None:
     """Cells that cannot be a time, or lie outside of 1970 to 2262, are bad; the others stay."""
     many = [texts[0]] * 3 + texts
-    assert [at - 3 for at, time in enumerate(read(many)) if time is None] == bad
+    assert [index - 3 for index, time in enumerate(read(many)) if time is None] == bad
 
 
 def test_unknown_forms_and_zones_are_refused() -> None:

@@ -161,11 +161,11 @@ def test_a_device_that_failed_during_a_test(
     result.stdout.fnmatch_lines(["PASS: nothing failed in it, * judged it"])
     if words:
         result.stdout.fnmatch_lines(["soakwatch: reboot: 1 reboot*"])
-    said = {
-        case.get("name"): [one.get("value") for one in case.iter("property") if one.get("name") == "soak_verdict"]
+    verdicts = {
+        case.get("name"): [prop.get("value") for prop in case.iter("property") if prop.get("name") == "soak_verdict"]
         for case in ET.parse(pytester.path / "j.xml").iter("testcase")
     }
-    assert said == {"test_bad": ["fail"], "test_good": ["pass"], "test_says_nothing": []}
+    assert verdicts == {"test_bad": ["fail"], "test_good": ["pass"], "test_says_nothing": []}
 
 
 def test_a_run_that_fails_can_fail_the_session(session: Session, pytester: pytest.Pytester, recorded: Recorded) -> None:

@@ -16,7 +16,7 @@ from soakwatch.cli.main import run
 from soakwatch.record import Record
 from soakwatch_agent.kernlog import KINDS
 from soakwatch_agent.sample import Answer, Event, Poll, PollOutcome, Sample
-from soakwatch_rules.rule import Event as Told
+from soakwatch_rules.rule import Event as PlannedEvent
 
 S = 10**9
 T0 = 1_790_000_000 * S
@@ -39,7 +39,7 @@ class Night:
     apart_s: int = 10
     changes: list[Change] = field(default_factory=list)
     events: list[tuple[float, str, str, dict[str, str]]] = field(default_factory=list)  # second, kind, object, detail
-    planned: list[Told] = field(default_factory=list)
+    planned: list[PlannedEvent] = field(default_factory=list)
     watched: bool = True
 
     def reports(self, at_s: float, kind: str, name: str = "", **detail: str) -> None:
@@ -50,7 +50,7 @@ class Night:
         """Something that was announced."""
         names = {name.replace("__", "."): number for name, number in expect.items()}
         begin = T0 + round(at_s * S)
-        self.planned.append(Told("upgrade", "dut", "", begin, begin, {}, names, begin + round(within_s * S)))
+        self.planned.append(PlannedEvent("upgrade", "dut", "", begin, begin, {}, names, begin + round(within_s * S)))
 
     def counts(self, metric: str, name: str, at_s: float) -> None:
         """A counter counts one more from this second on."""

@@ -20,8 +20,8 @@ S = 10**9
 T0 = 1_767_225_600
 PEER = "peer=192.0.2.1,protocol=icmp"
 Columns = Mapping[str, NDArray[np.float64]]
-Told = list[tuple[str, str, float]]
-Look = Callable[[float], Told | None]
+Readings = list[tuple[str, str, float]]
+PollFunction = Callable[[float], Readings | None]
 
 
 def verdict_of(path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
@@ -46,7 +46,7 @@ def table(path: Path, apart: float, columns: Columns) -> Path:
 def recorded(
     folder: Path,
     length: int,
-    pollers: Sequence[tuple[str, str, int, Look]],
+    pollers: Sequence[tuple[str, str, int, PollFunction]],
     phases: Sequence[tuple[str, int]] = (("soak", 0),),
     events: Sequence[Event] = (),
 ) -> Path:
@@ -164,11 +164,11 @@ def test_a_load_that_is_turned_down_is_left_open(tmp_path: Path, capsys: pytest.
     assert of(verdict, "loss", "fail"), "its users went on"
 
 
-def pinged(dead: float, back: float = 1e9) -> Look:
+def pinged(dead: float, back: float = 1e9) -> PollFunction:
     """A peer that answers a ping each look, but for a time."""
     sent = lost = 0
 
-    def poll(second: float) -> Told:
+    def poll(second: float) -> Readings:
         nonlocal sent, lost
         gone = dead <= second < back
         sent, lost = sent + 1, lost + gone
@@ -177,10 +177,12 @@ def pinged(dead: float, back: float = 1e9) -> Look:
     return poll
 
 
-def polled(dead: float = 1e9, back: float = 1e9, *, carried: float = 1.0, out: float = 1.0, stop: float = 1e9) -> Look:
+def polled(
+    dead: float = 1e9, back: float = 1e9, *, carried: float = 1.0, out: float = 1.0, stop: float = 1e9
+) -> PollFunction:
     """A device with two ports; ``carried`` is the share of 1000 packets a second that enters, ``out`` that leaves."""
 
-    def poll(second: float) -> Told | None:
+    def poll(second: float) -> Readings | None:
         if dead <= second < back:
             return None
         through = 1000 * min(second, stop)
@@ -197,7 +199,7 @@ def polled(dead: float = 1e9, back: float = 1e9, *, carried: float = 1.0, out: f
     return poll
 
 
-def sends(stop: float = 1e9, share: float = 1.0) -> Look:
+def sends(stop: float = 1e9, share: float = 1.0) -> PollFunction:
     """A generator of 1000 packets a second of which nothing comes back from a time on."""
     return lambda second: [
         ("load.tx.packets", "", int(1000 * second)),
@@ -235,7 +237,7 @@ HOURS = 4 * 3600
 def test_dead_is_dead(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-    pollers: Sequence[tuple[str, str, int, Look]],
+    pollers: Sequence[tuple[str, str, int, PollFunction]],
     rule: str,
     sentence: str,
 ) -> None:
@@ -280,7 +282,7 @@ def test_who_lost_it(
 def test_what_was_announced_and_what_is_overload_is_no_loss(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Half a minute of nothing in an announced failover, and half of everything lost under stress: neither fails."""
 
-    def generator(second: float) -> Told:
+    def generator(second: float) -> Readings:
         calm = min(second, 5000) + max(0.0, second - 5030) if second > 5000 else second
         over = max(0.0, min(second, 9000) - 8000)
         return [("load.tx.packets", "", int(1000 * (second + over))), ("load.rx.packets", "", int(1000 * calm))]

@@ -91,8 +91,8 @@ def test_only_blocks_of_the_stretch_are_decoded_and_each_once(tmp_path: Path, mo
 
     monkeypatch.setattr("soakwatch.record.series_cache.decode", counting)
     blocks = BlockCache()
-    found = held(tmp_path, KEYS[3], blocks, T0 + 210 * SECOND, T0 + 360 * SECOND)
-    assert (len(found), len(decoded)) == (150, 2)
+    stretch = held(tmp_path, KEYS[3], blocks, T0 + 210 * SECOND, T0 + 360 * SECOND)
+    assert (len(stretch), len(decoded)) == (150, 2)
     held(tmp_path, KEYS[3], blocks, T0 + 250 * SECOND, T0 + 399 * SECOND)
     assert len(decoded) == 2
     assert len(held(tmp_path, KEYS[3], blocks)) == 1000

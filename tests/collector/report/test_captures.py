@@ -91,11 +91,11 @@ def test_a_finding_and_its_look_name_each_other() -> None:
 
 def test_many_looks_are_a_table_behind_the_first() -> None:
     """Twelve have a card, that of the failure among them; none is without its line."""
-    looks = [window(minute, "rollout") for minute in range(-40, 0, 2)] + [window(0, "link.down")]
-    record, verdict = recorded(*looks)
+    windows = [window(minute, "rollout") for minute in range(-40, 0, 2)] + [window(0, "link.down")]
+    record, verdict = recorded(*windows)
     markup = section(render_html(record, verdict), "captures")
     assert len(re.findall(r'<div class="card" id="capture-\d+"', markup)) == 12
-    assert len(re.findall(r'<tr id="capture-\d+"', markup)) == len(looks) - 12
+    assert len(re.findall(r'<tr id="capture-\d+"', markup)) == len(windows) - 12
     assert '<div class="card" id="capture-21"' in markup
 
 
@@ -108,8 +108,8 @@ def test_without_a_look_there_is_no_section() -> None:
 
 def test_terminal_and_markdown_name_it_in_a_line() -> None:
     """How many, where, and why of the first few."""
-    looks = [window(minute, "link.down") for minute in range(5)]
-    record, verdict = recorded(*looks)
+    windows = [window(minute, "link.down") for minute in range(5)]
+    record, verdict = recorded(*windows)
     target = io.StringIO()
     print_verdict(record, verdict, Console(file=target, width=60))
     (line,) = [line for line in target.getvalue().splitlines() if "flight-recorder capture" in line]

@@ -43,8 +43,8 @@ def test_a_hole_breaks_the_line() -> None:
     times = np.concatenate([np.arange(5000), np.arange(5600, 9000)])
     thin = curve_of(series(np.ones(times.size), times=times), 500)
     assert int(np.isnan(thin.value).sum()) == 1
-    at = int(np.flatnonzero(np.isnan(thin.value))[0])
-    assert (thin.time_ms[at - 1], thin.time_ms[at]) == (4_999_000.0, 5_600_000.0)
+    gap = int(np.flatnonzero(np.isnan(thin.value))[0])
+    assert (thin.time_ms[gap - 1], thin.time_ms[gap]) == (4_999_000.0, 5_600_000.0)
     assert not np.isnan(curve_of(series(np.ones(9000)), 500).value).any()
 
 

@@ -57,7 +57,7 @@ class Outline(HTMLParser):
     @property
     def pieces(self) -> list[str]:
         """The documents of the plots."""
-        return [self.scripts[place] for place in self._places]
+        return [self.scripts[number] for number in self._places]
 
     @property
     def text(self) -> str:
@@ -72,9 +72,9 @@ def page(night: Night) -> str:
 def test_the_page_begins_with_the_verdict(page: str, night: Night) -> None:
     """The first words are the outcome, the run, and the reason."""
     text = Outline(page).text
-    at = text.index("✗ fail demo-overnight")
+    position = text.index("✗ fail demo-overnight")
     assert text.index(night[1].reason) < text.index("start (UTC)")
-    assert at < text.index(night[1].reason)
+    assert position < text.index(night[1].reason)
 
 
 def test_every_finding_is_on_the_page(page: str, night: Night) -> None:

@@ -40,7 +40,7 @@ def totals(root: ET.Element) -> tuple[int, int]:
 
 def case(root: ET.Element, name: str) -> ET.Element:
     """The one case of that name."""
-    (element,) = [one for one in root.iter("testcase") if one.get("name") == name]
+    (element,) = [case for case in root.iter("testcase") if case.get("name") == name]
     return element
 
 

@@ -60,8 +60,8 @@ def test_a_strip_hides_no_loss(outcomes: list[int], cells: int) -> None:
         assert all(a[1] <= b[0] + 0.002 for a, b in pairwise(layer))
     assert all(right <= 100.002 for _, right, _ in edges)
     for index in np.flatnonzero(outcomes):
-        at = 100 * index / len(outcomes)
-        assert any(left - 0.002 <= at < right + 0.002 and word != "ok" for left, right, word in edges)
+        percent = 100 * index / len(outcomes)
+        assert any(left - 0.002 <= percent < right + 0.002 and word != "ok" for left, right, word in edges)
 
 
 def test_one_lost_poll_among_many_is_on_the_strip() -> None:

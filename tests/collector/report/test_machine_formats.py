@@ -35,7 +35,7 @@ def hostile(verdict: Verdict) -> Verdict:
         )
         for f in verdict.findings
     ]
-    ledgers = [replace(one, target=HOSTILE, source=HOSTILE, errors=(HOSTILE,)) for one in verdict.ledgers]
+    ledgers = [replace(ledger, target=HOSTILE, source=HOSTILE, errors=(HOSTILE,)) for ledger in verdict.ledgers]
     return fold(HOSTILE, verdict.window, {HOSTILE: "dut"}, findings, ledgers, verdict.phases)
 
 
@@ -49,8 +49,8 @@ def test_the_published_schema_is_a_valid_schema() -> None:
     schema = json.loads(verdict_schema())
     jsonschema.Draft202012Validator.check_schema(schema)
     fixed = [schema, *(d for d in schema["$defs"].values() if "properties" in d)]
-    assert all(one["additionalProperties"] is False for one in fixed)
-    assert all(set(one["required"]) == set(one["properties"]) for one in fixed)
+    assert all(part["additionalProperties"] is False for part in fixed)
+    assert all(set(part["required"]) == set(part["properties"]) for part in fixed)
 
 
 @pytest.mark.parametrize("change", [lambda v: v, hostile, lambda _: empty()])
@@ -78,7 +78,7 @@ def test_verdict_json_tells_outcomes_labels_times_and_gaps(night: Night) -> None
     assert document["verdict"] == "fail"
     assert document["findings"][0]["labels"] == {"process": "httpd", "instance": "0"}
     assert document["start"] == "2026-11-20T18:40:00.000Z"
-    assert [one["longest_gap_seconds"] for one in document["coverage"]] == [600.0, 600.0, None]
+    assert [source["longest_gap_seconds"] for source in document["coverage"]] == [600.0, 600.0, None]
     assert document["targets"]["monitor"]["verdict"] == "inconclusive"
 
 
@@ -150,7 +150,7 @@ def test_markdown_stays_short_when_everything_fails(make_night: Callable[[int], 
     """Many targets, failures and sources at once still give at most 60 lines."""
     record, verdict = make_night(0)
     bad = [replace(verdict.findings[0], target=f"t{n}") for n in range(90)]
-    calm = [replace(one, outcome=Outcome.PASS, rule="calm") for one in bad]
+    calm = [replace(finding, outcome=Outcome.PASS, rule="calm") for finding in bad]
     ledgers = [replace(verdict.ledgers[0], target=f"t{n}", source="local") for n in range(90)]
     crowd = fold("crowd", verdict.window, {f"t{n}": "dut" for n in range(90)}, bad + calm, ledgers, verdict.phases)
     assert len(render_markdown(record, crowd).splitlines()) <= 60

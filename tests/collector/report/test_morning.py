@@ -111,10 +111,10 @@ def test_a_manager_reads_one_line(night: Night) -> None:
         night, [finding_of(Outcome.PASS, "drops", ""), replace(finding_of(Outcome.PASS, "drops", ""), target="twin")]
     )
     assert headline(good, ()) == "leaker, twin passed 8 h: no failures, 0 warnings."
-    doubt = verdict_of(
+    undecided = verdict_of(
         night, [finding_of(Outcome.INCONCLUSIVE, "growth", "system.memory.usage", why=InconclusiveReason.TOO_SHORT)]
     )
-    assert headline(doubt, ()) == "leaker, twin could not be judged over 8 h: the run was too short."
+    assert headline(undecided, ()) == "leaker, twin could not be judged over 8 h: the run was too short."
 
 
 def test_the_sections_stand_in_the_order_of_a_morning() -> None:
@@ -304,7 +304,7 @@ def test_a_source_that_fell_silent_is_told_where_it_happened(night: Night) -> No
     before = night[1]
     ledgers = [replace(before.ledgers[0], silences=(hush,)), *before.ledgers[1:]]
     chain = section(render_html(night[0], replace(before, ledgers=tuple(ledgers))), "chain")
-    row = next(one for one in re.findall(r"<tr.*?</tr>", chain, re.DOTALL) if "silent" in one)
+    row = next(row for row in re.findall(r"<tr.*?</tr>", chain, re.DOTALL) if "silent" in row)
     assert "leaker/local did not answer for 1 min 30 s: 9 timeout" in words(row)
     assert 'href="#coverage"' in row
 

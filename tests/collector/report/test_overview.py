@@ -262,7 +262,7 @@ def test_a_page_can_tell_which_series_a_source_holds() -> None:
         {"factor": 2.0**-20, "unit": "MiB", "rate": False},
         {"factor": 2.0**-20, "unit": "MiB/s", "rate": True},
     ]
-    assert [place.element for place in live.panels] == ["panel-1", "panel-2"]
+    assert [panel.element for panel in live.panels] == ["panel-1", "panel-2"]
     labels = [label["value"] for label in attributes(document(live), "label") if isinstance(label, dict)]
     assert labels
     assert {"value": "event"} not in attributes(document(live), "label"), "a legend names what there is"
@@ -340,7 +340,7 @@ def test_plots_apart_hold_what_the_whole_document_holds(night: Night) -> None:
         here = set(re.findall(r'"id":"(m\d+_\d+)"', piece.text))
         assert not here & ids
         ids |= here
-    assert used == {str(place) for place in range(len(shared))}
+    assert used == {str(index) for index in range(len(shared))}
     assert sum(len(piece.text) for piece in pieces.parts) + len(pieces.shared) < 1.5 * len(drawing.payload()[0])
 
 

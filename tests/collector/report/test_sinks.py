@@ -105,5 +105,5 @@ def test_a_report_for_a_pull_request_stays_short(night: tuple[WithSeries, Verdic
 def test_a_record_that_lacks_one_of_the_readings_can_still_be_told(
     missing: int, night: tuple[WithSeries, Verdict]
 ) -> None:
-    some = [series for at, series in enumerate(healthy()) if at != missing]
+    some = [series for index, series in enumerate(healthy()) if index != missing]
     shown(with_sinks(night, *some), night[1])

@@ -147,10 +147,12 @@ def test_what_was_acknowledged_stands_beside_its_finding(night: Night) -> None:
             return getattr(night[0], name)
 
         def events(self) -> tuple[StoredEvent, ...]:
-            found = night[1].findings[0]
-            detail = {"rule": found.rule, "metric": found.metric, "reason": "known: \x1b[31mticket 4711"}
-            said = Event("finding.acknowledged", found.target, found.object, found.window.begin_ns, None, detail)
-            return (*night[0].events(), StoredEvent(99, "told", said))
+            finding = night[1].findings[0]
+            detail = {"rule": finding.rule, "metric": finding.metric, "reason": "known: \x1b[31mticket 4711"}
+            acknowledged = Event(
+                "finding.acknowledged", finding.target, finding.object, finding.window.begin_ns, None, detail
+            )
+            return (*night[0].events(), StoredEvent(99, "told", acknowledged))
 
     source: ReportSource = Acknowledged()  # type: ignore[assignment]
     text = printed((source, night[1]), 100, terminal=False)

@@ -40,9 +40,11 @@ def now() -> int:
 def test_a_moment_a_stretch_and_an_open_event_are_kept(run: Path) -> None:
     """Every way to tell an event leaves it in the record as it was told."""
     now_ns = now()
-    told = record_event(run, EventRequest("mark", "config", target="dut", labels={"ticket": "4711"}), now_ns).event
-    assert told == Event("config", "dut", "", now_ns, now_ns, {"ticket": "4711"})
-    record_event(run, EventRequest("mark", "flap", now_ns - 20 * SECOND, now_ns - 10 * SECOND, object="interface=eth0"), now_ns)
+    event = record_event(run, EventRequest("mark", "config", target="dut", labels={"ticket": "4711"}), now_ns).event
+    assert event == Event("config", "dut", "", now_ns, now_ns, {"ticket": "4711"})
+    record_event(
+        run, EventRequest("mark", "flap", now_ns - 20 * SECOND, now_ns - 10 * SECOND, object="interface=eth0"), now_ns
+    )
     record_event(run, EventRequest("begin", "upgrade", expect={"reboot": 1}, within_s=600), now_ns)
     ended = record_event(run, EventRequest("end", "upgrade", labels={"result": "done"}), now_ns + 5 * SECOND)
     with RecordView.open(run) as view:
@@ -91,7 +93,10 @@ def test_what_makes_no_sense_is_refused_in_one_sentence(run: Path, ask: EventReq
 def test_the_future_is_planned_not_told(run: Path) -> None:
     """Clocks may be a minute apart; further ahead nobody can tell of anything, neither of a begin nor of an end."""
     now_ns = now()
-    assert record_event(run, EventRequest("mark", "early", now_ns + 50 * SECOND), now_ns).event.begin_ns == now_ns + 50 * SECOND
+    assert (
+        record_event(run, EventRequest("mark", "early", now_ns + 50 * SECOND), now_ns).event.begin_ns
+        == now_ns + 50 * SECOND
+    )
     for ask in (
         EventRequest("mark", "failover", now_ns + 3700 * SECOND),
         EventRequest("begin", "failover", now_ns + 3700 * SECOND),
@@ -147,7 +152,9 @@ def test_an_end_finds_the_one_open_event(run: Path) -> None:
     record_event(run, EventRequest("begin", "upgrade", target="dut"), now_ns)
     assert record_event(run, EventRequest("end", "upgrade"), now_ns + SECOND).event.target == "dut"
     record_event(run, EventRequest("begin", "upgrade", now_ns + 2 * SECOND, target="dut"), now_ns + 2 * SECOND)
-    record_event(run, EventRequest("begin", "upgrade", now_ns + 3 * SECOND, target="dut", object="slot=2"), now_ns + 3 * SECOND)
+    record_event(
+        run, EventRequest("begin", "upgrade", now_ns + 3 * SECOND, target="dut", object="slot=2"), now_ns + 3 * SECOND
+    )
     with pytest.raises(EventConflictError) as several:
         record_event(run, EventRequest("end", "upgrade"), now_ns + 4 * SECOND)
     assert str(several.value) == (
@@ -168,7 +175,9 @@ def test_a_planned_intent_is_not_announced_twice(run: Path) -> None:
     """What the plan expects of an event is expected once; the event itself can be told beside it."""
     now_ns = now()
     with Record.open(run) as record:
-        record.add_event("dut", Event("failover", "dut", "", now_ns, None, {}, {"reboot": 1}, now_ns + 60 * SECOND), "plan")
+        record.add_event(
+            "dut", Event("failover", "dut", "", now_ns, None, {}, {"reboot": 1}, now_ns + 60 * SECOND), "plan"
+        )
     with pytest.raises(EventConflictError, match=r"the planned failover on dut .* leave expect out"):
         record_event(run, EventRequest("begin", "failover", target="dut", expect={"reboot": 1}), now_ns + SECOND)
     record_event(run, EventRequest("begin", "failover", target="dut"), now_ns + SECOND)

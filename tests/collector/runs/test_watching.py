@@ -51,7 +51,10 @@ def record_of(folder: Path) -> Record:
     record.begin_phase("baseline", BEGIN)
     ok, lost = PollOutcome.OK, PollOutcome.TIMEOUT
     record.put(
-        [polled(dut.id, second, ok if second < 30 else lost, *([("system.uptime", second)] if second < 30 else [])) for second in range(60)]
+        [
+            polled(dut.id, second, ok if second < 30 else lost, *([("system.uptime", second)] if second < 30 else []))
+            for second in range(60)
+        ]
     )
     record.put([polled(tg.id, second, ok, ("load.tx.packet.rate", 2e6)) for second in range(60)])
     warned = Finding(
@@ -131,7 +134,12 @@ def test_a_run_that_was_left_while_it_was_judged_is_broken_off(tmp_path: Path) -
     with record_of(tmp_path / "run") as record:
         record.set_meta("ended_ns", str(BEGIN + 60 * SECOND))
     recorded = RecordedRun(tmp_path / "run", lambda: BEGIN + 70 * SECOND).read()
-    assert (recorded.over, recorded.verdict, recorded.status.standing, recorded.exit_code) == (True, None, "broken off", 4)
+    assert (recorded.over, recorded.verdict, recorded.status.standing, recorded.exit_code) == (
+        True,
+        None,
+        "broken off",
+        4,
+    )
 
 
 def test_what_comes_next_by_the_plan_alone() -> None:

@@ -77,12 +77,12 @@ def a_feed() -> Iterator[Callable[[Path, Influxdb, list[FeedState], str], Feed]]
     """Feeds from a cursor; what they tell is kept."""
     with ExitStack() as stack:
 
-        def made(folder: Path, to: Influxdb, states: list[FeedState], cursor: str) -> Feed:
+        def new_feed(folder: Path, to: Influxdb, states: list[FeedState], cursor: str) -> Feed:
             writer = Writer(to, lambda _: None)
             stack.callback(writer.close)
             return Feed(folder, "run", writer, Event(), lambda state: states.append(replace(state)), cursor)
 
-        yield made
+        yield new_feed
 
 
 @pytest.mark.parametrize("restarted", [False, True], ids=["one life", "a feed that is killed in between"])

@@ -377,7 +377,9 @@ def test_seeded_questions_are_answered_and_never_a_defect(
 ) -> None:
     """Paths and words of every kind, by somebody who may do everything: below 500, and one sentence if refused."""
     rng = random.Random(seed)
-    names = sorted({param.name for endpoint in endpoints() for param in endpoint.params} - {"confirm"} | {"nothing", "a[]"})
+    names = sorted(
+        {param.name for endpoint in endpoints() for param in endpoint.params} - {"confirm"} | {"nothing", "a[]"}
+    )
     known = [endpoint.path for endpoint in endpoints()]
     port = urlsplit(served.url).port
     assert port is not None

@@ -151,19 +151,19 @@ def test_an_acknowledged_finding_stays_what_it_is(running: tuple[Record, Path, i
     with RecordView.open(folder) as view:
         before = judge_record(view)
     path = "/api/runs/now/findings/acknowledge"
-    said = {
+    acknowledgement = {
         "rule": "memory_growth",
         "target": "dut",
         "metric": "system.memory.usage",
         "object": HOSTILE.replace("\u202e", ""),
         "reason": "known since 7.1",
     }
-    assert page.post(path, json={**said, "object": "another"}).status_code == 404
-    assert page.post(path, json={**said, "reason": "  "}).status_code == 400
-    assert page.post(path, json={**said, "rule": 7}).status_code == 400
-    assert page.post(path, json={**said, "reason": "x" * 501}).status_code == 400
+    assert page.post(path, json={**acknowledgement, "object": "another"}).status_code == 404
+    assert page.post(path, json={**acknowledgement, "reason": "  "}).status_code == 400
+    assert page.post(path, json={**acknowledgement, "rule": 7}).status_code == 400
+    assert page.post(path, json={**acknowledgement, "reason": "x" * 501}).status_code == 400
     assert page.get("/api/runs/now/state?known=").json()["shown"]["alarms"][0]["acknowledged"] is None
-    assert page.post(path, json=said).status_code == 201
+    assert page.post(path, json=acknowledgement).status_code == 201
     state = page.get("/api/runs/now/state?known=").json()
     assert state["shown"]["alarms"][0]["acknowledged"]["reason"] == "known since 7.1"
     assert state["shown"]["alarms"][0]["outcome"] == "fail"
@@ -187,7 +187,10 @@ def test_a_finding_of_a_run_that_is_over_is_acknowledged(running: tuple[Record, 
         body = {"rule": rule, "target": "dut", "metric": "system.memory.usage", "object": "o", "reason": f"of {rule}"}
         assert page.post("/api/runs/now/findings/acknowledge", json=body).status_code == 201
     state = page.get("/api/runs/now/state?known=").json()
-    assert [alarm["acknowledged"]["reason"] for alarm in state["shown"]["alarms"]] == ["of memory_growth", "of step_change"]
+    assert [alarm["acknowledged"]["reason"] for alarm in state["shown"]["alarms"]] == [
+        "of memory_growth",
+        "of step_change",
+    ]
     assert (state["state"], state["verdict"], state["line"]) == ("ended", "fail", "it grew")
     assert page.post("/api/runs/now/stop", json={}).status_code == 409
 

@@ -128,9 +128,9 @@ def test_no_more_than_the_most(scraper: httpx.Client, going_on: Record, monkeypa
         *((f"system.{name}", "", 1.0) for name in ("memory.usage", "processes")),
         *(("system.cpu.core.utilization", object_text(core=core), 0.5) for core in range(20)),
     )
-    told = families(scraper.get("/metrics", params={"run": "run"}).text)
-    assert len(told["soakwatch_system_cpu_core_utilization_ratio"].samples) == 10
-    assert values(told["soakwatch_series_left_out"]) == {("run",): 13.0}
+    exposed = families(scraper.get("/metrics", params={"run": "run"}).text)
+    assert len(exposed["soakwatch_system_cpu_core_utilization_ratio"].samples) == 10
+    assert values(exposed["soakwatch_series_left_out"]) == {("run",): 13.0}
 
 
 def test_a_run_that_is_over_has_no_readings(scraper: httpx.Client) -> None:
@@ -152,7 +152,12 @@ def test_every_metric_of_the_catalogue_can_be_told() -> None:
     """All at once: each has a name of its own that the strict parser takes."""
     exposed = Families()
     readings = [
-        Reading(SeriesKey("dut", metric.name, object_text(**dict.fromkeys(metric.labels, "x"))), metric.unit, metric.kind, 1.0)
+        Reading(
+            SeriesKey("dut", metric.name, object_text(**dict.fromkeys(metric.labels, "x"))),
+            metric.unit,
+            metric.kind,
+            1.0,
+        )
         for metric in CATALOGUE
     ]
     add_readings(exposed, "run", readings)

@@ -104,7 +104,11 @@ def check(whole: Document, method: str, path: str, answer: httpx.Response) -> No
 def test_it_is_valid_and_holds_every_endpoint(whole: Document) -> None:
     """By the specification's own schema; pages for people and their files are not in it."""
     OpenAPIV31SpecValidator(whole).validate()
-    shelf = {(endpoint.method.lower(), endpoint.path) for endpoint in endpoints() if endpoint.path.startswith(("/api/", "/metrics"))}
+    shelf = {
+        (endpoint.method.lower(), endpoint.path)
+        for endpoint in endpoints()
+        if endpoint.path.startswith(("/api/", "/metrics"))
+    }
     described = {(method, path) for path, methods in part(whole, "paths").items() for method in part(methods)}
     assert described == shelf
     assert len(shelf) > 15
@@ -141,7 +145,10 @@ def test_every_answer_is_as_declared(
         if body is not None and endpoint.sends is not None:
             Draft202012Validator(endpoint.sends).validate(body)
         answer = asker.request(
-            endpoint.method, endpoint.path.replace("{run}", "last"), json=body, params=WORDS.get((endpoint.method, endpoint.path))
+            endpoint.method,
+            endpoint.path.replace("{run}", "last"),
+            json=body,
+            params=WORDS.get((endpoint.method, endpoint.path)),
         )
         check(whole, endpoint.method, endpoint.path, answer)
         good += answer.is_success
@@ -158,7 +165,9 @@ def test_every_refusal_is_as_declared(asker: httpx.Client, served: ServedRun, wh
             continue
         path = endpoint.path.replace("{run}", "last")
         answers = [
-            asker.request(endpoint.method, endpoint.path.replace("{run}", "moon"), json={} if endpoint.method == "POST" else None)
+            asker.request(
+                endpoint.method, endpoint.path.replace("{run}", "moon"), json={} if endpoint.method == "POST" else None
+            )
         ]
         if endpoint.may > May.NOTHING:
             answers.append(httpx.request(endpoint.method, f"{served.url}{path}", trust_env=False))

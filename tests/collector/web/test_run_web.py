@@ -242,7 +242,9 @@ def test_serve(started: Started, soakwatch: Command, recorded: Recorded, until: 
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "record.sqlite").write_bytes((old / "record.sqlite").read_bytes())
     process = started("serve", "--listen", "127.0.0.1:0")
-    banner = re.fullmatch(r"serving runs at (http://127\.0\.0\.1:\d+) \(token in runs/web\.token\)", first_line(process))
+    banner = re.fullmatch(
+        r"serving runs at (http://127\.0\.0\.1:\d+) \(token in runs/web\.token\)", first_line(process)
+    )
     assert banner is not None
     runs = tmp_path / "runs"
     with httpx.Client(base_url=f"{banner[1]}/api", headers=bearer(runs), trust_env=False) as client:

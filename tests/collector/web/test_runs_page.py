@@ -154,8 +154,8 @@ def test_the_list_is_sent_once(recorded: Recorded, visitor: httpx.Client) -> Non
 
 def test_the_first_answer_does_not_wait_for_the_last_record(recorded: Recorded, tmp_path: Path) -> None:
     """With many records what is known is told at once, and how many are still to be read; each is read once."""
-    one = recorded("r000", ended=True)
-    template = summary_of(one)
+    record_folder = recorded("r000", ended=True)
+    template = summary_of(record_folder)
     for number in range(1, 120):
         (tmp_path / "runs" / f"r{number:03}").mkdir()
         (tmp_path / "runs" / f"r{number:03}" / "record.sqlite").write_bytes(b"")

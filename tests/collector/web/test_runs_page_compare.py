@@ -28,7 +28,7 @@ from soakwatch_rules.rule import Event, Finding, Outcome, Window
 SECOND = 10**9
 T0 = 1_790_000_000 * SECOND
 Json = dict[str, object]
-Made = Callable[..., Path]
+MakeRun = Callable[..., Path]
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
@@ -43,7 +43,7 @@ def finding(rule: str, outcome: Outcome, target: str = "fw", **more: object) -> 
 
 
 @pytest.fixture
-def make_run(tmp_path: Path) -> Made:
+def make_run(tmp_path: Path) -> MakeRun:
     """A record of a device whose CPU was at ``level`` per cent and whose interface dropped a packet each second."""
 
     def make(
@@ -121,7 +121,7 @@ def test_the_matrix_puts_what_differs_first() -> None:
     assert [(row.differs, row.cells[1].outcome) for row in alone] == [(True, None)]
 
 
-def test_only_what_differs_of_the_set_up_is_told(make_run: Made) -> None:
+def test_only_what_differs_of_the_set_up_is_told(make_run: MakeRun) -> None:
     """Machine, plan and software, by the way to each value; what all runs have comes before what some have."""
     plan = (
         "name: n\nphases:\n- soak: {}\ntargets:\n  fw:\n    sources:\n    - snmp: {{host: 198.18.0.1, interval: {}}}\n"
@@ -142,13 +142,13 @@ def test_only_what_differs_of_the_set_up_is_told(make_run: Made) -> None:
     assert (line.cells[0], line.differs) == ("a" * 300, True)
 
 
-def test_a_set_up_that_is_no_json_or_no_yaml_is_told_as_it_is(make_run: Made) -> None:
+def test_a_set_up_that_is_no_json_or_no_yaml_is_told_as_it_is(make_run: MakeRun) -> None:
     """A record that somebody's tool wrote does not break the page."""
     with RecordView.open(make_run("odd", plan="a: [", machine="no JSON")) as view:
         assert {"plan": "cannot be read", "machine": "no JSON"}.items() <= setup_of(view).items()
 
 
-def test_figures_are_of_the_whole_run_and_of_what_two_runs_have(make_run: Made) -> None:
+def test_figures_are_of_the_whole_run_and_of_what_two_runs_have(make_run: MakeRun) -> None:
     """Means, highest values, counts and slopes, with what was never dropped left out."""
     slope = finding(
         "memory_growth", Outcome.PASS, metric="system.memory.usage", unit="By", numbers={"rise_per_hour": 1048576.0}
@@ -172,7 +172,8 @@ def pieces_of(page: str) -> list[Json]:
     pieces = re.findall(r'class="plot-piece" data-element="([\w-]+)">(.*?)</script>', page, re.DOTALL)
     assert all(f'id="{element}"' in page for element, _ in pieces)
     return [
-        json.loads(re.sub(r'"data":"#(\d+)"', lambda hit: f'"data":"{shared[int(hit[1])]}"', text)) for _, text in pieces
+        json.loads(re.sub(r'"data":"#(\d+)"', lambda hit: f'"data":"{shared[int(hit[1])]}"', text))
+        for _, text in pieces
     ]
 
 
@@ -200,7 +201,7 @@ def numbers(source: Json, column: str) -> list[float]:
     return list(struct.unpack(f"<{len(raw) // struct.calcsize(kind)}{kind}", raw))
 
 
-def test_the_page_shows_them_side_by_side_with_their_series_overlaid(make_run: Made, visitor: httpx.Client) -> None:
+def test_the_page_shows_them_side_by_side_with_their_series_overlaid(make_run: MakeRun, visitor: httpx.Client) -> None:
     """Verdicts, matrix, figures, the command that tells whether they differ, and plots that hold the readings of each
     run from its own begin on, spike included."""
     make_run("old", finding("drops", Outcome.PASS), level=20.0)
@@ -226,7 +227,9 @@ def test_the_page_shows_them_side_by_side_with_their_series_overlaid(make_run: M
     assert "<script" not in re.sub(ours, "", page, flags=re.DOTALL)
 
 
-def test_what_cannot_be_compared_is_told_in_one_sentence(make_run: Made, visitor: httpx.Client, tmp_path: Path) -> None:
+def test_what_cannot_be_compared_is_told_in_one_sentence(
+    make_run: MakeRun, visitor: httpx.Client, tmp_path: Path
+) -> None:
     """Too few, too many, unknown and damaged ones; none at all leads to the list."""
     for number in range(7):
         make_run(f"r{number}", seconds=5)
@@ -246,7 +249,7 @@ def test_what_cannot_be_compared_is_told_in_one_sentence(make_run: Made, visitor
     assert visitor.get("/compare").headers["location"] == "/"
 
 
-def test_runs_that_have_nothing_in_common_are_shown(make_run: Made, visitor: httpx.Client, tmp_path: Path) -> None:
+def test_runs_that_have_nothing_in_common_are_shown(make_run: MakeRun, visitor: httpx.Client, tmp_path: Path) -> None:
     """No shared series, no findings: the page says so."""
     make_run("one", seconds=5)
     folder = tmp_path / "runs" / "other"
@@ -259,7 +262,7 @@ def test_runs_that_have_nothing_in_common_are_shown(make_run: Made, visitor: htt
     assert "No key series" in page
 
 
-def test_a_comparison_is_made_again_only_when_a_record_changed(make_run: Made) -> None:
+def test_a_comparison_is_made_again_only_when_a_record_changed(make_run: MakeRun) -> None:
     """Reloading the page reads no record; an event more does."""
     folders = [make_run("old", seconds=10), make_run("new", seconds=10)]
     kept = Comparisons()
@@ -270,7 +273,7 @@ def test_a_comparison_is_made_again_only_when_a_record_changed(make_run: Made) -
     assert kept.of(folders) is not first
 
 
-def test_gone_metrics_and_holes_do_not_break_a_plot(make_run: Made) -> None:
+def test_gone_metrics_and_holes_do_not_break_a_plot(make_run: MakeRun) -> None:
     """A run of one reading beside one of many, and a series that only one of them has."""
     compared = comparison([make_run("short", seconds=1), make_run("long", seconds=400)])
     assert [plot.key.metric for plot in compared.plots] == ["system.cpu.utilization"]

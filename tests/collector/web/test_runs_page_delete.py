@@ -82,8 +82,8 @@ def test_it_goes_as_a_whole_and_only_when_its_name_is_typed(
     for query in ("", "?confirm=", "?confirm=nigh", "?confirm=last", "?confirm=night2"):
         answer = actor.delete(f"/api/runs/night{query}")
         assert (answer.status_code, "confirm" in answer.json()["error"]) == (400, True), query
-    for way in ("last?confirm=last", "last?confirm=night2", "night/../night?confirm=night2"):
-        assert actor.delete(f"/api/runs/{way}").status_code in {400, 404}, way
+    for run_path in ("last?confirm=last", "last?confirm=night2", "night/../night?confirm=night2"):
+        assert actor.delete(f"/api/runs/{run_path}").status_code in {400, 404}, run_path
     assert folder.is_dir()
     assert actor.delete("/api/runs/night?confirm=night").json() == {"deleted": "night"}
     assert sorted(path.name for path in (tmp_path / "runs").iterdir() if path.is_dir()) == [other.name]

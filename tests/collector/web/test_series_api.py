@@ -77,7 +77,9 @@ def test_the_list_tells_what_there_is(client: httpx.Client, run: Path, more: Mad
     assert [row["key"] for row in document["series"]] == [SWITCHES, UPTIME]
     assert [(row["unit"], row["kind"]) for row in document["series"]] == [("{switch}", "counter"), ("s", "gauge")]
     assert [row["interval"] for row in document["series"]] == [1.0, 1.0]
-    assert [row["readings"] for row in document["series"]] == [length[SeriesKey(*row["key"])] for row in document["series"]]
+    assert [row["readings"] for row in document["series"]] == [
+        length[SeriesKey(*row["key"])] for row in document["series"]
+    ]
 
 
 def test_a_gauge_is_what_the_record_has(client: httpx.Client, run: Path) -> None:
@@ -111,7 +113,11 @@ def test_counters_are_rates_and_gaps_are_null(client: httpx.Client, more: Made) 
     line = asked(client, series=[SWITCHES])
     assert (line["unit"], line["rate"]) == ("{switch}/s", True)
     time, value = numbers(line, "time"), numbers(line, "value")
-    rates = {round((moment - begin_ms) / 1000): reading for moment, reading in zip(time, value, strict=True) if moment and reading is not None}
+    rates = {
+        round((moment - begin_ms) / 1000): reading
+        for moment, reading in zip(time, value, strict=True)
+        if moment and reading is not None
+    }
     assert len(time) == len(value)
     assert [reading for reading in value if reading is None] == [None, None]
     assert all(0 <= reading <= 1000 for reading in rates.values())

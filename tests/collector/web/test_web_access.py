@@ -116,7 +116,9 @@ def test_a_token_of_ones_own(run: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_tls(run: Path, tmp_path: Path) -> None:
     """With a certificate it is HTTPS, on any address; plain HTTP gets no answer."""
     certificate = write_certificate(tmp_path / "papers", "localhost")
-    with serve_run(WebPlan("0.0.0.0:0", None, str(certificate.cert), str(certificate.key)), run, time.time_ns) as served:
+    with serve_run(
+        WebPlan("0.0.0.0:0", None, str(certificate.cert), str(certificate.key)), run, time.time_ns
+    ) as served:
         port = int(served.url.rpartition(":")[2])
         assert served.url.startswith("https://")
         assert served.token_file is not None

@@ -27,16 +27,16 @@ from soakwatch.record.findings import identity_of
 from soakwatch.report.json import finding_document, verdict_schema
 from soakwatch_rules.rule import Finding, Outcome, Window
 
-Deed = Callable[[Hooks], Awaitable[None]]
+Action = Callable[[Hooks], Awaitable[None]]
 
 
-def hooked(folder: Path, text: str, deed: Deed, targets: str = "{dut: {sources: [local]}}") -> list[StoredEvent]:
+def hooked(folder: Path, text: str, action: Action, targets: str = "{dut: {sources: [local]}}") -> list[StoredEvent]:
     """Do something with the hooks of a plan, wait for them, and give the events that the record then has."""
     with noting(folder) as (notes, record):
 
         async def main() -> None:
             hooks = hooks_of(plan(text, targets), folder, notes, lambda: T0)
-            await deed(hooks)
+            await action(hooks)
             await hooks.finish()
 
         asyncio.run(main())
@@ -87,7 +87,7 @@ def test_a_finding_is_told_once_to_those_who_asked_for_it(tmp_path: Path) -> Non
     )
     targets = "{dut: {sources: [local]}, tg: {role: generator, sources: [local]}}"
     warn = finding("cpu_spike", Outcome.WARN)
-    there, other = finding(target="tg", thing="process=x"), finding("hang", Outcome.INCONCLUSIVE)
+    there, other = finding(target="tg", object_="process=x"), finding("hang", Outcome.INCONCLUSIVE)
     hooked(
         tmp_path / "run",
         text,
@@ -205,13 +205,13 @@ def test_what_the_verdict_adds_is_told_at_the_end(tmp_path: Path) -> None:
     late = finding("growth")
     verdict = fold("p", Window(T0, T0 + 1), {"dut": "dut"}, [FAIL, late], (), ())
 
-    async def deed(hooks: Hooks) -> None:
+    async def action(hooks: Hooks) -> None:
         hooks.hear_findings([FAIL])
         await hooks.finish()
         await hooks.conclude(verdict)
 
     hooked(
-        tmp_path / "run", "hooks: [{on: [fail, end], run: [sh, -c, 'echo $SOAKWATCH_RULE $SOAKWATCH_OUTCOME']}]", deed
+        tmp_path / "run", "hooks: [{on: [fail, end], run: [sh, -c, 'echo $SOAKWATCH_RULE $SOAKWATCH_OUTCOME']}]", action
     )
     reported = sorted(kept.data.decode().strip() for kept in files(tmp_path / "run").values())
     assert reported == ["fail", "growth fail", "memory_growth fail"]
@@ -219,7 +219,7 @@ def test_what_the_verdict_adds_is_told_at_the_end(tmp_path: Path) -> None:
 
 def test_a_storm_is_counted_and_told_in_one(tmp_path: Path) -> None:
     """Beyond the limit nothing is done one by one; at the end, or when the limit opens, one call tells how many."""
-    storm = [finding("drops", thing=f"interface=e{i}") for i in range(40)] + [finding("hang")]
+    storm = [finding("drops", object_=f"interface=e{i}") for i in range(40)] + [finding("hang")]
     script = "echo $SOAKWATCH_ON $SOAKWATCH_RULE $SOAKWATCH_HELD_BACK $SOAKWATCH_REASON"
     text = f"hooks: [{{limit: 3 per 10m, run: [sh, -c, '{script}']}}]"
     hooked(tmp_path / "run", text, lambda h: heard(h, storm))
@@ -247,13 +247,13 @@ def test_the_limit_opens_again_when_its_time_has_passed() -> None:
 def test_what_is_held_back_is_told_when_the_limit_opens(tmp_path: Path) -> None:
     """Nobody waits for the end of the run to learn of a storm."""
 
-    async def deed(hooks: Hooks) -> None:
+    async def action(hooks: Hooks) -> None:
         hooks.hear_findings([FAIL, finding("hang")])
         async with asyncio.timeout(20):
             while len(files(tmp_path / "run")) < 2:
                 await asyncio.sleep(0.05)
 
-    hooked(tmp_path / "run", "hooks: [{limit: 1 per 1s, run: [sh, -c, 'echo $SOAKWATCH_HELD_BACK']}]", deed)
+    hooked(tmp_path / "run", "hooks: [{limit: 1 per 1s, run: [sh, -c, 'echo $SOAKWATCH_HELD_BACK']}]", action)
     assert sorted(kept.data for kept in files(tmp_path / "run").values()) == [b"\n", b"1\n"]
 
 

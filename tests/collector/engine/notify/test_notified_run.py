@@ -40,9 +40,11 @@ def soakwatch(folder: Path, *words: object, **environment: str) -> subprocess.Co
 
 def attached(server: Mails) -> bytes:
     """The file of the last mail."""
-    found = [part.get_payload(decode=True) for part in server.taken[-1].walk() if part.get_filename() == "report.html"]
-    assert isinstance(found[0], bytes)
-    return found[0]
+    reports = [
+        part.get_payload(decode=True) for part in server.taken[-1].walk() if part.get_filename() == "report.html"
+    ]
+    assert isinstance(reports[0], bytes)
+    return reports[0]
 
 
 def test_a_run_tells_its_start_and_its_end_with_the_report(tmp_path: Path) -> None:
@@ -79,7 +81,7 @@ notify:
     assert done.returncode == 1, done.stdout
     start, *live, end = (json.loads(body) for body in hook.bodies)
     # the crash wakes the live judge, which is done before the end or is not: what it tells is that failure, once
-    assert [one["title"].partition(":")[0] for one in live] in ([], ["Failing told"])
+    assert [message["title"].partition(":")[0] for message in live] in ([], ["Failing told"])
     assert (start["title"], start["type"]) == ("Started told: 12 s on dut", "info")
     assert "Page: http://127.0.0.1:" in start["message"]
     assert end["title"].startswith("FAIL told: dut failed ")
@@ -95,8 +97,8 @@ notify:
     assert attached(mailbox) == page
     with RecordView.open(tmp_path / "run") as view:
         events = [stored.event for stored in view.events() if stored.event.kind in {SENT, FAILED}]
-    told = [(event.kind, event.detail["to"], event.detail["what"]) for event in events]
-    assert sorted(told) == sorted(
+    sent_events = [(event.kind, event.detail["to"], event.detail["what"]) for event in events]
+    assert sorted(sent_events) == sorted(
         [
             (SENT, "env:SOAK_HOOK", "start"),
             (SENT, "env:SOAK_HOOK", "end"),
@@ -144,7 +146,7 @@ notify: [{{to: env:SOAK_HOOK, on: [start, failure, end], attach: none}}]
             hook.wait_for(1)
             hook.wait_for(2, 120)
             deadline = time.monotonic() + 30
-            while told(tmp_path / "run") != ["start", "failure"]:
+            while notified(tmp_path / "run") != ["start", "failure"]:
                 assert time.monotonic() < deadline
                 time.sleep(0.1)
         finally:
@@ -160,13 +162,13 @@ notify: [{{to: env:SOAK_HOOK, on: [start, failure, end], attach: none}}]
     assert "is no verdict" in failure["message"]
     assert "Page: http://127.0.0.1:" in failure["message"]
     assert end["title"].startswith("FAIL told: dut failed ")
-    assert told(tmp_path / "run") == ["start", "failure", "end"]
+    assert notified(tmp_path / "run") == ["start", "failure", "end"]
     with RecordView.open(tmp_path / "run") as view:
-        looks = [finding.rule for finding in view.findings(live=True) if finding.outcome is Outcome.FAIL]
-    assert looks, "the second life looked, and the failure stood"
+        live_failures = [finding.rule for finding in view.findings(live=True) if finding.outcome is Outcome.FAIL]
+    assert live_failures, "the second life looked, and the failure stood"
 
 
-def told(run: Path) -> list[str]:
+def notified(run: Path) -> list[str]:
     """What the record says was sent."""
     with RecordView.open(run) as view:
         return [stored.event.detail["what"] for stored in view.events() if stored.event.kind == SENT]
@@ -185,9 +187,9 @@ def test_the_test_command(tmp_path: Path) -> None:
             0,
             "env:SOAK_HOOK (json): sent, with an attachment\nenv:SOAK_MAIL (mailto): sent\n",
         )
-        looked = soakwatch(tmp_path, "notify", "plan.yaml", **addresses)
-        assert looked.returncode == 0
-        assert "notify: env:SOAK_MAIL by mailto on failure and end" in looked.stdout
+        tested = soakwatch(tmp_path, "notify", "plan.yaml", **addresses)
+        assert tested.returncode == 0
+        assert "notify: env:SOAK_MAIL by mailto on failure and end" in tested.stdout
         checked = soakwatch(tmp_path, "check", "plan.yaml", "--no-connect", **addresses)
         assert checked.returncode == 0
         assert "notify: env:SOAK_HOOK by json on failure and end, report attached" in checked.stdout

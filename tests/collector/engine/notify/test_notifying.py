@@ -30,7 +30,7 @@ class Clock:
         return self.now_ns
 
 
-def made(text: str, folder: Path, clock: Clock, reported: Sequence[Event] = ()) -> Notifying:
+def notifying_of(text: str, folder: Path, clock: Clock, reported: Sequence[Event] = ()) -> Notifying:
     """The notifications of a plan with this section."""
     return Notifying(plan(f"notify: {text}"), folder, T0, clock, lambda: "", reported)
 
@@ -48,7 +48,7 @@ def test_each_recipient_hears_what_it_asked_for(monkeypatch: pytest.MonkeyPatch,
     with posts() as everything, posts() as failures, posts() as end:
         for name, server in (("ALL", everything), ("BAD", failures), ("END", end)):
             monkeypatch.setenv(name, f"json://127.0.0.1:{server.port}")
-        notifying = made(
+        notifying = notifying_of(
             "[{to: env:ALL, on: [start, failure, end]}, {to: env:BAD, on: failure},"
             " {to: env:END, on: end, attach: summary}]",
             tmp_path,
@@ -88,7 +88,7 @@ def test_a_failure_that_only_the_end_sees_is_told_to_who_hears_of_failures(
     """A run that is shorter than a live look."""
     with posts() as server:
         monkeypatch.setenv("BAD", f"json://127.0.0.1:{server.port}")
-        notifying = made("[{to: env:BAD, on: failure}]", tmp_path, Clock())
+        notifying = notifying_of("[{to: env:BAD, on: failure}]", tmp_path, Clock())
         notifying.conclude(verdict(Outcome.FAIL, finding()), tmp_path / "none", tmp_path / "none")
         notifying.finish()
         assert len(notifying.account()) == 1
@@ -101,7 +101,7 @@ def test_after_a_crash_nothing_is_told_twice(monkeypatch: pytest.MonkeyPatch, tm
     with posts() as server:
         monkeypatch.setenv("ALL", f"json://127.0.0.1:{server.port}")
         text = "[{to: env:ALL, on: [start, failure, end], attach: none}]"
-        first = made(text, tmp_path, clock)
+        first = notifying_of(text, tmp_path, clock)
         first.start(T0 + HOUR)
         clock.now_ns += SETTLED_NS
         first.account()
@@ -110,7 +110,7 @@ def test_after_a_crash_nothing_is_told_twice(monkeypatch: pytest.MonkeyPatch, tm
         reported = first.account()
         assert [event.detail["what"] for event in reported] == ["start", "failure"]
         clock.now_ns += 60 * 10**9
-        second = made(text, tmp_path, clock, reported)
+        second = notifying_of(text, tmp_path, clock, reported)
         second.start(T0 + HOUR)
         clock.now_ns += SETTLED_NS
         second.hear_findings([finding()])
@@ -131,7 +131,7 @@ def test_one_recipient_that_is_down_is_one_complaint_and_holds_up_nobody(
     monkeypatch.setenv("DOWN", f"json://soak:hunter2hunter2@127.0.0.1:{free_port()}/T0K3N")
     with posts() as server, caplog.at_level(logging.DEBUG):
         monkeypatch.setenv("UP", f"json://127.0.0.1:{server.port}")
-        notifying = made("[{to: env:DOWN, on: failure}, {to: env:UP, on: failure}]", tmp_path, clock)
+        notifying = notifying_of("[{to: env:DOWN, on: failure}, {to: env:UP, on: failure}]", tmp_path, clock)
         notifying.hear_findings([finding()])
         server.wait_for(1)
         notifying.finish(4.0)
@@ -156,7 +156,7 @@ def test_a_hanging_recipient_is_given_up_at_the_end(monkeypatch: pytest.MonkeyPa
     with posts() as server:
         server.free.clear()
         monkeypatch.setenv("SLOW", f"json://127.0.0.1:{server.port}/?rto=90")
-        notifying = made("[{to: env:SLOW, attach: none}]", tmp_path, Clock())
+        notifying = notifying_of("[{to: env:SLOW, attach: none}]", tmp_path, Clock())
         notifying.hear_findings([finding()])
         server.wait_for(1)
         notifying.broke("the disk is full")
@@ -171,7 +171,7 @@ def test_a_hanging_recipient_is_given_up_at_the_end(monkeypatch: pytest.MonkeyPa
 
 def test_a_run_that_tells_nobody_starts_nothing(tmp_path: Path) -> None:
     """No thread, no process, no word."""
-    notifying = made("[]", tmp_path, Clock())
+    notifying = notifying_of("[]", tmp_path, Clock())
     notifying.start(T0 + HOUR)
     notifying.hear_findings([finding()])
     notifying.conclude(verdict(), tmp_path / "none", tmp_path / "none")

@@ -13,7 +13,7 @@ from soakwatch_rules.rule import Event, Finding, Outcome
 MINUTE = 60 * 10**9
 
 
-def told(what: str, at_ns: int, of: Finding | None = None) -> Event:
+def notification(what: str, at_ns: int, of: Finding | None = None) -> Event:
     """What the record holds of a message that was sent."""
     detail = {"what": what, "number": "1"} | ({} if of is None else {"finding": identity_of(of), "about": "bgpd"})
     return Event(SENT, "", "", at_ns, at_ns, detail)
@@ -99,14 +99,14 @@ def test_a_storm_of_days_is_a_bounded_number_of_messages() -> None:
 def test_an_earlier_life_of_the_monitor_is_remembered() -> None:
     """After a crash the first failure is not told twice; what came later is, after the pause."""
     first, other = finding(), finding("hang", "")
-    resumed = FailurePolicy([told("start", T0), told("failure", T0, first)])
+    resumed = FailurePolicy([notification("start", T0), notification("failure", T0, first)])
     assert resumed.hear([first], T0 + MINUTE) is None
     assert resumed.hear([first, other], T0 + MINUTE) is None
     news = resumed.hear([first, other], T0 + PAUSE_NS)
     assert news is not None
     assert (news.kind, news.findings) == ("more", (other,))
-    withdrawn = FailurePolicy([told("failure", T0, first), told("withdrawn", T0 + MINUTE)])
+    withdrawn = FailurePolicy([notification("failure", T0, first), notification("withdrawn", T0 + MINUTE)])
     assert withdrawn.hear([], T0 + 2 * MINUTE) is None
-    gone = FailurePolicy([told("failure", T0, first)]).hear([], T0 + MINUTE)
+    gone = FailurePolicy([notification("failure", T0, first)]).hear([], T0 + MINUTE)
     assert gone is not None
     assert (gone.kind, gone.gone) == ("withdrawn", ("bgpd",))
