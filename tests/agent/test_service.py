@@ -89,8 +89,8 @@ class Talk:
             if frame.word != "look":
                 return frames
 
-    def looks(self, after: int, wait_s: float = 5.0) -> list[Frame]:
-        """Looks after a number, at least one."""
+    def polls(self, after: int, wait_s: float = 5.0) -> list[Frame]:
+        """Polls after a number, at least one, and the frame that ends them."""
         deadline = time.monotonic() + wait_s
         while True:
             frames = self.ask("looks", run="r", ack=after, after=after, most=500, fresh_ns=0)
@@ -232,7 +232,7 @@ def test_one_run_at_a_time_and_rest_between_runs(tmp_path: Path, start: Start) -
     start("run", "--no-recorder")
     with Talk(tmp_path / "a/socket") as talk:
         talk.ask("open", **_OPEN)
-        assert len(talk.frames(0)) > 1
+        assert len(talk.polls(0)) > 1
         assert "serves another run" in refused(talk.ask("open", **{**_OPEN, "run": "s"}))
         talk.ask("rest", run="r")
         last = talk.ask("status")[-1].body["last"]

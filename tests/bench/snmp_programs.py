@@ -76,8 +76,8 @@ def collectd(agent: Snmpd, version: str, folder: Path) -> list[str]:
     oids = list(stage.COLUMNS.values())
     kinds = ("if_octets", "if_packets", "if_dropped", "if_errors")
     data = "\n".join(
-        f'<Data "{kind}">\nTable true\nType "{kind}"\nValues "{oids[2 * at]}" "{oids[2 * at + 1]}"\n</Data>'
-        for at, kind in enumerate(kinds)
+        f'<Data "{kind}">\nTable true\nType "{kind}"\nValues "{oids[2 * index]}" "{oids[2 * index + 1]}"\n</Data>'
+        for index, kind in enumerate(kinds)
     )
     names = " ".join(f'"{kind}"' for kind in kinds)
     (folder / "collectd.conf").write_text(

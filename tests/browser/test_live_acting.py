@@ -21,9 +21,9 @@ BUTTONS = "#mark-button, #stop-button, [data-part='ack']"
 @pytest.fixture
 def going(tmp_path: Path) -> Iterator[Going]:
     """A run of five minutes so far, with an early warning."""
-    with Going(tmp_path / "going", 300) as made:
-        made.judge(made.leak())
-        yield made
+    with Going(tmp_path / "going", 300) as run:
+        run.judge(run.leak())
+        yield run
 
 
 @pytest.fixture
@@ -89,8 +89,8 @@ def test_a_mark_that_is_refused_is_told(live: Tab, going: Going) -> None:
     live.page.keyboard.press("m")
     live.page.locator("#mark-kind").fill("phase.begin")
     live.page.keyboard.press("Enter")
-    said = live.page.locator("#mark-dialog [role='alert']")
-    said.filter(has_text="Failed").wait_for()
+    alert = live.page.locator("#mark-dialog [role='alert']")
+    alert.filter(has_text="Failed").wait_for()
     assert live.count("#mark-dialog[open]") == 1
     assert going.events("phase.begin") == []
 

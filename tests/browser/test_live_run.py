@@ -59,12 +59,12 @@ def link(run: Path, *options: str) -> str:
 
 def servers(process: subprocess.Popen[str]) -> list[int]:
     """The web server's processes beside a run, those that are over excepted."""
-    found = []
-    for one in psutil.Process(process.pid).children(recursive=True):
+    pids = []
+    for child in psutil.Process(process.pid).children(recursive=True):
         with suppress(psutil.Error):
-            if "soakwatch.web" in one.cmdline():
-                found.append(one.pid)
-    return found
+            if "soakwatch.web" in child.cmdline():
+                pids.append(child.pid)
+    return pids
 
 
 def last_ms(tab: Tab) -> float:

@@ -28,7 +28,7 @@ Links = tuple[str, str]
 def make_run(folder: Path, verdict: str, before_s: int, name: str = "night", reason: str = "") -> None:
     """A run of two minutes that ended so many seconds ago, its memory a ramp where it failed."""
     begin_ns = time.time_ns() - before_s * SECOND
-    with Record.create(folder) as made:
+    with Record.create(folder) as record:
         for key, text in {
             "run": name,
             "start_ns": str(begin_ns),
@@ -36,23 +36,23 @@ def make_run(folder: Path, verdict: str, before_s: int, name: str = "night", rea
             "verdict": verdict,
             "reason": reason or f"it is a {verdict}",
         }.items():
-            made.set_meta(key, text)
-        made.target("fw-7", "dut")
-        source = made.source("fw-7", "local", "local", SECOND, required=True).id
-        made.begin_phase("soak", begin_ns)
-        for at in range(120):
-            due = begin_ns + at * SECOND
-            value = 40.0 * 2**20 + (at * 2**18 if verdict == "fail" else 0)
+            record.set_meta(key, text)
+        record.target("fw-7", "dut")
+        source = record.source("fw-7", "local", "local", SECOND, required=True).id
+        record.begin_phase("soak", begin_ns)
+        for second in range(120):
+            due = begin_ns + second * SECOND
+            value = 40.0 * 2**20 + (second * 2**18 if verdict == "fail" else 0)
             answer = Answer((Sample("system.memory.usage", "", value, due),), (), ())
-            made.put([Poll(source, due, due, 9, PollOutcome.OK, None, answer)])
-        made.end_phase(begin_ns + 120 * SECOND)
+            record.put([Poll(source, due, due, 9, PollOutcome.OK, None, answer)])
+        record.end_phase(begin_ns + 120 * SECOND)
         outcome = Outcome.FAIL if verdict == "fail" else Outcome.PASS
         window = Window(begin_ns, begin_ns + 120 * SECOND)
-        said = Finding(
+        finding = Finding(
             "growth", 1, outcome, "fw-7", "system.memory.usage", "", window, "as defined", reason or "so it is", 120
         )
-        made.put_findings([said], live=False, judged_ns=begin_ns + 120 * SECOND)
-        made.finish()
+        record.put_findings([finding], live=False, judged_ns=begin_ns + 120 * SECOND)
+        record.finish()
 
 
 @pytest.fixture
@@ -166,7 +166,7 @@ def test_deleting_asks_for_the_name(page: Tab, runs: Path) -> None:
     page.page.locator("#delete-name").fill("b-fail")
     page.page.keyboard.press("Enter")
     page.page.locator("#count", has_text="b-fail was deleted").wait_for()
-    assert sorted(one.name for one in runs.iterdir() if one.is_dir()) == ["a-pass", "c-pass", "d-hostile"]
+    assert sorted(folder.name for folder in runs.iterdir() if folder.is_dir()) == ["a-pass", "c-pass", "d-hostile"]
     assert sorted(order(page)) == ["a-pass", "c-pass", "d-hostile"]
 
 

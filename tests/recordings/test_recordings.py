@@ -156,7 +156,7 @@ def test_a_device_that_is_read_as_expected_passes(folder: Folder) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"usage": 44}, "- bad processors processor"),
         ({"used": 300_000_000}, "used 300000000 expected, 256000000 seen"),
@@ -165,12 +165,12 @@ def test_a_device_that_is_read_as_expected_passes(folder: Folder) -> None:
     ],
     ids=["processor", "memory", "discards", "state"],
 )
-def test_a_difference_is_found_named_and_fails(folder: Folder, changes: dict[str, object], told: str) -> None:
+def test_a_difference_is_found_named_and_fails(folder: Folder, changes: dict[str, object], message: str) -> None:
     folder.add("bad", **changes)
     folder.add("good")
     done = folder.replay()
     assert done.returncode == 1
-    assert told in done.stdout
+    assert message in done.stdout
     assert "- good" not in done.stdout
     assert "BELOW THE FLOOR" in done.stdout
 

@@ -18,7 +18,7 @@ from swlab.places import MONITOR_ADDRESS, STATE, SYSLOG_PORT, Router, router
 from swlab.trouble import call
 
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
-_LONGEST_LINE = 2048
+_MAX_LINE_BYTES = 2048
 
 
 def main(name: str) -> None:
@@ -39,7 +39,7 @@ def main(name: str) -> None:
         with (node.folder / "syslog").open("ab", buffering=0) as kept:
             while True:
                 with contextlib.suppress(TimeoutError):
-                    line = heard.recv(_LONGEST_LINE)
+                    line = heard.recv(_MAX_LINE_BYTES)
                     kept.write(line.rstrip(b"\0\n") + b"\n")
                     with contextlib.suppress(OSError):  # the way to the monitor may be cut: syslog over UDP loses it
                         syslog.sendto(_with_host(line, name), (MONITOR_ADDRESS, SYSLOG_PORT))

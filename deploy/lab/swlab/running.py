@@ -19,7 +19,7 @@ from swlab.scenarios import Action, Scenario
 from swlab.trouble import LabError, wait_for
 
 HERE = Path(__file__).parents[1]
-_LONGEST_S = 300.0
+_MAX_RUN_S = 300.0
 _CODES = {0: "pass", 1: "fail", 3: "inconclusive"}
 
 
@@ -89,7 +89,7 @@ def new_folder(runs: Path, name: str) -> Path:
     return runs.resolve() / f"{stamp}-lab-{name}"
 
 
-def observe(plan: Path, folder: Path, actions: Sequence[Action], *options: str, longest_s: float = _LONGEST_S) -> int:
+def observe(plan: Path, folder: Path, actions: Sequence[Action], *options: str, longest_s: float = _MAX_RUN_S) -> int:
     """Its exit code. Deeds are done at their time from the begin of the run; what soakwatch says is kept in
     ``FOLDER.log``. Raises LabError; the run is ended then."""
     words = ["ip", "netns", "exec", MONITOR, soakwatch(), "run", str(plan), "--into", str(folder), *options]

@@ -38,7 +38,7 @@ from tests.bench.accuracy.truth import Stated, Truth  # noqa: E402
 
 from soakwatch.cli.main import run as command  # noqa: E402
 
-_MOST_LINES = 150_000
+_MAX_LINES = 150_000
 WORST = ("fail", "inconclusive", "warn", "pass")
 
 
@@ -75,7 +75,7 @@ class Judged:
 def judged_json(night: Night, folder: Path) -> tuple[dict[str, object], str]:
     """The verdict document of the commands, and in which form they were given the run."""
     lines = sum(int(np.isfinite(value).sum()) for value in night.value.values())
-    table = lines <= _MOST_LINES and night.seed % 2 == 0 and "polls" not in night.traits
+    table = lines <= _MAX_LINES and night.seed % 2 == 0 and "polls" not in night.traits
     out = folder / "verdict.json"
     if table:
         path = folder / "night.csv"

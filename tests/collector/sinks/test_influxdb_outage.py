@@ -23,12 +23,12 @@ from soakwatch.testing.influxd import BUCKET, Influxd
 from soakwatch.testing.records import KEYS, T0, small_poll, small_record
 
 SOAKWATCH = Path(sys.executable).with_name("soakwatch")
-LONGEST_S = 60.0
+MAX_WAIT_S = 60.0
 
 
 def until(holds: Callable[[], bool], what: str) -> None:
     """Wait for something that happens in another process."""
-    deadline = time.monotonic() + LONGEST_S
+    deadline = time.monotonic() + MAX_WAIT_S
     while not holds():
         assert time.monotonic() < deadline, what
         time.sleep(0.05)
@@ -232,7 +232,7 @@ def test_whoever_does_not_want_to_wait_for_a_database_gets_the_verdict(tmp_path:
             if "Ctrl-C: no longer" in line and "Ctrl-C: no longer" not in "".join(messages):
                 process.send_signal(signal.SIGINT)
             messages.append(line)
-        assert process.wait(LONGEST_S) in {0, 1, 3}, messages
+        assert process.wait(MAX_WAIT_S) in {0, 1, 3}, messages
     finally:
         process.kill()
         process.communicate()
