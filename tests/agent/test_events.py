@@ -203,7 +203,7 @@ def test_a_line_has_the_time_that_the_kernel_gave_it(root: Path) -> None:
     host.close()
 
 
-def test_a_storm_is_counted_in_full_and_told_in_part(root: Path) -> None:
+def test_a_storm_is_counted_in_full_and_reported_in_part(root: Path) -> None:
     """Of 250 alarms in one look 100 are events, all are counted, and a fault says how many were not told."""
     host = Host(HostContext(str(root)), ["kernel"])
     host.poll(0)

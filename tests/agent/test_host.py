@@ -56,7 +56,7 @@ def test_bad_input_is_one_sentence_and_exit_2(arguments: list[str], sentence: st
     assert sentence in done.stderr
 
 
-def test_a_look_at_this_machine_holds_to_the_catalogue() -> None:
+def test_a_poll_of_this_machine_keeps_to_the_catalogue() -> None:
     """Every sample of a real look has a name, a range and labels of the catalogue."""
     done = run("--once", "--count", "2", "--process", "nobody-has-this-name")
     assert (done.returncode, done.stderr) == (0, "")
@@ -111,7 +111,7 @@ def test_one_probe_that_fails_hides_no_other(tmp_path: Path) -> None:
     assert {"system.memory.usage", "system.uptime"} <= {sample.metric for sample in answer.samples}
 
 
-def test_a_thousand_looks_leak_nothing() -> None:
+def test_a_thousand_polls_leak_nothing() -> None:
     """Descriptors and threads of the process are as many after a thousand looks as after two."""
     host, me = Host(HostContext(watches=(watch_of("python*"),))), psutil.Process()
     for second in range(2):
@@ -136,7 +136,7 @@ def test_the_system_is_what_psutil_says() -> None:
     assert samples["system.context_switches", ""] <= psutil.cpu_stats().ctx_switches
 
 
-def test_shares_are_of_the_time_between_looks(tmp_path: Path) -> None:
+def test_shares_are_of_the_time_between_polls(tmp_path: Path) -> None:
     """A core that was busy 30 of 100 ticks shows 0.3; idle time that steps back a little is held, not a wrap."""
     shutil.copytree(_EDGE, tmp_path / "root", symlinks=True)
     stat = tmp_path / "root/proc/stat"

@@ -236,7 +236,7 @@ def test_a_pid_that_went_to_a_stranger_is_down(tmp_path: Path, how: str) -> None
     assert [fault.text for fault in after.faults] == ["pid 77 now belongs to another program: it is not watched"]
 
 
-def test_a_pid_that_changed_hands_between_looks_is_found_by_the_slow_round(tmp_path: Path) -> None:
+def test_a_pid_that_changed_hands_between_polls_is_found_by_the_slow_round(tmp_path: Path) -> None:
     """A process of a watched name under a pid that was there all the time appears within a minute of looks."""
     root = _tree(tmp_path)
     host = of_process("newcomer", root=str(root))
@@ -264,7 +264,7 @@ def test_a_fork_that_still_has_its_parents_name_is_not_taken_for_it(tmp_path: Pa
     assert kinds([young, old]) == ["process.start"]
 
 
-def test_more_than_64_instances_are_counted_and_said(tmp_path: Path) -> None:
+def test_more_than_64_instances_are_counted_and_reported(tmp_path: Path) -> None:
     """The 65th process of a watch gets no series, and a fault names the number."""
     root = _tree(tmp_path)
     for pid in range(1000, 1070):
@@ -274,7 +274,7 @@ def test_more_than_64_instances_are_counted_and_said(tmp_path: Path) -> None:
     assert [f.text for f in answer.faults] == ["71 processes match bgpd: only the first 64 are watched"]
 
 
-def test_utilization_is_the_share_since_the_look_before(tmp_path: Path) -> None:
+def test_utilization_is_the_share_since_the_previous_poll(tmp_path: Path) -> None:
     """150 ticks in one second of steady time are one and a half cores; the first look has no share."""
     root = _tree(tmp_path)
     host, object_ = of_process("bgpd", root=str(root)), "process=bgpd,instance=0"
@@ -295,7 +295,7 @@ def test_the_start_time_does_not_move_with_the_clock(tmp_path: Path) -> None:
     assert value(host.poll(SECOND), "process.start_time", object_) == first
 
 
-def test_a_process_that_execs_after_the_first_look_is_found(tmp_path: Path) -> None:
+def test_a_process_that_execs_after_the_first_poll_is_found(tmp_path: Path) -> None:
     """What had another name at the very first look, being just born, is looked at again until it is two seconds old."""
     root = _tree(tmp_path)
     _restart(root, 81, 100000 * 100, "/bin/sh\0")

@@ -105,7 +105,9 @@ def refused(frames: list[Frame]) -> str:
     return str(frames[-1].body["text"])
 
 
-def test_it_looks_on_while_nobody_asks_and_after_kill_9_in_the_middle_of_writing(tmp_path: Path, start: Start) -> None:
+def test_it_keeps_polling_while_nobody_asks_and_after_kill_9_in_the_middle_of_writing(
+    tmp_path: Path, start: Start
+) -> None:
     """Six lives that end by SIGKILL at random moments: every number of the spool is there, every line whole."""
     chance = random.Random(3)
     folder = tmp_path / "a"
@@ -301,7 +303,7 @@ def test_a_folder_whose_path_is_longer_than_a_sockets_is_one_like_any_other(tmp_
     assert (stopped.returncode, stopped.stderr) == (0, "")
 
 
-def test_whoever_attaches_is_told_why_no_agent_starts(tmp_path: Path) -> None:
+def test_attach_reports_why_no_agent_starts(tmp_path: Path) -> None:
     """What the agent said when it ended stands in its log."""
     (tmp_path / "a" / "socket").mkdir(parents=True)  # where it would listen
     with pytest.raises(ServeError, match=r"does not start; the last line of its log: soakwatch-agent: .* socket"):

@@ -31,7 +31,7 @@ def opened(folder: Path, bound: int = MUCH) -> Spool:
     return Spool(str(folder), bound, None)
 
 
-def test_looks_come_back_in_order_and_whole_also_after_a_restart(tmp_path: Path) -> None:
+def test_polls_come_back_in_order_and_whole_also_after_a_restart(tmp_path: Path) -> None:
     """300 looks, of which the memory holds 64; then again by another life of the agent."""
     spool = opened(tmp_path)
     texts = wires(300)
@@ -145,7 +145,7 @@ def test_a_new_run_begins_empty_and_the_same_run_goes_on(tmp_path: Path) -> None
     again.close()
 
 
-def test_a_disk_that_is_full_loses_no_look_before_memory_is_full_too(
+def test_a_disk_that_is_full_loses_no_poll_before_memory_is_full_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without room looks stay in memory, the trouble is told, and what falls out there counts as lost."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from soakwatch_agent.spool import Spool
 
 
-def test_a_collector_behind_an_agent_that_looks_on_catches_up_at_once(tmp_path: Path) -> None:
+def test_a_collector_behind_an_agent_that_keeps_polling_catches_up_at_once(tmp_path: Path) -> None:
     """340 looks wait, of which memory holds the last; each question is followed by another look. Two questions bring
     everything, where the second is no longer behind."""
     spool = Spool(str(tmp_path), sync_s=None)

@@ -67,7 +67,7 @@ def test_no_line_loses_an_extreme(record: RecordView, lines: list[Line]) -> None
         assert np.nanmin(line.value) == pytest.approx(float(value.min()), rel=1e-5, abs=1e-6)
 
 
-def test_a_spike_of_one_reading_stands_at_its_second(lines: list[Line]) -> None:
+def test_a_spike_of_one_reading_is_drawn_at_its_second(lines: list[Line]) -> None:
     """100 % of one core for one second, in every plot that shows that core."""
     spiking = [line for line in lines if line.key[2] == SPIKING]
     assert len(spiking) >= 2  # among those that move most, and with all series
@@ -84,7 +84,7 @@ def test_a_counter_is_shown_as_what_it_grew_by(lines: list[Line]) -> None:
     assert set(lost) <= set(map(float, DROPS))
 
 
-def test_a_silence_is_a_hole_and_never_zero(lines: list[Line]) -> None:
+def test_a_silence_is_a_gap_and_never_zero(lines: list[Line]) -> None:
     """No line of the device has a point in the minute without answers, none goes on across it; the load's do."""
     first, last = (BEGIN_MS + silent_s * 1000 for silent_s in (SILENT[0], SILENT[-1]))
     for line in lines:

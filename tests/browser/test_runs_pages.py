@@ -170,7 +170,7 @@ def test_deleting_asks_for_the_name(page: Tab, runs: Path) -> None:
     assert sorted(order(page)) == ["a-pass", "c-pass", "d-hostile"]
 
 
-def test_a_run_that_goes_on_stands_on_top_and_is_not_deleted(page: Tab, runs: Path) -> None:
+def test_a_running_run_is_listed_first_and_cannot_be_deleted(page: Tab, runs: Path) -> None:
     """It comes in without a reload, and says why it cannot be deleted."""
     with Going(runs / "e-going", 30):
         page.page.evaluate("() => { document.dispatchEvent(new Event('visibilitychange')); }")  # else it asks by itself
@@ -183,7 +183,7 @@ def test_a_run_that_goes_on_stands_on_top_and_is_not_deleted(page: Tab, runs: Pa
         assert (runs / "e-going").is_dir()
 
 
-def test_who_only_looks_deletes_nothing(tabs: Opens, links: Links, runs: Path) -> None:
+def test_a_viewer_deletes_nothing(tabs: Opens, links: Links, runs: Path) -> None:
     """The link for looking shows no button, and the server refuses."""
     tab = opened(tabs(), links[1])
     assert tab.count("#delete, .danger") == 0

@@ -63,7 +63,7 @@ def test_phases_and_roles_are_those_of_the_record(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["csv", "yaml"])
-def test_events_are_told_and_their_intent_is_judged(tmp_path: Path, kind: str) -> None:
+def test_events_are_recorded_and_their_intent_is_judged(tmp_path: Path, kind: str) -> None:
     """A restart that was announced is excused; the same restart without a word fails the device."""
     restart = {
         "csv": 'kind,begin,target,object,ticket\nprocess.restart,2h3m,fw,"process=bgpd,instance=0",4711\n',

@@ -130,7 +130,7 @@ def test_the_console_is_silent(opened: Opened) -> None:
     assert opened.console == ()
 
 
-def test_the_load_is_told_and_has_plots(opened: Opened) -> None:
+def test_the_load_is_shown_and_has_plots(opened: Opened) -> None:
     """The section on the load has three plots, its failures and its latency."""
     section = opened.document.split('<section id="load">', 1)[1].split("</section>", 1)[0]
     assert section.count('aria-label="Plot: ') == 3

@@ -176,7 +176,7 @@ def test_a_difference_is_found_named_and_fails(folder: Folder, changes: dict[str
 
 
 @pytest.mark.slow
-def test_an_explanation_excuses_one_difference_and_is_told_when_it_is_stale(folder: Folder, tmp_path: Path) -> None:
+def test_an_explanation_excuses_one_difference_and_is_reported_when_it_is_stale(folder: Folder, tmp_path: Path) -> None:
     folder.add("bad", discards=18)
     folder.add("good")
     words = tmp_path / "explained.yaml"
@@ -193,7 +193,7 @@ def test_an_explanation_excuses_one_difference_and_is_told_when_it_is_stale(fold
 
 
 @pytest.mark.slow
-def test_broken_files_are_told_and_end_nothing(folder: Folder) -> None:
+def test_broken_files_are_reported_and_end_nothing(folder: Folder) -> None:
     folder.add("good")
     for name in ("cut", "empty", "json", "lines"):
         folder.add(name)

@@ -172,7 +172,7 @@ def test_in_a_short_run_together_means_sooner() -> None:
     assert len(causes([replace(result, window=five) for result in apart])) == 2
 
 
-def test_an_event_that_was_told_explains_a_step() -> None:
+def test_a_recorded_event_explains_a_step() -> None:
     """Within two minutes after a failover, or up to its deadline, a step follows from it; later it does not."""
     step = finding("step_change", 5060, outcome=Outcome.WARN)
     event = Event("failover", "dut", "", 5000 * SECOND, 5005 * SECOND)
@@ -300,7 +300,7 @@ def test_a_step_of_the_series_that_grows_is_with_its_growth() -> None:
     assert grouped(with_restart) == [("incident", (2, 1)), ("growth", (0,))]
 
 
-def test_doubts_for_one_reason_are_one_row() -> None:
+def test_inconclusive_findings_of_one_reason_are_one_row() -> None:
     """Fourteen series that are too short by different hours are a row with the most that it takes."""
     unsure = [
         finding(
@@ -420,7 +420,7 @@ PHASES = st.builds(Phase, st.sampled_from(["soak", "spike"]), st.builds(Window, 
 
 @settings(derandomize=True, deadline=None, max_examples=120)
 @given(st.lists(FINDINGS, max_size=12), st.lists(EVENTS, max_size=3), st.lists(PHASES, max_size=2))
-def test_nothing_is_lost_and_nothing_is_told_twice(
+def test_nothing_is_lost_and_nothing_is_reported_twice(
     findings: list[Finding], events: list[Event], phases: list[Phase]
 ) -> None:
     """Whatever comes: each finding against the run is in one cause, whose outcome is its worst; passes are no cause."""

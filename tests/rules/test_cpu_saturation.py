@@ -93,7 +93,7 @@ def test_cores_that_poll_are_named_and_not_failed() -> None:
     assert judge(polling).outcome is Outcome.NOT_APPLICABLE
 
 
-def test_saturation_from_the_first_reading_on_is_told() -> None:
+def test_saturation_from_the_first_reading_on_is_reported() -> None:
     """97 % for all of the run without a baseline: a warning, or a failure with drops; not if it is known to poll."""
     hot = flat(0.97)
     warned = judge(hot, drops())
@@ -122,7 +122,7 @@ def test_a_baseline_tells_saturation_from_polling() -> None:
     assert judge(readings(TOTAL, value, 10.0), phases=phases).outcome is Outcome.WARN
 
 
-def test_what_cannot_be_told_is_not_passed() -> None:
+def test_what_cannot_be_decided_does_not_pass() -> None:
     """Few readings, a short run, half of the readings missing, or one each ten minutes decide nothing."""
     assert judge(flat(n=10)).why is InconclusiveReason.TOO_FEW
     assert judge(flat(n=60), seconds=600).why is InconclusiveReason.TOO_SHORT

@@ -138,7 +138,7 @@ def phase(name: str, begin_s: int, end_s: int) -> Phase:
 
 
 @pytest.mark.parametrize("name", ["spike", "stress"])
-def test_planned_spikes_are_told_and_do_not_fail(name: str) -> None:
+def test_planned_spikes_are_reported_and_do_not_fail(name: str) -> None:
     """A spike inside a spike or stress phase (5 s and a reading more) was asked for; one outside fails beside it."""
     planned = with_values(flat(), 1000, [1.0] * 104)
     inside = judge(planned, phase(name, 1003, 1100))
@@ -161,7 +161,7 @@ def test_too_few_readings_never_pass() -> None:
     assert judge(with_values(flat(100), 50, [1.0] * 20), seconds=201).outcome is Outcome.FAIL
 
 
-def test_gaps_are_told() -> None:
+def test_gaps_are_reported() -> None:
     """A gap of over three readings is a doubt, and so is a spike that was open on both sides of it."""
     spiky = with_values(flat(), 1000, [1.0] * 200)
     keep = np.ones(3600, dtype=bool)

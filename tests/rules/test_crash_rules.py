@@ -142,7 +142,7 @@ def test_never_appeared_is_inconclusive() -> None:
     assert ProcessRestart().judge(Case("dut", watch, WINDOW, (some,))) == ()
 
 
-def test_late_first_start_is_told_and_no_restart() -> None:
+def test_a_late_first_start_is_reported_and_is_no_restart() -> None:
     """A process that appears after the begin passes, with the time of its appearance."""
     finding = restarted(ups((0, 30)), happened("process.start", 30, PROCESS))
     assert (finding.outcome, finding.measured) == (Outcome.PASS, 0.0)
@@ -321,7 +321,7 @@ def test_count_that_rises_without_an_event() -> None:
     assert finding_of(CoreDump(), [cores(40, 40)], core("core.dump", 40, "core.1", "40.0")).measured == 2.0
 
 
-def test_no_look_at_the_folder_is_no_pass() -> None:
+def test_a_folder_that_was_never_read_does_not_pass() -> None:
     """No folder is not applicable, an unreadable one or too few readings are inconclusive; announced cores pass."""
     assert finding_of(CoreDump(), []).outcome is Outcome.NOT_APPLICABLE
     unreadable = finding_of(CoreDump(), [], faults=("/var/crash cannot be read: permission denied",))

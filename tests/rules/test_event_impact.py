@@ -46,7 +46,7 @@ def test_a_piece_beside_another_keeps_its_own_edges() -> None:
     assert finding.numbers["agree"] == 1.0
 
 
-def test_failovers_without_an_intent_are_told_apart() -> None:
+def test_failovers_without_an_intent_are_distinguished() -> None:
     """Three that a tester told of, 12 s apart: three outages, and none is late by another's deadline."""
     begins = [300.0, 312.0, 324.0]
     reported = [failover(b - 0.3, deadline_ns=round((b + 7.7) * S), detail={"pulled": "ra"}) for b in begins]
@@ -96,7 +96,7 @@ def test_probes_alone_give_both_methods() -> None:
     assert only.numbers["agree"] == 0.0
 
 
-def test_a_script_that_failed_is_a_doubt() -> None:
+def test_a_script_that_failed_is_a_caveat() -> None:
     """An event without impact whose script failed says nothing of the device."""
     broken = replace(failover(), detail={"failed": "exit code 255: connection refused"})
     finding = judge(broken, load=packets(stopped(AT, 0.0)))
@@ -189,7 +189,7 @@ def test_levels_have_to_be_back_by_the_deadline() -> None:
     assert fine.numbers["cpu_before"] == pytest.approx(0.3, abs=0.01)
 
 
-def test_the_peak_of_the_latency_is_told() -> None:
+def test_the_peak_of_the_latency_is_reported() -> None:
     """Of several quantiles the one that rose most, against its median before."""
     quiet, high = np.full(N, 0.002), np.full(N, 0.002)
     high[301:306] = 0.080
@@ -283,7 +283,7 @@ def test_a_word_of_the_log_and_of_the_tester_are_one_event() -> None:
     assert finding.outcome is Outcome.FAIL
 
 
-def test_events_that_overlap_are_told_and_measured_each() -> None:
+def test_events_that_overlap_are_reported_and_measured_each() -> None:
     """A failover during an upgrade: both findings say that the loss may be due to either."""
     upgrade = Event("upgrade", "dut", "", 250 * S, 500 * S)
     case = Case("dut", "", Window(0, N * S), events=(upgrade, failover()), load=packets(stopped(AT, 3.0)))
@@ -331,7 +331,7 @@ def test_a_planned_event_that_did_not_happen_fails() -> None:
     assert reboots.outcome is Outcome.PASS, "the rule reboot judges that"
 
 
-def test_several_devices_leave_a_doubt_and_generators_are_not_judged() -> None:
+def test_several_devices_leave_a_caveat_and_generators_are_not_judged() -> None:
     """Under one load nobody knows whose loss it was."""
     finding = judge(failover(), load=packets(stopped(AT, 3.0)), devices=2)
     assert any("2 devices share the load" in caveat for caveat in finding.doubts)

@@ -172,13 +172,13 @@ def test_other_targets_are_not_judged() -> None:
     assert GeneratorHealth().judge(Case("dut", "", Window(0, N * S), (reported(),))) == ()
 
 
-def test_figures_that_end_early_are_told() -> None:
+def test_figures_that_end_early_are_reported() -> None:
     """A generator that tells nothing in the last third leaves a doubt."""
     finding = judge(reported().between(0, 400 * S), sent().between(0, 400 * S))
     assert any("reported nothing after" in caveat for caveat in finding.doubts)
 
 
-def test_two_generator_objects_are_told_apart() -> None:
+def test_two_generator_objects_are_distinguished() -> None:
     """The port that sent too little is named."""
     ports = [replace(s, object=f"port={i}") for i, r in enumerate((10_000.0, 9_000.0)) for s in (reported(), sent(r))]
     finding = judge(*ports)
@@ -226,7 +226,7 @@ def test_bits_are_held_against_their_ceiling_only_where_nothing_else_is() -> Non
 
 @pytest.mark.parametrize(("ratio", "healthy"), [(1.0, True), (0.97, False)])
 @pytest.mark.parametrize("metric", ["load.tx.bit.rate", "load.tx.bytes"])
-def test_bits_are_compared_where_neither_packets_nor_requests_are_told(
+def test_bits_are_compared_where_neither_packets_nor_requests_are_known(
     metric: str, ratio: float, healthy: bool
 ) -> None:
     """A generator that is told a bandwidth is held to it."""
@@ -270,7 +270,7 @@ def test_a_generator_that_begins_anew_for_another_level_is_well(turned_s: float,
 
 
 @pytest.mark.parametrize(("own", "words"), [(0.001, "explains it"), (0.0001, "does not explain it")])
-def test_what_it_loses_by_itself_is_told_beside_what_was_lost(own: float, words: str) -> None:
+def test_its_own_loss_is_reported_with_the_loss(own: float, words: str) -> None:
     """0.05 % did not come back: a doubt that says how much of it is the generator's own; no fault by itself."""
     once = readings("load.ceiling.loss", np.array([own]), 1.0)
     finding = judge(reported(), sent(), sent(9_995.0, "load.rx.packets"), once)

@@ -253,7 +253,7 @@ def test_many_short_lives_are_no_pass() -> None:
     assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.TOO_SHORT)
 
 
-def test_growth_after_a_release_is_not_told_from_a_sawtooth() -> None:
+def test_growth_after_a_release_is_not_distinguished_from_a_sawtooth() -> None:
     """What fell by a flush and grows since has not exceeded its old peak: inconclusive, as nothing grew before it."""
     late = np.where(T < DAY / 2, 0.0, T - DAY / 2)
     calm = noise(3)
@@ -377,7 +377,7 @@ def test_what_is_missing_is_one_sentence() -> None:
     assert few.settle == "needs 4 more samples without a restart: 8 h more at a sample every 2 h"
 
 
-def test_small_rates_of_shares_are_told_apart() -> None:
+def test_small_rates_of_shares_are_distinguished() -> None:
     """What grows by little more than is allowed an hour does not grow by 0.1 %/h of 0.1 %/h."""
     hours = np.arange(1440) / 60
     value = np.asarray(0.5 + 0.0014 * hours, dtype=np.float64)

@@ -214,7 +214,7 @@ def test_a_slow_source_need_not_be_silent() -> None:
     assert finding.outcome is Outcome.FAIL
 
 
-def test_several_devices_share_the_doubt() -> None:
+def test_several_devices_share_the_caveat() -> None:
     """With two devices under one load the finding says that the load cannot tell them apart."""
     finding = judge(case(uptimes(10.0, N), ledgers=(ledger("snmp", (1000, 1120)),), flow=load((1001, 1119)), devices=2))
     assert any("2 devices" in caveat for caveat in finding.doubts)

@@ -101,7 +101,7 @@ def test_overload_by_packet_rates() -> None:
     assert finding.measured == pytest.approx(0.1, abs=0.01)
 
 
-def test_what_generators_were_told_in_bits_is_a_load_too() -> None:
+def test_a_load_set_in_bits_is_a_load_too() -> None:
     """A command in bits is taken before what was sent."""
     reported = readings("load.offered.bit.rate", np.full(N, 1e9), 1.0)
     (sent, _) = figures("packets", 1000.0, np.ones(N))

@@ -131,7 +131,7 @@ def test_probes_that_could_not_tell_are_not_applicable() -> None:
     assert judge(gone)[0].why is InconclusiveReason.TOO_FEW
 
 
-def test_a_device_that_starves_its_management_is_told_from_a_dead_path() -> None:
+def test_a_device_that_starves_its_management_is_distinguished_from_a_dead_path() -> None:
     """Silent at 100 % CPU: the device. Silent while another source answers: the path. All silent, CPU calm: open."""
     gap = (1000, 1300)
     starved = judge(cpu(1.0, gap), ledgers=(ledger("dut/snmp", gap),))
@@ -156,7 +156,7 @@ def test_the_monitors_own_fault_is_not_the_devices() -> None:
     assert any("the monitor itself was late: 30 of 180 polls" in caveat for caveat in finding.doubts)
 
 
-def test_a_reboot_and_what_was_announced_are_told_and_no_hang() -> None:
+def test_a_reboot_and_what_was_announced_are_reported_and_are_no_hang() -> None:
     """A device that rebooted under stress is the rule reboot's matter; one that hung fails here and in hang."""
     gap = (1000, 1300)
     ledgers = (ledger("dut/snmp", gap),)
@@ -199,7 +199,7 @@ def test_what_the_overload_loses_does_not_blame_the_device_for_a_cut_path() -> N
     assert finding.outcome is Outcome.WARN
 
 
-def test_a_peer_behind_the_device_loses_with_the_data_plane_and_that_is_told() -> None:
+def test_a_peer_behind_the_device_loses_with_the_data_plane_and_that_is_reported() -> None:
     """20 % of the requests and 20 % of the load were lost."""
     positions = np.arange(N, dtype=np.float64)
     lost = np.zeros(N)
@@ -307,7 +307,7 @@ def of_looks(findings: list[Finding]) -> Finding:
         (0.008, 0.0004, Outcome.PASS),  # twenty times nothing
     ],
 )
-def test_a_look_is_a_round_trip_of_many_requests(late: float, before: float, expected: Outcome) -> None:
+def test_a_poll_is_a_round_trip_of_many_requests(late: float, before: float, expected: Outcome) -> None:
     """Held against the looks of the same source under low load: times as long, and over a second."""
     finding = of_looks(judge(polled(late, before), ledgers=(ledger("dut/snmp"),)))
     assert finding.outcome is expected
@@ -335,7 +335,7 @@ def lossy(each: int, missed: int = 0) -> Ledger:
     )
 
 
-def test_looks_that_are_lost_one_at_a_time() -> None:
+def test_polls_that_are_lost_one_at_a_time() -> None:
     """A fourth of them under stress, each alone, is no silence: it fails as lost requests do; a thirtieth passes."""
     findings = judge(polled(0.05, lost=4), ledgers=(lossy(4),))
     finding = of_looks(findings)
@@ -367,7 +367,7 @@ def test_a_silence_is_not_counted_twice() -> None:
     assert finding.numbers["lost"] == 0
 
 
-def test_few_looks_tell_nothing() -> None:
+def test_few_polls_decide_nothing() -> None:
     """A look a minute in ten minutes of stress: not applicable; without low load only what was lost is judged."""
     slow = readings("source.poll.duration", np.full(30, 5.0), 60.0, object="source=snmp")
     assert of_looks(judge(slow, ledgers=(ledger("dut/snmp", interval=60.0),))).outcome is Outcome.NOT_APPLICABLE
@@ -376,7 +376,7 @@ def test_few_looks_tell_nothing() -> None:
     assert any("too few polls under low load" in caveat for caveat in only.doubts)
 
 
-def test_looks_of_an_earlier_baseline_stand_in_for_low_load() -> None:
+def test_polls_of_an_earlier_baseline_stand_in_for_low_load() -> None:
     """A run of nothing but stress is held against the looks that an earlier run lent, and says so."""
     all_stress = (Phase("stress", Window(0, N * S)),)
     before = polled(0.05)

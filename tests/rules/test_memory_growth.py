@@ -156,7 +156,7 @@ def test_the_worst_life_decides() -> None:
     assert finding.marks[0].begin_ns == 60 * S
 
 
-def test_lives_too_short_are_told_and_never_pass() -> None:
+def test_lives_too_short_are_reported_and_never_pass() -> None:
     """One life long enough passes and tells of the others; if all are too short nothing is decided."""
     series = readings(METRIC, np.full(100, 100.0), 1.0, object=PROCESS)
     some = judge(series, 100, restart(90))
@@ -242,7 +242,7 @@ def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None
 
 @pytest.mark.parametrize(("sd", "most"), [(0.01, 0), (0.03, 12), (0.05, 22)])
 @pytest.mark.parametrize("seconds", [30, 45, 60])
-def test_short_lives_fail_on_noise_no_more_often_than_is_said(seconds: int, sd: float, most: int) -> None:
+def test_short_lives_fail_on_noise_no_more_often_than_stated(seconds: int, sd: float, most: int) -> None:
     """In percent of 200 seeds, for noise whose level wanders with time constants around a third of the life."""
     for time_constant in (5.0, 20.0, 60.0):
         phi = math.exp(-1.0 / time_constant)

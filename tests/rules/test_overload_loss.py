@@ -233,7 +233,7 @@ def test_a_capacity_known_to_one_per_cent_leaves_small_excess_open() -> None:
     assert all("points more" in f.reason for f in texts)
 
 
-def test_every_overload_phase_is_told_and_the_worst_decides() -> None:
+def test_every_overload_phase_is_reported_and_the_worst_decides() -> None:
     """Two phases of one run: both are marked with their points."""
     cut = phases(("stress", 100), ("soak", 200), ("stress", 300), ("recovery", 400))
     rate = np.repeat([1500.0, 500.0, 2000.0, 500.0], 100)

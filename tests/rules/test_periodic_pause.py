@@ -170,7 +170,7 @@ def test_before_a_step_up_is_no_pause() -> None:
     assert judge(run(warm)).outcome is Outcome.PASS
 
 
-def test_generator_that_sends_less_is_a_doubt() -> None:
+def test_a_generator_that_sends_less_is_a_caveat() -> None:
     """Packets that were not sent cannot come back: the finding says how many pauses are so."""
     sent = np.append(0.0, np.cumsum(stopped(rate(1199), [600], 2)))
     load = (readings("load.rx.packets", sent, 1.0), readings("load.tx.packets", sent, 1.0))

@@ -203,7 +203,7 @@ def test_an_event_with_an_end_is_stress() -> None:
         assert finding.limit == 3600
 
 
-def test_a_restart_is_told() -> None:
+def test_a_restart_is_reported() -> None:
     """It came back because it was started anew: judged on, with a doubt."""
     reboot = Event("reboot", "dut", "", (BEFORE + STRESS + 500) * S, None)
     finding = judge(shaped("step"), events=(reboot,))
@@ -273,7 +273,7 @@ def test_the_worst_repetition_decides() -> None:
     assert finding.numbers["episodes"] == 3
 
 
-def test_spikes_in_quick_succession_do_not_hold_up_the_rest() -> None:
+def test_spikes_in_quick_succession_do_not_block_the_rest() -> None:
     """A spike followed by five minutes is too short to judge; the stress after it is judged, and that is told."""
     edges = {
         "soak": (0, 2700),

@@ -38,7 +38,7 @@ def test_a_crash_that_the_device_tells_of_fails_without_a_core(kind: str) -> Non
         assert f"1 crash: {kind} of bgpd" in failed.reason
 
 
-def test_one_crash_told_twice_is_one() -> None:
+def test_one_crash_reported_twice_is_one() -> None:
     """The core, the line of the kernel and that of the service manager tell of one crash; another one later counts."""
     fallen = Event("core.dump", "dut", FOLDER, 39 * S, None, {"file": "core.77", "mtime_s": "39.0"})
     lines = (reported("process.crash", 40, "bgpd"), reported("process.crash", 41, "bgpd.service"))

@@ -111,7 +111,7 @@ def test_noise_between_runs_says_how_many_are_needed() -> None:
     assert f"needs {needed} earlier runs" in finding.settle
 
 
-def test_without_earlier_runs_nothing_is_said() -> None:
+def test_without_earlier_runs_nothing_is_reported() -> None:
     """A run that is compared with nothing is not judged; earlier runs without readings are nothing to compare with."""
     assert judge([], 100).outcome is Outcome.NOT_APPLICABLE
     now = constant(100)
@@ -155,7 +155,7 @@ def test_counters_are_compared_as_rates() -> None:
     assert "load.rx.packets: 800 packets/s, -20.1 %" in finding.reason
 
 
-def test_what_is_better_is_told_and_fails_nothing() -> None:
+def test_what_is_better_is_reported_and_fails_nothing() -> None:
     """More packets per second than ever pass, and the finding says how sure that is."""
     finding = judge([7.49e6, 7.5e6, 7.48e6, 7.49e6], 8.2e6, "load.rx.packet.rate")
     assert finding.outcome is Outcome.PASS
@@ -298,7 +298,7 @@ def test_history_keeps_the_places_of_what_is_missing() -> None:
     assert [p.index for p in history(value)] == [7]
 
 
-def test_long_histories_are_looked_at_in_pieces() -> None:
+def test_long_histories_are_searched_in_pieces() -> None:
     """Changes in a history of 400 runs are found across the borders of pieces."""
     value = 1 + 0.01 * np.random.default_rng(2).standard_normal(400)
     for index in (50, 125, 250, 301):

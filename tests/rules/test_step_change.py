@@ -108,7 +108,7 @@ def test_signals_of_known_truth(name: str, seed: int) -> None:
     assert finding.outcome is expected, finding.reason
 
 
-def test_a_step_is_told_with_its_time_and_size() -> None:
+def test_a_step_is_reported_with_its_time_and_size() -> None:
     """A step without noise is told exactly: moment, both levels, height."""
     value = np.where(np.arange(1440) < 720, 100.0, 150.0)
     finding = judge(replace(readings(METRIC, value, 60.0, object=PROCESS), trait=day(1).trait))
@@ -169,7 +169,7 @@ def test_the_border_of_a_phase_explains_a_step() -> None:
     assert "phase" in finding.reason
 
 
-def test_a_step_that_follows_the_load_is_told_per_load_as_well() -> None:
+def test_a_step_that_follows_the_load_is_reported_per_load_as_well() -> None:
     """Level and load both rise by half: what falls to a thousand of the load stays the same, and both are told."""
     rate = readings("load.offered.rate", np.where(np.arange(1440) < 720, 1000.0, 1500.0), 60.0)
     reason = judge(stepped(height=0.5), load=(rate,)).reason
@@ -208,7 +208,7 @@ def test_a_restart_cuts_the_levels() -> None:
     assert finding.numbers["steps"] == 0
 
 
-def test_a_sawtooth_is_told_as_one() -> None:
+def test_a_sawtooth_is_reported_as_one() -> None:
     """Falls that give back what was gained are counted, and doubted in one sentence."""
     finding = judge(sawtooth(day(2), 0.3 * LEVEL, 10800, 2))
     assert finding.numbers["teeth"] >= 6
@@ -261,7 +261,7 @@ def test_the_end_of_a_tooth_is_no_step() -> None:
         assert [s.tooth for s in increments.steps] == teeth
 
 
-def test_a_hole_is_not_looked_across() -> None:
+def test_no_step_is_sought_across_a_gap() -> None:
     """A drift across a long gap is no step, and the gap is told."""
     seconds = np.arange(0, DAY, 60.0)
     kept = (seconds < 30_000) | (seconds > 60_000)

@@ -280,7 +280,7 @@ def test_coarse_readings() -> None:
     assert judged(np.round(25 + 10 * T / DAY)).outcome is Outcome.FAIL
 
 
-def test_a_cycle_as_long_as_the_run_is_told() -> None:
+def test_a_cycle_as_long_as_the_run_is_reported() -> None:
     """A daily wave in one day passes with a doubt at any phase, as it ended where it began; a part of a longer one is
     inconclusive, never growth; over four days it passes."""
     for phase in np.arange(0, 1, 0.125).tolist():

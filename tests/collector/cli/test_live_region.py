@@ -82,7 +82,7 @@ def test_what_does_not_change_is_never_blank() -> None:
     assert not seen.screen.cursor.hidden
 
 
-def test_what_is_said_meanwhile_stays_above() -> None:
+def test_what_is_printed_meanwhile_stays_above() -> None:
     """On the console and on standard error; the picture is there once only."""
     seen = Seen()
     with framed(seen.console) as frame:

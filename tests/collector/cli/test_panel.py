@@ -137,7 +137,7 @@ def test_names_do_not_steer_the_terminal() -> None:
     assert "[bold]" in target.getvalue()
 
 
-def test_a_source_that_falls_silent_is_told_by_its_account_alone() -> None:
+def test_a_silent_source_is_recognised_by_its_counts_alone() -> None:
     """From the moment of its last answer on; a slow source that was not due meanwhile is not silent."""
     silences = Silences()
 

@@ -28,7 +28,7 @@ LEAK = Finding(
 )
 
 
-def test_an_alarm_is_told_once_and_withdrawn_once() -> None:
+def test_an_alarm_is_reported_once_and_withdrawn_once() -> None:
     """Warned at one look, still there at the next, gone at the third: a line at the first and at the last."""
     target = io.StringIO()
     lines = Lines(Console(file=target, width=200))
@@ -42,7 +42,7 @@ def test_an_alarm_is_told_once_and_withdrawn_once() -> None:
     assert printed == [f"[1 min] {sentence}", f"[1 min] WITHDRAWN {sentence}"]
 
 
-def test_nothing_is_withdrawn_without_a_new_look() -> None:
+def test_nothing_is_withdrawn_without_a_new_evaluation() -> None:
     """A moment without findings of the same judging (the judge restarts) takes nothing back; a worse one is told."""
     alarms = Alarms()
     assert alarms.update(replace(QUIET, findings=(LEAK,))) == ([LEAK], [])
@@ -66,7 +66,7 @@ def test_the_panel_shows_what_was_withdrawn() -> None:
     assert "and 2 withdrawn before" in text
 
 
-def test_the_load_is_told_whatever_it_is_made_of() -> None:
+def test_the_load_is_shown_whatever_it_is_made_of() -> None:
     """Packets that were sent and came back, and what was lost; what nobody reports is not told as 0."""
     target = io.StringIO()
     load = {("load.tx.packet.rate", ""): 2969.4, ("load.rx.packet.rate", ""): 2006.0, ("load.loss", ""): 0.3217}

@@ -25,7 +25,7 @@ PLAN += "events: [{kind: a, at: 1m}, {kind: switch, at: 1m, run: [sh]}]\nstop_on
 
 
 @pytest.mark.parametrize("name", ["run", "resume"])
-def test_the_option_stands_alone_or_with_a_rule(name: str) -> None:
+def test_the_option_is_given_alone_or_with_a_rule(name: str) -> None:
     """A bare option never takes the word behind it; with a rule it may be repeated; ``--`` ends the options."""
     command = COMMANDS.module(name).command
     assert isinstance(command, click.Command)

@@ -111,7 +111,7 @@ def test_a_run_is_watched_over_http(on_terminal: Terminals, tmp_path: Path) -> N
     assert token not in visitor.raw.decode()
 
 
-def test_a_monitor_that_was_killed_is_told(on_terminal: Terminals, tmp_path: Path) -> None:
+def test_a_monitor_that_was_killed_is_reported(on_terminal: Terminals, tmp_path: Path) -> None:
     """The record says nothing of it: whoever watches does, with what can be done; the exit code is 4."""
     run = on_terminal(*LONG)
     run.until(lambda text: bool(re.search(r"local/local +\d+ +[1-9]\d* +\d", text)), "an answered poll")
@@ -125,7 +125,7 @@ def test_a_monitor_that_was_killed_is_told(on_terminal: Terminals, tmp_path: Pat
         stopped(tmp_path / "run")
 
 
-def test_a_visitor_that_is_told_to_end_gives_the_cursor_back(on_terminal: Terminals) -> None:
+def test_a_viewer_that_is_terminated_gives_the_cursor_back(on_terminal: Terminals) -> None:
     """SIGTERM, as of a closing session."""
     run = on_terminal(*LONG)
     run.until(lambda text: "Ctrl-C ends" in text, "the picture")
@@ -150,7 +150,7 @@ def test_a_window_that_is_pulled_narrow_is_drawn_anew(on_terminal: Terminals) ->
         assert max(len(line) for line in plain.splitlines()) < columns
 
 
-def test_where_nobody_looks_there_are_plain_lines(tmp_path: Path) -> None:
+def test_without_a_terminal_there_are_plain_lines(tmp_path: Path) -> None:
     """No control codes in a pipe: a line at the start, at each phase and at the end."""
     done = piped(tmp_path, "run", "--process", ME, "--interval", "200ms", "--duration", "4s", "--into", "run")
     assert "\x1b" not in done.stdout + done.stderr

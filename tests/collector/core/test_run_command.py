@@ -40,7 +40,7 @@ def gone(file: Path) -> bool:
     return False
 
 
-def test_what_a_command_said_and_how_it_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_command_printed_and_how_it_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both streams are kept as they came; exit code and last words of stderr are the failure; no secret is in them."""
     monkeypatch.setenv("DUT_PASSWORD", "hunter22")
     result = run(["sh", "-c", "echo one $WHO; echo login hunter22 refused >&2; exit 3"], WHO="me")

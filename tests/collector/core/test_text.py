@@ -25,7 +25,7 @@ from soakwatch.testing.ports import free_port
         ("fw", "tcp", "fw: ", "fw tcp: fw: "),
     ],
 )
-def test_target_and_source_are_said_once(target: str, source: str, sentence: str, shown: str) -> None:
+def test_target_and_source_are_named_once(target: str, source: str, sentence: str, shown: str) -> None:
     """Another device's name, or one that only begins alike, is part of the sentence."""
     assert prefixed(target, source, sentence) == shown
 

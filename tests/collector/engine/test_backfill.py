@@ -236,7 +236,7 @@ def test_no_more_polls_than_sixty_and_none_without_room() -> None:
         assert poller.polls - END_S == polls
 
 
-def test_whoever_waits_is_told() -> None:
+def test_waiters_are_notified() -> None:
     """Lines and panel say what the run is still doing after its end."""
     status = Status("run", "soak", 60.0, 0.0, (), {}, (), None, (), None)
     target = io.StringIO()

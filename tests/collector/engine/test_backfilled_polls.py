@@ -149,7 +149,7 @@ def test_a_network_that_is_cut_for_five_minutes_loses_nothing(tmp_path: Path, *,
     assert f"{lost} of them delivered late" in finding.reason
 
 
-def test_without_a_spool_the_same_cut_is_a_hole(tmp_path: Path) -> None:
+def test_without_a_spool_the_same_cut_is_a_gap(tmp_path: Path) -> None:
     """The test above can fail: with nothing recovered, the polls stay lost."""
     polls = soaked(Spooling(600, 900, batch=0), 1500)
     with new_record(tmp_path) as record:
@@ -161,7 +161,7 @@ def test_without_a_spool_the_same_cut_is_a_hole(tmp_path: Path) -> None:
     assert ledger.longest_gap.seconds >= 300
 
 
-def test_a_source_that_looks_more_often_adds_readings_and_no_polls(tmp_path: Path) -> None:
+def test_a_source_that_samples_more_often_adds_readings_and_no_polls(tmp_path: Path) -> None:
     """Looks between two polls are finer readings: they are kept, and the account stays that of the due times."""
 
     class Finer(Spooling):
@@ -178,7 +178,7 @@ def test_a_source_that_looks_more_often_adds_readings_and_no_polls(tmp_path: Pat
     assert len(seconds) == 60 + 59 * 9
 
 
-def test_looks_from_the_future_and_from_before_the_run_are_none_of_it(tmp_path: Path) -> None:
+def test_polls_from_the_future_and_from_before_the_run_are_not_part_of_it(tmp_path: Path) -> None:
     """A spool that holds older looks, or a clock that is ahead, adds no due times to the account."""
 
     class Confused(Spooling):
@@ -330,7 +330,7 @@ def test_a_source_tells_what_it_is_once_and_again_when_it_changes() -> None:
     assert identities[1].detail["changed"] == "version was 1, is 2"
 
 
-def test_a_spool_that_breaks_fails_the_look_and_quotes_nothing() -> None:
+def test_a_spool_that_breaks_fails_the_poll_and_quotes_nothing() -> None:
     """A defect of the poller is a failed poll with its type, as everywhere; the run goes on."""
 
     class Broken(Spooling):

@@ -92,7 +92,7 @@ def test_what_an_earlier_life_began_is_not_begun_again() -> None:
     assert again.due_ns() == (T0 + 70 * S,)
 
 
-def test_a_script_is_not_run_late_and_what_never_came_is_told() -> None:
+def test_a_script_is_not_run_late_and_an_event_that_never_came_is_reported() -> None:
     """A single script whose time passed by more than three seconds is left out; one after an early end never comes."""
     text = (
         "phases: [{ramp: {for: 10m, until: settled}}, {soak: 10m}]\n"

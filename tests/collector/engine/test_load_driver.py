@@ -39,7 +39,7 @@ class Watched:
         return Answer((Sample("load.sending", "", 1, now_ns),), (), ())
 
 
-def test_it_follows_at_once_and_says_so_with_every_look() -> None:
+def test_it_follows_at_once_and_reports_it_with_every_poll() -> None:
     """Told once for each change of level, not at every look."""
     throttle, generator = LoadController(), Generator()
 
@@ -55,7 +55,7 @@ def test_it_follows_at_once_and_says_so_with_every_look() -> None:
     assert [answer.samples[-1] for answer in after] == [Sample(LEVEL, "", 0.5, 2), Sample(LEVEL, "", 0.5, 3)]
 
 
-def test_a_load_that_does_not_follow_is_a_failed_source_and_is_told_again() -> None:
+def test_a_load_that_does_not_follow_is_a_failed_source_and_is_set_again() -> None:
     """Its look says why; nothing of it counts as having run at that level."""
     throttle, generator = LoadController(), Generator(deaf=True)
 
@@ -72,7 +72,7 @@ def test_a_load_that_does_not_follow_is_a_failed_source_and_is_told_again() -> N
     assert generator.levels == [1.2]
 
 
-def test_a_load_that_comes_back_is_told_anew() -> None:
+def test_a_load_that_comes_back_is_set_anew() -> None:
     """After a reconnection nobody knows what the generator does."""
     throttle, first, second = LoadController(), Generator(), Generator()
 

@@ -43,7 +43,7 @@ def _tiny_house(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         del sys.modules[name]
 
 
-def test_every_source_is_looked_at_and_one_that_fails_hides_no_other(
+def test_every_source_is_checked_and_one_that_fails_hides_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each source gives samples or its sentence; a missing secret is told by its reference."""

@@ -128,7 +128,7 @@ def test_an_overrun_is_skipped_and_counted_never_stacked() -> None:
     assert_complete(polls[: 3 * counted[PollOutcome.OK]], 1, counted[PollOutcome.OK] * 3 / HOUR)
 
 
-def test_a_look_that_hangs_is_abandoned_and_says_so() -> None:
+def test_a_poll_that_hangs_is_abandoned_and_reported() -> None:
     """A source that never answers gives timeouts, each a Poll with its sentence."""
 
     async def hangs(_: int) -> Answer:
@@ -240,7 +240,7 @@ def test_a_stalled_monitor_records_what_it_missed() -> None:
 
 
 @pytest.mark.parametrize(("busy_s", "missed"), [(0.3, 0), (2.3, 2)])
-def test_a_monitor_that_is_late_with_its_first_look_looks_at_once(busy_s: float, missed: int) -> None:
+def test_a_monitor_that_is_late_with_its_first_poll_polls_at_once(busy_s: float, missed: int) -> None:
     """A first due time that passed while the monitor opened its sources is kept late, not missed."""
     polls = soak(VirtualTime(), at_once, interval_s=1, hours=0.1, busy_s=busy_s)
     assert_complete(polls, 1, 0.1)
@@ -306,7 +306,7 @@ def test_a_source_that_cannot_be_opened_is_tried_again() -> None:
     assert polls[0].error == "no route to host"
 
 
-def test_only_the_first_look_tells_why_it_failed(caplog: pytest.LogCaptureFixture) -> None:
+def test_only_the_first_poll_reports_why_it_failed(caplog: pytest.LogCaptureFixture) -> None:
     """What ends the run is told by whoever takes it, and not logged; what goes wrong later is a failed poll."""
     errors: dict[str, list[Exception]] = {
         "wrong": [PlanError("dut: there is no os 'x'"), SourceError("no route to host")],
@@ -363,7 +363,7 @@ def test_timers_leave_nothing_behind() -> None:
     assert time.run(main()) == 1
 
 
-def test_how_long_the_device_took_is_a_sample_of_each_answered_look() -> None:
+def test_how_long_the_device_took_is_a_sample_of_each_answered_poll() -> None:
     """Under the source's label, at the look's begin; a look that failed took no known time."""
     time, polls = VirtualTime(), list[Poll]()
 

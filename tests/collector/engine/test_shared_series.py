@@ -193,7 +193,7 @@ def test_two_stand_ins_do_not_mix_either(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sealed", [False, True])
-def test_late_looks_of_the_owner_take_the_place_of_the_stand_in(tmp_path: Path, *, sealed: bool) -> None:
+def test_late_polls_of_the_owner_take_the_place_of_the_stand_in(tmp_path: Path, *, sealed: bool) -> None:
     """An agent that was cut off brings what it saw: all of it is read, and nothing of the one that stood in."""
     record, (agent, snmp) = new(tmp_path, agent=1, snmp=10)
     with record:
@@ -217,7 +217,7 @@ def test_late_looks_of_the_owner_take_the_place_of_the_stand_in(tmp_path: Path, 
     assert some.value.tolist() == part.between(at_s(170), at_s(380)).value.tolist()
 
 
-def test_late_looks_of_another_source_fill_the_hole_of_the_owner(tmp_path: Path) -> None:
+def test_late_polls_of_another_source_fill_the_gap_of_the_owner(tmp_path: Path) -> None:
     """The network is cut for SNMP and the agent alike: what the agent kept stands for what SNMP never saw."""
     record, (snmp, agent) = new(tmp_path, snmp=10, agent=1)
     with record:
@@ -371,7 +371,7 @@ def test_what_is_left_out_costs_no_second_thought(tmp_path: Path, monkeypatch: p
     assert len(slow) <= 3  # SNMP; SSH with its own alone; SSH with everything
 
 
-def test_an_owner_that_is_back_with_an_earlier_look_is_taken(tmp_path: Path) -> None:
+def test_an_owner_that_is_back_with_an_earlier_poll_is_taken(tmp_path: Path) -> None:
     """A slow answer of the owner that began before the newest look of its stand-in is the owner's, and is no fault."""
     record, (snmp, ssh) = new(tmp_path, snmp=10, ssh=1)
     with record:

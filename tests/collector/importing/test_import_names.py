@@ -58,7 +58,7 @@ def test_names_and_units(tmp_path: Path, name: str, cell: float, metric: str, va
     assert series.value.tolist() == pytest.approx([value, value])
 
 
-def test_what_was_guessed_is_told(tmp_path: Path) -> None:
+def test_what_was_guessed_is_reported(tmp_path: Path) -> None:
     """Percent, bytes and a missing unit are said, with the option that says otherwise."""
     assert (
         "read in percent, because it exceeds 1 (override with --unit COLUMN=…): cpu"
@@ -105,7 +105,7 @@ def test_wrong_mappings_are_one_sentence(tmp_path: Path, text: str, sentence: st
     assert sentence in str(error.value)
 
 
-def test_readings_that_cannot_be_are_left_out_and_told(tmp_path: Path) -> None:
+def test_readings_that_cannot_be_are_left_out_and_reported(tmp_path: Path) -> None:
     """A negative size is no size: it is named by its line, and the others stay."""
     series, notes = column(tmp_path, "rss_kb", [5.0, -5.0, 6.0])
     assert series.value.tolist() == [5e3, 6e3]

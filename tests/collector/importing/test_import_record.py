@@ -80,7 +80,7 @@ def test_without_a_pace_nothing_is_missing() -> None:
     assert polls.interval_ns == pytest.approx(1e9, rel=0.1)
 
 
-def test_a_hole_of_years_is_bounded() -> None:
+def test_a_gap_of_years_is_bounded() -> None:
     """A pace of a second and a hole of a century do not fill the memory; the hole stays a hole."""
     times = np.concatenate([np.arange(100), 3_000_000_000 + np.arange(100)]) * SECOND
     polls = polls_of([times])

@@ -97,7 +97,7 @@ def test_the_time_is_found_by_name_before_place(tmp_path: Path) -> None:
     assert column_of(imported, "a").time_ns.tolist() == [100 * SECOND, 200 * SECOND]
 
 
-def test_lines_out_of_order_are_sorted_and_told(tmp_path: Path) -> None:
+def test_lines_out_of_order_are_sorted_and_reported(tmp_path: Path) -> None:
     """Order does not matter to the series, and is not passed over in silence."""
     lines = WIDE.splitlines()
     imported = read(tmp_path, "\n".join([lines[0], lines[3], lines[1], lines[2]]))
@@ -146,14 +146,14 @@ def test_more_than_half_bad_is_one_error(tmp_path: Path) -> None:
     )
 
 
-def test_lines_without_a_time_are_told(tmp_path: Path) -> None:
+def test_lines_without_a_time_are_reported(tmp_path: Path) -> None:
     """A line whose time is none is left out, and named."""
     imported = read(tmp_path, WIDE + "later,4,d\n")
     assert len(column_of(imported, "heap").value) == 3
     assert any("1 line has no time and were left out" in n or "line 5: 'later'" in n for n in imported.notes)
 
 
-def test_text_columns_are_left_out_and_told(tmp_path: Path) -> None:
+def test_text_columns_are_left_out_and_reported(tmp_path: Path) -> None:
     """Text is no series; a text column that was mapped is a mistake."""
     assert any("not imported because it is text: note" in note for note in read(tmp_path, WIDE).notes)
     options = Options(meanings=dict([meaning("note=system.cpu.utilization")]))
@@ -208,7 +208,7 @@ def test_options_of_a_long_table_name_its_metrics(tmp_path: Path) -> None:
     assert "no line has the metric 'sesions'; did you mean 'sessions'?" in refused(tmp_path, LONG, wrong)
 
 
-def test_objects_told_apart_by_a_column(tmp_path: Path) -> None:
+def test_objects_distinguished_by_a_column(tmp_path: Path) -> None:
     """--by makes a series for each value of a column instead of letting the last line win."""
     text = f"time,pod,heap\n{T0},a,1\n{T0},b,2\n{T0 + 1},a,3\n{T0 + 1},b,4\n"
     imported = read(tmp_path, text, Options(by=("pod",)))

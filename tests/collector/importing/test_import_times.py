@@ -92,7 +92,7 @@ def test_slashes_are_read_where_they_show_their_order() -> None:
         read(["01/02/2026 00:00:00"])
 
 
-def test_forms_that_are_told() -> None:
+def test_named_formats_are_read() -> None:
     """--time-format takes units and strptime; what is not known is refused with what is."""
     assert read(["1767225600"], TimeOptions(form="s")) == [T0]
     assert read(["1500"], TimeOptions(form="ms")) == [1_500_000_000]
@@ -116,7 +116,7 @@ def test_forms_that_are_told() -> None:
         (["00:00:01", "00:00", ""], [1, 2]),
     ],
 )
-def test_what_is_no_time_is_said_to_be_none(texts: list[str], bad: list[int]) -> None:
+def test_what_is_not_a_time_is_read_as_none(texts: list[str], bad: list[int]) -> None:
     """Cells that cannot be a time, or lie outside of 1970 to 2262, are bad; the others stay."""
     many = [texts[0]] * 3 + texts
     assert [index - 3 for index, time in enumerate(read(many)) if time is None] == bad

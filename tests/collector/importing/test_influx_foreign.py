@@ -152,7 +152,7 @@ def test_what_is_missing_between_readings_and_at_the_edges_counts(
         assert view.ledgers(view.window())[0].errors == ("the database has no sample for this time",)
 
 
-def test_polls_are_due_at_the_edges_that_are_told() -> None:
+def test_polls_are_due_at_the_edges_that_are_given() -> None:
     axis = T0 + 10 * S * np.arange(5)
     polls = polls_of([axis], T0 - 25 * S, T0 + 70 * S)
     assert ((polls.time_ns - T0) // S).tolist() == [-20, -10, 0, 10, 20, 30, 40, 50, 60]
@@ -160,7 +160,7 @@ def test_polls_are_due_at_the_edges_that_are_told() -> None:
     assert polls_of([axis], int(axis[0]), int(axis[-1])).time_ns.size == 5
 
 
-def test_other_peoples_measurements_are_told_of_and_do_no_harm(
+def test_unknown_measurements_are_reported_and_do_no_harm(
     influxd: Influxd, address_of: AddressOf, tmp_path: Path
 ) -> None:
     address = address_of("odd")
@@ -200,7 +200,7 @@ def test_other_peoples_measurements_are_told_of_and_do_no_harm(
     assert float(busy.value.max()) == 1.0
 
 
-def test_sets_of_tags_that_are_one_object_go_on_from_each_other_or_are_told_apart(
+def test_sets_of_tags_of_one_object_continue_each_other_or_are_distinguished(
     influxd: Influxd, address_of: AddressOf, tmp_path: Path
 ) -> None:
     address = address_of("twins")
@@ -284,7 +284,7 @@ def test_a_file_maps_measurements_of_ones_own(
         ("a: [", "ours.yaml:1:"),
     ],
 )
-def test_a_mapping_that_cannot_be_is_told_with_its_place(text: str, message: str, tmp_path: Path) -> None:
+def test_an_invalid_mapping_is_reported_with_its_line(text: str, message: str, tmp_path: Path) -> None:
     file = tmp_path / "ours.yaml"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(DataError) as caught:

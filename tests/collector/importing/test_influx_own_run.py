@@ -76,7 +76,9 @@ def test_the_verdict_from_the_database_is_the_verdict_from_the_record(
         assert {"read_from": f"{database.shown}?run=night", **original.metas()} == other.metas()
 
 
-def test_times_that_were_cut_are_told(recorded: Path, influxd: Influxd, address_of: AddressOf, tmp_path: Path) -> None:
+def test_times_that_were_cut_are_reported(
+    recorded: Path, influxd: Influxd, address_of: AddressOf, tmp_path: Path
+) -> None:
     """Sent with ``precision: ms``: every reading comes back, to the millisecond, and who reads is told so."""
     database = database_of(address_of("coarse", run="night"))
     assert database.token is not None
@@ -149,7 +151,7 @@ def test_half_of_an_account_is_an_error(
         read_run(database, tmp_path / "copy")
 
 
-def test_two_runs_under_one_name_are_told(
+def test_two_runs_under_one_name_are_reported(
     recorded: Path, influxd: Influxd, address_of: AddressOf, tmp_path: Path
 ) -> None:
     database = database_of(address_of("two", run="night"))
@@ -212,7 +214,7 @@ def test_points_that_were_sent_under_another_phase_are_still_one(
         assert len(original.series(key)) == len(other.series(key))
 
 
-def test_a_run_that_is_not_there_is_told_with_the_nearest(
+def test_a_missing_run_is_reported_with_the_nearest_name(
     recorded: Path, influxd: Influxd, address_of: AddressOf, tmp_path: Path
 ) -> None:
     sent(recorded, influxd, database_of(address_of("near", run="night")))

@@ -111,7 +111,7 @@ def test_the_marker_makes_an_event_of_the_test(
     assert all(event.end_ns is not None for event in (upgrade, flap, plain))
 
 
-def test_without_a_run_nothing_is_told(session: Session, pytester: pytest.Pytester) -> None:
+def test_without_a_run_no_event_is_recorded(session: Session, pytester: pytest.Pytester) -> None:
     """The same tests run, and the summary says so; sessions that know nothing of a soak are left in peace."""
     pytester.makepyfile("""
         import pytest

@@ -77,7 +77,7 @@ Stretch
 """
 
 
-def test_events_are_told(robot: Robot, run: Path, tmp_path: Path, events_of: Events) -> None:
+def test_events_are_recorded(robot: Robot, run: Path, tmp_path: Path, events_of: Events) -> None:
     """Begin, end, mark: all of it is in the record."""
     with RecordView.open(run) as view:
         begin_ns = view.window().begin_ns

@@ -146,7 +146,7 @@ def test_a_run_that_ends_with_it_or_in_it_is_frozen_at_its_end(tmp_path: Path) -
     assert compute_baseline(other) is None
 
 
-def test_a_lent_baseline_is_small_and_reads_back_bit_for_bit(tmp_path: Path) -> None:
+def test_an_imported_baseline_is_small_and_reads_back_bit_for_bit(tmp_path: Path) -> None:
     """At most 400 readings of a series, picked and not averaged; only what the rules look at."""
     folder, plan = run_of(tmp_path / "run", (("baseline", 900), ("soak", 30))), plan_from_text(SOAK, "plan.yaml")
     imported = import_baseline(folder, plan, rules(plan))
@@ -160,7 +160,7 @@ def test_a_lent_baseline_is_small_and_reads_back_bit_for_bit(tmp_path: Path) -> 
     assert back.trait == imported.series[0].trait
 
 
-def test_the_case_has_the_lent_baseline_where_the_run_has_none(tmp_path: Path) -> None:
+def test_the_case_has_the_imported_baseline_where_the_run_has_none(tmp_path: Path) -> None:
     """And its own, where it has one: then the other is not even copied, and a sentence says so."""
     earlier = run_of(tmp_path / "earlier", (("baseline", 60), ("soak", 30)))
     without, having = plan_from_text(SOAK, "plan.yaml"), plan_from_text(PLAN, "plan.yaml")
@@ -182,7 +182,7 @@ def test_the_case_has_the_lent_baseline_where_the_run_has_none(tmp_path: Path) -
     assert own.warnings == ("the plan has a baseline phase of its own: that of earlier is not used",)
 
 
-def test_a_baseline_of_another_device_is_told(tmp_path: Path) -> None:
+def test_a_baseline_of_another_device_is_reported(tmp_path: Path) -> None:
     """Target names that the earlier run does not know; and a run without a baseline phase lends none."""
     earlier = run_of(tmp_path / "earlier", (("baseline", 60),))
     other = plan_from_text(SOAK.replace("dut:", "fw2:"), "plan.yaml")
@@ -195,7 +195,7 @@ def test_a_baseline_of_another_device_is_told(tmp_path: Path) -> None:
         against(other, None, str(soaked), tmp_path, 0.0)
 
 
-def test_a_lent_baseline_that_was_damaged_is_refused(tmp_path: Path) -> None:
+def test_a_damaged_imported_baseline_is_refused(tmp_path: Path) -> None:
     """Whatever was changed in its text: the same series, or one RecordError."""
     plan, chance = plan_from_text(SOAK, "plan.yaml"), random.Random(5)
     text = packed(import_baseline(run_of(tmp_path / "run", (("baseline", 60),)), plan, rules(plan)).series)

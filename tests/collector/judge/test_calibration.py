@@ -128,7 +128,7 @@ def test_a_generator_to_which_nothing_comes_back_loses_nothing_that_it_knows_of(
     assert ceiling.loss is None
 
 
-def test_nothing_is_held_across_a_restart_or_a_hole() -> None:
+def test_no_rate_is_sustained_across_a_restart_or_a_gap() -> None:
     """A counter that fell, and readings that were missing, would show rates that nobody saw."""
     fell = np.concatenate([np.arange(8) * 1000.0, np.arange(30) * 10.0])
     restarted = only(sampled("load.tx.packets", fell))

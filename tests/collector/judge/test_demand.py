@@ -51,14 +51,16 @@ def open_finding(why: InconclusiveReason, rule: str = "growth", **changes: objec
         (open_finding(InconclusiveReason.NOISE, measured=1.0, limit=2.0), INSISTED, True),
     ],
 )
-def test_a_doubt_holds_up_what_the_run_could_have_shown(finding: Finding, demand: Demand, held_up: bool) -> None:
+def test_an_inconclusive_finding_blocks_what_the_run_could_have_shown(
+    finding: Finding, demand: Demand, held_up: bool
+) -> None:
     passed = replace(finding, outcome=Outcome.PASS, why=None, rule="drops")
     verdict = fold("run", WINDOW, {"fw": "dut"}, [finding, passed], (), (), demand)
     assert verdict.outcome is (Outcome.INCONCLUSIVE if held_up else Outcome.PASS)
     assert {verdict.findings[index].rule for index in verdict.waived} == (set() if held_up else {finding.rule})
 
 
-def test_a_run_of_which_every_doubt_is_waived_decided_nothing() -> None:
+def test_a_run_of_which_every_inconclusive_finding_is_waived_decided_nothing() -> None:
     assert (
         fold("run", WINDOW, {"fw": "dut"}, [open_finding(InconclusiveReason.TOO_SHORT)], (), ()).outcome
         is Outcome.INCONCLUSIVE

@@ -37,13 +37,13 @@ def restart(second: int) -> Event:
     return Event("process.restart", "dut", OBJECT, second * SECOND, second * SECOND)
 
 
-def test_a_restart_that_nobody_told_is_found() -> None:
+def test_an_unreported_restart_is_found() -> None:
     """A start time that changed over a gap is a restart at the first reading after it."""
     (event,) = derived_events(States("process.start_time", [100.0] * 5 + [900.0] * 5), ())
     assert (event.kind, event.object, event.begin_ns) == ("process.restart", OBJECT, 5 * SECOND)
 
 
-def test_a_restart_that_was_told_is_not_told_twice() -> None:
+def test_a_reported_restart_is_not_reported_twice() -> None:
     """The probe's own event stands; one of another time does not explain the change."""
     record = States("process.start_time", [100.0] * 50 + [900.0] * 50)
     assert derived_events(record, [restart(50)]) == ()
@@ -61,7 +61,7 @@ def test_a_new_boot_id_is_a_reboot() -> None:
     assert (event.kind, event.begin_ns) == ("reboot", 2 * SECOND)
 
 
-def test_of_many_restarts_only_those_that_nobody_told_are_found() -> None:
+def test_of_many_restarts_only_the_unreported_are_found() -> None:
     """Each change is held against the events of its own time: an announcement is none, one of no target counts."""
     record = States("process.start_time", [100.0 * (second // 20) for second in range(400)])
     restarts = [restart(second) for second in range(20, 400, 40)]

@@ -65,7 +65,7 @@ def test_only_a_device_can_fail(
     assert judged.outcome is verdict
 
 
-def test_what_cannot_be_told_of_the_monitor_holds_up_nothing(tmp_path: Path) -> None:
+def test_what_is_not_known_of_the_monitor_blocks_nothing(tmp_path: Path) -> None:
     """Too few readings of the monitor's own memory are told, and are no doubt about the device."""
     with recorded(tmp_path / "run", "monitor", [*FEW, *HOLES[30:], *[None] * 25]) as view:
         judged = judge(view, "run", [RuleUse(MemoryGrowth())])

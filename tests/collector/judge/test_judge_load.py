@@ -200,7 +200,7 @@ def test_a_calibrated_loss_of_the_generator_leaves_an_overload_open(
     assert verdict.outcome is outcome
 
 
-def test_the_same_things_are_looked_at_live(tmp_path: Path) -> None:
+def test_the_same_series_are_judged_live(tmp_path: Path) -> None:
     """A running judgement names the same subjects and gives them the same case."""
     with recorded(tmp_path / "run", 1.6) as view:
         court = CaseBuilder(view)

@@ -67,7 +67,7 @@ class Trending:
         return (finding,)
 
 
-def test_a_trend_is_told_after_two_looks_and_withdrawn_in_the_open(device: Device) -> None:
+def test_a_trend_is_reported_after_two_evaluations_and_withdrawn_openly(device: Device) -> None:
     """Not before two hours, not after one look; told as a warning with its forecast; withdrawn when it is over."""
     grows = [2.0]
     device.levels["system.memory.usage", ""] = lambda _: grows[0]
@@ -125,7 +125,7 @@ def test_what_happens_is_judged_although_its_rule_rests(tmp_path: Path) -> None:
     assert only(evaluator).outcome is Outcome.FAIL
 
 
-def test_likely_growth_is_not_told(device: Device) -> None:
+def test_likely_growth_is_not_reported(device: Device) -> None:
     """With a probability of 0.95 a trend fails at the end; while the run goes on it takes 0.99."""
     device.levels["system.memory.usage", ""] = lambda _: 1.0
     evaluator = evaluator_of(device, Trending())
@@ -135,7 +135,7 @@ def test_likely_growth_is_not_told(device: Device) -> None:
     assert only(evaluator).outcome is Outcome.INCONCLUSIVE
 
 
-def test_a_short_run_is_told_of_trends_in_its_second_half(tmp_path: Path) -> None:
+def test_a_short_run_has_trends_in_its_second_half(tmp_path: Path) -> None:
     """A run of an hour cannot wait for two: memory that grows is warned of after half an hour and two looks."""
     device = Device(tmp_path / "run", hours=1)
     device.levels["system.memory.usage", ""] = lambda second: 1e9 + 1e6 * second
@@ -246,7 +246,7 @@ def test_rules_of_the_whole_run_say_what_the_record_says(tmp_path: Path, back: b
     assert {f.rule for f in evaluator.findings if f.outcome is Outcome.FAIL} >= {"process_restart", "reboot"}
 
 
-def test_a_look_spends_no_more_than_its_share(tmp_path: Path) -> None:
+def test_an_evaluation_spends_no_more_than_its_share(tmp_path: Path) -> None:
     """Where looks cost more than their share, each series is evaluated less often, but every one of them is."""
     device = Device(tmp_path / "run", interval_s=10)
     rng = np.random.default_rng(1)
@@ -272,7 +272,7 @@ def test_a_look_spends_no_more_than_its_share(tmp_path: Path) -> None:
     assert max(seen.values()) - min(seen.values()) <= 2
 
 
-def test_every_installed_rule_can_look_at_a_run(tmp_path: Path) -> None:
+def test_every_installed_rule_can_judge_a_live_run(tmp_path: Path) -> None:
     """All rules together, over an outage and a restart, raise nothing and say that they judged the run so far."""
     device = Device(tmp_path / "run", hours=3)
     rng = np.random.default_rng(2)

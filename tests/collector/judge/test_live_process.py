@@ -174,7 +174,7 @@ def test_a_judge_without_a_record_does_not_hold_the_run_up(tmp_path: Path, caplo
     asyncio.run(main())
 
 
-def test_a_failure_stops_a_run_only_if_it_stands(tmp_path: Path) -> None:
+def test_a_failure_stops_a_run_only_if_it_is_not_withdrawn(tmp_path: Path) -> None:
     """With ``confirm`` a failure is looked at again after ten seconds, and only then is confirmed."""
 
     async def main() -> None:

@@ -123,7 +123,7 @@ def test_the_literal_method_decides_where_it_is_asked_to(tmp_path: Path) -> None
     assert short.outcome is Outcome.FAIL
 
 
-def test_what_was_freed_inside_the_run_is_told(tmp_path: Path) -> None:
+def test_what_was_freed_inside_the_run_is_reported(tmp_path: Path) -> None:
     """A leak of 5 GiB that was freed at noon is no silent pass, and names the moment."""
     t = hours()
     judged = verdict(tmp_path, night(3, cache=5000 * (t / 12) * (t < 12)))
@@ -132,7 +132,7 @@ def test_what_was_freed_inside_the_run_is_told(tmp_path: Path) -> None:
     assert ", released at 2023-11-15 10:" in finding.reason
 
 
-def test_a_peak_near_the_limit_is_told(tmp_path: Path) -> None:
+def test_a_peak_near_the_limit_is_reported(tmp_path: Path) -> None:
     """Memory that came within 5 % of what there is, for an hour, is a warning although nothing grows."""
     t = hours()
     peak: Floats = np.where((t > 8) & (t < 9), 11_600.0, 0.0)
@@ -173,7 +173,7 @@ def test_a_shared_machine_is_not_the_device() -> None:
     assert [f.outcome for f in alone] == [Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE]
 
 
-def test_a_quick_look_at_this_machine_shares_it(tmp_path: Path) -> None:
+def test_a_quick_plan_of_this_machine_shares_it(tmp_path: Path) -> None:
     """``run --process X`` says so in the plan that the record keeps; an address of a device does not."""
     plan = quick_plan(("local",), ("nginx",), duration="30s")
     assert [target.shared for target in plan.targets] == [True]

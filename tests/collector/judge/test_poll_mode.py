@@ -81,7 +81,7 @@ def test_a_plan_says_which_cores_poll() -> None:
     assert json.loads(planned_text(plan_from_text(text, "p.yaml").targets)) == {"a": [2, 3], "b": []}
 
 
-def test_a_device_that_is_known_to_poll_is_not_held_up(tmp_path: Path) -> None:
+def test_a_device_known_to_use_poll_mode_is_not_inconclusive(tmp_path: Path) -> None:
     """A total of 97 % all along is left open, and warned of; where the plan says that it polls it is neither."""
     uses = [RuleUse(CpuSpike()), RuleUse(CpuSaturation())]
     with recorded(tmp_path / "a", BUSY) as view:

@@ -39,7 +39,7 @@ def test_a_run_without_targets_is_inconclusive() -> None:
     assert fold("run", WINDOW, {}, (), (), ()).outcome is Outcome.INCONCLUSIVE
 
 
-def test_an_optional_rule_does_not_hold_up_a_pass() -> None:
+def test_an_optional_rule_does_not_block_a_pass() -> None:
     """A rule that the plan does not require may be inconclusive."""
     findings = [finding(Outcome.PASS), finding(Outcome.INCONCLUSIVE, "cpu_spike")]
     verdict = fold("run", WINDOW, {"dut": "dut"}, findings, (), (), frozenset({"cpu_spike"}))
@@ -102,7 +102,7 @@ def test_a_short_run_of_its_full_length_has_not_ended_early() -> None:
     assert cut.reason.startswith("ended early, 4 s of 5 s")
 
 
-def test_causes_hold_what_speaks_against_the_run_and_change_no_outcome() -> None:
+def test_causes_hold_the_failures_and_warnings_and_change_no_outcome() -> None:
     """A restart and the spike at it are one cause, which an event explains; both still fail, and the restart leads."""
     day, marks = Window(0, 86_400 * 10**9), (Mark(5000 * 10**9, None, "here"),)
     spike = replace(finding(Outcome.FAIL, "cpu_spike"), window=day, marks=marks)

@@ -343,7 +343,7 @@ def test_another_length_changes_the_last_soak() -> None:
         ),
     ],
 )
-def test_bad_plans_are_told_all_that_is_wrong(text: str, problems: list[str]) -> None:
+def test_all_mistakes_of_a_bad_plan_are_reported(text: str, problems: list[str]) -> None:
     """Each bad plan gives exactly these sentences: place, key, what was found, what is meant, in order."""
     assert _problems(text) == problems
 

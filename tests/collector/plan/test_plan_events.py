@@ -101,7 +101,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("text", "message"), MISTAKES.items())
-def test_a_mistake_is_told_with_its_place_and_without_secrets(text: str, message: str) -> None:
+def test_a_mistake_is_reported_with_its_line_and_without_secrets(text: str, message: str) -> None:
     """Each mistake is a sentence that begins with its place in the plan, and repeats no secret."""
     with pytest.raises(PlanError) as caught:
         parsed(HEAD + text)
@@ -121,7 +121,7 @@ def test_the_schema_knows_the_new_sections() -> None:
     assert {"HookPlan", "CapturePlan", "WebhookPlan", "EventShape"} <= definitions.keys()
 
 
-def test_whatever_stands_in_the_new_sections_is_a_plan_or_a_sentence() -> None:
+def test_whatever_the_new_sections_contain_is_a_plan_or_a_sentence() -> None:
     """Random values of every key: a plan, or sentences that begin with their place; never anything else."""
     chance = random.Random(20)
     words = [

@@ -59,7 +59,7 @@ def section(page: str, name: str) -> str:
     return page.partition(f'<section id="{name}">')[2].partition("</section>")[0]
 
 
-def test_the_curves_are_drawn_with_what_caused_the_look() -> None:
+def test_the_curves_are_drawn_with_what_caused_the_capture() -> None:
     """CPU with its pinned core and drops as plots of a minute; what rests in words; the cause as a mark."""
     record, verdict = recorded(window(0, "link.down interface=eth0; fail: cpu_spike system.cpu.utilization", more="4"))
     page = render_html(record, verdict)
@@ -78,7 +78,7 @@ def test_the_curves_are_drawn_with_what_caused_the_look() -> None:
     assert all(len(json.loads(piece)["roots"]) == 1 for piece in pieces)
 
 
-def test_a_finding_and_its_look_name_each_other() -> None:
+def test_a_finding_and_its_capture_name_each_other() -> None:
     """The failure whose moment lies in the stretch links there, and back; one that names no moment there does not."""
     record, verdict = recorded(window(0, "link.down interface=eth0"), window(30, "rollout"))
     page = render_html(record, verdict)
@@ -89,7 +89,7 @@ def test_a_finding_and_its_look_name_each_other() -> None:
     assert "recorder.window" not in section(page, "findings")
 
 
-def test_many_looks_are_a_table_behind_the_first() -> None:
+def test_many_captures_are_a_table_behind_the_first() -> None:
     """Twelve have a card, that of the failure among them; none is without its line."""
     windows = [window(minute, "rollout") for minute in range(-40, 0, 2)] + [window(0, "link.down")]
     record, verdict = recorded(*windows)
@@ -99,7 +99,7 @@ def test_many_looks_are_a_table_behind_the_first() -> None:
     assert '<div class="card" id="capture-21"' in markup
 
 
-def test_without_a_look_there_is_no_section() -> None:
+def test_without_a_capture_there_is_no_section() -> None:
     """Nothing is said of what nobody has."""
     record, verdict = recorded()
     assert section(render_html(record, verdict), "captures") == ""

@@ -221,7 +221,7 @@ def test_at_most_forty_series_stand_alone(make_night: Callable[[int], Night]) ->
     assert all(f'id="finding-{n + 1}"' in page for n in range(len(bad)))
 
 
-def test_what_grows_together_is_told_once(make_night: Callable[[int], Night]) -> None:
+def test_what_grows_together_is_reported_once(make_night: Callable[[int], Night]) -> None:
     """A hundred workers of one name that all grow are one cause: a card, the others in a table."""
     record, verdict = make_night(100)
     bad = [replace(f, outcome=Outcome.FAIL) if f.rule == "memory_growth" else f for f in verdict.findings]

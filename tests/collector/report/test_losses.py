@@ -39,7 +39,7 @@ def test_neighbouring_losses_are_one_stretch() -> None:
     assert (losses[0].begin_ns, losses[0].end_ns, more) == (BEGIN + SECOND, BEGIN + 3 * SECOND, 0)
 
 
-def test_the_longest_stretches_are_told_and_the_others_counted() -> None:
+def test_the_longest_stretches_are_reported_and_the_others_counted() -> None:
     """Of a quarter of a million polls, every second of them lost, the longest holes are told in order of time."""
     outcome = np.arange(259_200, dtype=np.int64) % 2
     outcome[200_000:200_100] = 2

@@ -175,7 +175,7 @@ def shown(verdict: Verdict, night: Night, *, terminal: bool) -> str:
     return target.getvalue()
 
 
-def test_terminal_text_is_plain_where_nobody_looks(night: Night) -> None:
+def test_terminal_text_is_plain_where_there_is_no_terminal(night: Night) -> None:
     """Without a terminal there is no colour and no box, and one fact is one line."""
     text = shown(night[1], night, terminal=False)
     assert "\x1b" not in text
@@ -208,7 +208,7 @@ def test_terminal_text_does_not_obey_names(night: Night) -> None:
     assert "[bold red]x[/]" in text
 
 
-def test_sparkline_shows_a_hole_as_a_space(night: Night) -> None:
+def test_sparkline_shows_a_gap_as_a_space(night: Night) -> None:
     """A stretch without readings is a space in the line, and a leak climbs."""
     key = night[0].keys(["process.memory.usage"])[0]
     line = sparkline(night[0].series(key), width=480)

@@ -136,7 +136,7 @@ def test_the_sections_stand_in_the_order_of_a_morning() -> None:
     assert names.index("changed") < names.index("series") < names.index("words")
 
 
-def test_what_broke_first_is_told_in_order_of_time_with_the_load(eventful: Night) -> None:
+def test_what_broke_first_is_shown_in_order_of_time_with_the_load(eventful: Night) -> None:
     """Moments of all targets in one line of time: lag behind the first failure, load then, links to card and plots."""
     chain = section(render_html(*eventful), "chain")
     rows = re.findall(r"<tr.*?</tr>", chain, re.DOTALL)
@@ -237,7 +237,7 @@ def test_a_finding_links_to_its_exact_window(night: Night) -> None:
     assert re.search(r'<button type="button" data-zoom="\d+,\d+"', page)
 
 
-def test_what_changed_since_an_earlier_run_is_told(night: Night) -> None:
+def test_what_changed_since_an_earlier_run_is_shown(night: Night) -> None:
     """A new release, a machine with other settings and another plan; the same set-up is told as that."""
     record = night[0]
     before = Beside(record, versions=json.dumps({"soakwatch": "0.1.0", "python": "3.11.6"}), plan="name: demo\n")
@@ -298,7 +298,7 @@ def test_ten_thousand_interfaces_leave_the_page_bounded(make_night: Callable[[in
         assert "<script>alert" not in page
 
 
-def test_a_source_that_fell_silent_is_told_where_it_happened(night: Night) -> None:
+def test_a_source_that_fell_silent_is_shown_where_it_happened(night: Night) -> None:
     """A silence that no finding tells of stands in the line of time, with its polls, and leads to the coverage."""
     hush = Silence(Window(BEGIN + HOUR, BEGIN + HOUR + 90 * 10**9), {"timeout": 9})
     before = night[1]

@@ -166,7 +166,7 @@ def test_a_crowd_costs_a_bounded_amount_and_hides_no_failure() -> None:
     assert len(drawing.payload()[0]) < 1_500_000
 
 
-def test_counters_that_never_counted_are_told_in_words() -> None:
+def test_counters_that_never_counted_are_listed_in_words() -> None:
     """Drops that never were have no plot; of several the one that counted is drawn."""
     still = [series_of("fw", "queue.dropped", f"queue={n}", np.zeros(100)) for n in range(5)]
     panel = panels_of(Wide(still))[0]  # type: ignore[arg-type]
@@ -185,7 +185,7 @@ def test_an_imported_file_has_panels_too() -> None:
     assert titles(Wide(data, {"csv": "dut"})) == [("csv", "heap"), ("csv", "rss")]
 
 
-def test_what_was_not_read_is_a_hole_and_not_zero() -> None:
+def test_what_was_not_read_is_a_gap_and_not_zero() -> None:
     """Bins without a reading are NaN; the others hold the mean, or the highest."""
     series = series_of("fw", "queue.depth", "queue=0", np.array([1.0, 3.0, 5.0, np.nan, 2.0, 8.0]), 1.0)
     gap = replace(series, time_ns=series.time_ns + np.array([0, 0, 0, 0, 4, 4]) * SECOND)

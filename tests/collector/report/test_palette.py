@@ -57,7 +57,7 @@ def test_neighbouring_lines_differ_for_everybody(sight: str, dark: bool) -> None
         assert apart > 8.0, (sight, first, other, apart)
 
 
-def test_no_outcome_is_told_by_colour_alone() -> None:
+def test_no_outcome_is_shown_by_colour_alone() -> None:
     """Every outcome has a shape of its own in the plots."""
     shapes = [shape for _, shape in OUTCOMES.values()]
     assert len(set(shapes)) == len(shapes)

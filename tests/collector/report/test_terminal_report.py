@@ -139,7 +139,7 @@ def test_without_colour_there_is_none(eventful: Night) -> None:
     assert not {part for code in codes for part in code.split(";")} & colours
 
 
-def test_what_was_acknowledged_stands_beside_its_finding(night: Night) -> None:
+def test_an_acknowledgement_is_shown_with_its_finding(night: Night) -> None:
     """The outcome is the same; the reason is told with its time."""
 
     class Acknowledged:

@@ -89,7 +89,7 @@ def test_two_blocks_of_one_kind_do_not_nest(attached: SoakRun, run: Path, events
     assert event.detail == {"error": "EventConflictError"}
 
 
-def test_what_is_said_of_a_stretch(recorded: Recorded) -> None:
+def test_the_verdict_of_a_stretch(recorded: Recorded) -> None:
     """A reboot within it fails it, wherever else it happened it does not; what nobody looked at is inconclusive."""
     run = attach(recorded("bad", reboot_s=300))
     interim = run.verdict()
@@ -158,7 +158,7 @@ def test_findings_cross_the_wire(recorded: Recorded, monkeypatch: pytest.MonkeyP
     assert (final.outcome, final.reason, final.findings) == (Outcome.FAIL, "it rebooted", interim.findings)
 
 
-def test_a_look_waits_for_the_record(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_evaluation_waits_for_the_record(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What happened a moment ago is judged when the run has written it."""
     asked: list[int] = []
 
@@ -269,7 +269,7 @@ def test_answers_that_are_not_understood(monkeypatch: pytest.MonkeyPatch) -> Non
             run.verdict()
 
 
-def test_an_end_that_cannot_be_told_hides_no_error(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_end_that_cannot_be_recorded_hides_no_error(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The exception of the block stays, with a note; without one the sentence is raised."""
     served = serve_run(WebPlan("127.0.0.1:0"), run, time.time_ns)
     monkeypatch.setenv("SOAKWATCH_TOKEN", (run / "web.token").read_text().strip())

@@ -90,7 +90,7 @@ def test_what_makes_no_sense_is_refused_in_one_sentence(run: Path, ask: EventReq
         assert view.events() == ()
 
 
-def test_the_future_is_planned_not_told(run: Path) -> None:
+def test_future_events_are_planned_and_not_recorded(run: Path) -> None:
     """Clocks may be a minute apart; further ahead nobody can tell of anything, neither of a begin nor of an end."""
     now_ns = now()
     assert (

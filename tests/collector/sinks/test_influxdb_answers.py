@@ -305,7 +305,7 @@ def test_success_with_a_long_or_strange_answer_is_success(monkeypatch: pytest.Mo
         assert writer.written == 200
 
 
-def test_no_tls_where_tls_is_meant_is_told_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_tls_where_tls_is_meant_is_reported_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     with (
         serving(lambda _: OK) as to,
         writing(replace(to, url=to.url.replace("http:", "https:")), monkeypatch, []) as writer,

@@ -127,7 +127,7 @@ def test_another_life_of_the_run_goes_on_at_the_cursor(tmp_path: Path, own_influ
         assert counted(own_influxd) == 40 * len(KEYS)
 
 
-def test_a_wrong_token_is_said_without_it_and_a_run_goes_on(
+def test_a_wrong_token_is_reported_without_quoting_it_and_a_run_goes_on(
     tmp_path: Path, own_influxd: Influxd, address: Influxdb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WRONG", "hunter2")
@@ -175,7 +175,7 @@ def test_a_token_that_is_not_there_is_waited_for(tmp_path: Path, own_influxd: In
     assert counted(own_influxd) == 10 * len(KEYS)
 
 
-def test_a_feed_that_cannot_begin_does_not_hold_up_the_end(tmp_path: Path, address: Influxdb) -> None:
+def test_a_feed_that_cannot_begin_does_not_delay_the_end(tmp_path: Path, address: Influxdb) -> None:
     with fed(tmp_path / "run", replace(address, token=f"file:{tmp_path}/no-such")) as feeding:
         feeding.grow(10)
         until(lambda: bool(feeding.messages), "nothing is reported")

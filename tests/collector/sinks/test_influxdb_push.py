@@ -178,7 +178,7 @@ def test_a_database_that_never_answers_ends_the_patience(
     assert "cannot be reached" in capsys.readouterr().err
 
 
-def test_a_wrong_token_is_told_at_once_and_not_waited_for(
+def test_a_wrong_token_is_reported_at_once_and_not_waited_for(
     recorded: Path, influxd: Influxd, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("T", "hunter2")

@@ -167,7 +167,7 @@ def test_a_first_whole_number_does_not_fix_the_type(tmp_path: Path, bucket_of: B
 
 
 @pytest.mark.parametrize("odd", [float("nan"), float("inf"), float("-inf")])
-def test_a_number_that_is_none_leaves_a_hole_and_harms_no_neighbour(
+def test_a_reading_that_is_not_a_number_leaves_a_gap_and_harms_no_neighbour(
     odd: float, tmp_path: Path, bucket_of: BucketOf, influxd: Influxd
 ) -> None:
     """Fields that are no finite number vanish in the client; the sink writes no such line, and missing is never 0."""

@@ -32,7 +32,7 @@ def checked(tmp_path: Path, to: Influxdb) -> int:
     return run(["check", str(plan), "--runs", str(tmp_path)])
 
 
-def test_a_sink_that_takes_lines_is_said_and_none_is_written(
+def test_a_sink_that_takes_lines_is_reported_and_none_is_written(
     tmp_path: Path, bucket_of: BucketOf, influxd: Influxd, capsys: pytest.CaptureFixture[str]
 ) -> None:
     to = bucket_of("checked")

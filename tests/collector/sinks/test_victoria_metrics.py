@@ -152,7 +152,7 @@ def test_times_are_cut_to_milliseconds_and_values_share_a_scale(
     assert 0 < max(off) <= 1e-12 * max(of_all_sizes)
 
 
-def test_to_send_twice_changes_nothing_only_where_the_server_was_told_to_keep_one(
+def test_sending_twice_changes_nothing_only_where_the_server_deduplicates(
     recorded: Path,
     program: Path,
     victoria: Victoria,
@@ -184,7 +184,7 @@ def test_what_is_older_than_it_keeps_is_dropped_without_a_word(
 
 
 @pytest.mark.parametrize("noticed", [True, False], ids=["while-it-is-away", "between-two-requests"])
-def test_what_a_killed_server_had_said_yes_to_is_sent_again(
+def test_what_a_killed_server_had_accepted_is_sent_again(
     tmp_path: Path, victoria: Victoria, address: Influxdb, *, noticed: bool
 ) -> None:
     run = tmp_path / "run"

@@ -140,7 +140,7 @@ def test_over_tls_the_cookie_is_secure(run: Path, tmp_path: Path) -> None:
         assert may_act(client)
 
 
-def test_the_view_link_only_looks(browser: httpx.Client, token: Token) -> None:
+def test_the_view_link_cannot_act(browser: httpx.Client, token: Token) -> None:
     """403 for all that acts, whatever it sends; the page shows no button that acts."""
     assert browser.get(f"/view/{derived(token, 'view')}").status_code == 303
     assert may_look(browser)
@@ -212,7 +212,7 @@ def test_every_answer_is_guarded(browser: httpx.Client, token: Token) -> None:
         assert answer.headers.get("cache-control") in {"no-store", "no-cache"}, answer.url
 
 
-def test_nobody_is_told_the_token(
+def test_no_answer_contains_the_token(
     browser: httpx.Client, run: Path, token: Token, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is in no body, no header, no log and no file but its own, whatever is asked; neither is a code."""

@@ -28,7 +28,7 @@ def post_event(client: httpx.Client, **event: object) -> httpx.Response:
     return client.post(EVENTS, json=event)
 
 
-def test_an_event_is_told_and_read_back(client: httpx.Client, run: Path, events_of: Events) -> None:
+def test_an_event_is_recorded_and_read_back(client: httpx.Client, run: Path, events_of: Events) -> None:
     """Begin with an intent, end with a label: the record has it, and GET shows it."""
     began = post_event(
         client,

@@ -90,7 +90,7 @@ def page(live: ServedRun) -> Iterator[httpx.Client]:
         yield connection
 
 
-def test_the_state_tells_how_the_run_stands(running: tuple[Record, Path, int], page: httpx.Client) -> None:
+def test_the_state_says_how_the_run_is_doing(running: tuple[Record, Path, int], page: httpx.Client) -> None:
     """Counts, who fails since when, the load, the worst finding in one line, what comes true soonest first."""
     record, _, begin_ns = running
     soon = Forecast("system.memory.limit (3.80 GiB)", 31 * 3600, 25 * 3600, 37 * 3600)
@@ -129,7 +129,7 @@ def test_the_state_tells_how_the_run_stands(running: tuple[Record, Path, int], p
     assert "shown" not in page.get("/api/runs/now/state").json()
 
 
-def test_what_happened_since_the_last_look_is_no_quiet_pass(
+def test_events_since_the_last_evaluation_are_not_a_quiet_pass(
     running: tuple[Record, Path, int], page: httpx.Client
 ) -> None:
     """Rules look each minute: until then the line says that there is something that they may not have seen."""
@@ -195,7 +195,7 @@ def test_a_finding_of_a_run_that_is_over_is_acknowledged(running: tuple[Record, 
     assert page.post("/api/runs/now/stop", json={}).status_code == 409
 
 
-def test_a_run_is_told_to_stop_once(running: tuple[Record, Path, int], page: httpx.Client) -> None:
+def test_a_run_is_asked_to_stop_once(running: tuple[Record, Path, int], page: httpx.Client) -> None:
     """The reason is kept; the page knows that it is coming."""
     assert page.post("/api/runs/now/stop", json={"reason": 7}).status_code == 400
     answer = page.post("/api/runs/now/stop", json={"reason": " seen \n enough "})
@@ -216,7 +216,7 @@ def test_a_run_that_waits_is_stopped_from_its_page(running: tuple[Record, Path, 
     assert page.post("/api/runs/now/stop", json={}).status_code == 409
 
 
-def test_who_only_looks_sees_nothing_to_act_with(live: ServedRun, page: httpx.Client) -> None:
+def test_a_viewer_sees_nothing_to_act_with(live: ServedRun, page: httpx.Client) -> None:
     """The page has no button to mark, acknowledge or stop, and asking all the same is refused."""
     word = derived(Token(token(live)), "view")
     with httpx.Client(base_url=live.url, trust_env=False, timeout=30, follow_redirects=True) as guest:

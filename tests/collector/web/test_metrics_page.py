@@ -148,7 +148,7 @@ def test_strangers_get_nothing(served: ServedRun) -> None:
     assert answer.status_code == 401
 
 
-def test_every_metric_of_the_catalogue_can_be_told() -> None:
+def test_every_metric_of_the_catalogue_can_be_exposed() -> None:
     """All at once: each has a name of its own that the strict parser takes."""
     exposed = Families()
     readings = [

@@ -79,7 +79,7 @@ def rows(client: httpx.Client) -> dict[str, dict[str, object]]:
     return {row["run"]: row for row in page["runs"]}
 
 
-def test_a_run_is_told_in_one_row(recorded: Recorded, visitor: httpx.Client) -> None:
+def test_a_run_is_shown_in_one_row(recorded: Recorded, visitor: httpx.Client) -> None:
     """Verdict, worst finding, coverage, targets, length, size and the line of the series that the finding is of."""
     folder = recorded("night", reboot_s=300, ended=True)
     well, bad = finding("gap", Outcome.PASS), finding("reboot", Outcome.FAIL, reason="1 reboot")
@@ -97,7 +97,7 @@ def test_a_run_is_told_in_one_row(recorded: Recorded, visitor: httpx.Client) -> 
     assert row["bytes"] == sum(file.stat().st_size for file in folder.glob("record.sqlite*"))
 
 
-def test_a_doubt_that_held_up_nothing_is_less_than_a_warning(recorded: Recorded) -> None:
+def test_an_inconclusive_finding_that_blocked_nothing_is_less_than_a_warning(recorded: Recorded) -> None:
     """Of a run that passed the warning is what to look at; of one that did not, the doubt."""
     inconclusive, warning = finding("growth", Outcome.INCONCLUSIVE), finding("hang", Outcome.WARN)
     for verdict, rule in (("pass", "hang"), ("inconclusive", "growth")):
@@ -293,7 +293,7 @@ def line_of(unit: str, time_ns: list[int], value: list[float]) -> Series:
     return Series("dut", "m", "", Trait(unit, "gauge"), times, values, 1.0)
 
 
-def test_a_sparkline_keeps_spikes_and_holes() -> None:
+def test_a_sparkline_keeps_spikes_and_gaps() -> None:
     """The lowest and highest of each stretch are in the path; a long silence breaks it; it stays in its box."""
     time_ns = [n * SECOND for n in (*range(1000), *range(2000, 3000))]
     value = [1.0] * 2000
@@ -316,7 +316,7 @@ def test_a_sparkline_of_extreme_or_equal_values_is_a_path() -> None:
         assert re.fullmatch(r"M\d+ [\d.]+h1(L\d+ [\d.]+)*", drawn.path), drawn.path
 
 
-def test_the_release_is_what_the_devices_said() -> None:
+def test_the_release_is_what_the_devices_reported() -> None:
     """The versions of devices, each once, with the change that came in between; generators do not count."""
     roles = {"fw": "dut", "old": "dut", "tg": "generator"}
 
@@ -336,7 +336,7 @@ def test_the_release_is_what_the_devices_said() -> None:
     assert release_of([], roles, "no JSON") == ""
 
 
-def test_a_baseline_that_was_lent_is_known(recorded: Recorded) -> None:
+def test_an_imported_baseline_is_known(recorded: Recorded) -> None:
     """A run that was held against another's baseline names it."""
     folder = recorded("later", ended=True)
     frozen = BaselineSnapshot("earlier", Window(0, 1), ()).text()

@@ -121,7 +121,7 @@ def test_the_matrix_puts_what_differs_first() -> None:
     assert [(row.differs, row.cells[1].outcome) for row in alone] == [(True, None)]
 
 
-def test_only_what_differs_of_the_set_up_is_told(make_run: MakeRun) -> None:
+def test_only_what_differs_of_the_set_up_is_shown(make_run: MakeRun) -> None:
     """Machine, plan and software, by the way to each value; what all runs have comes before what some have."""
     plan = (
         "name: n\nphases:\n- soak: {}\ntargets:\n  fw:\n    sources:\n    - snmp: {{host: 198.18.0.1, interval: {}}}\n"
@@ -142,7 +142,7 @@ def test_only_what_differs_of_the_set_up_is_told(make_run: MakeRun) -> None:
     assert (line.cells[0], line.differs) == ("a" * 300, True)
 
 
-def test_a_set_up_that_is_no_json_or_no_yaml_is_told_as_it_is(make_run: MakeRun) -> None:
+def test_a_set_up_that_is_not_json_or_yaml_is_shown_as_it_is(make_run: MakeRun) -> None:
     """A record that somebody's tool wrote does not break the page."""
     with RecordView.open(make_run("odd", plan="a: [", machine="no JSON")) as view:
         assert {"plan": "cannot be read", "machine": "no JSON"}.items() <= setup_of(view).items()
@@ -227,7 +227,7 @@ def test_the_page_shows_them_side_by_side_with_their_series_overlaid(make_run: M
     assert "<script" not in re.sub(ours, "", page, flags=re.DOTALL)
 
 
-def test_what_cannot_be_compared_is_told_in_one_sentence(
+def test_what_cannot_be_compared_is_explained_in_one_sentence(
     make_run: MakeRun, visitor: httpx.Client, tmp_path: Path
 ) -> None:
     """Too few, too many, unknown and damaged ones; none at all leads to the list."""
@@ -273,7 +273,7 @@ def test_a_comparison_is_made_again_only_when_a_record_changed(make_run: MakeRun
     assert kept.of(folders) is not first
 
 
-def test_gone_metrics_and_holes_do_not_break_a_plot(make_run: MakeRun) -> None:
+def test_gone_metrics_and_gaps_do_not_break_a_plot(make_run: MakeRun) -> None:
     """A run of one reading beside one of many, and a series that only one of them has."""
     compared = comparison([make_run("short", seconds=1), make_run("long", seconds=400)])
     assert [plot.key.metric for plot in compared.plots] == ["system.cpu.utilization"]

@@ -51,7 +51,7 @@ def summaries_read(client: httpx.Client) -> None:
         assert time.monotonic() < deadline, "the runs were not read within 20 s"
 
 
-def test_what_is_lost_is_told_first(recorded: Recorded, actor: httpx.Client) -> None:
+def test_what_will_be_lost_is_shown_first(recorded: Recorded, actor: httpx.Client) -> None:
     """Samples, hours, findings, events, files, size, who borrowed its baseline, and files of others in its folder."""
     folder, other = recorded("night", ended=True), recorded("later", ended=True)
     with Record.open(folder) as record:
@@ -91,7 +91,7 @@ def test_it_goes_as_a_whole_and_only_when_its_name_is_typed(
     assert actor.get("/api/summaries").json()["there"] == 1
 
 
-def test_who_only_looks_deletes_nothing(recorded: Recorded, server: str) -> None:
+def test_a_viewer_deletes_nothing(recorded: Recorded, server: str) -> None:
     """The word for looking, no word, and another site's page with the token are refused."""
     folder = recorded("night", ended=True)
     path = "/api/runs/night?confirm=night"

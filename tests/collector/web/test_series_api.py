@@ -198,7 +198,9 @@ def test_csv_has_a_row_for_each_value_and_none_for_gaps(client: httpx.Client, mo
         ({"series": [UPTIME], "start": 5}, 400, "'start' is not a known key"),
     ],
 )
-def test_what_makes_no_sense_is_told(client: httpx.Client, body: object, status: int, sentence: str) -> None:
+def test_invalid_requests_are_refused_with_a_reason(
+    client: httpx.Client, body: object, status: int, sentence: str
+) -> None:
     """One sentence, never a traceback."""
     answer = client.post(DATA, content=json.dumps(body), headers={"content-type": "application/json"})
     assert answer.status_code == status
@@ -225,7 +227,9 @@ def test_numbers_that_are_none_are_refused(client: httpx.Client) -> None:
         ({"target": "dut", "points": "many"}, "points must be an integer"),
     ],
 )
-def test_words_that_make_no_sense_are_told(client: httpx.Client, words: dict[str, str], sentence: str) -> None:
+def test_invalid_parameters_are_refused_with_a_reason(
+    client: httpx.Client, words: dict[str, str], sentence: str
+) -> None:
     """The same for words."""
     answer = client.get(DATA, params=words)
     assert answer.status_code == 400

@@ -60,7 +60,7 @@ def test_an_address_that_cannot_be_or_must_not_be(plan: WebPlan, sentence: str) 
         open_listener(plan)
 
 
-def test_a_taken_port_is_told_unless_nobody_asked_for_it(run: Path) -> None:
+def test_a_taken_port_is_reported_unless_nobody_asked_for_it(run: Path) -> None:
     """The usual port gives way to a free one; a port that was named does not."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
@@ -177,7 +177,7 @@ def test_those_who_say_nothing_lock_nobody_out(served: ServedRun, client: httpx.
 
 
 @pytest.mark.parametrize(
-    ("request", "answer"),
+    ("begun", "answer"),
     [
         (b"", b""),
         (b"GET /api/hea", b""),
@@ -194,7 +194,7 @@ def test_those_who_say_nothing_lock_nobody_out(served: ServedRun, client: httpx.
     ids=["nothing", "half a head", "half of a second head", "half a body"],
 )
 def test_who_does_not_go_on_is_hung_up_on(
-    run: Path, monkeypatch: pytest.MonkeyPatch, request: bytes, answer: bytes
+    run: Path, monkeypatch: pytest.MonkeyPatch, begun: bytes, answer: bytes
 ) -> None:
     """Whatever was begun and is not ended: the connection is closed, and something was answered if it could be."""
     monkeypatch.setattr(server, "_CHECK_EVERY_S", 0.3)
@@ -203,7 +203,7 @@ def test_who_does_not_go_on_is_hung_up_on(
         assert served.token_file is not None
         host, port = served.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=30) as peer:
-            peer.sendall(request.replace(b"%b", served.token_file.read_bytes().strip()))
+            peer.sendall(begun.replace(b"%b", served.token_file.read_bytes().strip()))
             got = b""
             with contextlib.suppress(ConnectionResetError):
                 while part := peer.recv(4096):

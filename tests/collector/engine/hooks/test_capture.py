@@ -116,7 +116,7 @@ def test_a_local_target_is_captured_here(tmp_path: Path) -> None:
     assert reasons == []
 
 
-def test_what_cannot_be_had_is_told_and_nothing_else_happens(sshd: Sshd, tmp_path: Path) -> None:
+def test_what_cannot_be_captured_is_reported_and_nothing_else_happens(sshd: Sshd, tmp_path: Path) -> None:
     """A target without SSH, a device that is gone, a file system that says no: a sentence each."""
     text = "hooks: [{capture: {commands: [uptime]}}]"
     kept, reasons = captured(tmp_path / "a", text, "{dut: {sources: [{icmp: {host: 127.0.0.1}}]}}", [FAIL])

@@ -121,7 +121,7 @@ notify:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_live_failure_is_told_once_also_over_a_crash(tmp_path: Path) -> None:
+def test_a_live_failure_is_sent_once_also_over_a_crash(tmp_path: Path) -> None:
     """The watched process is gone: the failure is told live, with the page. kill -9, and the resumed run looks
     again, and tells neither start nor failure a second time."""
     victim = subprocess.Popen(["sleep", "600"])

@@ -82,7 +82,7 @@ def test_each_recipient_hears_what_it_asked_for(monkeypatch: pytest.MonkeyPatch,
     )
 
 
-def test_a_failure_that_only_the_end_sees_is_told_to_who_hears_of_failures(
+def test_a_failure_found_only_at_the_end_is_sent_to_recipients_of_failures(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A run that is shorter than a live look."""
@@ -95,7 +95,7 @@ def test_a_failure_that_only_the_end_sees_is_told_to_who_hears_of_failures(
     assert titles(server) == ["FAIL night: dut memory_growth"]
 
 
-def test_after_a_crash_nothing_is_told_twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_after_a_crash_nothing_is_sent_twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What the first life told is in its events: the second tells neither start nor first failure, but the end."""
     clock = Clock()
     with posts() as server:
@@ -123,7 +123,7 @@ def test_after_a_crash_nothing_is_told_twice(monkeypatch: pytest.MonkeyPatch, tm
     assert len(server.bodies) == 3
 
 
-def test_one_recipient_that_is_down_is_one_complaint_and_holds_up_nobody(
+def test_one_recipient_that_is_down_is_reported_once_and_delays_no_other(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The record says why; nothing holds the address; who could not be told of the failure is told of it later."""

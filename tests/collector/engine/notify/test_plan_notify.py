@@ -56,7 +56,7 @@ def test_what_is_wrong_is_one_sentence_without_the_secret(text: str, sentence: s
     assert "TIiajkdnlazkcOXrIdevi7FQ" not in lines
 
 
-def test_well_formed_addresses_are_told_by_their_service(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_well_formed_addresses_are_named_by_their_service(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slack, Teams and Telegram cannot be reached from a test: that their addresses are understood, and by which
     plugin, is what can be seen without them. A webhook of Slack takes no files; a bot does."""
     addresses = {

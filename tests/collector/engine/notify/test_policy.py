@@ -19,7 +19,7 @@ def notification(what: str, at_ns: int, of: Finding | None = None) -> Event:
     return Event(SENT, "", "", at_ns, at_ns, detail)
 
 
-def test_the_first_failure_is_told_at_once_and_once() -> None:
+def test_the_first_failure_is_sent_at_once_and_once() -> None:
     """Warnings and passes are no failures; of several the earliest is the first."""
     policy = FailurePolicy()
     assert policy.hear([finding(outcome=Outcome.WARN), finding(outcome=Outcome.PASS)], T0) is None
@@ -67,7 +67,7 @@ def test_a_first_failure_that_does_not_last_is_withdrawn_once() -> None:
     assert (news.kind, news.findings) == ("more", (first,))
 
 
-def test_what_could_not_be_sent_is_told_again_later() -> None:
+def test_what_could_not_be_sent_is_sent_again_later() -> None:
     """After a pause, as the first failure that it still is."""
     policy, first = FailurePolicy(), finding()
     assert policy.hear([first], T0) is not None
