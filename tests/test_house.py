@@ -380,7 +380,7 @@ def test_every_command_shows_an_example(tmp_path: Path) -> None:
 
 
 def test_no_file_names_a_machine() -> None:
-    """No tracked file holds the path of somebody's machine."""
+    """No tracked file holds the path of someone's machine."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
     if listed.returncode:
         pytest.skip("not a git checkout")

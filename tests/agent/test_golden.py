@@ -20,7 +20,7 @@ _AGENT = Path(sys.executable).parent / "soakwatch-agent"
 
 
 def replay(machine: str) -> list[Poll]:
-    """Two looks at a recorded machine by the installed command, without waiting."""
+    """Two polls of a recorded machine by the installed command, without waiting."""
     arguments = (_ROOTS / machine / "arguments").read_text().splitlines()
     command = [str(_AGENT), "--root", str(_ROOTS / machine / "root"), "--once", "--count", "2", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
@@ -53,7 +53,7 @@ def test_a_recorded_machine_gives_what_it_gave_before(machine: str, request: pyt
 
 @pytest.mark.parametrize("machine", _MACHINES)
 def test_every_reading_is_one_that_the_catalogue_allows(machine: str) -> None:
-    """Name, range and labels of every sample are the catalogue's, and no object is told twice in a poll."""
+    """Name, range and labels of every sample are the catalogue's, and no object is reported twice in a poll."""
     for poll in replay(machine):
         seen = set()
         for sample in poll.answer.samples:

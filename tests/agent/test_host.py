@@ -50,14 +50,14 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_2(arguments: list[str], sentence: str) -> None:
-    """What the command is told wrong it says in one line, without a traceback."""
+    """Wrong arguments are refused in one line, without a traceback."""
     done = run("--once", *arguments)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert sentence in done.stderr
 
 
 def test_a_poll_of_this_machine_keeps_to_the_catalogue() -> None:
-    """Every sample of a real look has a name, a range and labels of the catalogue."""
+    """Every sample of a real poll has a name, a range and labels of the catalogue."""
     done = run("--once", "--count", "2", "--process", "nobody-has-this-name")
     assert (done.returncode, done.stderr) == (0, "")
     first, second = (decode(line) for line in done.stdout.splitlines())
@@ -112,7 +112,7 @@ def test_one_probe_that_fails_hides_no_other(tmp_path: Path) -> None:
 
 
 def test_a_thousand_polls_leak_nothing() -> None:
-    """Descriptors and threads of the process are as many after a thousand looks as after two."""
+    """Descriptors and threads of the process are as many after a thousand polls as after two."""
     host, me = Host(HostContext(watches=(watch_of("python*"),))), psutil.Process()
     for second in range(2):
         host.poll(second * SECOND)

@@ -101,7 +101,7 @@ def test_a_process_that_is_killed_and_started_again_keeps_its_series_and_gives_o
 
 
 def test_a_process_that_appears_later_gives_a_start_and_one_that_never_does_stays_down() -> None:
-    """A late first appearance is a start and no restart; a name that nobody has answers 0 from the first look on."""
+    """A late first appearance is a start and no restart; a name that nobody has answers 0 from the first poll on."""
     host = of_process(f"{_OWN}late", f"{_OWN}never")
     first = host.poll(0)
     assert value(first, "process.up", f"process={_OWN}never,instance=0") == 0
@@ -237,7 +237,7 @@ def test_a_pid_that_went_to_a_stranger_is_down(tmp_path: Path, how: str) -> None
 
 
 def test_a_pid_that_changed_hands_between_polls_is_found_by_the_slow_round(tmp_path: Path) -> None:
-    """A process of a watched name under a pid that was there all the time appears within a minute of looks."""
+    """A process of a watched name under a pid that was there all the time appears within a minute of polls."""
     root = _tree(tmp_path)
     host = of_process("newcomer", root=str(root))
     host.poll(0)
@@ -275,7 +275,7 @@ def test_more_than_64_instances_are_counted_and_reported(tmp_path: Path) -> None
 
 
 def test_utilization_is_the_share_since_the_previous_poll(tmp_path: Path) -> None:
-    """150 ticks in one second of steady time are one and a half cores; the first look has no share."""
+    """150 ticks in one second of steady time are one and a half cores; the first poll has no share."""
     root = _tree(tmp_path)
     host, object_ = of_process("bgpd", root=str(root)), "process=bgpd,instance=0"
     assert value(host.poll(0), "process.cpu.utilization", object_) is None
@@ -296,7 +296,7 @@ def test_the_start_time_does_not_move_with_the_clock(tmp_path: Path) -> None:
 
 
 def test_a_process_that_execs_after_the_first_poll_is_found(tmp_path: Path) -> None:
-    """What had another name at the very first look, being just born, is looked at again until it is two seconds old."""
+    """What had another name at the very first poll, being just born, is looked at again until it is two seconds old."""
     root = _tree(tmp_path)
     _restart(root, 81, 100000 * 100, "/bin/sh\0")
     host = of_process("late-exec", root=str(root))

@@ -150,7 +150,7 @@ def test_the_keeper_starts_it_again_and_stop_ends_both(tmp_path: Path, start: St
 
 @pytest.mark.parametrize("keep", [(), ("--keep",)])
 def test_an_agent_whose_folder_was_deleted_leaves(tmp_path: Path, start: Start, keep: tuple[str, ...]) -> None:
-    """Nobody could reach it any more: it would look on until the host's next start. Its keeper leaves as well."""
+    """Nobody could reach it any more: it would keep polling until the host's next start. Its keeper leaves as well."""
     process = start("run", "--no-recorder", *keep)
     with Talk(tmp_path / "a/socket") as talk:
         assert talk.ask("open", **_OPEN)[-1].word == "done"
@@ -230,7 +230,7 @@ def test_nothing_that_a_stranger_says_ends_it(tmp_path: Path, start: Start) -> N
 
 
 def test_one_run_at_a_time_and_rest_between_runs(tmp_path: Path, start: Start) -> None:
-    """A run that is being served is not taken away; one that ended in order makes room at once, and looking rests."""
+    """A run that is being served is not taken away; one that ended in order makes room at once, and polling rests."""
     start("run", "--no-recorder")
     with Talk(tmp_path / "a/socket") as talk:
         talk.ask("open", **_OPEN)

@@ -8,7 +8,7 @@ from soakwatch_agent.spool import Spool
 
 
 def test_a_collector_behind_an_agent_that_keeps_polling_catches_up_at_once(tmp_path: Path) -> None:
-    """340 looks wait, of which memory holds the last; each question is followed by another look. Two questions bring
+    """340 polls wait, of which memory holds the last; each question is followed by another poll. Two questions bring
     everything, where the second is no longer behind."""
     spool = Spool(str(tmp_path), sync_s=None)
     for number in range(340):
@@ -21,7 +21,7 @@ def test_a_collector_behind_an_agent_that_keeps_polling_catches_up_at_once(tmp_p
 
 
 def test_disk_and_memory_together_keep_to_the_bounds(tmp_path: Path) -> None:
-    """A question for fewer looks, or fewer bytes, than disk and memory hold is answered with no more, in order."""
+    """A question for fewer polls, or fewer bytes, than disk and memory hold is answered with no more, in order."""
     spool = Spool(str(tmp_path), sync_s=None)
     wire = b'{"look":"%s"}' % (b"x" * 90)
     for _ in range(200):

@@ -1,4 +1,4 @@
-"""What the agent costs its host: a tick (look, encoding, spool) with watched processes, and the flight recorder.
+"""What the agent costs its host: a tick (poll, encoding, spool) with watched processes, and the flight recorder.
 
 ``python tests/bench/agent.py [--processes 450] [--watched 20] [--looks 300] [--seconds 20]`` starts sleeping processes
 until the machine has that many, watches some of them, and prints CPU time of this process. The aims are 2 ms a tick and

@@ -3,8 +3,8 @@
     python tests/bench/live.py                       72 h x 200 series x 1 s, some minutes
     python tests/bench/live.py --hours 2 --series 1000
 
-The minutes of a run are written into a real record one after another, and after each the live judge takes its look, in
-this process and on one core. A look is opening the record, reading what is new, judging, and the text of what is said.
+The minutes of a run are written into a real record one after another, and after each the live judge evaluates it, in
+this process and on one core. An evaluation opens the record, reads what is new, judges it and writes the text of the findings.
 At the end a second judge works out the same state from the whole record, as after a crash.
 """
 
@@ -36,7 +36,7 @@ TARGET_MS = 20.0
 
 
 class Timed(LiveEvaluator):
-    """The live judge, with the CPU time of each rule and of each part of a look."""
+    """The live judge, with the CPU time of each rule and of each part of an evaluation."""
 
     spent: Counter[str]
     evaluations: Counter[str]
@@ -69,7 +69,7 @@ def minutes(signals: list[Signal], source: int, interval_ns: int, total: int, se
 
 
 def evaluated(evaluator: LiveEvaluator) -> tuple[float, int]:
-    """CPU seconds of one look, with its text, and how many things it told anew."""
+    """CPU seconds of one evaluation, with its text, and how many series it judged anew."""
     began = time.process_time()
     news = evaluator.evaluate()
     for name, findings in news.items():
@@ -78,7 +78,7 @@ def evaluated(evaluator: LiveEvaluator) -> tuple[float, int]:
 
 
 def run(folder: Path, hours: float, series: int, interval_s: float, seed: int) -> None:
-    """Write the run, look after each minute, print a line at each mark."""
+    """Write the run, evaluate it after each minute, print a line at each mark."""
     interval_ns, total = round(interval_s * 1e9), round(hours * 3600 / interval_s)
     load = generator(seed)
     drawn = device(series - len(load), interval_s, seed)

@@ -1,7 +1,7 @@
-"""CPU time a look: the agent's probes beside psutil over all processes, side by side in one run.
+"""CPU time per poll: the agent's probes beside psutil over all processes, side by side in one run.
 
 ``python tests/bench/probes.py [--processes 450] [--watched 20] [--looks 300]`` starts sleeping processes until the
-machine has that many, watches some of them, and prints user + system time of this process a look.
+machine has that many, watches some of them, and prints user + system time of this process per poll.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def cpu_s() -> float:
 
 
 def cost_ms(poll: Callable[[int], object], polls: int) -> float:
-    """Mean CPU milliseconds of a look, a second of steady time apart, after one that warms up."""
+    """Mean CPU milliseconds of a poll, a second of steady time apart, after one that warms up."""
     start_ns = time.monotonic_ns()
     poll(start_ns)
     begin = cpu_s()

@@ -3,7 +3,7 @@
     python tests/bench/sink_backlog.py [--hours 6] [--seconds 60]
 
 The record of a run that was cut off after six hours of 200 series each second, none of which was sent, is gone on with
-by ``soakwatch resume``: a look at this machine each second, and the live judging of it all. Once without a sink, once
+by ``soakwatch resume``: a poll of this machine each second, and the live judging of it all. Once without a sink, once
 with one that feeds a real influxd on this machine. How late and how complete the polls are is read from the record, CPU
 is the kernel's. The sink's process runs at nice 10, the server does not. Prints a table of Markdown, asserts nothing.
 """

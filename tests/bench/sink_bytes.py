@@ -3,7 +3,7 @@
     python tests/bench/sink_bytes.py                              one device of 200 series x 10 s x 72 h
     python tests/bench/sink_bytes.py --devices 1000 --hours 0.05  200,000 series: memory and index
 
-Blocks of the disk are counted and not lengths, for the servers make files with holes; after everything was written,
+Blocks of the disk are counted and not lengths, for the servers make files with gaps; after everything was written,
 compacted, come to rest and the server was stopped. What an empty server takes is subtracted. CPU and memory are the
 server's. Prints tables of Markdown, asserts nothing; a server that is not there is named.
 """

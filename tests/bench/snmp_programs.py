@@ -121,7 +121,7 @@ def exporter(agent: Snmpd, version: str, folder: Path) -> list[str]:
 
 
 def credentials(version: str) -> list[str]:
-    """How net-snmp's commands are told."""
+    """The options of net-snmp's commands."""
     if version == "2c":
         return ["-v2c", "-c", "public"]
     return ["-v3", "-u", stage.USER, "-l", "authPriv", "-a", "SHA", "-A", AUTH, "-x", "AES", "-X", PRIV]

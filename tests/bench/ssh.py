@@ -1,8 +1,8 @@
-"""CPU time a look at a Linux device over SSH: one bundled script in a kept shell, beside one command a file.
+"""CPU time per poll of a Linux device over SSH: one bundled script in a kept shell, beside one command a file.
 
 ``python tests/bench/ssh.py [--processes 450] [--watched 20] [--looks 60]`` starts a real sshd on the loopback and
 sleeping processes until the machine has that many. It prints user and system time of this process (the collector)
-and of the sshd session with all that it started (the device) a look.
+and of the sshd session with all that it started (the device) per poll.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def device_s(server: Sshd) -> float:
 
 
 async def cost(name: str, server: Sshd, polls: int, poll: Callable[[int], Awaitable[object]]) -> None:
-    """Prints means of a look, a second of steady time apart, after two that warm up."""
+    """Prints means of a poll, a second of steady time apart, after two that warm up."""
     begin_ns = time.time_ns()
     for number in range(2):
         await poll(begin_ns + number * SECOND)

@@ -28,7 +28,7 @@ def going(tmp_path: Path) -> Iterator[Going]:
 
 @pytest.fixture
 def live(tabs: Opens, going: Going) -> Tab:
-    """Its page for somebody who may act."""
+    """Its page for someone who may act."""
     return opened(tabs(), going.link())
 
 

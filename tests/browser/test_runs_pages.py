@@ -78,7 +78,7 @@ def links(runs: Path) -> Iterator[Links]:
 
 @pytest.fixture
 def page(tabs: Opens, links: Links) -> Tab:
-    """The page for somebody who may act, with all runs."""
+    """The page for someone who may act, with all runs."""
     return opened(tabs(), links[0])
 
 

@@ -23,7 +23,7 @@ BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Column:
-    """As much of a pandas Series as is looked at."""
+    """As much of a pandas Series as is used."""
 
     def __init__(self, index: object, values: object) -> None:
         self.index, self.values = index, values
@@ -154,7 +154,7 @@ def test_bad_input_is_one_value_error(times: list[object] | None, values: list[o
     ],
 )
 def test_what_does_not_exist_is_a_value_error(arguments: dict[str, object], sentence: str) -> None:
-    """Rules, metrics, units and parameters that do not exist are told with the nearest."""
+    """Rules, metrics, units and parameters that do not exist are refused with the nearest."""
     with pytest.raises(ValueError, match=r"(?s).") as error:
         judge_series(SECONDS, LEAK, **{"rule": "memory_growth", **arguments})  # type: ignore[arg-type]
     assert sentence in str(error.value)
@@ -186,7 +186,7 @@ def table(folder: Path) -> Path:
 
 
 def test_a_table_is_judged(tmp_path: Path) -> None:
-    """The verdict is that of the command; what was guessed is a warning, or told."""
+    """The verdict is that of the command; what was guessed is a warning, or passed to the callback."""
     notes: list[str] = []
     verdict = judge_csv(table(tmp_path), "memory_growth", told=notes.append)
     assert (verdict.outcome, verdict.run) == (Outcome.FAIL, "fw")

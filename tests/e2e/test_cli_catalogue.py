@@ -1,4 +1,4 @@
-"""The commands that look and do not run: as a person or a script calls them."""
+"""The commands that read and do not run: as a person or a script calls them."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_an_interrupt_is_quiet_and_has_its_own_code(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_behind_stdout_is_one_sentence() -> None:
-    """Output that cannot be written is told, with the code of a broken monitor."""
+    """Output that cannot be written is reported, with the code of a broken monitor."""
     command = [sys.executable, "-m", "soakwatch.cli", "metrics"]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)

@@ -1,4 +1,4 @@
-"""Whole tables of CPU readings on the command line: what saturates is told, what is healthy passes."""
+"""Whole tables of CPU readings on the command line: what saturates is reported, what is healthy passes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_cores_that_idle_a_little_below_0_are_read(tmp_path: Path) -> None:
 
 
 def test_what_is_far_over_100_percent_is_a_fault_by_its_name(tmp_path: Path) -> None:
-    """106 % is none: it is left out, and this is told with its line."""
+    """106 % is none: it is left out, and this is reported with its line."""
     judged = verdict(tmp_path, {"cpu (%)": raised(noisy(30, 4, 1200), 600, [106.0])}, 1.0, "--rule", "cpu_spike")
     assert "1 reading out of range: dropped (line 602: 1.06)" in judged["stderr"]
     assert of(judged, "cpu_spike")[0]["samples"] == 1199
@@ -135,7 +135,7 @@ def test_a_backup_by_night_does_not_fail(tmp_path: Path) -> None:
 
 
 def test_ten_minutes_at_the_top_of_a_busy_device_are_not_passed(tmp_path: Path) -> None:
-    """From 85 % there is no sudden rise by 20 points: what stays at 100 % for ten minutes is told all the same."""
+    """From 85 % there is no sudden rise by 20 points: what stays at 100 % for ten minutes is reported all the same."""
     judged = verdict(tmp_path, {"cpu (%)": raised(noisy(85, 2, 7200), 3000, np.full(600, 100.0))}, 1.0)
     assert judged["verdict"] == "inconclusive"
     assert "100 % for 10 min" in of(judged, "cpu_spike")[0]["reason"]

@@ -154,7 +154,7 @@ def test_a_device_by_all_ways_whose_parts_die(fragile: Device, started: Started,
 
 
 def test_check_shows_each_source_alive(device: Device, soakwatch: Command, tmp_path: Path) -> None:
-    """`check` says what each source is, its values now, what a look takes, what it costs, what is missing."""
+    """`check` says what each source is, its values now, what a poll takes, what it costs, what is missing."""
     (tmp_path / "plan.yaml").write_text(json.dumps(plan_of(device, "8h")))
     done = soakwatch("check", "plan.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -275,7 +275,7 @@ def test_a_changed_host_key_is_refused_with_the_line_that_it_breaks(
 
 
 def test_a_plan_with_one_wrong_source_says_where(device: Device, soakwatch: Command, tmp_path: Path) -> None:
-    """`check` looks at all, names the place of the wrong one in the plan, and ends with 1."""
+    """`check` checks all, names the line of the wrong one in the plan, and ends with 1."""
     (tmp_path / "plan.yaml").write_text(
         f"""name: half
 duration: 1h
@@ -295,7 +295,7 @@ targets:
 
 
 def test_a_plan_goes_through_a_jump_host(device: Device, soakwatch: Command, tmp_path: Path) -> None:
-    """`jump` of a plan is used: the device is reached through it, and a jump host that refuses is told as such."""
+    """`jump` of a plan is used: the device is reached through it, and a jump host that refuses is reported as such."""
     login = device.sshd.keys
     host = {key: login[key] for key in ("host", "port", "user", "key")}
     for port, code in ((login["port"], 0), (device.trap_port, 1)):

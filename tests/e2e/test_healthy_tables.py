@@ -51,7 +51,7 @@ def test_a_healthy_run_passes_by_default(tmp_path: Path, length_s: float, every_
 
 
 def test_a_rule_that_is_named_must_decide(tmp_path: Path) -> None:
-    """An hourly reading shows no spike of seconds: who asks for just that is not told that there was none."""
+    """An hourly reading shows no spike of seconds: who asks for just that gets no assurance that there was none."""
     assert verdict(tmp_path, lines(86_400, 3600), "--rule", "cpu_spike")["verdict"] == "inconclusive"
 
 

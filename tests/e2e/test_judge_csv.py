@@ -116,7 +116,7 @@ def test_standard_input(tmp_path: Path) -> None:
 
 
 def test_a_run_is_found_by_the_name_that_import_gave_it(soakwatch: Command, tmp_path: Path) -> None:
-    """Without the time before it; a name that is nearly one is told."""
+    """Without the time before it; a name that is nearly one is reported."""
     (tmp_path / "flat.csv").write_text(leak(0.0), encoding="utf-8")
     assert soakwatch("import", "flat.csv", "--rule", "memory_growth", "--name", "last-week").returncode == 0
     assert "last-week" in soakwatch("judge", "last-week").stdout

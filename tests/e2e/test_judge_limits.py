@@ -70,7 +70,7 @@ def verdict(path: Path, *words: str) -> tuple[str, dict[str, tuple[str, str]]]:
 
 
 def test_a_healthy_night_passes(tmp_path: Path) -> None:
-    """Neither latency with heavy tails nor a table that is half full is told against it."""
+    """Neither latency with heavy tails nor a table that is half full counts against it."""
     assert verdict(written(tmp_path / "night.csv", night(1))) == ("pass", {})
 
 

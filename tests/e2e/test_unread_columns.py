@@ -69,7 +69,7 @@ def test_it_is_named_in_every_report(tmp_path: Path, cpu: Column) -> None:
 
 
 def test_a_share_of_memory_is_understood(tmp_path: Path, cpu: Column, capsys: pytest.CaptureFixture[str]) -> None:
-    """A column called memory between 0 and 100 is a percentage, which is told; from 25 to 100 % it grows."""
+    """A column called memory between 0 and 100 is a percentage, which is reported; from 25 to 100 % it grows."""
     code, verdict = judged(tmp_path, {"cpu": cpu, "memory": rising})
     assert code == 1
     assert {f["metric"] for f in verdict["findings"] if f["outcome"] == "fail"} == {"system.memory.utilization"}
@@ -81,7 +81,7 @@ def test_a_share_of_memory_is_understood(tmp_path: Path, cpu: Column, capsys: py
 
 
 def test_what_is_no_reading_holds_nothing_up(tmp_path: Path, cpu: Column, capsys: pytest.CaptureFixture[str]) -> None:
-    """The number of the line, a label that never changes, one odd column: told, and the verdict stands."""
+    """The number of the line, a label that never changes, one odd column: reported, and the verdict is not affected."""
     columns = {"cpu": cpu, "index": float, "label": lambda _: 0.0, "wobble": lambda n: n % 7}
     code, _ = judged(tmp_path, columns)
     assert code == 0
@@ -121,7 +121,7 @@ def test_what_the_named_rule_says_is_the_reason(tmp_path: Path, capsys: pytest.C
 
 
 def test_readings_that_cannot_be_are_named_in_the_verdict(tmp_path: Path, cpu: Column) -> None:
-    """A few readings of 300 % are named and hold nothing; every sixth is a doubt of the whole run, with the remedy."""
+    """A few readings of 300 % are named and block nothing; every sixth makes the run inconclusive, with the remedy."""
     few, many = (lambda n, every=every: 300.0 if n % every == 5 else 31.0 + n % 3 for every in (180, 6))
     code, verdict = judged(tmp_path, {"cpu": cpu, "memory_percent": few})
     assert (code, verdict["verdict"]) == (0, "pass")

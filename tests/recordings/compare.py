@@ -1,6 +1,6 @@
-"""What a look brought against what is expected, object by object, with a first explanation of each difference.
+"""What a poll brought against what is expected, object by object, with a first explanation of each difference.
 
-A value counts only if the look says that it came from the object that is expected (its OID), so that a number that
+A value counts only if the poll says that it came from the object that is expected (its OID), so that a number that
 happens to agree does not.
 """
 
@@ -72,7 +72,7 @@ _COUNTED: Final[Mapping[str, tuple[str, Mapping[str, str], tuple[str, ...]]]] = 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A sample of a look with the OIDs that it came from."""
+    """A sample of a poll with the OIDs that it came from."""
 
     metric: str
     object: str

@@ -1,4 +1,4 @@
-"""One recorded device: a responder that plays it, the poller that looks at it over UDP, and the comparison."""
+"""One recorded device: a responder that plays it, the poller that polls it over UDP, and the comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Causes: what belongs together is told once, nothing is lost, and chance makes no cause."""
+"""Causes: what belongs together is reported once, nothing is lost, and chance makes no cause."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_spikes_at_the_restarts_of_two_processes_belong_to_the_first() -> None:
 
 
 def test_a_silent_agent_at_a_full_cpu_is_one_incident() -> None:
-    """Silence, a pinned CPU and lost packets at the same time are told as one, with what each of them saw."""
+    """Silence, a pinned CPU and lost packets at the same time are reported as one, with what each of them saw."""
     (cause,) = causes(
         [
             finding("cpu_spike", (3000, 3300), metric="system.cpu.utilization"),
@@ -195,7 +195,7 @@ def test_a_failure_after_an_event_is_still_a_failure() -> None:
 
 
 def test_an_announced_restart_that_passed_bears_witness() -> None:
-    """Memory that falls at a restart which was allowed is told with it, though the restart itself is no objection."""
+    """Memory that falls at an allowed restart is reported with it, though the restart itself is no objection."""
     (cause,) = causes(
         [
             finding("process_restart", 5000, object=HTTPD, outcome=Outcome.PASS),
@@ -208,7 +208,7 @@ def test_an_announced_restart_that_passed_bears_witness() -> None:
 
 
 def test_what_probes_saw_is_on_the_time_line() -> None:
-    """A segfault in the kernel's log is told with the restart; the event that the rule itself tells of is not."""
+    """A segfault in the kernel's log is reported with the restart; the event that the rule itself tells of is not."""
     events = [
         Event("kernel.segfault", "dut", "", 4999 * SECOND, None, {"line": "httpd[4711]: segfault at 0"}),
         Event("process.restart", "dut", HTTPD, 5000 * SECOND, None),
@@ -334,7 +334,7 @@ def test_what_does_not_apply_is_a_row_too() -> None:
 
 
 def test_a_generator_at_fault_is_the_cause_of_what_rests_on_it() -> None:
-    """What cannot be told for want of a sound load is folded under the finding on the generator."""
+    """What cannot be decided for want of a sound load is folded under the finding on the generator."""
     blamed = {"outcome": Outcome.INCONCLUSIVE, "why": InconclusiveReason.GENERATOR, "settle": "mend the generator"}
     matches = causes(
         [
@@ -349,7 +349,7 @@ def test_a_generator_at_fault_is_the_cause_of_what_rests_on_it() -> None:
 
 
 def test_the_worst_is_first_and_then_what_broke_first() -> None:
-    """Failures in order of time, then those without a moment, then doubts, then warnings."""
+    """Failures in order of time, then those without a moment, then inconclusive ones, then warnings."""
     matches = causes(
         [
             finding("level", 100, outcome=Outcome.WARN),

@@ -73,7 +73,7 @@ def test_drops_without_saturation_pass() -> None:
 
 @pytest.mark.parametrize("name", ["stress", "spike"])
 def test_a_stress_phase_asked_for_it(name: str) -> None:
-    """A saturation inside a stress phase is told and neither warned of nor failed."""
+    """A saturation inside a stress phase is reported and neither warned of nor failed."""
     phase = Phase(name, Window(2990 * S, 3620 * S))
     finding = judge(raised(flat(), 3000, 600), drops(3300, 10), phases=(phase,))
     assert finding.outcome is Outcome.PASS

@@ -1,4 +1,4 @@
-"""cpu_spike: what is a spike, what is not, and what cannot be told."""
+"""cpu_spike: what is a spike, what is not, and what cannot be decided."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_too_few_readings_never_pass() -> None:
 
 
 def test_gaps_are_reported() -> None:
-    """A gap of over three readings is a doubt, and so is a spike that was open on both sides of it."""
+    """A gap of over three readings is a caveat, and so is a spike that was open on both sides of it."""
     spiky = with_values(flat(), 1000, [1.0] * 200)
     keep = np.ones(3600, dtype=bool)
     keep[1050:1150] = False
@@ -227,7 +227,7 @@ def test_a_surge_warns_unless_a_phase_just_began(begin: int, expected: Outcome) 
 
 
 def test_a_surge_in_a_stress_phase_was_asked_for() -> None:
-    """Inside of a stress phase it is not even told."""
+    """Inside of a stress phase it is not even reported."""
     surge = with_values(flat(), 2000, [0.85] * 100)
     assert judge(surge, phase("stress", 1500, 2200)).outcome is Outcome.PASS
     assert judge(surge, phase("soak", 1500, 2200)).outcome is Outcome.WARN
@@ -243,7 +243,7 @@ def test_three_readings_at_the_top_are_a_spike(cadence: float, seed: int) -> Non
 
 
 def test_little_room_asks_for_a_longer_plateau() -> None:
-    """From 70 % ± 6 six sigmas of 10 s means leave no room below 100 %: such a plateau is told and not decided, one
+    """From 70 % ± 6 six sigmas of 10 s means leave no room below 100 %: such a plateau is reported and not decided, one
     of 31 s is a spike."""
     calm = busy(2, 0.7, 0.06, 6 * 3600)
     assert judge(calm).outcome is Outcome.PASS
@@ -287,7 +287,7 @@ def pulses(every: float, lasting: float, seconds: float, first: float = 20.0, le
 
 
 def test_what_comes_all_along_is_the_habit_of_the_device() -> None:
-    """20 s of each minute at the top, or 15 s of each 10 min, from the start to the end: its own way, and told."""
+    """20 s of each minute at the top, or 15 s of each 10 min, from the start to the end: its own way, and reported."""
     for every, lasting in ((60.0, 20.0), (600.0, 15.0)):
         finding = judge(pulses(every, lasting, 6 * 3600))
         assert finding.outcome is Outcome.PASS

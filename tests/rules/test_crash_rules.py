@@ -85,7 +85,7 @@ def test_flapping_is_counted() -> None:
 
 
 def test_restart_inside_a_gap_is_found() -> None:
-    """Start times are compared over a hole in the readings."""
+    """Start times are compared over a gap in the readings."""
     value = starts(50).values.copy()
     value[30:70] = np.nan
     finding = restarted(ups(), life("process.start_time", value))
@@ -121,7 +121,7 @@ def test_gone_at_the_end_fails(allowed: float) -> None:
     ],
 )
 def test_a_further_instance_that_comes_and_goes_only_warns(instance: int, begin: int, expected: Outcome) -> None:
-    """What came after the begin, beside others of its name, and went again is told, and fails nothing."""
+    """What came after the begin, beside others of its name, and went again is reported, and fails nothing."""
     object_name = f"process=web,instance={instance}"
     up = readings("process.up", np.array([float(begin <= t < 60) for t in range(N)]), 1.0, object=object_name)
     finding = finding_of(ProcessRestart(), [up], happened("process.exit", 60, object_name), object_name=object_name)
@@ -247,7 +247,7 @@ def test_agent_restart_is_no_reboot() -> None:
 
 
 def test_boot_time_alone() -> None:
-    """A boot time that moves to between two readings is a reboot; one that moves elsewhere cannot be told."""
+    """A boot time that moves to between two readings is a reboot; one that moves elsewhere cannot be decided."""
     real = readings("system.boot.time", np.where(np.arange(N) < 50, -9000.0, 48.0), 1.0)
     assert finding_of(Reboot(), [real]).outcome is Outcome.FAIL
     assert finding_of(Reboot(), [boots(50, metric="system.boot.time", step=-3600)]).outcome is Outcome.INCONCLUSIVE
@@ -295,7 +295,7 @@ def core(kind: str, at_s: float, file: str, mtime: str) -> Event:
 
 
 def test_cores_that_were_there_do_not_fail() -> None:
-    """An older file is told apart; a new one beside it fails and is named."""
+    """An older file is distinguished; a new one beside it fails and is named."""
     old = core("core.present", 0, "core.old", "-500.0")
     calm = finding_of(CoreDump(), [cores(before=1)], old)
     assert calm.outcome is Outcome.PASS
@@ -306,7 +306,7 @@ def test_cores_that_were_there_do_not_fail() -> None:
 
 
 def test_core_that_fell_while_the_monitor_was_away() -> None:
-    """A file found at a later first look but written in the window is new, and counts once."""
+    """A file found at a later first poll but written in the window is new, and counts once."""
     away = core("core.present", 60, "core.9", "45.0")
     assert finding_of(CoreDump(), [cores(60)], away).measured == 1.0
     again = finding_of(

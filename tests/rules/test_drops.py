@@ -1,4 +1,4 @@
-"""drops: what counts as a drop, against what it is held, and what cannot be told."""
+"""drops: what counts as a drop, against what it is held, and what cannot be decided."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_pass_tells_what_it_could_have_seen() -> None:
 
 @pytest.mark.parametrize("name", ["stress", "spike"])
 def test_planned_overload_does_not_fail(name: str) -> None:
-    """Drops in an overload phase and 5 s after it are told; one 7 s after it fails."""
+    """Drops in an overload phase and 5 s after it are reported; one 7 s after it fails."""
     during = judge(dropped({250: 90, 304: 9}), phase(name, 200, 300), load=(sent(),))
     assert during.outcome is Outcome.PASS
     assert during.numbers["planned"] == 99
@@ -171,7 +171,7 @@ def test_parameters_are_refused(ratio: float) -> None:
 
 
 def calibrated(share: float) -> Series:
-    """What the generator loses by itself, told once."""
+    """What the generator loses by itself, reported once."""
     return readings("load.ceiling.loss", np.array([share]), 1.0)
 
 

@@ -47,7 +47,7 @@ def test_a_piece_beside_another_keeps_its_own_edges() -> None:
 
 
 def test_failovers_without_an_intent_are_distinguished() -> None:
-    """Three that a tester told of, 12 s apart: three outages, and none is late by another's deadline."""
+    """Three that a tester recorded, 12 s apart: three outages, and none is late by another's deadline."""
     begins = [300.0, 312.0, 324.0]
     reported = [failover(b - 0.3, deadline_ns=round((b + 7.7) * S), detail={"pulled": "ra"}) for b in begins]
     down = np.sum([stopped(b, 1.0) for b in begins], axis=0)
@@ -66,7 +66,7 @@ def test_no_outage_is_measured_as_none() -> None:
 
 
 def test_a_part_of_the_traffic_makes_the_methods_differ() -> None:
-    """Half of the flows stop for ten seconds: 5 s by loss, 10 s by time stamps, and the reason is told."""
+    """Half of the flows stop for ten seconds: 5 s by loss, 10 s by time stamps, and the reason is reported."""
     finding = judge(failover(), load=packets(stopped(AT, 10, 0.5)))
     assert finding.numbers["outage_1_loss_s"] == pytest.approx(5.0, abs=0.01)
     assert finding.numbers["outage_1_time_s"] == pytest.approx(10.0, abs=1.0)
@@ -223,7 +223,7 @@ def test_a_latency_that_stays_higher_is_not_back(before: float, after: float, ex
 
 
 def test_what_goes_down_much_later_is_not_the_events() -> None:
-    """A second stop 3 min after the first counts, one 4 min after it does not and is told."""
+    """A second stop 3 min after the first counts, one 4 min after it does not and is reported."""
     near = judge(failover(deadline_ns=500 * S), load=packets(stopped(AT, 2.0) + stopped(AT + 150, 1.0)))
     assert near.measured == pytest.approx(3.0, abs=0.01)
     assert not near.doubts
@@ -294,7 +294,7 @@ def test_events_that_overlap_are_reported_and_measured_each() -> None:
 
 
 def test_an_overload_that_follows_is_not_the_events() -> None:
-    """What a stress phase loses is not looked at."""
+    """What a stress phase loses is not judged."""
     phases = (Phase("soak", Window(0, 400 * S)), Phase("stress", Window(400 * S, 600 * S)))
     down = stopped(AT, 3.0) + stopped(420, 100, 0.3)
     assert judge(failover(), load=packets(down), phases=phases).measured == pytest.approx(3.0, abs=0.01)
@@ -316,7 +316,7 @@ def test_an_announced_outage_has_to_come_and_no_more_than_announced() -> None:
 
 
 def test_a_planned_event_that_did_not_happen_fails() -> None:
-    """A failover that announced a change of state, of which a listener told nothing; without a listener it is open."""
+    """A failover that announced a change of state, of which a listener reported nothing; without a listener it is open."""
     event = failover(expect={"vrrp.change": 1}, deadline_ns=400 * S)
     listener = Ledger("dut", "dut/syslog", 10.0, 120, 120, {}, None)
     load = packets(stopped(AT, 1.0))

@@ -1,4 +1,4 @@
-"""generator_health: what the generator was told, what it did, and what it could have done."""
+"""generator_health: what the generator was set to, what it did, and what it could have done."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_the_end_is_drained() -> None:
 
 
 def requests(rate: np.ndarray, latency: float | np.ndarray, failed: float | np.ndarray = 0.0) -> tuple[Series, ...]:
-    """A request generator of 4 connections that was told 100 requests a second."""
+    """A request generator of 4 connections that was set to 100 requests a second."""
     return (
         gauge("load.offered.rate", 100.0),
         sent(rate, "load.requests"),
@@ -146,7 +146,7 @@ def test_a_generator_that_waits_for_the_device_is_not_blamed() -> None:
 
 
 def test_a_device_that_hangs_is_not_the_generators_fault() -> None:
-    """While nothing is answered (no latency told), or requests fail, the generator is not to blame for their number."""
+    """While nothing is answered (no latency reported), or requests fail, the generator is not to blame for their number."""
     rate = np.full(N, 100.0)
     rate[420:450] = 0.0
     latency = np.full(N, 0.005)
@@ -158,7 +158,7 @@ def test_a_device_that_hangs_is_not_the_generators_fault() -> None:
 
 
 def test_only_what_is_known_is_judged() -> None:
-    """A counter alone passes with doubts for the rest; latency alone, one reading, and nothing are told apart."""
+    """A counter alone passes with caveats for the rest; latency alone, one reading, and nothing are told apart."""
     finding = judge(sent())
     assert finding.outcome is Outcome.PASS
     assert sum(caveat.startswith("not known") for caveat in finding.doubts) == 5
@@ -173,7 +173,7 @@ def test_other_targets_are_not_judged() -> None:
 
 
 def test_figures_that_end_early_are_reported() -> None:
-    """A generator that tells nothing in the last third leaves a doubt."""
+    """A generator that reports nothing in the last third leaves a caveat."""
     finding = judge(reported().between(0, 400 * S), sent().between(0, 400 * S))
     assert any("reported nothing after" in caveat for caveat in finding.doubts)
 
@@ -201,7 +201,7 @@ def test_two_generator_objects_are_distinguished() -> None:
     ids=["told packets", "packets", "packet rate", "told requests", "requests", "told bits", "bytes", "bits"],
 )
 def test_the_headroom_is_stated_in_what_the_generator_tells(load: Series, ceiling: Series) -> None:
-    """82 % of its ceiling leave 18 %, told in the reason of a pass; over 90 % the reserve is gone."""
+    """82 % of its ceiling leave 18 %, reported in the reason of a pass; over 90 % the reserve is gone."""
     finding = judge(load, ceiling)
     assert finding.outcome is Outcome.PASS
     assert "82 % of its calibrated ceiling" in finding.reason
@@ -229,7 +229,7 @@ def test_bits_are_held_against_their_ceiling_only_where_nothing_else_is() -> Non
 def test_bits_are_compared_where_neither_packets_nor_requests_are_known(
     metric: str, ratio: float, healthy: bool
 ) -> None:
-    """A generator that is told a bandwidth is held to it."""
+    """A generator that is set to a bandwidth is held to it."""
     did = sent(1e8 * ratio / 8, metric) if metric.endswith("bytes") else gauge(metric, 1e8 * ratio)
     finding = judge(gauge("load.offered.bit.rate", 1e8), did)
     assert finding.outcome is (Outcome.PASS if healthy else Outcome.INCONCLUSIVE)
@@ -271,7 +271,7 @@ def test_a_generator_that_begins_anew_for_another_level_is_well(turned_s: float,
 
 @pytest.mark.parametrize(("own", "words"), [(0.001, "explains it"), (0.0001, "does not explain it")])
 def test_its_own_loss_is_reported_with_the_loss(own: float, words: str) -> None:
-    """0.05 % did not come back: a doubt that says how much of it is the generator's own; no fault by itself."""
+    """0.05 % did not come back: a caveat that says how much of it is the generator's own; no fault by itself."""
     once = readings("load.ceiling.loss", np.array([own]), 1.0)
     finding = judge(reported(), sent(), sent(9_995.0, "load.rx.packets"), once)
     assert finding.outcome is Outcome.PASS

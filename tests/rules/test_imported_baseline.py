@@ -1,4 +1,4 @@
-"""The baseline that an earlier run lent, in the rules that look at it."""
+"""The baseline that an earlier run imported, in the rules that use it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_recovery_takes_no_imported_readings_that_lie_farther_apart() -> None:
 
 
 def test_recovery_prefers_its_own_calm() -> None:
-    """The lent level is another: that does not matter."""
+    """The imported level is another: that does not matter."""
     own = noisy("system.cpu.utilization", np.repeat([0.6, 0.8, 0.6], [180, 60, 360]), BEGIN)
     index = BEGIN + 1800 * S
     phases = (

@@ -20,7 +20,7 @@ def alarms(kind: str = "segfault", *at_s: int) -> Series:
 
 
 def fell(at_s: float, process: str = "web", pid: str = "9", **more: str) -> Event:
-    """A segfault that somebody tells of."""
+    """A segfault that someone tells of."""
     return Event("kernel.segfault", "dut", "", round(at_s * S), None, {"process": process, "pid": pid, **more})
 
 
@@ -56,7 +56,7 @@ def test_one_line_that_several_sources_tell_of_is_one() -> None:
 
 
 def test_the_counter_tells_what_no_event_tells() -> None:
-    """Three lines of which one was told: the process of the others is not known."""
+    """Three lines of which one was reported: the process of the others is not known."""
     finding = judged(fell(50, uptime_s="5.0"), series=(alarms("segfault", 51, 90, 130),))
     assert finding.outcome is Outcome.FAIL
     assert (finding.measured, finding.numbers["faults"]) == (1.0, 3.0)

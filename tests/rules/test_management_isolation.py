@@ -84,7 +84,7 @@ def judge(
     [(0.001, Outcome.PASS), (0.005, Outcome.PASS), (0.05, Outcome.WARN), (1.5, Outcome.FAIL)],
 )
 def test_round_trips_under_load(late: float, expected: Outcome) -> None:
-    """As before or a few times as late passes, fifty times as late warns, over a second fails; both are told."""
+    """As before or a few times as late passes, fifty times as late warns, over a second fails; both are reported."""
     (finding,) = judge(trips(late))
     assert finding.outcome is expected
     assert finding.object == PEER
@@ -149,7 +149,7 @@ def test_a_device_that_starves_its_management_is_distinguished_from_a_dead_path(
 
 
 def test_the_monitors_own_fault_is_not_the_devices() -> None:
-    """Polls that were never sent: a pass that says so, with the doubt that the monitor was late."""
+    """Polls that were never sent: a pass that says so, with the caveat that the monitor was late."""
     (finding,) = judge(cpu(1.0), ledgers=(ledger("dut/snmp", (1000, 1300), how="missed"),))
     assert finding.outcome is Outcome.PASS
     assert "caused by the monitor: the monitor did not send its polls" in finding.reason
@@ -274,7 +274,7 @@ def polled(
     lost: int = 0,
     source: str = "snmp",
 ) -> Series:
-    """The lengths of looks each ten seconds: every so many is a survey, which takes ten times as long.
+    """The lengths of polls each ten seconds: every so many is a survey, which takes ten times as long.
 
     Of those under load every ``lost``-th was not answered.
     """
@@ -290,7 +290,7 @@ def polled(
 
 
 def of_looks(findings: list[Finding]) -> Finding:
-    """The one finding on the lengths of looks."""
+    """The one finding on the lengths of polls."""
     (finding,) = [f for f in findings if f.metric == "source.poll.duration"]
     return finding
 
@@ -308,7 +308,7 @@ def of_looks(findings: list[Finding]) -> Finding:
     ],
 )
 def test_a_poll_is_a_round_trip_of_many_requests(late: float, before: float, expected: Outcome) -> None:
-    """Held against the looks of the same source under low load: times as long, and over a second."""
+    """Held against the polls of the same source under low load: times as long, and over a second."""
     finding = of_looks(judge(polled(late, before), ledgers=(ledger("dut/snmp"),)))
     assert finding.outcome is expected
     assert (finding.target, finding.object) == ("dut", "source=snmp")
@@ -317,7 +317,7 @@ def test_a_poll_is_a_round_trip_of_many_requests(late: float, before: float, exp
 
 
 def test_more_surveys_are_no_slower_device() -> None:
-    """Under stress two of three looks are surveys, which take twenty times as long: the shortest are as before."""
+    """Under stress two of three polls are surveys, which take twenty times as long: the shortest are as before."""
     positions = np.arange(0.0, N, 10.0)
     value = np.where((positions >= 900) & (positions < 1500) & (np.arange(positions.size) % 3 > 0), 2.0, 0.1)
     series = readings("source.poll.duration", value, 10.0, object="source=snmp")
@@ -328,7 +328,7 @@ def test_more_surveys_are_no_slower_device() -> None:
 
 
 def lossy(each: int, missed: int = 0) -> Ledger:
-    """The account of a source that lost every so many-th look under load, alone: no silence."""
+    """The account of a source that lost every so many-th poll under load, alone: no silence."""
     lost = {"timeout": 60 // each} if each else {}
     return Ledger(
         "dut", "dut/snmp", 10.0, 180, 180 - sum(lost.values()), lost | ({"missed": missed} if missed else {}), None
@@ -368,7 +368,7 @@ def test_a_silence_is_not_counted_twice() -> None:
 
 
 def test_few_polls_decide_nothing() -> None:
-    """A look a minute in ten minutes of stress: not applicable; without low load only what was lost is judged."""
+    """A poll a minute in ten minutes of stress: not applicable; without low load only what was lost is judged."""
     slow = readings("source.poll.duration", np.full(30, 5.0), 60.0, object="source=snmp")
     assert of_looks(judge(slow, ledgers=(ledger("dut/snmp", interval=60.0),))).outcome is Outcome.NOT_APPLICABLE
     only = of_looks(judge(polled(5.0), ledgers=(ledger("dut/snmp"),), phases=(PHASES[1],)))
@@ -377,7 +377,7 @@ def test_few_polls_decide_nothing() -> None:
 
 
 def test_polls_of_an_earlier_baseline_stand_in_for_low_load() -> None:
-    """A run of nothing but stress is held against the looks that an earlier run lent, and says so."""
+    """A run of nothing but stress is held against the polls that an earlier run imported, and says so."""
     all_stress = (Phase("stress", Window(0, N * S)),)
     before = polled(0.05)
     before = replace(before, time_ns=before.time_ns - 10_000 * S)

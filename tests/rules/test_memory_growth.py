@@ -66,7 +66,7 @@ def test_worked_example_of_growth() -> None:
 
 
 def test_worked_example_of_crossing_intervals() -> None:
-    """A mean that rises 10 % within a spread of 8 and 8 passes with a doubt that names the change and the wording."""
+    """A mean that rises 10 % within a spread of 8 and 8 passes with a caveat that names the change and the wording."""
     low, high = [92.0, 108.0] * 4, [102.0, 118.0] * 4
     finding = judge(staged(low, [105] * 8, high))
     assert finding.outcome is Outcome.PASS

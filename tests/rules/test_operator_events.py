@@ -1,4 +1,4 @@
-"""deeds: what was done, told once by each teller, and what a device says of the same."""
+"""operator_events: what was done, reported once by each witness, and what a device says of the same."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ TRAP = {"trap": "1.3.6.1.2.1.68.0.1", "address": "192.0.2.9"}
 
 
 def event(at_s: float, detail: dict[str, str] | None = None, kind: str = "failover", **more: object) -> Event:
-    """A failover, told by somebody."""
+    """A failover, reported by someone."""
     return Event(kind, "dut", "", round(at_s * S), more.pop("end_ns", None), detail or {}, **more)  # type: ignore[arg-type]
 
 
 def begins(*events: Event) -> list[float]:
-    """When the deeds among them began, in seconds."""
+    """When the operator events among them began, in seconds."""
     return [event.begin_ns / S for event in operator_events(events)]
 
 
@@ -57,6 +57,6 @@ def test_words_alone_are_one_event_a_minute() -> None:
 
 
 def test_what_is_observed_is_not_an_operator_event() -> None:
-    """Unless somebody announced it."""
+    """Unless someone announced it."""
     assert begins(event(0, kind="process.restart"), event(1, kind="reboot")) == []
     assert begins(event(1, kind="reboot", expect={"reboot": 1})) == [1]

@@ -75,7 +75,7 @@ def test_a_stop_is_no_decline() -> None:
 
 
 def test_throughput_is_held_against_what_was_offered() -> None:
-    """Half the load halves the throughput and is no decline; unknown load is a doubt; the ratio finds a hidden one."""
+    """Half the load halves the throughput and is no decline; unknown load is a caveat; the ratio finds a hidden one."""
     reported = np.where(PLACE < 0.5, 1000.0, 500.0)
     offered = readings("load.offered.rate", reported, 10.0)
     assert judge(run(noisy() * reported / 1000, offered)).outcome is Outcome.PASS

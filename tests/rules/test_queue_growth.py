@@ -1,4 +1,4 @@
-"""queue_growth: leaked slots, busier queues, full ones, and what cannot be told."""
+"""queue_growth: leaked slots, busier queues, full ones, and what cannot be decided."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_too_short_never_passes() -> None:
 
 
 def test_outcomes_do_not_depend_on_the_unit() -> None:
-    """Depth told in bytes of 1500 gives the same outcome and the same share."""
+    """Depth reported in bytes of 1500 gives the same outcome and the same share."""
     for value in (depth(0.8), depth(0.5) + leaked(300)):
         series, other = queue(value), queue(1500 * value, 3e6)
         other = replace(other, trait=replace(other.trait, quantum=1500.0, floor=1500.0))

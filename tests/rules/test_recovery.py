@@ -1,4 +1,4 @@
-"""recovery: levels that come back, that do not, that leave something behind, and what cannot be told."""
+"""recovery: levels that come back, that do not, that leave something behind, and what cannot be decided."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_swing_whose_mean_is_back_is_not_back(phi: float, seed: int) -> None:
 
 
 def test_what_swings_to_the_end_is_pending() -> None:
-    """A level that swings by 40 % around what it was before has not come back; it is told by how much it swings."""
+    """A level that swings by 40 % around what it was before has not come back; it is reported by how much it swings."""
     finding = judge(shaped("endless swing"))
     assert (finding.outcome, finding.why, finding.measured) == (Outcome.INCONCLUSIVE, InconclusiveReason.PENDING, None)
     assert "still oscillates by" in finding.reason
@@ -194,7 +194,7 @@ def test_nothing_to_recover_from() -> None:
 
 
 def test_an_event_with_an_end_is_stress() -> None:
-    """A failover in a soak, with or without phases, is recovered from within the hour that is looked at."""
+    """A failover in a soak, with or without phases, is recovered from within the hour that is judged."""
     event = Event("failover", "dut", "", BEFORE * S, (BEFORE + STRESS) * S)
     for phases in ((), phased({"soak": (0, END)})):
         finding = judge(shaped("step"), phases=phases, events=(event,))
@@ -204,7 +204,7 @@ def test_an_event_with_an_end_is_stress() -> None:
 
 
 def test_a_restart_is_reported() -> None:
-    """It came back because it was started anew: judged on, with a doubt."""
+    """It came back because it was started anew: judged on, with a caveat."""
     reboot = Event("reboot", "dut", "", (BEFORE + STRESS + 500) * S, None)
     finding = judge(shaped("step"), events=(reboot,))
     assert finding.outcome is Outcome.PASS
@@ -274,7 +274,7 @@ def test_the_worst_repetition_decides() -> None:
 
 
 def test_spikes_in_quick_succession_do_not_block_the_rest() -> None:
-    """A spike followed by five minutes is too short to judge; the stress after it is judged, and that is told."""
+    """A spike followed by five minutes is too short to judge; the stress after it is judged, and that is reported."""
     edges = {
         "soak": (0, 2700),
         "spike": (2700, 3300),

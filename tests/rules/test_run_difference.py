@@ -94,7 +94,7 @@ def test_outcomes(old: list[float], new: float, metric: str, expected: Outcome) 
 
 
 def test_one_earlier_run_has_no_spread() -> None:
-    """The difference is told, and that nobody knows how runs differ."""
+    """The difference is reported, and that nobody knows how runs differ."""
     finding = judge([100], 130)
     assert finding.why is InconclusiveReason.NO_REFERENCE
     assert "+30 %" in finding.reason
@@ -103,7 +103,7 @@ def test_one_earlier_run_has_no_spread() -> None:
 
 
 def test_noise_between_runs_says_how_many_are_needed() -> None:
-    """At a spread of 4 % two runs are too few; the number that would do is told."""
+    """At a spread of 4 % two runs are too few; the number that would do is reported."""
     finding = judge([97.2, 102.8], 101)
     assert finding.why is InconclusiveReason.NOISE
     needed = runs_needed(0.0396, 0.10)

@@ -123,7 +123,7 @@ def test_what_was_asked_for_warns() -> None:
 
 
 def test_what_climbs_has_a_forecast_of_when_it_is_full() -> None:
-    """From 20 to 80 % in a day: full in 8 h, a warning; from 20 to 30 % it takes a week, which is told and passes."""
+    """From 20 to 80 % in a day: full in 8 h, a warning; from 20 to 30 % it takes a week: that passes."""
     rng = np.random.default_rng(1)
     climb = np.linspace(0.2, 0.8, N) + 0.005 * rng.standard_normal(N)
     finding = judge(readings("system.sessions.utilization", climb, 60.0, object="table=nat"))

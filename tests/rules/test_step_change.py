@@ -109,7 +109,7 @@ def test_signals_of_known_truth(name: str, seed: int) -> None:
 
 
 def test_a_step_is_reported_with_its_time_and_size() -> None:
-    """A step without noise is told exactly: moment, both levels, height."""
+    """A step without noise is reported exactly: moment, both levels, height."""
     value = np.where(np.arange(1440) < 720, 100.0, 150.0)
     finding = judge(replace(readings(METRIC, value, 60.0, object=PROCESS), trait=day(1).trait))
     assert finding.outcome is Outcome.PASS, "50 bytes are less than a page"
@@ -170,7 +170,7 @@ def test_the_border_of_a_phase_explains_a_step() -> None:
 
 
 def test_a_step_that_follows_the_load_is_reported_per_load_as_well() -> None:
-    """Level and load both rise by half: what falls to a thousand of the load stays the same, and both are told."""
+    """Level and load both rise by half: what falls to a thousand of the load stays the same, and both are reported."""
     rate = readings("load.offered.rate", np.where(np.arange(1440) < 720, 1000.0, 1500.0), 60.0)
     reason = judge(stepped(height=0.5), load=(rate,)).reason
     reported = re.search(r"\(([\d.]+) MiB per 1000 request/s before, ([\d.]+) MiB after\)", reason)
@@ -262,7 +262,7 @@ def test_the_end_of_a_tooth_is_no_step() -> None:
 
 
 def test_no_step_is_sought_across_a_gap() -> None:
-    """A drift across a long gap is no step, and the gap is told."""
+    """A drift across a long gap is no step, and the gap is reported."""
     seconds = np.arange(0, DAY, 60.0)
     kept = (seconds < 30_000) | (seconds > 60_000)
     value = 100 + np.where(seconds < 30_000, 0.0, 30.0)

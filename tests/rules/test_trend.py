@@ -281,7 +281,7 @@ def test_coarse_readings() -> None:
 
 
 def test_a_cycle_as_long_as_the_run_is_reported() -> None:
-    """A daily wave in one day passes with a doubt at any phase, as it ended where it began; a part of a longer one is
+    """A daily wave in one day passes with a caveat at any phase, as it ended where it began; a part of a longer one is
     inconclusive, never growth; over four days it passes."""
     for phase in np.arange(0, 1, 0.125).tolist():
         trend = judged(flat(3) + 5 * np.sin(2 * np.pi * (T / DAY + phase)))
@@ -293,7 +293,7 @@ def test_a_cycle_as_long_as_the_run_is_reported() -> None:
 
 
 def test_few_cycles_of_a_sawtooth() -> None:
-    """Two long ramps whose floors stand pass with a doubt; with floors that rise they are inconclusive and name the
+    """Two long ramps whose floors stay pass with a caveat; with floors that rise they are inconclusive and name the
     hours; eight pass by their floors."""
     teeth = flat(4, 0.3) + 20 * ((T / 32000) % 1.0)
     assert (judged(teeth).outcome, judged(teeth).waived) == (Outcome.PASS, "cycles")
@@ -305,7 +305,7 @@ def test_few_cycles_of_a_sawtooth() -> None:
 
 
 def test_may_grow_is_on_the_safe_side() -> None:
-    """Every series that fails would be looked at; a flat one with a wide tolerance would not."""
+    """Every series that fails would be searched; a flat one with a wide tolerance would not."""
     centres = np.asarray((np.arange(96) + 0.5) * 900, dtype=np.float64)
     for seed in range(20):
         noise = np.random.default_rng(seed).normal(100, 0.2, 96)
@@ -340,7 +340,7 @@ def test_shift_and_scale_change_nothing() -> None:
     quantum=st.sampled_from([None, 0.0, 1.0, 1e308]),
 )
 def test_any_numbers_give_an_answer(value: list[float], allowed: float, statistic: str, quantum: float | None) -> None:
-    """No finite numbers raise or warn; all that is told is finite; input stays as it was."""
+    """No finite numbers raise or warn; all that is reported is finite; input stays as it was."""
     readings = np.array(value, dtype=np.float64)
     before, times = readings.copy(), np.arange(len(value)) * 600.0
     trend = judge_trend(times, readings, allowed=allowed, statistic=statistic, quantum=quantum)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What the daemons of a router are told: FRR, keepalived, snmpd and sshd."""
+"""Configurations of the daemons of a router: FRR, keepalived, snmpd and sshd."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ _PAUSE_S = 0.5
 
 
 class Flapping:
-    """Turns so far, and why it ended before it was told to."""
+    """Turns so far, and why it ended early."""
 
     def __init__(self) -> None:
         self.turns = 0

@@ -64,7 +64,7 @@ def _forecast(full_s: float, finding: Finding) -> Near:
 
 
 def closeness_lines(scenario: str, numbers: Iterable[Near]) -> list[list[str]]:
-    """Rows of a table: how often the number was told, its error (median, 10 to 90 %), how often its interval held."""
+    """Rows of a table: how often the number was given, its error (median, 10 to 90 %), how often its interval held."""
     rows = []
     numbers = list(numbers)
     for what in dict.fromkeys(n.what for n in numbers):

@@ -1,4 +1,4 @@
-"""How often a root cause is told that is none: devices with several faults that have nothing to do with each other.
+"""How often a false root cause is named: devices with several faults that have nothing to do with each other.
 
     python tests/bench/accuracy/faults.py --seeds 500
 
@@ -54,11 +54,11 @@ class Night:
 
     @property
     def apart(self) -> float:
-        """Seconds between two looks."""
+        """Seconds between two polls."""
         return float(self.t[1] - self.t[0])
 
     def seen(self, time_s: float) -> float:
-        """The look that sees what happened then."""
+        """The poll that sees what happened then."""
         return float(self.t[min(int(np.searchsorted(self.t, time_s)), self.t.size - 1)])
 
     def report(self, kind: str, time_s: float, object_: str = "", **detail: str | int) -> None:
@@ -71,7 +71,7 @@ class Night:
         self.values[metric, object_][self.t >= time_s] += 1
 
     def alarm(self, kind: str, time_s: float, **detail: str | int) -> None:
-        """A line of the kernel's log, read by the next look; now and then the counter alone tells of it."""
+        """A line of the kernel's log, read by the next poll; now and then the counter alone tells of it."""
         self.count("system.kernel.alarms", f"kind={kind}", time_s)
         if self.rng.random() < 0.8:
             self.report(f"kernel.{kind}", time_s, "", uptime_s=f"{time_s:.6f}", **detail)
@@ -218,7 +218,7 @@ def _sources(night: Night, finding: Finding, of: Sequence[Mark] = ()) -> set[int
 
 @dataclass(frozen=True)
 class Score:
-    """What was wrong with what one run was told to have broken on."""
+    """What was wrong with the causes that were named for one run."""
 
     fused: tuple[str, ...]
     headline: str  # empty where it is right
@@ -256,7 +256,7 @@ def scores(seeds: int, begin: int = 0) -> Iterator[Score]:
 
 
 def main() -> None:
-    """Prints how often a false cause was told."""
+    """Prints how often a false cause was reported."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=500)
     parser.add_argument("--begin", type=int, default=0)

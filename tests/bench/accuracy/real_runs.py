@@ -180,7 +180,7 @@ def llm_aging(folder: Path) -> Iterator[Table]:
 
 
 def perseus_failover(folder: Path) -> Iterator[Table]:
-    """A node is isolated, untold: ill where no operation came for 10 s and more."""
+    """A node is isolated, unannounced: ill where no operation came for 10 s and more."""
     for trial in SETS["perseus_failover"](folder):
         load = trial.case.load[0]
         time_s = floats(load.time_ns * 1e-9 + 1.6e9)

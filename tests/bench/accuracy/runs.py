@@ -142,7 +142,7 @@ def scored(night: Night, truth: Truth | None, document: dict[str, object], form:
 
 
 def _false_cause(truth: Truth, document: dict[str, object], findings: list[dict[str, object]]) -> bool:
-    """Whether the first cause that is told fuses several rules under a leader that is not the fault, and calls that
+    """Whether the first cause that is reported fuses several rules under a leader that is not the fault, and calls that
     likely."""
     for cause in _list(document, "causes"):
         if cause["outcome"] != "fail":

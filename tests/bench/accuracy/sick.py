@@ -128,7 +128,7 @@ def table_full(what: str) -> Fault:
 
 
 def restarted(night: Night, stated: Stated) -> Truth | None:
-    """A watched process is replaced, untold and without a core file."""
+    """A watched process is replaced, unannounced and without a core file."""
     del stated
     names = night.objects("process.pid")
     if not names or night.at_s.size < 8:
@@ -159,7 +159,7 @@ def vanished(night: Night, stated: Stated) -> Truth | None:
 
 
 def rebooted(night: Night, stated: Stated) -> Truth | None:
-    """The device reboots, untold: a minute of silence, another boot id, uptime from 0."""
+    """The device reboots, unannounced: a minute of silence, another boot id, uptime from 0."""
     del stated
     if not night.has("system.uptime") or night.length_s < 600:
         return None

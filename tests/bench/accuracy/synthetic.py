@@ -66,7 +66,7 @@ TOLD: Final = frozenset(
         "outliers 1 %",
     }
 )
-"""The healthy shapes that can be told from a leak: at most 1 % may fail."""
+"""The healthy shapes that can be distinguished from a leak: at most 1 % may fail."""
 
 PEGS: Final = frozenset({"peg of 3 readings, 10 s", "peg of 3 readings, 60 s"})
 POLLING: Final = frozenset({"poll mode 100 %", "poll mode 99 %", "half polling 97 %"})

@@ -124,5 +124,5 @@ def carried(line: Series) -> Case:
 
 
 def days(case: Case) -> float:
-    """The days that a case looks at."""
+    """The days that a case covers."""
     return case.window.seconds / 86400

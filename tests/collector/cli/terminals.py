@@ -50,7 +50,7 @@ class Terminal:
         fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def resize(self, columns: int, rows: int) -> None:
-        """As if somebody had pulled at the window."""
+        """As if someone had pulled at the window."""
         self.screen.resize(rows, columns)
         self._sized(self._ours, columns, rows)
 

@@ -1,4 +1,4 @@
-"""A run on a terminal: what is new is told once, and what does not last is withdrawn in the open."""
+"""A run on a terminal: what is new is reported once, and what does not last is withdrawn in the open."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LEAK = Finding(
 
 
 def test_an_alarm_is_reported_once_and_withdrawn_once() -> None:
-    """Warned at one look, still there at the next, gone at the third: a line at the first and at the last."""
+    """Warned at one evaluation, still there at the next, gone at the third: a line at the first and at the last."""
     target = io.StringIO()
     lines = Lines(Console(file=target, width=200))
     judgements = [((LEAK,), 60.0), ((LEAK,), 120.0), ((), 180.0), ((), 240.0)]
@@ -43,7 +43,7 @@ def test_an_alarm_is_reported_once_and_withdrawn_once() -> None:
 
 
 def test_nothing_is_withdrawn_without_a_new_evaluation() -> None:
-    """A moment without findings of the same judging (the judge restarts) takes nothing back; a worse one is told."""
+    """A moment without findings of the same judging (the judge restarts) withdraws nothing; a worse one is reported."""
     alarms = Alarms()
     assert alarms.update(replace(QUIET, findings=(LEAK,))) == ([LEAK], [])
     assert alarms.update(QUIET) == ([], [])
@@ -67,7 +67,7 @@ def test_the_panel_shows_what_was_withdrawn() -> None:
 
 
 def test_the_load_is_shown_whatever_it_is_made_of() -> None:
-    """Packets that were sent and came back, and what was lost; what nobody reports is not told as 0."""
+    """Packets that were sent and came back, and what was lost; what nobody reports is not reported as 0."""
     target = io.StringIO()
     load = {("load.tx.packet.rate", ""): 2969.4, ("load.rx.packet.rate", ""): 2006.0, ("load.loss", ""): 0.3217}
     Lines(Console(file=target, width=200)).show(replace(QUIET, load=load))

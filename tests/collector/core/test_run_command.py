@@ -1,4 +1,4 @@
-"""Commands of somebody's own: how they end is told, and nothing of them outlives its time."""
+"""Commands of someone's own: how they end is reported, and nothing of them outlives its time."""
 
 from __future__ import annotations
 

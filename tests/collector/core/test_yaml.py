@@ -86,7 +86,7 @@ def test_words_mean_what_they_look_like(text: str, expected: object) -> None:
     ],
 )
 def test_bad_syntax_is_reported_with_its_line(text: str, problems: list[str]) -> None:
-    """Each error of syntax is one sentence with line, column and remedy; duplicate keys are all told at once."""
+    """Each error of syntax is one sentence with line, column and remedy; duplicate keys are all reported at once."""
     with pytest.raises(PlanError) as caught:
         parse(text, "p.yaml")
     assert list(caught.value.problems) == problems

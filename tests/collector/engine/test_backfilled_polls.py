@@ -1,4 +1,4 @@
-"""Looks that a source made by itself while nobody could fetch it: they stand for the polls that were lost."""
+"""Polls that a source made by itself while nobody could fetch it: they stand for the polls that were lost."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def answer_at(time_ns: int) -> Answer:
 
 @dataclass
 class Spooling:
-    """A device that looks once a second by itself; from ``cut_s`` to ``mended_s`` nobody reaches it.
+    """A device that polls once a second by itself; from ``cut_s`` to ``mended_s`` nobody reaches it.
 
     At most ``batch`` looks are handed in at once.
     """
@@ -65,7 +65,7 @@ class Spooling:
     next_s: int = 0
 
     async def poll(self, now_ns: int) -> Answer:
-        """One look, unless the network is cut."""
+        """One poll, unless the network is cut."""
         now_s = (now_ns - T0) // SECOND
         cut = self.cut_s <= now_s < self.mended_s
         for missed in range(self.next_s, now_s if not cut else now_s + 1):
@@ -77,7 +77,7 @@ class Spooling:
         return answer_at(now_ns)
 
     def recovered(self) -> Iterable[BackfilledPoll]:
-        """The oldest looks that could not be fetched."""
+        """The oldest polls that could not be fetched."""
         given, self.spool = self.spool[: self.batch], self.spool[self.batch :]
         return given
 
@@ -128,7 +128,7 @@ def whole(folder: Path) -> tuple[Ledger, list[int], list[int]]:
 
 @pytest.mark.parametrize("final", [False, True])
 def test_a_network_that_is_cut_for_five_minutes_loses_nothing(tmp_path: Path, *, final: bool) -> None:
-    """300 s without the device: every look of its spool is in the record under its due time, and none is lost."""
+    """300 s without the device: every poll of its spool is in the record under its due time, and none is lost."""
     polls = soaked(Spooling(600, 900), 1500)
     with new_record(tmp_path) as record:
         for begin in range(0, len(polls), 60):
@@ -179,7 +179,7 @@ def test_a_source_that_samples_more_often_adds_readings_and_no_polls(tmp_path: P
 
 
 def test_polls_from_the_future_and_from_before_the_run_are_not_part_of_it(tmp_path: Path) -> None:
-    """A spool that holds older looks, or a clock that is ahead, adds no due times to the account."""
+    """A spool that holds older polls, or a clock that is ahead, adds no due times to the account."""
 
     class Confused(Spooling):
         def recovered(self) -> Sequence[BackfilledPoll]:
@@ -197,7 +197,7 @@ def test_polls_from_the_future_and_from_before_the_run_are_not_part_of_it(tmp_pa
 
 @pytest.mark.parametrize("interval_s", [1, 10])
 def test_what_a_killed_monitor_missed_is_made_up_for_after_it_resumes(tmp_path: Path, interval_s: int) -> None:
-    """The next life of the monitor has another grid; the looks of the gap still stand for its due times."""
+    """The next life of the monitor has another grid; the polls of the gap still stand for its due times."""
     every = interval_s * SECOND
     gap = PollOutcome.GAP
     second_life = T0 + 300 * SECOND + (0 if interval_s == 1 else 7 * SECOND)
@@ -223,9 +223,9 @@ def test_what_a_killed_monitor_missed_is_made_up_for_after_it_resumes(tmp_path: 
 
 
 def test_what_a_killed_monitor_recorded_and_could_not_acknowledge_is_not_kept_twice(tmp_path: Path) -> None:
-    """The spool hands in again what it was not told of: those of the last looks that are in the record, and the gap.
+    """The spool hands in again what was not acknowledged: those of the last polls that are in the record, and the gap.
 
-    Its clock was measured anew, so that a look seems to have been made some microseconds earlier or later.
+    Its clock was measured anew, so that a poll seems to have been made some microseconds earlier or later.
     """
     with new_record(tmp_path) as record:
         record.put(_ok(due, due + 1000 + due // SECOND % 2 * 37_000) for due in range(T0, T0 + 100 * SECOND, SECOND))
@@ -250,7 +250,7 @@ def _ok(due_ns: int, start_ns: int) -> Poll:
 
 
 def test_whoever_follows_the_run_counts_the_same_polls(tmp_path: Path) -> None:
-    """The live accounts equal those of the end after every look, and no reading is there twice."""
+    """The live accounts equal those of the end after every poll, and no reading is there twice."""
     polls = soaked(Spooling(1000, 1300, batch=70), 4000)
     with new_record(tmp_path) as record:
         following = RunFollower(tmp_path, (Coverage(),), {})

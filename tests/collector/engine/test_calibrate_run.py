@@ -106,7 +106,7 @@ def calibrated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done, Do
 
 
 def test_calibrate_keeps_the_ceiling_beside_the_plan(calibrated: tuple[Path, Done, Done]) -> None:
-    """The generator is told 1250 packets/s and manages 900: that is its ceiling, and its record is one like others."""
+    """The generator is set to 1250 packets/s and manages 900: that is its ceiling, and its record is an ordinary one."""
     folder, done, _ = calibrated
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("calibrating tg, driven through the levels, for 15 s: the ports must be connected")
@@ -129,7 +129,7 @@ def test_calibrate_keeps_the_ceiling_beside_the_plan(calibrated: tuple[Path, Don
 def test_a_run_states_its_headroom_and_is_inconclusive_without(
     calibrated: tuple[Path, Done, Done], tmp_path: Path
 ) -> None:
-    """Told 500 of 900 it has a reserve; told 880 it has none, and nothing that rests on the load is said."""
+    """At 500 of 900 it has a reserve; at 880 it has none, and nothing that depends on the load is decided."""
     shutil.copytree(calibrated[0], tmp_path, dirs_exist_ok=True)
     put(tmp_path, "high.yaml", PLAN.replace("LEVEL", "88%"))
     (run, done), (high, exceeded) = both(

@@ -68,7 +68,7 @@ def test_events_of_a_phase_count_from_its_begin() -> None:
 
 
 def test_what_an_earlier_life_began_is_not_begun_again() -> None:
-    """After a resume the events of the record are over; what was missed meanwhile is told in one, and goes on."""
+    """After a resume the events of the record are over; what was missed meanwhile is reported in one, and goes on."""
     text = "duration: 1h\nevents: [{kind: a, at: 10s, every: 10s, run: 'true'}, {kind: b, at: 30s}, {kind: b, at: 30s}]"
     phases, _ = phasing(text, 1)
     plan = plan_from_text(f"targets: {{dut: {{sources: [local]}}}}\n{text}", "p.yaml")

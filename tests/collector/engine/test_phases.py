@@ -104,7 +104,7 @@ def test_a_resumed_run_goes_on_in_its_phase() -> None:
 
 
 def test_the_load_of_a_phase_holds_until_another_names_one() -> None:
-    """Before the first that names one nothing is told; a plan that names none means the full load all along."""
+    """Before the first phase with a level no level is set; a plan that names none means the full load all along."""
     phasing = PhaseTimeline(
         [PhasePlan("baseline", 10), PhasePlan("soak", 10, load=0.8), PhasePlan("recovery", 10)], START
     )

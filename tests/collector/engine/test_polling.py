@@ -24,7 +24,7 @@ PollFunction = Callable[[int], Awaitable[Answer]]
 
 
 class Scripted:
-    """A poller whose look is a function."""
+    """A poller whose poll is a function."""
 
     def __init__(self, answer: PollFunction) -> None:
         self._answer = answer
@@ -40,7 +40,7 @@ def one_sample(now_ns: int) -> Answer:
 
 
 async def at_once(now_ns: int) -> Answer:
-    """A look that takes no time."""
+    """A poll that takes no time."""
     return one_sample(now_ns)
 
 
@@ -111,7 +111,7 @@ def test_the_fastest_interval_does_not_drift() -> None:
 
 
 def test_an_overrun_is_skipped_and_counted_never_stacked() -> None:
-    """A look of 2.5 s under an interval of 1 s takes every third due time; the others are overruns."""
+    """A poll of 2.5 s under an interval of 1 s takes every third due time; the others are overruns."""
     running = 0
 
     async def slow(now_ns: int) -> Answer:
@@ -144,7 +144,7 @@ def test_a_poll_that_hangs_is_abandoned_and_reported() -> None:
 
 @pytest.mark.slow
 def test_a_failing_source_is_asked_less_and_complained_about_once(caplog: pytest.LogCaptureFixture) -> None:
-    """Six hours of failures cost few looks and few log lines; the recovery is told and the pace returns."""
+    """Six hours of failures cost few polls and few log lines; the recovery is reported and the pace returns."""
     time = VirtualTime()
     well_from_ns = time.now_ns() + round(6 * HOUR * 1e9)
     asked = 0
@@ -201,7 +201,7 @@ def test_a_refused_login_is_tried_so_rarely_that_no_account_is_locked() -> None:
 
 
 def test_a_cut_network_does_not_hurry_the_next_login_after_a_refused_one() -> None:
-    """What was refused stays refused until a login works; a look that did not get there is asked again as ever."""
+    """What was refused stays refused until a login works; a poll that did not get there is asked again as ever."""
     time = VirtualTime()
     count = 0
 
@@ -307,7 +307,7 @@ def test_a_source_that_cannot_be_opened_is_tried_again() -> None:
 
 
 def test_only_the_first_poll_reports_why_it_failed(caplog: pytest.LogCaptureFixture) -> None:
-    """What ends the run is told by whoever takes it, and not logged; what goes wrong later is a failed poll."""
+    """What ends the run is reported by whoever takes it, and not logged; what goes wrong later is a failed poll."""
     errors: dict[str, list[Exception]] = {
         "wrong": [PlanError("dut: there is no os 'x'"), SourceError("no route to host")],
         "later": [SourceError("no route to host"), PlanError("dut: the secret's file is gone")],
@@ -343,7 +343,7 @@ def test_only_the_first_poll_reports_why_it_failed(caplog: pytest.LogCaptureFixt
 
 
 def test_timers_leave_nothing_behind() -> None:
-    """A look that is under way when the run ends is given up after the grace, and no task remains."""
+    """A poll that is under way when the run ends is given up after the grace, and no task remains."""
     time = VirtualTime()
 
     async def hangs(_: int) -> Answer:
@@ -364,7 +364,7 @@ def test_timers_leave_nothing_behind() -> None:
 
 
 def test_how_long_the_device_took_is_a_sample_of_each_answered_poll() -> None:
-    """Under the source's label, at the look's begin; a look that failed took no known time."""
+    """Under the source's label, at the poll's begin; a poll that failed took no known time."""
     time, polls = VirtualTime(), list[Poll]()
 
     async def slower(now_ns: int) -> Answer:

@@ -100,7 +100,7 @@ def test_a_counter_that_two_sources_see_never_falls(tmp_path: Path, *, sealed: b
 
 
 def test_findings_count_the_samples_that_were_expected(tmp_path: Path) -> None:
-    """Two sources with one series: a finding tells of as many samples as its owner should bring, and doubts nothing."""
+    """Two sources with one series: a finding tells of as many samples as its owner should bring, without caveats."""
     record, (snmp, ssh) = new(tmp_path, snmp=10, ssh=3)
     rng = random.Random(5)
     with record:
@@ -326,7 +326,7 @@ def test_an_owner_is_never_mixed_with_others(tmp_path: Path, seed: int) -> None:
 
 @pytest.mark.parametrize("minutes", [1, 7])
 def test_a_live_view_of_an_outage_equals_the_record(tmp_path: Path, minutes: int) -> None:
-    """A follower that looks every so many minutes sees stand-in, hand-back and late looks as the record has them."""
+    """A follower that polls every so many minutes sees stand-in, hand-back and late polls as the record has them."""
     record, (agent, snmp) = new(tmp_path, agent=1, snmp=5)
     following: RunFollower | None = None
     with record:
@@ -372,7 +372,7 @@ def test_what_is_left_out_costs_no_second_thought(tmp_path: Path, monkeypatch: p
 
 
 def test_an_owner_that_is_back_with_an_earlier_poll_is_taken(tmp_path: Path) -> None:
-    """A slow answer of the owner that began before the newest look of its stand-in is the owner's, and is no fault."""
+    """A slow answer of the owner that began before the newest poll of its stand-in is the owner's, and is no fault."""
     record, (snmp, ssh) = new(tmp_path, snmp=10, ssh=1)
     with record:
         record.put([poll_of(snmp, 0, {MEMORY: 1})])

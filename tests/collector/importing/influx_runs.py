@@ -25,7 +25,7 @@ ODD = ('a b,c="d"\\', "näme\nof two", "x=y", "it's")
 
 
 def everything(folder: Path, hours: float = 3.0, seed: int = 6) -> Path:
-    """A record in which memory grows, a source is half lost, looks come late, and names are hostile."""
+    """A record in which memory grows, a source is half lost, polls come late, and names are hostile."""
     rng = random.Random(seed)
     with Record.create(folder) as record:
         planned = f'{{"duration_s": {hours * 3600}, "phases": ["baseline", "soak"]}}'

@@ -1,4 +1,4 @@
-"""What a column becomes: names, units and directions, guessed only where it shows and always told."""
+"""What a column becomes: names, units and directions, guessed only where it shows and always reported."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MIB = 2**20
 
 
 def column(folder: Path, name: str, cells: list[float], options: Options | None = None) -> tuple[ImportedSeries, str]:
-    """The series that a column of this name becomes, and all that is told."""
+    """The series that a column of this name becomes, and all that is reported."""
     file = folder / "fw.csv"
     lines = "".join(f"{T0 + second},{cell!r}\n" for second, cell in enumerate(cells))
     file.write_text(f'time,"{name}"\n{lines}', encoding="utf-8")
@@ -113,7 +113,7 @@ def test_readings_that_cannot_be_are_left_out_and_reported(tmp_path: Path) -> No
 
 
 def test_two_columns_of_one_metric(tmp_path: Path) -> None:
-    """The first is it, the other stays separate and this is told; mapped twice it is an error."""
+    """The first is it, the other stays separate and this is reported; mapped twice it is an error."""
     file = tmp_path / "fw.csv"
     file.write_text(f"time,rss_kb,vmrss_kb\n{T0},1,2\n", encoding="utf-8")
     imported = read_table(str(file), "fw", Options())
@@ -139,7 +139,7 @@ def test_the_load_is_a_generators(tmp_path: Path) -> None:
 
 
 def test_kinds_and_directions(tmp_path: Path) -> None:
-    """A counter stays exact beyond 2**53 and has no direction; a gauge has the one that is told for it."""
+    """A counter stays exact beyond 2**53 and has no direction; a gauge has the one that is given for it."""
     file = tmp_path / "fw.csv"
     file.write_text(f"time,octets,heap,free\n{T0},{2**63 + 1},1,2\n{T0 + 1},{2**63 + 3},1,2\n", encoding="utf-8")
     options = Options(kinds={"octets": "counter"}, growth="up", growths={"free": "down"})

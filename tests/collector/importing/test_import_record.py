@@ -54,7 +54,7 @@ def test_the_series_comes_back(tmp_path: Path) -> None:
 
 
 def test_missing_lines_are_missing_polls(tmp_path: Path) -> None:
-    """A hole in a table that has a pace is counted, with its length; the cell that is empty as well."""
+    """A gap in a table that has a pace is counted, with its length; the cell that is empty as well."""
     seconds = [*range(0, 300, 10), *range(400, 700, 10)]
     with recorded(tmp_path, [wide(seconds)]) as view:
         (ledger,) = view.ledgers(view.window())
@@ -81,7 +81,7 @@ def test_without_a_pace_nothing_is_missing() -> None:
 
 
 def test_a_gap_of_years_is_bounded() -> None:
-    """A pace of a second and a hole of a century do not fill the memory; the hole stays a hole."""
+    """A pace of a second and a gap of a century do not fill the memory; the gap stays a gap."""
     times = np.concatenate([np.arange(100), 3_000_000_000 + np.arange(100)]) * SECOND
     polls = polls_of([times])
     assert 100_000 <= polls.time_ns.size < 200_000

@@ -1,4 +1,4 @@
-"""Tables of every make: what is understood, what is told, and what is refused in one sentence."""
+"""Tables of every make: what is understood, what is reported, and what is refused in one sentence."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_a_header_columns_have_numbers(tmp_path: Path) -> None:
-    """The first column is the time if it grows, and this is told."""
+    """The first column is the time if it grows, and this is reported."""
     imported = read(tmp_path, f"{T0},1,5\n{T0 + 10},2,5\n{T0 + 20},3,6\n")
     assert [series.column for series in imported.series] == ["column 2", "column 3"]
     assert any("no header" in note for note in imported.notes)
@@ -106,7 +106,7 @@ def test_lines_out_of_order_are_sorted_and_reported(tmp_path: Path) -> None:
 
 
 def test_of_lines_at_one_time_the_last_counts(tmp_path: Path) -> None:
-    """Duplicates are told; a missing cell in the later line does not take away the earlier reading."""
+    """Duplicates are reported; a missing cell in the later line does not take away the earlier reading."""
     imported = read(tmp_path, f"time,heap\n{T0},1\n{T0},2\n{T0 + 1},3\n{T0 + 1},\n")
     assert column_of(imported, "heap").value.tolist() == [2.0, 3.0]
     assert any("1 line is at a time that exists already" in note for note in imported.notes)
@@ -161,7 +161,7 @@ def test_text_columns_are_left_out_and_reported(tmp_path: Path) -> None:
 
 
 def test_thousands_and_decimal_commas(tmp_path: Path) -> None:
-    """Grouped digits are numbers; where a comma may be either, somebody must say which."""
+    """Grouped digits are numbers; where a comma may be either, someone must say which."""
     imported = read(tmp_path, f'time,heap\n{T0},"1,234,567.5"\n{T0 + 1},12\n')
     assert column_of(imported, "heap").value.tolist() == [1234567.5, 12.0]
     imported = read(tmp_path, f"time;heap\n{T0};1.234,5\n{T0 + 1};12,25\n", Options(decimal=","))

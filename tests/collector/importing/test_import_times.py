@@ -1,4 +1,4 @@
-"""Times of tables: every form that is known, told right or refused in one sentence."""
+"""Times of tables: every form that is known, read right or refused in one sentence."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_fractions_are_kept() -> None:
 
 
 def test_small_numbers_are_seconds_from_the_start() -> None:
-    """0, 10, 20 … counts from 1970, or from the start that is told, and this is said."""
+    """0, 10, 20 … counts from 1970, or from the start that is given, and this is reported."""
     assert read(["0", "10", "20.5"]) == [0, 10 * SECOND, 20_500_000_000]
     assert read(["0", "10"], TimeOptions(start_ns=T0)) == [T0, T0 + 10 * SECOND]
     (note,) = time_reading(["0", "10"], TimeOptions(), "x").notes
@@ -75,7 +75,7 @@ def test_a_clock_goes_past_midnight() -> None:
 
 
 def test_zones_by_name() -> None:
-    """A time without a zone is taken in the zone that is told, summer time included; one with a zone is not touched."""
+    """A time without a zone is taken in the given zone, summer time included; one with a zone is not touched."""
     berlin = TimeOptions(zone="Europe/Berlin")
     assert read(["2026-01-01 01:00:00", "2026-01-01 01:00:01"], berlin) == [T0, T0 + SECOND]
     summer = read(["2026-07-01 02:00:00", "2026-07-01T00:00:00Z"], berlin)
@@ -85,7 +85,7 @@ def test_zones_by_name() -> None:
 
 
 def test_slashes_are_read_where_they_show_their_order() -> None:
-    """A number above 12 tells day from month; else somebody must."""
+    """A number above 12 tells day from month; else someone must."""
     assert read(["13/01/2026 00:00:00", "01/01/2026 00:00:00"])[1] == T0
     assert read(["01/13/2026 00:00:00", "01/01/2026 00:00:00"])[1] == T0
     with pytest.raises(DataError, match="day or month first"):

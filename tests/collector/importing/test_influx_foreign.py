@@ -31,7 +31,7 @@ def imported(address: str, folder: Path, *mappings: str) -> ImportedRun:
 
 
 def write(influxd: Influxd, bucket: str, *lines: str) -> None:
-    """Points of somebody."""
+    """Points of another writer."""
     influxd.write("\n".join(lines).encode(), bucket).raise_for_status()
 
 

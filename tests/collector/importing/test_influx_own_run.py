@@ -168,7 +168,7 @@ def test_two_runs_under_one_name_are_reported(
 def test_a_series_of_two_sources_is_what_the_record_makes_of_it(
     influxd: Influxd, address_of: AddressOf, tmp_path: Path
 ) -> None:
-    """Another source stood in, and then the owner's own looks came late."""
+    """Another source stood in, and then the owner's own polls came late."""
     with Record.create(tmp_path / "run") as record:
         record.target("dut", "dut")
         snmp, other = (record.source("dut", name, name, 10 * S, required=True) for name in ("snmp", "ssh"))

@@ -52,7 +52,7 @@ FAILOVER = """
 
 
 def test_the_fixture_tells_events(session: Session, pytester: pytest.Pytester, run: Path, events_of: Events) -> None:
-    """Header, section and summary name the run; the record has what was told."""
+    """Header, section and summary name the run; the record has what was reported."""
     pytester.makepyfile(FAILOVER)
     result = session(f"--soak-run={run}", "-rA")
     result.assert_outcomes(passed=1)

@@ -124,7 +124,7 @@ A Scope That Is None
 
 
 def test_verdicts(robot: Robot, recorded: Recorded, tmp_path: Path) -> None:
-    """Of what a test told, or of the run; the reason is in the message, and what fails, fails."""
+    """Of the event of a test, or of the run; the reason is in the message, and what fails, fails."""
     folder = recorded("run", reboot_s=300)
     with RecordView.open(folder) as view:
         begin_ns = view.window().begin_ns

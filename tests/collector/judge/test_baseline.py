@@ -33,7 +33,7 @@ SOAK = "{name: fw, phases: [{soak: 10m}], targets: {dut: {sources: [local]}}}"
 
 
 def rules(plan: Plan) -> tuple[CpuSpike, ...]:
-    """The rules here: one that looks at the baseline is enough."""
+    """The rules here: one that uses the baseline is enough."""
     return tuple(rule for rule in planned_rules(plan.rules) if isinstance(rule, CpuSpike))
 
 
@@ -147,7 +147,7 @@ def test_a_run_that_ends_with_it_or_in_it_is_frozen_at_its_end(tmp_path: Path) -
 
 
 def test_an_imported_baseline_is_small_and_reads_back_bit_for_bit(tmp_path: Path) -> None:
-    """At most 400 readings of a series, picked and not averaged; only what the rules look at."""
+    """At most 400 readings of a series, picked and not averaged; only what the rules use."""
     folder, plan = run_of(tmp_path / "run", (("baseline", 900), ("soak", 30))), plan_from_text(SOAK, "plan.yaml")
     imported = import_baseline(folder, plan, rules(plan))
     assert [(series.metric, len(series)) for series in imported.series] == [(CPU.metric, MOST_READINGS)]

@@ -60,7 +60,7 @@ def steps(*levels: float, each: int = 20) -> NDArray[np.float64]:
 
 
 def test_the_ceiling_is_the_highest_rate_held_for_ten_seconds() -> None:
-    """A burst of five seconds is none; where it was, and what the CPU did meanwhile, is told."""
+    """A burst of five seconds is none; where it was, and what the CPU did meanwhile, is reported."""
     rate = np.concatenate([steps(500.0), steps(900.0), steps(5000.0, each=5), steps(100.0)])
     busy = sampled("load.cpu.utilization", np.append(0.1, rate / 10_000))
     level = sampled("load.level", np.append(0.5, np.where(rate > 600, 1.0, 0.5)))

@@ -33,7 +33,7 @@ def command(*words: str) -> tuple[int, str]:
 
 @dataclass
 class Night:
-    """A healthy device, looked at for some hours; ``changes`` are applied to each look, with its second."""
+    """A healthy device, polled for some hours; ``changes`` are applied to each poll, with its second."""
 
     hours: float = 2.0
     apart_s: int = 10
@@ -130,7 +130,7 @@ def reason(verdict: Mapping[str, object], rule: str) -> str:
 
 
 def leading(verdict: Mapping[str, object]) -> list[str]:
-    """The rule that leads each failing cause, in the order in which they are told."""
+    """The rule that leads each failing cause, in the order in which they are reported."""
     causes, findings = verdict["causes"], verdict["findings"]
     assert isinstance(causes, list)
     assert isinstance(findings, list)

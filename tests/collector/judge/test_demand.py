@@ -1,4 +1,4 @@
-"""Which doubts hold a verdict up: those that the run could have settled."""
+"""Which inconclusive findings block a verdict: those that the run could have settled."""
 
 from __future__ import annotations
 

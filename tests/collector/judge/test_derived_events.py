@@ -1,4 +1,4 @@
-"""What the samples prove though nobody told it: restarts and reboots while the monitor was away."""
+"""What the samples prove though nobody reported it: restarts and reboots while the monitor was away."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class States:
 
 
 def restart(second: int) -> Event:
-    """A restart that a probe told of."""
+    """A restart that a probe reported."""
     return Event("process.restart", "dut", OBJECT, second * SECOND, second * SECOND)
 
 

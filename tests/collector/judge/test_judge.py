@@ -1,4 +1,4 @@
-"""Judging a record: roles, and what holds up a pass."""
+"""Judging a record: roles, and what blocks a pass."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ HOLES: list[float | None] = [1e8] * 30 + [None] * 30
 def test_only_a_device_can_fail(
     tmp_path: Path, role: str, levels: list[float | None], rule: Rule, finding: Outcome, verdict: Outcome
 ) -> None:
-    """A leak of the generator or the monitor warns; holes in a required source hold up a pass, whoever it is."""
+    """A leak of the generator or the monitor warns; gaps in a required source block a pass, whoever it is."""
     with recorded(tmp_path / "run", role, levels) as view:
         judged = judge(view, "run", [RuleUse(rule)])
     assert [f.outcome for f in judged.findings if f.target == "second"] == [finding]
@@ -66,7 +66,7 @@ def test_only_a_device_can_fail(
 
 
 def test_what_is_not_known_of_the_monitor_blocks_nothing(tmp_path: Path) -> None:
-    """Too few readings of the monitor's own memory are told, and are no doubt about the device."""
+    """Too few readings of the monitor's own memory are reported, and say nothing about the device."""
     with recorded(tmp_path / "run", "monitor", [*FEW, *HOLES[30:], *[None] * 25]) as view:
         judged = judge(view, "run", [RuleUse(MemoryGrowth())])
     (of_monitor,) = [f for f in judged.findings if f.target == "second"]
@@ -75,7 +75,7 @@ def test_what_is_not_known_of_the_monitor_blocks_nothing(tmp_path: Path) -> None
 
 
 def test_events_reach_the_causes(tmp_path: Path) -> None:
-    """A restart that only the samples show, and a failover that was told before it, are one cause of the verdict."""
+    """A restart that only the samples show, and a failover reported before it, are one cause of the verdict."""
     process = "process=web,instance=0"
     with Record.create(tmp_path / "run") as record:
         record.target("dut", "dut")

@@ -68,7 +68,7 @@ class Trending:
 
 
 def test_a_trend_is_reported_after_two_evaluations_and_withdrawn_openly(device: Device) -> None:
-    """Not before two hours, not after one look; told as a warning with its forecast; withdrawn when it is over."""
+    """Not before two hours, not after one evaluation; a warning with its forecast; withdrawn when it is over."""
     grows = [2.0]
     device.levels["system.memory.usage", ""] = lambda _: grows[0]
     evaluator = evaluator_of(device, Trending())
@@ -97,7 +97,7 @@ def test_a_trend_is_reported_after_two_evaluations_and_withdrawn_openly(device: 
 
 
 def test_what_happens_is_judged_although_its_rule_rests(tmp_path: Path) -> None:
-    """A look that costs much makes its rule rest; an event of the target ends the rest, bookkeeping does not."""
+    """An evaluation that costs much makes its rule rest; an event of the target ends the rest, bookkeeping does not."""
     device = Device(tmp_path / "run", interval_s=10)
     device.levels["system.cpu.utilization", ""] = lambda second: (
         1.0 if 1260 <= second < 1320 else 0.3 + 0.001 * (second % 7)
@@ -136,7 +136,7 @@ def test_likely_growth_is_not_reported(device: Device) -> None:
 
 
 def test_a_short_run_has_trends_in_its_second_half(tmp_path: Path) -> None:
-    """A run of an hour cannot wait for two: memory that grows is warned of after half an hour and two looks."""
+    """A run of an hour cannot wait for two: memory that grows is warned of after half an hour and two evaluations."""
     device = Device(tmp_path / "run", hours=1)
     device.levels["system.memory.usage", ""] = lambda second: 1e9 + 1e6 * second
     evaluator = evaluator_of(device, MemoryGrowth())
@@ -152,7 +152,7 @@ def test_a_short_run_has_trends_in_its_second_half(tmp_path: Path) -> None:
 
 
 def test_what_was_found_stays_found(tmp_path: Path) -> None:
-    """A spike is told within the minute, and still at the end of four hours, with the marks of all spikes."""
+    """A spike is reported within the minute, and still at the end of four hours, with the marks of all spikes."""
     device = Device(tmp_path / "run", interval_s=5, hours=5)
     spikes = (range(1200, 1230), range(9000, 9040))
     device.levels["system.cpu.utilization", ""] = lambda second: (
@@ -247,7 +247,7 @@ def test_rules_of_the_whole_run_say_what_the_record_says(tmp_path: Path, back: b
 
 
 def test_an_evaluation_spends_no_more_than_its_share(tmp_path: Path) -> None:
-    """Where looks cost more than their share, each series is evaluated less often, but every one of them is."""
+    """Where evaluations cost more than their share, each series is evaluated less often, but every one of them is."""
     device = Device(tmp_path / "run", interval_s=10)
     rng = np.random.default_rng(1)
     for core in range(40):

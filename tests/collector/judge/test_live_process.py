@@ -70,7 +70,7 @@ def failed(live: LiveJudge) -> set[str]:
 
 
 def test_a_judge_that_is_killed_is_followed_by_another(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """kill -9 costs one look and a line in the log; the next process says what the first did, and what is new."""
+    """kill -9 costs one evaluation and a line in the log; the next process says what the first did, and what is new."""
 
     async def main() -> None:
         record, write = begun(tmp_path / "run")
@@ -124,7 +124,7 @@ def test_a_judge_that_is_killed_is_followed_by_another(tmp_path: Path, caplog: p
 
 
 def test_a_restart_is_found_before_the_minute_is_over(tmp_path: Path) -> None:
-    """The judge that is woken looks at once; it then rests, however often it is woken, and keeps its minute."""
+    """The judge that is woken evaluates at once; it then rests, however often it is woken, and keeps its minute."""
 
     async def main() -> None:
         record, write = begun(tmp_path / "run")
@@ -175,7 +175,7 @@ def test_a_judge_without_a_record_does_not_hold_the_run_up(tmp_path: Path, caplo
 
 
 def test_a_failure_stops_a_run_only_if_it_is_not_withdrawn(tmp_path: Path) -> None:
-    """With ``confirm`` a failure is looked at again after ten seconds, and only then is confirmed."""
+    """With ``confirm`` a failure is evaluated again after ten seconds, and only then is confirmed."""
 
     async def main() -> None:
         record, write = begun(tmp_path / "run")
@@ -197,7 +197,7 @@ def test_a_failure_stops_a_run_only_if_it_is_not_withdrawn(tmp_path: Path) -> No
 
 
 def test_the_end_withdraws_what_it_does_not_share(tmp_path: Path) -> None:
-    """A warning that stood at the last look and is not in the verdict is kept as withdrawn at the end of the run."""
+    """A warning of the last evaluation that is not in the verdict is kept as withdrawn at the end of the run."""
     record, write = begun(tmp_path / "run")
     write(0, 1200)
     record.end_phase(T0 + 1200 * SECOND)

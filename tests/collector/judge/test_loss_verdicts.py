@@ -50,7 +50,7 @@ def recorded(
     phases: Sequence[tuple[str, int]] = (("soak", 0),),
     events: Sequence[Event] = (),
 ) -> Path:
-    """A record of polls of (target, poller, interval, look); a look that brings None timed out."""
+    """A record of polls of (target, poller, interval, function of the second); one that gives None timed out."""
     with Record.create(folder) as record:
         for target in dict.fromkeys(poller[0] for poller in pollers):
             record.target(target, "generator" if target == "tg" else "dut")
@@ -165,7 +165,7 @@ def test_a_load_that_is_turned_down_is_left_open(tmp_path: Path, capsys: pytest.
 
 
 def pinged(dead: float, back: float = 1e9) -> PollFunction:
-    """A peer that answers a ping each look, but for a time."""
+    """A peer that answers the ping of each poll, except for a time."""
     sent = lost = 0
 
     def poll(second: float) -> Readings:
@@ -241,7 +241,7 @@ def test_dead_is_dead(
     rule: str,
     sentence: str,
 ) -> None:
-    """A device that answers nothing, or nothing of one kind any more, fails the run, and it is told once."""
+    """A device that answers nothing, or nothing of one kind any more, fails the run, and it is reported once."""
     code, verdict = verdict_of(recorded(tmp_path / "dead", HOURS, pollers), capsys)
     assert (code, verdict["verdict"]) == (1, "fail")
     assert sentence in of(verdict, rule, "fail")[0]["reason"]

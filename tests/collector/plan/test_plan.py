@@ -1,4 +1,4 @@
-"""The plan: what a good one gives, what a bad one is told, and what goes into the record."""
+"""The plan: what a good one gives, how mistakes are reported, and what goes into the record."""
 
 from __future__ import annotations
 

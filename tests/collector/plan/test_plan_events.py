@@ -1,4 +1,4 @@
-"""Scripted events, hooks and rules that stop a run, as a plan writes them, and how each mistake is told."""
+"""Scripted events, hooks and rules that stop a run, as a plan writes them, and how each mistake is reported."""
 
 from __future__ import annotations
 

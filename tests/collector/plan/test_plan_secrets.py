@@ -1,4 +1,4 @@
-"""A secret that somebody wrote into a plan all the same: refused, and repeated by no sentence."""
+"""A secret that someone wrote into a plan all the same: refused, and repeated by no sentence."""
 
 from __future__ import annotations
 

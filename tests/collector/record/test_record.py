@@ -359,7 +359,7 @@ def test_a_view_sees_one_moment(tmp_path: Path) -> None:
 
 
 def test_of_two_sources_the_first_brings_a_series(tmp_path: Path) -> None:
-    """What two sources of a target see is one series, from the one that told of it first, sealed or not."""
+    """What two sources of a target see is one series, from the one that brought it first, sealed or not."""
     record, first = new(tmp_path)
     second = record.source("dut", "agent", "agent", SECOND, required=True).id
     with record:

@@ -1,4 +1,4 @@
-"""Series that are read through what was decoded before: they are what a view reads, whatever came between two looks."""
+"""Series that are read through what was decoded before: they are what a view reads, whatever came between two reads."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_readings_are_counted_and_counted_on(tmp_path: Path) -> None:
 
 
 def test_newest_readings_are_of_the_present_only(tmp_path: Path) -> None:
-    """Sealed or not; what was last read before the given time is not told, and no more than are wanted."""
+    """Sealed or not; what was last read before the given time is not returned, and no more than are wanted."""
     with small_record(tmp_path, 40) as record:
         for sealed in (False, True):
             if sealed:

@@ -49,7 +49,7 @@ def test_a_gap_breaks_the_line() -> None:
 
 
 def test_a_counter_is_drawn_as_a_rate_with_a_gap_at_its_restart() -> None:
-    """Increments per second; the restart of the counter is a hole and not a fall."""
+    """Increments per second; the restart of the counter is a gap and not a fall."""
     curve = curve_of(series(np.array([0, 10, 20, 5, 15, 25], dtype=np.int64), COUNTER), 100)
     assert curve.unit == "packets/s"
     assert np.nanmax(curve.value) == np.nanmin(curve.value) == 10.0

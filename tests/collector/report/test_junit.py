@@ -74,7 +74,7 @@ def test_junit_of_a_reported_run_agrees_with_its_exit_code(
 
 
 def test_an_inconclusive_finding_is_an_error_where_it_blocks_the_verdict_and_skipped_where_it_does_not() -> None:
-    """The same doubt, of a rule that is required and of one that is not, beside a failure as well."""
+    """The same inconclusive finding, of a required rule and of another, with a failure as well."""
     assert totals(read(render_junit(verdict_of(DOUBT, PASS)))) == (0, 1)
     assert totals(read(render_junit(verdict_of(DOUBT, PASS, optional=("growth",))))) == (0, 0)
     assert totals(read(render_junit(verdict_of(DOUBT, PASS, FAIL)))) == (1, 1)
@@ -84,7 +84,7 @@ def test_an_inconclusive_finding_is_an_error_where_it_blocks_the_verdict_and_ski
 
 
 def test_of_one_rule_a_required_inconclusive_finding_goes_before_an_optional_one() -> None:
-    """The error lists the doubt that holds up the verdict alone."""
+    """The error lists only the inconclusive finding that blocks the verdict."""
     both = verdict_of(DOUBT, replace(DOUBT, object="process=b", reason="a hole"), PASS)
     (error,) = case(read(render_junit(replace(both, waived=frozenset({0})))), "growth")
     assert (error.tag, error.get("message")) == ("error", "a hole")

@@ -153,7 +153,7 @@ def test_the_section_tells_each_phase(night: Night) -> None:
 
 
 def test_a_run_without_a_generator_says_so(make_night: Callable[[int], Night]) -> None:
-    """Cards and section state that no generator was recorded, and that the one in the plan told nothing."""
+    """Cards and section state that no generator was recorded, and that the one in the plan reported nothing."""
     record, verdict = make_night(0)
 
     class Bare:

@@ -40,7 +40,7 @@ def test_neighbouring_losses_are_one_stretch() -> None:
 
 
 def test_the_longest_stretches_are_reported_and_the_others_counted() -> None:
-    """Of a quarter of a million polls, every second of them lost, the longest holes are told in order of time."""
+    """Of a quarter of a million polls, every second of them lost, the longest gaps are reported in order of time."""
     outcome = np.arange(259_200, dtype=np.int64) % 2
     outcome[200_000:200_100] = 2
     outcome[1000:1050] = 2

@@ -118,7 +118,7 @@ def test_a_manager_reads_one_line(night: Night) -> None:
 
 
 def test_the_sections_stand_in_the_order_of_a_morning() -> None:
-    """Verdict, what broke first, evidence, headroom, doubts, coverage, generator, set-up, what changed."""
+    """Verdict, what broke first, evidence, headroom, inconclusive findings, coverage, generator, set-up, what changed."""
     names = [section.name for section in all_sections()]
     wanted = [
         "verdict",
@@ -220,7 +220,7 @@ def test_an_acknowledged_finding_keeps_its_outcome_and_says_so(night: Night) -> 
 
 
 def test_a_run_that_was_stopped_says_why(night: Night) -> None:
-    """The reason that somebody gave stands with the facts of the run."""
+    """The reason that someone gave stands with the facts of the run."""
     event = Event(STOP, "", "", BEGIN + 7 * HOUR, None, {"reason": "rack needed"})
     page = render_html(Beside(night[0], events=(StoredEvent(9, "web", event),)), night[1])  # type: ignore[arg-type]
     assert "stopped on request rack needed (2026-11-21 01:40:00)" in words(section(page, "verdict"))
@@ -238,7 +238,7 @@ def test_a_finding_links_to_its_exact_window(night: Night) -> None:
 
 
 def test_what_changed_since_an_earlier_run_is_shown(night: Night) -> None:
-    """A new release, a machine with other settings and another plan; the same set-up is told as that."""
+    """A new release, a machine with other settings and another plan; the same set-up is shown as that."""
     record = night[0]
     before = Beside(record, versions=json.dumps({"soakwatch": "0.1.0", "python": "3.11.6"}), plan="name: demo\n")
     difference = changed(record, before)  # type: ignore[arg-type]

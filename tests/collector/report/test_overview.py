@@ -200,7 +200,7 @@ def test_what_was_not_read_is_a_gap_and_not_zero() -> None:
     ("seconds", "cadence", "bins"), [(3600, 1.0, 480), (60, 1.0, 30), (5, 10.0, 1), (0, 1.0, 1), (60, None, 480)]
 )
 def test_bins_are_never_finer_than_the_readings(seconds: int, cadence: float | None, bins: int) -> None:
-    """A bin holds two readings, so that a late one leaves no hole."""
+    """A bin holds two readings, so that a late one leaves no gap."""
     assert bins_of(Window(BEGIN, BEGIN + seconds * SECOND), cadence) == bins
 
 

@@ -23,7 +23,7 @@ BLIND: dict[str, NDArray[np.float64]] = {
 
 
 def lab(colour: str, sight: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A colour in CIE L*a*b* as seen by somebody."""
+    """A colour in CIE L*a*b* as seen by someone."""
     parts = np.array([int(colour[digit : digit + 2], 16) / 255 for digit in (1, 3, 5)])
     linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
     seen = np.clip(sight @ linear, 0, 1)

@@ -1,4 +1,4 @@
-"""Spark lines: no spike disappears, a hole is seen, marks lie where they were."""
+"""Spark lines: no spike disappears, a gap is seen, marks lie where they were."""
 
 from __future__ import annotations
 

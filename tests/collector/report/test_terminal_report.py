@@ -64,7 +64,7 @@ def orders(lines: Sequence[str], words: Sequence[str]) -> list[int]:
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_all_of_it_is_there_in_order_and_within_the_width(eventful: Night, width: int) -> None:
-    """Verdict, what broke first with lags and load, findings with lines of their series, headroom, doubts, coverage."""
+    """Verdict, what broke first with lags and load, findings with their series, headroom, inconclusive findings, coverage."""
     lines = plain(printed(eventful, width, terminal=True))
     assert lines[0] == "✗ FAIL  demo-overnight"
     places = orders(lines, (*TITLES[:5], "Coverage", *TITLES[5:]))
@@ -140,7 +140,7 @@ def test_without_colour_there_is_none(eventful: Night) -> None:
 
 
 def test_an_acknowledgement_is_shown_with_its_finding(night: Night) -> None:
-    """The outcome is the same; the reason is told with its time."""
+    """The outcome is the same; the reason is reported with its time."""
 
     class Acknowledged:
         def __getattr__(self, name: str) -> object:

@@ -1,4 +1,4 @@
-"""What can be told of an event, whoever tells it; and `soakwatch event`, which only hands it on."""
+"""What can be recorded of an event, whoever reports it; and `soakwatch event`, which only hands it on."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def now() -> int:
 
 
 def test_a_moment_a_stretch_and_an_open_event_are_kept(run: Path) -> None:
-    """Every way to tell an event leaves it in the record as it was told."""
+    """Every way to tell an event leaves it in the record as it was reported."""
     now_ns = now()
     event = record_event(run, EventRequest("mark", "config", target="dut", labels={"ticket": "4711"}), now_ns).event
     assert event == Event("config", "dut", "", now_ns, now_ns, {"ticket": "4711"})
@@ -172,7 +172,7 @@ def test_an_end_finds_the_one_open_event(run: Path) -> None:
 
 
 def test_a_planned_intent_is_not_announced_twice(run: Path) -> None:
-    """What the plan expects of an event is expected once; the event itself can be told beside it."""
+    """What the plan expects of an event is expected once; the event itself can be reported beside it."""
     now_ns = now()
     with Record.open(run) as record:
         record.add_event(
@@ -211,7 +211,7 @@ def test_of_many_who_begin_the_same_event_one_does(run: Path) -> None:
 
 
 def test_a_script_that_lost_its_way_fills_no_record(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is an end to what a run is told; what is open can still be ended."""
+    """There is a limit to the events of a run; what is open can still be ended."""
     monkeypatch.setattr(marking, "MAX_EVENTS", 2)
     record_event(run, EventRequest("begin", "upgrade"), now())
     record_event(run, EventRequest("mark", "config"), now())
@@ -234,7 +234,7 @@ def test_an_event_of_a_run_that_ended_asks_for_another_judging(
 
 
 def test_an_older_record_is_brought_up_to_date(tmp_path: Path) -> None:
-    """An event can be told to a run of an older Soakwatch."""
+    """An event can be added to a run of an older Soakwatch."""
     connection = sqlite3.connect(tmp_path / "record.sqlite", isolation_level=None)
     migrate(connection, 0, STEPS[:1])
     connection.close()
@@ -244,7 +244,7 @@ def test_an_older_record_is_brought_up_to_date(tmp_path: Path) -> None:
 
 
 def test_anything_is_kept_or_refused(run: Path) -> None:
-    """Seeded nonsense in every field: one sentence, or an event that reads back as it was told."""
+    """Seeded nonsense in every field: one sentence, or an event that reads back as it was reported."""
     chooser = random.Random(5)
     texts = ["", "x" * 2000, "a.b-c", "A", "ü", "\x00", "\ud800", "'; DROP TABLE event; --", "a\tb", "gap"]
     times = [0, -1, 2**63, now(), now() - 60 * SECOND, now() + 30 * SECOND]

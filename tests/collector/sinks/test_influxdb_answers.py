@@ -27,7 +27,7 @@ OK: Told = (204, {})
 
 @contextmanager
 def serving(answer: Answer) -> Iterator[Influxdb]:
-    """A server that answers each write as it is told."""
+    """A server that answers each write as the test says."""
 
     class Writes(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

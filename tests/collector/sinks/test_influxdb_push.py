@@ -48,7 +48,7 @@ def a_finding(outcome: Outcome, rule: str = "memory_growth", begin: int = T0) ->
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> Path:
-    """A minute of fifty series in two phases, with holes, events, findings and a verdict."""
+    """A minute of fifty series in two phases, with gaps, events, findings and a verdict."""
     folder = tmp_path / "20261121T000000Z-recorded"
     with small_record(folder, 60) as record:
         record.target("dut", "dut")

@@ -1,4 +1,4 @@
-"""Polls that were lost and answered late (an agent's spool): on a dashboard they are no hole any more."""
+"""Polls that were lost and answered late (an agent's spool): on a dashboard they are no gap any more."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_loss_that_was_written_before_its_answer_came_is_mended(
     influxd: Influxd,
     a_feed: Callable[[Path, Influxdb, list[FeedState], str], Feed],
 ) -> None:
-    """While the run goes on: first the hole is written, and is red; then the answers come, perhaps to another feed."""
+    """While the run goes on: first the gap is written, and is red; then the answers come, perhaps to another feed."""
     to = bucket_of(f"late-live-{restarted}")
     folder = tmp_path / "run"
     states: list[FeedState] = []

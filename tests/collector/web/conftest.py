@@ -78,7 +78,7 @@ def served(run: Path) -> Iterator[ServedRun]:
 
 @pytest.fixture
 def client(served: ServedRun) -> Iterator[httpx.Client]:
-    """Somebody who has the token."""
+    """Someone who has the token."""
     assert served.token_file is not None
     token = served.token_file.read_text(encoding="ascii").strip()
     headers = {"authorization": f"Bearer {token}"}

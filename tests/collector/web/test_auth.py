@@ -41,7 +41,7 @@ def token(served: ServedRun) -> Token:
 
 @pytest.fixture
 def browser(served: ServedRun) -> Iterator[httpx.Client]:
-    """Somebody with a browser and nothing else."""
+    """Someone with a browser and nothing else."""
     with httpx.Client(base_url=served.url, headers=HTML, trust_env=False, timeout=20) as connection:
         yield connection
 
@@ -67,12 +67,12 @@ def may_act(client: httpx.Client) -> bool:
 
 
 def may_look(client: httpx.Client) -> bool:
-    """Whether the runs are told."""
+    """Whether the list of runs is shown."""
     return client.get("/api/runs").status_code == 200
 
 
 def test_a_code_lets_one_browser_in_once(browser: httpx.Client, served: ServedRun, token: Token) -> None:
-    """Whoever has it first; the second one is not let in. What only looks at the link uses nothing up."""
+    """Whoever has it first; the second one is not let in. What only previews the link uses nothing up."""
     link = code_of(token)
     assert browser.head(link).status_code == 204
     assert not may_look(browser)
@@ -160,7 +160,7 @@ def test_the_view_link_cannot_act(browser: httpx.Client, token: Token) -> None:
 
 
 def test_the_form_takes_the_token(browser: httpx.Client, token: Token) -> None:
-    """Also one with a space around it; a wrong one is told, and is not shown again."""
+    """Also one with a space around it; a wrong one is reported, and is not shown again."""
     answer = browser.get("/")
     assert answer.status_code == 401
     assert '<form method="post" action="/enter">' in answer.text
@@ -183,7 +183,7 @@ def test_people_get_a_page_and_programs_get_json(browser: httpx.Client) -> None:
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1", "http://localhost:1"])
 def test_another_sites_page_cannot_act(browser: httpx.Client, token: Token, origin: str) -> None:
-    """Even with the cookie or the header of somebody who may; nor can it let a browser in."""
+    """Even with the cookie or the header of someone who may; nor can it let a browser in."""
     browser.get(code_of(token))
     assert may_act(browser)
     browser.headers["origin"] = origin
@@ -236,7 +236,7 @@ def test_no_answer_contains_the_token(
 def test_open_prints_a_link_that_works(
     served: ServedRun, tmp_path: Path, soakwatch: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
-    """One that acts, once; one that looks, as often as it is asked for."""
+    """One that may act, once; one that may only view, as often as it is asked for."""
     assert served.url
     links = [soakwatch("open", "last", "--print", *more).stdout.strip() for more in ((), ("--view-only",))]
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/enter/[\w.-]+", links[0])
@@ -375,7 +375,7 @@ WORDS = (
 def test_seeded_questions_are_answered_and_never_a_defect(
     served: ServedRun, token: Token, seed: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Paths and words of every kind, by somebody who may do everything: below 500, and one sentence if refused."""
+    """Paths and words of every kind, by someone who may do everything: below 500, and one sentence if refused."""
     rng = random.Random(seed)
     names = sorted(
         {param.name for endpoint in endpoints() for param in endpoint.params} - {"confirm"} | {"nothing", "a[]"}

@@ -172,7 +172,7 @@ def test_runs_and_health(client: httpx.Client, served: ServedRun) -> None:
 
 
 def test_events_are_read_on_from_the_last_known(client: httpx.Client) -> None:
-    """``after`` gives what is new, in the order in which it was told."""
+    """``after`` gives what is new, in the order in which it was reported."""
     numbers = [post_event(client, kind=kind).json()["id"] for kind in ("a", "b", "c")]
     later = client.get(EVENTS, params={"after": numbers[0]}).json()
     assert [event["kind"] for event in later["events"]] == ["b", "c"]

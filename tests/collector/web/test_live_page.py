@@ -84,7 +84,7 @@ def token(served: ServedRun) -> str:
 
 @pytest.fixture
 def page(live: ServedRun) -> Iterator[httpx.Client]:
-    """Somebody who may act."""
+    """Someone who may act."""
     headers = {"authorization": f"Bearer {token(live)}"}
     with httpx.Client(base_url=live.url, headers=headers, trust_env=False, timeout=30) as connection:
         yield connection
@@ -132,7 +132,7 @@ def test_the_state_says_how_the_run_is_doing(running: tuple[Record, Path, int], 
 def test_events_since_the_last_evaluation_are_not_a_quiet_pass(
     running: tuple[Record, Path, int], page: httpx.Client
 ) -> None:
-    """Rules look each minute: until then the line says that there is something that they may not have seen."""
+    """Rules are evaluated each minute: until then the line says that there is something that they may not have seen."""
     record, _, begin_ns = running
     record.put_findings([finding(begin_ns, Outcome.PASS)], live=True, judged_ns=begin_ns + 50 * SECOND)
     for kind, second in (("process.exit", 45), ("device.identity", 55)):  # looked at already, and no happening
@@ -145,7 +145,7 @@ def test_events_since_the_last_evaluation_are_not_a_quiet_pass(
 
 
 def test_an_acknowledged_finding_stays_what_it_is(running: tuple[Record, Path, int], page: httpx.Client) -> None:
-    """Everybody sees that it is known; no rule looks at that, and what is not there cannot be acknowledged."""
+    """Everybody sees that it is known; no rule considers that, and what is not there cannot be acknowledged."""
     record, folder, begin_ns = running
     record.put_findings([finding(begin_ns, Outcome.FAIL)], live=True, judged_ns=begin_ns)
     with RecordView.open(folder) as view:

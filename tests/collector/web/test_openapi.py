@@ -64,7 +64,7 @@ def going_on(full: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def asker(served: ServedRun) -> Iterator[httpx.Client]:
-    """Somebody who has the token and asks from the root."""
+    """Someone who has the token and asks from the root."""
     assert served.token_file is not None
     headers = {"authorization": f"Bearer {served.token_file.read_text(encoding='ascii').strip()}"}
     with httpx.Client(base_url=served.url, headers=headers, trust_env=False, timeout=30) as connection:

@@ -73,7 +73,7 @@ def bearer(run: Path) -> dict[str, str]:
 def test_a_run_takes_events_over_http(
     started: Started, until: Until, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its first line and a file say where; what was told is in its record and its report; nothing stays behind."""
+    """Its first line and a file say where; what was reported is in its record and its report; nothing stays behind."""
     process, run = started(*LONG), tmp_path / "run"
     answered = re.fullmatch(
         r"recording to run\. API: (http://127\.0\.0\.1:\d+) \(token in run/web\.token\)", first_line(process)
@@ -218,7 +218,7 @@ def test_a_flood_of_requests_costs_no_poll(started: Started, until: Until, tmp_p
 
 
 def test_a_killed_run_is_resumed_with_the_same_token(started: Started, until: Until, tmp_path: Path) -> None:
-    """Scripts that hold it go on; the address is told anew."""
+    """Scripts that hold it go on; the address is reported anew."""
     process, run = started(*LONG), tmp_path / "run"
     first_line(process)
     until(lambda: polls(run) > 5, "polls")

@@ -56,7 +56,7 @@ def judged(folder: Path, verdict: str, *findings: Finding, **metas: str) -> Path
 
 @pytest.fixture
 def visitor(tmp_path: Path) -> Iterator[httpx.Client]:
-    """Somebody with the token, at the server of all runs."""
+    """Someone with the token, at the server of all runs."""
     (tmp_path / "runs").mkdir(exist_ok=True)
     headers = {"authorization": f"Bearer {TOKEN}"}
     with (
@@ -98,7 +98,7 @@ def test_a_run_is_shown_in_one_row(recorded: Recorded, visitor: httpx.Client) ->
 
 
 def test_an_inconclusive_finding_that_blocked_nothing_is_less_than_a_warning(recorded: Recorded) -> None:
-    """Of a run that passed the warning is what to look at; of one that did not, the doubt."""
+    """Of a run that passed the warning matters most; of one that did not, the inconclusive finding."""
     inconclusive, warning = finding("growth", Outcome.INCONCLUSIVE), finding("hang", Outcome.WARN)
     for verdict, rule in (("pass", "hang"), ("inconclusive", "growth")):
         worst = summary_of(judged(recorded(verdict, ended=True), verdict, inconclusive, warning)).worst
@@ -153,7 +153,7 @@ def test_the_list_is_sent_once(recorded: Recorded, visitor: httpx.Client) -> Non
 
 
 def test_the_first_answer_does_not_wait_for_the_last_record(recorded: Recorded, tmp_path: Path) -> None:
-    """With many records what is known is told at once, and how many are still to be read; each is read once."""
+    """With many records what is known is returned at once, and how many are still to be read; each is read once."""
     record_folder = recorded("r000", ended=True)
     template = summary_of(record_folder)
     for number in range(1, 120):
@@ -186,7 +186,7 @@ def test_the_first_answer_does_not_wait_for_the_last_record(recorded: Recorded, 
 def test_a_record_is_read_again_when_it_changed_and_a_running_one_after_a_rest(
     recorded: Recorded, tmp_path: Path
 ) -> None:
-    """A run that goes on changes each second: it is not read each time that somebody asks."""
+    """A run that goes on changes each second: it is not read each time that someone asks."""
     folder = recorded("night")
     reads, now = 0, 1000.0
 
@@ -227,7 +227,7 @@ def test_a_record_is_read_again_when_it_changed_and_a_running_one_after_a_rest(
 
 
 def test_a_defect_in_one_record_hides_no_other(recorded: Recorded, tmp_path: Path) -> None:
-    """Whatever goes wrong with one is told of that one, by its kind and without its text."""
+    """Whatever goes wrong with one is reported for that one, by its kind and without its text."""
     recorded("a", ended=True)
     recorded("b", ended=True)
 
@@ -257,7 +257,7 @@ def test_hostile_names_reach_the_page_as_text_only(tmp_path: Path, visitor: http
 
 
 def test_the_page_acts_only_for_those_who_may(recorded: Recorded, visitor: httpx.Client) -> None:
-    """Whoever only looks sees no way to delete, and has none."""
+    """A viewer sees no way to delete, and has none."""
     recorded("night", ended=True)
     acting = visitor.get("/").text
     assert 'data-acting="1"' in acting

@@ -87,7 +87,7 @@ def make_run(tmp_path: Path) -> MakeRun:
 
 @pytest.fixture
 def visitor(tmp_path: Path) -> Iterator[httpx.Client]:
-    """Somebody with the token, at the server of all runs."""
+    """Someone with the token, at the server of all runs."""
     (tmp_path / "runs").mkdir(exist_ok=True)
     headers = {"authorization": "Bearer a token for tests"}
     with (
@@ -143,7 +143,7 @@ def test_only_what_differs_of_the_set_up_is_shown(make_run: MakeRun) -> None:
 
 
 def test_a_set_up_that_is_not_json_or_yaml_is_shown_as_it_is(make_run: MakeRun) -> None:
-    """A record that somebody's tool wrote does not break the page."""
+    """A record that someone's tool wrote does not break the page."""
     with RecordView.open(make_run("odd", plan="a: [", machine="no JSON")) as view:
         assert {"plan": "cannot be read", "machine": "no JSON"}.items() <= setup_of(view).items()
 

@@ -1,4 +1,4 @@
-"""Deleting a run: what is lost is told, its name is wanted, and what must not be deleted is not."""
+"""Deleting a run: what is lost is reported, its name is wanted, and what must not be deleted is not."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def server(tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def actor(server: str) -> Iterator[httpx.Client]:
-    """Somebody with the token."""
+    """Someone with the token."""
     headers = {"authorization": "Bearer a token for tests"}
     with httpx.Client(base_url=server, headers=headers, trust_env=False, timeout=20) as client:
         yield client
@@ -92,7 +92,7 @@ def test_it_goes_as_a_whole_and_only_when_its_name_is_typed(
 
 
 def test_a_viewer_deletes_nothing(recorded: Recorded, server: str) -> None:
-    """The word for looking, no word, and another site's page with the token are refused."""
+    """The view token, no token, and another site's page with the token are refused."""
     folder = recorded("night", ended=True)
     path = "/api/runs/night?confirm=night"
     with httpx.Client(base_url=server, trust_env=False, timeout=20) as client:

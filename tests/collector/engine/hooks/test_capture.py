@@ -35,7 +35,7 @@ def keys(server: Sshd) -> str:
 def captured(
     folder: Path, text: str, targets: str, *findings_by_poll: list[Finding]
 ) -> tuple[dict[str, Artifact], list[str]]:
-    """What hooks kept of successive looks, by name; and why something is not there."""
+    """What hooks kept of successive evaluations, by name; and why something is not there."""
     with noting(folder) as (notes, record):
 
         async def main() -> None:
@@ -89,7 +89,7 @@ def test_commands_and_files_come_over_the_targets_own_ssh(
 
 
 def test_only_so_many_files_and_none_that_is_too_large(sshd: Sshd, tmp_path: Path) -> None:
-    """The newest files come first; the rest, and what is larger than the bound, stays on the device and is told."""
+    """The newest files come first; the rest, and what is larger than the bound, stays on the device and is reported."""
     cores = tmp_path / "cores"
     cores.mkdir()
     for number in range(MAX_FILES + 2):
@@ -161,7 +161,7 @@ def test_a_network_system_is_asked_at_its_prompt(tmp_path: Path, system: str) ->
 
 
 def test_a_server_without_files_still_gives_what_commands_say(tmp_path: Path) -> None:
-    """Many network systems have no SFTP: that is told once, and the outputs are there."""
+    """Many network systems have no SFTP: that is reported once, and the outputs are there."""
     needs(SSHD, "ssh-keygen")
     with run_sshd(tmp_path / "sshd") as server:
         text = f"hooks: [{{capture: {{ssh: {{{keys(server)}}}, commands: [echo a], files: [/var/core/*]}}}}]"

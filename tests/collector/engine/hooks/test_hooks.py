@@ -1,4 +1,4 @@
-"""Hooks: who is told of what, how often, and what becomes of a hook that fails."""
+"""Hooks: what they receive, how often, and what happens to a hook that fails."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def files(folder: Path) -> dict[str, Artifact]:
 
 
 async def heard(hooks: Hooks, *judgings: Sequence[Finding]) -> None:
-    """The findings of successive looks."""
+    """The findings of successive evaluations."""
     for judging in judgings:
         hooks.hear_findings(judging)
 
@@ -126,7 +126,7 @@ def test_what_was_posted_before_a_crash_is_not_posted_again(tmp_path: Path) -> N
 
 
 def test_a_hook_that_fails_is_an_event_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exit codes, missing programs, time-outs: one sentence each, without secrets; the next hook is not held up."""
+    """Exit codes, missing programs, time-outs: one sentence each, without secrets; the next hook is not delayed."""
     monkeypatch.setenv("WEBHOOK", "https://hooks.example/T0K3N-OF-MINE")
     text = (
         "hooks: [{run: [sh, -c, 'echo posting to $WEBHOOK >&2; exit 4']}, {run: /no/such/program},"
@@ -201,7 +201,7 @@ def test_a_webhook_gets_the_finding_as_the_verdict_has_it(tmp_path: Path, monkey
 
 
 def test_what_the_verdict_adds_is_posted_at_the_end(tmp_path: Path) -> None:
-    """A failure that only the whole run shows sets hooks off as well; what was told live is not repeated."""
+    """A failure that only the whole run shows sets hooks off as well; what was reported live is not repeated."""
     late = finding("growth")
     verdict = fold("p", Window(T0, T0 + 1), {"dut": "dut"}, [FAIL, late], (), ())
 
@@ -258,7 +258,7 @@ def test_what_is_held_back_is_posted_when_the_limit_allows(tmp_path: Path) -> No
 
 
 def test_the_end_of_the_run_waits_for_hooks_but_not_for_ever(tmp_path: Path) -> None:
-    """What was set off just before the end is done; what takes too long is killed, and told."""
+    """What was set off just before the end is done; what takes too long is killed, and reported."""
     with noting(tmp_path / "run") as (notes, record):
 
         async def main() -> None:

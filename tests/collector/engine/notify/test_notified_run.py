@@ -1,4 +1,4 @@
-"""A whole run as a command that tells a webhook, a mailbox and somebody who is not there; and the test command."""
+"""A whole run as a command that tells a webhook, a mailbox and someone who is not there; and the test command."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ notify:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_live_failure_is_sent_once_also_over_a_crash(tmp_path: Path) -> None:
-    """The watched process is gone: the failure is told live, with the page. kill -9, and the resumed run looks
+    """The watched process is gone: the failure is reported live, with the page. kill -9, and the resumed run looks
     again, and tells neither start nor failure a second time."""
     victim = subprocess.Popen(["sleep", "600"])
     with posts() as hook:
@@ -175,7 +175,7 @@ def notified(run: Path) -> list[str]:
 
 
 def test_the_test_command(tmp_path: Path) -> None:
-    """Each recipient gets one message and is told of; one that fails makes the exit code 2."""
+    """Each recipient gets one message and is listed; one that fails makes the exit code 2."""
     (tmp_path / "plan.yaml").write_text(
         "name: told\nduration: 1h\ntargets: {dut: {sources: [local]}}\n"
         "notify: [{to: env:SOAK_HOOK}, {to: env:SOAK_MAIL, attach: none}]\n"

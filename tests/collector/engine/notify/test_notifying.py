@@ -1,4 +1,4 @@
-"""The notifications of a run by themselves: who hears what, what the record is told, and that the end does not wait
+"""The notifications of a run by themselves: who hears what, what the record keeps, and that the end does not wait
 for long."""
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def test_each_recipient_hears_what_it_asked_for(monkeypatch: pytest.MonkeyPatch,
 def test_a_failure_found_only_at_the_end_is_sent_to_recipients_of_failures(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A run that is shorter than a live look."""
+    """A run that is shorter than the interval of live evaluations."""
     with posts() as server:
         monkeypatch.setenv("BAD", f"json://127.0.0.1:{server.port}")
         notifying = notifying_of("[{to: env:BAD, on: failure}]", tmp_path, Clock())
@@ -96,7 +96,7 @@ def test_a_failure_found_only_at_the_end_is_sent_to_recipients_of_failures(
 
 
 def test_after_a_crash_nothing_is_sent_twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What the first life told is in its events: the second tells neither start nor first failure, but the end."""
+    """What was sent before the crash is in the events: after it neither start nor first failure is sent again, but the end."""
     clock = Clock()
     with posts() as server:
         monkeypatch.setenv("ALL", f"json://127.0.0.1:{server.port}")
@@ -126,7 +126,7 @@ def test_after_a_crash_nothing_is_sent_twice(monkeypatch: pytest.MonkeyPatch, tm
 def test_one_recipient_that_is_down_is_reported_once_and_delays_no_other(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The record says why; nothing holds the address; who could not be told of the failure is told of it later."""
+    """The record says why; nothing holds the address; a recipient that missed the failure gets it later."""
     clock = Clock()
     monkeypatch.setenv("DOWN", f"json://soak:hunter2hunter2@127.0.0.1:{free_port()}/T0K3N")
     with posts() as server, caplog.at_level(logging.DEBUG):
@@ -152,7 +152,7 @@ def test_one_recipient_that_is_down_is_reported_once_and_delays_no_other(
 
 
 def test_a_hanging_recipient_is_given_up_at_the_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What waits behind it as well; each is told in the record, and nothing of it goes on."""
+    """What waits behind it as well; each is noted in the record, and nothing of it goes on."""
     with posts() as server:
         server.free.clear()
         monkeypatch.setenv("SLOW", f"json://127.0.0.1:{server.port}/?rto=90")

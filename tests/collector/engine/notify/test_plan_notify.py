@@ -1,4 +1,4 @@
-"""Notifications in a plan: their shape, their secrets, and what is told of them before a run."""
+"""Notifications in a plan: their shape, their secrets, and what is reported of them before a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a recipient is told of failures while a run goes on: first, more, withdrawn, and nothing twice."""
+"""What a recipient hears of failures while a run goes on: first, more, withdrawn, and nothing twice."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_what_could_not_be_sent_is_sent_again_later() -> None:
 
 
 def test_a_storm_of_days_is_a_bounded_number_of_messages() -> None:
-    """Seventy-two hours of findings that come and go, looked at every minute."""
+    """Seventy-two hours of findings that come and go, evaluated every minute."""
     policy, chance = FailurePolicy(), random.Random(7)
     kinds = []
     for minute in range(72 * 60):
@@ -97,7 +97,7 @@ def test_a_storm_of_days_is_a_bounded_number_of_messages() -> None:
 
 
 def test_an_earlier_life_of_the_monitor_is_remembered() -> None:
-    """After a crash the first failure is not told twice; what came later is, after the pause."""
+    """After a crash the first failure is not reported twice; what came later is, after the pause."""
     first, other = finding(), finding("hang", "")
     resumed = FailurePolicy([notification("start", T0), notification("failure", T0, first)])
     assert resumed.hear([first], T0 + MINUTE) is None

@@ -1,4 +1,4 @@
-"""A source that counts its looks.
+"""A source that counts its polls.
 
 It needs nothing and reaches nothing.
 """
