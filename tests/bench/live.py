@@ -4,7 +4,7 @@
     python tests/bench/live.py --hours 2 --series 1000
 
 The minutes of a run are written into a real record one after another, and after each the live judge evaluates it, in
-this process and on one core. An evaluation opens the record, reads what is new, judges it and writes the text of the findings.
+this process and on one core. An evaluation opens the record, reads what is new, judges it and renders the findings.
 At the end a second judge works out the same state from the whole record, as after a crash.
 """
 

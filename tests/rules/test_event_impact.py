@@ -316,7 +316,7 @@ def test_an_announced_outage_has_to_come_and_no_more_than_announced() -> None:
 
 
 def test_a_planned_event_that_did_not_happen_fails() -> None:
-    """A failover that announced a change of state, of which a listener reported nothing; without a listener it is open."""
+    """A failover that announced a change of state that no listener reported; without a listener it is open."""
     event = failover(expect={"vrrp.change": 1}, deadline_ns=400 * S)
     listener = Ledger("dut", "dut/syslog", 10.0, 120, 120, {}, None)
     load = packets(stopped(AT, 1.0))

@@ -146,7 +146,7 @@ def test_a_generator_that_waits_for_the_device_is_not_blamed() -> None:
 
 
 def test_a_device_that_hangs_is_not_the_generators_fault() -> None:
-    """While nothing is answered (no latency reported), or requests fail, the generator is not to blame for their number."""
+    """While nothing is answered (no latency reported) or requests fail, the generator is not blamed."""
     rate = np.full(N, 100.0)
     rate[420:450] = 0.0
     latency = np.full(N, 0.005)

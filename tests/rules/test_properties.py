@@ -136,7 +136,7 @@ def comparable(findings: tuple[Finding, ...]) -> list[tuple[str, Outcome, object
 def test_outcomes_depend_on_neither_date_nor_unit_and_input_stays(
     name: str, signal: Signal, eventful: bool, factor: float
 ) -> None:
-    """Moved to another date, or given in another unit, the same readings give the same outcomes; nothing is modified."""
+    """Moved to another date, or given in another unit, the same readings give the same outcomes; nothing changes."""
     rule = rule_named(name)
     for plain in cases(rule, drawn(signal)):
         case = happened(plain) if eventful else plain

@@ -19,7 +19,7 @@ _REAL = re.compile(r"real=(\d+\.\d+)")
 
 
 class Collections(NamedTuple):
-    """Arrays of one length: uptime in seconds, bytes after it and of the heap (NaN: not known), seconds, full or not."""
+    """Arrays of one length: uptime in seconds, bytes after it and of the heap (NaN: unknown), seconds, full or not."""
 
     time_s: Floats
     heap: Floats

@@ -106,7 +106,7 @@ def calibrated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done, Do
 
 
 def test_calibrate_keeps_the_ceiling_beside_the_plan(calibrated: tuple[Path, Done, Done]) -> None:
-    """The generator is set to 1250 packets/s and manages 900: that is its ceiling, and its record is an ordinary one."""
+    """The generator is set to 1250 packets/s and manages 900: that is its ceiling; its record is an ordinary one."""
     folder, done, _ = calibrated
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("calibrating tg, driven through the levels, for 15 s: the ports must be connected")

@@ -40,7 +40,7 @@ def state_when(
 
 
 def test_a_killed_process_and_an_event_are_judged_while_a_short_run_goes_on(tmp_path: Path) -> None:
-    """The finding is in the record, and the time of judging behind what woke the judge, before any evaluation was due."""
+    """The finding is in the record, and the judging came after what woke the judge, before any evaluation was due."""
     run = tmp_path / "run"
     worker = subprocess.Popen([sys.executable, "-c", "import time\nwhile True:\n    time.sleep(1)"])
     command = [

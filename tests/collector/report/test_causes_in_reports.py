@@ -27,7 +27,7 @@ def printed(night: Told) -> list[str]:
 
 
 def test_the_terminal_tells_causes_and_not_rows(eventful: Told) -> None:
-    """A reboot with its witnesses is one entry with its time line; fourteen inconclusive findings are one; the forecast is there."""
+    """A reboot with its witnesses is one entry with its time line; fourteen inconclusive findings are one entry."""
     lines = printed(eventful)
     start = lines.index("✗ fail  twin  reboot  one incident, 3 findings, confidence over 99 %")
     assert lines[start + 1] == "    1 reboot; with it: cpu_spike, gap"
@@ -81,7 +81,7 @@ def test_verdict_json_has_causes_by_place(eventful: Told) -> None:
 
 
 def test_the_page_folds_findings_under_their_cause(eventful: Told) -> None:
-    """A cause has a frame with its time line; what follows is at the top of the page; inconclusive and withdrawn in rows."""
+    """A cause has a frame with its time line; what follows is on top; inconclusive and withdrawn in rows."""
     page = render_html(eventful[0], eventful[1])
     frame = page[page.index("one incident, 3 findings") :]
     assert "<b>+1 min 2 s</b>" in frame[: frame.index("</ol>")]

@@ -118,7 +118,7 @@ def test_a_manager_reads_one_line(night: Night) -> None:
 
 
 def test_the_sections_stand_in_the_order_of_a_morning() -> None:
-    """Verdict, what broke first, evidence, headroom, inconclusive findings, coverage, generator, set-up, what changed."""
+    """Verdict, what broke first, evidence, headroom, what is inconclusive, coverage, generator, set-up, changes."""
     names = [section.name for section in all_sections()]
     wanted = [
         "verdict",

@@ -64,7 +64,7 @@ def orders(lines: Sequence[str], words: Sequence[str]) -> list[int]:
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_all_of_it_is_there_in_order_and_within_the_width(eventful: Night, width: int) -> None:
-    """Verdict, what broke first with lags and load, findings with their series, headroom, inconclusive findings, coverage."""
+    """Verdict, what broke first with lags and load, findings with series, headroom, what is inconclusive, coverage."""
     lines = plain(printed(eventful, width, terminal=True))
     assert lines[0] == "✗ FAIL  demo-overnight"
     places = orders(lines, (*TITLES[:5], "Coverage", *TITLES[5:]))

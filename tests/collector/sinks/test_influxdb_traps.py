@@ -51,7 +51,7 @@ def test_flush_and_close_are_not_needed_what_was_taken_is_stored(bucket_of: Buck
 def test_nothing_is_dropped_in_silence(
     wrong: str, bucket_of: BucketOf, influxd: Influxd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Batching never raises: 400, 401 and 404 go to a callback and the batch is gone. Here each is reported and waits."""
+    """Batching never raises: 400, 401 and 404 go to a callback, the batch is gone. Here each is reported and waits."""
     to = bucket_of(f"trap-{wrong}")
     monkeypatch.setenv("WRONG", "x")
     org, bucket = ("no-such" if wrong == "org" else to.org), ("no-such" if wrong == "bucket" else to.bucket)

@@ -96,7 +96,7 @@ def test_a_failure_found_only_at_the_end_is_sent_to_recipients_of_failures(
 
 
 def test_after_a_crash_nothing_is_sent_twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What was sent before the crash is in the events: after it neither start nor first failure is sent again, but the end."""
+    """What was sent before the crash is in the events: after it neither start nor first failure is sent again."""
     clock = Clock()
     with posts() as server:
         monkeypatch.setenv("ALL", f"json://127.0.0.1:{server.port}")
