@@ -289,7 +289,7 @@ def polled(
     return replace(series, time_ns=series.time_ns[keep], value=series.value[keep])
 
 
-def of_looks(findings: list[Finding]) -> Finding:
+def of_polls(findings: list[Finding]) -> Finding:
     """The one finding on the lengths of polls."""
     (finding,) = [f for f in findings if f.metric == "source.poll.duration"]
     return finding
@@ -309,7 +309,7 @@ def of_looks(findings: list[Finding]) -> Finding:
 )
 def test_a_poll_is_a_round_trip_of_many_requests(late: float, before: float, expected: Outcome) -> None:
     """Held against the polls of the same source under low load: times as long, and over a second."""
-    finding = of_looks(judge(polled(late, before), ledgers=(ledger("dut/snmp"),)))
+    finding = of_polls(judge(polled(late, before), ledgers=(ledger("dut/snmp"),)))
     assert finding.outcome is expected
     assert (finding.target, finding.object) == ("dut", "source=snmp")
     assert finding.numbers["slower"] == pytest.approx(late / before, rel=0.1)
@@ -321,10 +321,10 @@ def test_more_surveys_are_no_slower_device() -> None:
     positions = np.arange(0.0, N, 10.0)
     value = np.where((positions >= 900) & (positions < 1500) & (np.arange(positions.size) % 3 > 0), 2.0, 0.1)
     series = readings("source.poll.duration", value, 10.0, object="source=snmp")
-    finding = of_looks(judge(series, ledgers=(ledger("dut/snmp"),)))
+    finding = of_polls(judge(series, ledgers=(ledger("dut/snmp"),)))
     assert finding.outcome is Outcome.PASS
     assert finding.numbers["took"] == 2.0
-    assert of_looks(judge(polled(0.05, surveys_under_load=2), ledgers=(ledger("dut/snmp"),))).outcome is Outcome.PASS
+    assert of_polls(judge(polled(0.05, surveys_under_load=2), ledgers=(ledger("dut/snmp"),))).outcome is Outcome.PASS
 
 
 def lossy(each: int, missed: int = 0) -> Ledger:
@@ -338,14 +338,14 @@ def lossy(each: int, missed: int = 0) -> Ledger:
 def test_polls_that_are_lost_one_at_a_time() -> None:
     """A fourth of them under stress, each alone, is no silence: it fails as lost requests do; a thirtieth passes."""
     findings = judge(polled(0.05, lost=4), ledgers=(lossy(4),))
-    finding = of_looks(findings)
+    finding = of_polls(findings)
     assert finding.outcome is Outcome.FAIL
     assert finding.numbers["lost_share"] == pytest.approx(0.25, abs=0.03)
     assert "single polls were lost" in finding.reason
     assert [f.outcome for f in findings if f.object == "dut/snmp"] == [Outcome.PASS], "there is no silence"
-    assert of_looks(judge(polled(0.05, lost=30), ledgers=(lossy(30),))).outcome is Outcome.PASS
-    assert of_looks(judge(polled(0.05, lost=4), ledgers=(lossy(0, missed=15),))).outcome is Outcome.PASS, "not sent"
-    assert of_looks(judge(polled(0.05, lost=4))).outcome is Outcome.PASS, "nobody accounts for them"
+    assert of_polls(judge(polled(0.05, lost=30), ledgers=(lossy(30),))).outcome is Outcome.PASS
+    assert of_polls(judge(polled(0.05, lost=4), ledgers=(lossy(0, missed=15),))).outcome is Outcome.PASS, "not sent"
+    assert of_polls(judge(polled(0.05, lost=4))).outcome is Outcome.PASS, "nobody accounts for them"
 
 
 def test_of_two_sources_of_a_kind_each_has_its_own_account() -> None:
@@ -362,7 +362,7 @@ def test_a_silence_is_not_counted_twice() -> None:
     series = polled(0.05)
     keep = (series.time_ns < gap[0] * S) | (series.time_ns >= gap[1] * S)
     series = replace(series, time_ns=series.time_ns[keep], value=series.value[keep])
-    finding = of_looks(judge(series, cpu(0.4), ledgers=(ledger("dut/snmp", gap), ledger("dut/ssh"))))
+    finding = of_polls(judge(series, cpu(0.4), ledgers=(ledger("dut/snmp", gap), ledger("dut/ssh"))))
     assert finding.outcome is Outcome.PASS
     assert finding.numbers["lost"] == 0
 
@@ -370,8 +370,8 @@ def test_a_silence_is_not_counted_twice() -> None:
 def test_few_polls_decide_nothing() -> None:
     """A poll a minute in ten minutes of stress: not applicable; without low load only what was lost is judged."""
     slow = readings("source.poll.duration", np.full(30, 5.0), 60.0, object="source=snmp")
-    assert of_looks(judge(slow, ledgers=(ledger("dut/snmp", interval=60.0),))).outcome is Outcome.NOT_APPLICABLE
-    only = of_looks(judge(polled(5.0), ledgers=(ledger("dut/snmp"),), phases=(PHASES[1],)))
+    assert of_polls(judge(slow, ledgers=(ledger("dut/snmp", interval=60.0),))).outcome is Outcome.NOT_APPLICABLE
+    only = of_polls(judge(polled(5.0), ledgers=(ledger("dut/snmp"),), phases=(PHASES[1],)))
     assert only.outcome is Outcome.PASS
     assert any("too few polls under low load" in caveat for caveat in only.doubts)
 
@@ -390,7 +390,7 @@ def test_polls_of_an_earlier_baseline_stand_in_for_low_load() -> None:
         ledgers=(ledger("dut/snmp"),),
         baseline=(before,),
     )
-    finding = of_looks(list(ManagementIsolation().judge(case)))
+    finding = of_polls(list(ManagementIsolation().judge(case)))
     assert finding.outcome is Outcome.FAIL
     assert any("baseline of an earlier run" in caveat for caveat in finding.doubts)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +13,6 @@ from pathlib import Path
 from swlab import flap, life, topology
 from swlab.places import ROUTERS, SINK, STATE, A, B
 from swlab.trouble import LabError, call, wait_for
-
-Found = Mapping[str, object]
-"""A finding of verdict.json."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -259,7 +259,7 @@ TABLES: dict[str, Callable[[Path], Iterator[Table]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TableVerdict:
     """The verdict on one table: ``named`` if one of the rules that should fail it does."""
 
     table: Table
@@ -275,7 +275,7 @@ class Said:
         return "warn" if self.verdict == "pass" and self.warned else self.verdict
 
 
-def judged(table: Table) -> Said:
+def judged(table: Table) -> TableVerdict:
     """Write the table, call the command, read its verdict."""
     with tempfile.TemporaryDirectory(prefix="soakwatch-bench-") as folder:
         path, out = Path(folder) / "table.csv", Path(folder) / "verdict.json"
@@ -292,11 +292,13 @@ def judged(table: Table) -> Said:
         with contextlib.redirect_stdout(heard), contextlib.redirect_stderr(heard):
             code = command(["judge", str(path), "--json", str(out)])
         if code not in {0, 1, 3}:
-            return Said(table, "refused", warned=False, rules=(), named=False, reason=heard.getvalue()[-200:].strip())
+            return TableVerdict(
+                table, "refused", warned=False, rules=(), named=False, reason=heard.getvalue()[-200:].strip()
+            )
         document = json.loads(out.read_text(encoding="utf-8"))
     deciding = [f for f in document["findings"] if f["outcome"] == document["verdict"] != "pass"]
     failed = {f["rule"] for f in document["findings"] if f["outcome"] == "fail"}
-    return Said(
+    return TableVerdict(
         table,
         document["verdict"],
         any(f["outcome"] == "warn" for f in document["findings"]),

@@ -33,7 +33,7 @@ from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 END_S = 60
 
 
-def look_at(second: int) -> Answer:
+def answer_at(second: int) -> Answer:
     """One reading with the time at which the device took it."""
     return Answer((Sample("system.processes", "", second % 100, T0 + second * SECOND + 1000),), (), ())
 
@@ -63,12 +63,12 @@ class Keeping:
         self.handed = last
         if not self.waiting or self.waiting[-1] < (now_ns - T0) // SECOND:
             raise SourceError("no look of this due time yet")
-        return look_at(self.waiting.pop())
+        return answer_at(self.waiting.pop())
 
     def recovered(self) -> Iterable[BackfilledPoll]:
         """What waits."""
         waiting, self.waiting = self.waiting, []
-        return [BackfilledPoll(T0 + second * SECOND + 1000, 5, look_at(second)) for second in waiting]
+        return [BackfilledPoll(T0 + second * SECOND + 1000, 5, answer_at(second)) for second in waiting]
 
 
 @dataclass
@@ -175,7 +175,7 @@ def test_the_last_chance_is_bounded(stop_after_s: float | None, took_s: float) -
             return await super().poll(now_ns)
 
         def recovered(self) -> Iterable[BackfilledPoll]:
-            return [BackfilledPoll(T0 + SECOND // 2, 5, look_at(0))]
+            return [BackfilledPoll(T0 + SECOND // 2, 5, answer_at(0))]
 
     ended = Ended(VirtualTime(T0))
     ended.watch(Endless(ended.time, lambda _: True), stop_after_s=stop_after_s)
@@ -227,7 +227,7 @@ def test_no_more_polls_than_sixty_and_none_without_room() -> None:
 
     class Endless(Keeping):
         def recovered(self) -> Iterable[BackfilledPoll]:
-            return [BackfilledPoll(T0 + SECOND // 2, 5, look_at(0))]
+            return [BackfilledPoll(T0 + SECOND // 2, 5, answer_at(0))]
 
     for room, polls in ((True, MAX_POLLS), (False, 1)):
         ended = Ended(VirtualTime(T0), room=room)

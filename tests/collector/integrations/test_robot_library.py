@@ -114,7 +114,7 @@ Fail Is What Was Wanted
     Soak Verdict Should Be    Fail
 The Run As A Whole
     Soak Verdict Should Be    fail    scope=run
-Nothing Told Is The Run
+Without An Event It Is The Run
     Soak Verdict Should Be    pass
 A Word That Is None
     Soak Verdict Should Be    great
@@ -141,7 +141,7 @@ def test_verdicts(robot: Robot, recorded: Recorded, tmp_path: Path) -> None:
         "The Run As A Whole",
     ]
     assert results["Bad While It Rebooted"][1].startswith("the soak verdict is fail, not pass: reboot: 1 reboot")
-    assert "the soak verdict is fail, not pass" in results["Nothing Told Is The Run"][1]
+    assert "the soak verdict is fail, not pass" in results["Without An Event It Is The Run"][1]
     assert (
         "invalid verdict 'great': expected one or more of fail, inconclusive, warn, pass"
         in results["A Word That Is None"][1]

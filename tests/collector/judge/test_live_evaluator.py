@@ -73,7 +73,7 @@ def test_a_trend_is_reported_after_two_evaluations_and_withdrawn_openly(device: 
     device.levels["system.memory.usage", ""] = lambda _: grows[0]
     evaluator = evaluator_of(device, Trending())
     outcomes: list[str] = []
-    told_at: list[int] = []
+    warned_at: list[int] = []
     for _ in range(24):
         device.run(600)
         grows[0] = 2.0 if device.elapsed_s < 3 * HOUR else 0.0
@@ -81,7 +81,7 @@ def test_a_trend_is_reported_after_two_evaluations_and_withdrawn_openly(device: 
         device.record.put_findings(evaluator.findings, live=True, judged_ns=T0 + device.elapsed_s * SECOND)
         outcomes.append(",".join(f.outcome.value for f in evaluator.findings))
         if "warn" in outcomes[-1]:
-            told_at.append(device.elapsed_s)
+            warned_at.append(device.elapsed_s)
             assert "so far: only the end of the run decides" in only(evaluator).reason
             assert only(evaluator).forecast is not None
         elif "inconclusive" in outcomes[-1]:
@@ -93,7 +93,7 @@ def test_a_trend_is_reported_after_two_evaluations_and_withdrawn_openly(device: 
     with RecordView.open(device.folder) as view:
         ((withdrawn_ns, finding),) = view.withdrawn()
     assert finding.outcome is Outcome.WARN
-    assert withdrawn_ns > T0 + told_at[-1] * SECOND
+    assert withdrawn_ns > T0 + warned_at[-1] * SECOND
 
 
 def test_what_happens_is_judged_although_its_rule_rests(tmp_path: Path) -> None:

@@ -144,8 +144,8 @@ def test_what_broke_first_is_shown_in_order_of_time_with_the_load(eventful: Nigh
     first = next(n for n, row in enumerate(rows) if 'class="first"' in row)
     assert "+0 s leaker process_restart" in text[first] or "+0 s" in text[first]
     times = [re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", row) for row in text]
-    told_times = [hit[0] for hit in times[: chain.count('class="name"')] if hit]
-    moments = [time_text for time_text in told_times if time_text]
+    shown_times = [hit[0] for hit in times[: chain.count('class="name"')] if hit]
+    moments = [time_text for time_text in shown_times if time_text]
     assert moments[: len(moments) - 4] == sorted(moments[: len(moments) - 4])
     assert any("−" in row for row in text)  # the warning came before the first failure
     assert any("requests/s" in row for row in text)

@@ -66,7 +66,7 @@ def may_act(client: httpx.Client) -> bool:
     return answer.status_code == 201
 
 
-def may_look(client: httpx.Client) -> bool:
+def may_view(client: httpx.Client) -> bool:
     """Whether the list of runs is shown."""
     return client.get("/api/runs").status_code == 200
 
@@ -75,7 +75,7 @@ def test_a_code_lets_one_browser_in_once(browser: httpx.Client, served: ServedRu
     """Whoever has it first; the second one is not let in. What only previews the link uses nothing up."""
     link = code_of(token)
     assert browser.head(link).status_code == 204
-    assert not may_look(browser)
+    assert not may_view(browser)
     answer = browser.get(link)
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
     assert may_act(browser)
@@ -84,7 +84,7 @@ def test_a_code_lets_one_browser_in_once(browser: httpx.Client, served: ServedRu
         answer = other.get(link)
         assert answer.status_code == 401
         assert "was used already" in answer.text
-        assert not may_look(other)
+        assert not may_view(other)
 
 
 def test_a_code_that_is_old_forged_or_of_another_server_is_refused(browser: httpx.Client, token: Token) -> None:
@@ -110,7 +110,7 @@ def test_a_code_that_is_old_forged_or_of_another_server_is_refused(browser: http
     ]
     for code in refused:
         assert browser.get(f"/enter/{code}").status_code in {401, 404}, code
-        assert not may_look(browser), code
+        assert not may_view(browser), code
     assert is_valid_code(token, good, time.time() + 59)
     assert not is_valid_code(token, good, time.time() + 62)
     assert browser.get(f"/enter/{good}").status_code == 303
@@ -143,7 +143,7 @@ def test_over_tls_the_cookie_is_secure(run: Path, tmp_path: Path) -> None:
 def test_the_view_link_cannot_act(browser: httpx.Client, token: Token) -> None:
     """403 for all that acts, whatever it sends; the page shows no button that acts."""
     assert browser.get(f"/view/{derived(token, 'view')}").status_code == 303
-    assert may_look(browser)
+    assert may_view(browser)
     acting = [endpoint for endpoint in endpoints() if endpoint.may.name == "ACT"]
     assert len(acting) >= 3
     for endpoint in acting:
@@ -155,7 +155,7 @@ def test_the_view_link_cannot_act(browser: httpx.Client, token: Token) -> None:
     assert browser.get(f"/view/{derived(token, 'enter')}").status_code == 401
     with httpx.Client(base_url=str(browser.base_url), trust_env=False) as robot:
         robot.headers["authorization"] = f"Bearer {derived(token, 'view')}"
-        assert may_look(robot)
+        assert may_view(robot)
         assert not may_act(robot)
 
 
@@ -245,7 +245,7 @@ def test_open_prints_a_link_that_works(
         with httpx.Client(headers=HTML, trust_env=False, follow_redirects=False, timeout=20) as fresh:
             assert fresh.get(link).status_code == 303
             fresh.base_url = httpx.URL(served.url)
-            assert may_look(fresh)
+            assert may_view(fresh)
             assert may_act(fresh) is acts
 
 

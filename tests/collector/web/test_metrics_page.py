@@ -191,9 +191,9 @@ def test_hostile_names_are_text() -> None:
     add_readings(exposed, "run", readings)
     metrics = families(exposed.text().decode())
     assert exposed.left >= 1, "a_b is a.b already"
-    told_samples = [sample for metric in metrics.values() for sample in metric.samples]
-    assert len(told_samples) == len(readings) - exposed.left
-    assert max(len(text) for sample in told_samples for text in sample.labels.values()) <= 300
+    labelled = [sample for metric in metrics.values() for sample in metric.samples]
+    assert len(labelled) == len(readings) - exposed.left
+    assert max(len(text) for sample in labelled for text in sample.labels.values()) <= 300
 
 
 @pytest.mark.parametrize(

@@ -263,9 +263,9 @@ def test_the_page_acts_only_for_those_who_may(recorded: Recorded, visitor: httpx
     assert 'data-acting="1"' in acting
     assert "deletion.js" in acting
     foreign = {"origin": "http://elsewhere.example"}
-    looking = visitor.get("/", headers=foreign).text
-    assert 'data-acting="0"' in looking
-    assert "<dialog" not in looking
+    viewer_page = visitor.get("/", headers=foreign).text
+    assert 'data-acting="0"' in viewer_page
+    assert "<dialog" not in viewer_page
     assert visitor.delete("/api/runs/night?confirm=night", headers=foreign).status_code == 403
     assert "night" in rows(visitor)
 

@@ -97,9 +97,9 @@ def test_a_viewer_deletes_nothing(recorded: Recorded, server: str) -> None:
     path = "/api/runs/night?confirm=night"
     with httpx.Client(base_url=server, trust_env=False, timeout=20) as client:
         assert client.delete(path).status_code == 401
-        looking = {"authorization": f"Bearer {derived(TOKEN, 'view')}"}
-        assert client.get("/api/runs/night/loss", headers=looking).status_code == 200
-        assert client.delete(path, headers=looking).status_code == 403
+        viewer = {"authorization": f"Bearer {derived(TOKEN, 'view')}"}
+        assert client.get("/api/runs/night/loss", headers=viewer).status_code == 200
+        assert client.delete(path, headers=viewer).status_code == 403
         foreign = {"authorization": "Bearer a token for tests", "origin": "http://elsewhere.example"}
         assert client.delete(path, headers=foreign).status_code == 403
     assert folder.is_dir()

@@ -22,11 +22,11 @@ from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 UPTIME = ["dut", "system.uptime", ""]
 SWITCHES = ["dut", "system.context_switches", ""]
 DATA = "/runs/last/series/data"
-Made = Callable[..., int]
+AddReadings = Callable[..., int]
 
 
 @pytest.fixture
-def more(run: Path) -> Made:
+def more(run: Path) -> AddReadings:
     """Adds a counter to the record of ``run``, a reading each second from its begin; the begin in ns.
 
     ``lost`` are seconds that are missing; at ``restart_s`` it begins anew; at ``spike_s`` it counts a million more.
@@ -65,7 +65,7 @@ def numbers(line: Mapping[str, object], name: str) -> list[float | None]:
     return column
 
 
-def test_the_list_tells_what_there_is(client: httpx.Client, run: Path, more: Made) -> None:
+def test_the_list_tells_what_there_is(client: httpx.Client, run: Path, more: AddReadings) -> None:
     """Keys in order, unit, kind and planned distance; the readings are counted."""
     more(lost=range(100, 110))
     with RecordView.open(run) as view:
@@ -95,7 +95,7 @@ def test_a_gauge_is_what_the_record_has(client: httpx.Client, run: Path) -> None
     assert line["time"] == (series.time_ns // 10**6).tolist()
 
 
-def test_a_stretch_has_its_readings_and_one_beyond_either_end(client: httpx.Client, more: Made) -> None:
+def test_a_stretch_has_its_readings_and_one_beyond_either_end(client: httpx.Client, more: AddReadings) -> None:
     """So that a line goes on to the edge; they are not counted. A zoom may have fractions of a ms."""
     begin_ms = more() // 10**6
     for key, count in ((UPTIME, 30), (SWITCHES, 30)):
@@ -107,7 +107,7 @@ def test_a_stretch_has_its_readings_and_one_beyond_either_end(client: httpx.Clie
     assert (line["time"], line["value"], line["readings"], line["whole"]) == ([], [], 0, True)
 
 
-def test_counters_are_rates_and_gaps_are_null(client: httpx.Client, more: Made) -> None:
+def test_counters_are_rates_and_gaps_are_null(client: httpx.Client, more: AddReadings) -> None:
     """Where nothing was read and where the counter began anew the line breaks; nothing is ever negative."""
     begin_ms = more(lost=range(100, 120), restart_s=300) // 10**6
     line = asked(client, series=[SWITCHES])
@@ -125,7 +125,7 @@ def test_counters_are_rates_and_gaps_are_null(client: httpx.Client, more: Made) 
     assert {299, 301} <= set(rates)
 
 
-def test_no_spike_is_lost_however_few_points(client: httpx.Client, more: Made) -> None:
+def test_no_spike_is_lost_however_few_points(client: httpx.Client, more: AddReadings) -> None:
     """One second of 600, seen in 100 points and at the same place as in every reading."""
     more(spike_s=417)
     whole = asked(client, series=[SWITCHES])
@@ -141,7 +141,7 @@ def test_no_spike_is_lost_however_few_points(client: httpx.Client, more: Made) -
     assert peaks[0][1] > 1_000_000
 
 
-def test_it_is_what_the_report_draws(client: httpx.Client, run: Path, more: Made) -> None:
+def test_it_is_what_the_report_draws(client: httpx.Client, run: Path, more: AddReadings) -> None:
     """The same points as the line of a report of so many points."""
     more(lost=range(200, 230))
     with RecordView.open(run) as view:
@@ -152,7 +152,7 @@ def test_it_is_what_the_report_draws(client: httpx.Client, run: Path, more: Made
     np.testing.assert_array_equal(value, curve.value)
 
 
-def test_words_ask_for_the_same(client: httpx.Client, more: Made) -> None:
+def test_words_ask_for_the_same(client: httpx.Client, more: AddReadings) -> None:
     """By key, by metric or by target; times as ISO 8601 too."""
     more()
     posted = client.post(DATA, json={"series": [SWITCHES], "points": 200}).json()
@@ -163,7 +163,7 @@ def test_words_ask_for_the_same(client: httpx.Client, more: Made) -> None:
     assert client.get(DATA, params={"end": "2001-01-01T00:00:00Z", "target": "dut"}).json()["series"][0]["time"] == []
 
 
-def test_csv_has_a_row_for_each_value_and_none_for_gaps(client: httpx.Client, more: Made) -> None:
+def test_csv_has_a_row_for_each_value_and_none_for_gaps(client: httpx.Client, more: AddReadings) -> None:
     """Only what lies in the stretch; as a file to be saved."""
     begin_ms = more(lost=range(100, 120)) // 10**6
     words: dict[str, str | int] = {"metric": SWITCHES[1], "begin": begin_ms + 90_000, "end": begin_ms + 130_000}

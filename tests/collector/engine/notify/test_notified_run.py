@@ -207,8 +207,8 @@ def test_the_test_command(tmp_path: Path) -> None:
 def test_one_address_without_a_plan(tmp_path: Path) -> None:
     """A reference and never the address itself; and a run whose address is none does not begin."""
     with posts() as hook:
-        told_to = {"SOAK_HOOK": f"json://127.0.0.1:{hook.port}"}
-        assert soakwatch(tmp_path, "notify", "--test", "--to", "env:SOAK_HOOK", **told_to).returncode == 0
+        recipients = {"SOAK_HOOK": f"json://127.0.0.1:{hook.port}"}
+        assert soakwatch(tmp_path, "notify", "--test", "--to", "env:SOAK_HOOK", **recipients).returncode == 0
         assert len(hook.bodies) == 1
     plain = soakwatch(tmp_path, "notify", "--test", "--to", f"json://soak:{PASSWORD}@127.0.0.1")
     assert plain.returncode == 2
