@@ -29,7 +29,7 @@ def sleeper(name: str, *words: str) -> Iterator[subprocess.Popen[bytes]]:
     child = subprocess.Popen([name, "600", *words], executable="/bin/sleep")
     shown, end = Path(f"/proc/{child.pid}/cmdline"), time.monotonic() + _DEADLINE_S
     try:
-        # The kernel lets a new program go before its words can be read; a look in between does not know its name.
+        # The kernel lets a new program go before its words can be read; a poll in between does not know its name.
         while not shown.read_bytes().startswith(name.encode()):
             assert time.monotonic() < end, f"{name} did not start within {_DEADLINE_S} s"
             time.sleep(0.001)

@@ -25,7 +25,7 @@ from soakwatch.record import RecordView
 from soakwatch_rules.rule import Window
 
 TARGET_MB = 150.0
-WARM_S = 10.0  # imports and the first looks are not the running collector
+WARM_S = 10.0  # imports and the first polls are not the running collector
 EVERY_S = 0.1
 LOAD = """
 import time

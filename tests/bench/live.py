@@ -31,7 +31,7 @@ from soakwatch.record import Record, finding_to_json
 from soakwatch_agent.sample import Poll
 
 MARKS_H = (1, 2, 6, 12, 24, 48, 72)
-OVER = 30  # looks that a line of the table is the mean of
+OVER = 30  # evaluations that a line of the table is the mean of
 TARGET_MS = 20.0
 
 

@@ -36,7 +36,7 @@ from soakwatch.testing.influxd import BUCKET, ORG, Influxd, find_influxd, start_
 from soakwatch_agent.sample import PollOutcome
 
 SECOND = 10**9
-SERIES, PROCESSES = 200, 12  # and as many series of the live looks
+SERIES, PROCESSES = 200, 12  # and as many series of the live evaluations
 BEHIND = 5  # polls: caught up
 WARM_S = 5.0  # resuming and imports are not the run
 MAX_WATCH_S = 900.0

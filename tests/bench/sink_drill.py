@@ -35,7 +35,7 @@ from soakwatch_agent.sample import PollOutcome
 
 SOAKWATCH = Path(sys.executable).with_name("soakwatch")
 LEAD_S, TAIL_S = 20.0, 60.0
-_DISK = 256 << 20  # bytes; influxd keeps a reserve of some tens of megabytes in files with holes
+_DISK = 256 << 20  # bytes; influxd keeps a reserve of some tens of megabytes in sparse files
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,7 +156,7 @@ def lines(program: Running) -> list[tuple[str, float, str]]:
     seconds = now[0] - began[0]
     own, children = (1000 * (now[column] - began[column]) / seconds for column in (1, 2))
     memory = 0.0 if program.rival.children_only else program.process.memory_info().rss / 1e6
-    # The two looks of the bench itself are not the rival's.
+    # The two calls of the bench itself are not the rival's.
     requests, objects = (now[3] - began[3] - 2) / seconds, (now[4] - began[4] - 2) / seconds
     rest = f"{requests:.1f} | {objects:.0f} | {f'{memory:.0f}' if memory else ''}"
     if program.rival.children_only:

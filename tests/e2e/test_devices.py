@@ -118,7 +118,7 @@ def test_a_device_by_all_ways_whose_parts_die(fragile: Device, started: Started,
     until(lambda: got(run, "dut/snmp", answers + 20), "more answers of dut/snmp")
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=60)
-    assert process.returncode == 1, output  # the crash is told of, so it counts
+    assert process.returncode == 1, output  # the crash is reported, so it counts
     assert "Traceback" not in output
 
     verdict = json.loads((run / "verdict.json").read_text())

@@ -49,7 +49,7 @@ def _rate(per_hour: float, finding: Finding) -> Near:
     if finding.measured is None or finding.interval is None:
         return Near("rate at the end", "%", None, None)
     low, high = finding.interval
-    if finding.limit is not None and finding.limit < 0:  # what counts downwards: its growth is told as a fall
+    if finding.limit is not None and finding.limit < 0:  # what counts downwards: its growth is reported as a fall
         per_hour = -per_hour
     return Near("rate at the end", "%", 100 * (finding.measured / per_hour - 1), low <= per_hour <= high)
 

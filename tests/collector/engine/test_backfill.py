@@ -48,7 +48,7 @@ class Keeping:
     time: VirtualTime
     reached: Callable[[int], bool]
     batch: int = 500
-    handed: int = -1  # the last look that was handed over, or waits to be
+    handed: int = -1  # the last reading that was handed over, or waits to be
     waiting: list[int] = field(default_factory=list)
     polls: int = 0
 

@@ -134,7 +134,7 @@ def test_a_network_that_is_cut_for_five_minutes_loses_nothing(tmp_path: Path, *,
         for begin in range(0, len(polls), 60):
             record.put(polls[begin : begin + 60])
             if final and begin % 360 == 0:
-                record.seal(final=True)  # the lost polls are sealed before the looks arrive
+                record.seal(final=True)  # the lost polls are sealed before the late polls arrive
     ledger, seconds, values = whole(tmp_path)
     assert (ledger.due, ledger.got, ledger.lost, ledger.errors) == (1500, 1500, {}, ())
     lost = sum(poll.outcome is not PollOutcome.OK for poll in polls)
@@ -209,7 +209,7 @@ def test_what_a_killed_monitor_missed_is_made_up_for_after_it_resumes(tmp_path: 
         record.put(Poll(1, due, due, 0, gap, "the monitor was not running", NOTHING) for due in lost)
         record.put([_ok(second_life, second_life)])
         for due in lost:
-            start_ns = due + 1_500_000_000 if interval_s > 1 else due + 5  # the device's looks keep to no grid of ours
+            start_ns = due + 1_500_000_000 if interval_s > 1 else due + 5  # the device's polls keep to no grid of ours
             record.put([_ok(second_life + (start_ns - second_life) // every * every, start_ns)])
         record.put(_ok(due, due) for due in range(second_life + every, T0 + 500 * SECOND, every))
     ledger, seconds, _ = whole(tmp_path)

@@ -19,7 +19,7 @@ from soakwatch.runs.stop import stop_run
 from soakwatch_rules.rule import Outcome
 
 LASTS_S = 50
-assert LASTS_S < JUDGE_EVERY_S  # so that no look falls due by itself
+assert LASTS_S < JUDGE_EVERY_S  # so that no evaluation falls due by itself
 
 
 def state_when(

@@ -72,7 +72,7 @@ def test_a_line_that_breaks_every_time_still_gets_on() -> None:
     replay = Replay({}, 30, hand)
     hand.live(replay, 100)
     furthest = hand.read
-    for connection in range(2, 100):  # each lives for one look
+    for connection in range(2, 100):  # each lives for one poll
         hand.live(replay, 1, connection)
         furthest = max(furthest, hand.read)
         back = replay.back({7: hand.read})
