@@ -160,9 +160,9 @@ def watched(folder: Path, seconds: float, server: Influxd, *, sink: bool) -> See
 def end(process: psutil.Popen) -> None:
     """The run and its children are killed: its judging at the end is not of interest."""
     family = [process, *process.children(recursive=True)] if process.poll() is None else []
-    for process_of_family in family:
+    for member in family:
         with suppress(psutil.Error):
-            process_of_family.kill()
+            member.kill()
     process.wait()
 
 

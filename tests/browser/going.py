@@ -139,7 +139,7 @@ class Going:
             return [stored.event for stored in view.events() if stored.event.kind == kind]
 
     def link(self, *, view_only: bool = False) -> str:
-        """What ``soakwatch open`` prints: a link that acts and works once, or one that only looks."""
+        """What ``soakwatch open`` prints: a link that acts and works once, or one that only views."""
         if view_only:
             return f"{self.served.url}/view/{derived(self.token, 'view')}"
         return f"{self.served.url}/enter/{one_time_code(self.token, time.time() + _GOOD_S)}"

@@ -23,7 +23,7 @@ Scheme = Literal["light", "dark"]
 Key = tuple[str, str, str]
 _MAX_WAIT_MS = 40_000
 _OURS = "willReadFrequently"
-"""What the browser says of our own looking at the pixels."""
+"""What the browser logs because the tests read pixels."""
 _PROBE = Path(__file__).with_name("probe.js")
 _AXE = "async () => (await axe.run(document, {resultTypes: ['violations']})).violations"
 

@@ -129,7 +129,7 @@ def test_stopping_asks_first(live: Tab, going: Going) -> None:
 
 
 def test_a_viewer_sees_no_buttons_and_may_not_act(tabs: Opens, going: Going) -> None:
-    """The link for looking shows the same page without its deeds; keys do nothing, and the server refuses too."""
+    """The view link shows the same page without its buttons; keys do nothing, and the server refuses too."""
     tab = opened(tabs(), going.link(view_only=True))
     assert tab.count(BUTTONS) == 0
     for key in ("m", "j", "a"):

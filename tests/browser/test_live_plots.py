@@ -117,7 +117,7 @@ def test_lines_grow_without_a_reload(live: Tab, going: Going) -> None:
 
 
 def test_a_zoom_fetches_every_reading_and_is_kept(live: Tab, going: Going) -> None:
-    """What was thinned comes in full resolution; new readings do not tear the reader away from what is looked at."""
+    """What was thinned comes in full resolution; new readings do not move the reader away from the section in view."""
     scroll_to(live, QUEUE)
     assert line_of(live, QUEUE).time.size < BEFORE_S
     begin = going.begin_ns / 1e6 + 1000e3

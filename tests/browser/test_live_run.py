@@ -73,7 +73,7 @@ def last_ms(tab: Tab) -> float:
 
 
 def test_a_run_is_watched_to_its_end(tabs: Opens, running: Run) -> None:
-    """Lines grow; a killed server is told of and comes back without anybody's help; a stopped run shows its report."""
+    """Lines grow; a killed server is reported and restarted; a stopped run shows its report."""
     process, run = running
     tab = tabs()
     tab.page.goto(link(run), wait_until="load")

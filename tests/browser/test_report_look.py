@@ -67,7 +67,7 @@ def test_paper_is_always_light(small: Tab) -> None:
 
 
 def test_all_plots_are_on_paper(small: Tab) -> None:
-    """A page that is printed holds a picture of every plot, those too that nobody has looked at."""
+    """A page that is printed holds a picture of every plot, also of those never scrolled to."""
     pictures = len(re.findall(rb"/Subtype\s*/Image", small.page.pdf(format="A4")))
     assert pictures >= len(small.figures())
 

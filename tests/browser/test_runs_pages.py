@@ -68,7 +68,7 @@ def runs(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def links(runs: Path) -> Iterator[Links]:
-    """Links into the page of that folder: one that acts, one that looks."""
+    """Links into the page of that folder: one that may act, one that may only view."""
     with serve(WebPlan("127.0.0.1:0"), TOKEN, RunFolder(runs)) as served:
         yield (
             f"{served.url}/enter/{one_time_code(TOKEN, time.time() + 600)}",
@@ -111,7 +111,7 @@ def test_runs_are_sorted_and_the_address_keeps_it(page: Tab) -> None:
 
 
 def test_runs_are_filtered(page: Tab) -> None:
-    """By verdict and by text, with the number told; the address keeps it; all come back."""
+    """By verdict and by text, with the number of hits; the address keeps it; all come back."""
     page.page.get_by_label("Verdict").first.select_option("pass")
     assert sorted(order(page)) == ["a-pass", "c-pass"]
     assert "2 of 4 runs" in page.page.locator("#count").inner_text()
@@ -184,7 +184,7 @@ def test_a_running_run_is_listed_first_and_cannot_be_deleted(page: Tab, runs: Pa
 
 
 def test_a_viewer_deletes_nothing(tabs: Opens, links: Links, runs: Path) -> None:
-    """The link for looking shows no button, and the server refuses."""
+    """The view link shows no button, and the server refuses."""
     tab = opened(tabs(), links[1])
     assert tab.count("#delete, .danger") == 0
     tab.forgive("status of 403")
