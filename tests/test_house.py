@@ -86,8 +86,8 @@ def python(*args: str, cwd: Path, path: str = "") -> subprocess.CompletedProcess
 def loaded(code: str, names: set[str], cwd: Path, *words: str) -> set[str]:
     """Which of some modules are there after some code, and after a command line if there are ``words``."""
     call = f"import soakwatch.cli.main\nassert soakwatch.cli.main.run({list(words)!r}) == 0\n" if words else ""
-    told = f"import sys\n{code}{call}print(*({names!r} & set(sys.modules)), file=sys.stderr)"
-    return set(python("-c", told, cwd=cwd).stderr.split())
+    script = f"import sys\n{code}{call}print(*({names!r} & set(sys.modules)), file=sys.stderr)"
+    return set(python("-c", script, cwd=cwd).stderr.split())
 
 
 @pytest.fixture(scope="module")
@@ -97,8 +97,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
     done = subprocess.run(build, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    (made,) = folder.glob("*.whl")
-    return made
+    (built,) = folder.glob("*.whl")
+    return built
 
 
 def test_the_wheel_holds_three_packages_and_nothing_else(wheel: Path) -> None:
@@ -166,10 +166,10 @@ def test_the_wheel_works_from_elsewhere(wheel: Path, tmp_path: Path) -> None:
         cwd=elsewhere,
         path=path,
     ).stdout.split()
-    assert [Path(place).parent.parent for place in places] == [target] * 3
-    told = ("-m", "soakwatch.cli")
-    assert "memory_growth" in python(*told, "rules", cwd=elsewhere, path=path).stdout
-    assert '"$schema"' in python(*told, "schema", "verdict", cwd=elsewhere, path=path).stdout
+    assert [Path(path).parent.parent for path in places] == [target] * 3
+    module = ("-m", "soakwatch.cli")
+    assert "memory_growth" in python(*module, "rules", cwd=elsewhere, path=path).stdout
+    assert '"$schema"' in python(*module, "schema", "verdict", cwd=elsewhere, path=path).stdout
 
 
 def test_packages_import_one_way() -> None:
@@ -383,14 +383,14 @@ def test_every_command_shows_an_example(tmp_path: Path) -> None:
 
 
 def test_no_file_names_a_machine() -> None:
-    """No tracked file holds the path of somebody's machine."""
+    """No tracked file holds the path of someone's machine."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
     if listed.returncode:
         pytest.skip("not a git checkout")
     paths = re.compile(rb"(?<![\w/])/(?:work|root|home)/\w")
-    found = [
+    names = [
         name
         for name in listed.stdout.split("\0")
         if name and (file := ROOT / name).is_file() and not file.is_symlink() and paths.search(file.read_bytes())
     ]
-    assert found == []
+    assert names == []

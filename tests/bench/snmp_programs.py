@@ -76,8 +76,8 @@ def collectd(agent: Snmpd, version: str, folder: Path) -> list[str]:
     oids = list(stage.COLUMNS.values())
     kinds = ("if_octets", "if_packets", "if_dropped", "if_errors")
     data = "\n".join(
-        f'<Data "{kind}">\nTable true\nType "{kind}"\nValues "{oids[2 * at]}" "{oids[2 * at + 1]}"\n</Data>'
-        for at, kind in enumerate(kinds)
+        f'<Data "{kind}">\nTable true\nType "{kind}"\nValues "{oids[2 * index]}" "{oids[2 * index + 1]}"\n</Data>'
+        for index, kind in enumerate(kinds)
     )
     names = " ".join(f'"{kind}"' for kind in kinds)
     (folder / "collectd.conf").write_text(
@@ -122,7 +122,7 @@ def exporter(agent: Snmpd, version: str, folder: Path) -> list[str]:
 
 
 def credentials(version: str) -> list[str]:
-    """How net-snmp's commands are told."""
+    """The options of net-snmp's commands."""
     if version == "2c":
         return ["-v2c", "-c", "public"]
     return ["-v3", "-u", stage.USER, "-l", "authPriv", "-a", "SHA", "-A", AUTH, "-x", "AES", "-X", PRIV]

@@ -49,13 +49,13 @@ def inside() -> None:
 
 def agents(stack: ExitStack, folder: Path, count: int) -> list[Snmpd]:
     """So many net-snmpds, killed at the end."""
-    made = []
+    started = []
     for number in range(count):
         agent = Snmpd(folder / f"snmpd{number}")
         stack.callback(agent.kill)
         agent.start()
-        made.append(agent)
-    return made
+        started.append(agent)
+    return started
 
 
 def indexes(agent: Snmpd) -> list[int]:

@@ -37,9 +37,9 @@ def browser() -> Iterator[Browser]:
     """Debian's Chromium, for one file: while it is there this thread has an event loop, and other tests make theirs."""
     program = needs_chromium()
     with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=program, args=[*ARGUMENTS], chromium_sandbox=False)
-        yield made
-        made.close()
+        launched = playwright.chromium.launch(executable_path=program, args=[*ARGUMENTS], chromium_sandbox=False)
+        yield launched
+        launched.close()
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def watched(browser: Browser) -> Iterator[Opens]:
 
     try:
         yield open_one
-        complaints = [said for tab in opened for said in tab.unforgiven()]
+        complaints = [complaint for tab in opened for complaint in tab.unforgiven()]
         assert complaints == []
     finally:
         for tab in opened:

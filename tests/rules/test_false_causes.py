@@ -50,7 +50,7 @@ def oom(at_s: float, name: str, window: Window = DAY, where: str = "Out of memor
 
 
 def restarts(*at_s: float, object_name: str = SWBOOMD, window: Window = DAY) -> Finding:
-    """A process restarted, each time between two looks."""
+    """A process restarted, each time between two polls."""
     return finding(
         "process_restart",
         *((time_s, time_s + 1, "restart: new start time") for time_s in at_s),
@@ -134,7 +134,7 @@ def test_what_takes_the_device_explains_its_processes() -> None:
 
 
 def test_what_was_there_before_a_crash_does_not_follow_from_it() -> None:
-    """A CPU at its top a minute before is told by itself, and first."""
+    """A CPU at its top a minute before is reported by itself, and first."""
     findings = [restarts(7200), finding("cpu_spike", (7140, 7180, "100 %"))]
     assert led(causes(findings), findings) == [["cpu_spike"], ["process_restart"]]
     findings = [restarts(7200), finding("cpu_spike", (7205, 7240, "100 %"))]
@@ -144,7 +144,7 @@ def test_what_was_there_before_a_crash_does_not_follow_from_it() -> None:
 
 
 def test_one_spike_beside_two_crashes_does_not_make_them_one() -> None:
-    """It is told with the nearer one."""
+    """It belongs to the nearer one."""
     findings = [restarts(7200), finding("cpu_spike", (7215, 7240, "100 %")), restarts(7190, object_name=OTHER)]
     findings[2] = replace(findings[2], marks=(Mark(7150 * S, 7151 * S, "restart: new start time"),))
     assert sorted(map(len, led(causes(findings), findings))) == [1, 2]

@@ -74,7 +74,7 @@ def test_it_ends_below_the_lower_threshold() -> None:
 
 
 def test_votes_agree_with_a_plain_loop() -> None:
-    """The search by jumps finds what a look at each reading finds."""
+    """The search by jumps finds what a check of each reading finds."""
 
     def plain(value: list[float], needed: int, of: int) -> list[tuple[int, int]]:
         matches, since, opened = [], 0, None

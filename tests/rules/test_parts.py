@@ -62,13 +62,20 @@ def test_unseen_ends_of_a_window() -> None:
 def test_incidents_join_sources_and_keep_repetitions_apart() -> None:
     """Different sources join, the same source never does, distance keeps apart."""
 
-    def at(source: str, begin: int, end: int) -> Witness:
+    def witness(source: str, begin: int, end: int) -> Witness:
         return Witness(source, begin, end, source)
 
-    assert len(incidents([at("a", 0, 10), at("b", 12, 12), at("c", 5, 5)], 2)) == 1
-    assert len(incidents([at("a", 0, 10), at("b", 13, 13)], 2)) == 2
-    assert len(incidents([at("a", 0, 1), at("a", 1, 2), at("a", 2, 3), at("b", 1, 1), at("b", 3, 3)], 2)) == 3
-    storm = [at("a", i, i) for i in range(50_000)] + [at("b", i, i) for i in range(50_000)]
+    assert len(incidents([witness("a", 0, 10), witness("b", 12, 12), witness("c", 5, 5)], 2)) == 1
+    assert len(incidents([witness("a", 0, 10), witness("b", 13, 13)], 2)) == 2
+    assert (
+        len(
+            incidents(
+                [witness("a", 0, 1), witness("a", 1, 2), witness("a", 2, 3), witness("b", 1, 1), witness("b", 3, 3)], 2
+            )
+        )
+        == 3
+    )
+    storm = [witness("a", i, i) for i in range(50_000)] + [witness("b", i, i) for i in range(50_000)]
     assert len(incidents(storm, 100)) == 50_000
 
 

@@ -103,7 +103,7 @@ def test_a_drafted_plan_names_the_addresses() -> None:
     ],
 )
 def test_what_is_wrong_with_an_address(address: str, sentence: str) -> None:
-    """One sentence with the remedy, and never the secret that somebody wrote into it."""
+    """One sentence with the remedy, and never the secret that someone wrote into it."""
     with pytest.raises(PlanError) as caught:
         quick_plan([address])
     assert sentence in str(caught.value)

@@ -27,7 +27,7 @@ def new(folder: Path) -> tuple[Record, int]:
     return record, record.source("dut", "local", "this machine", SECOND, required=True).id
 
 
-def test_small_things_come_back(tmp_path: Path) -> None:
+def test_small_values_come_back(tmp_path: Path) -> None:
     """Meta, roles, sources, phases, spans, artifacts, cursors and events come back as they were given."""
     record, source = new(tmp_path)
     with record:
@@ -53,8 +53,12 @@ def test_small_things_come_back(tmp_path: Path) -> None:
             assert view.meta("plan") == "name: y\n"
             assert view.meta("none") is None
             assert view.roles() == {"dut": "dut"}
-            (one,) = view.sources()
-            assert (one.interval_ns, one.required, one.role) == (5 * SECOND, False, "dut")
+            (recorded_source,) = view.sources()
+            assert (recorded_source.interval_ns, recorded_source.required, recorded_source.role) == (
+                5 * SECOND,
+                False,
+                "dut",
+            )
             assert [(p.name, p.window) for p in view.phases()] == [
                 ("baseline", Window(T0, T0 + 50)),
                 ("soak", Window(T0 + 50, T0 + 101)),

@@ -61,7 +61,7 @@ def section(page: str, name: str) -> str:
     return page.partition(f'<section id="{name}">')[2].partition("</section>")[0]
 
 
-def test_the_curves_are_drawn_with_what_caused_the_look() -> None:
+def test_the_curves_are_drawn_with_what_caused_the_capture() -> None:
     """CPU with its pinned core and drops as plots of a minute; what rests in words; the cause as a mark."""
     record, verdict = recorded(window(0, "link.down interface=eth0; fail: cpu_spike system.cpu.utilization", more="4"))
     page = render_html(record, verdict)
@@ -80,7 +80,7 @@ def test_the_curves_are_drawn_with_what_caused_the_look() -> None:
     assert all(len(json.loads(piece)["roots"]) == 1 for piece in pieces)
 
 
-def test_a_finding_and_its_look_name_each_other() -> None:
+def test_a_finding_and_its_capture_name_each_other() -> None:
     """The failure whose moment lies in the stretch links there, and back; one that names no moment there does not."""
     record, verdict = recorded(window(0, "link.down interface=eth0"), window(30, "rollout"))
     page = render_html(record, verdict)
@@ -91,17 +91,17 @@ def test_a_finding_and_its_look_name_each_other() -> None:
     assert "recorder.window" not in section(page, "findings")
 
 
-def test_many_looks_are_a_table_behind_the_first() -> None:
+def test_many_captures_are_a_table_behind_the_first() -> None:
     """Twelve have a card, that of the failure among them; none is without its line."""
-    looks = [window(minute, "rollout") for minute in range(-40, 0, 2)] + [window(0, "link.down")]
-    record, verdict = recorded(*looks)
+    windows = [window(minute, "rollout") for minute in range(-40, 0, 2)] + [window(0, "link.down")]
+    record, verdict = recorded(*windows)
     markup = section(render_html(record, verdict), "captures")
     assert len(re.findall(r'<div class="card" id="capture-\d+"', markup)) == 12
-    assert len(re.findall(r'<tr id="capture-\d+"', markup)) == len(looks) - 12
+    assert len(re.findall(r'<tr id="capture-\d+"', markup)) == len(windows) - 12
     assert '<div class="card" id="capture-21"' in markup
 
 
-def test_without_a_look_there_is_no_section() -> None:
+def test_without_a_capture_there_is_no_section() -> None:
     """Nothing is said of what nobody has."""
     record, verdict = recorded()
     assert section(render_html(record, verdict), "captures") == ""
@@ -110,8 +110,8 @@ def test_without_a_look_there_is_no_section() -> None:
 
 def test_terminal_and_markdown_name_it_in_a_line() -> None:
     """How many, where, and why of the first few."""
-    looks = [window(minute, "link.down") for minute in range(5)]
-    record, verdict = recorded(*looks)
+    windows = [window(minute, "link.down") for minute in range(5)]
+    record, verdict = recorded(*windows)
     target = io.StringIO()
     print_verdict(record, verdict, Console(file=target, width=60))
     (line,) = [line for line in target.getvalue().splitlines() if "flight-recorder capture" in line]

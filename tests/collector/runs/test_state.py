@@ -109,8 +109,8 @@ def test_what_the_monitor_says_of_itself(record: Record, tmp_path: Path) -> None
     assert own == {("monitor.memory.usage", ""): 310.0}
 
 
-def test_the_newest_look_is_told_though_nothing_new_was_found(record: Record, tmp_path: Path) -> None:
-    """Findings are written when they change; when the rules looked last, and what grows, is kept of every look."""
+def test_the_newest_evaluation_is_shown_though_nothing_new_was_found(record: Record, tmp_path: Path) -> None:
+    """Findings are written when they change; the time of the last evaluation, and what grows, is always kept."""
     source = record.source("dut", "local", "local", SECOND, required=True).id
     record.begin_span(BEGIN)
     record.begin_phase("soak", BEGIN)
