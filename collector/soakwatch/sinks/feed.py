@@ -235,9 +235,9 @@ class Feed:
         record: what is shown beside it would then be of a run that nobody knows."""
         lines, verdict = self._lines_of_run()
         self._send_lines(lines)
-        refused = self._sink.refused
+        written = self._sink.written
         self._send_lines([verdict])
-        return bool(verdict) and self._sink.refused == refused
+        return self._sink.written > written
 
     def _lines_of_run(self) -> tuple[list[bytes], bytes]:
         """What is new of findings and strips, and the verdict; nothing of a record that holds no poll yet, or is being

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 
+from soakwatch.sinks.abc import RefusedLine, Sink
 from soakwatch.sinks.block import Block
 from soakwatch.sinks.feed import Feed
 
@@ -24,6 +25,10 @@ class Anywhere:
     secrets: tuple[str, ...] = ()
     replay_s: float = 0.0
     grain_ns: int = 1
+
+    def open(self, refuse: Callable[[RefusedLine], None], timeout_s: float | None = None) -> Sink:
+        """It is open already."""
+        raise NotImplementedError
 
 
 @dataclass
