@@ -255,7 +255,7 @@ def test_a_running_collector_is_light(tmp_path: Path) -> None:
     heavy = {"scipy", "bokeh", "jinja2", "tsdownsample", *PROTOCOLS}
     code = (
         "import soakwatch.cli.commands.run, soakwatch.cli.foreground\n"
-        "import soakwatch.engine.start, soakwatch.judge.recorded\n"
+        "import soakwatch.engine.start, soakwatch.judge.record_verdict\n"
         "from soakwatch.plan.rules import planned_rules\n"
         "from soakwatch.sources.registry import poller_module\n"
         "poller_module('local'), poller_module('command'), planned_rules(())\n"
@@ -288,7 +288,7 @@ def test_every_file_on_a_shelf_says_what_it_is(file: Path) -> None:
     first, *rest = (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").splitlines()
     sentence = " ".join([first, *rest]).partition("\n\n")[0]
     assert len(sentence) > 10
-    assert first[0].isupper()
+    assert first[0].isupper(), f"the docstring's first line begins with a capital letter: {first}"
 
 
 def test_every_poller_and_load_has_its_config_and_start() -> None:
@@ -296,6 +296,9 @@ def test_every_poller_and_load_has_its_config_and_start() -> None:
     for shelf in (INSTALLED.pollers, INSTALLED.loads):
         for name in shelf.names():
             config = poller_module(name).config
+            if shelf is INSTALLED.pollers and name != "local":
+                peer = {"host", "url", "listen"} & config.model_fields.keys()
+                assert peer, f"{name} needs the key host or url, which soakwatch probe fills in"
             undocumented = [key for key, field in config.model_fields.items() if not field.description]
             assert (name, undocumented) == (name, [])
 
@@ -316,7 +319,7 @@ def test_every_rule_reads_metrics_of_the_catalogue() -> None:
 OTHER_WORDS = {
     "rules/soakwatch_rules/events/operator_events.py": "kinds of events",
     "collector/soakwatch/judge/calibration.py": "keys of a file",
-    "collector/soakwatch/judge/unread.py": "words in the names of columns",
+    "collector/soakwatch/judge/unjudged_columns.py": "words in the names of columns",
     "collector/soakwatch/cli/demo.py": "what the demo must find",
 }
 """Where several words that are names of rules mean something else, or the very rules that a demonstration is about."""
