@@ -156,7 +156,7 @@ def test_counters_are_compared_as_rates() -> None:
 
 
 def test_two_readings_of_one_poll_are_no_rate() -> None:
-    """A poll was late, and the next one brought its reading too, 2 ns before its own: 722 packets in 2 ns are no loss."""
+    """A poll was late, and the next one brought its sample too, 2 ns before its own: that is no rate of loss."""
     even = readings("load.lost.packets", np.arange(400) * 722, 10.0)
     times = even.time_ns.copy()
     times[200] = times[201] - 2
