@@ -12,7 +12,7 @@ from pathlib import Path
 from soakwatch.sources.abc import Poller, SourceContext
 from soakwatch_agent.sample import Answer, Event
 
-LONGEST_S = 30.0
+LONGEST_S = 120.0
 
 
 @dataclass

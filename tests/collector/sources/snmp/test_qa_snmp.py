@@ -91,7 +91,7 @@ def test_an_answer_without_a_value_is_no_answered_poll() -> None:
     """A community that may read nothing must not look like a device that is well."""
 
     async def main(port: int) -> None:
-        async with AsyncExitStack() as stack, asyncio.timeout(30):
+        async with AsyncExitStack() as stack, asyncio.timeout(200):
             poller = await start(config(port), site(), stack)
             for _ in range(2):
                 with pytest.raises(SourceError, match="returns none of the requested objects: check"):

@@ -61,7 +61,7 @@ def at(access: Access, use: Callable[[Session], Awaitable[None]], engine: Engine
     async def main() -> None:
         session = Session(access, SessionOptions(engine, share_s=8.0))
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(200):
                 await use(session)
         finally:
             await session.close()

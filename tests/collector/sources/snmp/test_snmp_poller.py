@@ -39,7 +39,7 @@ def polled(keys: Config, use: Callable[[SnmpPoller], Awaitable[None]], where: So
     """A started poller."""
 
     async def main() -> None:
-        async with AsyncExitStack() as stack, asyncio.timeout(100):
+        async with AsyncExitStack() as stack, asyncio.timeout(200):
             await use(await start(keys, where or site(), stack))
 
     asyncio.run(main())
@@ -212,7 +212,7 @@ def test_an_agent_that_was_killed_is_polled_again_at_once_and_is_no_reboot(tmp_p
     """Killed in the middle of the polls, with its memory or without: an event says what it was."""
 
     async def main() -> list[tuple[str, list[str]]]:
-        async with asyncio.timeout(100):
+        async with asyncio.timeout(200):
             return await asyncio.gather(*(killed(life, tmp_path / str(n)) for n, life in enumerate(LIVES)))
 
     assert asyncio.run(main()) == [(life.name, list(life.expected)) for life in LIVES]

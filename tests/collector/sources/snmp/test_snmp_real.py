@@ -32,7 +32,7 @@ def at(access: Access, use: Callable[[Session], Awaitable[T]], engine: Engine = 
     async def main() -> T:
         session = Session(access, SessionOptions(engine, share_s))
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(200):
                 return await use(session)
         finally:
             await session.close()
@@ -42,7 +42,7 @@ def at(access: Access, use: Callable[[Session], Awaitable[T]], engine: Engine = 
 
 async def everything(session: Session) -> dict[str, object]:
     """Values that do not change from look to look, of all types that net-snmp has."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     values: dict[str, object] = {**await session.get([*SYSTEM, "1.3.6.1.2.1.1.99.0"], deadline)}
     columns = [
         "1.3.6.1.2.1.2.2.1.2",
@@ -107,7 +107,7 @@ def test_wrong_credentials_are_told_apart(snmpd: Snmpd, engine: Engine) -> None:
     ]
 
     async def all_of_them() -> list[Kind]:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(200):
             return await asyncio.gather(*(why(access, engine) for access, _ in cases))
 
     assert asyncio.run(all_of_them()) == [kind for _, kind in cases]

@@ -52,7 +52,7 @@ def run(
                 SessionOptions(engine, share_s, retries, repetitions=10),
             )
             stack.push_async_callback(session.close)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(200):
                 await use(session, double)
 
     asyncio.run(main())

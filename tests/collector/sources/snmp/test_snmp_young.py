@@ -36,7 +36,7 @@ def test_counters_that_an_agent_has_not_looked_at_yet_are_no_zero(tmp_path: Path
     async def main(device: Responder) -> list[Answer]:
         now = 10**18
 
-        async with AsyncExitStack() as stack, asyncio.timeout(60):
+        async with AsyncExitStack() as stack, asyncio.timeout(200):
             config = Config.model_validate({"host": "127.0.0.1", "port": device.address[1], "profile": "linux"})
             poller = await start(config, SourceContext("dut", "dut", (), None, tmp_path, lambda: now, 1.0), stack)
             answers = []
@@ -44,7 +44,7 @@ def test_counters_that_an_agent_has_not_looked_at_yet_are_no_zero(tmp_path: Path
                 for name, value in ((_SWITCHES, switches), (_IDLE, idle), (_USER, user)):
                     device.set(name, Cell(_COUNTER32, value))
                 answers.append(await poller.poll(now))
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(200):
                     while poller.surveying:
                         await asyncio.sleep(0.01)
                 device.advance(seconds)
@@ -66,7 +66,7 @@ def test_a_device_without_the_cpu_and_memory_of_its_profile_is_told(tmp_path: Pa
     """A profile knows CPU and memory in several forms, each of them optional: a device that has none lacks one."""
 
     async def main(device: Responder) -> tuple[str, ...]:
-        async with AsyncExitStack() as stack, asyncio.timeout(60):
+        async with AsyncExitStack() as stack, asyncio.timeout(200):
             config = Config.model_validate({"host": "127.0.0.1", "port": device.address[1], "profile": "cisco-asa"})
             poller = await start(config, SourceContext("dut", "dut", (), None, tmp_path, lambda: 10**18, 1.0), stack)
             await poller.poll(10**18)

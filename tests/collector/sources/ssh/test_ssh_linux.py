@@ -131,7 +131,7 @@ def test_nothing_is_left_on_the_device(sshd: Sshd, tmp_path: Path) -> None:
                 await poller.poll(now + at * SECOND)
             names = sorted(process.name() for process in sshd.sessions() if not process.name().startswith("sshd"))
             assert names == ["sh"], names
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 120
         while sshd.sessions() and time.monotonic() < deadline:
             await asyncio.sleep(0.02)
         assert sshd.sessions() == []
