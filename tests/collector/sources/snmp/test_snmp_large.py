@@ -69,7 +69,7 @@ def at(access: Access, use: Callable[[Session], Awaitable[None]], engine: Engine
     asyncio.run(main())
 
 
-def soon(seconds: float = 20.0) -> float:
+def soon(seconds: float = 100.0) -> float:
     """A deadline."""
     return time.monotonic() + seconds
 
@@ -213,7 +213,7 @@ def test_a_way_that_swallows_large_datagrams_is_learnt(engine: Engine) -> None:
         async with AsyncExitStack() as stack:
             narrow = await relay(stack, port, lambda data, asks: data if asks or len(data) <= 1400 else None)
             access = Access("127.0.0.1", narrow, "2c", community="public")
-            session = Session(access, SessionOptions(engine, share_s=0.15, retries=0))
+            session = Session(access, SessionOptions(engine, share_s=0.5, retries=0))
             stack.push_async_callback(session.close)
             await session.get(["1.3.6.1.2.1.1.3.0"], soon())
             for _ in range(2):

@@ -19,7 +19,9 @@ from soakwatch.testing.snmp_responder import responder
 PLAN = """\
 phases: [{{soak: 1h}}]
 targets:
-  dut: {{role: dut, sources: [{{snmp: {{host: 127.0.0.1, port: {port}, version: 2c, interval: {interval}, {keys}}}}}]}}
+  dut:
+    role: dut
+    sources: [{{snmp: {{host: 127.0.0.1, port: {port}, version: 2c, interval: {interval}, timeout: 60s, {keys}}}}}]
 """
 CPU = "system.cpu.utilization"
 BUSY, IDLE = "1.3.6.1.4.1.99999.1.0", "1.3.6.1.4.1.99999.2.0"

@@ -39,7 +39,7 @@ def run(
     *,
     engine: Engine = "gufo",
     version: str = "2c",
-    share_s: float = 0.3,
+    share_s: float = 3.0,
     retries: int = 1,
 ) -> None:
     """A session at an agent."""
@@ -58,7 +58,7 @@ def run(
     asyncio.run(main())
 
 
-def soon(seconds: float = 5.0) -> float:
+def soon(seconds: float = 60.0) -> float:
     """A deadline."""
     return time.monotonic() + seconds
 

@@ -18,6 +18,7 @@ _SWITCHES = "1.3.6.1.4.1.2021.11.60.0"  # ssRawContexts
 _IDLE, _USER = "1.3.6.1.4.1.2021.11.53.0", "1.3.6.1.4.1.2021.11.50.0"
 _OTHERS = [f"1.3.6.1.4.1.2021.11.{column}.0" for column in (51, 52, 54, 55, 56, 61, 64)]
 _COUNTER32 = 65
+PATIENT = {"timeout": "30s"}  # for a machine that does much besides
 _LOOKS = (
     (2, 0, 0, 0),
     (5, 0, 0, 0),
@@ -37,7 +38,9 @@ def test_counters_that_an_agent_has_not_looked_at_yet_are_no_zero(tmp_path: Path
         now = 10**18
 
         async with AsyncExitStack() as stack, asyncio.timeout(200):
-            config = Config.model_validate({"host": "127.0.0.1", "port": device.address[1], "profile": "linux"})
+            config = Config.model_validate(
+                {"host": "127.0.0.1", "port": device.address[1], "profile": "linux"} | PATIENT
+            )
             poller = await start(config, SourceContext("dut", "dut", (), None, tmp_path, lambda: now, 1.0), stack)
             answers = []
             for seconds, switches, idle, user in _LOOKS:
@@ -67,7 +70,9 @@ def test_a_device_without_the_cpu_and_memory_of_its_profile_is_told(tmp_path: Pa
 
     async def main(device: Responder) -> tuple[str, ...]:
         async with AsyncExitStack() as stack, asyncio.timeout(200):
-            config = Config.model_validate({"host": "127.0.0.1", "port": device.address[1], "profile": "cisco-asa"})
+            config = Config.model_validate(
+                {"host": "127.0.0.1", "port": device.address[1], "profile": "cisco-asa"} | PATIENT
+            )
             poller = await start(config, SourceContext("dut", "dut", (), None, tmp_path, lambda: 10**18, 1.0), stack)
             await poller.poll(10**18)
             return poller.facts().promised
