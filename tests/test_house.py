@@ -288,7 +288,7 @@ def test_every_file_on_a_shelf_says_what_it_is(file: Path) -> None:
     first, *rest = (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").splitlines()
     sentence = " ".join([first, *rest]).partition("\n\n")[0]
     assert len(sentence) > 10
-    assert first[0].isupper()
+    assert first[0].isupper(), f"the docstring's first line begins with a capital letter: {first}"
 
 
 def test_every_poller_and_load_has_its_config_and_start() -> None:
@@ -296,6 +296,9 @@ def test_every_poller_and_load_has_its_config_and_start() -> None:
     for shelf in (INSTALLED.pollers, INSTALLED.loads):
         for name in shelf.names():
             config = poller_module(name).config
+            if shelf is INSTALLED.pollers and name != "local":
+                peer = {"host", "url", "listen"} & config.model_fields.keys()
+                assert peer, f"{name} needs the key host or url, which soakwatch probe fills in"
             undocumented = [key for key, field in config.model_fields.items() if not field.description]
             assert (name, undocumented) == (name, [])
 

@@ -107,8 +107,10 @@ def quiet(metric: str, n: int) -> Floats:
     if metric.startswith("load.") and metric.endswith("rate") and "failure" not in metric:
         level = 1250.0 if "ceiling" in metric else 1000.0
         return np.full(n, level) + rng.normal(0.0, float("request" in metric), n)
-    if metric in {"load.latency", "reach.round_trip"}:
+    if what.unit == "s" and what.kind == "gauge" and not metric.endswith("uptime"):
         return rng.normal(0.002, 0.00004, n)
+    if what.unit == "Cel":
+        return rng.normal(45.0, 0.5, n)
     if what.unit == "By":
         return 1e8 * (1 + 0.001 * rng.standard_normal(n))
     if "utilization" in metric:

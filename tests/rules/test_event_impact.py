@@ -338,6 +338,7 @@ def test_several_devices_leave_a_doubt_and_generators_are_not_judged() -> None:
     assert EventImpact().judge(Case("tg", "", Window(0, S), role="generator")) == ()
 
 
+PARAMETERS = {"outage": 5.0}
 OUTCOMES = """
 events                      | event_impact
 no event                    | N

@@ -208,6 +208,7 @@ def test_connections_are_those_of_a_linux_and_of_a_device() -> None:
     assert bare[0].why is InconclusiveReason.NO_REFERENCE, "nothing states the size of the only table"
 
 
+PARAMETERS = {"cpu": 0.95}
 OUTCOMES = """
 cpu                            | level
 quiet 30 %                     | P

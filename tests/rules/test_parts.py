@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from soakwatch_agent.metric import BY_NAME
+from soakwatch_agent.metric import BY_NAME, CATALOGUE, Metric
 from soakwatch_agent.sample import object_labels, object_text
 from soakwatch_rules.detectors.core_dump import CoreDump
 from soakwatch_rules.detectors.cpu_spike import CpuSpike
@@ -40,6 +40,12 @@ def test_metrics_and_traits_are_those_of_the_catalogue(
     for name in rule.metrics:
         entry = BY_NAME[name]
         assert (trait(name).kind, trait(name).growth) == (entry.kind, entry.growth), name
+
+
+@pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.name)
+def test_signals_have_the_unit_and_kind_of_the_catalogue(entry: Metric) -> None:
+    """Of every metric: a rule may be written for one that no rule judges yet."""
+    assert (trait(entry.name).unit, trait(entry.name).kind) == (entry.unit, entry.kind)
 
 
 def test_unseen_ends_of_a_window() -> None:

@@ -8,12 +8,12 @@ from typing import cast
 
 import numpy as np
 import pytest
-from tests.rules.outcomes import ALLOWED, LETTERS, concerning
+from tests.rules.outcomes import ALLOWED, LETTERS, PARAMETERS, SCENARIOS, concerning, named
 
 from soakwatch_rules import detectors
 from soakwatch_rules.checks import check_complete
 from soakwatch_rules.rule import Rule, Window
-from soakwatch_rules.scenarios.families import PARAMETERS, SCENARIOS, cuts, family, judged, named
+from soakwatch_rules.scenarios.families import cuts, family, judged
 from soakwatch_rules.scenarios.synthetic import Scenario
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(detectors.__path__))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -27,10 +26,7 @@ def _scenarios() -> tuple[Scenario, ...]:
 
 
 SCENARIOS: Final = _scenarios()
-"""Every scenario; names differ within a family."""
-
-PARAMETERS: Final[Mapping[str, Mapping[str, float]]] = {"level": {"cpu": 0.95}, "event_impact": {"outage": 5.0}}
-"""What a rule is given where its defaults judge nothing (a limit that only a plan can set)."""
+"""Every scenario of this folder; names differ within a family."""
 
 _WORST: Final = tuple(Outcome)
 

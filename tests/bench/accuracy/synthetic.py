@@ -5,7 +5,8 @@
     python tests/bench/accuracy/synthetic.py --write                        also rules/soakwatch_rules/measured/RULE.md
 
 A row is a scenario: % of its seeds that failed, warned, passed, were inconclusive or not applicable, and how many of
-them the OUTCOMES of the rule's test call wrong. Each rule is written as soon as it is done.
+them the OUTCOMES of the rule's test call wrong. Each rule is written as soon as it is done. The summary and the
+pictures are of all rules: a new one, measured by itself, gets into them when all are measured.
 """
 
 from __future__ import annotations
@@ -30,16 +31,17 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[3]))
 from tests.bench.accuracy.closeness import Near, near, told
 from tests.bench.accuracy.tables import percent, spark, svg, table, upper
-from tests.rules.outcomes import LETTERS, RIGHT, concerning
+from tests.rules.outcomes import LETTERS, PARAMETERS, RIGHT, concerning, named
 
 from soakwatch_rules import detectors, measured
 from soakwatch_rules.rule import Finding, Rule
-from soakwatch_rules.scenarios.families import PARAMETERS, cuts, judged, named, said_of
+from soakwatch_rules.scenarios.families import cuts, judged, said_of
 from soakwatch_rules.scenarios.synthetic import Scenario, leak
 from soakwatch_rules.series import Series
 
 MEASURED: Final = Path(next(iter(measured.__path__)))
 FIGURES: Final = Path(__file__).parent / "figures"
+SUMMARY: Final = Path(__file__).parent / "synthetic.md"
 ORDER: Final = "FWPIN"
 
 MORE: Final[Mapping[str, tuple[Mapping[str, float], ...]]] = {"growth": ({"tolerance": 0.01},)}
@@ -313,7 +315,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=300)
     parser.add_argument("--rule", action="append", help="only this rule (again for more)")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--write", action="store_true", help="write measured/RULE.md and figures/RULE.svg")
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help="write measured/RULE.md; synthetic.md and figures as well, but not for a new rule alone",
+    )
     given = parser.parse_args()
     known = sorted(module.name for module in pkgutil.iter_modules(detectors.__path__))
     wanted = [name for name in given.rule or known if concerning(name)]
@@ -321,11 +327,13 @@ def main() -> None:
         parser.error(f"no such rule: {', '.join(unknown)}")
     with multiprocessing.get_context("fork").Pool(given.jobs) as pool:
         for name in wanted:
-            text = bench(name, given.seeds, pool, draw=given.write)
+            listed = not given.rule or f"[{name}](" in SUMMARY.read_text(encoding="utf-8")
+            text = bench(name, given.seeds, pool, draw=given.write and listed)
             print(f"## {name}\n\n{text}", flush=True)
             if given.write:
                 (MEASURED / f"{name}.md").write_text(text, encoding="utf-8")
-                (Path(__file__).parent / "synthetic.md").write_text(summary(), encoding="utf-8")
+                if listed:
+                    SUMMARY.write_text(summary(), encoding="utf-8")
 
 
 if __name__ == "__main__":
