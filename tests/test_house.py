@@ -255,7 +255,7 @@ def test_a_running_collector_is_light(tmp_path: Path) -> None:
     heavy = {"scipy", "bokeh", "jinja2", "tsdownsample", *PROTOCOLS}
     code = (
         "import soakwatch.cli.commands.run, soakwatch.cli.foreground\n"
-        "import soakwatch.engine.start, soakwatch.judge.recorded\n"
+        "import soakwatch.engine.start, soakwatch.judge.record_verdict\n"
         "from soakwatch.plan.rules import planned_rules\n"
         "from soakwatch.sources.registry import poller_module\n"
         "poller_module('local'), poller_module('command'), planned_rules(())\n"
@@ -319,7 +319,7 @@ def test_every_rule_reads_metrics_of_the_catalogue() -> None:
 OTHER_WORDS = {
     "rules/soakwatch_rules/events/operator_events.py": "kinds of events",
     "collector/soakwatch/judge/calibration.py": "keys of a file",
-    "collector/soakwatch/judge/unread.py": "words in the names of columns",
+    "collector/soakwatch/judge/unjudged_columns.py": "words in the names of columns",
     "collector/soakwatch/cli/demo.py": "what the demo must find",
 }
 """Where several words that are names of rules mean something else, or the very rules that a demonstration is about."""

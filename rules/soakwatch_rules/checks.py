@@ -126,7 +126,7 @@ def _empty(metric: str, n: int) -> Floats:
     return quiet(metric, n)[:0]
 
 
-def _one(metric: str, n: int) -> Floats:
+def _single(metric: str, n: int) -> Floats:
     return quiet(metric, n)[:1]
 
 
@@ -138,7 +138,7 @@ def _infinite(metric: str, n: int) -> Floats:
     return np.full(quiet(metric, n).size, math.inf)
 
 
-ODD: Final[dict[str, Values]] = {"nothing": _empty, "one reading": _one, "NaN": _nan, "infinity": _infinite}
+ODD: Final[dict[str, Values]] = {"nothing": _empty, "one reading": _single, "NaN": _nan, "infinity": _infinite}
 """Input that decides nothing, by name."""
 
 

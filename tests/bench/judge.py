@@ -267,7 +267,7 @@ def judge_here(folder: Path) -> None:
     """Judge in this process and print what it took; then the same for the report."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     from soakwatch.judge.judge import RuleUse, judge
-    from soakwatch.judge.recorded import recorded_plan
+    from soakwatch.judge.record_verdict import recorded_plan
     from soakwatch.plan.rules import planned_rules
 
     imported = time.process_time()

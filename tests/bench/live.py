@@ -41,9 +41,9 @@ class Timed(LiveEvaluator):
     spent: Counter[str]
     looks: Counter[str]
 
-    def _judge(self, court, subject, now_ns):  # type: ignore[no-untyped-def]  # as in Looking
+    def _judge(self, case_builder, subject, now_ns):  # type: ignore[no-untyped-def]  # as in Looking
         began = time.process_time()
-        super()._judge(court, subject, now_ns)
+        super()._judge(case_builder, subject, now_ns)
         self.spent[subject.rule.name] += time.process_time() - began  # type: ignore[assignment]
         self.looks[subject.rule.name] += 1
 

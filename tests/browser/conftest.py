@@ -12,7 +12,7 @@ from tests.browser.records import device_record
 from tests.browser.tab import Scheme, Tab, open_tab
 from tests.needs import needs_chromium
 
-from soakwatch.judge.recorded import judge_record
+from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import RecordView
 from soakwatch.report.html import render_html
 

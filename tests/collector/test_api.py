@@ -188,7 +188,7 @@ def table(folder: Path) -> Path:
 def test_a_table_is_judged(tmp_path: Path) -> None:
     """The verdict is that of the command; what was guessed is a warning, or told."""
     told: list[str] = []
-    verdict = judge_csv(table(tmp_path), "memory_growth", told=told.append)
+    verdict = judge_csv(table(tmp_path), "memory_growth", on_note=told.append)
     assert (verdict.outcome, verdict.run) == (Outcome.FAIL, "fw")
     assert [f.metric for f in verdict.findings] == ["imported.heap"]
     assert any("cpu" in note and "percent" in note for note in told)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from soakwatch.cli.main import run
-from soakwatch.judge.recorded import judge_record
+from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import RecordView
 
 T0 = 1_763_200_000

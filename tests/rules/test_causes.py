@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soakwatch_rules.causes import Cause, CauseKind, causes, lags, rows_by_reason
-from soakwatch_rules.causes.growing import owners
+from soakwatch_rules.causes.growth import owners
 from soakwatch_rules.rule import Event, Finding, Forecast, InconclusiveReason, Mark, MarkKind, Outcome, Phase, Window
 from soakwatch_rules.wording.forecast import forecast_words
 

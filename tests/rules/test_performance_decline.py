@@ -151,7 +151,7 @@ def test_flows_and_their_curves() -> None:
     case = Case("dut", "", Window(0, 8 * S), load=(reported, rate, requests))
     (flow,) = flows(case)
     assert flow.series.metric == "load.request.rate"
-    assert flow.told[0].metric == "load.offered.rate"
+    assert flow.commanded[0].metric == "load.offered.rate"
     shown = curve(rate).per(reported)
     assert shown is not None
     assert (shown.end_ns // S).tolist() == [0, 1]

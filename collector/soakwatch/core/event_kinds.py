@@ -17,7 +17,7 @@ REACH_NS = 30_000_000_000
 STOP, ACKNOWLEDGED = "run.stop", "finding.acknowledged"
 """What people tell a run of itself: that it shall end, and that they know of a finding."""
 
-_LONGEST = 120
+_MAX_LENGTH = 120
 
 
 def is_internal(kind: str) -> bool:
@@ -49,13 +49,13 @@ def is_run_admin(kind: str) -> bool:
     return event_kind(kind).admin
 
 
-def words_of(kind: str, thing: str) -> str:
+def words_of(kind: str, subject: str) -> str:
     """An event in a few words.
 
     >>> words_of("link.down", "interface=eth0"), words_of("failover", "")
     ('link.down interface=eth0', 'failover')
     """
-    return short(f"{kind} {thing}".strip())
+    return short(f"{kind} {subject}".strip())
 
 
 def of_finding(finding: Finding) -> str:
@@ -66,4 +66,4 @@ def of_finding(finding: Finding) -> str:
 def short(text: str) -> str:
     """One line that is not long, without what divides reasons."""
     line = " ".join(text.replace(";", ",").split())
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    return line if len(line) <= _MAX_LENGTH else f"{line[: _MAX_LENGTH - 1]}…"

@@ -1,10 +1,11 @@
-"""The one wrapper around every poller: fixed grid, timeout, overrun, slow-down, error capture, and no silence.
+"""The one wrapper around every poller: fixed grid, timeout, overrun, slow-down and error capture; no poll is lost
+silently.
 
 Every due time of a source becomes exactly one Poll: answered, failed, timed out, skipped because the previous poll was
-still running, missed because the monitor was late, or held back because a failing source is asked less often.
+still running, missed because the monitor was late, or deferred because a failing source is polled less often.
 
-A source that polls by itself may hand in later what nobody could fetch: such a poll is one Poll more, under the due
-time that it belongs to, and whoever counts polls lets it stand for the lost one (``soakwatch.record.follow``).
+A source that polls by itself may deliver polls later: such a poll is one Poll more, under the due time that it belongs
+to, and replaces the lost one wherever polls are counted (``soakwatch.record.follow``).
 """
 
 from __future__ import annotations
@@ -94,11 +95,11 @@ class _Result:
 
 
 class PolledSource:
-    """One source under the wrapper's discipline; ``tick`` is its timer job.
+    """One source with the wrapper's guarantees; ``tick`` is its timer job.
 
-    ``connect`` makes the poller and enters what it opens into the stack; it is tried again at each due poll until it
-    works: a device that is off when the run begins is a failing source, not a failed run. ``recorded`` are polls that
-    the monitor recorded before it was restarted: those are not kept again.
+    ``connect`` creates the poller and enters what it opens into the stack; it is tried again at each due poll until it
+    works: a device that is off when the run starts is a failing source, not a failed run. ``recorded`` are polls that
+    were recorded before the monitor was restarted: those are not stored again.
     """
 
     def __init__(
@@ -130,7 +131,7 @@ class PolledSource:
         return self.outcomes.total()
 
     async def tick(self) -> None:
-        """The poll that is due now, and the account of the due times that nobody could keep."""
+        """Run the poll that is due now, and account for the due times that were missed."""
         start_ns = self._clock.now_ns()
         due_ns, lost = self._grid.advance(start_ns)
         for poll in lost:
@@ -158,19 +159,19 @@ class PolledSource:
         if self._facts.unreported:
             self._facts.unreported = not await self._sink.cadences(self._facts.cadences)
 
-    def look_closer(self, when_ns: int, why: str) -> None:
+    def capture_moment(self, when_ns: int, why: str) -> None:
         """Something happened to this source's target at that time: capture it in detail, if the source can."""
         if isinstance(self._poller, CapturesDetail):
-            self._poller.look_closer(when_ns, why)
+            self._poller.capture_moment(when_ns, why)
 
-    async def last_look(self, end_ns: int) -> None:
+    async def final_captures(self, end_ns: int) -> None:
         """At the end: the captures that are still running, as far as they go. They come with the last answered poll, so
         that they stand for none that was lost."""
         poller, due_ns = self._poller, self._answered_ns
         if isinstance(poller, CapturesDetail) and due_ns is not None:
             with suppress(Exception):  # as in _poll_once
                 async with asyncio.timeout(min(self.spec.when.timeout_s, FINAL_CAPTURE_S)):
-                    for answer in await poller.last_look(end_ns):
+                    for answer in await poller.final_captures(end_ns):
                         self._sink.take(Poll(self.spec.id, due_ns, due_ns, 0, PollOutcome.OK, None, answer))
 
     def close_account(self, end_ns: int) -> None:

@@ -1,4 +1,6 @@
-"""What a source says of itself, and what of that is new: its identity, and metrics that come less often than polls."""
+"""What a source reports about itself, and what of that is new: its identity, and metrics that come less often than
+polls.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ class SourceFacts:
         self.unreported = False
 
     def update(self, facts: Facts, now_ns: int) -> tuple[Event, ...]:
-        """Take the facts of a poll; the event of a source that says something else of itself than before."""
+        """Take the facts of a poll; returns the event of a source whose identity differs from before, if so."""
         if dict(facts.cadences) != self.cadences:
             self.cadences, self.unreported = dict(facts.cadences), True
         identity, before = dict(facts.identity), self._identity

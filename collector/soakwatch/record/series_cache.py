@@ -129,7 +129,7 @@ class CachedView:
     def newest(
         self, fresh_from_ns: Callable[[Known], int], limit: int
     ) -> tuple[tuple[tuple[SeriesKey, Known, float], ...], int]:
-        """The newest reading of every series that has one from ``fresh_from_ns`` on, ``most`` of them in order of the
+        """The newest reading of every series that has one from ``fresh_from_ns`` on, ``limit`` of them in order of the
         keys; and how many more there are."""
         every = self.every()
         oldest_ns = min(map(fresh_from_ns, every.values()), default=0)

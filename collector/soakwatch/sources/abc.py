@@ -109,11 +109,11 @@ class Backfills(Protocol):
 class CapturesDetail(Protocol):
     """A poller that can capture the details of a moment afterwards (the agent's flight recorder)."""
 
-    def look_closer(self, when_ns: int, why: str) -> None:
+    def capture_moment(self, when_ns: int, why: str) -> None:
         """Something happened to this source's target at that steady time: capture its details, if there is room."""
         ...
 
-    async def last_look(self, end_ns: int) -> Sequence[Answer]:
+    async def final_captures(self, end_ns: int) -> Sequence[Answer]:
         """The run ends: the captures that are complete or can be fetched now; nothing is waited for."""
         ...
 

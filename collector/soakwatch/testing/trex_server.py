@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import zmq
 
 from soakwatch.sources.loads.trex.frame import MAGIC, pack, unpack
-from soakwatch.sources.loads.trex.plain import mapping
+from soakwatch.sources.loads.trex.json_values import mapping
 from soakwatch.testing.trex_model import TrexModel, WrongError
 
 _MESSAGES = {-32602: "Bad paramters for method", -32000: "Failed To Execute Method", -32603: "Internal Server Error"}

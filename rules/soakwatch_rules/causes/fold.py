@@ -10,7 +10,7 @@ from soakwatch_rules.causes.cause import Cause, CauseKind
 from soakwatch_rules.causes.context import REPORTED, CauseContext
 from soakwatch_rules.causes.describe import Group, describe
 from soakwatch_rules.causes.groups import Groups
-from soakwatch_rules.causes.growing import Owner, by_grown, grown_of, owners
+from soakwatch_rules.causes.growth import Owner, by_grown, grown_of, owners
 from soakwatch_rules.causes.reasons import rows_by_reason
 from soakwatch_rules.rule import Event, Finding, InconclusiveReason, MarkKind, Outcome, Phase
 from soakwatch_rules.traits import STOPS, Crash, traits_of

@@ -33,23 +33,23 @@ _ALONE = "counted in the kernel log"
 
 @dataclass(frozen=True, slots=True)
 class KernelFault:
-    """Says that the kernel logged trouble: more than ``allowed`` faults that are the device's own fail, others warn.
+    """Fails if the kernel logged more than ``allowed`` faults of the device itself; other faults warn.
 
     A fault is an event of a kind of ``crash_kinds.KERNEL`` (from /dev/kmsg, the journal or syslog), or an increment of
     ``system.kernel.alarms`` that no event accounts for. Panics and oopses, lockups (soft, hard, RCU stalls), hung tasks
     and uncorrected hardware errors (MCE, EDAC UE, AER) are the device's. A segfault (any fatal trap of a program:
     invalid opcode, general protection, divide error) is, where the process is watched, by name or pid, or where the
-    program in which it fell is; so it is where nothing is watched and the device's own log tells of it. Another one
+    program in which it fell is; so it is where nothing is watched and the device's own log reports it. Another one
     warns: other tenants share the machine. Corrected hardware errors, thermal throttling and what a device complains
     of its hardware (``hardware.fault``) warn.
 
-    Several sources that tell of one line are one fault; the kernel's own time counts. Planned events with
+    One line reported by several sources is one fault; the kernel's own time counts. Planned events with
     ``kernel.lockup``: N (any of the kinds) allow N; one with ``core.dump`` or ``process.crash`` allows as many
     segfaults. Counts have no unit, times are UTC.
 
-    How often wrong: a line of the kernel is a fact; what it means rests on its wording. Known weaknesses: an unknown
-    wording is missed; the thread that a segfault names may not bear its program's name; by the counter alone nobody
-    knows which process fell, so that warns; a log ring that overflows loses lines.
+    How often wrong: a line of the kernel is a fact; what it means depends on its wording. Known weaknesses: an
+    unknown wording is missed; the thread that a segfault names may not have its program's name; from the counter
+    alone it is unknown which process crashed, so that warns; a log ring that overflows loses lines.
 
     Neighbours: ``oom_kill`` judges the lines of OOM kills, ``core_dump`` core files and crashes that other logs tell
     of, ``process_restart`` and ``reboot`` the deaths that follow, ``hang`` a device that is silent.
@@ -181,7 +181,7 @@ class _Watched:
         return cls(frozenset(names), frozenset(pids))
 
     def holds(self, event: Event) -> bool:
-        """Whether one of them fell; where none is watched, whether the device's own log tells of it."""
+        """Whether one of them fell; where none is watched, whether the device's own log reports it."""
         if event.kind != _SEGFAULT:
             return False
         if not self.names:
@@ -197,7 +197,7 @@ def _meant(shown: str, name: str) -> bool:
 
 
 def _incidents(kind: str, reported: Sequence[Event], logs: Sequence[Series], slack_ns: int) -> tuple[Incident, ...]:
-    """The faults of one kind: what was told, and what the counter has beyond that."""
+    """The faults of one kind: those reported, and what the counter has beyond them."""
     witnesses = [witnessed(e, "event", _text(e)) for e in reported if e.kind == kind]
     words = f"{KERNEL[kind].words}, {_ALONE}"
     for log in logs:
@@ -207,7 +207,7 @@ def _incidents(kind: str, reported: Sequence[Event], logs: Sequence[Series], sla
 
 
 def _known(incident: Incident) -> Incident:
-    """Without the counter's word where an event tells of the same."""
+    """Without the counter's faults where an event reports the same."""
     events = tuple(w for w in incident.witnesses if w.source == "event")
     return Incident(events) if events else incident
 

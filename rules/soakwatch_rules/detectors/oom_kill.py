@@ -21,14 +21,14 @@ _COUNTER = "system.memory.oom_kills"
 
 @dataclass(frozen=True, slots=True)
 class OomKill:
-    """Says that the kernel killed more processes for want of memory than ``allowed``.
+    """Fails if the kernel killed more processes for lack of memory than ``allowed``.
 
-    A kill is an increment of ``system.memory.oom_kills``, a line of ``system.kernel.alarms`` of a kind that begins
-    with oom, or an event ``kernel.oom``. Witnesses within two readings (at least 2 s) are one kill, two of the same
+    A kill is an increment of ``system.memory.oom_kills``, a line of ``system.kernel.alarms`` of a kind that starts
+    with oom, or an event ``kernel.oom``. Reports within two samples (at least 2 s) are one kill, two of the same
     source are two. Planned events with ``kernel.oom``: N allow N.
 
-    After a reboot the kernel counts from 0, and so does an agent that starts anew and reads its log from there: what a
-    counter shows after it fell came since then, and counts. Counts have no unit, times are UTC.
+    After a reboot the kernel counts from 0, and so does an agent that restarts and reads its log from there: what a
+    counter shows after it fell happened since then, and counts. Counts have no unit, times are UTC.
 
     How often wrong: the counter is the kernel's own. Known weaknesses: kernels before 4.13 have no counter, and a log
     ring that overflows loses lines; the kills of a container's own limit count too; what a user-space killer ends is

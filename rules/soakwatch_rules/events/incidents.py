@@ -131,7 +131,7 @@ def deduplicated(events: Iterable[Event]) -> list[Event]:
         own = _identity(event)
         index = known.get(own) if own else None
         if index is None or event.begin_ns - kept[index].begin_ns > _KNOWN_NS:
-            index = _also_told(event, kept, channels)
+            index = _reported_elsewhere(event, kept, channels)
         if index is None:
             index = len(kept)
             kept.append(event)
@@ -150,7 +150,7 @@ def _identity(event: Event) -> tuple[str, ...]:
     return next(((event.kind, name, event.detail[name]) for name in names if name in event.detail), ())
 
 
-def _also_told(event: Event, kept: list[Event], channels: list[set[str]]) -> int | None:
+def _reported_elsewhere(event: Event, kept: list[Event], channels: list[set[str]]) -> int | None:
     """The one of these, not more than a minute before, of which another way told the same."""
     for index in range(len(kept) - 1, -1, -1):
         other = kept[index]

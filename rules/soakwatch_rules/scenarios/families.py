@@ -74,10 +74,10 @@ def _stretch(phases: tuple[Phase, ...], names: tuple[str, ...]) -> Window | None
 
 def judged(rule: Rule, scenario: Scenario, seed: int) -> tuple[Finding, ...]:
     """What a rule says of one signal, the worst first."""
-    return said_of(rule, scenario.signal(seed).case)
+    return findings_of(rule, scenario.signal(seed).case)
 
 
-def said_of(rule: Rule, case: Case) -> tuple[Finding, ...]:
+def findings_of(rule: Rule, case: Case) -> tuple[Finding, ...]:
     """What a rule says of a whole case, cut as it wants it, the worst first."""
     findings = [finding for part in cuts(rule, case) for finding in rule.judge(part)]
     return tuple(sorted(findings, key=lambda finding: _WORST.index(finding.outcome)))

@@ -172,7 +172,7 @@ def leak(series: Series, rate: float, onset: float = 0.0) -> Series:
 
 
 def step(series: Series, height: float, at_s: float = 0.5) -> Series:
-    """Adds a lasting step of ``height`` at the share ``at`` of the time."""
+    """Adds a lasting step of ``height`` at the share ``at_s`` of the time."""
     return replace(series, value=series.values + height * (series.seconds >= at_s * series.seconds[-1]))
 
 

@@ -30,7 +30,7 @@ from soakwatch_rules.detectors.oom_kill import OomKill
 from soakwatch_rules.detectors.process_restart import ProcessRestart
 from soakwatch_rules.detectors.reboot import Reboot
 from soakwatch_rules.rule import Case, Event, Finding, Mark, Outcome, Phase, Rule, Window
-from soakwatch_rules.scenarios.families import said_of
+from soakwatch_rules.scenarios.families import findings_of
 from soakwatch_rules.scenarios.synthetic import readings
 
 S: Final = 10**9
@@ -194,7 +194,7 @@ def _case(made: Night, length: float) -> Case:
 
 def judged(case: Case) -> tuple[list[Finding], tuple[Cause, ...]]:
     """What the rules say, and the causes of it."""
-    findings = [finding for rule in RULES for finding in said_of(rule, case)]
+    findings = [finding for rule in RULES for finding in findings_of(rule, case)]
     return findings, causes(findings, case.events, case.phases)
 
 

@@ -35,7 +35,7 @@ from tests.rules.outcomes import LETTERS, PARAMETERS, RIGHT, concerning, named
 
 from soakwatch_rules import detectors, measured
 from soakwatch_rules.rule import Finding, Rule
-from soakwatch_rules.scenarios.families import cuts, judged, said_of
+from soakwatch_rules.scenarios.families import cuts, findings_of, judged
 from soakwatch_rules.scenarios.synthetic import Scenario, leak
 from soakwatch_rules.series import Series
 
@@ -111,7 +111,7 @@ def tried(task: tuple[str, Mapping[str, float], str, str, int]) -> Row:
     numbers: list[Near] = []
     for seed in range(seeds):
         signal = scenario.signal(seed)
-        findings = said_of(rule, signal.case)
+        findings = findings_of(rule, signal.case)
         numbers += near(name, signal.truth, findings[0]) if findings else []
         letter = LETTERS[findings[0].outcome] if findings else "N"
         said[letter] += 1

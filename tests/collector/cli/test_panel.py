@@ -46,7 +46,7 @@ STATUS = Status(
     26_480.0,
     ("02:11:00 failover dut",),
     None,
-    place="2 of 4",
+    phase_position="2 of 4",
     coming="phase stress in 14 h 12 min",
     own="84.2 MiB, never late",
 )
@@ -154,7 +154,7 @@ def test_plain_lines_are_few() -> None:
     """Start, phases, new findings, a source that falls silent and comes back, each ten minutes of a long run."""
     target = io.StringIO()
     lines = Lines(Console(file=target, width=300))
-    quiet = replace(STATUS, findings=(), sources=(source("dut/snmp", 1),), load={}, place="", elapsed_s=0.0)
+    quiet = replace(STATUS, findings=(), sources=(source("dut/snmp", 1),), load={}, phase_position="", elapsed_s=0.0)
     for second in range(3600):
         phase = "baseline" if second < 1800 else "soak"
         answers = not 2000 <= second < 2100

@@ -18,9 +18,9 @@ from soakwatch.engine.polling import PolledSource, SourceSpec
 from soakwatch.engine.recorded_polls import RecordedPolls
 from soakwatch.engine.scheduler import Timers
 from soakwatch.judge.live.changes import Changes
-from soakwatch.judge.live.following import RunFollower
 from soakwatch.judge.live.minutes import Minutes
 from soakwatch.judge.live.recent import Hour
+from soakwatch.judge.live.run_follower import RunFollower
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record.follow import Tail
 from soakwatch.record.reader import trait_of

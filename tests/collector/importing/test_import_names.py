@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.importing.settle import ImportedSeries, read_table
+from soakwatch.importing.build_series import ImportedSeries, read_table
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.options import Options, checked, meaning
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from soakwatch.importing.cadence import interval_of, polls_of
 from soakwatch.importing.files import import_files, stem_of
-from soakwatch.importing.pace import interval_of, polls_of
 from soakwatch.importing.timeline import ImportOptions
-from soakwatch.judge.recorded import judge_record
+from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import RecordView
 from soakwatch.runs.catalog import list_runs
 from soakwatch.sources.tables.errors import DataError

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from soakwatch.importing.settle import Imported, ImportedSeries, read_table
+from soakwatch.importing.build_series import Imported, ImportedSeries, read_table
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.options import Options, growths, kinds, meaning, pairs
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from soakwatch.cli.main import run
+from soakwatch.importing.cadence import polls_of
 from soakwatch.importing.files import ImportedRun
-from soakwatch.importing.pace import polls_of
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.sinks.influxdb.read.address import database_of
 from soakwatch.sinks.influxdb.read.foreign import Wanted, import_series

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.collector.importing.influx_runs import T0, S, everything
 
-from soakwatch.judge.recorded import judge_record
+from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import Record, RecordView
 from soakwatch.record.inventory import inventory_of
 from soakwatch.report.json import render_json

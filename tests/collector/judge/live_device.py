@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from soakwatch.judge.live.evaluator import LiveEvaluator
-from soakwatch.judge.live.following import RunFollower
+from soakwatch.judge.live.run_follower import RunFollower
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.record import Record, RecordView
 from soakwatch.testing.records import SECOND, T0

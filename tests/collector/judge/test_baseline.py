@@ -16,7 +16,7 @@ from soakwatch.engine.phases import PhaseTimeline
 from soakwatch.engine.references import against
 from soakwatch.judge.baseline import META, BaselineSnapshot, Level, frozen_in, frozen_of, levels_of, period
 from soakwatch.judge.cases import CaseBuilder
-from soakwatch.judge.imported_baseline import MOST_READINGS, import_baseline, packed, unpacked
+from soakwatch.judge.imported_baseline import MAX_SAMPLES, import_baseline, packed, unpacked
 from soakwatch.judge.planned import planned_text
 from soakwatch.plan import Plan, plan_from_text
 from soakwatch.plan.rules import planned_rules
@@ -150,7 +150,7 @@ def test_a_lent_baseline_is_small_and_reads_back_bit_for_bit(tmp_path: Path) -> 
     """At most 400 readings of a series, picked and not averaged; only what the rules look at."""
     folder, plan = run_of(tmp_path / "run", (("baseline", 900), ("soak", 30))), plan_from_text(SOAK, "plan.yaml")
     lent = import_baseline(folder, plan, rules(plan))
-    assert [(one.metric, len(one)) for one in lent.series] == [(CPU.metric, MOST_READINGS)]
+    assert [(one.metric, len(one)) for one in lent.series] == [(CPU.metric, MAX_SAMPLES)]
     with RecordView.open(folder) as view:
         whole = view.series(CPU).value
     assert set(lent.series[0].value.tolist()) <= set(whole.tolist())

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from soakwatch.core.errors import PlanError, RecordError
 from soakwatch.engine.calibrate import calibration_of, driven_of, generators_of, length_of, levels_of
 from soakwatch.engine.references import against
-from soakwatch.judge.calibration import beside, chosen, fingerprint, read_reference, write_reference
+from soakwatch.judge.calibration import chosen, fingerprint, read_reference, reference_path, write_reference
 from soakwatch.judge.ceiling import METRICS, Ceiling, NoCeiling, ceilings
 from soakwatch.plan import Plan, load_plan
 from soakwatch_agent.metric import BY_NAME
@@ -231,7 +231,7 @@ def test_a_reference_beside_the_plan_is_found_and_read_back(tmp_path: Path) -> N
     """What was written is what is used."""
     plan = plan_in(tmp_path)
     assert chosen(plan, None, NOW_S).reference is None
-    reference_of(plan, beside(tmp_path / "fw.yaml"))
+    reference_of(plan, reference_path(tmp_path / "fw.yaml"))
     found = chosen(plan, None, NOW_S + 3600)
     assert found.ceilings == {"tg": {"load.ceiling.packet.rate": 1000.0}}
     assert found.warnings == ()
@@ -244,7 +244,7 @@ def test_a_reference_beside_the_plan_is_found_and_read_back(tmp_path: Path) -> N
 def test_a_reference_of_other_sources_is_not_used(tmp_path: Path) -> None:
     """Another rate, command or name: a warning, and nothing is held against it. Another interval: used."""
     plan = plan_in(tmp_path)
-    reference_of(plan, beside(tmp_path / "fw.yaml"))
+    reference_of(plan, reference_path(tmp_path / "fw.yaml"))
     for before, after in (("1000", "2000"), ("./load", "./other")):
         other = chosen(plan_in(tmp_path, PLAN.replace(before, after)), None, NOW_S)
         assert (other.reference, dict(other.ceilings)) == (None, {})
@@ -262,7 +262,7 @@ def test_a_reference_that_was_named_must_be_there_and_one_that_lies_there_need_n
         chosen(plan, tmp_path / "none.yaml", NOW_S)
     with pytest.raises(PlanError, match="cannot be read"):
         chosen(plan_in(tmp_path, PLAN + "reference: lab/none.yaml\n"), None, NOW_S)
-    beside(tmp_path / "fw.yaml").write_text("generators: {}", encoding="utf-8")
+    reference_path(tmp_path / "fw.yaml").write_text("generators: {}", encoding="utf-8")
     found = chosen(plan, None, NOW_S)
     assert found.reference is None
     assert found.warnings[0].endswith("make it with soakwatch calibrate PLAN; it is not used")

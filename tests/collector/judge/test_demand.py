@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from soakwatch.judge.demand import Demand
+from soakwatch.judge.pass_requirements import Demand
 from soakwatch.judge.verdict import fold
 from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome, Window
 

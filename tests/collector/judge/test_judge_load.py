@@ -203,12 +203,12 @@ def test_a_calibrated_loss_of_the_generator_leaves_an_overload_open(
 def test_the_same_things_are_looked_at_live(tmp_path: Path) -> None:
     """A running judgement names the same subjects and gives them the same case."""
     with recorded(tmp_path / "run", 1.6) as view:
-        court = CaseBuilder(view)
+        case_builder = CaseBuilder(view)
         rule = Recovery()
-        subjects = [(target, keys) for target, keys in court.subjects(rule) if keys[0].metric == LATENCY]
+        subjects = [(target, keys) for target, keys in case_builder.subjects(rule) if keys[0].metric == LATENCY]
         ((target, keys),) = subjects
         assert (target, keys[0].target) == ("dut", "tg")
-        case = court.case(rule, target, keys, Window(T0, T0 + 6000 * SECOND))
+        case = case_builder.case(rule, target, keys, Window(T0, T0 + 6000 * SECOND))
     assert (case.target, case.role, case.object, len(case.series)) == ("dut", "dut", "quantile=p99", 1)
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from soakwatch.engine.finish import conclude
 from soakwatch.judge.live.client import JUDGE_EVERY_S, WOKEN_APART_S, LiveJudge
-from soakwatch.judge.recorded import judge_record
+from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import Record, RecordView
 from soakwatch.report.json import render_json
 from soakwatch.testing.records import SECOND, T0
@@ -242,7 +242,7 @@ def test_the_verdict_is_the_same_however_it_was_watched(tmp_path: Path) -> None:
     shutil.copy(tmp_path / "watched" / "record.sqlite", tmp_path / "copy" / "record.sqlite")
     code = (
         "import sys\nfrom pathlib import Path\nfrom soakwatch.engine.finish import conclude\n"
-        "from soakwatch.judge.recorded import judge_record\n"
+        "from soakwatch.judge.record_verdict import judge_record\n"
         "from soakwatch.record import RecordView\nfrom soakwatch.report.json import render_json\n"
         "with RecordView.open(Path('copy')) as view:\n    sys.stdout.write(render_json(judge_record(view)))"
     )

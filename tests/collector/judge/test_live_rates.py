@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.collector.judge.live_device import HOUR, WORKER, Device, evaluator_of
 
-from soakwatch.judge.live.growing import LEAST
+from soakwatch.judge.live.growth_rates import MIN_MINUTES
 from soakwatch.testing.records import SECOND, T0
 from soakwatch_rules.detectors.growth import Growth
 from soakwatch_rules.rule import Event, Finding, Outcome
@@ -55,7 +55,7 @@ def test_a_leak_has_a_rate_and_a_time_to_its_limit_within_minutes(tmp_path: Path
     device.levels["process.memory.usage", WORKER] = lambda at: 2**28 + leak * at + 2e3 * rng.normal()
     device.levels["process.threads", WORKER] = lambda _: float(9 + rng.integers(2))
     evaluator = evaluator_of(device, Growth())
-    for _ in range(LEAST):
+    for _ in range(MIN_MINUTES):
         device.run(60)
         evaluator.evaluate()
         assert evaluator.rates == ()

@@ -68,7 +68,7 @@ def written(folder: Path, columns: Mapping[str, Floats]) -> Path:
 
 def verdict(folder: Path, columns: Mapping[str, Floats], **parameters: Mapping[str, float | str]) -> Verdict:
     """What all rules together say of it."""
-    return judge_csv(written(folder, columns), parameters=parameters, told=lambda _: None)
+    return judge_csv(written(folder, columns), parameters=parameters, on_note=lambda _: None)
 
 
 def said(made: Verdict, rule: str, metric: str, thing: str = "") -> Finding:

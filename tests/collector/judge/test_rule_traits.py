@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from soakwatch.judge.demand import Demand
+from soakwatch.judge.pass_requirements import Demand
 from soakwatch.judge.verdict import Verdict, fold
 from soakwatch.report.headline import headline
 from soakwatch_rules import detectors

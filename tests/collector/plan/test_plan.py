@@ -87,7 +87,7 @@ def test_a_full_plan_gives_what_it_says() -> None:
     assert [source.poller for source in dut.sources] == ["probe", "locked"]
     assert dut.sources[0].config.interval == 10.0
     assert dut.sources[1].config.timeout == 2.0
-    assert dut.sources[0].place == "p.yaml:8:9"
+    assert dut.sources[0].location == "p.yaml:8:9"
     assert dut.processes == (
         WatchedProcess("bgpd", "name", "bgpd"),
         WatchedProcess("snort*", "name", "snort*"),

@@ -17,10 +17,10 @@ from soakwatch.judge.verdict import Verdict
 from soakwatch.record import Record, RecordView
 from soakwatch.record.model import SeriesKey
 from soakwatch.record.source import ReportSource
-from soakwatch.report import heat
+from soakwatch.report import heatmap
 from soakwatch.report.curves import curve_of
 from soakwatch.report.flags import Flag
-from soakwatch.report.heat import Heat, binned, bins_of
+from soakwatch.report.heatmap import Heat, binned, bins_of
 from soakwatch.report.html import render_html
 from soakwatch.report.overview import (
     LINES,
@@ -155,7 +155,7 @@ def test_a_crowd_costs_a_bounded_amount_and_hides_no_failure() -> None:
     finding = _finding(failing)
     panel = panels_of(source, findings=[finding])[0]  # type: ignore[arg-type]
     assert panel.heat is not None
-    assert len(panel.heat.names) <= heat.MAX_ROWS
+    assert len(panel.heat.names) <= heatmap.MAX_ROWS
     assert "e7777 receive" in panel.heat.names
     assert "e5 receive" in panel.heat.names
     assert "300 of 10000 series shown" in panel.note

@@ -13,7 +13,7 @@ from soakwatch.plan.timeline import stretches
 from soakwatch.record import Record
 from soakwatch.runs.state import Coming, PhaseState, StateReader
 from soakwatch.runs.status import RunSnapshot
-from soakwatch.runs.watching import coming_words, course_words, place_words, status_of
+from soakwatch.runs.watching import coming_words, course_words, phase_position_words, status_of
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.rule import Event, Finding, Forecast, Outcome, Window
 
@@ -76,7 +76,12 @@ def test_the_record_tells_what_a_display_needs(tmp_path: Path) -> None:
     """Phase, time left, what comes, load, the source that is silent and since when, findings, events."""
     with record_of(tmp_path / "run"):
         status = status_of(StateReader(tmp_path / "run").read(BEGIN + 60 * SECOND))
-        assert (status.run, status.phase, status.place, status.standing) == ("night", "baseline", "1 of 2", "running")
+        assert (status.run, status.phase, status.phase_position, status.standing) == (
+            "night",
+            "baseline",
+            "1 of 2",
+            "running",
+        )
         assert (round(status.elapsed_s), round(status.left_s)) == (60, 540)
         assert status.coming == "phase soak in 1 min"
         (dut, tg) = status.sources
@@ -141,6 +146,6 @@ def test_what_comes_next_by_the_plan_alone() -> None:
     assert course_words(known, plan, BEGIN + 60 * SECOND) == ("1 of 2", "phase soak in 1 min")
     assert course_words(known, plan, BEGIN + 200 * SECOND) == ("2 of 2", "event failover in 1 min 40 s")
     assert course_words(known, plan, BEGIN + 400 * SECOND) == ("2 of 2", "")
-    assert place_words([PhaseState("soak", 0, 1, "now")]) == ""
-    assert place_words([PhaseState("a", 0, 1, "over"), PhaseState("b", 1, 2, "over")]) == ""
+    assert phase_position_words([PhaseState("soak", 0, 1, "now")]) == ""
+    assert phase_position_words([PhaseState("a", 0, 1, "over"), PhaseState("b", 1, 2, "over")]) == ""
     assert coming_words(Coming("end", "end of the run", 5), 0) == ""

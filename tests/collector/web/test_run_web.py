@@ -19,7 +19,7 @@ import pytest
 from soakwatch.api import attach, mark
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import RecordView
-from soakwatch.web.beside import Told, web_beside
+from soakwatch.web.supervisor import WebNotice, supervised_web
 
 Started = Callable[..., "subprocess.Popen[str]"]
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -152,8 +152,8 @@ def test_a_server_that_cannot_be_is_a_warning(started: Started, tmp_path: Path) 
 def test_whatever_is_wrong_with_a_server_the_block_runs(run: Path, plan: WebPlan | None, sentence: str | None) -> None:
     """One sentence, and nothing of it stays behind."""
     said: list[str] = []
-    with web_beside(plan, run, time.time_ns, said.append) as where:
-        assert where == Told()
+    with supervised_web(plan, run, time.time_ns, said.append) as where:
+        assert where == WebNotice()
     assert len(said) == (0 if sentence is None else 1)
     assert (sentence or "") in "".join(said)
     assert [path.name for path in run.iterdir() if "web" in path.name] == []

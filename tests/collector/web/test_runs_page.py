@@ -340,7 +340,7 @@ def test_a_baseline_that_was_lent_is_known(recorded: Recorded) -> None:
     """A run that was held against another's baseline names it."""
     folder = recorded("later", ended=True)
     frozen = BaselineSnapshot("earlier", Window(0, 1), ()).text()
-    assert summary_of(judged(folder, "pass", **{BASELINE: frozen})).lent_by == "earlier"
+    assert summary_of(judged(folder, "pass", **{BASELINE: frozen})).baseline_run == "earlier"
 
 
 def test_the_terminal_lists_the_same(recorded: Recorded, soakwatch: Callable[..., object]) -> None:

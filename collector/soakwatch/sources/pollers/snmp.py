@@ -28,8 +28,8 @@ from soakwatch.sources.receivers.names import InterfaceNames, share_names
 from soakwatch.sources.transport.snmp.access import check
 from soakwatch.sources.transport.snmp.config import Config, access_of
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
-from soakwatch.sources.transport.snmp.life import ClockSources, Life, engine_event
 from soakwatch.sources.transport.snmp.profile_adapter import DEADLINE, ProfileAdapter
+from soakwatch.sources.transport.snmp.restarts import ClockSources, Life, engine_event
 from soakwatch.sources.transport.snmp.session import Session, SessionOptions
 from soakwatch_agent.metric import BY_NAME, COUNTER
 from soakwatch_agent.sample import Answer, Event, Sample
@@ -41,7 +41,7 @@ _ASKING = 0.75  # share of that for requests without an answer; the rest is for 
 _MAX_SHARE_S = 5.0
 _SURVEY_S = 120.0  # a survey of a large and slow device goes on in the background for so long
 _AFRESH_NS = 540 * 10**9  # a survey in the background, before the reader makes one within a poll
-_AGAIN_NS = 60 * 10**9  # a device that is too slow for its polls is not surveyed more often than this
+_SURVEY_INTERVAL_NS = 60 * 10**9  # a device that is too slow for its polls is not surveyed more often than this
 _KEPT_EVENTS = 100
 _FILLED_S = 6.0  # net-snmp fills its caches within 5 s
 _GROWN_S = 70.0  # and averages over a minute (hrProcessorLoad) when it has seen one: until then their table is empty
@@ -212,7 +212,7 @@ class SnmpPoller:
 
     def _too_slow(self, now_ns: int) -> SnmpPollError:
         """The reader may have been looking for rows that came or went: that takes its own time, beside the polls."""
-        self._fresh = now_ns - self._surveyed_ns < _AGAIN_NS
+        self._fresh = now_ns - self._surveyed_ns < _SURVEY_INTERVAL_NS
         return SnmpPollError(Kind.TOO_SLOW, self._session.access.where)
 
     async def _clocks(self, now_ns: int, deadline: float) -> bool:

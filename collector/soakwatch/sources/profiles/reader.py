@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from soakwatch.sources.abc import WatchedProcess
-from soakwatch.sources.profiles.aside import run_in_thread_if_large
 from soakwatch.sources.profiles.discovery import discover
 from soakwatch.sources.profiles.evaluate import FaultError, Raw, change, level, raw
 from soakwatch.sources.profiles.expression import MissingError, UndefinedError
 from soakwatch.sources.profiles.model import Group, Profile
+from soakwatch.sources.profiles.offload import run_in_thread_if_large
 from soakwatch.sources.profiles.processes import poll_processes, watch_state, without_table
 from soakwatch.sources.profiles.survey import Fold, Reading, Survey, Table, Traced, Want
 from soakwatch.sources.profiles.value import Asker, Number, Value
@@ -96,7 +96,7 @@ def _unanswered(oid: str | None) -> str:
 
 def evaluate(answers: Answers, state: State, now_ns: int) -> Reading:
     """Samples and faults of what a device answered."""
-    poll = _Look(answers.values, state, now_ns)
+    poll = _Evaluation(answers.values, state, now_ns)
     for table in answers.tables:
         state.seen(table.group, now_ns)
         poll.table(table)
@@ -109,7 +109,7 @@ async def read(asker: Asker, survey: Survey, state: State, now_ns: int) -> Readi
     return await run_in_thread_if_large(len(answers.values), evaluate, answers, state, now_ns)
 
 
-class _Look:
+class _Evaluation:
     """One look under way."""
 
     def __init__(self, values: Mapping[str, Value], state: State, now_ns: int) -> None:
@@ -156,10 +156,10 @@ class _Look:
         return value
 
     def _fold(self, fold: Fold) -> None:
-        found: list[Number | None] = []
+        operands: list[Number | None] = []
         for want in fold.rows:
             try:
-                found.append(self._value(want, row=want.oids[0]))
+                operands.append(self._value(want, row=want.oids[0]))
             except FaultError as error:
                 self._fault(fold, str(error))
                 return
@@ -170,8 +170,8 @@ class _Look:
             except MissingError:
                 self._fault(fold, f"a row of {len(fold.rows)} has no value ({', '.join(want.oids)})")
                 return
-        values = [value for value in found if value is not None]
-        if len(values) < len(found):
+        values = [value for value in operands if value is not None]
+        if len(values) < len(operands):
             return
         built = {"sum": sum(values), "max": max(values), "min": min(values), "mean": sum(values) / len(values)}
         self._sample(fold, built[fold.line.over or "mean"], tuple(oid for want in fold.rows for oid in want.oids))
@@ -250,7 +250,7 @@ class Reader:
         if answers.stale and now_ns - self._found_ns >= self._patience_ns:
             await self._again(now_ns)
             answers = await ask(self._asker, self.survey, self._state, now_ns)
-        running = await self._look_at_processes(self.survey, now_ns)
+        running = await self._read_processes(self.survey, now_ns)
         if self._new and (self._state.before or self._state.reported):
             self._state.keep({(part.line.metric, part.object) for table in self.survey.tables for part in table.parts})
         self._new = False
@@ -269,7 +269,7 @@ class Reader:
         absent, self._absent = self._absent, answers.absent
         return replace(answers, stale=answers.stale or answers.absent) if absent else answers
 
-    async def _look_at_processes(self, survey: Survey, now_ns: int) -> Reading:
+    async def _read_processes(self, survey: Survey, now_ns: int) -> Reading:
         if not self._watched.watches:
             return Reading((), ())
         if not survey.processes:

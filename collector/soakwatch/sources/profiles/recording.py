@@ -35,12 +35,12 @@ class Recording:
 
     async def walk(self, columns: Sequence[str]) -> Mapping[str, Value]:
         """Every value under each of the OIDs."""
-        found: dict[str, Value] = {}
+        values: dict[str, Value] = {}
         for column in columns:
             key = _key(column)
             for index in range(bisect_left(self.keys, (*key, 0)), bisect_left(self.keys, (*key[:-1], key[-1] + 1))):
-                found[self.names[index]] = self.values[self.names[index]]
-        return found
+                values[self.names[index]] = self.values[self.names[index]]
+        return values
 
 
 def recording(values: Mapping[str, Value], skipped: int = 0) -> Recording:

@@ -62,11 +62,11 @@ class Recorder:
     def __init__(self) -> None:
         self.heard: list[tuple[int, str]] = []
 
-    def look_closer(self, when_ns: int, why: str) -> None:
+    def capture_moment(self, when_ns: int, why: str) -> None:
         """Keep it."""
         self.heard.append((when_ns, why))
 
-    async def last_look(self, _end_ns: int) -> None:
+    async def final_captures(self, _end_ns: int) -> None:
         """Nothing."""
 
 

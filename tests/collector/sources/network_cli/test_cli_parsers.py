@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.collector.sources.network_cli.conftest import OUTPUTS, output
 
-from soakwatch.sources.transport.network_cli import shelf
+from soakwatch.sources.transport.network_cli import platform_registry
 from soakwatch.sources.transport.network_cli.guard import refusal
 from soakwatch.sources.transport.network_cli.parsed import Parsed
 from soakwatch.sources.transport.network_cli.parsers import (
@@ -240,7 +240,7 @@ def found(parsed: Parsed) -> dict[str, Any]:
 
 
 def parse(platform: str, name: str) -> Parsed:
-    command = shelf.platform(platform).command(name)
+    command = platform_registry.platform(platform).command(name)
     assert command is not None, f"{platform} has no command {name}"
     return command.parse(output(platform, name))
 
@@ -263,14 +263,18 @@ def test_values_have_the_labels_of_the_catalogue(platform: str, name: str) -> No
 
 
 def test_every_platform_and_every_command_is_tried_here() -> None:
-    here = {(platform, command.name) for platform in shelf.names() for command in shelf.platform(platform).commands}
+    here = {
+        (platform, command.name)
+        for platform in platform_registry.names()
+        for command in platform_registry.platform(platform).commands
+    }
     assert here == set(CASES)
-    assert {folder.name for folder in OUTPUTS.iterdir()} == set(shelf.names())
+    assert {folder.name for folder in OUTPUTS.iterdir()} == set(platform_registry.names())
 
 
 @pytest.mark.parametrize("platform", list(EXPECTED))
 def test_every_text_of_every_command_is_a_question(platform: str) -> None:
-    one = shelf.platform(platform)
+    one = platform_registry.platform(platform)
     for command in one.commands:
         assert [text for text in command.texts if refusal(text)] == []
         assert set(command.metrics) <= set(BY_NAME)

@@ -14,7 +14,7 @@ from tests.collector.sources.network_cli.conftest import Clock, output, with_pol
 
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import Identifies, LoginRefusedError, Poller, SourceError, WatchedProcess
-from soakwatch.sources.transport.network_cli import shelf
+from soakwatch.sources.transport.network_cli import platform_registry
 from soakwatch.sources.transport.network_cli.guard import refusal
 from soakwatch.testing.cli_device import ERASURES, CliDevice
 from soakwatch_agent.sample import Answer
@@ -87,7 +87,7 @@ def test_an_asa_is_asked_and_only_asked(tmp_path: Path) -> None:
     assert facts.identity["version"] == "9.16(4)14"
     assert facts.identity["serial"] == "JAD00000AAA"
     assert "known_hosts" in facts.identity["host key"]
-    setup = shelf.platform("cisco_asa").dialect.setup
+    setup = platform_registry.platform("cisco_asa").dialect.setup
     assert device.typed
     assert [line for line in device.typed if refusal(line, setup)] == []
 

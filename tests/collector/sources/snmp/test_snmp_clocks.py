@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soakwatch.sources.transport.snmp.clocks import ClockReadings, Reading, compare
-from soakwatch.sources.transport.snmp.life import Life
+from soakwatch.sources.transport.snmp.restarts import Life
 
 S = 10**9
 WRAP = 2**32

@@ -16,7 +16,7 @@ from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
 from soakwatch.sources.transport.snmp.session import Session, SessionOptions
-from soakwatch.sources.transport.snmp.sizes import AGAIN_S, Amount
+from soakwatch.sources.transport.snmp.sizes import RETRY_S, Amount
 from soakwatch.testing.snmp_cells import Cell, Name, dotted, integer, name_of, text
 from soakwatch.testing.snmp_faults import Faults
 from soakwatch.testing.snmp_mib import interfaces, system
@@ -298,5 +298,5 @@ def test_an_amount_that_was_too_much_is_tried_again_seldom() -> None:
     amount.less(40, 0.0)
     amount.less(20, 1.0)
     assert amount.now == 10
-    assert amount.whole(AGAIN_S - 1) == 10
-    assert amount.whole(AGAIN_S) == 40
+    assert amount.whole(RETRY_S - 1) == 10
+    assert amount.whole(RETRY_S) == 40

@@ -83,25 +83,25 @@ def show_processes_cpu(text: str) -> Parsed:
 def show_memory(text: str) -> Parsed:
     """Memory in use and in all; where the device tells parts, in use is what is allocated and what is reserved."""
     draft = Draft()
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for line in draft.lines(text):
         if (match := _MEMORY.match(line.strip())) is not None:
-            found[match[1].strip().rstrip(":").lower()] = int(match[2])
+            sizes[match[1].strip().rstrip(":").lower()] = int(match[2])
         elif not RULE.match(line) and not line.strip().lower().endswith(("memory:", "usage:")):
             draft.odd(line)
-    total = found.get("total memory")
-    used = found.get("used memory")
+    total = sizes.get("total memory")
+    used = sizes.get("used memory")
     if used is None:
-        parts = [value for name, value in found.items() if "in use" in name or name.startswith("reserved")]
+        parts = [value for name, value in sizes.items() if "in use" in name or name.startswith("reserved")]
         used = sum(parts) if parts else None
     if total is not None:
         draft.value("system.memory.limit", total)
     if used is not None and (total is None or used <= total):
         draft.value("system.memory.usage", used)
-    elif found:
+    elif sizes:
         draft.fault("system.memory.usage", "", "the memory in use is not reported, or is more than the total")
-    if "free memory" in found:
-        draft.value("system.memory.available", found["free memory"])
+    if "free memory" in sizes:
+        draft.value("system.memory.available", sizes["free memory"])
     return draft.done()
 
 

@@ -19,24 +19,24 @@ def _json(draft: Draft, text: str) -> Mapping[str, object] | None:
     """The object in a text, or None (counted as unknown) if there is none."""
     index = text.find("{")
     try:
-        found = json.loads(text[index : text.rfind("}") + 1]) if index >= 0 else None
+        document = json.loads(text[index : text.rfind("}") + 1]) if index >= 0 else None
     except (ValueError, RecursionError):
-        found = None
-    if isinstance(found, dict):
-        return found
+        document = None
+    if isinstance(document, dict):
+        return document
     draft.odd(text[:200])
     return None
 
 
-def _sub(found: object, *path: str) -> Mapping[str, object]:
+def _sub(branch: object, *path: str) -> Mapping[str, object]:
     for key in path:
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+        branch = branch.get(key) if isinstance(branch, Mapping) else None
+    return branch if isinstance(branch, Mapping) else {}
 
 
-def _take(draft: Draft, metric: str, found: object, scale: float = 1, of: str | None = None, **labels: str) -> None:
-    if isinstance(found, int | float | str) and not isinstance(found, bool):
-        draft.value(metric, found if not isinstance(found, float) else float(found), scale, of, **labels)
+def _take(draft: Draft, metric: str, reported: object, scale: float = 1, of: str | None = None, **labels: str) -> None:
+    if isinstance(reported, int | float | str) and not isinstance(reported, bool):
+        draft.value(metric, reported if not isinstance(reported, float) else float(reported), scale, of, **labels)
 
 
 def _is_json(text: str) -> bool:
@@ -59,14 +59,14 @@ def show_version(text: str) -> Parsed:
                 metric = "system.memory.limit" if match[1] == "Total" else "system.memory.available"
                 draft.value(metric, match[2], 1024)
         return draft.done()
-    found = _json(draft, text) or {}
+    document = _json(draft, text) or {}
     for name, key in (("version", "version"), ("model", "modelName"), ("serial", "serialNumber")):
-        draft.fact(name, str(found.get(key) or ""))
-    up = found.get("uptime")
+        draft.fact(name, str(document.get(key) or ""))
+    up = document.get("uptime")
     if isinstance(up, int | float) and 0 <= up < 1e10:
         draft.uptime = Length(float(up), 1)
-    _take(draft, "system.memory.limit", found.get("memTotal"), 1024)
-    _take(draft, "system.memory.available", found.get("memFree"), 1024)
+    _take(draft, "system.memory.limit", document.get("memTotal"), 1024)
+    _take(draft, "system.memory.available", document.get("memFree"), 1024)
     return draft.done()
 
 
@@ -79,30 +79,30 @@ def show_processes_top(text: str) -> Parsed:
             if not top.line(line):
                 draft.odd(line)
         return draft.done()
-    found = _json(draft, text) or {}
-    cpu = _sub(found, "cpuInfo", "%Cpu(s)") or _sub(found, "cpuInfo", "Cpu(s)")
+    document = _json(draft, text) or {}
+    cpu = _sub(document, "cpuInfo", "%Cpu(s)") or _sub(document, "cpuInfo", "Cpu(s)")
     idle, wait = cpu.get("idle"), cpu.get("ioWait", cpu.get("iowait", 0))
     if isinstance(idle, int | float) and isinstance(wait, int | float):
         draft.share("system.cpu.utilization", max(0.0, 100.0 - idle - wait))
     elif cpu:
         draft.fault("system.cpu.utilization", "", "its idle share is not a number")
-    loads = _sub(found, "timeInfo").get("loadAvg")
+    loads = _sub(document, "timeInfo").get("loadAvg")
     if isinstance(loads, list) and len(loads) == 3:
         for minutes, load in zip(("1", "5", "15"), loads, strict=True):
             _take(draft, "system.cpu.load", load, minutes=minutes)
-    memory = _sub(found, "memInfoV2", "physicalMem") or _sub(found, "memInfo", "physicalMem")
+    memory = _sub(document, "memInfoV2", "physicalMem") or _sub(document, "memInfo", "physicalMem")
     unit = memory.get("memUnit")
     scale = {"KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}.get(unit if isinstance(unit, str) else "KiB", 1024)
     _take(draft, "system.memory.limit", memory.get("memTotal"), scale)
     _take(draft, "system.memory.usage", memory.get("memUsed"), scale)
-    for pid, process in _rows(_sub(found, "processes")):
+    for pid, process in _rows(_sub(document, "processes")):
         _process(draft, pid, process)
     draft.whole = bool(draft.processes)
     return draft.done()
 
 
-def _rows(found: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, object]]]:
-    for key, row in found.items():
+def _rows(table: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, object]]]:
+    for key, row in table.items():
         if isinstance(row, Mapping):
             yield str(key), row
 
@@ -125,8 +125,8 @@ def show_reload_cause(text: str) -> Parsed:
     """Why it was reloaded last."""
     draft = Draft()
     if _is_json(text):
-        found = (_json(draft, text) or {}).get("resetCauses")
-        first = found[0] if isinstance(found, list) and found else None
+        causes = (_json(draft, text) or {}).get("resetCauses")
+        first = causes[0] if isinstance(causes, list) and causes else None
         if isinstance(first, Mapping):
             draft.fact("reboot_reason", str(first.get("description") or ""))
         return draft.done()

@@ -74,19 +74,19 @@ def diagnose_sys_top(text: str) -> Parsed:
 def diagnose_sys_session_stat(text: str) -> Parsed:
     """Entries of the session table, new ones a second, and sessions lost for want of memory."""
     draft = Draft()
-    found: dict[str, str] = {}
+    counts: dict[str, str] = {}
     for line in draft.lines(text):
         for name, count in _COUNT.findall(line):
-            found.setdefault(name, count)
-    if "session_count" in found:
-        draft.value("system.sessions", found["session_count"], table="sessions")
+            counts.setdefault(name, count)
+    if "session_count" in counts:
+        draft.value("system.sessions", counts["session_count"], table="sessions")
     else:
         draft.odd(text[:200])
-    if "setup_rate" in found:
-        draft.value("system.sessions.rate", found["setup_rate"], table="sessions")
+    if "setup_rate" in counts:
+        draft.value("system.sessions.rate", counts["setup_rate"], table="sessions")
     for name in _LOST:
-        if name in found:
-            drop(draft, "session", name.replace("_", " "), found[name])
+        if name in counts:
+            drop(draft, "session", name.replace("_", " "), counts[name])
     return draft.done()
 
 
@@ -115,12 +115,12 @@ def diagnose_debug_crashlog_read(text: str) -> Parsed:
                 draft.odd(line)
             continue
         when, words = match.groups()
-        if (found := _APPLICATION.search(words)) is not None:
-            pid, application = found.groups()
-        elif (found := _SIGNAL.search(words)) is not None:
-            key = f"{when} {application} {pid} signal {found[1]}"
+        if (crash := _APPLICATION.search(words)) is not None:
+            pid, application = crash.groups()
+        elif (crash := _SIGNAL.search(words)) is not None:
+            key = f"{when} {application} {pid} signal {crash[1]}"
             draft.notable(
-                "process.crash", key, process=application, pid=pid, signal=f"{found[1]} {found[2]}", when=when
+                "process.crash", key, process=application, pid=pid, signal=f"{crash[1]} {crash[2]}", when=when
             )
         elif "conserve" in words and ("enter" in words or "service=kernel conserve=on" in words):
             draft.notable("memory.low", f"{when} conserve", when=when, said=words)

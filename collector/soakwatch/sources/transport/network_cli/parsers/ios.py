@@ -134,7 +134,7 @@ def _core(draft: Draft, slot: str, cells: list[str], line: str) -> None:
 def show_platform_resources(text: str) -> Parsed:
     """Control and forwarding processors with their memories."""
     draft = Draft()
-    place = part = ""
+    slot = part = ""
     for line in draft.lines(text):
         indent = len(line) - len(line.lstrip())
         cells = re.split(r"\s{2,}", line.strip())
@@ -142,11 +142,11 @@ def show_platform_resources(text: str) -> Parsed:
             continue
         if len(cells) < 4:
             if indent == 0:
-                place, part = cells[0].partition("(")[0].strip(), ""
+                slot, part = cells[0].partition("(")[0].strip(), ""
             else:
                 part = cells[0]
             continue
-        owner = " ".join(word for word in (place, part, cells[0]) if word)
+        owner = " ".join(word for word in (slot, part, cells[0]) if word)
         if cells[1].endswith("%") and "(" not in cells[1]:
             draft.share("system.cpu.module.utilization", cells[1], module=owner)
         elif (match := re.match(r"(\d{1,12})([KMG])B\(", cells[1])) is not None:

@@ -50,10 +50,10 @@ def show_chassis_routing_engine(text: str) -> Parsed:
             engines[-1].setdefault(f"{section} {name}" if inside and section else name, match[2])
         elif not (words.startswith(("Routing Engine status", "Load averages")) or re.match(r"^[\d.\s]+$", words)):
             draft.odd(line)
-    found = [engine for engine in engines if "idle" in " ".join(engine) or "uptime" in engine]
-    master = next((e for e in found if e.get("current state", "Master").startswith("Master")), None)
-    for engine in found:
-        _engine(draft, engine, whole=engine is master, alone=len(found) == 1)
+    present = [engine for engine in engines if "idle" in " ".join(engine) or "uptime" in engine]
+    master = next((e for e in present if e.get("current state", "Master").startswith("Master")), None)
+    for engine in present:
+        _engine(draft, engine, whole=engine is master, alone=len(present) == 1)
     return draft.done()
 
 

@@ -21,10 +21,10 @@ def pairs(lines: Iterable[str]) -> Iterator[tuple[str, str, str]]:
         yield (match[1].lower(), match[2].strip(), line) if match else ("", "", line)
 
 
-def drop(draft: Draft, place: str, reason: str, count: str) -> None:
+def drop(draft: Draft, location: str, reason: str, count: str) -> None:
     """One counter of drops."""
     metric = "system.forwarding.denied" if refused_on_purpose(reason) else "system.forwarding.dropped"
-    draft.value(metric, count, place=place, reason=reason)
+    draft.value(metric, count, place=location, reason=reason)
 
 
 def cpu_table(draft: Draft, line: str, head: list[str] | None) -> list[str] | None:
@@ -39,13 +39,13 @@ def cpu_table(draft: Draft, line: str, head: list[str] | None) -> list[str] | No
     if head is None:
         draft.odd(line)
         return None
-    at = head.index("process")
-    cells = line.split(None, at)
+    position = head.index("process")
+    cells = line.split(None, position)
     column = next(head.index(each) for each in _CPU_HEADS if each in head)
     try:
-        if len(cells) <= at or RULE.match(line):
+        if len(cells) <= position or RULE.match(line):
             raise ValueError("no row")  # noqa: TRY301
-        name = cells[at].strip()
+        name = cells[position].strip()
         pid = int(number(cells[head.index("pid")])) if "pid" in head else None
         draft.process(name, pid, number(cells[column]) / 100)
     except ValueError:
@@ -56,10 +56,10 @@ def cpu_table(draft: Draft, line: str, head: list[str] | None) -> list[str] | No
 
 def cisco_load(draft: Draft, line: str) -> bool:
     """``CPU utilization for five seconds: 5%/2%; one minute: 6%; five minutes: 7%`` and its like."""
-    found = _LOAD.search(line)
-    if found is None:
+    match = _LOAD.search(line)
+    if match is None:
         return False
-    parts = [(window.lower(), text) for window, text in _WINDOW.findall(line[found.start() : found.start() + 200])]
+    parts = [(window.lower(), text) for window, text in _WINDOW.findall(line[match.start() : match.start() + 200])]
     if not parts:
         return False
     draft.share("system.cpu.utilization", parts[0][1])

@@ -49,8 +49,8 @@ class Dpdk:
             for key, reason in _LOSS if isinstance(stats, dict) else ():
                 value = whole(stats.get(key)) if isinstance(stats, dict) else None
                 if value is not None:
-                    place = clean(f"dpdk {row.get('app')} port {row.get('port')}")
-                    notes.sample("system.forwarding.dropped", object_text(place=place, reason=reason), value)
+                    port = clean(f"dpdk {row.get('app')} port {row.get('port')}")
+                    notes.sample("system.forwarding.dropped", object_text(place=port, reason=reason), value)
 
 
 def open_ask(_wants: Wants) -> Dpdk:

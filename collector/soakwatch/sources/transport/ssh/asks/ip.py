@@ -44,8 +44,8 @@ class Ip:
                 for reason in reasons if isinstance(counters, dict) else ():
                     value = whole(counters.get(reason)) if isinstance(counters, dict) else None
                     if value is not None:
-                        place = object_text(place=clean(name), reason=f"{side}_{reason}")
-                        notes.sample("system.forwarding.dropped", place, value)
+                        drop_label = object_text(place=clean(name), reason=f"{side}_{reason}")
+                        notes.sample("system.forwarding.dropped", drop_label, value)
 
 
 def open_ask(wants: Wants) -> Ip:

@@ -29,23 +29,23 @@ class Nft:
         """Notes each counter of drops."""
         reported = parsed(text)
         listed = rows(reported.get("nftables")) if isinstance(reported, dict) else []
-        found: dict[str, int] = {}
+        drops: dict[str, int] = {}
         for each in listed:
             rule, counter = each.get("rule"), each.get("counter")
             if isinstance(rule, dict):
                 packets, reason = _of_rule(rule)
                 chain = rule.get("chain")
-                place = f"nft {rule.get('family')} {rule.get('table')} {chain}"
+                location = f"nft {rule.get('family')} {rule.get('table')} {chain}"
             elif isinstance(counter, dict):
                 name = str(counter.get("name"))
                 packets = whole(counter.get("packets")) if any(word in name.lower() for word in _LOSS) else None
-                reason, place = name, f"nft {counter.get('family')} {counter.get('table')}"
+                reason, location = name, f"nft {counter.get('family')} {counter.get('table')}"
             else:
                 continue
-            if packets is not None and len(found) < _MAX_RULES:
-                object_label = object_text(place=clean(place), reason=clean(reason))
-                found[object_label] = found.get(object_label, 0) + packets  # rules of one comment are one reason
-        for object_label, packets in found.items():
+            if packets is not None and len(drops) < _MAX_RULES:
+                object_label = object_text(place=clean(location), reason=clean(reason))
+                drops[object_label] = drops.get(object_label, 0) + packets  # rules of one comment are one reason
+        for object_label, packets in drops.items():
             notes.sample("system.forwarding.denied", object_label, packets)
 
 

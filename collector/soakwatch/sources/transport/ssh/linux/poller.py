@@ -19,7 +19,7 @@ from soakwatch.sources.transport.ssh.linux.observer import Observer
 from soakwatch.sources.transport.ssh.linux.processes import MAX_EXAMINED
 from soakwatch.sources.transport.ssh.linux.replica import Replica
 from soakwatch.sources.transport.ssh.linux.schedule import Turns
-from soakwatch.sources.transport.ssh.linux.script import Need, details_script, faces_script, look_script, mounts_script
+from soakwatch.sources.transport.ssh.linux.script import Need, details_script, faces_script, mounts_script, poll_script
 from soakwatch.sources.transport.ssh.linux.survey import EVERY_LOOK, SLOW, Survey, survey_of, survey_script
 from soakwatch.sources.transport.ssh.shell import Reply, Shell, part
 from soakwatch_agent.context import Notes, Periodic, Watch
@@ -75,7 +75,7 @@ class LinuxPoller:
         before = copy.deepcopy(self._turns)
         try:
             survey = await self._surveyed(now_ns)
-            return await self._look(survey, now_ns)
+            return await self._poll_device(survey, now_ns)
         except BaseException:
             self._turns = before  # what was due was not read: it is due again, in step with the probes
             raise
@@ -150,7 +150,7 @@ class LinuxPoller:
             )
         return survey
 
-    async def _look(self, survey: Survey, now_ns: int) -> Answer:
+    async def _poll_device(self, survey: Survey, now_ns: int) -> Answer:
         replica, turns, notes = self._replica, self._turns, self._notes
         slow, cores, limits = turns.slow.due(now_ns), turns.cores.due(now_ns), turns.limits.due(now_ns)
         due = turns.due_asks(self._asked, survey.asks, now_ns)
@@ -171,7 +171,7 @@ class LinuxPoller:
             tuple((each.name, each.ask.command()) for each in due),
             survey.timeout,
         )
-        reply = await self._run(look_script(need))
+        reply = await self._run(poll_script(need))
         fresh = await self._in_thread(lambda: replica.take(survey, need, reply))
         mapped = await self._follow(survey, slow=slow, fresh=fresh, everyone=turns.faces.due(now_ns))
         if turns.clock.due(now_ns):

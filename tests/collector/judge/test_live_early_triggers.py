@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from soakwatch.judge.live.waking import Waking
+from soakwatch.judge.live.early_triggers import EarlyTriggers
 from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample
 
 SECOND = 10**9
@@ -21,10 +21,10 @@ def poll(at_s: float, *readings: tuple[str, float], outcome: PollOutcome = PollO
 
 def woken(polls: Sequence[Poll]) -> list[float]:
     """The times (s) of the polls that woke."""
-    waking, found = Waking(), []
+    triggers, found = EarlyTriggers(), []
     for one in polls:
-        waking.saw(one)
-        if waking.taken():
+        triggers.add(one)
+        if triggers.take():
             found.append(one.due_ns / SECOND)
     return found
 
