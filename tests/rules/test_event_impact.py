@@ -140,6 +140,16 @@ def test_limits_fail_and_what_lies_within_them_passes() -> None:
     assert judge(failover(), load=load, rule=EventImpact(within=60.0)).outcome is Outcome.PASS
 
 
+def test_what_it_says_has_the_units_of_all_other_sentences() -> None:
+    """Minutes are minutes, in the definition as in the reason, and thousands have a comma."""
+    rule = EventImpact(outage=90.0, loss=20_000.0, look=1200.0)
+    finding = judge(failover(), load=packets(stopped(AT, 150.0)), rule=rule)
+    assert "outage of 2 min 30 s; allowed 1 min 30 s" in finding.reason
+    assert "packets lost; allowed 20,000" in finding.reason
+    assert "may last 1 min 30 s and cost 20,000 packets" in finding.definition
+    assert "to 20 min after it" in finding.definition
+
+
 def test_a_limit_finer_than_the_probes_is_left_open() -> None:
     """A probe each 10 s cannot tell 3 s from 5 s."""
     finding = judge(failover(), series=pings(AT, 12.0, 10.0)[:1], rule=EventImpact(outage=12.0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from soakwatch_rules.event_catalogue import event_kind
-from soakwatch_rules.rule import Finding
+from soakwatch_rules.rule import Finding, Outcome
 
 WINDOW = "recorder.window"
 """The event that says that a flight recorder's samples are in the record: of a stretch of time, and why."""
@@ -16,6 +16,9 @@ REACH_NS = 30_000_000_000
 
 STOP, ACKNOWLEDGED = "run.stop", "finding.acknowledged"
 """What people tell a run of itself: that it shall end, and that they know of a finding."""
+
+FindingKey = tuple[str, str, str]
+"""Rule, metric and object of a finding: by these a capture names the finding that it was made for."""
 
 _MAX_LENGTH = 120
 
@@ -61,6 +64,16 @@ def words_of(kind: str, subject: str) -> str:
 def of_finding(finding: Finding) -> str:
     """What a finding is about, in a few words."""
     return short(" ".join(part for part in (finding.rule, finding.metric, finding.object) if part))
+
+
+def key_of(finding: Finding) -> FindingKey:
+    """What a capture names a finding by, whatever its outcome becomes."""
+    return finding.rule, finding.metric, finding.object
+
+
+def capture_reason(finding: Finding, outcome: Outcome) -> str:
+    """Why something was captured for a finding that had this outcome then, in words without what divides reasons."""
+    return f"{outcome.value}: {of_finding(finding)}"
 
 
 def short(text: str) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from soakwatch_rules.rule import Window
 from soakwatch_rules.series import Series
+from soakwatch_rules.wording.words import duration, quantity
 
 HELD_S = 10.0
 """How long a rate is held."""
@@ -122,7 +123,7 @@ def _ceiling(
     begin, end = sent.windows()
     rate = factor * sent.between(begin, end) / (end - begin)
     if not bool(np.isfinite(rate).any()):
-        return NoCeiling(kind, f"its {kind.name} were never read for {HELD_S:g} s without a gap")
+        return NoCeiling(kind, f"its {kind.name} were never read for {duration(HELD_S)} without a gap")
     good = np.nan_to_num(rate) > 0
     if not bool(good.any()):
         return NoCeiling(kind, f"it sent no {kind.name}")
@@ -131,8 +132,8 @@ def _ceiling(
         clean = good & (np.nan_to_num(loss, nan=1.0) <= MAX_LOSS * (1 + 1e-9))
         if not bool(clean.any()):
             known = loss[good & np.isfinite(loss)]
-            least = f"it was {100 * known.min():.3g} % at least" if known.size else "it was never known"
-            most = f"no {HELD_S:g} s had a loss of at most {100 * MAX_LOSS:g} % of its {kind.name}"
+            least = f"it was {quantity(known.min(), '1')} at least" if known.size else "it was never known"
+            most = f"no {duration(HELD_S)} had a loss of at most {100 * MAX_LOSS:g} % of its {kind.name}"
             return NoCeiling(kind, f"{most}: {least}")
         good = clean
     index = int(np.flatnonzero(good)[np.argmax(rate[good])])

@@ -249,7 +249,8 @@ def _killed(context: CauseContext, groups: Groups, index: int, grown_object: tup
     """Whether a kill for want of memory hit this process: the kernel names it, or it restarted then."""
     if grown_object[0] != "process":
         return False
-    if any(f"({grown_object[2]})" in mark.text for mark in context.findings[index].marks):
+    marks = context.findings[index].marks
+    if any(mark.victim is not None and mark.victim.process == grown_object[2] for mark in marks):
         return True
     mates = [
         f

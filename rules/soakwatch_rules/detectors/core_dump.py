@@ -11,8 +11,9 @@ import numpy as np
 from soakwatch_rules.draft import absent, draft, faults
 from soakwatch_rules.events.incidents import Incident, Witness
 from soakwatch_rules.events.intents import intents, reckon
+from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Victim
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.series import Series
 from soakwatch_rules.traits import Crash, Traits
@@ -109,7 +110,9 @@ class CoreDump:
         doubts = [
             f"{_file(e)}: modification time unknown" for e in events if e.kind == "core.present" and _written(e) is None
         ]
-        witnesses = [Witness(f"event {_file(e)}", _when(e, case), _when(e, case), _file(e)) for e in new]
+        witnesses = [
+            Witness(f"event {_file(e)}", _when(e, case), _when(e, case), _file(e), victim=_victim(e)) for e in new
+        ]
         silent = [w for folder in folders for w in _uncovered(folder, events, slack_ns)]
         signs = sorted([*witnesses, *silent], key=lambda w: (w.begin_ns, w.text))
         signs += _crashes(reported, signs)
@@ -124,7 +127,7 @@ class CoreDump:
             finding,
             measured=float(number),
             doubts=tuple(doubts),
-            marks=tuple(Mark(i.begin_ns, None, f"core: {i.text}") for i in incidents),
+            marks=tuple(Mark(i.begin_ns, None, f"core: {i.text}", victim=i.victim) for i in incidents),
             numbers={"new": float(len(incidents)), "planned": float(planned), "before": float(old)},
         )
         before = f" ({counted(old, 'older core file')} from before the run)" if old else ""
@@ -162,7 +165,9 @@ def _crashes(reported: list[Event], cores: list[Witness]) -> list[Witness]:
         if not near and len(witnesses) < _MAX_FILES:
             who = event.detail.get("process") or event.object
             text = f"{event.kind}{f' of {who}' if who else ''}"
-            witnesses.append(Witness(f"told {event.begin_ns} {text}", event.begin_ns, event.begin_ns, text))
+            victim = Victim(label(who, "process") or who) if who else None
+            source = f"told {event.begin_ns} {text}"
+            witnesses.append(Witness(source, event.begin_ns, event.begin_ns, text, victim=victim))
     return witnesses
 
 
@@ -224,8 +229,18 @@ def _when(event: Event, case: Case) -> int:
 
 
 def _file(event: Event) -> str:
+    return _path(event) or "core file"
+
+
+def _path(event: Event) -> str:
+    """The file that the event names; empty where it names none."""
     known = (event.detail.get(key) for key in ("file", "path", "name"))
-    return next((text for text in known if text), "core file")
+    return next((text for text in known if text), "")
+
+
+def _victim(event: Event) -> Victim | None:
+    path = _path(event)
+    return Victim(core_file=path) if path else None
 
 
 def _uncovered(folder: Series, events: list[Event], slack_ns: int) -> list[Witness]:

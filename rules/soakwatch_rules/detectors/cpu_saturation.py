@@ -138,7 +138,7 @@ class CpuSaturation:
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
-            f"saturated is a mean utilisation of at least {100 * self.enter:g} % over {self.seconds:g} s, of all "
+            f"saturated is a mean utilisation of at least {100 * self.enter:g} % over {duration(self.seconds)}, of all "
             "cores or of one, outside of phases named spike or stress; it warns, and fails if more than twice as much "
             "was dropped meanwhile as at other times; cores known to be in poll mode are not judged"
         )

@@ -153,10 +153,10 @@ class CpuSpike:
         return (
             f"a spike is a utilisation of at least {100 * self.enter:g} % and of max({100 * self.rise:g} points, "
             f"{self.sigmas:g} robust sigmas of means as long) above the device's own level (baseline phase, else the "
-            f"{self.trailing:g} s before) for at least {self.seconds:g} s; it ends below {100 * self.leave:g} %; none "
-            "may happen outside of phases named spike or stress, unless the same recurs from the start of the run to "
-            f"its end; samples at most {self.coarsest:g} s apart; a "
-            f"rise of {100 * self.surge_rise:g} points to at least {100 * self.surge:g} % for {self.surge_seconds:g} s "
+            f"{duration(self.trailing)} before) for at least {duration(self.seconds)}; it ends below "
+            f"{100 * self.leave:g} %; none may happen outside of phases named spike or stress, unless the same recurs "
+            f"from the start of the run to its end; samples at most {duration(self.coarsest)} apart; a rise of "
+            f"{100 * self.surge_rise:g} points to at least {100 * self.surge:g} % for {duration(self.surge_seconds)} "
             "warns"
         )
 
@@ -315,7 +315,7 @@ class CpuSpike:
                 settle="needs a run in which it occurs five times or more",
             )
         if (short := _WINDOWS * self.seconds - n * apart) > 0:
-            reason = f"{duration(n * apart)} of samples: too short to show a spike of {self.seconds:g} s"
+            reason = f"{duration(n * apart)} of samples: too short to show a spike of {duration(self.seconds)}"
             return replace(
                 finding, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=f"needs {duration(short)} more"
             )

@@ -169,7 +169,9 @@ class Drops:
         unexplained = series.metric not in _BROKEN or any(p.dropped > own * p.offered for p in judged)
         if result.outcome is not Outcome.FAIL or own <= 0 or unexplained:
             return result
-        reason = f"{result.reason}; the generator itself loses up to {100 * own:.3g} % (calibrated), which explains it"
+        reason = (
+            f"{result.reason}; the generator itself loses up to {quantity(own, '1')} (calibrated), which explains it"
+        )
         settle = "fix the generator's own loss and calibrate again"
         return replace(
             result,

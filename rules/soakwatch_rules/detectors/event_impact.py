@@ -19,7 +19,7 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
 from soakwatch_rules.sampling import spacing
 from soakwatch_rules.traits import Traits
-from soakwatch_rules.wording.words import counted, duration, whole
+from soakwatch_rules.wording.words import counted, duration, plus_minus, quantity, whole
 
 _MAX_EVENTS = 300  # events of a kind: a log may tell of thousands
 _MAX_NUMBERED_EVENTS = 50  # events whose own numbers are listed
@@ -135,14 +135,14 @@ class EventImpact:
 
     def definition(self) -> str:
         """The definition with its parameters."""
-        outage = f"{self.outage:g} s" if self.outage else "any length (0: not limited)"
-        loss = f"{self.loss:g} packets" if self.loss else "any number of packets (0: not limited)"
-        when = f"{self.within:g} s after its start" if self.within else "the event's deadline"
+        outage = duration(self.outage) if self.outage else "any length (0: not limited)"
+        loss = quantity(self.loss, "{packet}") if self.loss else "any number of packets (0: not limited)"
+        when = f"{duration(self.within)} after its start" if self.within else "the event's deadline"
         return (
-            f"an outage (lost / rate offered, and by time stamps; from {self.lead:g} s before an event to "
-            f"{self.look:g} s after it) may last {outage} and cost {loss}; by {when} traffic and latency are back "
-            f"within {100 * self.tolerance:g} % of the level before (a late CPU only warns); what an event announces "
-            "must happen"
+            f"an outage (lost / rate offered, and by time stamps; from {duration(self.lead)} before an event to "
+            f"{duration(self.look)} after it) may last {outage} and cost {loss}; by {when} traffic and latency are "
+            f"back within {quantity(self.tolerance, '1')} of the level before (a late CPU only warns); what an event "
+            "announces must happen"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -235,8 +235,8 @@ class EventImpact:
             return _Assessment(event_impact, Outcome.INCONCLUSIVE, blind, InconclusiveReason.NO_REFERENCE, settle)
         if self.outage and event_impact.seconds + event_impact.error_s > self.outage:
             reason = (
-                f"an outage of {event_impact.seconds:.3g} s ± {event_impact.error_s:.2g} s may exceed the limit "
-                f"of {self.outage:g} s"
+                f"an outage of {plus_minus(event_impact.seconds, event_impact.error_s, 's')} may exceed the limit "
+                f"of {duration(self.outage)}"
             )
             return _Assessment(
                 event_impact,
@@ -281,9 +281,9 @@ class EventImpact:
             and event_impact.seconds is not None
             and event_impact.seconds - event_impact.error_s > self.outage
         ):
-            matches.append(f"outage of {event_impact.seconds:.3g} s; allowed {self.outage:g} s")
+            matches.append(f"outage of {duration(event_impact.seconds)}; allowed {duration(self.outage)}")
         if self.loss and event_impact.traffic is not None and event_impact.traffic.lost > self.loss:
-            matches.append(f"{whole(event_impact.traffic.lost)} packets lost; allowed {self.loss:g}")
+            matches.append(f"{whole(event_impact.traffic.lost)} packets lost; allowed {whole(self.loss)}")
         if not limit_s:
             return matches
         seen_s = event_impact.seen_s
@@ -356,9 +356,8 @@ def _summary(kind: str, assessments: Sequence[_Assessment]) -> str:
         return f"{counted(len(assessments), f'{kind} event')}, none measured"
     both = f", both methods agree for {sum(agree)} of {len(agree)}" if agree else ""
     return (
-        f"{counted(len(assessments), f'{kind} event')}: median outage {float(np.median(known)):.3g} s, worst "
-        f"{max(known):.3g} s "
-        f"({len(known)} measured){both}"
+        f"{counted(len(assessments), f'{kind} event')}: median outage {duration(float(np.median(known)))}, "
+        f"worst {duration(max(known))} ({len(known)} measured){both}"
     )
 
 

@@ -165,7 +165,7 @@ class GeneratorHealth:
         return (
             f"healthy if in each phase it sent what was commanded within {100 * self.tolerance:g} %, its queue was "
             "never "
-            f"full, its CPU stayed below {100 * self.busy:g} % over {self.seconds:g} s, its counters never fell, "
+            f"full, its CPU stayed below {100 * self.busy:g} % over {duration(self.seconds)}, its counters never fell, "
             "no packets were in flight at the end, and the command stayed "
             f"{100 * self.headroom:g} % below its ceiling; else inconclusive; what it does not report is not judged"
         )
@@ -439,8 +439,8 @@ def _lost(case: Case, kept: list[Series]) -> Iterator[str]:
     lost = None if flow is None else lost_share(flow.tallies(), case.window)
     if own is not None and lost is not None and lost > 0 and flow is not None:
         explained = "explains" if lost <= own else "does not explain"
-        gone = f"{100 * lost:.3g} % of the {flow.word} did not come back"
-        yield f"{gone}; the generator's own loss of up to {100 * own:.3g} % {explained} it"
+        gone = f"{quantity(lost, '1')} of the {flow.word} did not come back"
+        yield f"{gone}; the generator's own loss of up to {quantity(own, '1')} {explained} it"
 
 
 def _silent(kept: list[Series], window: Window) -> Iterator[str]:

@@ -189,14 +189,12 @@ class Growth:
         """The definition with its parameters."""
         return (
             f"growth if the slope at the end of a lifetime (time between restarts) exceeds {100 * self.tolerance:g} % "
-            "of its level per "
-            f"{self.horizon:g} s (or the metric's floor per lifetime) with {100 * self.fail:g} % probability over all "
-            f"shapes, or {100 * self.guarded:g} % by shapes that can grow where the 95 % bound of the straight line "
-            f"exceeds it too; up to three steps, or uneven ones, have ended; no growth if "
-            f"with at most {100 * self.clear:g} %, and {100 * self.free:g} % among shapes that can grow; under 6 h "
-            "with "
-            f"98 and 5 %; lifetimes of at least {self.shortest:g} s and 16 samples; corrected for a load that "
-            f"explains {100 * self.follow:g} %; a rise of under 2 % in under 12 h is undecided"
+            f"of its level per {duration(self.horizon)} (or the metric's floor per lifetime) with {100 * self.fail:g} "
+            f"% probability over all shapes, or {100 * self.guarded:g} % by shapes that can grow where the 95 % bound "
+            "of the straight line exceeds it too; up to three steps, or uneven ones, have ended; no growth if with at "
+            f"most {100 * self.clear:g} %, and {100 * self.free:g} % among shapes that can grow; under 6 h with 98 and "
+            f"5 %; lifetimes of at least {duration(self.shortest)} and 16 samples; corrected for a load that explains "
+            f"{100 * self.follow:g} %; a rise of under 2 % in under 12 h is undecided"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:

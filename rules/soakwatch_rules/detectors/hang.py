@@ -145,11 +145,10 @@ class Hang:
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
-            f"a hang is {self.seconds:g} s or more without forwarding while no management answered or the "
-            f"CPU was at {100 * self.pinned:g} % or above, without a reboot; without traffic figures a silence of "
-            f"that length only warns, unless it lasts for {self.dead:g} s to the end of the run without any traffic "
-            "that "
-            "comes back, or the device is only probed from outside (icmp, tcp, http)"
+            f"a hang is {duration(self.seconds)} or more without forwarding while no management answered or the CPU "
+            f"was at {100 * self.pinned:g} % or above, without a reboot; without traffic figures a silence of that "
+            f"length only warns, unless it lasts for {duration(self.dead)} to the end of the run without any traffic "
+            "that comes back, or the device is only probed from outside (icmp, tcp, http)"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:

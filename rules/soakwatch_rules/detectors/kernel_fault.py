@@ -17,7 +17,7 @@ from soakwatch_rules.events.incidents import Incident, counts, deduplicated, inc
 from soakwatch_rules.events.intents import Intent, intents, reckon
 from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, MarkKind, Outcome, RuleSpec
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, MarkKind, Outcome, RuleSpec, Victim
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.series import Series
 from soakwatch_rules.traits import Crash, Traits
@@ -27,7 +27,7 @@ _COUNTER = "system.kernel.alarms"
 _SEGFAULT = "kernel.segfault"
 _COMM = 15  # the kernel cuts the name of a process here
 _PROGRAM = re.compile(r" in ([^\s\[]+)\[")
-_OF = re.compile(r" of (.+?)(?: \[\d+\])?$")
+_EVENT = "event"
 _ALONE = "counted in the kernel log"
 
 
@@ -124,7 +124,7 @@ class KernelFault:
             return (replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
         slack_ns = max(2 * 10**9, *(round(2e9 * (spacing(s) or 0.0)) for s in logs), 0)
         seen = _Watched.of(case)
-        own = {_text(e) for e in reported if KERNEL[e.kind].outcome is Outcome.FAIL or seen.holds(e)}
+        own = {(e.kind, _victim(e)) for e in reported if seen.holds(e)}
         grave: list[tuple[Incident, str]] = []
         minor: list[tuple[Incident, str]] = []
         marks: list[Mark] = []
@@ -138,10 +138,11 @@ class KernelFault:
             pending += reckoned.open
             planned += len(reckoned.planned)
             of = MarkKind.DEVICE if KERNEL[kind].outcome is Outcome.FAIL else MarkKind.MOMENT
-            marks += [Mark(*i.when, i.text, of) for i in incidents if i not in reckoned.planned]
-            marks += [Mark(*i.when, f"{i.text} (planned)", of, planned=True) for i in reckoned.planned]
+            marks += [Mark(*i.when, i.text, of, victim=i.victim) for i in incidents if i not in reckoned.planned]
+            marks += [Mark(*i.when, f"{i.text} (planned)", of, planned=True, victim=i.victim) for i in reckoned.planned]
             for incident in reckoned.unplanned:
-                fails = KERNEL[kind].outcome is Outcome.FAIL or any(w.text in own for w in incident.witnesses)
+                held = not _alone(incident) and (kind, incident.victim) in own
+                fails = KERNEL[kind].outcome is Outcome.FAIL or held
                 (grave if fails else minor).append((incident, kind))
         finding = replace(
             finding,
@@ -198,7 +199,7 @@ def _meant(shown: str, name: str) -> bool:
 
 def _incidents(kind: str, reported: Sequence[Event], logs: Sequence[Series], slack_ns: int) -> tuple[Incident, ...]:
     """The faults of one kind: those reported, and what the counter has beyond them."""
-    witnesses = [witnessed(e, "event", _text(e)) for e in reported if e.kind == kind]
+    witnesses = [witnessed(e, _EVENT, _text(e), _victim(e)) for e in reported if e.kind == kind]
     words = f"{KERNEL[kind].words}, {_ALONE}"
     for log in logs:
         if f"kernel.{label(log.object, 'kind')}" == kind:
@@ -208,8 +209,18 @@ def _incidents(kind: str, reported: Sequence[Event], logs: Sequence[Series], sla
 
 def _known(incident: Incident) -> Incident:
     """Without the counter's faults where an event reports the same."""
-    events = tuple(w for w in incident.witnesses if w.source == "event")
+    events = tuple(w for w in incident.witnesses if w.source == _EVENT)
     return Incident(events) if events else incident
+
+
+def _alone(incident: Incident) -> bool:
+    """Whether nothing but the counter tells of it."""
+    return all(w.source != _EVENT for w in incident.witnesses)
+
+
+def _victim(event: Event) -> Victim | None:
+    process = event.detail.get("process", "")
+    return Victim(process, event.detail.get("pid", "")) if process else None
 
 
 def _text(event: Event) -> str:
@@ -230,10 +241,10 @@ def _sentences(matches: Iterable[tuple[Incident, str]], note: str = "") -> Itera
     """``3 segfaults of swboomd: 03:27:06, …``: each kind and process once, with its first times."""
     rows: dict[tuple[str, str], list[Incident]] = {}
     for incident, kind in matches:
-        of = _OF.search(incident.text)
-        who = f" of {of[1]}{f' {note}' if kind == _SEGFAULT and note else ''}" if of else ""
+        victim = incident.victim
+        who = f" of {victim.process}{f' {note}' if kind == _SEGFAULT and note else ''}" if victim else ""
         rows.setdefault((kind, who), []).append(incident)
     for (kind, who), several in rows.items():
-        alone = f"{_ALONE} " if all(_ALONE in i.text for i in several) else ""
+        alone = f"{_ALONE} " if all(_alone(i) for i in several) else ""
         times = some([moment(i.when[0] if i.when[1] is None else i.when[1]) for i in several])
         yield f"{counted(len(several), KERNEL[kind].words)}{who}: {alone}{times}"

@@ -146,11 +146,10 @@ class Latency:
         """The definition with its parameters."""
         limits = [f"{name} {duration(value)}" for name in (*_LIMITS, "round_trip") if (value := getattr(self, name))]
         return (
-            f"medians of {self.lasting:g} s may not exceed {self.gross:g} times the usual latency at that load, nor "
-            f"{self.factor:g} times for {100 * self.share:g} % of the judged time (for {100 * self.ending:g} % if it "
-            f"lasts to the end), by at least {duration(self.floor)}; the usual latency is that of the baseline, else "
-            "of the early run; "
-            f"{'limits of ' + ', '.join(limits) if limits else 'no limit is set'}"
+            f"medians of {duration(self.lasting)} may not exceed {self.gross:g} times the usual latency at that load, "
+            f"nor {self.factor:g} times for {100 * self.share:g} % of the judged time (for {100 * self.ending:g} % if "
+            f"it lasts to the end), by at least {duration(self.floor)}; the usual latency is that of the baseline, "
+            f"else of the early run; {'limits of ' + ', '.join(limits) if limits else 'no limit is set'}"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:

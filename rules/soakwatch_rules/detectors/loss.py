@@ -150,7 +150,7 @@ class Loss:
             f"% of the packets, {100 * self.requests:g} % of the requests, {100 * self.connections:g} % of the "
             f"connections and {100 * self.pings:g} % of the pings may be lost, and not provably more than in the "
             "baseline "
-            f"phase; nor may almost nothing come back for {self.seconds:g} s while load is offered"
+            f"phase; nor may almost nothing come back for {duration(self.seconds)} while load is offered"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:

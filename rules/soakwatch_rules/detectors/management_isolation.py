@@ -153,10 +153,10 @@ class ManagementIsolation:
         """The definition with its parameters."""
         return (
             f"under high load (stress, spike, or over half of the highest load) at most {100 * self.loss:g} % of "
-            f"requests more than under low load may be lost, the median round trip may be at most {self.latency:g} s "
-            f"({self.times:g} times that of low load warns; for whole polls {self.times:g} times and over "
-            f"{self.latency:g} s fail), and no source may be silent for {100 * self.loss:g} % of it "
-            f"because of the device (its CPU at {100 * self.busy:g} % before, or all load lost)"
+            "requests more than under low load may be lost, the median round trip may be at most "
+            f"{duration(self.latency)} ({self.times:g} times that of low load warns; for whole polls {self.times:g} "
+            f"times and over {duration(self.latency)} fail), and no source may be silent for {100 * self.loss:g} % of "
+            f"it because of the device (its CPU at {100 * self.busy:g} % before, or all load lost)"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:

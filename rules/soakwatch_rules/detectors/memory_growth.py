@@ -130,11 +130,9 @@ class MemoryGrowth:
         """The definition with its parameters."""
         return (
             f"growth if, between two restarts, the intervals mean ± {self.width:g} sd of the first and the last third "
-            "(by "
-            f"time) do not overlap and the last mean exceeds the first by more than {100 * self.tolerance:g} %; "
-            f"each third needs {self.least:g} samples and {self.stage:g} s, each lifetime and all together half of "
-            "those "
-            f"expected{'' if self.decides else _UNLESS_FLAT}"
+            f"(by time) do not overlap and the last mean exceeds the first by more than {100 * self.tolerance:g} %; "
+            f"each third needs {self.least:g} samples and {duration(self.stage)}, each lifetime and all together half "
+            f"of those expected{'' if self.decides else _UNLESS_FLAT}"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:

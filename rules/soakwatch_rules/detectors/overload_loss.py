@@ -170,8 +170,9 @@ class OverloadLoss:
         shown += f" (if overload carried at most {100 * self.near:g} % more)"
         capacity = f"{stated}, not {shown}" if self.capacity > 0 else f"{shown}, not {stated}"
         return (
-            f"in phases named stress or spike (and {self.drain:g} s after) the loss beyond max(0, offered - capacity) "
-            f"may be at most {100 * self.limit:g} % + 2 relative errors of the capacity; capacity is {capacity}"
+            f"in phases named stress or spike (and {duration(self.drain)} after) the loss beyond max(0, offered - "
+            f"capacity) may be at most {100 * self.limit:g} % + 2 relative errors of the capacity; capacity is "
+            f"{capacity}"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -239,7 +240,7 @@ class OverloadLoss:
         if result.outcome is not Outcome.FAIL:
             return result
         rest = max((overload.without(own) for overload in seen), key=lambda overload: overload.ratio)
-        text = f"the generator itself loses up to {100 * own:.3g} % (calibrated)"
+        text = f"the generator itself loses up to {quantity(own, '1')} (calibrated)"
         if self._conclude(finding, rest, known, unit).outcome is Outcome.FAIL:
             return replace(result, doubts=(*result.doubts, f"{text}, which does not explain it"))
         settle = "fix the generator's own loss, or send less, and calibrate again"

@@ -127,7 +127,7 @@ class PerformanceDecline:
             f"throughput (per offered load) may not fall by more than {100 * self.tolerance:g} % of its level in "
             "the run: neither from the first to the last quarter (99 % probability), nor at the rate of its end "
             "(95 %), nor in its last twelfth compared with before (99.9 %); a window shorter than "
-            f"{self.shortest:g} s is not judged"
+            f"{duration(self.shortest)} is not judged"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:

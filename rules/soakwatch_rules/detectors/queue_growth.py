@@ -118,7 +118,7 @@ class QueueGrowth:
             "the lowest depths of up to 96 blocks may not grow at the end of the run, with 95 % probability, by more "
             f"than {100 * self.tolerance:g} % of the queue's limit (else of its level) per 24 h; medians that do so "
             "alone are load, not a leak; the depth must stay below the limit; a lifetime shorter than "
-            f"{self.shortest:g} s is not judged"
+            f"{duration(self.shortest)} is not judged"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:

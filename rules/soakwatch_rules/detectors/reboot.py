@@ -15,7 +15,7 @@ from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcom
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.series import Series
 from soakwatch_rules.traits import Crash, Traits
-from soakwatch_rules.wording.words import counted, moment, some
+from soakwatch_rules.wording.words import counted, duration, moment, some
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +80,9 @@ class Reboot:
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
-            "a reboot is a changed boot id, or without one an uptime that restarted while the boot time moved by "
-            f"over {MOVED_S:g} s (a 497-day wrap is not one); more than {self.allowed:g} unplanned ones fail, as does "
-            "a "
-            "planned one that did not happen, or happened for another cause"
+            "a reboot is a changed boot id, or without one an uptime that restarted while the boot time moved by over "
+            f"{duration(MOVED_S)} (a 497-day wrap is not one); more than {self.allowed:g} unplanned ones fail, as does "
+            "a planned one that did not happen, or happened for another cause"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:

@@ -142,13 +142,13 @@ class Recovery:
 
     def definition(self) -> str:
         """The definition with its parameters."""
-        limit = f"within {self.within:g} s" if self.within else "within the recovery phase"
+        limit = f"within {duration(self.within)}" if self.within else "within the recovery phase"
         return (
-            f"recovered at the first window (30 samples or more) whose mean is proven within max("
-            f"{100 * self.tolerance:g} %, {100 * self.share:g} % of the range) of the level before the stress, after "
-            f"the last one proven outside or swinging farther than that; {limit} (without one {self.look:g} s), the "
-            f"mean from there on proven inside as well (memory may keep {100 * self.kept:g} % after one stress); the "
-            f"load may differ by {100 * self.load:g} %"
+            "recovered at the first window (30 samples or more) whose mean is proven within "
+            f"max({100 * self.tolerance:g} %, {100 * self.share:g} % of the range) of the level before the stress, "
+            f"after the last one proven outside or swinging farther than that; {limit} (without one "
+            f"{duration(self.look)}), the mean from there on proven inside as well (memory may keep "
+            f"{100 * self.kept:g} % after one stress); the load may differ by {100 * self.load:g} %"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:

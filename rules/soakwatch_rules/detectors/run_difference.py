@@ -288,7 +288,7 @@ class RunDifference:
         if (d.rose or d.fell) and not bad:
             return replace(finding, outcome=Outcome.PASS, reason=f"{text}: better by more than runs vary (p = {p:.2g})")
         if d.equivalent:
-            return replace(finding, outcome=Outcome.PASS, reason=f"{text}: equal within {100 * d.tolerance:.3g} %")
+            return replace(finding, outcome=Outcome.PASS, reason=f"{text}: equal within {quantity(d.tolerance, '1')}")
         seems = abs(d.change) > d.tolerance and bad
         if not seems and d.smallest <= max(self.worth, d.tolerance):
             seen = f"a change of {100 * d.smallest:.2g} % would have been detected"
@@ -297,7 +297,7 @@ class RunDifference:
         settle = f"needs {needed} earlier runs at this variation" if needed is not None and needed > d.n_old else ""
         if not settle:
             settle = "repeat the new run and one of the earlier runs"
-        above = f"above the tolerance of {100 * d.tolerance:.3g} %, but runs vary as much"
+        above = f"above the tolerance of {quantity(d.tolerance, '1')}, but runs vary as much"
         why = above if seems else "runs vary too much to decide"
         return replace(finding, reason=f"{text}: {why}", why=InconclusiveReason.NOISE, settle=settle)
 

@@ -163,9 +163,8 @@ class Saturation:
         """The definition with its parameters."""
         return (
             f"full from a sample at {100 * self.enter:g} % of the limit until one below {100 * self.leave:g} %, for "
-            f"{self.lasting:g} s and two samples at least; fails if it filled up in the run and refuses service; a "
-            "limit "
-            f"that will be reached within {duration(self.ahead)} warns"
+            f"{duration(self.lasting)} and two samples at least; fails if it filled up in the run and refuses service; "
+            f"a limit that will be reached within {duration(self.ahead)} warns"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -346,7 +345,7 @@ def _name(series: Series) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %" if share < _FULL or share > 1 else "100 %"
+    return quantity(share, "1") if share < _FULL or share > 1 else "100 %"
 
 
 def _amount(limit: float, series: Series) -> str:

@@ -125,7 +125,8 @@ class StepChange:
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
-            f"a step is a change of the median of {self.lasting:g} s to that of the next {self.lasting:g} s by more "
+            f"a step is a change of the median of {duration(self.lasting)} to that of the next "
+            f"{duration(self.lasting)} by more "
             f"than max({100 * self.rise:g} % of the level, {self.sigmas:g} robust sigmas of all such changes) that a "
             "step fits better than a straight line; explained by an event or a phase within 2 min or 3 samples, or "
             f"by a change of the offered load of more than {100 * self.load:g} %; unexplained steps warn"

@@ -13,7 +13,7 @@ from soakwatch.core.errors import RecordError
 from soakwatch.record import Artifact, Record, RecordView, Span, add_outside_event, finding_from_json, finding_to_json
 from soakwatch_agent.sample import Answer, Poll, PollOutcome
 from soakwatch_agent.sample import Event as ProbeEvent
-from soakwatch_rules.rule import Event, Finding, Mark, MarkKind, Outcome, Window
+from soakwatch_rules.rule import Event, Finding, Mark, MarkKind, Outcome, Victim, Window
 
 SECOND = 10**9
 T0 = 1_700_000_000 * SECOND
@@ -89,7 +89,7 @@ FULL = Finding(
     float("nan"),
     "By",
     "wait",
-    (Mark(1, None, "m"), Mark(1, 2, "n", MarkKind.SILENCE, planned=True)),
+    (Mark(1, None, "m"), Mark(1, 2, "n", MarkKind.SILENCE, planned=True, victim=Victim("a b", "7", "/c/x"))),
     {"slope": 0.1, "n": 3},
     ("doubt",),
 )

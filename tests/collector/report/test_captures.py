@@ -11,8 +11,10 @@ import pytest
 from rich.console import Console
 from tests.collector.report.conftest import BEGIN, LENGTH, MemoryRecord, finding, series_of
 
+from soakwatch.core.event_kinds import capture_reason, key_of
 from soakwatch.judge.verdict import Verdict, fold
 from soakwatch.record.model import StoredEvent
+from soakwatch.report.captures import captures_of
 from soakwatch.report.html import render_html
 from soakwatch.report.markdown import render_markdown
 from soakwatch.report.terminal import print_verdict
@@ -127,6 +129,8 @@ def test_terminal_and_markdown_name_it_in_a_line() -> None:
         {"at_ns": "1 2 3"},
         {"reason": "a; b; c", "at_ns": "5"},
         {"reason": HOSTILE, "at_ns": str(MINUTE), "more": "-1"},
+        {"reason": HOSTILE, "at_ns": str(MINUTE), "findings": HOSTILE},
+        {"reason": HOSTILE, "at_ns": str(MINUTE), "findings": '[1, ["a"], {"b": []}]'},
     ],
 )
 def test_a_window_that_tells_nonsense_is_shown_as_text(detail: dict[str, str]) -> None:
@@ -138,3 +142,15 @@ def test_a_window_that_tells_nonsense_is_shown_as_text(detail: dict[str, str]) -
     assert section(page, "captures").count("<article") == 0
     assert '<div class="card" id="capture-1"' in page
     assert "<img" not in page
+
+
+def test_a_capture_names_the_finding_it_was_made_for_by_more_than_words() -> None:
+    """Two series whose long names begin alike are told apart; an earlier record names a finding by words only."""
+    near, far = (f"process={'a' * 150},instance={number}" for number in (0, 1))
+    findings = [finding(Outcome.FAIL, "dut", "growth", "process.memory.rss", name) for name in (near, far)]
+    why = capture_reason(findings[0], Outcome.WARN)
+    assert why == capture_reason(findings[1], Outcome.WARN)
+    keyed = window(0, f"rollout; {why}", findings=json.dumps([None, key_of(findings[0])]))
+    for event, related in ((keyed, [True, False]), (window(0, why), [True, True]), (window(0, "rollout"), [False] * 2)):
+        (capture,) = captures_of([StoredEvent(1, "agent", event)])
+        assert [capture.shows(item) for item in findings] == related

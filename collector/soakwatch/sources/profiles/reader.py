@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -13,7 +14,7 @@ from soakwatch.sources.profiles.model import Group, Profile
 from soakwatch.sources.profiles.offload import run_in_thread_if_large
 from soakwatch.sources.profiles.processes import poll_processes, watch_state, without_table
 from soakwatch.sources.profiles.survey import Fold, Reading, Survey, Table, Traced, Want
-from soakwatch.sources.profiles.value import Asker, Number, Value
+from soakwatch.sources.profiles.value import Askable, Asker, Number, Value
 from soakwatch_agent.sample import Fault, Sample
 
 SECOND = 1_000_000_000
@@ -197,7 +198,7 @@ class Reader:
 
     def __init__(
         self,
-        asker: Asker,
+        asker: Askable,
         profile: Profile,
         interfaces: tuple[str, ...] | None = None,
         processes: tuple[WatchedProcess, ...] = (),
@@ -221,12 +222,12 @@ class Reader:
         """Increases are counted from the next look on."""
         self._state.forget_changes()
 
-    async def discover(self, now_ns: int, *, settled: bool = False) -> Survey:
+    async def discover(self, now_ns: int, deadline_s: float = math.inf, *, settled: bool = False) -> Survey:
         """Finds out what the device has. ``settled``: it began anew so long ago that what is still not there is not
-        waited for any more."""
+        waited for any more. ``deadline_s`` is a time of the monotonic clock, by which the requests end."""
         before = self.survey.settled() if self.survey is not None and settled else self.survey
         survey = await discover(
-            self._asker,
+            self._asker.until(deadline_s),
             self._profile,
             self._interfaces,
             processes=bool(self._watched.watches),
@@ -241,16 +242,18 @@ class Reader:
         self._gone += survey.faults
         return survey
 
-    async def poll(self, now_ns: int) -> Reading:
-        """One look. Where rows came or went, they are found out before anything is said of them."""
+    async def poll(self, now_ns: int, deadline_s: float = math.inf) -> Reading:
+        """One look, with the deadline of ``discover``. Where rows came or went, they are found out before anything is
+        said of them."""
+        asker = self._asker.until(deadline_s)
         if self.survey is None or self._due(now_ns):
-            await self._again(now_ns)
+            await self._again(now_ns, deadline_s)
         assert self.survey is not None
-        answers = self._twice(await ask(self._asker, self.survey, self._state, now_ns))
+        answers = self._twice(await ask(asker, self.survey, self._state, now_ns))
         if answers.stale and now_ns - self._found_ns >= self._patience_ns:
-            await self._again(now_ns)
-            answers = await ask(self._asker, self.survey, self._state, now_ns)
-        running = await self._read_processes(self.survey, now_ns)
+            await self._again(now_ns, deadline_s)
+            answers = await ask(asker, self.survey, self._state, now_ns)
+        running = await self._read_processes(asker, self.survey, now_ns)
         if self._new and (self._state.before or self._state.reported):
             self._state.keep({(part.line.metric, part.object) for table in self.survey.tables for part in table.parts})
         self._new = False
@@ -269,7 +272,7 @@ class Reader:
         absent, self._absent = self._absent, answers.absent
         return replace(answers, stale=answers.stale or answers.absent) if absent else answers
 
-    async def _read_processes(self, survey: Survey, now_ns: int) -> Reading:
+    async def _read_processes(self, asker: Asker, survey: Survey, now_ns: int) -> Reading:
         if not self._watched.watches:
             return Reading((), ())
         if not survey.processes:
@@ -277,13 +280,13 @@ class Reader:
         group = survey.processes[0]
         if not self._state.due(group, now_ns):
             return Reading((), ())
-        reading = await poll_processes(self._asker, group, self._watched, now_ns)
+        reading = await poll_processes(asker, group, self._watched, now_ns)
         self._state.seen(group, now_ns)
         return reading
 
-    async def _again(self, now_ns: int) -> Survey:
+    async def _again(self, now_ns: int, deadline_s: float) -> Survey:
         eager = bool(self._stale) and now_ns - self._found_ns < REDISCOVER_NS
-        survey = await self.discover(now_ns)
+        survey = await self.discover(now_ns, deadline_s)
         self._patience_ns = min(max(self._patience_ns, SETTLE_NS // 2) * 2, REDISCOVER_NS) if eager else SETTLE_NS
         return survey
 

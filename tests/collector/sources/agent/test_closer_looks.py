@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from soakwatch.core.clock import SteadyClock
+from soakwatch.core.event_kinds import FindingKey
 from soakwatch.engine.recorder_triggers import RecorderTriggers
 from soakwatch.engine.soak import Soak
 from soakwatch.engine.start import begin
@@ -61,10 +62,12 @@ class Recorder:
 
     def __init__(self) -> None:
         self.heard: list[tuple[int, str]] = []
+        self.findings: list[FindingKey | None] = []
 
-    def capture_moment(self, when_ns: int, why: str) -> None:
+    def capture_moment(self, when_ns: int, why: str, finding: FindingKey | None = None) -> None:
         """Keep it."""
         self.heard.append((when_ns, why))
+        self.findings.append(finding)
 
     async def final_captures(self, _end_ns: int) -> None:
         """Nothing."""
@@ -111,6 +114,8 @@ def test_a_live_finding_is_heard_when_it_begins_to_fail_or_warn() -> None:
         (judged, "fail: growth system.cpu.utilization"),
         (judged - 40 * S, "fail: cpu_spike system.cpu.utilization"),
     ]
+    rules = ("cpu_spike", "growth", "cpu_spike")
+    assert dut.findings == [(rule, "system.cpu.utilization", "") for rule in rules]
     assert generator.heard == []
 
 

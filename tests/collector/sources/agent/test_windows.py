@@ -40,7 +40,7 @@ def test_two_events_within_reach_share_a_window_and_both_are_named() -> None:
     (window,) = drained(windows, 0, 1000)
     assert (window.begin_ns, window.end_ns) == (NOON - REACH_NS, NOON + REACH_NS)
     assert window.reason == "failover; link.down"
-    assert [at for at, _ in window.moments] == [NOON, NOON + 20 * S]
+    assert [moment.time_ns for moment in window.moments] == [NOON, NOON + 20 * S]
 
 
 def test_an_event_after_the_end_of_a_window_gets_one_of_its_own_after_the_quiet_time() -> None:
@@ -120,7 +120,7 @@ def test_one_pinned_core_of_eight_is_seen() -> None:
         windows.consider(look(second, {**calm, 5: 1.0}, 0.22), NOON + second * S)
     (window,) = drained(windows, 33, 200)
     assert window.reason == "jump of the CPU: core 5"
-    assert window.moments[0][0] == NOON + 30 * S, "when it began, not when it was believed"
+    assert window.moments[0].time_ns == NOON + 30 * S, "when it began, not when it was believed"
 
 
 def test_a_core_that_is_always_busy_or_busy_for_one_look_is_nothing_new() -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 from soakwatch.sources.profiles import Profile, Profiles, Reading, Value
 from soakwatch.sources.profiles.loading import shipped
@@ -46,6 +47,10 @@ class Device:
     values: dict[str, Value]
     gets: list[Sequence[str]] = field(default_factory=list)
     walks: list[Sequence[str]] = field(default_factory=list)
+
+    def until(self, _deadline_s: float) -> Self:
+        """Itself: nothing takes time."""
+        return self
 
     async def get(self, oids: Sequence[str]) -> Mapping[str, Value]:
         """The values of whole OIDs."""

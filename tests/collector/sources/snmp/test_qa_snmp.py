@@ -20,7 +20,7 @@ from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.config import Config
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
-from soakwatch.sources.transport.snmp.profile_adapter import DEADLINE, ProfileAdapter
+from soakwatch.sources.transport.snmp.profile_adapter import ProfileAdapter
 from soakwatch.sources.transport.snmp.session import Session, SessionOptions
 from soakwatch.testing.snmp_cells import Cell, name_of
 from soakwatch.testing.snmp_faults import Faults
@@ -71,10 +71,10 @@ def test_an_agent_that_is_busy_for_a_moment_has_not_lost_its_table() -> None:
     """A table that was there makes the look fail once; only if it goes on to fail, it is left out."""
 
     async def use(session: Session) -> list[str]:
-        asker, seen = ProfileAdapter(session), []
+        adapter, seen = ProfileAdapter(session), []
         for faults in (Faults(), broken, broken, Faults()):
             device.misbehave(faults)
-            DEADLINE.set(time.monotonic() + 5)
+            asker = adapter.until(time.monotonic() + 5)
             try:
                 seen.append(f"{len(await asker.walk([IN_OCTETS, IF_DESCR]))}, refused {[*session.refusals]}")
             except SnmpPollError as failure:
@@ -87,6 +87,26 @@ def test_an_agent_that_is_busy_for_a_moment_has_not_lost_its_table() -> None:
         access = Access("127.0.0.1", device.address[1], "2c", "public", "", "", "SHA", "", "AES", "")
         seen = asyncio.run(use(Session(access, SessionOptions())))
     assert seen == ["6, refused []", Kind.STATUS.name, f"3, refused ['{IN_OCTETS}']", "6, refused []"]
+
+
+def test_each_asker_keeps_its_own_deadline() -> None:
+    """One of a survey and one of a poll in the same task: the second does not shorten the first."""
+
+    async def use(session: Session) -> list[str]:
+        adapter = ProfileAdapter(session)
+        survey, poll = adapter.until(time.monotonic() + 5), adapter.until(time.monotonic() - 1)
+        seen = []
+        for asker in (survey, poll, survey):
+            try:
+                seen.append(f"{len(await asker.walk([IF_DESCR]))}")
+            except SnmpPollError as failure:
+                seen.append(failure.kind.name)
+        await session.close()
+        return seen
+
+    with responder(system() | interfaces(3)) as device:
+        access = Access("127.0.0.1", device.address[1], "2c", "public", "", "", "SHA", "", "AES", "")
+        assert asyncio.run(use(Session(access, SessionOptions()))) == ["3", Kind.TOO_SLOW.name, "3"]
 
 
 def test_an_answer_without_a_value_is_no_answered_poll() -> None:

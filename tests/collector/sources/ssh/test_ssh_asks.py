@@ -14,7 +14,7 @@ import pytest
 from soakwatch.core.registry import PluginFolder
 from soakwatch.sources.transport.ssh.ask import Ask, Wants
 from soakwatch.sources.transport.ssh.asks import all_asks
-from soakwatch_agent.context import Notes
+from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.metric import BY_NAME, fault_of
 from soakwatch_agent.sample import Event, object_labels
 
@@ -208,7 +208,7 @@ def named(name: str, wants: Wants | None = None) -> Ask:
 
 def read(ask: Ask, text: str) -> tuple[Mapping[tuple[str, str], float], list[Event]]:
     """What a text means."""
-    notes = Notes()
+    notes = ProbeAnswer()
     notes.begin(1)
     ask.read(text, notes)
     told = {(sample.metric, sample.object): sample.value for sample in notes.samples}
@@ -400,7 +400,7 @@ def test_noise_brings_a_sentence_at_most(name: str) -> None:
             at, to = sorted((draw.randrange(len(text) + 1), draw.randrange(len(text) + 1)))
             text = draw.choice((text[:at], text[to:], text[:at] + text[to:], text[:at] + draw.choice(bad) + text[at:]))
         ask = named(name)
-        notes = Notes()
+        notes = ProbeAnswer()
         notes.begin(1)
         try:
             ask.read(text, notes)
@@ -409,7 +409,7 @@ def test_noise_brings_a_sentence_at_most(name: str) -> None:
         for sample in notes.samples:
             assert isinstance(sample.value, int | float)
     for huge in ("[" * 100_000, "x" * 1_000_000, " " * 1_000_000, "1 " * 300_000, "a: 1\n" * 100_000):
-        notes = Notes()
+        notes = ProbeAnswer()
         notes.begin(1)
         try:
             named(name).read(huge, notes)

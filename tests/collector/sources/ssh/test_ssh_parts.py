@@ -15,7 +15,7 @@ from soakwatch.sources.transport.ssh.linux.observer import Observer
 from soakwatch.sources.transport.ssh.linux.processes import stat_lines
 from soakwatch.sources.transport.ssh.linux.survey import survey_of
 from soakwatch.sources.transport.ssh.shell import split
-from soakwatch_agent.context import SECOND, Notes
+from soakwatch_agent.context import SECOND, ProbeAnswer
 
 _STAT = b"%d (%s) S 1 7 7 0 -1 0 0 0 0 0 11 22 0 0 20 0 3 0 99 4096 5 0 0 0 0\n"
 
@@ -140,7 +140,7 @@ def test_the_cost_goes_on_over_connections() -> None:
 
 
 def test_the_observer_compares_rest_and_looks() -> None:
-    observer, notes = Observer(10.0), Notes()
+    observer, notes = Observer(10.0), ProbeAnswer()
     notes.begin(0)
 
     def cpu(busy: int, idle: int) -> tuple[int, ...]:

@@ -18,6 +18,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from soakwatch.core.errors import PlanError
+from soakwatch.core.event_kinds import FindingKey
 from soakwatch.core.secrets import SecretRef
 from soakwatch.core.units import Seconds
 from soakwatch.sources.abc import BackfilledPoll, Facts, HostName, SourceConfig, SourceContext, SourceError, timing
@@ -179,12 +180,12 @@ class AgentPoller:
         shown_facts["agent runs as"] = str(self._hello.get("way", ""))
         return Facts({**shown_facts, **self._transport.identity()}, notes=(*self._transport.notes(), *self._notes))
 
-    def capture_moment(self, when_ns: int, why: str) -> None:
-        """See Closer."""
-        self._windows.want(when_ns, why)
+    def capture_moment(self, when_ns: int, why: str, finding: FindingKey | None = None) -> None:
+        """See CapturesDetail."""
+        self._windows.want(when_ns, why, finding)
 
     async def final_captures(self, end_ns: int) -> Sequence[Answer]:
-        """See Closer."""
+        """See CapturesDetail."""
         events: list[Event] = []
         while self._conversation is not None and self._records and (window := self._windows.last(end_ns)) is not None:
             try:

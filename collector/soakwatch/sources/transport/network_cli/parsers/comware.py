@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from soakwatch.sources.transport.network_cli.parsed import Draft, Parsed
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
 from soakwatch.sources.transport.network_cli.parsers.tables import RULE
 from soakwatch.sources.transport.network_cli.units import length
 
@@ -18,7 +18,7 @@ _UNITS = {"kb": 1024, "mb": 1024**2, "bytes": 1}
 
 def display_cpu_usage(text: str) -> Parsed:
     """Each processor over the shortest window, and its longer ones. One processor alone stands for the device too."""
-    draft = Draft()
+    draft = ParsedBuilder()
     module = ""
     fresh: dict[str, str] = {}
     for line in draft.lines(text):
@@ -41,7 +41,7 @@ def display_cpu_usage(text: str) -> Parsed:
 
 def display_memory(text: str) -> Parsed:
     """Memory of each slot; in use is what the device says is used, with its caches left out where it tells so."""
-    draft = Draft()
+    draft = ParsedBuilder()
     slot, scale = "", 1024
     sizes: dict[str, tuple[str, str]] = {}
     old: dict[str, str] = {}
@@ -75,7 +75,7 @@ def display_memory(text: str) -> Parsed:
 
 def display_version(text: str) -> Parsed:
     """Version, model, uptime (in whole minutes), and why it was booted last."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         if (match := re.search(r"Comware .{0,40}?Software, Version (.{1,60})$", line)) is not None:
             draft.fact("version", match[1])

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from soakwatch.sources.drop_reasons import refused_on_purpose
-from soakwatch.sources.transport.network_cli.parsed import Draft, Parsed
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
 from soakwatch.sources.transport.network_cli.parsers.tables import RULE, Top, drop
 from soakwatch.sources.transport.network_cli.units import Length, length, size
 
@@ -15,7 +15,7 @@ _HARDWARE = re.compile(r"^([ACP])\s+(\S{1,20})\s+(\S.{0,80}?)\s*:\s*(\d{1,20})\s
 _ALONE = re.compile(r"^-{3,}$")
 
 
-def _json(draft: Draft, text: str) -> Mapping[str, object] | None:
+def _json(draft: ParsedBuilder, text: str) -> Mapping[str, object] | None:
     """The object in a text, or None (counted as unknown) if there is none."""
     index = text.find("{")
     try:
@@ -34,7 +34,9 @@ def _sub(branch: object, *path: str) -> Mapping[str, object]:
     return branch if isinstance(branch, Mapping) else {}
 
 
-def _take(draft: Draft, metric: str, reported: object, scale: float = 1, of: str | None = None, **labels: str) -> None:
+def _take(
+    draft: ParsedBuilder, metric: str, reported: object, scale: float = 1, of: str | None = None, **labels: str
+) -> None:
     if isinstance(reported, int | float | str) and not isinstance(reported, bool):
         draft.value(metric, reported if not isinstance(reported, float) else float(reported), scale, of, **labels)
 
@@ -45,7 +47,7 @@ def _is_json(text: str) -> bool:
 
 def show_version(text: str) -> Parsed:
     """Version, model, serial number, uptime, memory (free memory without what caches hold)."""
-    draft = Draft()
+    draft = ParsedBuilder()
     if not _is_json(text):
         for line in draft.lines(text):
             if (match := re.match(r"^Arista (\S{1,40})", line)) is not None:
@@ -72,7 +74,7 @@ def show_version(text: str) -> Parsed:
 
 def show_processes_top(text: str) -> Parsed:
     """CPU, load, memory, and each process with its CPU and resident memory."""
-    draft = Draft()
+    draft = ParsedBuilder()
     if not _is_json(text):
         top = Top(draft)
         for line in draft.lines(text):
@@ -107,7 +109,7 @@ def _rows(table: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, objec
             yield str(key), row
 
 
-def _process(draft: Draft, pid: str, process: Mapping[str, object]) -> None:
+def _process(draft: ParsedBuilder, pid: str, process: Mapping[str, object]) -> None:
     share, resident = process.get("cpuPct"), process.get("residentMem")
     try:
         memory = size(str(resident), "k") if resident is not None else None
@@ -123,7 +125,7 @@ def _process(draft: Draft, pid: str, process: Mapping[str, object]) -> None:
 
 def show_reload_cause(text: str) -> Parsed:
     """Why it was reloaded last."""
-    draft = Draft()
+    draft = ParsedBuilder()
     if _is_json(text):
         causes = (_json(draft, text) or {}).get("resetCauses")
         first = causes[0] if isinstance(causes, list) and causes else None
@@ -142,7 +144,7 @@ def show_reload_cause(text: str) -> Parsed:
 
 def show_interfaces_counters_discards(text: str) -> Parsed:
     """Discards of each port in both directions."""
-    draft = Draft()
+    draft = ParsedBuilder()
     if _is_json(text):
         for port, row in _rows(_sub(_json(draft, text), "interfaces")):
             for key, direction in (("inDiscards", "receive"), ("outDiscards", "transmit")):
@@ -165,7 +167,7 @@ def show_interfaces_counters_discards(text: str) -> Parsed:
 
 def show_interfaces_counters_queue(text: str) -> Parsed:
     """Packets and drops of each queue of each port: a table with a head (``Port TxQ Counter/pkts ... Drop/pkts``)."""
-    draft = Draft()
+    draft = ParsedBuilder()
     head: list[str] = []
     for line in draft.lines(text):
         cells = line.split()
@@ -186,7 +188,7 @@ def show_interfaces_counters_queue(text: str) -> Parsed:
 
 def show_hardware_counter_drop(text: str) -> Parsed:
     """Drops of each chip by counter. Those of the packet processor that rules make are refused on purpose."""
-    draft = Draft()
+    draft = ParsedBuilder()
     if _is_json(text):
         for chip, row in _rows(_sub(_json(draft, text), "dropEvents")):
             events = row.get("dropEvent")
@@ -202,7 +204,7 @@ def show_hardware_counter_drop(text: str) -> Parsed:
     return draft.done()
 
 
-def _hardware(draft: Draft, chip: str, name: str, count: object) -> None:
+def _hardware(draft: ParsedBuilder, chip: str, name: str, count: object) -> None:
     metric = "system.forwarding.denied" if refused_on_purpose(name) else "system.forwarding.dropped"
     if name:
         _take(draft, metric, count, place=chip, reason=name)

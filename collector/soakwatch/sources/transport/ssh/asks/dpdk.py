@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from soakwatch.sources.transport.ssh.ask import Wants, parsed, rows, whole
-from soakwatch_agent.context import Notes
+from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_agent.sample import object_text
 
@@ -42,7 +42,7 @@ class Dpdk:
         """One Python of the device, without its site packages."""
         return f"python3 -I -S -c {shlex.quote(_ASK)}"
 
-    def read(self, text: str, notes: Notes) -> None:
+    def read(self, text: str, notes: ProbeAnswer) -> None:
         """Notes what each port lost."""
         for row in rows([parsed(line) for line in text.splitlines()]):
             stats = row.get("stats")

@@ -6,7 +6,7 @@ import re
 import shlex
 
 from soakwatch.sources.transport.ssh.ask import Wants, lines, whole
-from soakwatch_agent.context import Notes
+from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_agent.sample import object_text
 
@@ -39,7 +39,7 @@ class Ethtool:
             f'case "$i" in {pick}) echo "# $i"; ethtool -S "$i"; esac; done'
         )
 
-    def read(self, text: str, notes: Notes) -> None:
+    def read(self, text: str, notes: ProbeAnswer) -> None:
         """Notes the losses of each card."""
         card, counters = "", dict[str, int]()
         for line in [*lines(text), "# "]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from soakwatch.sources.transport.ssh.ask import Wants, lines
-from soakwatch_agent.context import Notes
+from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_agent.sample import object_text
 
@@ -27,7 +27,7 @@ class Iptables:
         """Both families, each under a line of its own."""
         return "echo '#4'; iptables-save -c; echo '#6'; ip6tables-save -c"
 
-    def read(self, text: str, notes: Notes) -> None:
+    def read(self, text: str, notes: ProbeAnswer) -> None:
         """Notes each rule and policy that drops; rules of the same text are added up."""
         family = table = ""
         drops: dict[str, int] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from soakwatch.sources.transport.ssh.ask import Json, Wants, parsed, rows, whole
-from soakwatch_agent.context import Notes
+from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_agent.sample import object_text
 
@@ -25,7 +25,7 @@ class Nft:
         """The contents of sets are left out: they may be large."""
         return "nft -j -t list ruleset"
 
-    def read(self, text: str, notes: Notes) -> None:
+    def read(self, text: str, notes: ProbeAnswer) -> None:
         """Notes each counter of drops."""
         reported = parsed(text)
         listed = rows(reported.get("nftables")) if isinstance(reported, dict) else []
