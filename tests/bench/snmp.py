@@ -81,7 +81,7 @@ async def side_by_side(agent: Snmpd, rounds: int) -> None:
                 seen.setdefault((version, "walk", engine), []).append(await cost(session, walk, times // 4))
                 rows = len(await session.walk([TABLE], time.monotonic() + 10))
                 await session.close()
-            plain = ["-Onq", "-m", "", *how, agent.at]
+            plain = ["-Onq", "-m", "", *how, agent.host_and_port]
             seen.setdefault((version, "GET of 10", "net-snmp"), []).append(command(["snmpget", *plain, *TEN], 5))
             seen.setdefault((version, "walk", "net-snmp"), []).append(command(["snmpbulkwalk", *plain, TABLE], 5))
     print(f"CPU µs of the client for each, median of {rounds} rounds in turns; a walk is ifXTable, {rows} rows;")

@@ -60,7 +60,7 @@ def agents(stack: ExitStack, folder: Path, count: int) -> list[Snmpd]:
 
 def indexes(agent: Snmpd) -> list[int]:
     """The ifIndex of all interfaces."""
-    words = ["snmpbulkwalk", "-v2c", "-c", "public", "-Onqv", "-m", "", agent.at, "1.3.6.1.2.1.2.2.1.1"]
+    words = ["snmpbulkwalk", "-v2c", "-c", "public", "-Onqv", "-m", "", agent.host_and_port, "1.3.6.1.2.1.2.2.1.1"]
     return [int(line) for line in subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()]
 
 

@@ -111,7 +111,7 @@ def _alarm(limit_s: float) -> Iterator[None]:
 def _look(rows: Mapping[Name, Cell], limit_s: float, engine: str) -> tuple[Facts, Look, tuple[str, ...]]:
     with responder(rows, trace=True) as agent, TemporaryDirectory() as folder:
         facts, seen, faults = asyncio.run(_ask(agent.address, Path(folder), limit_s, engine))
-        said = agent.said()
+        said = agent.answered_names()
     recorded = {dotted(name): cell.value for name, cell in rows.items()}
     return facts, Look(facts.identity.get("profile", "?"), seen, said, recorded), tuple(faults)
 

@@ -57,7 +57,7 @@ class TrexServer:
                 return text[: len(text) // 2]
             case "other":
                 return json.dumps([{"jsonrpc": "2.0", "id": 1, "result": {}}]).encode()
-            case "torn":  # a compressed message that says more than it holds
+            case "torn":  # a compressed message whose header claims more than it holds
                 return pack(text)[:-4]
             case "bomb":
                 return MAGIC.to_bytes(4, "big") + (2**31).to_bytes(4, "big") + pack(text)[8:]

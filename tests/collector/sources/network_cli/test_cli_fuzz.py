@@ -42,20 +42,20 @@ _NOISE = (
 def _spoilt(text: str, dice: random.Random) -> str:
     lines = text.split("\n")
     for _ in range(dice.randint(1, 6)):
-        what, at = dice.randrange(7), dice.randrange(len(lines))
-        line = lines[at]
+        what, number = dice.randrange(7), dice.randrange(len(lines))
+        line = lines[number]
         if what == 0:
-            lines.insert(at, dice.choice(_NOISE))
+            lines.insert(number, dice.choice(_NOISE))
         elif what == 1:
-            lines[at] = line[: dice.randint(0, len(line))]
+            lines[number] = line[: dice.randint(0, len(line))]
         elif what == 2:
-            lines[at] = line + dice.choice(_NOISE)
+            lines[number] = line + dice.choice(_NOISE)
         elif what == 3:
-            lines[at] = "".join(chr(dice.randrange(32, 0x300)) if dice.random() < 0.2 else char for char in line)
+            lines[number] = "".join(chr(dice.randrange(32, 0x300)) if dice.random() < 0.2 else char for char in line)
         elif what == 4:
-            lines[at] = line.replace(" ", "")
+            lines[number] = line.replace(" ", "")
         elif what == 5:
-            lines[at] = "".join(dice.choice("0123456789-.,%kMG") if char.isdigit() else char for char in line)
+            lines[number] = "".join(dice.choice("0123456789-.,%kMG") if char.isdigit() else char for char in line)
         else:
             dice.shuffle(lines)
     joined = "\n".join(lines)
