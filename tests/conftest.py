@@ -28,7 +28,7 @@ LONGEST = (
     "collector/web/test_run_web.py",
     "collector/report/test_html.py",
     "collector/sources/snmp/test_qa_snmp.py",
-    "collector/sources/snmp/test_snmp_look.py",
+    "collector/sources/snmp/test_snmp_check.py",
     "collector/sources/loads/test_event_outage.py",
     "collector/sources/loads/test_iperf3_levels.py",
     "collector/engine/hooks/test_hooked_run.py",
