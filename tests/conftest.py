@@ -40,7 +40,7 @@ LONGEST = (
     "rules/test_checks.py",
     "browser/test_live_run.py",
     "collector/judge/test_live_woken_run.py",
-    "collector/sources/agent/test_closer_looks.py",
+    "collector/sources/agent/test_recorder_triggers.py",
     "collector/sources/agent/test_agent_install.py",
     "collector/sources/loads/test_trex_run.py",
     "collector/sources/loads/test_iperf3_files.py",
