@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -79,7 +80,8 @@ def fill(server: Influxd, folder: Path) -> None:
     (folder / "token").chmod(0o600)
     for day, run in enumerate(RUNS):
         make_record(folder / run, T0 + day * 86_400 * SECOND, VERDICTS[day])
-        send(folder / run, run, server, folder / "token")
+        with Record.open(folder / run) if VERDICTS[day] is None else nullcontext():  # somebody writes what still runs
+            send(folder / run, run, server, folder / "token")
 
 
 def send(path: Path, run: str, server: Influxd, token: Path) -> None:

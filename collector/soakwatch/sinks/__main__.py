@@ -70,11 +70,12 @@ def main() -> int:
                 }
                 print(json.dumps(message), flush=True)
 
-            feed = Feed(folder, folder.name, sink, requests.stop, report, cursor)
+            feed = Feed(folder, folder.name, sink, requests.stop, report, cursor, beside_run=True)
             while not requests.either.is_set():
                 if not _step(feed):
                     requests.either.wait(STEP_EVERY_S)
             if requests.stop.is_set() and not requests.ending.is_set():
+                feed.last_word()  # the run was killed, and nobody else says so to the database
                 return 1
             feed.finish()
             report(feed.state, done=True)

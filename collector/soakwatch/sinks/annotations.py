@@ -1,31 +1,19 @@
-"""Events, findings, phases and the verdict as lines: what a dashboard shows beside the readings."""
+"""Events and findings as lines: what a dashboard marks beside the readings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from soakwatch.core.roles import DUT
-from soakwatch.record import RecordView
 from soakwatch.record.model import StoredEvent
-from soakwatch.sinks.lines import Value, key, line
+from soakwatch.sinks.lines import Value, key, line, milliseconds
+from soakwatch_rules.causes.moments import moments_of
 from soakwatch_rules.rule import Finding, Outcome
 
 SEVERITY = {Outcome.PASS: 0.0, Outcome.WARN: 1.0, Outcome.INCONCLUSIVE: 2.0, Outcome.FAIL: 3.0}
-RUNNING, WITHDRAWN = "running", "withdrawn"
-_HOUR_NS = 3_600 * 10**9
-
-
-def phase_lines(run: str, phases: Iterable[tuple[str, int, int | None]], now_ns: int) -> list[bytes]:
-    """The phases; one that is open ends now."""
-    return [
-        line(
-            key("soakwatch_phase", {"run": run, "phase": name}, {}),
-            {"text": name, "begin_ms": _ms(begin_ns), "end_ms": _ms(max(begin_ns, end_ns or now_ns))},
-            begin_ns,
-        )
-        for name, begin_ns, end_ns in phases
-    ]
+RANK = {Outcome.PASS: 0.0, Outcome.INCONCLUSIVE: 1.0, Outcome.WARN: 2.0, Outcome.FAIL: 3.0}
+"""What is worse is higher: a warning was decided, an inconclusive finding was not."""
+WITHDRAWN = "withdrawn"
 
 
 @dataclass(slots=True)
@@ -52,8 +40,8 @@ class Events:
             details = " ".join(f"{name}={value}" for name, value in event.detail.items())
             fields: dict[str, Value] = {
                 "text": f"{words}: {details}" if details else words,
-                "begin_ms": _ms(event.begin_ns),
-                "end_ms": _ms(end_ns),
+                "begin_ms": milliseconds(event.begin_ns),
+                "end_ms": milliseconds(end_ns),
                 "open": 1.0 if event.end_ns is None else 0.0,
             }
             lines.append(line(head, fields, time_ns))
@@ -62,34 +50,28 @@ class Events:
 
 @dataclass(slots=True)
 class FindingLines:
-    """Findings and the verdict as lines, and of them only what is new since the last time."""
+    """Findings as lines, and of them only what is new since the last time."""
 
     run: str
     _written: dict[tuple[str, int], bytes] = field(default_factory=dict)
 
-    def lines(self, view: RecordView) -> list[bytes]:
-        """What a record says now: the final findings, or the live ones while it has no verdict."""
-        ended = view.meta("verdict") is not None
-        current = view.findings(live=not ended)
-        gone = [finding for _, finding in view.withdrawn()]
-        if ended:
-            gone += view.findings(live=True)
+    def lines(self, current: Sequence[Finding], gone: Sequence[Finding], *, live: bool) -> list[bytes]:
+        """``current`` are the findings of the newest judging, ``gone`` those that it took back."""
         lines: dict[tuple[str, int], bytes] = {}
         for finding in current:
             if finding.outcome in SEVERITY:
                 head, time_ns = _point(self.run, finding, lines)
-                lines[head, time_ns] = line(head, _finding_fields(finding, live=not ended), time_ns)
+                lines[head, time_ns] = line(head, _finding_fields(finding, live=live), time_ns)
         for finding in gone:
             head, time_ns = _finding_key(self.run, finding), finding.window.begin_ns
             if finding.outcome in SEVERITY and (head, time_ns) not in lines:
-                lines[head, time_ns] = line(head, _withdrawn(finding.reason), time_ns)
+                fields = {**_withdrawn(finding.reason), **_moment_fields(finding)}
+                lines[head, time_ns] = line(head, fields, time_ns)
         for head, time_ns in self._written.keys() - lines.keys():
             lines[head, time_ns] = line(head, _withdrawn(""), time_ns)
         fresh = [text for point, text in lines.items() if self._written.get(point) != text]
         self._written = lines
-        if view.last_ns is None:
-            return fresh
-        return [*fresh, verdict_line(self.run, view, current, ended=ended)]
+        return fresh
 
 
 def _finding_key(run: str, finding: Finding) -> str:
@@ -109,6 +91,7 @@ def _finding_fields(finding: Finding, *, live: bool) -> dict[str, Value]:
     return {
         "outcome": finding.outcome.value,
         "severity": SEVERITY[finding.outcome],
+        "rank": RANK[finding.outcome],
         "reason": finding.reason,
         "unit": finding.unit,
         "measured": finding.measured,
@@ -117,39 +100,22 @@ def _finding_fields(finding: Finding, *, live: bool) -> dict[str, Value]:
         "forecast_low_s": None if forecast is None else forecast.low_s,
         "forecast_high_s": None if forecast is None else forecast.high_s,
         "forecast_what": None if forecast is None else forecast.what,
-        "begin_ms": _ms(finding.window.begin_ns),
-        "end_ms": _ms(finding.window.end_ns),
+        "begin_ms": milliseconds(finding.window.begin_ns),
+        "end_ms": milliseconds(finding.window.end_ns),
+        **_moment_fields(finding),
         "live": 1.0 if live else 0.0,
     }
 
 
-def _withdrawn(reason: str) -> dict[str, Value]:
-    return {"outcome": WITHDRAWN, "severity": 0.0, "live": 0.0, "reason": reason or None}
-
-
-def verdict_line(run: str, view: RecordView, findings: Sequence[Finding], *, ended: bool) -> bytes:
-    """The one point of a run: its verdict, or that it goes on, with the numbers of findings."""
-    window = view.window()
-    verdict = view.meta("verdict") if ended else None
-    counts = {outcome: sum(f.outcome is outcome for f in findings) for outcome in SEVERITY}
-    bad = [f for f in findings if SEVERITY.get(f.outcome, 0.0) > 0]
-    # An inconclusive finding is no worse than a warning when the cause is searched for.
-    worst = max(bad, key=lambda f: (f.outcome is Outcome.FAIL, f.outcome is Outcome.WARN), default=None)
-    fields: dict[str, Value] = {
-        "verdict": verdict or RUNNING,
-        "severity": -1.0 if verdict is None else SEVERITY[Outcome(verdict)],
-        "headline": (view.meta("reason") if ended else None) or (worst.reason if worst else "nothing found so far"),
-        "hours": (window.end_ns - window.begin_ns) / _HOUR_NS,
-        "begin_ms": _ms(window.begin_ns),
-        "end_ms": _ms(window.end_ns),
-        "failed": float(counts[Outcome.FAIL]),
-        "warned": float(counts[Outcome.WARN]),
-        "doubtful": float(counts[Outcome.INCONCLUSIVE]),
-        "worst": "" if worst is None else " ".join(part for part in (worst.rule, worst.target, worst.object) if part),
-        "devices": ", ".join(name for name, role in view.roles().items() if role == DUT),
+def _moment_fields(finding: Finding) -> dict[str, Value]:
+    """The first moment that a finding points at, as the report dates it; without one, the begin of its window."""
+    moments = moments_of(finding)
+    window = finding.window
+    return {
+        "at_ms": milliseconds(moments.begin[0] if len(moments) else window.begin_ns),
+        "moment": 1.0 if len(moments) or window.end_ns <= window.begin_ns else 0.0,
     }
-    return line(key("soakwatch_verdict", {"run": run}, {}), fields, window.begin_ns)
 
 
-def _ms(time_ns: int) -> float:
-    return float(time_ns // 1_000_000)
+def _withdrawn(reason: str) -> dict[str, Value]:
+    return {"outcome": WITHDRAWN, "severity": 0.0, "rank": 0.0, "live": 0.0, "reason": reason or None}

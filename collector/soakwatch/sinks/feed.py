@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain, islice, pairwise
+from itertools import chain, islice
 from pathlib import Path
 from threading import Event
 
@@ -17,17 +17,18 @@ from soakwatch.record.backlog import cursor_numbers, cursor_text
 from soakwatch.record.follow import Batch, News, Table, Tail
 from soakwatch.record.model import OUTCOMES, SeriesKey, Source, source_label
 from soakwatch.sinks.abc import Sink, SinkUnavailableError
-from soakwatch.sinks.annotations import Events, FindingLines, phase_lines
+from soakwatch.sinks.annotations import Events
 from soakwatch.sinks.backoff import Backoff
 from soakwatch.sinks.block import Block, ahead, gathered
 from soakwatch.sinks.late_polls import LateAnswers
 from soakwatch.sinks.lines import alike, decimals, key, line, table_block, text
+from soakwatch.sinks.load import LoadLines
+from soakwatch.sinks.phases import Phases, phase_at, phase_lines, stretches
 from soakwatch.sinks.replay import Replay
+from soakwatch.sinks.run_lines import RunLines
 from soakwatch_agent.sample import PollOutcome, object_labels
 
 FINDINGS_EVERY_S = 30.0
-
-Phases = Sequence[tuple[str, int, int | None]]
 
 
 class FeedStoppedError(Exception):
@@ -43,10 +44,21 @@ class FeedState:
 
 
 class Feed:
-    """Reads and writes; ``stop`` is set when it must give up, ``report`` is called when the state has changed."""
+    """Reads and writes; ``stop`` is set when it must give up, ``report`` is called when the state has changed.
+
+    ``beside_run``: it is the run itself that feeds the sink, and so the run goes on until ``finish`` or ``last_word``.
+    """
 
     def __init__(
-        self, path: Path, run: str, sink: Sink, stop: Event, report: Callable[[FeedState], None], cursor: str = ""
+        self,
+        path: Path,
+        run: str,
+        sink: Sink,
+        stop: Event,
+        report: Callable[[FeedState], None],
+        cursor: str = "",
+        *,
+        beside_run: bool = False,
     ) -> None:
         self.state = FeedState(cursor)
         self._path, self._run, self._sink, self._stop, self._report = path, run, sink, stop, report
@@ -60,7 +72,9 @@ class Feed:
         self._roles: Mapping[str, str] = {}
         self._phases: Phases = ()
         self._heads: dict[tuple[int, str], bytes] = {}
-        self._events, self._findings, self._late = Events(run), FindingLines(run), LateAnswers(path)
+        self._events, self._run_lines, self._late = Events(run), RunLines(run), LateAnswers(path)
+        self._load = LoadLines(path, run)
+        self._over = False if beside_run else None  # whether more is written to the record; None: to be found out
         self._pending: tuple[News, str] | None = None
         self._findings_s = -FINDINGS_EVERY_S
 
@@ -86,15 +100,25 @@ class Feed:
 
         Raises RecordError, and FeedStoppedError where it is stopped.
         """
+        self._over = None if self._over is None else True
         while True:
             while self.step() or self._go_back() or any(batch.polls.due_ns.size for batch in self._pending_batches()):
                 pass
             self.step()
-            self._write_findings()
-            self._align()
+            if self._write_findings():
+                self._align()
             self._account()
             if not self._go_back():
                 return
+
+    def last_word(self) -> None:
+        """The run broke off: write that and what is known of it, as one request, also by a feed that was stopped.
+
+        Raises FeedStoppedError for one that was.
+        """
+        self._over = True
+        lines, verdict = self._lines_of_run()
+        self._send_lines([verdict, *lines])
 
     def _go_back(self) -> bool:
         """Begin again where it stood before the connection broke; True: it has broken."""
@@ -102,7 +126,8 @@ class Feed:
         if back is None:
             return False
         self._tail = Tail(self._path, lambda _: True, back)
-        self._pending, self._findings, self._late = None, FindingLines(self._run), LateAnswers(self._path)
+        self._pending, self._late, self._load = None, LateAnswers(self._path), LoadLines(self._path, self._run)
+        self._run_lines.forget()
         self._findings_s = -FINDINGS_EVERY_S
         self.state.cursor = cursor_text(back)
         self._report(self.state)
@@ -113,6 +138,7 @@ class Feed:
 
     def _know(self, news: News) -> None:
         self._series.update({series.number: series.key for series in news.series})
+        self._load.know(news.series)
         self._errors.update(news.errors)
         self._sources = {source.id: source for source in news.sources}
         self._labels = {
@@ -144,6 +170,7 @@ class Feed:
                     rows = max(1, self._sink.size // len(heads))
                     for low in range(begin, end, rows):
                         yield table_block(heads, coarse, low, min(end, low + rows))
+            yield self._load.block(batch, self._roles, self._sink.to.grain_ns)
 
     def _coarse(self, table: Table) -> Table:
         grain_ns = self._sink.to.grain_ns
@@ -203,13 +230,23 @@ class Feed:
             self._heads[number, phase] = head
         return head
 
-    def _write_findings(self) -> None:
+    def _write_findings(self) -> bool:
+        """Write findings, strips and verdict; False where the verdict was refused, or there is none of an empty
+        record: what is shown beside it would then be of a run that nobody knows."""
+        lines, verdict = self._lines_of_run()
+        self._send_lines(lines)
+        written = self._sink.written
+        self._send_lines([verdict])
+        return self._sink.written > written
+
+    def _lines_of_run(self) -> tuple[list[bytes], bytes]:
+        """What is new of findings and strips, and the verdict; nothing of a record that holds no poll yet, or is being
+        closed: the next step meets it again."""
         try:
             with RecordView.open(self._path) as view:
-                lines = self._findings.lines(view)
-        except RecordError:  # it holds no poll yet, or is being closed: the next step meets it again
-            return
-        self._send_lines(lines)
+                return self._run_lines.lines(view, self._phases, over=self._over)
+        except RecordError:
+            return [], b""
 
     def _align(self) -> None:
         from soakwatch.sinks.aligned import aligned
@@ -250,23 +287,3 @@ class Feed:
             block = rest
             if self._stop.is_set():
                 raise FeedStoppedError
-
-
-def stretches(phases: Phases, time_ns: np.typing.NDArray[np.int64]) -> list[tuple[str, int, int]]:
-    """Which phase holds for times in order: its name ("" outside of every phase), and from which time to which."""
-    if not time_ns.size:
-        return []
-    edges = {0, int(time_ns.size)}
-    for _, begin_ns, end_ns in phases:
-        edges.add(int(np.searchsorted(time_ns, begin_ns)))
-        if end_ns is not None:
-            edges.add(int(np.searchsorted(time_ns, end_ns)))
-    ordered = sorted(edges)
-    return [(phase_at(phases, int(time_ns[low])), low, high) for low, high in pairwise(ordered)]
-
-
-def phase_at(phases: Phases, time_ns: int) -> str:
-    for name, begin_ns, end_ns in reversed(phases):
-        if begin_ns <= time_ns and (end_ns is None or time_ns < end_ns):
-            return name
-    return ""

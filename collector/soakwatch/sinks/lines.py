@@ -95,6 +95,11 @@ def line(head: str, fields: Mapping[str, Value], time_ns: int) -> bytes:
     return f"{head} {','.join(shown)} {time_ns}".encode(errors="replace") if shown else b""
 
 
+def milliseconds(time_ns: int) -> float:
+    """A time in UTC ns as a field holds it: UTC ms, whole."""
+    return float(time_ns // 1_000_000)
+
+
 def alike(table: Table) -> tuple[Table, ...]:
     """The same readings as tables of one kind of number each."""
     if len(set(table.kinds)) < 2:
@@ -116,7 +121,7 @@ def table_block(heads: Sequence[bytes], table: Table, begin: int, end: int) -> B
     if not words.size:
         return NO_LINES
     (kind,) = set(table.kinds)
-    rows = _numbers(words, kind)
+    rows = numbers(words, kind)
     finite = np.isfinite(rows) if kind == "d" else np.ones(rows.shape, dtype=np.bool_)
     starts = [head + b" value=" for head in heads]
     times = table.time_ns[begin:end].tolist()
@@ -142,7 +147,8 @@ def _rows(starts: Sequence[bytes], rows: Numbers, times: Sequence[int], finite: 
     return b"".join(pieces)
 
 
-def _numbers(words: Words, kind: str) -> Numbers:
+def numbers(words: Words, kind: str) -> Numbers:
+    """The readings that words of one kind are: float64 (d), int64 (q) or uint64 (Q)."""
     words = np.ascontiguousarray(words)
     if kind == "Q":
         return words

@@ -1,0 +1,149 @@
+"""The load of a run as one line a generator, whatever it reports: requests, packets, bits or users.
+
+Of the metrics of ``LOADS`` the first that a generator has readings of is its load. What it counts becomes a rate: what
+was counted since the reading before, over the time between. A counter that began anew gives none, and of readings less
+than a millisecond apart the first counts: over so short a time nothing is a pace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch.core.roles import GENERATOR
+from soakwatch.record import RecordView
+from soakwatch.record.follow import Batch, NewSeries
+from soakwatch.record.merge import in_time, unified
+from soakwatch.record.model import Ints, SeriesKey, Values
+from soakwatch.record.reader import trait_of
+from soakwatch.sinks.block import NO_LINES, Block
+from soakwatch.sinks.lines import decimals, key, numbers
+from soakwatch_agent.metric import BY_NAME
+from soakwatch_rules.series import Series
+
+MEASUREMENT = "soakwatch_load"
+LOADS: Mapping[str, tuple[str, float]] = {
+    "load.request.rate": ("requests", 1.0),
+    "load.requests": ("requests", 1.0),
+    "load.tx.packet.rate": ("packets", 1.0),
+    "load.tx.packets": ("packets", 1.0),
+    "load.tx.bit.rate": ("bits", 1.0),
+    "load.tx.bytes": ("bits", 8.0),
+    "load.users": ("users", 1.0),
+}
+"""What stands for the load, best first: its word, and by what its readings are multiplied."""
+APART_NS = 1_000_000
+_SEEN = 64  # readings of a series before a feed began, of which the newest is the one that its next rate begins with
+_RANKS = {metric: rank for rank, metric in enumerate(LOADS)}
+
+
+def loads_of(view: RecordView) -> Mapping[str, SeriesKey]:
+    """The series that is the load, of each generator of a record. Raises RecordError."""
+    roles = view.roles()
+    chosen: dict[str, SeriesKey] = {}
+    for name in sorted(view.keys(LOADS), key=preference):
+        if roles.get(name.target) == GENERATOR:
+            chosen.setdefault(name.target, name)
+    return chosen
+
+
+def load_of(metric: str, time_ns: Ints, value: Values) -> tuple[Ints, NDArray[np.float64]]:
+    """Readings of one of ``LOADS`` in order of time as a load; what is no number is left out."""
+    time_ns, value = apart(time_ns, value)
+    series = Series("", metric, "", trait_of(metric, "1", "gauge"), time_ns, value)
+    if BY_NAME[metric].kind == "counter":
+        series = series.rate()
+    series = series.finite()
+    return series.time_ns, series.values * LOADS[metric][1]
+
+
+def apart(time_ns: Ints, value: Values, least_ns: int = APART_NS) -> tuple[Ints, Values]:
+    """The readings that are at least so long after the one before that is kept.
+
+    >>> apart(np.array([0, 5, 9, 20]), np.array([1.0, 2.0, 3.0, 4.0]), 9)[0].tolist()
+    [0, 9, 20]
+    """
+    if time_ns.size < 2 or bool((np.diff(time_ns) >= least_ns).all()):
+        return time_ns, value
+    kept = [0]
+    times: list[int] = time_ns.tolist()
+    for index, reading_ns in enumerate(times):
+        if reading_ns - times[kept[-1]] >= least_ns:
+            kept.append(index)
+    return time_ns[kept], value[kept]
+
+
+def preference(name: SeriesKey) -> tuple[int, bool, str]:
+    """What stands for a load is the lowest: the best metric, and of the whole generator rather than a part of it."""
+    return _RANKS[name.metric], bool(name.object), name.object
+
+
+@dataclass(slots=True)
+class LoadLines:
+    """The load line of each generator of a record, as the readings come."""
+
+    path: Path
+    run: str
+    _series: dict[int, NewSeries] = field(default_factory=dict)
+    _chosen: dict[str, int] = field(default_factory=dict)
+    _last: dict[int, tuple[Ints, Values]] = field(default_factory=dict)  # the newest reading of a series that is kept
+
+    def know(self, series: Iterable[NewSeries]) -> None:
+        """Series that appeared: a better one than was known stands for the load from now on."""
+        for new in series:
+            if new.key.metric not in LOADS:
+                continue
+            self._series[new.number] = new
+            known = self._chosen.get(new.key.target)
+            if known is None or preference(new.key) < preference(self._series[known].key):
+                self._chosen[new.key.target] = new.number
+
+    def block(self, batch: Batch, roles: Mapping[str, str], grain_ns: int) -> Block:
+        """The lines of what these polls brought. Raises RecordError."""
+        if not self._chosen:
+            return NO_LINES
+        parts: dict[int, list[tuple[Ints, Values]]] = {}
+        chosen = {
+            number
+            for target, number in self._chosen.items()
+            if roles.get(target) == GENERATOR and self._series[number].source == batch.source
+        }
+        for table in batch.tables if chosen else ():
+            for column, number in enumerate(table.series):
+                if number in chosen:
+                    values = numbers(table.words[:, column], table.kinds[column])
+                    parts.setdefault(number, []).append((table.time_ns, values))
+        lines = [line for number, some in parts.items() for line in self._lines(number, some, batch, grain_ns)]
+        return Block.of(lines)
+
+    def _lines(self, number: int, parts: list[tuple[Ints, Values]], batch: Batch, grain_ns: int) -> Iterator[bytes]:
+        name = self._series[number].key
+        time_ns, value = in_time(np.concatenate([times for times, _ in parts]), unified([part for _, part in parts]))
+        if number not in self._last and batch.first_seq > 1:
+            self._last[number] = self._before(name, int(time_ns[0]))
+        known = self._last.get(number)
+        if known is not None and known[0].size:
+            later = time_ns > known[0][-1]
+            time_ns, value = np.concatenate([known[0], time_ns[later]]), unified([known[1], value[later]])
+        time_ns, value = apart(time_ns, value)
+        self._last[number] = time_ns[-1:], value[-1:]
+        times, load = load_of(name.metric, time_ns, value)
+        if known is not None and known[0].size:
+            new = times > known[0][-1]
+            times, load = times[new], load[new]
+        what = LOADS[name.metric][0]
+        tags = {"run": self.run, "target": name.target, "role": GENERATOR, "what": what}
+        head = key(MEASUREMENT, tags, {}).encode(errors="replace")
+        for reading_ns, reading in zip((times // grain_ns * grain_ns).tolist(), decimals(load), strict=True):
+            yield b"%b value=%b %d" % (head, reading, reading_ns)
+
+    def _before(self, name: SeriesKey, begin_ns: int) -> tuple[Ints, Values]:
+        """The newest reading before a time, where another feed had begun."""
+        with RecordView.open(self.path) as view:
+            series = view.series(name, None, begin_ns)
+        time_ns, value = apart(series.time_ns[-_SEEN:], series.value[-_SEEN:])
+        return time_ns[-1:], value[-1:]
