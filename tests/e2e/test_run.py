@@ -118,7 +118,7 @@ def test_ctrl_c_ends_the_run_properly(started: Started, until: Until, tmp_path: 
 
 def test_killed_and_resumed(started: Started, soakwatch: Command, until: Until, tmp_path: Path) -> None:
     """kill -9 loses at most the batch in flight; `resume` goes on, and the gap is an event and a counted gap."""
-    process = started("run", "--process", ME, "--interval", "200ms", "--duration", "10s")
+    process = started("run", "--process", ME, "--interval", "200ms", "--duration", "10m")
     until(lambda: any(tmp_path.glob("runs/*/record.sqlite")), "the record")
     run = one_run(tmp_path)
     until(lambda: polls_so_far(run) > 10, "ten polls")
