@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 from tests.needs import database_tests_skipped, influxd_build_log, needs_influxd, wait_for_influxd
 
-LONGEST = (
+SLOWEST = (
     "browser/test_report_plots.py",
     "browser/test_live_acting.py",
     "browser/test_report_look.py",
@@ -68,7 +68,7 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the files in order; the tests of a file keep theirs. The same in every process, whatever is built when."""
     here = Path(__file__).parent
-    turns = {here / name: turn for turn, name in enumerate(LONGEST, -len(LONGEST))}
+    turns = {here / name: turn for turn, name in enumerate(SLOWEST, -len(SLOWEST))}
     items.sort(key=lambda item: (_asks_influxd(item), turns.get(item.path, 0)))
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from soakwatch.testing.influxd import find_influxd
 
-_LONGEST_BUILD_S = 35 * 60.0
+_MAX_BUILD_S = 35 * 60.0
 _NO_INFLUXD = "there is no influxd 2.x"
 _INFLUXD_REMEDY = "tests/influxd/build makes one, or name it in INFLUXD"
 
@@ -29,19 +29,19 @@ def needs(*programs: str) -> None:
 def needs_influxd() -> Path:
     """The InfluxDB server; waits for one that is being built. Skips where there is none; fails in CI."""
     wait_for_influxd()
-    found = find_influxd()
-    if found is None:
-        said = influxd_build_log().splitlines()[-2:]
-        _lacks("; ".join([_NO_INFLUXD, *said]), _INFLUXD_REMEDY)
-    return found
+    program = find_influxd()
+    if program is None:
+        log_lines = influxd_build_log().splitlines()[-2:]
+        _lacks("; ".join([_NO_INFLUXD, *log_lines]), _INFLUXD_REMEDY)
+    return program
 
 
 def needs_chromium() -> str:
     """Chromium's program. Skips where there is none; fails in CI."""
     needs("chromium")
-    found = shutil.which("chromium")
-    assert found is not None, "chromium is on the path of servers only"
-    return found
+    program = shutil.which("chromium")
+    assert program is not None, "chromium is on the path of servers only"
+    return program
 
 
 def wait_for_influxd() -> None:
@@ -50,7 +50,7 @@ def wait_for_influxd() -> None:
     if folder is None:
         return
     # The folder's time is that of the build's begin: its log is made at once, and ``code`` when it is over.
-    until = folder.stat().st_mtime + _LONGEST_BUILD_S
+    until = folder.stat().st_mtime + _MAX_BUILD_S
     while not (folder / "code").exists() and time.time() < until:
         time.sleep(0.2)
 
@@ -69,8 +69,8 @@ def database_tests_skipped(skipped: Iterable[pytest.TestReport]) -> str:
     number = sum(_NO_INFLUXD in str(report.longrepr) for report in skipped)
     if not number:
         return ""
-    *said, code = influxd_build_log().splitlines() or [""]
-    why = f"{said[-1]} ({code})" if said else f"{_NO_INFLUXD}: {_INFLUXD_REMEDY}"
+    *log_lines, code = influxd_build_log().splitlines() or [""]
+    why = f"{log_lines[-1]} ({code})" if log_lines else f"{_NO_INFLUXD}: {_INFLUXD_REMEDY}"
     return f"{number} database test{'' if number == 1 else 's'} skipped: {why}"
 
 

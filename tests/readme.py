@@ -15,19 +15,19 @@ _BLOCK = re.compile(r"(<!-- output: (?P<what>[^>]+) -->\n).*?(<!-- /output -->)"
 
 def _table(*words: str) -> str:
     """The rows of a command's plain table, as Markdown."""
-    said = subprocess.run(
+    printed = subprocess.run(
         [Path(sys.executable).with_name("soakwatch"), *words], capture_output=True, text=True, check=True
     ).stdout
-    rows = [re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in said.splitlines() if line.strip()]
+    rows = [re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in printed.splitlines() if line.strip()]
     return "\n".join([_row(*rows[0]), "|---|---|", *(_row(f"`{name}`", text) for name, text in rows[1:])])
 
 
 def _whole_table(*words: str) -> str:
     """The same with every column; the first is code."""
-    said = subprocess.run(
+    printed = subprocess.run(
         [Path(sys.executable).with_name("soakwatch"), *words], capture_output=True, text=True, check=True
     ).stdout
-    head, *rows = [re.split(r"\s{2,}", line.strip()) for line in said.splitlines() if line.strip()]
+    head, *rows = [re.split(r"\s{2,}", line.strip()) for line in printed.splitlines() if line.strip()]
     return "\n".join([_row(*head), f"|{'---|' * len(head)}", *(_row(f"`{name}`", *cells) for name, *cells in rows)])
 
 

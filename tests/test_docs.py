@@ -76,8 +76,8 @@ def test_the_plans_of_the_documentation_can_be_run() -> None:
     assert [(source.poller, getattr(source.config, "drive", None)) for source in driven.sources] == [("trex", True)]
     scripted = plan_from_text(load + events, "README.md")
     assert ([event.kind for event in scripted.events], len(scripted.hooks)) == (["failover", "flap"], 2)
-    told = plan_from_text(load + sinks + notify, "README.md")
-    assert ([to.where for to in destinations(told.sinks).values()], len(told.notify)) == (
+    informing = plan_from_text(load + sinks + notify, "README.md")
+    assert ([to.where for to in destinations(informing.sinks).values()], len(informing.notify)) == (
         ["http://127.0.0.1:8086 lab/soak"],
         2,
     )

@@ -80,17 +80,17 @@ def emitted() -> Iterator[tuple[str, str]]:
 
 
 def test_every_kind_that_the_code_brings_is_in_the_catalogue() -> None:
-    made = set(emitted())
-    assert not {(kind, where) for kind, where in made if kind not in BY_NAME}
-    assert len({kind for kind, _ in made}) > 45, "the scan finds what it looks for"
+    emitted_kinds = set(emitted())
+    assert not {(kind, where) for kind, where in emitted_kinds if kind not in BY_NAME}
+    assert len({kind for kind, _ in emitted_kinds}) > 45, "the scan finds what it looks for"
 
 
 def test_every_entry_is_brought_by_something() -> None:
     """What no code names any more goes from the catalogue; users bring the kinds that rules treat in their own way."""
-    made = {kind for kind, _ in emitted()}
+    emitted_kinds = {kind for kind, _ in emitted()}
     named = "\n".join(file.read_text(encoding="utf-8") for file in SOURCES)
     of_users = {kind.name for kind in CATALOGUE if kind.source.startswith("users")}
-    assert not {name for name in BY_NAME if name not in made and f'"{name}"' not in named} - of_users
+    assert not {name for name in BY_NAME if name not in emitted_kinds and f'"{name}"' not in named} - of_users
 
 
 def test_what_rules_of_crashes_judge_is_in_the_catalogue() -> None:

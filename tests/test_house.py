@@ -86,8 +86,8 @@ def python(*args: str, cwd: Path, path: str = "") -> subprocess.CompletedProcess
 def loaded(code: str, names: set[str], cwd: Path, *words: str) -> set[str]:
     """Which of some modules are there after some code, and after a command line if there are ``words``."""
     call = f"import soakwatch.cli.main\nassert soakwatch.cli.main.run({list(words)!r}) == 0\n" if words else ""
-    told = f"import sys\n{code}{call}print(*({names!r} & set(sys.modules)), file=sys.stderr)"
-    return set(python("-c", told, cwd=cwd).stderr.split())
+    script = f"import sys\n{code}{call}print(*({names!r} & set(sys.modules)), file=sys.stderr)"
+    return set(python("-c", script, cwd=cwd).stderr.split())
 
 
 @pytest.fixture(scope="module")
@@ -97,8 +97,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
     done = subprocess.run(build, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    (made,) = folder.glob("*.whl")
-    return made
+    (built,) = folder.glob("*.whl")
+    return built
 
 
 def test_the_wheel_holds_three_packages_and_nothing_else(wheel: Path) -> None:
@@ -166,10 +166,10 @@ def test_the_wheel_works_from_elsewhere(wheel: Path, tmp_path: Path) -> None:
         cwd=elsewhere,
         path=path,
     ).stdout.split()
-    assert [Path(place).parent.parent for place in places] == [target] * 3
-    told = ("-m", "soakwatch.cli")
-    assert "memory_growth" in python(*told, "rules", cwd=elsewhere, path=path).stdout
-    assert '"$schema"' in python(*told, "schema", "verdict", cwd=elsewhere, path=path).stdout
+    assert [Path(path).parent.parent for path in places] == [target] * 3
+    module = ("-m", "soakwatch.cli")
+    assert "memory_growth" in python(*module, "rules", cwd=elsewhere, path=path).stdout
+    assert '"$schema"' in python(*module, "schema", "verdict", cwd=elsewhere, path=path).stdout
 
 
 def test_packages_import_one_way() -> None:
@@ -255,7 +255,7 @@ def test_a_running_collector_is_light(tmp_path: Path) -> None:
     heavy = {"scipy", "bokeh", "jinja2", "tsdownsample", *PROTOCOLS}
     code = (
         "import soakwatch.cli.commands.run, soakwatch.cli.foreground\n"
-        "import soakwatch.engine.start, soakwatch.judge.recorded\n"
+        "import soakwatch.engine.start, soakwatch.judge.record_verdict\n"
         "from soakwatch.plan.rules import planned_rules\n"
         "from soakwatch.sources.registry import poller_module\n"
         "poller_module('local'), poller_module('command'), planned_rules(())\n"
@@ -288,7 +288,7 @@ def test_every_file_on_a_shelf_says_what_it_is(file: Path) -> None:
     first, *rest = (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").splitlines()
     sentence = " ".join([first, *rest]).partition("\n\n")[0]
     assert len(sentence) > 10
-    assert first[0].isupper()
+    assert first[0].isupper(), f"the docstring's first line begins with a capital letter: {first}"
 
 
 def test_every_poller_and_load_has_its_config_and_start() -> None:
@@ -296,6 +296,9 @@ def test_every_poller_and_load_has_its_config_and_start() -> None:
     for shelf in (INSTALLED.pollers, INSTALLED.loads):
         for name in shelf.names():
             config = poller_module(name).config
+            if shelf is INSTALLED.pollers and name != "local":
+                peer = {"host", "url", "listen"} & config.model_fields.keys()
+                assert peer, f"{name} needs the key host or url, which soakwatch probe fills in"
             undocumented = [key for key, field in config.model_fields.items() if not field.description]
             assert (name, undocumented) == (name, [])
 
@@ -316,7 +319,7 @@ def test_every_rule_reads_metrics_of_the_catalogue() -> None:
 OTHER_WORDS = {
     "rules/soakwatch_rules/events/operator_events.py": "kinds of events",
     "collector/soakwatch/judge/calibration.py": "keys of a file",
-    "collector/soakwatch/judge/unread.py": "words in the names of columns",
+    "collector/soakwatch/judge/unjudged_columns.py": "words in the names of columns",
     "collector/soakwatch/cli/demo.py": "what the demo must find",
 }
 """Where several words that are names of rules mean something else, or the very rules that a demonstration is about."""
@@ -380,14 +383,14 @@ def test_every_command_shows_an_example(tmp_path: Path) -> None:
 
 
 def test_no_file_names_a_machine() -> None:
-    """No tracked file holds the path of somebody's machine."""
+    """No tracked file holds the path of someone's machine."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
     if listed.returncode:
         pytest.skip("not a git checkout")
     paths = re.compile(rb"(?<![\w/])/(?:work|root|home)/\w")
-    found = [
+    names = [
         name
         for name in listed.stdout.split("\0")
         if name and (file := ROOT / name).is_file() and not file.is_symlink() and paths.search(file.read_bytes())
     ]
-    assert found == []
+    assert names == []

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import threading
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Dict, Optional, Protocol, Tuple, Type
+from typing import Callable, Dict, Optional, Protocol, Tuple, Type
 
 import psutil
 
@@ -63,13 +64,22 @@ def watch_of(text: str) -> Watch:
     return watch(text, "name", text)
 
 
+def _none_denied(_path: str) -> bool:
+    return False
+
+
 @dataclass
 class SharedState:
-    """What probes share during a poll: the watched processes, and the boot time that start times are based on."""
+    """What probes share during a poll: the watched processes, and the boot time that start times are based on.
+
+    ``denied`` tells of a path of a machine under another folder whether it is missing there because the account that
+    copied it may not read it.
+    """
 
     watched: Dict[int, str] = field(default_factory=dict)  # pid -> object text
     boot_id: Optional[str] = None
     boot_s: Optional[float] = None
+    denied: Callable[[str], bool] = _none_denied
 
 
 @dataclass(frozen=True)
@@ -94,6 +104,17 @@ class HostContext:
         ('/rec/proc/stat', '/proc/stat')
         """
         return absolute if self.root == "/" else self.root.rstrip("/") + "/" + absolute.lstrip("/")
+
+    def denied(self, error: OSError) -> str:
+        """The machine's path that an error is about, where it is missing for want of rights; else empty."""
+        if not isinstance(error, FileNotFoundError) or not isinstance(error.filename, str):
+            return ""
+        path = error.filename[len(self.root.rstrip("/")) :] if error.filename.startswith(self.root) else ""
+        return path if path and self.shared.denied(path) else ""
+
+    def why(self, error: OSError) -> str:
+        """The reason in words (see ``why``) why one of the machine's files could not be read."""
+        return why(PermissionError(errno.EACCES, os.strerror(errno.EACCES))) if self.denied(error) else why(error)
 
     def boot_s(self) -> Optional[float]:
         """Time of boot, seconds since 1970, taken once for each boot id: it does not move when the clock is set."""
@@ -166,8 +187,12 @@ class Periodic:
         return True
 
 
-class Notes:
-    """Collects the result of one poll; a fault is reported when it starts or changes, not at each poll."""
+class ProbeAnswer:
+    """The answer of one probe, emptied and filled anew for each poll; it remembers the faults that it reported.
+
+    A fault is reported when it starts or changes, not at each poll: an agent's answers are kept in a spool and cross
+    a network. (The loads of the collector make an answer with ``soakwatch.sources.answer_builder``, of one poll only.)
+    """
 
     __slots__ = ("_reported", "events", "faults", "now_ns", "samples")
 

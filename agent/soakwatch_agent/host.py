@@ -62,7 +62,9 @@ class Host:
                     probe = self._open[each.name] = each.open(self._context)
                 answer = probe.read(now_ns)
             except Exception as error:  # noqa: BLE001 - whatever a device's files hold, the others must go on
+                denied = self._context.denied(error) if isinstance(error, OSError) else ""
                 text = f"the probe {each.name} failed: {type(error).__name__}: {error}"
+                text = f"{denied} cannot be read: permission denied" if denied else text
                 faults += [Fault(metric, "", text) for metric in each.metrics]
                 continue
             samples += answer.samples

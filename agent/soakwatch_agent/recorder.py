@@ -119,7 +119,7 @@ class Recorder:
         """The samples of an interval of agent time, 130 s at most: columns, times, values by time."""
         rows = [row for row in self._in_order() if begin_ns <= row[0] < end_ns][:_MAX_ROWS]
         cores = (self._width - 6) // 2 if self._width else 0
-        columns = [["recorder.dropped", f"place={place}"] for place in _DROP_PLACES]
+        columns = [["recorder.dropped", f"place={location}"] for location in _DROP_PLACES]
         columns += [["recorder.queue.usage", f"queue={queue}"] for queue in _QUEUES]
         columns += [["recorder.cpu.utilization", f"core={'all' if core == 0 else core - 1}"] for core in range(cores)]
         values = []

@@ -37,12 +37,12 @@ from soakwatch.core.roles import DUT
 from soakwatch.core.suggest import hint
 from soakwatch.importing.command_line import options_of
 from soakwatch.importing.files import import_files, stem_of
-from soakwatch.importing.judged import growth_of, notes_on_rules
-from soakwatch.importing.possible import possible
+from soakwatch.importing.plausibility import possible
+from soakwatch.importing.rule_coverage import growth_of, notes_on_rules
 from soakwatch.integrations.attach import attach
 from soakwatch.judge.baseline import baseline_of
 from soakwatch.judge.judge import RuleUse, judge
-from soakwatch.judge.uncatalogued_metrics import beside, traits, widened
+from soakwatch.judge.uncatalogued_metrics import additional_metrics, traits, widened
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan.rules import parameter_value
 from soakwatch.record import RecordView
@@ -173,15 +173,15 @@ def judge_csv(
     delimiter: str | None = None,
     decimal: str | None = None,
     parameters: Mapping[str, Parameters] | None = None,
-    told: Callable[[str], object] | None = None,
+    on_note: Callable[[str], object] | None = None,
 ) -> Verdict:
     """The verdict of a table, as ``soakwatch judge FILE --rule …`` gives it.
 
     ``columns`` says what columns are (``{"rss": "process.memory.usage,process=nginx:KB"}``), the others are the
     options of that command: ``role`` also by target (``{"gen": "generator"}``), ``phases`` such as
-    ``["soak=30m..22h"]``, ``events`` a file; ``parameters`` are those of single rules by name. ``told`` is called with
-    every sentence about what was guessed or left out; without it they are warnings. Raises ValueError for a table that
-    cannot be used.
+    ``["soak=30m..22h"]``, ``events`` a file; ``parameters`` are those of single rules by name. ``on_note`` is called
+    with every sentence about what was guessed or left out; without it they are warnings. Raises ValueError for a table
+    that cannot be used.
     """
     names = (rule,) if isinstance(rule, str) else tuple(rule)
     directions = (growth,) if isinstance(growth, str) else tuple(f"{c}={g}" for c, g in (growth or {}).items())
@@ -211,14 +211,14 @@ def judge_csv(
         run = Path(folder) / "run"
         imported = import_files([str(path)], run, stem_of(str(path)), options_of(given, growth_of(names)))
         for note in (*imported.notes, *notes_on_rules(str(path), imported.series, names)):
-            if told is None:
+            if on_note is None:
                 warnings.warn(note, stacklevel=2)
             else:
-                told(note)
+                on_note(note)
         with open_record(run) as view:
             held = traits(view) if names else {}
             uses = [
-                RuleUse(widened(chosen_rule, beside(chosen_rule, held)), True if names else None)
+                RuleUse(widened(chosen_rule, additional_metrics(chosen_rule, held)), True if names else None)
                 for chosen_rule in chosen
             ]
             return judge(view, stem_of(str(path)), uses)

@@ -289,7 +289,16 @@ def _generator() -> Section:
                             small_and_large=True,
                         ),
                     ),
-                    (12, lines("Users and connections", "short", users, "That the generator simulates and has open.")),
+                    (
+                        12,
+                        lines(
+                            "Users and connections",
+                            "short",
+                            users,
+                            "That the generator simulates and has open; on the right connections a second.",
+                            {"a second ": of_unit("cps")},
+                        ),
+                    ),
                 ],
             ),
         ],

@@ -107,8 +107,10 @@ def quiet(metric: str, n: int) -> Floats:
     if metric.startswith("load.") and metric.endswith("rate") and "failure" not in metric:
         level = 1250.0 if "ceiling" in metric else 1000.0
         return np.full(n, level) + rng.normal(0.0, float("request" in metric), n)
-    if metric in {"load.latency", "reach.round_trip"}:
+    if what.unit == "s" and what.kind == "gauge" and not metric.endswith("uptime"):
         return rng.normal(0.002, 0.00004, n)
+    if what.unit == "Cel":
+        return rng.normal(45.0, 0.5, n)
     if what.unit == "By":
         return 1e8 * (1 + 0.001 * rng.standard_normal(n))
     if "utilization" in metric:
@@ -124,7 +126,7 @@ def _empty(metric: str, n: int) -> Floats:
     return quiet(metric, n)[:0]
 
 
-def _one(metric: str, n: int) -> Floats:
+def _single(metric: str, n: int) -> Floats:
     return quiet(metric, n)[:1]
 
 
@@ -136,7 +138,7 @@ def _infinite(metric: str, n: int) -> Floats:
     return np.full(quiet(metric, n).size, math.inf)
 
 
-ODD: Final[dict[str, Values]] = {"nothing": _empty, "one reading": _one, "NaN": _nan, "infinity": _infinite}
+ODD: Final[dict[str, Values]] = {"nothing": _empty, "one reading": _single, "NaN": _nan, "infinity": _infinite}
 """Input that decides nothing, by name."""
 
 

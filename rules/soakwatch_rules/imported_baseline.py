@@ -12,7 +12,7 @@ BASELINE_DOUBT: Final = "compared with the baseline of an earlier run"
 _ALIKE: Final = 2.0  # noise over thirty readings can only be compared where they lie about as far apart
 
 
-def baseline_doubt(case: Case) -> tuple[str, ...]:
+def baseline_caveat(case: Case) -> tuple[str, ...]:
     """What is to be told where the baseline is lent."""
     return (BASELINE_DOUBT,) if any(_before(case, series) for series in case.baseline) else ()
 

@@ -15,7 +15,7 @@ from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome
 from soakwatch_rules.traits import GrowthMethod, traits_of
 
 _NOT_ASKED: Final = frozenset({InconclusiveReason.TOO_SHORT, InconclusiveReason.TOO_FEW, InconclusiveReason.NOT_BEGUN})
-_SAID: Final[Mapping[Outcome, str]] = {
+_SHAPE_WORDS: Final[Mapping[Outcome, str]] = {
     Outcome.PASS: "it does not grow at the end",
     Outcome.WARN: "it does not grow at the end",
     Outcome.INCONCLUSIVE: "whether it grows at the end is undecided",
@@ -43,7 +43,7 @@ def one_verdict(findings: Sequence[Finding]) -> list[Finding]:
     agreed = []
     for f in findings:
         if _method(f) is GrowthMethod.STAGES:
-            agreed.append(_beside(f, shapes.get(_key(f))))
+            agreed.append(_weighed_by_shape(f, shapes.get(_key(f))))
         elif _method(f) is GrowthMethod.SHAPE and f.outcome is Outcome.INCONCLUSIVE and _key(f) in grown:
             agreed.append(replace(f, numbers=dict(f.numbers) | {BOTH: 1.0}))
         else:
@@ -70,15 +70,15 @@ def _key(finding: Finding) -> Key:
     return finding.target, finding.metric, finding.object
 
 
-def _beside(literal: Finding, shape: Finding | None) -> Finding:
+def _weighed_by_shape(literal: Finding, shape: Finding | None) -> Finding:
     if literal.outcome is not Outcome.FAIL or (shape is not None and shape.outcome is Outcome.FAIL):
         return literal
     asked = shape is not None and (shape.outcome is not Outcome.INCONCLUSIVE or shape.why not in _NOT_ASKED)
     change = literal.numbers.get("change")
     by = f" ({100 * change:+.1f} %)" if change is not None else ""
     literally = f"{literal.metric} was higher in the last third than in the first{by}, but "
-    if shape is not None and asked and shape.outcome in _SAID:
-        why = f"{_SAID[shape.outcome]} (rule {shape.rule}: {shape.reason})"
+    if shape is not None and asked and shape.outcome in _SHAPE_WORDS:
+        why = f"{_SHAPE_WORDS[shape.outcome]} (rule {shape.rule}: {shape.reason})"
     elif literal.numbers.get("lately", math.inf) < LEVELLED:
         why = "within the last third it hardly rises any more: a warm-up or a step (too short for the rule growth)"
     elif literal.numbers.get(CUT, 0.0) > 0:

@@ -168,11 +168,24 @@ class MarkKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Victim:
+    """What died at a mark, as its source names it: a process with its pid, and the core file; empty what is not known.
+
+    A process name may be cut to 15 characters, as the kernel does.
+    """
+
+    process: str = ""
+    pid: str = ""
+    core_file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Mark:
     """A moment or stretch that a finding points at: drawn in the plot, listed under the finding.
 
     ``planned``: an event or a phase had asked for it. ``outcome`` is set in the time line of a cause only: the worst of
-    the findings whose moment it is, None of an event, which no rule judged.
+    the findings whose moment it is, None of an event, which no rule judged. ``victim`` is what died at it, where a rule
+    on deaths knows that: causes are told apart by it.
     """
 
     begin_ns: int
@@ -181,6 +194,7 @@ class Mark:
     kind: MarkKind = MarkKind.MOMENT
     planned: bool = False
     outcome: Outcome | None = None
+    victim: Victim | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,17 +26,17 @@ def root(tmp_path: Path) -> Path:
 
 def count(answer: Answer, folder: str) -> float | None:
     """The number of core files in a folder; None if the folder was not looked at."""
-    found = [s.value for s in answer.samples if s.metric == "system.core.files" and s.object == f"folder={folder}"]
-    return found[0] if found else None
+    values = [s.value for s in answer.samples if s.metric == "system.core.files" and s.object == f"folder={folder}"]
+    return values[0] if values else None
 
 
 def dumps(answer: Answer) -> list[Event]:
-    """The new core files of a look."""
+    """The new core files of a poll."""
     return [event for event in answer.events if event.kind == "core.dump"]
 
 
 def test_cores_that_lay_there_are_present_and_new_ones_are_dumps(root: Path) -> None:
-    """Only a core that comes after the first look is a dump; process and pid are taken from its name."""
+    """Only a core that comes after the first poll is a dump; process and pid are taken from its name."""
     host = Host(HostContext(str(root)), ["core"])
     first = host.poll(0)
     assert {event.kind for event in first.events} == {"core.present"}
@@ -50,15 +50,15 @@ def test_cores_that_lay_there_are_present_and_new_ones_are_dumps(root: Path) -> 
 
 
 def test_a_core_that_grows_is_one_dump_and_one_that_is_written_over_is_another(root: Path) -> None:
-    """While a file grows its time moves with each look; once it rested, a new time is a new core."""
+    """While a file grows its time moves with each poll; once it rested, a new time is a new core."""
     host, core = Host(HostContext(str(root)), ["core"]), root / "var/cores/core-bgpd.5.1790000000"
     host.poll(0)
-    found = []
+    found_dumps = []
     for second, mtime in ((2, 100), (4, 200), (6, 300), (8, 300), (10, 300), (12, 999)):
         core.write_bytes(b"x" * second)
         os.utime(core, ns=(mtime * SECOND, mtime * SECOND))
-        found += dumps(host.poll(second * SECOND))
-    assert [event.begin_ns // SECOND for event in found] == [2, 12]
+        found_dumps += dumps(host.poll(second * SECOND))
+    assert [event.begin_ns // SECOND for event in found_dumps] == [2, 12]
 
 
 def test_a_folder_that_is_not_there_is_a_fault_and_no_zero(root: Path) -> None:
@@ -172,7 +172,7 @@ def test_lines_around_an_incident_are_not_counted_again(line: str) -> None:
 
 
 def test_the_kernel_log_is_read_from_now_on(root: Path) -> None:
-    """Old records are skipped; each kind is counted from the first look on, 0 as well; a line in two parts is one."""
+    """Old records are skipped; each kind is counted from the first poll on, 0 as well; a line in two parts is one."""
     host, log = Host(HostContext(str(root)), ["kernel"]), root / "dev/kmsg"
     assert {s.value for s in host.poll(0).samples} == {0}
     with log.open("a") as out:
@@ -192,7 +192,7 @@ def test_the_kernel_log_is_read_from_now_on(root: Path) -> None:
 
 
 def test_a_line_has_the_time_that_the_kernel_gave_it(root: Path) -> None:
-    """Read ten seconds late it is dated by its own clock, but never before the look before nor after this one."""
+    """Read ten seconds late it is dated by its own clock, but never before the poll before nor after this one."""
     host, log = Host(HostContext(str(root)), ["kernel"]), root / "dev/kmsg"
     host.poll(100 * SECOND)
     (root / "proc/uptime").write_text("5000.00 1.00\n")
@@ -203,8 +203,8 @@ def test_a_line_has_the_time_that_the_kernel_gave_it(root: Path) -> None:
     host.close()
 
 
-def test_a_storm_is_counted_in_full_and_told_in_part(root: Path) -> None:
-    """Of 250 alarms in one look 100 are events, all are counted, and a fault says how many were not told."""
+def test_a_storm_is_counted_in_full_and_reported_in_part(root: Path) -> None:
+    """Of 250 alarms in one poll 100 are events, all are counted, and a fault says how many were not reported."""
     host = Host(HostContext(str(root)), ["kernel"])
     host.poll(0)
     with (root / "dev/kmsg").open("a") as out:

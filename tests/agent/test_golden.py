@@ -20,7 +20,7 @@ _AGENT = Path(sys.executable).parent / "soakwatch-agent"
 
 
 def replay(machine: str) -> list[Poll]:
-    """Two looks at a recorded machine by the installed command, without waiting."""
+    """Two polls of a recorded machine by the installed command, without waiting."""
     arguments = (_ROOTS / machine / "arguments").read_text().splitlines()
     command = [str(_AGENT), "--root", str(_ROOTS / machine / "root"), "--once", "--count", "2", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
@@ -28,7 +28,7 @@ def replay(machine: str) -> list[Poll]:
     return [decode(line) for line in done.stdout.splitlines()]
 
 
-def told(polls: list[Poll]) -> str:
+def transcript(polls: list[Poll]) -> str:
     """Polls as lines that a person compares; times are left out, those of files as well (git keeps none)."""
     lines = []
     for number, poll in enumerate(polls):
@@ -44,7 +44,7 @@ def told(polls: list[Poll]) -> str:
 @pytest.mark.parametrize("machine", _MACHINES)
 def test_a_recorded_machine_gives_what_it_gave_before(machine: str, request: pytest.FixtureRequest) -> None:
     """The command over a recorded tree gives the golden output, reading by reading."""
-    golden, output = _ROOTS / machine / "golden.txt", told(replay(machine))
+    golden, output = _ROOTS / machine / "golden.txt", transcript(replay(machine))
     if request.config.getoption("--update-golden", default=False):
         golden.write_text(output)
     difference = list(difflib.unified_diff(golden.read_text().splitlines(), output.splitlines(), lineterm="", n=1))
@@ -53,7 +53,7 @@ def test_a_recorded_machine_gives_what_it_gave_before(machine: str, request: pyt
 
 @pytest.mark.parametrize("machine", _MACHINES)
 def test_every_reading_is_one_that_the_catalogue_allows(machine: str) -> None:
-    """Name, range and labels of every sample are the catalogue's, and no object is told twice in a poll."""
+    """Name, range and labels of every sample are the catalogue's, and no object is reported twice in a poll."""
     for poll in replay(machine):
         seen = set()
         for sample in poll.answer.samples:

@@ -50,14 +50,14 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_2(arguments: list[str], sentence: str) -> None:
-    """What the command is told wrong it says in one line, without a traceback."""
+    """Wrong arguments are refused in one line, without a traceback."""
     done = run("--once", *arguments)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert sentence in done.stderr
 
 
-def test_a_look_at_this_machine_holds_to_the_catalogue() -> None:
-    """Every sample of a real look has a name, a range and labels of the catalogue."""
+def test_a_poll_of_this_machine_keeps_to_the_catalogue() -> None:
+    """Every sample of a real poll has a name, a range and labels of the catalogue."""
     done = run("--once", "--count", "2", "--process", "nobody-has-this-name")
     assert (done.returncode, done.stderr) == (0, "")
     first, second = (decode(line) for line in done.stdout.splitlines())
@@ -111,8 +111,8 @@ def test_one_probe_that_fails_hides_no_other(tmp_path: Path) -> None:
     assert {"system.memory.usage", "system.uptime"} <= {sample.metric for sample in answer.samples}
 
 
-def test_a_thousand_looks_leak_nothing() -> None:
-    """Descriptors and threads of the process are as many after a thousand looks as after two."""
+def test_a_thousand_polls_leak_nothing() -> None:
+    """Descriptors and threads of the process are as many after a thousand polls as after two."""
     host, me = Host(HostContext(watches=(watch_of("python*"),))), psutil.Process()
     for second in range(2):
         host.poll(second * SECOND)
@@ -136,7 +136,7 @@ def test_the_system_is_what_psutil_says() -> None:
     assert samples["system.context_switches", ""] <= psutil.cpu_stats().ctx_switches
 
 
-def test_shares_are_of_the_time_between_looks(tmp_path: Path) -> None:
+def test_shares_are_of_the_time_between_polls(tmp_path: Path) -> None:
     """A core that was busy 30 of 100 ticks shows 0.3; idle time that steps back a little is held, not a wrap."""
     shutil.copytree(_EDGE, tmp_path / "root", symlinks=True)
     stat = tmp_path / "root/proc/stat"
@@ -151,13 +151,13 @@ def test_shares_are_of_the_time_between_looks(tmp_path: Path) -> None:
 
 def test_the_zipapp_runs_with_nothing_but_psutil_beside_it(tmp_path: Path) -> None:
     """The folder as one file, with a Python that sees psutil and nothing else of ours."""
-    staging, beside = tmp_path / "staging", tmp_path / "beside"
+    staging, site = tmp_path / "staging", tmp_path / "beside"
     shutil.copytree(_PACKAGE, staging / "soakwatch_agent", ignore=shutil.ignore_patterns("__pycache__"))
     archive = tmp_path / "agent.pyz"
     zipapp.create_archive(staging, archive, main="soakwatch_agent.__main__:run")
-    beside.mkdir()
-    (beside / "psutil").symlink_to(Path(psutil.__file__).parent)
-    command = [sys.executable, "-I", "-S", "-c", _RUN_ARCHIVE, str(beside), str(archive), "--once", "--list"]
+    site.mkdir()
+    (site / "psutil").symlink_to(Path(psutil.__file__).parent)
+    command = [sys.executable, "-I", "-S", "-c", _RUN_ARCHIVE, str(site), str(archive), "--once", "--list"]
     listed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert "system.memory.usage" in listed.stdout
     once = subprocess.run(command[:-1], capture_output=True, text=True, timeout=60, check=True)

@@ -25,13 +25,13 @@ def _site(folder: Path, *watched: WatchedProcess) -> SourceContext:
 def test_a_poll_brings_the_probes_that_were_asked_for(tmp_path: Path) -> None:
     """Root, probes and watched processes of the plan reach the probes."""
 
-    async def one() -> Answer:
+    async def main() -> Answer:
         async with AsyncExitStack() as stack:
             config = Config.model_validate({"root": str(_EDGE), "probes": ["process", "memory"]})
             poller = await start(config, _site(tmp_path, WatchedProcess("r", "name", "bgpd")), stack)
             return await poller.poll(7)
 
-    answer = asyncio.run(one())
+    answer = asyncio.run(main())
     assert {s.time_ns for s in answer.samples} == {7}
     assert 1 in [s.value for s in answer.samples if s.object == "process=r,instance=0" and s.metric == "process.up"]
     assert not [s for s in answer.samples if s.metric.startswith("system.cpu")]
@@ -50,12 +50,12 @@ def test_what_cannot_be_is_refused_at_the_start(
 ) -> None:
     """A wrong probe, root or expression is an error of the plan, with the target's name."""
 
-    async def one() -> None:
+    async def main() -> None:
         async with AsyncExitStack() as stack:
             await start(Config.model_validate(keys), _site(tmp_path, WatchedProcess("x", how, "(")), stack)
 
     with pytest.raises(PlanError) as caught:
-        asyncio.run(one())
+        asyncio.run(main())
     assert str(caught.value).startswith(sentence)
 
 
@@ -66,7 +66,7 @@ def test_a_read_that_hangs_blocks_nobody(tmp_path: Path) -> None:
     (root / "proc/uptime").unlink()
     os.mkfifo(root / "proc/uptime")  # opening it for reading waits for a writer
 
-    async def one() -> Answer:
+    async def main() -> Answer:
         async with AsyncExitStack() as stack:
             config = Config.model_validate({"root": str(root), "probes": ["boot"]})
             poller = await start(config, _site(tmp_path), stack)
@@ -86,5 +86,5 @@ def test_a_read_that_hangs_blocks_nobody(tmp_path: Path) -> None:
                     assert asyncio.get_running_loop().time() < end
                     await asyncio.sleep(0.01)
 
-    answer = asyncio.run(one())
+    answer = asyncio.run(main())
     assert [s.value for s in answer.samples if s.metric == "system.uptime"] == [6.0]

@@ -29,7 +29,7 @@ def sleeper(name: str, *words: str) -> Iterator[subprocess.Popen[bytes]]:
     child = subprocess.Popen([name, "600", *words], executable="/bin/sleep")
     shown, end = Path(f"/proc/{child.pid}/cmdline"), time.monotonic() + _DEADLINE_S
     try:
-        # The kernel lets a new program go before its words can be read; a look in between does not know its name.
+        # The kernel lets a new program go before its words can be read; a poll in between does not know its name.
         while not shown.read_bytes().startswith(name.encode()):
             assert time.monotonic() < end, f"{name} did not start within {_DEADLINE_S} s"
             time.sleep(0.001)
@@ -51,11 +51,11 @@ def poll_until(host: Host, done: Callable[[Answer], bool]) -> list[Answer]:
     pytest.fail(f"nothing came within {_DEADLINE_S} s; the last answer was {answers[-1]}")
 
 
-def value(answer: Answer, metric: str, thing: str) -> float | None:
+def value(answer: Answer, metric: str, object_: str) -> float | None:
     """The reading of a metric of an object; None if the answer has none."""
-    found = [s.value for s in answer.samples if s.metric == metric and s.object == thing]
-    assert len(found) <= 1
-    return found[0] if found else None
+    values = [s.value for s in answer.samples if s.metric == metric and s.object == object_]
+    assert len(values) <= 1
+    return values[0] if values else None
 
 
 def kinds(answers: list[Answer]) -> list[str]:
@@ -63,14 +63,14 @@ def kinds(answers: list[Answer]) -> list[str]:
     return [event.kind for answer in answers for event in answer.events]
 
 
-def is_up(thing: str) -> Callable[[Answer], bool]:
+def is_up(object_: str) -> Callable[[Answer], bool]:
     """True for an answer in which the object is up."""
-    return lambda answer: value(answer, "process.up", thing) == 1
+    return lambda answer: value(answer, "process.up", object_) == 1
 
 
-def is_down(thing: str) -> Callable[[Answer], bool]:
+def is_down(object_: str) -> Callable[[Answer], bool]:
     """True for an answer in which the object is down."""
-    return lambda answer: value(answer, "process.up", thing) == 0
+    return lambda answer: value(answer, "process.up", object_) == 0
 
 
 def of_process(*texts: str, root: str = "/") -> Host:
@@ -80,28 +80,28 @@ def of_process(*texts: str, root: str = "/") -> Host:
 
 def test_a_process_that_is_killed_and_started_again_keeps_its_series_and_gives_one_restart() -> None:
     """After kill -9 and a new start instance 0 is up again under another pid, with one exit and one restart event."""
-    host, thing = of_process(f"{_OWN}phoenix"), f"process={_OWN}phoenix,instance=0"
+    host, object_ = of_process(f"{_OWN}phoenix"), f"process={_OWN}phoenix,instance=0"
     with sleeper(f"{_OWN}phoenix") as first:
-        before = poll_until(host, is_up(thing))
+        before = poll_until(host, is_up(object_))
         first.kill()
         first.wait()
-        between = poll_until(host, is_down(thing))
+        between = poll_until(host, is_down(object_))
     with sleeper(f"{_OWN}phoenix") as second:
-        after = poll_until(host, is_up(thing))
-        assert value(after[-1], "process.pid", thing) == second.pid
+        after = poll_until(host, is_up(object_))
+        assert value(after[-1], "process.pid", object_) == second.pid
     assert kinds(before) == []
     assert sorted(kinds(between + after)) == ["process.exit", "process.restart"]
     (restart,) = (e for a in after for e in a.events if e.kind == "process.restart")
     assert (restart.object, restart.detail["old_pid"], restart.detail["new_pid"]) == (
-        thing,
+        object_,
         str(first.pid),
         str(second.pid),
     )
-    assert {s.object for a in before + between + after for s in a.samples if s.metric == "process.up"} == {thing}
+    assert {s.object for a in before + between + after for s in a.samples if s.metric == "process.up"} == {object_}
 
 
 def test_a_process_that_appears_later_gives_a_start_and_one_that_never_does_stays_down() -> None:
-    """A late first appearance is a start and no restart; a name that nobody has answers 0 from the first look on."""
+    """A late first appearance is a start and no restart; a name that nobody has answers 0 from the first poll on."""
     host = of_process(f"{_OWN}late", f"{_OWN}never")
     first = host.poll(0)
     assert value(first, "process.up", f"process={_OWN}never,instance=0") == 0
@@ -150,12 +150,12 @@ def test_several_instances_have_a_seat_each_and_a_restart_returns_to_the_seat_of
 
 def test_a_zombie_is_down_and_its_state_tells_why() -> None:
     """A child that nobody waits for is dead: up is 0 while the state is Z."""
-    host, thing = of_process(f"{_OWN}zombie"), f"process={_OWN}zombie,instance=0"
+    host, object_ = of_process(f"{_OWN}zombie"), f"process={_OWN}zombie,instance=0"
     with sleeper(f"{_OWN}zombie") as child:
-        poll_until(host, is_up(thing))
+        poll_until(host, is_up(object_))
         child.kill()
-        answers = poll_until(host, is_down(thing))
-        assert value(answers[-1], "process.state", thing) == ord("Z")
+        answers = poll_until(host, is_down(object_))
+        assert value(answers[-1], "process.state", object_) == ord("Z")
         assert value(answers[-1], "process.count", f"process={_OWN}zombie") == 0
         assert kinds(answers) == ["process.exit"]
 
@@ -166,15 +166,15 @@ def test_readings_agree_with_psutil() -> None:
     host = Host(HostContext(watches=(watch("child", "cmdline", f"{_OWN}oracle"),)), ["process"])
     command = [sys.executable, "-c", f"import sys; sys.stdin.read()  # {_OWN}oracle"]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as child:
-        thing = "process=child,instance=0"
-        answer = poll_until(host, is_up(thing))[-1]
+        object_ = "process=child,instance=0"
+        answer = poll_until(host, is_up(object_))[-1]
         them = psutil.Process(child.pid)
-        assert value(answer, "process.start_time", thing) == pytest.approx(them.create_time(), abs=1.1)
-        assert value(answer, "process.threads", thing) == them.num_threads()
+        assert value(answer, "process.start_time", object_) == pytest.approx(them.create_time(), abs=1.1)
+        assert value(answer, "process.threads", object_) == them.num_threads()
 
         def settled(answer: Answer) -> bool:
             memory = them.memory_info()
-            mine = [value(answer, f"process.{m}", thing) for m in ("open_files", "memory.usage", "memory.virtual")]
+            mine = [value(answer, f"process.{m}", object_) for m in ("open_files", "memory.usage", "memory.virtual")]
             return mine == [them.num_fds(), memory.rss, memory.vms]
 
         poll_until(host, settled)
@@ -188,9 +188,9 @@ def test_the_limit_of_descriptors_is_the_process_own() -> None:
     host = Host(HostContext(watches=(watch("child", "cmdline", f"{_OWN}limited"),)), ["process"])
     limit = [shutil.which("prlimit") or "prlimit", "--nofile=77:200", *command]
     with subprocess.Popen(limit, stdin=subprocess.PIPE) as child:
-        thing = "process=child,instance=0"
-        answer = poll_until(host, is_up(thing))[-1]
-        assert value(answer, "process.open_files.limit", thing) == 77
+        object_ = "process=child,instance=0"
+        answer = poll_until(host, is_up(object_))[-1]
+        assert value(answer, "process.open_files.limit", object_) == 77
         child.communicate(b"")
 
 
@@ -236,8 +236,8 @@ def test_a_pid_that_went_to_a_stranger_is_down(tmp_path: Path, how: str) -> None
     assert [fault.text for fault in after.faults] == ["pid 77 now belongs to another program: it is not watched"]
 
 
-def test_a_pid_that_changed_hands_between_looks_is_found_by_the_slow_round(tmp_path: Path) -> None:
-    """A process of a watched name under a pid that was there all the time appears within a minute of looks."""
+def test_a_pid_that_changed_hands_between_polls_is_found_by_the_slow_round(tmp_path: Path) -> None:
+    """A process of a watched name under a pid that was there all the time appears within a minute of polls."""
     root = _tree(tmp_path)
     host = of_process("newcomer", root=str(root))
     host.poll(0)
@@ -264,7 +264,7 @@ def test_a_fork_that_still_has_its_parents_name_is_not_taken_for_it(tmp_path: Pa
     assert kinds([young, old]) == ["process.start"]
 
 
-def test_more_than_64_instances_are_counted_and_said(tmp_path: Path) -> None:
+def test_more_than_64_instances_are_counted_and_reported(tmp_path: Path) -> None:
     """The 65th process of a watch gets no series, and a fault names the number."""
     root = _tree(tmp_path)
     for pid in range(1000, 1070):
@@ -274,29 +274,29 @@ def test_more_than_64_instances_are_counted_and_said(tmp_path: Path) -> None:
     assert [f.text for f in answer.faults] == ["71 processes match bgpd: only the first 64 are watched"]
 
 
-def test_utilization_is_the_share_since_the_look_before(tmp_path: Path) -> None:
-    """150 ticks in one second of steady time are one and a half cores; the first look has no share."""
+def test_utilization_is_the_share_since_the_previous_poll(tmp_path: Path) -> None:
+    """150 ticks in one second of steady time are one and a half cores; the first poll has no share."""
     root = _tree(tmp_path)
-    host, thing = of_process("bgpd", root=str(root)), "process=bgpd,instance=0"
-    assert value(host.poll(0), "process.cpu.utilization", thing) is None
+    host, object_ = of_process("bgpd", root=str(root)), "process=bgpd,instance=0"
+    assert value(host.poll(0), "process.cpu.utilization", object_) is None
     stat = root / "proc/77/stat"
     stat.write_text(stat.read_text().replace(" 360000 90000 ", " 360100 90050 "))
     ticks = 100 / os.sysconf("SC_CLK_TCK")
-    assert value(host.poll(SECOND), "process.cpu.utilization", thing) == pytest.approx(1.5 * ticks)
+    assert value(host.poll(SECOND), "process.cpu.utilization", object_) == pytest.approx(1.5 * ticks)
 
 
 def test_the_start_time_does_not_move_with_the_clock(tmp_path: Path) -> None:
     """The kernel's time of boot moves when the clock is set; the start time stays until the boot id changes."""
     root = _tree(tmp_path)
-    host, thing = of_process("bgpd", root=str(root)), "process=bgpd,instance=0"
-    first = value(host.poll(0), "process.start_time", thing)
+    host, object_ = of_process("bgpd", root=str(root)), "process=bgpd,instance=0"
+    first = value(host.poll(0), "process.start_time", object_)
     stat = root / "proc/stat"
     stat.write_text(stat.read_text().replace("btime 1790000000", "btime 1790003601"))
-    assert value(host.poll(SECOND), "process.start_time", thing) == first
+    assert value(host.poll(SECOND), "process.start_time", object_) == first
 
 
-def test_a_process_that_execs_after_the_first_look_is_found(tmp_path: Path) -> None:
-    """What had another name at the very first look, being just born, is looked at again until it is two seconds old."""
+def test_a_process_that_execs_after_the_first_poll_is_found(tmp_path: Path) -> None:
+    """What had another name at the very first poll, being just born, is looked at again until it is two seconds old."""
     root = _tree(tmp_path)
     _restart(root, 81, 100000 * 100, "/bin/sh\0")
     host = of_process("late-exec", root=str(root))

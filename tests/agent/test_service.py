@@ -89,8 +89,8 @@ class Talk:
             if frame.word != "look":
                 return frames
 
-    def looks(self, after: int, wait_s: float = 5.0) -> list[Frame]:
-        """Looks after a number, at least one."""
+    def polls(self, after: int, wait_s: float = 5.0) -> list[Frame]:
+        """Polls after a number, at least one, and the frame that ends them."""
         deadline = time.monotonic() + wait_s
         while True:
             frames = self.ask("looks", run="r", ack=after, after=after, most=500, fresh_ns=0)
@@ -105,7 +105,9 @@ def refused(frames: list[Frame]) -> str:
     return str(frames[-1].body["text"])
 
 
-def test_it_looks_on_while_nobody_asks_and_after_kill_9_in_the_middle_of_writing(tmp_path: Path, start: Start) -> None:
+def test_it_keeps_polling_while_nobody_asks_and_after_kill_9_in_the_middle_of_writing(
+    tmp_path: Path, start: Start
+) -> None:
     """Six lives that end by SIGKILL at random moments: every number of the spool is there, every line whole."""
     chance = random.Random(3)
     folder = tmp_path / "a"
@@ -148,7 +150,7 @@ def test_the_keeper_starts_it_again_and_stop_ends_both(tmp_path: Path, start: St
 
 @pytest.mark.parametrize("keep", [(), ("--keep",)])
 def test_an_agent_whose_folder_was_deleted_leaves(tmp_path: Path, start: Start, keep: tuple[str, ...]) -> None:
-    """Nobody could reach it any more: it would look on until the host's next start. Its keeper leaves as well."""
+    """Nobody could reach it any more: it would keep polling until the host's next start. Its keeper leaves as well."""
     process = start("run", "--no-recorder", *keep)
     with Talk(tmp_path / "a/socket") as talk:
         assert talk.ask("open", **_OPEN)[-1].word == "done"
@@ -171,10 +173,10 @@ def test_attach_starts_it_and_a_second_one_in_the_folder_is_refused(tmp_path: Pa
         attached.stdin.flush()
         assert frame_of(attached.stdout.readline()).body["lost"] == 0
         second = start("run", stderr=subprocess.PIPE)
-        _, said = second.communicate(timeout=30)
+        _, printed = second.communicate(timeout=30)
         assert second.returncode == 2
-        assert b"runs in" in said
-        assert said.count(b"\n") == 1
+        assert b"runs in" in printed
+        assert printed.count(b"\n") == 1
         attached.stdin.close()
         assert attached.wait(20) == 0
         attached.stdout.close()
@@ -228,11 +230,11 @@ def test_nothing_that_a_stranger_says_ends_it(tmp_path: Path, start: Start) -> N
 
 
 def test_one_run_at_a_time_and_rest_between_runs(tmp_path: Path, start: Start) -> None:
-    """A run that is being served is not taken away; one that ended in order makes room at once, and looking rests."""
+    """A run that is being served is not taken away; one that ended in order makes room at once, and polling rests."""
     start("run", "--no-recorder")
     with Talk(tmp_path / "a/socket") as talk:
         talk.ask("open", **_OPEN)
-        assert len(talk.looks(0)) > 1
+        assert len(talk.polls(0)) > 1
         assert "serves another run" in refused(talk.ask("open", **{**_OPEN, "run": "s"}))
         talk.ask("rest", run="r")
         last = talk.ask("status")[-1].body["last"]
@@ -301,7 +303,7 @@ def test_a_folder_whose_path_is_longer_than_a_sockets_is_one_like_any_other(tmp_
     assert (stopped.returncode, stopped.stderr) == (0, "")
 
 
-def test_whoever_attaches_is_told_why_no_agent_starts(tmp_path: Path) -> None:
+def test_attach_reports_why_no_agent_starts(tmp_path: Path) -> None:
     """What the agent said when it ended stands in its log."""
     (tmp_path / "a" / "socket").mkdir(parents=True)  # where it would listen
     with pytest.raises(ServeError, match=r"does not start; the last line of its log: soakwatch-agent: .* socket"):

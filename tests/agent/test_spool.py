@@ -1,4 +1,4 @@
-"""The spool: nothing is lost that it has room for, what is lost is told, and no death of the agent damages it."""
+"""The spool: nothing is lost that it has room for, what is lost is reported, and no death of the agent damages it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MUCH = 1 << 30
 
 
 def wires(count: int, length: int = 100) -> list[bytes]:
-    """Distinct looks."""
-    return [b'{"look":%d,"x":"%s"}' % (at, b"y" * length) for at in range(1, count + 1)]
+    """Distinct polls."""
+    return [b'{"look":%d,"x":"%s"}' % (number, b"y" * length) for number in range(1, count + 1)]
 
 
 def all_of(spool: Spool, after: int = 0, most: int = 50) -> list[Line]:
@@ -31,8 +31,8 @@ def opened(folder: Path, bound: int = MUCH) -> Spool:
     return Spool(str(folder), bound, None)
 
 
-def test_looks_come_back_in_order_and_whole_also_after_a_restart(tmp_path: Path) -> None:
-    """300 looks, of which the memory holds 64; then again by another life of the agent."""
+def test_polls_come_back_in_order_and_whole_also_after_a_restart(tmp_path: Path) -> None:
+    """300 polls, of which the memory holds 64; then again by another life of the agent."""
     spool = opened(tmp_path)
     texts = wires(300)
     assert [spool.append(7, text) for text in texts] == list(range(1, 301))
@@ -40,7 +40,7 @@ def test_looks_come_back_in_order_and_whole_also_after_a_restart(tmp_path: Path)
     spool.close()
     again = opened(tmp_path)
     assert [(line.seq, line.epoch, line.wire) for line in all_of(again)] == [
-        (at, 7, text) for at, text in enumerate(texts, 1)
+        (number, 7, text) for number, text in enumerate(texts, 1)
     ]
     assert again.append(8, b"next") == 301
     assert again.agent_id == spool.agent_id
@@ -66,7 +66,7 @@ def test_what_was_acknowledged_goes_and_numbers_go_on(tmp_path: Path) -> None:
 
 
 def test_a_full_spool_gives_up_the_oldest_and_says_which(tmp_path: Path) -> None:
-    """What is kept and what is told as lost are together everything."""
+    """What is kept and what is reported as lost are together everything."""
     spool = opened(tmp_path, 64 * 4096)
     for text in wires(1000, 1000):
         spool.append(1, text)
@@ -84,7 +84,7 @@ def test_a_full_spool_gives_up_the_oldest_and_says_which(tmp_path: Path) -> None
 
 
 def test_a_line_torn_at_any_byte_is_cut_off(tmp_path: Path) -> None:
-    """A kill in the middle of a write: the looks before it stay, the next one takes the torn one's number."""
+    """A kill in the middle of a write: the polls before it stay, the next one takes the torn one's number."""
     spool = opened(tmp_path)
     for text in wires(3, 10):
         spool.append(1, text)
@@ -100,13 +100,13 @@ def test_a_line_torn_at_any_byte_is_cut_off(tmp_path: Path) -> None:
         assert again.append(1, b"new") == 3
         assert [line.seq for line in all_of(again)] == [1, 2, 3]
         again.close()
-        for made in tmp_path.glob("*.seg"):
-            if made != segment:
-                made.unlink()
+        for part in tmp_path.glob("*.seg"):
+            if part != segment:
+                part.unlink()
 
 
 def test_damage_anywhere_costs_the_damaged_lines_only(tmp_path: Path) -> None:
-    """Bytes turned over on the disk: no look is read that was not written, and the others are all there."""
+    """Bytes turned over on the disk: no poll is read that was not written, and the others are all there."""
     chance = random.Random(4)
     texts = wires(40)
     for turn in range(60):
@@ -129,7 +129,7 @@ def test_damage_anywhere_costs_the_damaged_lines_only(tmp_path: Path) -> None:
 
 
 def test_a_new_run_begins_empty_and_the_same_run_goes_on(tmp_path: Path) -> None:
-    """Yesterday's looks are not today's; a monitor that was restarted asks under the same name."""
+    """Yesterday's polls are not today's; a monitor that was restarted asks under the same name."""
     spool = opened(tmp_path)
     for text in wires(100):
         spool.append(1, text)
@@ -145,10 +145,10 @@ def test_a_new_run_begins_empty_and_the_same_run_goes_on(tmp_path: Path) -> None
     again.close()
 
 
-def test_a_disk_that_is_full_loses_no_look_before_memory_is_full_too(
+def test_a_disk_that_is_full_loses_no_poll_before_memory_is_full_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without room looks stay in memory, the trouble is told, and what falls out there counts as lost."""
+    """Without room polls stay in memory, the trouble is reported, and what falls out there counts as lost."""
     spool = opened(tmp_path)
     spool.append(1, b"first")
     real = os.write
@@ -178,7 +178,7 @@ def test_a_disk_that_is_full_loses_no_look_before_memory_is_full_too(
 
 
 def test_no_bytes_make_the_reader_of_lines_fail() -> None:
-    """Random and mutated lines are looks or nothing."""
+    """Random and mutated lines are polls or nothing."""
     chance = random.Random(9)
     good = encode_line(Line(12, 3, b'{"a":1}'))
     assert decode_line(good) == Line(12, 3, b'{"a":1}')

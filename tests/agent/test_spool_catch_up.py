@@ -7,12 +7,12 @@ from pathlib import Path
 from soakwatch_agent.spool import Spool
 
 
-def test_a_collector_behind_an_agent_that_looks_on_catches_up_at_once(tmp_path: Path) -> None:
-    """340 looks wait, of which memory holds the last; each question is followed by another look. Two questions bring
+def test_a_collector_behind_an_agent_that_keeps_polling_catches_up_at_once(tmp_path: Path) -> None:
+    """340 polls wait, of which memory holds the last; each question is followed by another poll. Two questions bring
     everything, where the second is no longer behind."""
     spool = Spool(str(tmp_path), sync_s=None)
-    for at in range(340):
-        spool.append(1, b'{"look":%d}' % at)
+    for number in range(340):
+        spool.append(1, b'{"look":%d}' % number)
     got = [line.seq for line in spool.read(0, 500, 1 << 20)]
     assert got == list(range(1, 341))
     spool.append(1, b"{}")
@@ -21,7 +21,7 @@ def test_a_collector_behind_an_agent_that_looks_on_catches_up_at_once(tmp_path: 
 
 
 def test_disk_and_memory_together_keep_to_the_bounds(tmp_path: Path) -> None:
-    """A question for fewer looks, or fewer bytes, than disk and memory hold is answered with no more, in order."""
+    """A question for fewer polls, or fewer bytes, than disk and memory hold is answered with no more, in order."""
     spool = Spool(str(tmp_path), sync_s=None)
     wire = b'{"look":"%s"}' % (b"x" * 90)
     for _ in range(200):

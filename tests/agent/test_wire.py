@@ -57,7 +57,7 @@ def test_what_is_no_poll_is_refused(line: str) -> None:
 
 
 def test_a_value_that_is_not_finite_never_goes_out() -> None:
-    """NaN and infinity are no readings: the sender is told."""
+    """NaN and infinity are not readings: the sender gets an error."""
     sample = Sample("m", "", float("nan"), 5)
     with pytest.raises(ValueError, match="not JSON compliant"):
         encode(Poll(0, 5, 5, 1, PollOutcome.OK, None, Answer((sample,), (), ())))

@@ -1,4 +1,4 @@
-"""What the agent costs its host: a tick (look, encoding, spool) with watched processes, and the flight recorder.
+"""What the agent costs its host: a tick (poll, encoding, spool) with watched processes, and the flight recorder.
 
 ``python tests/bench/agent.py [--processes 450] [--watched 20] [--looks 300] [--seconds 20]`` starts sleeping processes
 until the machine has that many, watches some of them, and prints CPU time of this process. The aims are 2 ms a tick and
@@ -32,20 +32,20 @@ def cpu_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def tick_ms(host: Host, spool: Spool | None, looks: int, *, encoded: bool) -> float:
+def tick_ms(host: Host, spool: Spool | None, polls: int, *, encoded: bool) -> float:
     """Mean CPU milliseconds of a tick, a second of steady time apart, after one that warms up."""
     start_ns = time.monotonic_ns()
     host.poll(start_ns)
     start = cpu_s()
-    for number in range(1, looks + 1):
-        at = start_ns + number * SECOND
-        answer: Answer = host.poll(at)
+    for number in range(1, polls + 1):
+        time_ns = start_ns + number * SECOND
+        answer: Answer = host.poll(time_ns)
         if encoded:
-            wire = encode(Poll(0, at, at, 1, PollOutcome.OK, None, answer)).encode()
+            wire = encode(Poll(0, time_ns, time_ns, 1, PollOutcome.OK, None, answer)).encode()
             if spool is not None:
                 spool.append(1, wire)
                 spool.ack(number - 10)
-    return (cpu_s() - start) * 1000 / looks
+    return (cpu_s() - start) * 1000 / polls
 
 
 def main() -> int:
@@ -74,12 +74,12 @@ def main() -> int:
         spool = Spool(folder)
         stack.callback(spool.close)
         sys.stdout.write(f"{len(psutil.pids())} processes, {up:.0f} watched, {os.cpu_count()} cores\n\n")
-        looked = tick_ms(host, None, options.looks, encoded=False)
-        told = tick_ms(host, None, options.looks, encoded=True)
+        polled = tick_ms(host, None, options.looks, encoded=False)
+        as_line = tick_ms(host, None, options.looks, encoded=True)
         kept = tick_ms(host, spool, options.looks, encoded=True)
         sys.stdout.write(f"{'what':<34}{'ms CPU a tick':>14}{'ratio':>8}\n")
-        for what, cost in (("look", looked), ("look, as a line", told), ("look, as a line, in the spool", kept)):
-            sys.stdout.write(f"{what:<34}{cost:>14.2f}{cost / looked:>8.2f}\n")
+        for what, cost in (("look", polled), ("look, as a line", as_line), ("look, as a line, in the spool", kept)):
+            sys.stdout.write(f"{what:<34}{cost:>14.2f}{cost / polled:>8.2f}\n")
         recorder = Recorder(time.time_ns)
         recorder.start()
         before = cpu_s()

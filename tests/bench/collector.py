@@ -25,7 +25,7 @@ from soakwatch.record import RecordView
 from soakwatch_rules.rule import Window
 
 TARGET_MB = 150.0
-WARM_S = 10.0  # imports and the first looks are not the running collector
+WARM_S = 10.0  # imports and the first polls are not the running collector
 EVERY_S = 0.1
 LOAD = """
 import time
@@ -54,7 +54,7 @@ class Watched:
     last: tuple[int, float] | None = None
     judges: dict[int, float] = field(default_factory=dict)
 
-    def look(self) -> bool:
+    def measure(self) -> bool:
         """Note memory and CPU time; False once it is gone."""
         if self.process.poll() is not None:
             return False
@@ -126,7 +126,7 @@ targets:
         watched = [start(stack, Path(work), "quick", quick), start(stack, Path(work), "dense", [str(plan)])]
         alive = watched
         while alive:
-            alive = [one for one in alive if one.look()]
+            alive = [program for program in alive if program.measure()]
             time.sleep(EVERY_S)
         print(
             f"{psutil.cpu_count()} cores, {len(psutil.pids())} processes, {options.duration} s; MB resident (RSS) at"
@@ -136,8 +136,8 @@ targets:
             f"{'':10}{'running':>9}{'unique':>9}{'polls/due':>13}{'ms/poll':>9}{'% core':>8}{'judges':>7}"
             f"{'judge MB':>10}{'judge s':>9}{'end MB':>9}{'B/sample':>10}"
         )
-        for one in watched:
-            print(one.line())
+        for program in watched:
+            print(program.line())
     return 0
 
 

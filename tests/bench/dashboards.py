@@ -48,36 +48,38 @@ def heads(names: list[str]) -> list[str]:
     """200 series of the metrics that are asked for: objects of each as evenly as it goes, one of what has none."""
     objects = [name for name in names if BY_NAME[name].labels]
     each, more = divmod(SERIES - (len(names) - len(objects)), len(objects))
-    several = {name: each + (place < more) for place, name in enumerate(objects)}
-    made = []
+    several = {name: each + (index < more) for index, name in enumerate(objects)}
+    all_heads = []
     for name in names:
         target = {"load": "tg", "monitor": "monitor"}.get(name.split(".", 1)[0], "dut")
         tags = {"run": RUN, "target": target, "role": target, "phase": "soak"}
         numbers = range(several.get(name, 1))
-        made += [key(name, tags, {label: f"{label}{number}" for label in BY_NAME[name].labels}) for number in numbers]
-    assert len(made) == SERIES
-    return made
+        all_heads += [
+            key(name, tags, {label: f"{label}{number}" for label in BY_NAME[name].labels}) for number in numbers
+        ]
+    assert len(all_heads) == SERIES
+    return all_heads
 
 
-def lines(made: list[str]) -> Iterator[bytes]:
+def lines(written_heads: list[str]) -> Iterator[bytes]:
     """All readings in order of time, with the polls and the lines of the other measurements."""
     held: list[str] = []
-    for at in range(READINGS):
-        time_ns = (T0 + at * EVERY_S) * 10**9
-        held += [f"{head} value={at * 7 + number}.0 {time_ns}" for number, head in enumerate(made)]
+    for reading in range(READINGS):
+        time_ns = (T0 + reading * EVERY_S) * 10**9
+        held += [f"{head} value={reading * 7 + number}.0 {time_ns}" for number, head in enumerate(written_heads)]
         held += [f"{head} ok=1.0,duration_s=0.1 {time_ns}" for head in POLLED]
-        if at % 6 == 0:
-            held += [f"{head} mean=1.0,max=2.0 {(ZERO + at * EVERY_S) * 10**9}" for head in ALIGNED]
+        if reading % 6 == 0:
+            held += [f"{head} mean=1.0,max=2.0 {(ZERO + reading * EVERY_S) * 10**9}" for head in ALIGNED]
         if len(held) >= LINES:
             yield "\n".join(held).encode()
             held = []
     yield "\n".join(held).encode()
 
 
-def macros(one: Asked) -> dict[str, str]:
+def macros(panel: Asked) -> dict[str, str]:
     """What Grafana puts in for a window of the whole run."""
-    begin = ZERO if one.board == "soakwatch-compare" else T0
-    wide = 180 if "soakwatch_poll" in one.query or "share per core" in one.where else 1000
+    begin = ZERO if panel.board == "soakwatch-compare" else T0
+    wide = 180 if "soakwatch_poll" in panel.query or "share per core" in panel.where else 1000
     return {
         "$timeFilter": f"time >= {begin}s and time <= {begin + HOURS * 3600}s",
         "$__interval": f"{max(1, HOURS * 3600 // wide)}s",
@@ -87,11 +89,11 @@ def macros(one: Asked) -> dict[str, str]:
     }
 
 
-def took(server: Influxd, one: Asked) -> Took:
+def took(server: Influxd, panel: Asked) -> Took:
     """Five times."""
-    target = "dut" if one.board == "soakwatch-device" else ".*"
-    query = re.sub(r"\$\{(\w+):regex\}", lambda m: {"run": RUN, "target": target}.get(m[1], ".*"), one.query)
-    for name, value in macros(one).items():
+    target = "dut" if panel.board == "soakwatch-device" else ".*"
+    query = re.sub(r"\$\{(\w+):regex\}", lambda m: {"run": RUN, "target": target}.get(m[1], ".*"), panel.query)
+    for name, value in macros(panel).items():
         query = query.replace(name, value)
     assert server.process is not None
     process = psutil.Process(server.process.pid)
@@ -112,14 +114,14 @@ def main() -> int:
     if program is None:
         print("no influxd 2: build it with tests/influxd/build")
         return 2
-    every = [one for text in dashboards().values() for one in asked(parse(text))]
-    names = sorted({name for one in every for name in re.findall(r'FROM "([^"]+)"', one.query) if name in BY_NAME})
+    every = [panel for text in dashboards().values() for panel in asked(parse(text))]
+    names = sorted({name for panel in every for name in re.findall(r'FROM "([^"]+)"', panel.query) if name in BY_NAME})
     with tempfile.TemporaryDirectory() as folder, run_influxd(program, Path(folder)) as server:
         begun = time.perf_counter()
         for batch in lines(heads(names)):
             server.write(batch).raise_for_status()
         print(f"{READINGS * SERIES} readings written in {time.perf_counter() - begun:.0f} s")
-        figures = {(one.board, one.where): took(server, one) for one in every}
+        figures = {(panel.board, panel.where): took(server, panel) for panel in every}
     print("| dashboard | panel and query | median ms | least ms | CPU ms of the server |\n|---|---|---|---|---|")
     for (board, where), ms in sorted(figures.items(), key=lambda item: (item[0][0], -item[1].median_ms)):
         print(f"| {board} | {where} | {ms.median_ms:.0f} | {ms.least_ms:.0f} | {ms.cpu_ms:.0f} |")

@@ -192,12 +192,12 @@ class Lab:
 
     def agents(self, *, keepers: bool = False) -> list[psutil.Process]:
         """The agent's process, with ``keepers`` that which starts it anew as well."""
-        found = []
+        agents_found = []
         for process in psutil.process_iter(["cmdline"]):
             words = process.info["cmdline"] or []
             if self.agent_folder in words and "run" in words and (keepers or "--keep" not in words):
-                found.append(process)
-        return found
+                agents_found.append(process)
+        return agents_found
 
     def _no_agents(self) -> None:
         for process in self.agents(keepers=True):

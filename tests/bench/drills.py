@@ -118,16 +118,16 @@ def plan_of(lab: Lab) -> dict[str, object]:
 def answers_of(view: RecordView, sources: Sequence[Source]) -> Mapping[str, list[int]]:
     """When each target answered at its time (not later, from a spool), in order; for echoes, when one came back."""
     targets = {source.id: source.target for source in sources}
-    found: dict[str, list[int]] = {target: [] for target in targets.values()}
+    answered_ns: dict[str, list[int]] = {target: [] for target in targets.values()}
     highest: dict[int, int] = {}
     for poll in _polls(view):
         if poll.due_ns > highest.get(poll.source, 0):
             highest[poll.source] = poll.due_ns
             if poll.outcome is PollOutcome.OK and poll.source in targets:
-                found[targets[poll.source]].append(poll.start_ns + poll.duration_ns)
+                answered_ns[targets[poll.source]].append(poll.start_ns + poll.duration_ns)
     reached = view.series(SeriesKey("icmp", "reach.up", _echo(view)))
-    found["icmp"] = [int(at) for at, up in zip(reached.time_ns, reached.values, strict=True) if up > 0]
-    return found
+    answered_ns["icmp"] = [int(up_ns) for up_ns, up in zip(reached.time_ns, reached.values, strict=True) if up > 0]
+    return answered_ns
 
 
 def _polls(view: RecordView) -> Iterator[Poll]:
@@ -220,12 +220,12 @@ class Row:
         account = self.account
         lost = account.due - account.got
         why = f" ({', '.join(f'{number} {word}' for word, number in account.lost.items())})" if lost else ""
-        told = f", {self.unreachable} of them told that nobody is there" if self.unreachable else ""
+        refusal = f", {self.unreachable} of them told that nobody is there" if self.unreachable else ""
         gap = account.longest_gap
         return (
             self.name,
             str(account.due),
-            f"{account.got}{told}",
+            f"{account.got}{refusal}",
             f"{lost}{why}",
             str(account.recovered),
             "-" if gap is None else f"{(gap.end_ns - gap.begin_ns) * 1e-9:.1f} s",
@@ -238,13 +238,15 @@ def rows_of(view: RecordView, drill: Drill, answers: Mapping[str, Sequence[int]]
     window = drill.window
     reached = view.series(SeriesKey("icmp", "reach.up", _echo(view)), window.begin_ns, window.end_ns).values
     silent = {"icmp": int((reached == 0).sum())}
-    made = []
+    table_rows = []
     for account in view.ledgers(window):
         if account.target in TARGETS:
-            back = next((at for at in answers[account.target] if at >= drill.mended_ns), None)
+            back = next(
+                (answered_ns for answered_ns in answers[account.target] if answered_ns >= drill.mended_ns), None
+            )
             back_s = None if back is None else (back - drill.mended_ns) * 1e-9
-            made.append(Row(TARGETS[account.target], account, silent.get(account.target, 0), back_s))
-    return made
+            table_rows.append(Row(TARGETS[account.target], account, silent.get(account.target, 0), back_s))
+    return table_rows
 
 
 def table(run: Path, drills: Sequence[Drill]) -> None:

@@ -47,7 +47,7 @@ class Steady(Signal):
     def draw(self, count: int) -> Values:
         """The next readings."""
         if self.kind == "uptime":
-            first, self.at = self.at, self.at + count
+            first, self.last_level = self.last_level, self.last_level + count
             return np.arange(first, first + count, dtype=np.float64) * self.level
         if self.kind == "depth":
             return self.rng.poisson(self.level, count).astype(np.int64)
@@ -62,14 +62,14 @@ def device(count: int, interval_s: float, seed: int) -> list[Signal]:
 
     Metrics that a probe reads less often than each second come on top of ``count``.
     """
-    made: list[Signal] = []
+    drawn: list[Signal] = []
     often = 0
 
     def add(metric: str, kind: str, level: float, /, **labels: object) -> None:
         nonlocal often
-        rng = np.random.default_rng([seed, len(made)])
+        rng = np.random.default_rng([seed, len(drawn)])
         sort = Steady if kind in PLAIN else Signal
-        made.append(sort(metric, object_text(**labels), kind, level, rng, int(rng.integers(1, 10**6))))
+        drawn.append(sort(metric, object_text(**labels), kind, level, rng, int(rng.integers(1, 10**6))))
         often += not BY_NAME[metric].every
 
     add("system.cpu.utilization", "share", 0.4)
@@ -118,13 +118,13 @@ def device(count: int, interval_s: float, seed: int) -> list[Signal]:
         if often >= count:
             break
     while often > count:
-        often -= not BY_NAME[made.pop().metric].every
-    return made
+        often -= not BY_NAME[drawn.pop().metric].every
+    return drawn
 
 
 def generator(seed: int) -> list[Signal]:
     """The load: what every case is shown beside its own series. All that is sent comes back."""
-    made: list[Signal] = []
+    drawn: list[Signal] = []
     for metric, kind, level, labels in (
         ("load.requests", "poisson", 12000, {}),
         ("load.request.rate", "latency", 12000, {}),
@@ -137,22 +137,22 @@ def generator(seed: int) -> list[Signal]:
         ("load.cpu.utilization", "share", 0.5, {}),
         *(("load.latency", "latency", 0.002, {"quantile": quantile}) for quantile in ("0.5", "0.9", "0.99")),
     ):
-        rng = np.random.default_rng([seed, 1000 + (0 if metric.endswith(".packets") else len(made))])
+        rng = np.random.default_rng([seed, 1000 + (0 if metric.endswith(".packets") else len(drawn))])
         sort = Steady if kind in PLAIN else Signal
-        made.append(sort(metric, object_text(**labels), kind, level, rng))
-    return made
+        drawn.append(sort(metric, object_text(**labels), kind, level, rng))
+    return drawn
 
 
-def stretches(made: list[Signal], interval_ns: int, total: int, seed: int) -> Iterator[Stretch]:
+def stretches(drawn: list[Signal], interval_ns: int, total: int, seed: int) -> Iterator[Stretch]:
     """The polls of a run, an hour at a time; starts come some 100 µs late."""
     rng = np.random.default_rng(seed)
     size = max(1, round(3600e9 / interval_ns))
-    apart = [max(1, round(BY_NAME[signal.metric].every * 1e9 / interval_ns)) for signal in made]
+    apart = [max(1, round(BY_NAME[signal.metric].every * 1e9 / interval_ns)) for signal in drawn]
     for first in range(0, total, size):
         number = np.arange(first, min(first + size, total))
         time_ns = BEGIN_NS + number * interval_ns + rng.gamma(3, 30_000, number.size).astype(np.int64)
         readings = []
-        for signal, every in zip(made, apart, strict=True):
+        for signal, every in zip(drawn, apart, strict=True):
             entry, position = BY_NAME[signal.metric], np.flatnonzero(number % every == 0)
             if position.size:
                 value = signal.draw(position.size)
@@ -183,7 +183,7 @@ targets:
   tg: {{role: generator, sources: [command: {{run: ["true"], interval: {interval_ns / 1e6:g}ms}}]}}
 """
     load = generator(seed)
-    made = device(series - len(load), interval_s, seed)
+    drawn = device(series - len(load), interval_s, seed)
     with Record.create(folder) as record:
         for key, text in {"run": "bench", "plan": plan, "start_ns": str(BEGIN_NS)}.items():
             record.set_meta(key, text)
@@ -193,7 +193,7 @@ targets:
         local = record.source("dut", "local", "local", interval_ns, required=True)
         command = record.source("tg", "command", "command", interval_ns, required=True)
         both = zip(
-            stretches(made, interval_ns, total, seed), stretches(load, interval_ns, total, seed + 1), strict=True
+            stretches(drawn, interval_ns, total, seed), stretches(load, interval_ns, total, seed + 1), strict=True
         )
         for of_device, of_load in both:
             record.put_stretch(local, of_device)
@@ -267,7 +267,7 @@ def judge_here(folder: Path) -> None:
     """Judge in this process and print what it took; then the same for the report."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     from soakwatch.judge.judge import RuleUse, judge
-    from soakwatch.judge.recorded import recorded_plan
+    from soakwatch.judge.record_verdict import recorded_plan
     from soakwatch.plan.rules import planned_rules
 
     imported = time.process_time()
@@ -275,7 +275,7 @@ def judge_here(folder: Path) -> None:
     cases: Counter[str] = Counter()
     since = ("(set-up)", time.process_time())
 
-    def told(text: str) -> None:
+    def report(text: str) -> None:
         nonlocal since
         now = time.process_time()
         by_rule[since[0]] += now - since[1]  # type: ignore[assignment]  # a Counter adds floats as well
@@ -287,8 +287,8 @@ def judge_here(folder: Path) -> None:
         counts, rules = view.counts(), recorded_plan(view).rules
         metered = Metered(view)
         uses = [RuleUse(rule) for rule in planned_rules(rules)]
-        verdict = judge(metered, "bench", uses, told)
-        told("(end)")
+        verdict = judge(metered, "bench", uses, report)
+        report("(end)")
         judged, wall = time.process_time(), time.perf_counter() - wall
         tell(counts, verdict, metered, judged - imported, wall)
         head = f"{'rule':20}{'cases':>7}{'s CPU':>8}{'ms/case':>9}{'findings':>10}"

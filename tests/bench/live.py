@@ -3,8 +3,8 @@
     python tests/bench/live.py                       72 h x 200 series x 1 s, some minutes
     python tests/bench/live.py --hours 2 --series 1000
 
-The minutes of a run are written into a real record one after another, and after each the live judge takes its look, in
-this process and on one core. A look is opening the record, reading what is new, judging, and the text of what is said.
+The minutes of a run are written into a real record one after another, and after each the live judge evaluates it, in
+this process and on one core. An evaluation opens the record, reads what is new, judges it and renders the findings.
 At the end a second judge works out the same state from the whole record, as after a crash.
 """
 
@@ -31,21 +31,21 @@ from soakwatch.record import Record, finding_to_json
 from soakwatch_agent.sample import Poll
 
 MARKS_H = (1, 2, 6, 12, 24, 48, 72)
-OVER = 30  # looks that a line of the table is the mean of
+OVER = 30  # evaluations that a line of the table is the mean of
 TARGET_MS = 20.0
 
 
 class Timed(LiveEvaluator):
-    """The live judge, with the CPU time of each rule and of each part of a look."""
+    """The live judge, with the CPU time of each rule and of each part of an evaluation."""
 
     spent: Counter[str]
-    looks: Counter[str]
+    evaluations: Counter[str]
 
-    def _judge(self, court, subject, now_ns):  # type: ignore[no-untyped-def]  # as in Looking
+    def _judge(self, case_builder, subject, now_ns):  # type: ignore[no-untyped-def]  # as in Looking
         began = time.process_time()
-        super()._judge(court, subject, now_ns)
+        super()._judge(case_builder, subject, now_ns)
         self.spent[subject.rule.name] += time.process_time() - began  # type: ignore[assignment]
-        self.looks[subject.rule.name] += 1
+        self.evaluations[subject.rule.name] += 1
 
 
 def resident_mb() -> float:
@@ -69,7 +69,7 @@ def minutes(signals: list[Signal], source: int, interval_ns: int, total: int, se
 
 
 def evaluated(evaluator: LiveEvaluator) -> tuple[float, int]:
-    """CPU seconds of one look, with its text, and how many things it told anew."""
+    """CPU seconds of one evaluation, with its text, and how many series it judged anew."""
     began = time.process_time()
     news = evaluator.evaluate()
     for name, findings in news.items():
@@ -78,11 +78,11 @@ def evaluated(evaluator: LiveEvaluator) -> tuple[float, int]:
 
 
 def run(folder: Path, hours: float, series: int, interval_s: float, seed: int) -> None:
-    """Write the run, look after each minute, print a line at each mark."""
+    """Write the run, evaluate it after each minute, print a line at each mark."""
     interval_ns, total = round(interval_s * 1e9), round(hours * 3600 / interval_s)
     load = generator(seed)
-    made = device(series - len(load), interval_s, seed)
-    series = len(made) + len(load)  # here a poll brings all of them
+    drawn = device(series - len(load), interval_s, seed)
+    series = len(drawn) + len(load)  # here a poll brings all of them
     plan = f"name: bench\nduration: {round(hours * 60)}m\ntargets: {{dut: {{sources: [local]}}}}\n"
     facts = {
         "run": "bench",
@@ -105,10 +105,10 @@ def run(folder: Path, hours: float, series: int, interval_s: float, seed: int) -
         evaluator = evaluator_of(folder)
         evaluator.__class__ = Timed
         assert isinstance(evaluator, Timed)
-        evaluator.spent, evaluator.looks = Counter(), Counter()
+        evaluator.spent, evaluator.evaluations = Counter(), Counter()
         costs: list[tuple[float, float, int]] = []
         both = zip(
-            minutes(made, local.id, interval_ns, total, seed),
+            minutes(drawn, local.id, interval_ns, total, seed),
             minutes(load, command.id, interval_ns, total, seed + 1),
             strict=True,
         )
@@ -117,18 +117,18 @@ def run(folder: Path, hours: float, series: int, interval_s: float, seed: int) -
             if minute == 60:
                 record.begin_phase("soak", BEGIN_NS + 3600 * 10**9)
             before = evaluator.spent.total()
-            spent, told = evaluated(evaluator)
-            costs.append((spent, evaluator.spent.total() - before, told))
+            spent, judged_series = evaluated(evaluator)
+            costs.append((spent, evaluator.spent.total() - before, judged_series))
             if minute in {60 * mark for mark in MARKS_H}:
                 tell(f"{minute // 60} h", costs[-OVER:], evaluator, series)
         if not costs or len(costs) % 60:
             tell("end", costs[-OVER:], evaluator, series)
         print(f"\n{'rule':20}{'looks':>8}{'s CPU':>8}{'ms a look':>11}{'looks/min':>11}")
         for name, took in sorted(evaluator.spent.items(), key=lambda pair: -pair[1]):
-            n = evaluator.looks[name]
+            n = evaluator.evaluations[name]
             print(f"{name:20}{n:8}{took:8.2f}{1000 * took / n:11.2f}{n / len(costs):11.2f}")
-        said = Counter(f"{f.outcome.value} {f.rule}" for f in evaluator.findings)
-        print("said at the end: " + ", ".join(f"{number} {what}" for what, number in sorted(said.items())))
+        said_at_end = Counter(f"{f.outcome.value} {f.rule}" for f in evaluator.findings)
+        print("said at the end: " + ", ".join(f"{number} {what}" for what, number in sorted(said_at_end.items())))
         again = evaluator_of(folder)
         began = time.process_time()
         again.evaluate()
@@ -140,9 +140,12 @@ def tell(when: str, costs: list[tuple[float, float, int]], evaluator: LiveEvalua
     per = 1000 * 100 / series
     mean, judging = (sum(column) / len(costs) * per for column in list(zip(*costs, strict=True))[:2])
     worst = max(cost[0] for cost in costs) * per
-    told = sum(cost[2] for cost in costs) / len(costs)
+    evaluated_series = sum(cost[2] for cost in costs) / len(costs)
     memory = f"{evaluator.nbytes / 1e6:9.1f}{resident_mb():7.0f}"
-    print(f"{when:>6}{mean:12.2f}{mean - judging:9.2f}{judging:9.2f}{worst:8.1f}{told:6.1f}{memory}", flush=True)
+    print(
+        f"{when:>6}{mean:12.2f}{mean - judging:9.2f}{judging:9.2f}{worst:8.1f}{evaluated_series:6.1f}{memory}",
+        flush=True,
+    )
 
 
 def main() -> int:

@@ -90,8 +90,8 @@ def zooms(page: Page, begin_ms: float, end_ms: float, rounds: int, seed: int) ->
     span = min(7.2e6, (end_ms - begin_ms) / 10)
     for _ in range(3 * rounds):
         begin = draw.uniform(begin_ms, end_ms - span)
-        one: list[float] = page.evaluate(ZOOM, [begin, begin + span])
-        for kept, value in zip((moved, answered, shown), one, strict=True):
+        latencies: list[float] = page.evaluate(ZOOM, [begin, begin + span])
+        for kept, value in zip((moved, answered, shown), latencies, strict=True):
             kept.append(value)
     tell("zoom", moved, "until the plots have moved")
     tell("", answered, f"the server's answer; target {TARGET_ZOOM_MS:g} ms")
@@ -117,7 +117,7 @@ def memory(browser: Browser, ticks: int) -> None:
                 session.send("HeapProfiler.collectGarbage")
                 heap.append(float(session.send("Runtime.getHeapUsage")["usedSize"]) / 1e6)
         tab.page.context.close()
-    tenths = [f"{one:.1f}" for one in heap[:: max(1, len(heap) // 10)]]
+    tenths = [f"{heap_mb:.1f}" for heap_mb in heap[:: max(1, len(heap) // 10)]]
     half = len(heap) // 2
     print(f"memory   MB of heap over {ticks / 360:.1f} h: {', '.join(tenths)}")
     if half:

@@ -1,7 +1,7 @@
-"""CPU time a look: the agent's probes beside psutil over all processes, side by side in one run.
+"""CPU time per poll: the agent's probes beside psutil over all processes, side by side in one run.
 
 ``python tests/bench/probes.py [--processes 450] [--watched 20] [--looks 300]`` starts sleeping processes until the
-machine has that many, watches some of them, and prints user + system time of this process a look.
+machine has that many, watches some of them, and prints user + system time of this process per poll.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def cpu_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def cost_ms(poll: Callable[[int], object], looks: int) -> float:
-    """Mean CPU milliseconds of a look, a second of steady time apart, after one that warms up."""
+def cost_ms(poll: Callable[[int], object], polls: int) -> float:
+    """Mean CPU milliseconds of a poll, a second of steady time apart, after one that warms up."""
     start_ns = time.monotonic_ns()
     poll(start_ns)
     begin = cpu_s()
-    for number in range(1, looks + 1):
+    for number in range(1, polls + 1):
         poll(start_ns + number * SECOND)
-    return (cpu_s() - begin) * 1000 / looks
+    return (cpu_s() - begin) * 1000 / polls
 
 
 def psutil_over_all(_: int) -> object:
@@ -85,10 +85,10 @@ def main() -> int:
         sys.stdout.write(f"{'soakwatch, all probes':<34}{ours:>14.2f}{1:>8.1f}\n")
         sys.stdout.write(f"{'psutil, system and all processes':<34}{theirs:>14.2f}{theirs / ours:>8.1f}\n\n")
         for name in probe_names():
-            one = Host(HostContext(watches=watches), [name])
-            cost = cost_ms(one.poll, options.looks)
+            host = Host(HostContext(watches=watches), [name])
+            cost = cost_ms(host.poll, options.looks)
             sys.stdout.write(f"{'  probe ' + name:<34}{cost:>14.3f}{cost / ours:>8.2f}\n")
-            one.close()
+            host.close()
         everything.close()
     return 0
 

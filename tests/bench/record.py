@@ -43,27 +43,27 @@ class Signal:
     kind: str
     level: float
     rng: np.random.Generator
-    at: int = field(default=0)
+    last_level: int = field(default=0)
 
     def draw(self, count: int) -> Values:
         """The next readings."""
         rng, level = self.rng, self.level
         if self.kind == "ticks":
-            steps = self.at + np.cumsum(rng.binomial(100, level, count))
-            self.at = int(steps[-1])
+            steps = self.last_level + np.cumsum(rng.binomial(100, level, count))
+            self.last_level = int(steps[-1])
             ticks: NDArray[np.float64] = steps / 100
             return ticks
         if self.kind == "poisson":
-            counts = self.at + np.cumsum(rng.poisson(level, count))
-            self.at = int(counts[-1])
+            counts = self.last_level + np.cumsum(rng.poisson(level, count))
+            self.last_level = int(counts[-1])
             return counts.astype(np.int64)
         if self.kind == "bytes":
-            octets = self.at + np.cumsum(rng.poisson(level, count) * 66 + rng.integers(0, 1400, count))
-            self.at = int(octets[-1])
+            octets = self.last_level + np.cumsum(rng.poisson(level, count) * 66 + rng.integers(0, 1400, count))
+            self.last_level = int(octets[-1])
             return octets.astype(np.int64)
         if self.kind == "pages":
-            pages = self.at + np.cumsum((rng.random(count) < 0.05) * rng.integers(-20, 22, count))
-            self.at = max(int(pages[-1]), 0)
+            pages = self.last_level + np.cumsum((rng.random(count) < 0.05) * rng.integers(-20, 22, count))
+            self.last_level = max(int(pages[-1]), 0)
             return (np.maximum(pages, 0) * 4096 + int(level) * 4096).astype(np.int64)
         if self.kind == "share":
             ratios: NDArray[np.float64] = rng.binomial(99, level, count) / rng.choice([99, 100, 100, 100, 101], count)
@@ -72,8 +72,8 @@ class Signal:
             shares: NDArray[np.float64] = rng.binomial(100, level, count) / 100 / (1 + rng.normal(0, 50e-6, count))
             return shares
         if self.kind == "few":
-            few = int(level) + (np.cumsum(rng.random(count) < 0.02) + self.at) % 3
-            self.at += int(few[-1])
+            few = int(level) + (np.cumsum(rng.random(count) < 0.02) + self.last_level) % 3
+            self.last_level += int(few[-1])
             return few.astype(np.int64)
         latencies: NDArray[np.float64] = rng.lognormal(np.log(level), 0.5, count)
         return latencies
@@ -81,11 +81,11 @@ class Signal:
 
 def signals(count: int, seed: int) -> list[Signal]:
     """The mixture: a machine of 8 cores and 4 interfaces, a load, and processes until there are enough series."""
-    made: list[Signal] = []
+    drawn: list[Signal] = []
 
     def add(metric: str, kind: str, level: float, **labels: object) -> None:
-        rng = np.random.default_rng([seed, len(made)])
-        made.append(Signal(metric, object_text(**labels), kind, level, rng, int(rng.integers(1, 10**6))))
+        rng = np.random.default_rng([seed, len(drawn)])
+        drawn.append(Signal(metric, object_text(**labels), kind, level, rng, int(rng.integers(1, 10**6))))
 
     for core in range(8):
         add("system.cpu.core.utilization", "share", 0.1 * core + 0.05, core=core)
@@ -113,30 +113,30 @@ def signals(count: int, seed: int) -> list[Signal]:
         add("process.cpu.time", "ticks", 0.05, **labels, mode="system")
         add("process.open_files", "few", 120, **labels)
         add("process.threads", "few", 16, **labels)
-        if len(made) >= count:
-            return made[:count]
-    return made
+        if len(drawn) >= count:
+            return drawn[:count]
+    return drawn
 
 
 def polls(
-    source: int, made: list[Signal], interval_ns: int, total: int, seed: int, begin_ns: int = BEGIN_NS
+    source: int, drawn: list[Signal], interval_ns: int, total: int, seed: int, begin_ns: int = BEGIN_NS
 ) -> Iterator[list[Poll]]:
     """The polls of a run in stretches; starts come some 100 µs late, durations vary."""
     rng = np.random.default_rng(seed)
     for first in range(0, total, STRETCH):
         count = min(STRETCH, total - first)
-        columns = [signal.draw(count).tolist() for signal in made]
-        names = [(signal.metric, signal.object) for signal in made]
+        columns = [signal.draw(count).tolist() for signal in drawn]
+        names = [(signal.metric, signal.object) for signal in drawn]
         late = rng.gamma(3, 30_000, count).astype(int).tolist()
         lasted = rng.gamma(20, 100_000, count).astype(int).tolist()
         stretch = []
-        for at, values in enumerate(zip(*columns, strict=True)):
-            due = begin_ns + (first + at) * interval_ns
-            start = due + late[at]
+        for row, values in enumerate(zip(*columns, strict=True)):
+            due = begin_ns + (first + row) * interval_ns
+            start = due + late[row]
             samples = tuple(
                 [Sample(metric, name, value, start) for (metric, name), value in zip(names, values, strict=True)]
             )
-            stretch.append(Poll(source, due, start, lasted[at], PollOutcome.OK, None, Answer(samples, (), ())))
+            stretch.append(Poll(source, due, start, lasted[row], PollOutcome.OK, None, Answer(samples, (), ())))
         yield stretch
 
 
@@ -146,7 +146,7 @@ def resident_mb() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def codecs(made: list[Signal]) -> None:
+def codecs(drawn: list[Signal]) -> None:
     """Bytes and CPU of the candidates on one block of each kind of signal."""
     candidates: dict[str, Callable[[Values], bytes]] = {
         "the record's": encode,
@@ -162,7 +162,7 @@ def codecs(made: list[Signal]) -> None:
     else:
         for level in (3, 9):
             candidates[f"zstd {level} over delta"] = _zstd(zstandard.ZstdCompressor(level=level).compress)
-    kinds = {signal.kind: signal for signal in reversed(made)}
+    kinds = {signal.kind: signal for signal in reversed(drawn)}
     blocks = {kind: [signal.draw(STRETCH) for _ in range(10)] for kind, signal in sorted(kinds.items())}
     print(f"bytes a reading, blocks of {STRETCH}; last column: CPU µs a block")
     print(f"{'':20}" + "".join(f"{kind:>9}" for kind in blocks) + f"{'CPU':>9}")
@@ -195,16 +195,16 @@ def _zstd(compress: Callable[[bytes], bytes]) -> Callable[[Values], bytes]:
     return delta
 
 
-def batches(made: list[Signal], folder: Path) -> None:
+def batches(drawn: list[Signal], folder: Path) -> None:
     """Committed samples a second by the number of polls in a commit."""
     print("polls a commit   samples/s wall   samples/s CPU")
     for size in (1, 5, 20):
         with Record.create(folder / f"batch{size}") as record:
             source = record.source("dut", "local", "dut/local", 10**9, required=True)
-            stretch = next(polls(source.id, made, 10**9, 1000, 1))
+            stretch = next(polls(source.id, drawn, 10**9, 1000, 1))
             wall, cpu = time.perf_counter(), time.process_time()
-            for at in range(0, len(stretch), size):
-                record.put(stretch[at : at + size])
+            for start in range(0, len(stretch), size):
+                record.put(stretch[start : start + size])
             wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
             count = sum(len(poll.answer.samples) for poll in stretch)
             print(f"{size:14}{count / wall:17,.0f}{count / cpu:16,.0f}")
@@ -232,7 +232,7 @@ def main() -> None:
 
 def run(options: argparse.Namespace, folder: Path) -> None:
     """Write the run, then read it."""
-    made = signals(options.series, options.seed)
+    drawn = signals(options.series, options.seed)
     interval_ns = round(options.interval * 1e9)
     total = round(options.hours * 3600 / options.interval)
     marks = {total // 4: "25 %", total // 2: "50 %", total: "100 %"}
@@ -245,9 +245,9 @@ def run(options: argparse.Namespace, folder: Path) -> None:
         record.begin_span(BEGIN_NS)
         source = record.source("dut", "local", "dut/local", interval_ns, required=True)
         record.begin_phase("soak", BEGIN_NS)
-        for stretch in polls(source.id, made, interval_ns, total, options.seed):
-            for at in range(0, len(stretch), options.batch):
-                batch = stretch[at : at + options.batch]
+        for stretch in polls(source.id, drawn, interval_ns, total, options.seed):
+            for start in range(0, len(stretch), options.batch):
+                batch = stretch[start : start + options.batch]
                 wall_before, cpu_before = time.perf_counter(), time.process_time()
                 record.put(batch)
                 took = time.perf_counter() - wall_before
@@ -260,7 +260,7 @@ def run(options: argparse.Namespace, folder: Path) -> None:
         begun = time.perf_counter()
         record.finish()
         finished = time.perf_counter() - begun
-    del made
+    del drawn
     gc.collect()
     with RecordView.open(folder) as view:
         counts, keys = view.counts(), view.keys()

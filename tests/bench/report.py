@@ -26,7 +26,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.bench.judge import make
 
-from soakwatch.judge.recorded import judge_record
+from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import RecordView
 
 TARGET_S, TARGET_MB, TARGET_PAINT_S = 60.0, 15.0, 2.0

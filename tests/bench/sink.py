@@ -80,14 +80,14 @@ def main() -> int:
 
 def make(folder: Path, options: argparse.Namespace) -> None:
     """The record of a device under load."""
-    made = signals(options.series, options.seed)
+    drawn = signals(options.series, options.seed)
     total = round(options.hours * 3600)
     with Record.create(folder) as record:
         record.target("dut", "dut")
         record.begin_span(BEGIN_NS)
         source = record.source("dut", "local", "dut/local", 10**9, required=True)
         record.begin_phase("soak", BEGIN_NS)
-        for stretch in polls(source.id, made, 10**9, total, options.seed):
+        for stretch in polls(source.id, drawn, 10**9, total, options.seed):
             record.put(stretch)
         record.end_phase(BEGIN_NS + total * 10**9)
         record.finish()
@@ -100,14 +100,14 @@ def lines_of(bodies: Sequence[Path]) -> int:
 
 def bodies_of(folder: Path, work: Path) -> list[Path]:
     """What the sink sends, as a server sees it: a file for each request."""
-    found: list[Path] = []
+    paths: list[Path] = []
 
     class Writes(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            found.append(work / f"body-{len(found)}")
-            found[-1].write_bytes(self.rfile.read(int(self.headers["content-length"])))
+            paths.append(work / f"body-{len(paths)}")
+            paths[-1].write_bytes(self.rfile.read(int(self.headers["content-length"])))
             self.send_response(204)
             self.end_headers()
 
@@ -122,29 +122,29 @@ def bodies_of(folder: Path, work: Path) -> list[Path]:
         finally:
             server.shutdown()
             thread.join()
-    return found
+    return paths
 
 
 def one_round(server: Influxd, folder: Path, bodies: Sequence[Path], number: int) -> tuple[Spent, Spent]:
     """The sink and raw HTTP; in every other round raw HTTP is first."""
-    found: dict[str, Spent] = {}
+    spent: dict[str, Spent] = {}
     for name in ("sink", "raw") if number % 2 == 0 else ("raw", "sink"):
         bucket = f"{name}{number}"
         server.make_bucket(bucket)
         if name == "sink":
-            found[name] = measured(server, lambda: push(folder, server.url, server.token, bucket))  # noqa: B023
+            spent[name] = measured(server, lambda: push(folder, server.url, server.token, bucket))  # noqa: B023
         else:
-            found[name] = measured(server, lambda: post(server, bodies, bucket))  # noqa: B023
+            spent[name] = measured(server, lambda: post(server, bodies, bucket))  # noqa: B023
         server.delete_bucket(bucket)
-    return found["sink"], found["raw"]
+    return spent["sink"], spent["raw"]
 
 
 def start(server: Influxd, moment: Path, rounds: int) -> float:
     """CPU seconds of a push of next to nothing: what a process costs before it has sent anything."""
     server.make_bucket("start")
-    found = [push(moment, server.url, server.token, "start") for _ in range(rounds)]
+    times = [push(moment, server.url, server.token, "start") for _ in range(rounds)]
     server.delete_bucket("start")
-    return statistics.median(found)
+    return statistics.median(times)
 
 
 def measured(server: Influxd, work: Callable[[], float]) -> Spent:

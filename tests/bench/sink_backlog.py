@@ -3,7 +3,7 @@
     python tests/bench/sink_backlog.py [--hours 6] [--seconds 60]
 
 The record of a run that was cut off after six hours of 200 series each second, none of which was sent, is gone on with
-by ``soakwatch resume``: a look at this machine each second, and the live judging of it all. Once without a sink, once
+by ``soakwatch resume``: a poll of this machine each second, and the live judging of it all. Once without a sink, once
 with one that feeds a real influxd on this machine. How late and how complete the polls are is read from the record, CPU
 is the kernel's. The sink's process runs at nice 10, the server does not. Prints a table of Markdown, asserts nothing.
 """
@@ -36,10 +36,10 @@ from soakwatch.testing.influxd import BUCKET, ORG, Influxd, find_influxd, start_
 from soakwatch_agent.sample import PollOutcome
 
 SECOND = 10**9
-SERIES, PROCESSES = 200, 12  # and as many series of the live looks
+SERIES, PROCESSES = 200, 12  # and as many series of the live evaluations
 BEHIND = 5  # polls: caught up
 WARM_S = 5.0  # resuming and imports are not the run
-LONGEST_S = 900.0
+MAX_WATCH_S = 900.0
 EVERY_S = 0.5
 
 
@@ -96,7 +96,7 @@ def main() -> int:
         for name, sink in (("no sink", False), ("with a sink", True), ("no sink, again", False)):
             folder = Path(work, name.replace(" ", "-").replace(",", ""))
             make(folder, options.hours, server if sink else None)
-            told(name, folder, watched(folder, options.seconds, server, sink=sink))
+            print_row(name, folder, watched(folder, options.seconds, server, sink=sink))
     return 0
 
 
@@ -104,7 +104,7 @@ def make(folder: Path, hours: float, server: Influxd | None) -> None:
     """The record of a run that was cut off a moment ago."""
     plan: dict[str, object] = {
         "name": "backlog",
-        "phases": [{"soak": f"{round(hours * 3600 + LONGEST_S + 600)}s"}],
+        "phases": [{"soak": f"{round(hours * 3600 + MAX_WATCH_S + 600)}s"}],
         "targets": {
             "dut": {"role": "dut", "sources": [{"local": {"interval": "1s"}}], "watch": {"processes": ["soakbench*"]}}
         },
@@ -139,9 +139,9 @@ def watched(folder: Path, seconds: float, server: Influxd, *, sink: bool) -> See
         stack.callback(end, process)
         begun = time.monotonic()
         seen.begin_ns = time.time_ns() + round(WARM_S * SECOND)
-        while time.monotonic() - begun < LONGEST_S and process.poll() is None:
+        while time.monotonic() - begun < MAX_WATCH_S and process.poll() is None:
             time.sleep(EVERY_S)
-            look(process, seen)
+            measure(process, seen)
             if sink and seen.caught_up_s is None:
                 behind = left(folder)
                 seen.most_behind = max(seen.most_behind, behind)
@@ -160,13 +160,13 @@ def watched(folder: Path, seconds: float, server: Influxd, *, sink: bool) -> See
 def end(process: psutil.Popen) -> None:
     """The run and its children are killed: its judging at the end is not of interest."""
     family = [process, *process.children(recursive=True)] if process.poll() is None else []
-    for one in family:
+    for member in family:
         with suppress(psutil.Error):
-            one.kill()
+            member.kill()
     process.wait()
 
 
-def look(process: psutil.Popen, seen: Seen) -> None:
+def measure(process: psutil.Popen, seen: Seen) -> None:
     """CPU and memory of the sink's process."""
     try:
         for child in process.children():
@@ -185,7 +185,7 @@ def left(folder: Path) -> int:
     return backlog(folder, row[0] if row else "").polls
 
 
-def told(name: str, folder: Path, seen: Seen) -> None:
+def print_row(name: str, folder: Path, seen: Seen) -> None:
     """A line of the table: the polls that were due while it was watched."""
     late, lost, samples = [], 0, []
     with RecordView.open(folder) as view:

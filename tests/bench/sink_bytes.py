@@ -3,7 +3,7 @@
     python tests/bench/sink_bytes.py                              one device of 200 series x 10 s x 72 h
     python tests/bench/sink_bytes.py --devices 1000 --hours 0.05  200,000 series: memory and index
 
-Blocks of the disk are counted and not lengths, for the servers make files with holes; after everything was written,
+Blocks of the disk are counted and not lengths, for the servers make files with gaps; after everything was written,
 compacted, come to rest and the server was stopped. What an empty server takes is subtracted. CPU and memory are the
 server's. Prints tables of Markdown, asserts nothing; a server that is not there is named.
 """
@@ -67,10 +67,10 @@ def main() -> int:
             f"{options.devices} devices x {options.series} series x {options.interval:g} s x {options.hours:g} h:"
             f" {samples:,} samples; {psutil.cpu_count()} cores\n"
         )
-        found = [Fed("record", blocks(work / "run"), blocks(work / "run"))]
+        fed_rows = [Fed("record", blocks(work / "run"), blocks(work / "run"))]
         fed = (influxdb(work, "ns"), influxdb(work, "ms"), victoria(work))
-        found += [one for one in fed if one is not None]
-        tell(found, samples)
+        fed_rows += [candidate for candidate in fed if candidate is not None]
+        tell(fed_rows, samples)
     return 0
 
 
@@ -84,8 +84,8 @@ def make(folder: Path, options: argparse.Namespace) -> int:
             target = f"dut{device}"
             record.target(target, "dut")
             source = record.source(target, "snmp", f"{target}/snmp", interval_ns, required=True)
-            made, seed = signals(options.series, options.seed + device), options.seed + device
-            feeds.append(polls(source.id, made, interval_ns, total, seed))
+            drawn, seed = signals(options.series, options.seed + device), options.seed + device
+            feeds.append(polls(source.id, drawn, interval_ns, total, seed))
         record.begin_phase("soak", BEGIN_NS)
         for stretches in zip(*feeds, strict=True):
             for stretch in stretches:
@@ -165,10 +165,10 @@ def rest(folder: Path) -> None:
 def blocks(folder: Path) -> int:
     """Bytes of the disk that a folder takes."""
     total = 0
-    for place, _, files in os.walk(folder):
+    for parent, _, files in os.walk(folder):
         for name in files:
             try:
-                total += Path(place, name).stat().st_blocks * 512
+                total += Path(parent, name).stat().st_blocks * 512
             except FileNotFoundError:  # it was compacted away just now
                 continue
     return total
@@ -186,22 +186,22 @@ def peak(process: psutil.Process) -> int:
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
-def tell(found: list[Fed], samples: int) -> None:
+def tell(fed_rows: list[Fed], samples: int) -> None:
     """The tables."""
     print("| store | bytes a sample | before compaction | CPU s a million: server | sink | memory | samples a second |")
     print("|---|---|---|---|---|---|---|")
-    for one in found:
+    for fed in fed_rows:
         print(
-            f"| {one.name} | {one.size / samples:.2f} | {one.at_once / samples:.2f} |"
-            f" {shown(one.cpu_s, lambda value: f'{value / samples * 1e6:.1f}')} |"
-            f" {shown(one.sink_s, lambda value: f'{value / samples * 1e6:.2f}')} |"
-            f" {shown(one.memory, lambda value: f'{value / 2**20:.0f} MB')} |"
-            f" {shown(one.wall_s, lambda value: f'{samples / value:,.0f}')} |"
+            f"| {fed.name} | {fed.size / samples:.2f} | {fed.at_once / samples:.2f} |"
+            f" {shown(fed.cpu_s, lambda value: f'{value / samples * 1e6:.1f}')} |"
+            f" {shown(fed.sink_s, lambda value: f'{value / samples * 1e6:.2f}')} |"
+            f" {shown(fed.memory, lambda value: f'{value / 2**20:.0f} MB')} |"
+            f" {shown(fed.wall_s, lambda value: f'{samples / value:,.0f}')} |"
         )
     print(f"\n1000 devices x 200 series x 10 s x 72 h are {WHOLE:,} samples:\n")
     print("| store | on its disk |\n|---|---|")
-    for one in found:
-        print(f"| {one.name} | {one.size / samples * WHOLE / 1e9:.1f} GB |")
+    for fed in fed_rows:
+        print(f"| {fed.name} | {fed.size / samples * WHOLE / 1e9:.1f} GB |")
 
 
 def shown(value: float | None, how: Callable[[float], str]) -> str:

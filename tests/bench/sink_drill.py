@@ -35,12 +35,12 @@ from soakwatch_agent.sample import PollOutcome
 
 SOAKWATCH = Path(sys.executable).with_name("soakwatch")
 LEAD_S, TAIL_S = 20.0, 60.0
-_DISK = 256 << 20  # bytes; influxd keeps a reserve of some tens of megabytes in files with holes
+_DISK = 256 << 20  # bytes; influxd keeps a reserve of some tens of megabytes in sparse files
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was recorded, what the database has of it, what the outage did to the run, and all that it ``said``."""
+    """What was recorded, what the database has of it, what the outage did to the run, and the ``output`` of the run."""
 
     recorded: int
     written: int
@@ -52,7 +52,7 @@ class Outcome:
     collector_bytes: int
     feed_bytes: int
     verdict: str
-    said: str
+    output: str
 
 
 @contextmanager
@@ -92,8 +92,8 @@ def drill(
     command: list[str | Path] = [SOAKWATCH, "run", plan, "--into", run, "--no-web"]
     environment = {**os.environ, "COLUMNS": "200"}
     peak: Counter[str] = Counter()
-    with (folder / "said").open("w+") as said:
-        process = subprocess.Popen(command, stdout=said, stderr=said, stdin=subprocess.DEVNULL, env=environment)
+    with (folder / "output").open("w+") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment)
         over = threading.Event()
         weighing = threading.Thread(target=_weigh, args=(process.pid, peak, over))
         weighing.start()
@@ -109,8 +109,8 @@ def drill(
             weighing.join()
             process.kill()
             process.wait()
-        said.seek(0)
-        return _outcome(run, server, peak, said.read())
+        log.seek(0)
+        return _outcome(run, server, peak, log.read())
 
 
 def _until(holds: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
@@ -132,7 +132,7 @@ def _weigh(pid: int, peak: Counter[str], over: threading.Event) -> None:
                         peak["feed"] = max(peak["feed"], child.memory_info().rss)
 
 
-def _outcome(run: Path, server: Influxd, peak: Counter[str], said: str) -> Outcome:
+def _outcome(run: Path, server: Influxd, peak: Counter[str], output: str) -> Outcome:
     with RecordView.open(run) as view:
         sampled = view.keys()
         names = {key.metric for key in sampled}
@@ -147,13 +147,13 @@ def _outcome(run: Path, server: Influxd, peak: Counter[str], said: str) -> Outco
         written=sum(_count(server, name, "value") for name in names),
         polls=counts.polls,
         polls_written=_count(server, "soakwatch_poll", "ok"),
-        missed=sum(lost[one.value] for one in (PollOutcome.MISSED, PollOutcome.OVERRUN, PollOutcome.GAP)),
-        refused=sum(one.refused for one in account),
-        longest_lag_s=max((one.longest_s for one in account), default=0.0),
+        missed=sum(lost[outcome.value] for outcome in (PollOutcome.MISSED, PollOutcome.OVERRUN, PollOutcome.GAP)),
+        refused=sum(sink_row.refused for sink_row in account),
+        longest_lag_s=max((sink_row.longest_s for sink_row in account), default=0.0),
         collector_bytes=peak["collector"],
         feed_bytes=peak["feed"],
         verdict=verdict,
-        said=said,
+        output=output,
     )
 
 
@@ -215,15 +215,17 @@ def main() -> None:
         for thread in each:
             thread.join()
     print(f"away for {show_seconds(away_s)}")
-    for name, one in done.items():
+    for name, run in done.items():
         print(
-            f"{name:8} samples recorded {one.recorded}, written {one.written}; polls recorded {one.polls}, written"
-            f" {one.polls_written}; polls missed {one.missed}; lines refused {one.refused}; longest lag"
-            f" {show_seconds(round(one.longest_lag_s))}; memory of the collector {one.collector_bytes / 1e6:.0f} MB,"
-            f" of the feed {one.feed_bytes / 1e6:.0f} MB; verdict {one.verdict}"
+            f"{name:8} samples recorded {run.recorded}, written {run.written}; polls recorded {run.polls}, written"
+            f" {run.polls_written}; polls missed {run.missed}; lines refused {run.refused}; longest lag"
+            f" {show_seconds(round(run.longest_lag_s))}; memory of the collector {run.collector_bytes / 1e6:.0f} MB,"
+            f" of the feed {run.feed_bytes / 1e6:.0f} MB; verdict {run.verdict}"
         )
-        told = [line for line in one.said.splitlines() if "sink" in line or "lab/soak" in line or "127.0.0.1" in line]
-        print("\n".join(f"         {line}" for line in told if not line.startswith("[")))
+        sink_lines = [
+            line for line in run.output.splitlines() if "sink" in line or "lab/soak" in line or "127.0.0.1" in line
+        ]
+        print("\n".join(f"         {line}" for line in sink_lines if not line.startswith("[")))
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ async def side_by_side(agent: Snmpd, rounds: int) -> None:
                 seen.setdefault((version, "walk", engine), []).append(await cost(session, walk, times // 4))
                 rows = len(await session.walk([TABLE], time.monotonic() + 10))
                 await session.close()
-            plain = ["-Onq", "-m", "", *how, agent.at]
+            plain = ["-Onq", "-m", "", *how, agent.host_and_port]
             seen.setdefault((version, "GET of 10", "net-snmp"), []).append(command(["snmpget", *plain, *TEN], 5))
             seen.setdefault((version, "walk", "net-snmp"), []).append(command(["snmpbulkwalk", *plain, TABLE], 5))
     print(f"CPU µs of the client for each, median of {rounds} rounds in turns; a walk is ifXTable, {rows} rows;")
@@ -128,11 +128,11 @@ class Device:
         while due < until:
             await asyncio.sleep(max(0.0, due - time.monotonic()))
             try:
-                found = await self.session.get(oids, due + interval_s)
+                answers = await self.session.get(oids, due + interval_s)
             except Exception:  # noqa: BLE001 - a lost poll is counted, whatever lost it
                 self.lost += 1
             else:
-                self.lost += len(found) != len(oids)
+                self.lost += len(answers) != len(oids)
                 self.late.append(time.monotonic() - due)
             due += interval_s
 
@@ -156,9 +156,9 @@ async def fleet(agents: Sequence[Snmpd], devices: int, interval_s: float, second
         before, began = cpu_us(), time.monotonic()
         await asyncio.gather(*(device.run(oids, interval_s, now + 5 + seconds) for device in every))
         used, took = cpu_us() - before, time.monotonic() - began
-    late = sorted(one for device in every for one in device.late)
+    late = sorted(lateness for device in every for lateness in device.late)
     lost = sum(device.lost for device in every)
-    within = sum(one <= 1.0 for one in late) / max(len(late) + lost, 1)
+    within = sum(lateness <= 1.0 for lateness in late) / max(len(late) + lost, 1)
     print(
         f"{devices:4} devices x {len(oids)} objects x {interval_s:g} s (v3): {len(late)} polls, {lost} lost, "
         f"{100 * within:.2f} % ended within 1 s of their due time; median {1000 * late[len(late) // 2]:.1f} ms, "

@@ -87,7 +87,7 @@ def measure(options: argparse.Namespace, folder: Path, stack: ExitStack) -> None
     print(f"| begun within 1 s of their due time | {100 * within:.2f} % |")
     print(f"| late: median, 99 %, worst | {middle(late, 0.5):.1f}, {middle(late, 0.99):.1f}, {late[-1]:.0f} ms |")
     print(f"| taking: median, 99 %, worst | {middle(took, 0.5):.1f}, {middle(took, 0.99):.1f}, {took[-1]:.0f} ms |")
-    own, judging = ((marks[1][at] - marks[0][at]) / seconds for at in (2, 3))
+    own, judging = ((marks[1][column] - marks[0][column]) / seconds for column in (2, 3))
     print(f"| CPU of the collector | {100 * own:.1f} % of a core, {1000 * own * seconds / len(polls):.2f} ms a poll |")
     print(f"| CPU of its live judging, a process a minute | {100 * judging:.1f} % of a core |")
     print(f"| memory of the collector | {max(memory):.0f} MB |")
@@ -95,15 +95,15 @@ def measure(options: argparse.Namespace, folder: Path, stack: ExitStack) -> None
 
 def polls_of(record: Path, begin_ns: int, end_ns: int) -> list[Poll]:
     """The polls of the devices that were due in a time."""
-    found: list[Poll] = []
+    polls_found: list[Poll] = []
     with RecordView.open(record) as view:
         wanted = {source.id for source in view.sources() if source.name == "snmp"}
         cursor = ""
         while True:
             polls, cursor = view.polls_after(cursor, 5000)
             if not polls:
-                return found
-            found += [poll for poll in polls if poll.source in wanted and begin_ns <= poll.due_ns < end_ns]
+                return polls_found
+            polls_found += [poll for poll in polls if poll.source in wanted and begin_ns <= poll.due_ns < end_ns]
 
 
 def middle(values: list[float], share: float) -> float:

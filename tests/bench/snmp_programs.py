@@ -39,20 +39,20 @@ def whole(agent: Snmpd, version: str, folder: Path) -> list[str]:
 def commanded(agent: Snmpd, version: str, folder: Path) -> list[str]:
     """net-snmp's own client, one process for 100 objects."""
     oids = [f"{column}.{index}" for index in stage.indexes(agent) for column in stage.COLUMNS.values()]
-    how = ["snmpget", "-Onq", "-m", "", *credentials(version), agent.at]
+    how = ["snmpget", "-Onq", "-m", "", *credentials(version), agent.host_and_port]
     return part("commands", folder, [[*how, *oids[:100]], [*how, *oids[100:200]]])
 
 
 def walked(agent: Snmpd, version: str, folder: Path) -> list[str]:
     """net-snmp's own client, one process a column."""
-    how = ["snmpbulkwalk", "-Onq", "-m", "", "-Cr25", *credentials(version), agent.at]
+    how = ["snmpbulkwalk", "-Onq", "-m", "", "-Cr25", *credentials(version), agent.host_and_port]
     return part("commands", folder, [[*how, column] for column in stage.COLUMNS.values()])
 
 
 def telegraf(program: str, agent: Snmpd, version: str, folder: Path) -> list[str]:
     """A table of eight columns; what it brings is thrown away."""
     lines = ['[agent]\ninterval = "1s"\nsnmp_translator = "gosmi"\nomit_hostname = true\n[[outputs.discard]]']
-    lines += [f'[[inputs.snmp]]\nagents = ["udp://{agent.at}"]\nmax_repetitions = 25\npath = []']
+    lines += [f'[[inputs.snmp]]\nagents = ["udp://{agent.host_and_port}"]\nmax_repetitions = 25\npath = []']
     if version == "3":
         lines += [
             f'version = 3\nsec_name = "{stage.USER}"\nsec_level = "authPriv"\nauth_protocol = "SHA"',
@@ -76,14 +76,15 @@ def collectd(agent: Snmpd, version: str, folder: Path) -> list[str]:
     oids = list(stage.COLUMNS.values())
     kinds = ("if_octets", "if_packets", "if_dropped", "if_errors")
     data = "\n".join(
-        f'<Data "{kind}">\nTable true\nType "{kind}"\nValues "{oids[2 * at]}" "{oids[2 * at + 1]}"\n</Data>'
-        for at, kind in enumerate(kinds)
+        f'<Data "{kind}">\nTable true\nType "{kind}"\nValues "{oids[2 * index]}" "{oids[2 * index + 1]}"\n</Data>'
+        for index, kind in enumerate(kinds)
     )
     names = " ".join(f'"{kind}"' for kind in kinds)
     (folder / "collectd.conf").write_text(
         f'BaseDir "{folder}"\nPIDFile "{folder}/pid"\nInterval 1\nReadThreads 1\nFQDNLookup false\nHostname "bench"\n'
         f'LoadPlugin logfile\n<Plugin logfile>\nFile "{folder}/collectd.log"\n</Plugin>\n'
-        f'LoadPlugin snmp\n<Plugin snmp>\n{data}\n<Host "dut">\nAddress "{agent.at}"\n{how}\nBulkSize 25\nInterval 1\n'
+        f'LoadPlugin snmp\n<Plugin snmp>\n{data}\n<Host "dut">\nAddress "{agent.host_and_port}"\n'
+        f"{how}\nBulkSize 25\nInterval 1\n"
         f"Collect {names}\n</Host>\n</Plugin>\n"
     )
     return ["collectd", "-f", "-C", str(folder / "collectd.conf")]
@@ -114,14 +115,14 @@ def exporter(agent: Snmpd, version: str, folder: Path) -> list[str]:
     }
     (folder / "snmp.yml").write_text(json.dumps({"bench": module}))
     port = free_port()
-    where = f"http://127.0.0.1:{port}/snmp?module=bench&target={agent.at}"
+    where = f"http://127.0.0.1:{port}/snmp?module=bench&target={agent.host_and_port}"
     program = ["prometheus-snmp-exporter", f"--config.file={folder}/snmp.yml", f"--web.listen-address=127.0.0.1:{port}"]
     (folder / "exporter").write_text(f"#!/bin/sh\nexec {' '.join(program)}\n")
     return ["sh", str(folder / "exporter"), where]
 
 
 def credentials(version: str) -> list[str]:
-    """How net-snmp's commands are told."""
+    """The options of net-snmp's commands."""
     if version == "2c":
         return ["-v2c", "-c", "public"]
     return ["-v3", "-u", stage.USER, "-l", "authPriv", "-a", "SHA", "-A", AUTH, "-x", "AES", "-X", PRIV]

@@ -130,12 +130,12 @@ def compare(rivals: Sequence[Rival], version: str, seconds: float) -> None:
             stack.callback(ended, process)
             running.append(Running(rival, agent, process, log, command[-1] if rival.scraped else ""))
         keep(running, WARM_S)
-        for one in running:
-            one.begun = one.now()
-            one.scraped = one.samples = 0
+        for program in running:
+            program.begun = program.now()
+            program.scraped = program.samples = 0
         keep(running, seconds)
-        alive = [one for one in running if one.process.poll() is None]
-        rows = sorted((line for one in alive for line in lines(one)), key=lambda found: found[1])
+        alive = [program for program in running if program.process.poll() is None]
+        rows = sorted((line for program in alive for line in lines(program)), key=lambda line: line[1])
         base = next(used for name, used, _ in rows if name.endswith("alone"))
         print(
             f"\nSNMP v{version}{' authPriv, SHA and AES' if version == '3' else ''}: 200 counters each second for "
@@ -145,24 +145,24 @@ def compare(rivals: Sequence[Rival], version: str, seconds: float) -> None:
         print("|---|---:|---:|---:|---:|---:|")
         for name, used, rest in rows:
             print(f"| {name} | {used:.2f} | {used / base:.1f} | {rest} |")
-        for one in running:
-            if one.process.poll() is not None:
-                print(f"{one.rival.name} ended: {one.log.read_text()[-300:]}")
+        for program in running:
+            if program.process.poll() is not None:
+                print(f"{program.rival.name} ended: {program.log.read_text()[-300:]}")
 
 
-def lines(one: Running) -> list[tuple[str, float, str]]:
+def lines(program: Running) -> list[tuple[str, float, str]]:
     """Name, CPU ms a poll, and the rest of each of its lines."""
-    began, now = one.begun, one.now()
+    began, now = program.begun, program.now()
     seconds = now[0] - began[0]
-    own, children = (1000 * (now[at] - began[at]) / seconds for at in (1, 2))
-    memory = 0.0 if one.rival.children_only else one.process.memory_info().rss / 1e6
-    # The two looks of the bench itself are not the rival's.
+    own, children = (1000 * (now[column] - began[column]) / seconds for column in (1, 2))
+    memory = 0.0 if program.rival.children_only else program.process.memory_info().rss / 1e6
+    # The two calls of the bench itself are not the rival's.
     requests, objects = (now[3] - began[3] - 2) / seconds, (now[4] - began[4] - 2) / seconds
     rest = f"{requests:.1f} | {objects:.0f} | {f'{memory:.0f}' if memory else ''}"
-    if one.rival.children_only:
-        return [(one.rival.name, children, rest)]
-    more = [(f"{one.rival.name}: its live judging, a process a minute", children, " | | ")] if children else []
-    return [(one.rival.name, own, rest), *more]
+    if program.rival.children_only:
+        return [(program.rival.name, children, rest)]
+    more = [(f"{program.rival.name}: its live judging, a process a minute", children, " | | ")] if children else []
+    return [(program.rival.name, own, rest), *more]
 
 
 def keep(running: Sequence[Running], seconds: float) -> None:
@@ -170,12 +170,12 @@ def keep(running: Sequence[Running], seconds: float) -> None:
     until = time.monotonic() + seconds
     due = time.monotonic()
     while due < until:
-        for one in running:
-            if one.scrape:
+        for program in running:
+            if program.scrape:
                 try:
-                    with urllib.request.urlopen(one.scrape, timeout=5) as answer:
-                        one.samples += sum(line.startswith(b"bench_") for line in answer)
-                        one.scraped += 1
+                    with urllib.request.urlopen(program.scrape, timeout=5) as answer:
+                        program.samples += sum(line.startswith(b"bench_") for line in answer)
+                        program.scraped += 1
                 except OSError:
                     pass  # it is still starting, or shows below as one that was not asked
         due += 1.0
@@ -201,13 +201,13 @@ def poll(keys: dict[str, object]) -> int:
 
     async def ever() -> None:
         async with AsyncExitStack() as stack:
-            made = await start(
+            poller = await start(
                 Config.model_validate(keys), SourceContext("dut", "dut", (), None, Path(), time.time_ns, 1.0), stack
             )
             due = time.monotonic()
             while True:
                 try:
-                    answer = await made.poll(time.time_ns())
+                    answer = await poller.poll(time.time_ns())
                     print(len(answer.samples), flush=True)
                 except SourceError as failure:
                     print(failure, flush=True)

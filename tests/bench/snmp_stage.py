@@ -49,18 +49,18 @@ def inside() -> None:
 
 def agents(stack: ExitStack, folder: Path, count: int) -> list[Snmpd]:
     """So many net-snmpds, killed at the end."""
-    made = []
+    started = []
     for number in range(count):
         agent = Snmpd(folder / f"snmpd{number}")
         stack.callback(agent.kill)
         agent.start()
-        made.append(agent)
-    return made
+        started.append(agent)
+    return started
 
 
 def indexes(agent: Snmpd) -> list[int]:
     """The ifIndex of all interfaces."""
-    words = ["snmpbulkwalk", "-v2c", "-c", "public", "-Onqv", "-m", "", agent.at, "1.3.6.1.2.1.2.2.1.1"]
+    words = ["snmpbulkwalk", "-v2c", "-c", "public", "-Onqv", "-m", "", agent.host_and_port, "1.3.6.1.2.1.2.2.1.1"]
     return [int(line) for line in subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()]
 
 

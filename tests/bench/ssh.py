@@ -1,8 +1,8 @@
-"""CPU time a look at a Linux device over SSH: one bundled script in a kept shell, beside one command a file.
+"""CPU time per poll of a Linux device over SSH: one bundled script in a kept shell, beside one command a file.
 
 ``python tests/bench/ssh.py [--processes 450] [--watched 20] [--looks 60]`` starts a real sshd on the loopback and
 sleeping processes until the machine has that many. It prints user and system time of this process (the collector)
-and of the sshd session with all that it started (the device) a look.
+and of the sshd session with all that it started (the device) per poll.
 """
 
 from __future__ import annotations
@@ -47,27 +47,27 @@ def device_s(server: Sshd) -> float:
     return total
 
 
-async def cost(name: str, server: Sshd, looks: int, look: Callable[[int], Awaitable[object]]) -> None:
-    """Prints means of a look, a second of steady time apart, after two that warm up."""
+async def cost(name: str, server: Sshd, polls: int, poll: Callable[[int], Awaitable[object]]) -> None:
+    """Prints means of a poll, a second of steady time apart, after two that warm up."""
     begin_ns = time.time_ns()
     for number in range(2):
-        await look(begin_ns + number * SECOND)
+        await poll(begin_ns + number * SECOND)
     own, device, begin = own_s(), device_s(server), time.perf_counter()
-    for number in range(2, looks + 2):
-        await look(begin_ns + number * SECOND)
-    wall = (time.perf_counter() - begin) / looks * 1e3
-    here, there = (own_s() - own) / looks * 1e3, (device_s(server) - device) / looks * 1e3
+    for number in range(2, polls + 2):
+        await poll(begin_ns + number * SECOND)
+    wall = (time.perf_counter() - begin) / polls * 1e3
+    here, there = (own_s() - own) / polls * 1e3, (device_s(server) - device) / polls * 1e3
     sys.stdout.write(f"{name:<44}{wall:>9.1f}{here:>14.2f}{there:>12.2f}\n")
 
 
-async def compare(server: Sshd, folder: Path, watched: int, looks: int) -> None:
+async def compare(server: Sshd, folder: Path, watched: int, polls: int) -> None:
     """Both ways, one after the other."""
     watches = (WatchedProcess("sleep", "cmdline", "^sleep 98765$"),) if watched else ()
     site = SourceContext("dut", "dut", watches, None, folder, time.time_ns, 1.0)
     sys.stdout.write(f"{'a look':<44}{'wall ms':>9}{'collector ms':>14}{'device ms':>12}\n")
     async with AsyncExitStack() as stack:
         poller = await start(Config.model_validate(server.keys), site, stack)
-        await cost("one script in a kept shell (all probes)", server, looks, poller.poll)
+        await cost("one script in a kept shell (all probes)", server, polls, poller.poll)
     async with AsyncExitStack() as stack:
         line = await open_line(Config.model_validate(server.keys), folder, stack)
         connection = await line.connection()
@@ -78,7 +78,7 @@ async def compare(server: Sshd, folder: Path, watched: int, looks: int) -> None:
             for path in paths:
                 await connection.run(f"cat {path}")
 
-        await cost(f"a command a file ({len(paths)} files), raw", server, max(looks // 10, 2), each)
+        await cost(f"a command a file ({len(paths)} files), raw", server, max(polls // 10, 2), each)
 
 
 def main() -> int:

@@ -49,14 +49,14 @@ def make(folder: Path, polls: int, seed: int) -> None:
         record.target("dut", "dut")
         record.target("tg", "generator")
         record.begin_span(BEGIN_NS)
-        for target, made in (("dut", judge.device(1000 - len(load), 1.0, seed)), ("tg", load)):
+        for target, signals in (("dut", judge.device(1000 - len(load), 1.0, seed)), ("tg", load)):
             source = record.source(target, "local", "local", SECOND, required=True)
             rng = np.random.default_rng(seed)
             for first in range(0, SECONDS, polls):
                 number = np.arange(first, min(first + polls, SECONDS))
                 time_ns = BEGIN_NS + number * SECOND + rng.gamma(3, 30_000, number.size).astype(np.int64)
                 readings = []
-                for signal in made:
+                for signal in signals:
                     entry = BY_NAME[signal.metric]
                     position = np.flatnonzero(number % max(1, round(entry.every)) == 0)
                     if position.size:
@@ -84,11 +84,11 @@ def served(record: Path) -> Iterator[tuple[httpx.Client, int]]:
         process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
         stack.callback(process.terminate)
         assert process.stdout is not None
-        found = re.search(r"at (http://\S+)", process.stdout.readline())
-        assert found is not None, "the server does not say where it is"
+        banner = re.search(r"at (http://\S+)", process.stdout.readline())
+        assert banner is not None, "the server does not say where it is"
         headers = {"authorization": f"Bearer {(runs / 'web.token').read_text().strip()}"}
         yield (
-            stack.enter_context(httpx.Client(base_url=found[1], headers=headers, trust_env=False, timeout=120)),
+            stack.enter_context(httpx.Client(base_url=banner[1], headers=headers, trust_env=False, timeout=120)),
             process.pid,
         )
 
@@ -128,10 +128,14 @@ def zooms(client: httpx.Client, pid: int, rounds: int, seed: int) -> None:
         cpu = [0.0, 0.0]
         size = 0
         for _ in range(rounds):
-            at = begin + rng.random() * (72 - hours) * HOUR_MS
+            begin_of_zoom = begin + rng.random() * (72 - hours) * HOUR_MS
             chosen = rng.sample(keys, min(SERIES, len(keys)))
             for again, moved in enumerate((0.0, 0.1)):
-                body = {"series": chosen, "begin": at + moved * hours * HOUR_MS, "end": at + hours * HOUR_MS}
+                body = {
+                    "series": chosen,
+                    "begin": begin_of_zoom + moved * hours * HOUR_MS,
+                    "end": begin_of_zoom + hours * HOUR_MS,
+                }
                 before_ms = cpu_ms(pid)
                 lasted_ms, answer = timed(lambda body=body: client.post("/api/runs/bench/series/data", json=body))  # type: ignore[misc]
                 took[again].append(lasted_ms)

@@ -12,7 +12,7 @@ from tests.browser.records import device_record
 from tests.browser.tab import Scheme, Tab, open_tab
 from tests.needs import needs_chromium
 
-from soakwatch.judge.recorded import judge_record
+from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import RecordView
 from soakwatch.report.html import render_html
 
@@ -37,9 +37,9 @@ def browser() -> Iterator[Browser]:
     """Debian's Chromium, for one file: while it is there this thread has an event loop, and other tests make theirs."""
     program = needs_chromium()
     with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=program, args=[*ARGUMENTS], chromium_sandbox=False)
-        yield made
-        made.close()
+        launched = playwright.chromium.launch(executable_path=program, args=[*ARGUMENTS], chromium_sandbox=False)
+        yield launched
+        launched.close()
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def watched(browser: Browser) -> Iterator[Opens]:
 
     try:
         yield open_one
-        complaints = [said for tab in opened for said in tab.unforgiven()]
+        complaints = [complaint for tab in opened for complaint in tab.unforgiven()]
         assert complaints == []
     finally:
         for tab in opened:

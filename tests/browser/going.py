@@ -61,7 +61,9 @@ class Going:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.served.close()
         self.record.close()
 
@@ -84,15 +86,15 @@ class Going:
         """Write so many seconds more."""
         polls = []
         for _ in range(seconds):
-            now, at = self.now_ns(), self.seconds
+            now, elapsed_s = self.now_ns(), self.seconds
             named = (object_text(process=name, instance=0) for name in self.names)
             samples = (
-                Sample("process.memory.usage", MEMORY, 40.0 * 2**20 + 2**15 * at, now),
+                Sample("process.memory.usage", MEMORY, 40.0 * 2**20 + 2**15 * elapsed_s, now),
                 Sample("system.cpu.utilization", "", float(self._noise.uniform(0.1, 0.2)), now),
-                Sample("queue.depth", object_text(queue="tx0"), float(at % 40), now),
+                Sample("queue.depth", object_text(queue="tx0"), float(elapsed_s % 40), now),
                 *(Sample("process.memory.usage", name, (50.0 + n) * 2**20, now) for n, name in enumerate(named)),
             )
-            rate = (Sample("load.request.rate", "", 400.0 + at % 7, now),)
+            rate = (Sample("load.request.rate", "", 400.0 + elapsed_s % 7, now),)
             polls.append(Poll(self._device, now, now, 9, PollOutcome.OK, None, Answer(samples, (), ())))
             polls.append(Poll(self._load, now, now, 9, PollOutcome.OK, None, Answer(rate, (), ())))
             self.seconds += 1
@@ -107,7 +109,7 @@ class Going:
         """A finding on the process that leaks, with a forecast."""
         soon = Forecast("system.memory.limit (3.80 GiB)", 31 * 3600, 25 * 3600, 37 * 3600)
         window = Window(self.begin_ns, self.now_ns())
-        made = Finding(
+        finding = Finding(
             "memory_growth",
             1,
             outcome,
@@ -123,7 +125,7 @@ class Going:
             unit="By",
             forecast=soon,
         )
-        return replace(made, **changed)  # type: ignore[arg-type] # what the caller changes
+        return replace(finding, **changed)  # type: ignore[arg-type] # what the caller changes
 
     def end(self) -> None:
         """End it as a run ends: judged, with its report."""
@@ -137,7 +139,7 @@ class Going:
             return [stored.event for stored in view.events() if stored.event.kind == kind]
 
     def link(self, *, view_only: bool = False) -> str:
-        """What ``soakwatch open`` prints: a link that acts and works once, or one that only looks."""
+        """What ``soakwatch open`` prints: a link that acts and works once, or one that only views."""
         if view_only:
             return f"{self.served.url}/view/{derived(self.token, 'view')}"
         return f"{self.served.url}/enter/{one_time_code(self.token, time.time() + _GOOD_S)}"

@@ -60,9 +60,9 @@ def device_record(folder: Path, *, small: bool = False) -> Path:
         polls = []
         for second in range(LENGTH):
             now = BEGIN + second * SECOND
-            samples = _device_samples(second, now, [float(one) for one in calm[second][: 2 if small else CORES]])
+            samples = _device_samples(second, now, [float(share) for share in calm[second][: 2 if small else CORES]])
             if small:
-                samples = tuple(one for one in samples if not one.metric.startswith(("process.", "queue.")))
+                samples = tuple(sample for sample in samples if not sample.metric.startswith(("process.", "queue.")))
             event = Event("process.restart", LEAKING, now, None, {"pid": "4711"})
             answer = Answer(samples, (event,) if second == RESTART and not small else (), ())
             polls.append(
@@ -70,12 +70,12 @@ def device_record(folder: Path, *, small: bool = False) -> Path:
                 if second in SILENT
                 else Poll(device, now, now, 1000, PollOutcome.OK, None, answer)
             )
-            told = [Sample("load.request.rate", "", 400.0 + second % 7, now)]
+            samples_of_load = [Sample("load.request.rate", "", 400.0 + second % 7, now)]
             if not small:
-                told.append(Sample("load.latency", "quantile=p99", float(latency[second]), now))
-            polls.append(Poll(load, now, now, 1000, PollOutcome.OK, None, Answer(tuple(told), (), ())))
-        for at in range(0, len(polls), 600):
-            record.put(polls[at : at + 600])
+                samples_of_load.append(Sample("load.latency", "quantile=p99", float(latency[second]), now))
+            polls.append(Poll(load, now, now, 1000, PollOutcome.OK, None, Answer(tuple(samples_of_load), (), ())))
+        for start in range(0, len(polls), 600):
+            record.put(polls[start : start + 600])
         record.end_phase(BEGIN + LENGTH * SECOND)
         record.set_meta("start_ns", str(BEGIN))
         record.set_meta("ended_ns", str(BEGIN + LENGTH * SECOND))
@@ -98,11 +98,11 @@ def hostile_record(folder: Path, interfaces: int = 0, length: int = 300, *, drop
         for second in range(length):
             now = BEGIN + second * SECOND
             samples = []
-            for place, name in enumerate(HOSTILE):
-                process, grown = object_text(process=name, instance=0), place * 2**20 + second * 2**16
+            for index, name in enumerate(HOSTILE):
+                process, grown = object_text(process=name, instance=0), index * 2**20 + second * 2**16
                 samples.append(Sample("process.memory.usage", process, 50 * 2**20 + grown, now))
                 link = object_text(interface=name, direction="receive")
-                samples.append(Sample("system.network.packet.dropped", link, float(second * place), now))
+                samples.append(Sample("system.network.packet.dropped", link, float(second * index), now))
             event = Event(
                 "process.restart", object_text(process=HOSTILE[0], instance=0), now, None, {"why": HOSTILE[1]}
             )
@@ -146,9 +146,9 @@ def _phases(record: Record) -> None:
 def _device_samples(second: int, now: int, cores: Iterable[float]) -> tuple[Sample, ...]:
     life = second - RESTART if second >= RESTART else second
     born = BEGIN * 1e-9 + (RESTART if second >= RESTART else -60)
-    dropped = sum(second >= at for at in DROPS) * 40.0
+    dropped = sum(second >= dropped_s for dropped_s in DROPS) * 40.0
     return (
-        *(Sample("system.cpu.core.utilization", object_text(core=n), one, now) for n, one in enumerate(cores)),
+        *(Sample("system.cpu.core.utilization", object_text(core=n), share, now) for n, share in enumerate(cores)),
         Sample("process.memory.usage", LEAKING, 40.0 * 2**20 + 2**15 * life, now),
         Sample("process.memory.usage", CALM, 50.0 * 2**20 + 4096 * (second % 9), now),
         Sample("process.start_time", LEAKING, born, now),

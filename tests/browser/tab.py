@@ -21,9 +21,9 @@ BEYOND = re.compile(
 SERIOUS = frozenset({"serious", "critical"})
 Scheme = Literal["light", "dark"]
 Key = tuple[str, str, str]
-_LONGEST_MS = 40_000
+_MAX_WAIT_MS = 40_000
 _OURS = "willReadFrequently"
-"""What the browser says of our own looking at the pixels."""
+"""What the browser logs because the tests read pixels."""
 _PROBE = Path(__file__).with_name("probe.js")
 _AXE = "async () => (await axe.run(document, {resultTypes: ['violations']})).violations"
 
@@ -46,7 +46,7 @@ class _Model(TypedDict):
     span: float
 
 
-class _Look(TypedDict):
+class _FigureModel(TypedDict):
     """A figure, as ``probe.js`` tells of it."""
 
     element: str
@@ -112,7 +112,11 @@ class Tab:
 
     def unforgiven(self) -> list[str]:
         """What went wrong and was not expected."""
-        return [said for said in self.complaints if not any(re.search(one, said) for one in self.forgiven)]
+        return [
+            complaint
+            for complaint in self.complaints
+            if not any(re.search(pattern, complaint) for pattern in self.forgiven)
+        ]
 
     def open(self, file: Path) -> None:
         """Open a file from disk and wait for its load event."""
@@ -129,53 +133,55 @@ class Tab:
         """Every drawn line of a series, read from the models of the page."""
         return [
             Line(
-                one["element"],
-                _key(one["name"]),
-                one["glyph"],
-                one["visible"],
-                float(one["factor"]),
-                one["rate"],
-                one["unit"],
-                np.array(one["time"], float),
-                np.array(one["value"], float),
+                model["element"],
+                _key(model["name"]),
+                model["glyph"],
+                model["visible"],
+                float(model["factor"]),
+                model["rate"],
+                model["unit"],
+                np.array(model["time"], float),
+                np.array(model["value"], float),
             )
-            for one in self._models()
-            if one["name"].startswith("series:")
+            for model in self._models()
+            if model["name"].startswith("series:")
         ]
 
     def heat_maps(self) -> list[HeatMap]:
         """Every heat map, read from the models of the page."""
-        found = []
-        for one in self._models():
-            if one["name"].startswith("heat:"):
-                target, metric, *_ = json.loads(one["name"].removeprefix("heat:"))
-                cells = np.array(one["image"], float)
-                found.append(
-                    HeatMap(one["element"], target, metric, tuple(one["rows"]), cells, one["begin"], one["span"])
+        maps = []
+        for model in self._models():
+            if model["name"].startswith("heat:"):
+                target, metric, *_ = json.loads(model["name"].removeprefix("heat:"))
+                cells = np.array(model["image"], float)
+                maps.append(
+                    HeatMap(
+                        model["element"], target, metric, tuple(model["rows"]), cells, model["begin"], model["span"]
+                    )
                 )
-        return found
+        return maps
 
     def figures(self) -> list[Figure]:
         """How every plot looks now."""
-        found: list[_Look] = self.page.evaluate("() => soakwatchProbe.figures()")
+        figures_drawn: list[_FigureModel] = self.page.evaluate("() => soakwatchProbe.figures()")
         return [
             Figure(
-                one["element"],
-                one["axis"],
-                one["start"],
-                one["end"],
-                one["ground"],
-                one["border"],
-                tuple(one["lines"]),
-                one["labels"],
+                figure["element"],
+                figure["axis"],
+                figure["start"],
+                figure["end"],
+                figure["ground"],
+                figure["border"],
+                tuple(figure["lines"]),
+                figure["labels"],
             )
-            for one in found
+            for figure in figures_drawn
         ]
 
     def colours(self, element: str) -> list[str]:
         """The colours of a plot's pixels as ``rgb(r, g, b)``, the most frequent first."""
-        found: list[str] = self.page.locator(f"#{element}").evaluate("(plot) => soakwatchProbe.colours(plot)")
-        return found
+        colours: list[str] = self.page.locator(f"#{element}").evaluate("(plot) => soakwatchProbe.colours(plot)")
+        return colours
 
     def style(self, selector: str, name: str) -> str:
         """A computed style of the first element that fits."""
@@ -189,8 +195,8 @@ class Tab:
     def barriers(self) -> list[str]:
         """What axe-core finds that is serious or worse, one line each: rule, how often, where at first."""
         self.page.evaluate(resources.files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8"))
-        found: list[Mapping[str, object]] = self.page.evaluate(_AXE)
-        return [_barrier(one) for one in found if one["impact"] in SERIOUS]
+        violations: list[Mapping[str, object]] = self.page.evaluate(_AXE)
+        return [_barrier(violation) for violation in violations if violation["impact"] in SERIOUS]
 
     def tour(self) -> list[str]:
         """Press Tab from the first control on until no new one comes, and tell what was wrong on the way: controls that
@@ -215,12 +221,12 @@ class Tab:
         missed: list[str] = visited.evaluate(
             "(visited) => soakwatchProbe.stops().filter((one) => !visited.includes(one)).map((one) => one.outerHTML)"
         )
-        return wrong + [f"not reached: {one[:120]}" for one in missed]
+        return wrong + [f"not reached: {target[:120]}" for target in missed]
 
     def too_wide(self) -> list[str]:
         """What makes the page scroll sideways, the first few."""
-        found: list[str] = self.page.evaluate("() => soakwatchProbe.tooWide()")
-        return found
+        elements: list[str] = self.page.evaluate("() => soakwatchProbe.tooWide()")
+        return elements
 
     def focused(self) -> str:
         """The element with the focus, by its tag, id and first words."""
@@ -231,8 +237,8 @@ class Tab:
         return str(text)
 
     def _models(self) -> list[_Model]:
-        found: list[_Model] = self.page.evaluate("() => soakwatchProbe.models()")
-        return found
+        models: list[_Model] = self.page.evaluate("() => soakwatchProbe.models()")
+        return models
 
 
 def open_tab(browser: Browser, *, offline: bool = False, scheme: Scheme = "light", width: int = 1280) -> Tab:
@@ -244,7 +250,7 @@ def open_tab(browser: Browser, *, offline: bool = False, scheme: Scheme = "light
         reduced_motion="reduce",
         service_workers="block",
     )
-    context.set_default_timeout(_LONGEST_MS)
+    context.set_default_timeout(_MAX_WAIT_MS)
     context.add_init_script(path=_PROBE)
     tab = Tab(context.new_page())
 
@@ -252,7 +258,7 @@ def open_tab(browser: Browser, *, offline: bool = False, scheme: Scheme = "light
         tab.complaints.append(f"asked for {route.request.url[:200]}")
         route.abort()
 
-    def said(message: ConsoleMessage) -> None:
+    def note(message: ConsoleMessage) -> None:
         if message.type in {"error", "warning", "assert"} and _OURS not in message.text:
             tab.complaints.append(f"{message.type}: {message.text[:500]} ({message.location.get('url', '')[:120]})")
 
@@ -261,7 +267,7 @@ def open_tab(browser: Browser, *, offline: bool = False, scheme: Scheme = "light
         dialog.dismiss()
 
     context.route(BEYOND, beyond)
-    tab.page.on("console", said)
+    tab.page.on("console", note)
     tab.page.on("pageerror", lambda error: tab.complaints.append(f"script: {error.message[:500]}"))
     tab.page.on("crash", lambda _: tab.complaints.append("the tab crashed"))
     tab.page.on("dialog", asked)
@@ -282,14 +288,14 @@ def _barrier(violation: Mapping[str, object]) -> str:
 def luminance(colour: str) -> float:
     """Relative luminance (WCAG 2.2) of ``#rrggbb`` or ``rgb(r, g, b)``, 0 to 1."""
     if colour.startswith("#"):
-        parts = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
+        parts = [int(colour[digit : digit + 2], 16) for digit in (1, 3, 5)]
     else:
         parts = [int(float(part)) for part in re.findall(r"[\d.]+", colour)[:3]]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (part / 255 for part in parts)]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(first: str, other: str) -> float:
     """Contrast ratio of two colours (WCAG 2.2), 1 to 21."""
-    darker, lighter = sorted((luminance(one), luminance(other)))
+    darker, lighter = sorted((luminance(first), luminance(other)))
     return (lighter + 0.05) / (darker + 0.05)

@@ -21,14 +21,14 @@ BUTTONS = "#mark-button, #stop-button, [data-part='ack']"
 @pytest.fixture
 def going(tmp_path: Path) -> Iterator[Going]:
     """A run of five minutes so far, with an early warning."""
-    with Going(tmp_path / "going", 300) as made:
-        made.judge(made.leak())
-        yield made
+    with Going(tmp_path / "going", 300) as run:
+        run.judge(run.leak())
+        yield run
 
 
 @pytest.fixture
 def live(tabs: Opens, going: Going) -> Tab:
-    """Its page for somebody who may act."""
+    """Its page for someone who may act."""
     return opened(tabs(), going.link())
 
 
@@ -83,14 +83,14 @@ def test_an_event_is_marked_by_keys_alone(live: Tab, going: Going) -> None:
     assert going.events("reboot") == []
 
 
-def test_a_mark_that_is_refused_is_told(live: Tab, going: Going) -> None:
+def test_a_refused_mark_is_reported(live: Tab, going: Going) -> None:
     """What the run does not take stays in the dialog with one sentence."""
     live.forgive(r"status of 400")
     live.page.keyboard.press("m")
     live.page.locator("#mark-kind").fill("phase.begin")
     live.page.keyboard.press("Enter")
-    said = live.page.locator("#mark-dialog [role='alert']")
-    said.filter(has_text="Failed").wait_for()
+    alert = live.page.locator("#mark-dialog [role='alert']")
+    alert.filter(has_text="Failed").wait_for()
     assert live.count("#mark-dialog[open]") == 1
     assert going.events("phase.begin") == []
 
@@ -128,8 +128,8 @@ def test_stopping_asks_first(live: Tab, going: Going) -> None:
     assert live.page.locator("#stop-button").is_hidden()
 
 
-def test_who_only_looks_sees_no_buttons_and_may_not_act(tabs: Opens, going: Going) -> None:
-    """The link for looking shows the same page without its deeds; keys do nothing, and the server refuses too."""
+def test_a_viewer_sees_no_buttons_and_may_not_act(tabs: Opens, going: Going) -> None:
+    """The view link shows the same page without its buttons; keys do nothing, and the server refuses too."""
     tab = opened(tabs(), going.link(view_only=True))
     assert tab.count(BUTTONS) == 0
     for key in ("m", "j", "a"):
@@ -175,7 +175,7 @@ def test_the_end_comes_without_a_reload(live: Tab, going: Going) -> None:
     assert with_verdict in live.page.locator("#badge").inner_text().lower()
 
 
-def test_a_lost_connection_is_told_and_comes_back(live: Tab, going: Going) -> None:
+def test_a_lost_connection_is_reported_and_comes_back(live: Tab, going: Going) -> None:
     """Old figures are never shown as new ones: the page says since when, and goes on by itself."""
     # A server that ends answers 500 to the plots that it was drawing.
     live.forgive("ERR_CONNECTION|ERR_EMPTY_RESPONSE|ERR_SOCKET|Failed to fetch|status of 500 .*/plots")

@@ -11,7 +11,7 @@ from tests.browser.conftest import Opens
 from tests.browser.going import Going
 
 _BEFORE_S, _TICKS, _TICK_S, _EACH = 2400, 240, 10, 8
-_MOST_GROWTH = 1.1
+_MAX_GROWTH = 1.1
 
 
 @pytest.mark.slow
@@ -49,4 +49,4 @@ def test_memory_is_flat_over_forty_minutes(tabs: Opens, tmp_path: Path) -> None:
         middle = (len(heap) + warm) // 2
         for kept in (heap, nodes):
             first, second = statistics.median(kept[warm:middle]), statistics.median(kept[middle:])
-            assert second <= first * _MOST_GROWTH, [round(one) for one in kept]
+            assert second <= first * _MAX_GROWTH, [round(heap) for heap in kept]

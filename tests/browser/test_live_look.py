@@ -16,10 +16,10 @@ from soakwatch_rules.rule import Outcome
 @pytest.fixture(scope="module")
 def going(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Going]:
     """A run of five minutes with a warning and a failure."""
-    with Going(tmp_path_factory.mktemp("runs") / "going", 300) as made:
-        lost = made.leak(Outcome.FAIL, rule="drops", object="queue=tx0", forecast=None, reason="12 packets were lost")
-        made.judge(made.leak(), lost)
-        yield made
+    with Going(tmp_path_factory.mktemp("runs") / "going", 300) as run:
+        lost = run.leak(Outcome.FAIL, rule="drops", object="queue=tx0", forecast=None, reason="12 packets were lost")
+        run.judge(run.leak(), lost)
+        yield run
 
 
 @pytest.fixture(scope="module")
@@ -44,11 +44,11 @@ def live(once: Tab) -> Tab:
 def is_dark(tab: Tab) -> bool:
     """Whether page and figures are dark, which must agree; waits for what was changed to be painted."""
     tab.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-    looks = {luminance(one.ground) < 0.2 for one in tab.figures()} | {
+    darkness = {luminance(figure.ground) < 0.2 for figure in tab.figures()} | {
         luminance(tab.style("body", "backgroundColor")) < 0.2
     }
-    assert len(looks) == 1
-    return looks.pop()
+    assert len(darkness) == 1
+    return darkness.pop()
 
 
 def test_the_page_follows_the_wish_and_the_key(live: Tab) -> None:
@@ -117,7 +117,7 @@ def test_a_finding_shows_its_window_in_the_plots(live: Tab, going: Going) -> Non
         "link", name="Show in the plots"
     ).click()
     live.page.wait_for_function("() => document.getElementById('following').textContent.includes('showing')")
-    ranges = {(one.start, one.end) for one in live.figures() if one.axis == "time"}
+    ranges = {(figure.start, figure.end) for figure in live.figures() if figure.axis == "time"}
     assert len(ranges) == 1
     ((start, _),) = ranges
     assert start == going.begin_ns / 1e6

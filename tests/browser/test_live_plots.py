@@ -31,8 +31,8 @@ _REACHES = """([last, name]) => soakwatchProbe.models().some(
 @pytest.fixture(scope="module")
 def going(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Going]:
     """A run that has gone on for an hour and a half."""
-    with Going(tmp_path_factory.mktemp("runs") / "going", BEFORE_S) as made:
-        yield made
+    with Going(tmp_path_factory.mktemp("runs") / "going", BEFORE_S) as run:
+        yield run
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def line_of(tab: Tab, key: tuple[str, str, str]) -> Line:
 
 def shown(tab: Tab) -> tuple[float, float]:
     """The stretch that all plots show, ms."""
-    ((start, end),) = {(one.start, one.end) for one in tab.figures() if one.axis == "time"}
+    ((start, end),) = {(figure.start, figure.end) for figure in tab.figures() if figure.axis == "time"}
     return start, end
 
 
@@ -85,9 +85,9 @@ def agrees(line: Line, going: Going) -> None:
     """Every point is a reading of the record."""
     time_ms, value = stored(going, line.key)
     good = np.isfinite(line.value)
-    place = np.searchsorted(time_ms, line.time[good])
-    assert np.array_equal(time_ms[place], line.time[good])
-    assert np.allclose(value[place] * line.factor, line.value[good], rtol=1e-5)
+    index = np.searchsorted(time_ms, line.time[good])
+    assert np.array_equal(time_ms[index], line.time[good])
+    assert np.allclose(value[index] * line.factor, line.value[good], rtol=1e-5)
 
 
 def test_the_page_shows_the_record(live: Tab, going: Going) -> None:
@@ -117,7 +117,7 @@ def test_lines_grow_without_a_reload(live: Tab, going: Going) -> None:
 
 
 def test_a_zoom_fetches_every_reading_and_is_kept(live: Tab, going: Going) -> None:
-    """What was thinned comes in full resolution; new readings do not tear the reader away from what is looked at."""
+    """What was thinned comes in full resolution; new readings do not move the reader away from the section in view."""
     scroll_to(live, QUEUE)
     assert line_of(live, QUEUE).time.size < BEFORE_S
     begin = going.begin_ns / 1e6 + 1000e3

@@ -59,12 +59,12 @@ def link(run: Path, *options: str) -> str:
 
 def servers(process: subprocess.Popen[str]) -> list[int]:
     """The web server's processes beside a run, those that are over excepted."""
-    found = []
-    for one in psutil.Process(process.pid).children(recursive=True):
+    pids = []
+    for child in psutil.Process(process.pid).children(recursive=True):
         with suppress(psutil.Error):
-            if "soakwatch.web" in one.cmdline():
-                found.append(one.pid)
-    return found
+            if "soakwatch.web" in child.cmdline():
+                pids.append(child.pid)
+    return pids
 
 
 def last_ms(tab: Tab) -> float:
@@ -73,7 +73,7 @@ def last_ms(tab: Tab) -> float:
 
 
 def test_a_run_is_watched_to_its_end(tabs: Opens, running: Run) -> None:
-    """Lines grow; a killed server is told of and comes back without anybody's help; a stopped run shows its report."""
+    """Lines grow; a killed server is reported and restarted; a stopped run shows its report."""
     process, run = running
     tab = tabs()
     tab.page.goto(link(run), wait_until="load")

@@ -44,8 +44,8 @@ def test_names_are_text(page: Tab) -> None:
 
 def test_names_make_no_elements(page: Tab) -> None:
     """Nothing stands in the page, nor inside of its figures, that the page itself did not put there."""
-    made = page.page.evaluate("() => soakwatchProbe.foreign()")
-    assert made == []
+    foreign = page.page.evaluate("() => soakwatchProbe.foreign()")
+    assert foreign == []
     assert page.count("head script, body script:not([type='application/json'])") <= 4
     assert "owned" not in page.page.title().replace(HOSTILE[2], "")
     assert HOSTILE[0] in page.page.title()
@@ -53,7 +53,11 @@ def test_names_make_no_elements(page: Tab) -> None:
 
 def test_a_tooltip_shows_a_name_as_text(page: Tab) -> None:
     """What Bokeh writes beside the pointer is HTML of its own: names in it are text too."""
-    line = next(one for one in page.lines() if one.key[1] == "process.memory.usage" and one.key[0] == HOSTILE[1])
+    line = next(
+        line_drawn
+        for line_drawn in page.lines()
+        if line_drawn.key[1] == "process.memory.usage" and line_drawn.key[0] == HOSTILE[1]
+    )
     plot = page.page.locator(f"#{line.element}")
     plot.scroll_into_view_if_needed()
     box = plot.bounding_box()

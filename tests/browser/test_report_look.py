@@ -16,7 +16,9 @@ def is_dark(tab: Tab) -> bool:
     """Whether page and every figure, down to the pixels of the first, are dark; all must agree."""
     figures = tab.figures()
     grounds = {luminance(tab.style("body", "backgroundColor")) < 0.2}
-    grounds |= {luminance(one.ground) < 0.2 for one in figures} | {luminance(one.border) < 0.2 for one in figures}
+    grounds |= {luminance(figure.ground) < 0.2 for figure in figures} | {
+        luminance(figure.border) < 0.2 for figure in figures
+    }
     grounds.add(luminance(tab.colours(figures[0].element)[0]) < 0.2)
     assert len(grounds) == 1, (tab.style("body", "backgroundColor"), figures)
     return grounds.pop()
@@ -38,14 +40,14 @@ def test_the_page_is_dark_where_the_reader_wishes_it(small: Tab) -> None:
     small.page.emulate_media(color_scheme="dark")
     settled(small.page)
     assert is_dark(small)
-    heat = {one.element for one in small.heat_maps()}  # its load lies on the colours, with an edge of its own
+    heat = {heat_map.element for heat_map in small.heat_maps()}  # its load lies on the colours, with an edge of its own
     for figure in small.figures():
         assert figure.element in heat or all(contrast(line, figure.ground) >= 3 for line in figure.lines), figure
         assert contrast(figure.labels, figure.ground) >= 4.5, figure
     small.page.emulate_media(color_scheme="light")
     settled(small.page)
     assert not is_dark(small)
-    assert all(contrast(line, one.ground) >= 2 for one in small.figures() for line in one.lines)
+    assert all(contrast(line, figure.ground) >= 2 for figure in small.figures() for line in figure.lines)
 
 
 def test_paper_is_always_light(small: Tab) -> None:
@@ -65,7 +67,7 @@ def test_paper_is_always_light(small: Tab) -> None:
 
 
 def test_all_plots_are_on_paper(small: Tab) -> None:
-    """A page that is printed holds a picture of every plot, those too that nobody has looked at."""
+    """A page that is printed holds a picture of every plot, also of those never scrolled to."""
     pictures = len(re.findall(rb"/Subtype\s*/Image", small.page.pdf(format="A4")))
     assert pictures >= len(small.figures())
 

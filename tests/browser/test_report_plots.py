@@ -43,7 +43,7 @@ def readings(record: RecordView, line: Line) -> tuple[NDArray[np.float64], NDArr
 
 def windows(figures: list[Figure]) -> set[tuple[float, float]]:
     """The ranges of the time axes that all plots of a run share."""
-    return {(one.start, one.end) for one in figures if one.axis == "time"}
+    return {(figure.start, figure.end) for figure in figures if figure.axis == "time"}
 
 
 def test_every_point_of_a_line_is_a_reading(record: RecordView, lines: list[Line]) -> None:
@@ -53,9 +53,9 @@ def test_every_point_of_a_line_is_a_reading(record: RecordView, lines: list[Line
         time_ms, value = readings(record, line)
         good = np.isfinite(line.value)
         assert good.sum() >= min(300, time_ms.size // 2), line.key
-        place = np.searchsorted(time_ms, line.time[good])
-        assert np.array_equal(time_ms[place], line.time[good]), line.key
-        assert np.allclose(value[place], line.value[good], rtol=1e-5, atol=1e-6), line.key
+        index = np.searchsorted(time_ms, line.time[good])
+        assert np.array_equal(time_ms[index], line.time[good]), line.key
+        assert np.allclose(value[index], line.value[good], rtol=1e-5, atol=1e-6), line.key
 
 
 def test_no_line_loses_an_extreme(record: RecordView, lines: list[Line]) -> None:
@@ -67,7 +67,7 @@ def test_no_line_loses_an_extreme(record: RecordView, lines: list[Line]) -> None
         assert np.nanmin(line.value) == pytest.approx(float(value.min()), rel=1e-5, abs=1e-6)
 
 
-def test_a_spike_of_one_reading_stands_at_its_second(lines: list[Line]) -> None:
+def test_a_spike_of_one_reading_is_drawn_at_its_second(lines: list[Line]) -> None:
     """100 % of one core for one second, in every plot that shows that core."""
     spiking = [line for line in lines if line.key[2] == SPIKING]
     assert len(spiking) >= 2  # among those that move most, and with all series
@@ -84,9 +84,9 @@ def test_a_counter_is_shown_as_what_it_grew_by(lines: list[Line]) -> None:
     assert set(lost) <= set(map(float, DROPS))
 
 
-def test_a_silence_is_a_hole_and_never_zero(lines: list[Line]) -> None:
+def test_a_silence_is_a_gap_and_never_zero(lines: list[Line]) -> None:
     """No line of the device has a point in the minute without answers, none goes on across it; the load's do."""
-    first, last = (BEGIN_MS + at * 1000 for at in (SILENT[0], SILENT[-1]))
+    first, last = (BEGIN_MS + silent_s * 1000 for silent_s in (SILENT[0], SILENT[-1]))
     for line in lines:
         inside = np.isfinite(line.value[(line.time >= first) & (line.time <= last)])
         if line.key[0] == GENERATOR:
@@ -108,16 +108,16 @@ def test_the_load_lies_under_every_plot_of_the_device(lines: list[Line]) -> None
 
 def test_a_heat_map_shows_the_mean_of_each_stretch(record: RecordView, drawn: Tab) -> None:
     """One row a core in their natural order; each cell is the mean of its readings, none where nothing was read."""
-    (heat,) = [one for one in drawn.heat_maps() if one.target == DUT]
+    (heat,) = [heat_map for heat_map in drawn.heat_maps() if heat_map.target == DUT]
     assert [name.rpartition("=")[2].split()[-1] for name in heat.names] == [str(core) for core in range(CORES)]
     bins = heat.cells.shape[1]
     assert (heat.begin, heat.span) == (BEGIN_MS, LENGTH * 1000)
     for core in range(CORES):
         series = record.series(SeriesKey(DUT, "system.cpu.core.utilization", f"core={core}"))
-        place = ((series.time_ns - BEGIN) * bins // (LENGTH * 10**9)).astype(int)
-        number = np.bincount(place, minlength=bins)
+        stretch = ((series.time_ns - BEGIN) * bins // (LENGTH * 10**9)).astype(int)
+        number = np.bincount(stretch, minlength=bins)
         with np.errstate(invalid="ignore"):
-            mean = np.bincount(place, series.value, bins) / number
+            mean = np.bincount(stretch, series.value, bins) / number
         # The unit is the heat map's own choice.
         factor = np.nanmean(heat.cells[core]) / np.nanmean(mean)
         assert factor == pytest.approx(100, rel=0.01)
@@ -137,15 +137,15 @@ def test_a_link_zooms_every_plot_to_its_window(drawn: Tab) -> None:
     links = drawn.page.locator("a[data-zoom]:visible")
     assert links.count() > 2
     asked = {str(links.nth(n).get_attribute("data-zoom")): n for n in range(links.count())}
-    begin, end, place = next(
-        (begin, end, place)
-        for text, place in asked.items()
+    begin, end, link = next(
+        (begin, end, link)
+        for text, link in asked.items()
         for begin, end in [tuple(json.loads(f"[{text}]"))]
         if end - begin < LENGTH * 500
     )
-    links.nth(place).click()
+    links.nth(link).click()
     assert windows(drawn.figures()) == {(begin, end)}
-    target = str(links.nth(place).get_attribute("href"))
+    target = str(links.nth(link).get_attribute("href"))
     assert target.startswith("#")
     assert drawn.page.locator(f"[id='{target[1:]}']").is_visible()
     drawn.page.get_by_role("button", name="Whole run").click()

@@ -28,7 +28,7 @@ Links = tuple[str, str]
 def make_run(folder: Path, verdict: str, before_s: int, name: str = "night", reason: str = "") -> None:
     """A run of two minutes that ended so many seconds ago, its memory a ramp where it failed."""
     begin_ns = time.time_ns() - before_s * SECOND
-    with Record.create(folder) as made:
+    with Record.create(folder) as record:
         for key, text in {
             "run": name,
             "start_ns": str(begin_ns),
@@ -36,23 +36,23 @@ def make_run(folder: Path, verdict: str, before_s: int, name: str = "night", rea
             "verdict": verdict,
             "reason": reason or f"it is a {verdict}",
         }.items():
-            made.set_meta(key, text)
-        made.target("fw-7", "dut")
-        source = made.source("fw-7", "local", "local", SECOND, required=True).id
-        made.begin_phase("soak", begin_ns)
-        for at in range(120):
-            due = begin_ns + at * SECOND
-            value = 40.0 * 2**20 + (at * 2**18 if verdict == "fail" else 0)
+            record.set_meta(key, text)
+        record.target("fw-7", "dut")
+        source = record.source("fw-7", "local", "local", SECOND, required=True).id
+        record.begin_phase("soak", begin_ns)
+        for second in range(120):
+            due = begin_ns + second * SECOND
+            value = 40.0 * 2**20 + (second * 2**18 if verdict == "fail" else 0)
             answer = Answer((Sample("system.memory.usage", "", value, due),), (), ())
-            made.put([Poll(source, due, due, 9, PollOutcome.OK, None, answer)])
-        made.end_phase(begin_ns + 120 * SECOND)
+            record.put([Poll(source, due, due, 9, PollOutcome.OK, None, answer)])
+        record.end_phase(begin_ns + 120 * SECOND)
         outcome = Outcome.FAIL if verdict == "fail" else Outcome.PASS
         window = Window(begin_ns, begin_ns + 120 * SECOND)
-        said = Finding(
+        finding = Finding(
             "growth", 1, outcome, "fw-7", "system.memory.usage", "", window, "as defined", reason or "so it is", 120
         )
-        made.put_findings([said], live=False, judged_ns=begin_ns + 120 * SECOND)
-        made.finish()
+        record.put_findings([finding], live=False, judged_ns=begin_ns + 120 * SECOND)
+        record.finish()
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def runs(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def links(runs: Path) -> Iterator[Links]:
-    """Links into the page of that folder: one that acts, one that looks."""
+    """Links into the page of that folder: one that may act, one that may only view."""
     with serve(WebPlan("127.0.0.1:0"), TOKEN, RunFolder(runs)) as served:
         yield (
             f"{served.url}/enter/{one_time_code(TOKEN, time.time() + 600)}",
@@ -78,7 +78,7 @@ def links(runs: Path) -> Iterator[Links]:
 
 @pytest.fixture
 def page(tabs: Opens, links: Links) -> Tab:
-    """The page for somebody who may act, with all runs."""
+    """The page for someone who may act, with all runs."""
     return opened(tabs(), links[0])
 
 
@@ -111,7 +111,7 @@ def test_runs_are_sorted_and_the_address_keeps_it(page: Tab) -> None:
 
 
 def test_runs_are_filtered(page: Tab) -> None:
-    """By verdict and by text, with the number told; the address keeps it; all come back."""
+    """By verdict and by text, with the number of hits; the address keeps it; all come back."""
     page.page.get_by_label("Verdict").first.select_option("pass")
     assert sorted(order(page)) == ["a-pass", "c-pass"]
     assert "2 of 4 runs" in page.page.locator("#count").inner_text()
@@ -166,11 +166,11 @@ def test_deleting_asks_for_the_name(page: Tab, runs: Path) -> None:
     page.page.locator("#delete-name").fill("b-fail")
     page.page.keyboard.press("Enter")
     page.page.locator("#count", has_text="b-fail was deleted").wait_for()
-    assert sorted(one.name for one in runs.iterdir() if one.is_dir()) == ["a-pass", "c-pass", "d-hostile"]
+    assert sorted(folder.name for folder in runs.iterdir() if folder.is_dir()) == ["a-pass", "c-pass", "d-hostile"]
     assert sorted(order(page)) == ["a-pass", "c-pass", "d-hostile"]
 
 
-def test_a_run_that_goes_on_stands_on_top_and_is_not_deleted(page: Tab, runs: Path) -> None:
+def test_a_running_run_is_listed_first_and_cannot_be_deleted(page: Tab, runs: Path) -> None:
     """It comes in without a reload, and says why it cannot be deleted."""
     with Going(runs / "e-going", 30):
         page.page.evaluate("() => { document.dispatchEvent(new Event('visibilitychange')); }")  # else it asks by itself
@@ -183,8 +183,8 @@ def test_a_run_that_goes_on_stands_on_top_and_is_not_deleted(page: Tab, runs: Pa
         assert (runs / "e-going").is_dir()
 
 
-def test_who_only_looks_deletes_nothing(tabs: Opens, links: Links, runs: Path) -> None:
-    """The link for looking shows no button, and the server refuses."""
+def test_a_viewer_deletes_nothing(tabs: Opens, links: Links, runs: Path) -> None:
+    """The view link shows no button, and the server refuses."""
     tab = opened(tabs(), links[1])
     assert tab.count("#delete, .danger") == 0
     tab.forgive("status of 403")

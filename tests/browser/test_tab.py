@@ -56,7 +56,7 @@ def test_a_page_that_behaves_passes(browser: Browser) -> None:
 
 
 def test_axe_sees_what_is_wrong(browser: Browser) -> None:
-    """A picture without words and grey on grey are barriers; the rule is told with its place."""
+    """A picture without words and grey on grey are barriers; the rule is reported with its place."""
     with watched(browser) as opens:
         tab = opens()
         tab.page.set_content(

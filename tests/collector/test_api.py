@@ -23,7 +23,7 @@ BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Column:
-    """As much of a pandas Series as is looked at."""
+    """As much of a pandas Series as is used."""
 
     def __init__(self, index: object, values: object) -> None:
         self.index, self.values = index, values
@@ -79,8 +79,8 @@ def test_what_the_series_is() -> None:
 
 def test_rules_and_parameters() -> None:
     """A rule by name with parameters as a plan writes them, or a rule that was made."""
-    for told in ({"tolerance": "50%"}, {"tolerance": 0.5}):
-        (finding,) = judge_series(SECONDS, LEAK, "memory_growth", parameters=told)
+    for parameters in ({"tolerance": "50%"}, {"tolerance": 0.5}):
+        (finding,) = judge_series(SECONDS, LEAK, "memory_growth", parameters=parameters)
         assert finding.outcome is Outcome.PASS
     (finding,) = judge_series(SECONDS, LEAK, MemoryGrowth(tolerance=0.5))
     assert finding.outcome is Outcome.PASS
@@ -140,7 +140,7 @@ def test_bad_input_is_one_value_error(times: list[object] | None, values: list[o
 
 
 @pytest.mark.parametrize(
-    ("told", "sentence"),
+    ("arguments", "sentence"),
     [
         ({"rule": "memory_grow"}, "unknown rule 'memory_grow'; did you mean 'memory_growth'?"),
         ({"rule": "reboot"}, "say which with metric="),
@@ -153,10 +153,10 @@ def test_bad_input_is_one_value_error(times: list[object] | None, values: list[o
         ({"parameters": {"tolerance": -1}}, "use 0 or more"),
     ],
 )
-def test_what_does_not_exist_is_a_value_error(told: dict[str, object], sentence: str) -> None:
-    """Rules, metrics, units and parameters that do not exist are told with the nearest."""
+def test_what_does_not_exist_is_a_value_error(arguments: dict[str, object], sentence: str) -> None:
+    """Rules, metrics, units and parameters that do not exist are refused with the nearest."""
     with pytest.raises(ValueError, match=r"(?s).") as error:
-        judge_series(SECONDS, LEAK, **{"rule": "memory_growth", **told})  # type: ignore[arg-type]
+        judge_series(SECONDS, LEAK, **{"rule": "memory_growth", **arguments})  # type: ignore[arg-type]
     assert sentence in str(error.value)
 
 
@@ -186,12 +186,12 @@ def table(folder: Path) -> Path:
 
 
 def test_a_table_is_judged(tmp_path: Path) -> None:
-    """The verdict is that of the command; what was guessed is a warning, or told."""
-    told: list[str] = []
-    verdict = judge_csv(table(tmp_path), "memory_growth", told=told.append)
+    """The verdict is that of the command; what was guessed is a warning, or passed to the callback."""
+    notes: list[str] = []
+    verdict = judge_csv(table(tmp_path), "memory_growth", on_note=notes.append)
     assert (verdict.outcome, verdict.run) == (Outcome.FAIL, "fw")
     assert [f.metric for f in verdict.findings] == ["imported.heap"]
-    assert any("cpu" in note and "percent" in note for note in told)
+    assert any("cpu" in note and "percent" in note for note in notes)
     with pytest.warns(UserWarning, match="percent"):
         judge_csv(table(tmp_path), "memory_growth")
     verdict = judge_csv(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from threading import Event as Stop
 from typing import TypedDict
@@ -32,8 +33,21 @@ ASKED = [one for board in BOARDS for one in asked(board)]
 METRICS_ASKED = sorted(
     {name for one in ASKED for name in re.findall(r'FROM "([^"]+)"', one.query) if name in BY_NAME} | METRICS
 )
-RUNS = ("20260101T000000Z-one", "20260102T000000Z-two (nightly+)", "20260103T000000Z-three", "20260104T000000Z-four")
-VERDICTS = ("fail", "pass", "inconclusive", None)  # the fourth still runs
+RUNS = (
+    "20260101T000000Z-one",
+    "20260102T000000Z-two (nightly+)",
+    "20260103T000000Z-three",
+    "20260104T000000Z-four",
+    "20260105T000000Z-five",
+)
+VERDICTS = ("fail", "pass", "inconclusive", None, None)
+RUNNING, KILLED = RUNS[3], RUNS[4]
+"""One that is still recorded while the sink writes, and one whose collector was killed before there was a verdict."""
+PLAN = """\
+name: four
+targets: {dut: {sources: [{local: {interval: 10s}}]}}
+phases: [{baseline: 120s}, {soak: 880s}]
+"""
 NAMES = (
     "eth0",
     r"Gi0/0/1 [a.b]\c|d",
@@ -74,48 +88,77 @@ class View:
 
 
 def fill(server: Influxd, folder: Path) -> None:
-    """Four runs a day apart, each as its record has it."""
-    (folder / "token").write_text(server.token)
-    (folder / "token").chmod(0o600)
+    """Five runs a day apart, each as its record has it."""
+    token = token_file(server, folder)
     for day, run in enumerate(RUNS):
-        make_record(folder / run, T0 + day * 86_400 * SECOND, VERDICTS[day])
-        send(folder / run, run, server, folder / "token")
+        begin_ns = T0 + day * 86_400 * SECOND
+        if run == RUNNING:
+            path = folder / run
+            make_record(path, begin_ns, None, partial(send, path, run, server, token, over=False))
+        else:
+            make_record(folder / run, begin_ns, VERDICTS[day])
+            send(folder / run, run, server, token)
 
 
-def send(path: Path, run: str, server: Influxd, token: Path) -> None:
-    """Through the sink, all of it, and nothing refused."""
+def token_file(server: Influxd, folder: Path) -> Path:
+    """Where the server's token lies."""
+    file = folder / "token"
+    file.write_text(server.token)
+    file.chmod(0o600)
+    return file
+
+
+def send(path: Path, run: str, server: Influxd, token: Path, *, over: bool = True) -> None:
+    """Through the sink, all of it, and nothing refused; not ``over``: as while the run goes on."""
     refused: list[RefusedLine] = []
     writer = Writer(Influxdb(server.url, ORG, BUCKET, f"file:{token}"), refused.append)
+    feed = Feed(path, run, writer, Stop(), lambda _: None)
     try:
-        Feed(path, run, writer, Stop(), lambda _: None).finish()
+        if over:
+            feed.finish()
+        else:
+            while feed.step():
+                pass
+            feed.step()
     finally:
         writer.close()
     assert refused == []
 
 
-def make_record(folder: Path, begin_ns: int, verdict: str | None) -> None:
-    """A record that has every metric that is asked for, a lost poll, events, findings of each kind, and a verdict."""
+def make_record(
+    folder: Path, begin_ns: int, verdict: str | None, while_open: Callable[[], None] = lambda: None
+) -> None:
+    """A record that has every metric that is asked for, a lost poll, events, findings of each kind, and a verdict.
+
+    ``while_open`` is called before the record is closed.
+    """
     end_ns = begin_ns + POLLS * EVERY_S * SECOND
+    goes_on = folder.name == RUNNING
     with Record.create(folder) as record:
         roles = {"dut": "dut", OTHER: "dut", "tg": "generator", "monitor": "monitor"}
         numbers = {}
         for target, role in roles.items():
             record.target(target, role)
             numbers[target] = record.source(target, "local", f"{target}/local", EVERY_S * SECOND, required=True).id
+        record.set_meta("plan", PLAN)
+        record.set_meta("start_ns", str(begin_ns))
         record.begin_phase("baseline", begin_ns)
         record.put([poll for at in range(POLLS) for poll in polls(numbers, at, begin_ns + at * EVERY_S * SECOND)])
         middle = begin_ns + 120 * SECOND
         record.begin_phase("soak", middle)
         record.add_event("dut", Event("failover", "dut", "", middle, middle + 30 * SECOND, {"of": "line card"}), "user")
+        record.add_event("dut", Event("upgrade", "dut", "", middle, end_ns, {"to": "2.3"}), "user")
         record.add_event(
             "dut", Event("process.restart", "dut", "process=bgpd,instance=0", middle, middle, {"pid": "7"}), "probe"
         )
-        record.end_phase(end_ns)
+        if not goes_on:
+            record.end_phase(end_ns)
         forecast = Forecast("system.memory.limit (3.80 GiB)", 3600.0, 3000.0, 4000.0)
-        told = [
+        judged = [
             ("memory_growth", Outcome.FAIL, begin_ns, end_ns, forecast),
             ("cpu_spike", Outcome.WARN, begin_ns, middle, None),
             ("gap", Outcome.PASS, begin_ns, end_ns, None),
+            ("latency", Outcome.INCONCLUSIVE, begin_ns, end_ns, None),
         ]
         record.put_findings(
             [
@@ -135,7 +178,7 @@ def make_record(folder: Path, begin_ns: int, verdict: str | None) -> None:
                     unit="By",
                     forecast=ahead,
                 )
-                for rule, outcome, low, high, ahead in told
+                for rule, outcome, low, high, ahead in judged
             ],
             live=verdict is None,
             judged_ns=end_ns,
@@ -143,6 +186,7 @@ def make_record(folder: Path, begin_ns: int, verdict: str | None) -> None:
         if verdict is not None:
             record.set_meta("verdict", verdict)
             record.set_meta("reason", "bgpd's memory grows")
+        while_open()
 
 
 def polls(numbers: Mapping[str, int], at: int, due_ns: int) -> Iterator[Poll]:
@@ -193,12 +237,17 @@ def reading(name: str, at: int) -> float:
 
 def view_of(board: str, run: str, target: str) -> View:
     """What somebody looks at who has chosen a run and a target; all of the rest."""
-    everything = {"role": ".*", "process": ".*", "interface": ".*"}
+    everything = {
+        **dict.fromkeys(("role", "process", "interface", "growing", "worst_process"), ".*"),
+        **dict.fromkeys(("name", "device", "verdict"), ".*"),
+        "since": "run",
+        "search": "",
+    }
     if board == "soakwatch-compare":
         begin, end = (round(datetime.fromisoformat(time).timestamp() * 1000) for time in (ZERO, END))
         return View(begin, end, {**everything, "run": ".*", "target": ".*"})
     if board == "soakwatch-fleet":
-        return View(T0 // 10**6, T0 // 10**6 + len(RUNS) * 86_400_000, {})
+        return View(T0 // 10**6, T0 // 10**6 + len(RUNS) * 86_400_000, everything)
     at = T0 + RUNS.index(run) * 86_400 * SECOND
     begin, end = at // 10**6, (at + POLLS * EVERY_S * SECOND) // 10**6
     chosen = ".*" if board == "soakwatch-monitor" else escaped(target)

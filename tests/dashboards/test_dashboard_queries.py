@@ -10,13 +10,13 @@ from tests.dashboards.filling import (
     ASKED,
     CORES,
     EVERY_S,
+    KILLED,
     METRICS_ASKED,
     NAMES,
     OTHER,
     POLLS,
+    RUNNING,
     RUNS,
-    SECOND,
-    T0,
     View,
     ask,
     escaped,
@@ -39,8 +39,11 @@ def test_every_dashboard_asks(influx: Influxd) -> None:
 
 @pytest.mark.parametrize("one", ASKED, ids=[f"{one.board}: {one.where}" for one in ASKED])
 def test_query_brings_rows(influx: Influxd, one: Asked) -> None:
-    """No error, at least one row with a value, and the columns and tags that the query names."""
-    rows = ask(influx, one.query, view_of(one.board, RUNS[0], "dut"))
+    """No error, at least one row with a value, and the columns and tags that the query names: of one of the runs."""
+    views = [view_of(one.board, run, "dut") for run in RUNS]
+    stale = view_of(one.board, RUNNING, "dut")
+    views.append(View(stale.begin_ms, stale.end_ms + 3_600_000, stale.values))
+    rows = next((rows for view in views if (rows := ask(influx, one.query, view))), [])
     assert rows, one.query
     select, _, rest = one.query.partition(" FROM ")
     named = set(re.findall(r'AS "([^"]+)"', select)) or set(re.findall(r'"(\w[^"]*)"', select))
@@ -53,7 +56,7 @@ def test_query_brings_rows(influx: Influxd, one: Asked) -> None:
 
 def test_growth_per_hour_is_that_of_the_readings_however_wide_the_view(influx: Influxd) -> None:
     """A run of a quarter of an hour in a view of a day grows no slower."""
-    table = next(one for one in ASKED if one.where == "Processes B")
+    table = next(one for one in ASKED if one.where == "Processes C")
     view = view_of("soakwatch-device", RUNS[0], "dut")
     wide = View(view.begin_ms - 40_000_000, view.end_ms + 40_000_000, view.values)
     narrow, day = (ask(influx, table.query, one)[0]["an hour"] for one in (view, wide))
@@ -65,7 +68,7 @@ def test_names_that_are_regular_expressions_are_found(influx: Influxd) -> None:
     """A run with a plus and an interface with brackets: chosen in a variable, they bring their own rows only."""
     chosen = view_of("soakwatch-device", RUNS[1], "dut")
     assert offered(influx, "interface", chosen) == set(NAMES)
-    traffic = query_of("soakwatch-device", "Interfaces: traffic A")
+    traffic = query_of("soakwatch-device", "Interfaces that are up A")
     for names in (*((name,) for name in NAMES), NAMES[:2], NAMES[2:5], NAMES):
         only = View(chosen.begin_ms, chosen.end_ms, {**chosen.values, "interface": escaped(*names)})
         assert {row["interface"] for row in ask(influx, traffic, only)} == set(names)
@@ -74,9 +77,9 @@ def test_names_that_are_regular_expressions_are_found(influx: Influxd) -> None:
 def test_a_device_and_its_processes_may_have_any_name(influx: Influxd) -> None:
     """Spaces, slashes, quotes of both kinds, letters beyond ASCII: listed, chosen, and each with its own rows."""
     chosen = view_of("soakwatch-device", RUNS[1], OTHER)
-    assert offered(influx, "target", chosen) == {"dut", "tg", "monitor", OTHER}
+    assert offered(influx, "target", chosen) == {"dut", OTHER}  # no generator, no monitor: there is nothing of a device
     assert offered(influx, "process", chosen) == {"bgpd", *NAMES[1:]}
-    table = query_of("soakwatch-device", "Processes A")
+    table = query_of("soakwatch-device", "Processes B")
     for names in ((NAMES[2],), (NAMES[3], NAMES[4])):
         only = View(chosen.begin_ms, chosen.end_ms, {**chosen.values, "process": escaped(*names)})
         rows = ask(influx, table, only)
@@ -86,7 +89,7 @@ def test_a_device_and_its_processes_may_have_any_name(influx: Influxd) -> None:
 
 def test_the_table_of_processes_has_its_names_in_columns(influx: Influxd) -> None:
     """Not as tags of a series, which Grafana puts into columns in any order."""
-    for where in ("Processes A", "Processes B"):
+    for where in ("Processes A", "Processes B", "Processes C"):
         view = view_of("soakwatch-device", RUNS[0], "dut")
         answer = influx.ask(
             "POST", "/query", params={"db": "soak"}, data={"q": put_in(query_of("soakwatch-device", where), view)}
@@ -104,16 +107,12 @@ def test_cores_are_in_the_order_of_their_numbers(influx: Influxd) -> None:
     assert tuple(dict.fromkeys(str(row["core"]) for rows in asked for row in rows)) == CORES
 
 
-def test_who_tells_no_rate_but_counts_is_laid_over_as_well(influx: Influxd) -> None:
-    """The generator's load in both panels of the run: what it counts as a rate, what it tells as it is."""
-    view = view_of("soakwatch-run", RUNS[0], "dut")
-    where = "Drops a second and queue depth, with the load"
-    told, counted = (
-        {row["value"] for row in ask(influx, query_of("soakwatch-run", f"{where} {ref}"), view)} - {None}
-        for ref in "WX"
-    )
-    assert told == {float(100 + at) for at in range(7)}
-    assert counted == {100.0}  # a thousand in ten seconds
+def test_the_load_is_one_line_a_generator(influx: Influxd) -> None:
+    """Of six metrics that a generator reports, the first that the sink knows stands for its load."""
+    query = query_of("soakwatch-run", "CPU, with the load E")
+    rows = ask(influx, query, view_of("soakwatch-run", RUNS[0], "dut"))
+    assert {(row["target"], row["what"]) for row in rows} == {("tg", "requests")}
+    assert {row["value"] for row in rows} - {None} == {float(100 + at) for at in range(7)}
 
 
 def test_none_is_counted_as_zero_and_nothing_as_nothing(influx: Influxd) -> None:
@@ -127,8 +126,8 @@ def test_none_is_counted_as_zero_and_nothing_as_nothing(influx: Influxd) -> None
     assert ask(influx, query, nobody) == []
     passed = query_of("soakwatch-fleet", "Passed A")
     assert [row["runs"] for row in ask(influx, passed, view_of("soakwatch-fleet", "", ""))] == [1]
-    none = query_of("soakwatch-fleet", "Running A")
-    assert [row["runs"] for row in ask(influx, none, view_of("soakwatch-fleet", "", ""))] == [1]
+    running = query_of("soakwatch-fleet", "Running A")
+    assert [row["runs"] for row in ask(influx, running, view_of("soakwatch-fleet", "", ""))] == [0]
 
 
 def offered(influx: Influxd, name: str, view: View) -> set[object]:
@@ -151,17 +150,74 @@ def test_runs_lie_over_each_other(influx: Influxd) -> None:
     assert len(minutes[RUNS[0]]) >= POLLS * EVERY_S // 60
 
 
-def test_marks_are_regions_of_what_touches_the_view(influx: Influxd) -> None:
-    """A finding that began before the view and lasts into it is shaded; one that ended before it is not."""
-    mark = next(one for one in ASKED if (one.board, one.where) == ("soakwatch-run", "annotation Findings"))
+def test_marks_are_what_touches_the_view_and_long_ones_are_no_regions(influx: Influxd) -> None:
+    """An event of 30 s is a region, one that lasts most of the run a line; findings are lines at their moments."""
     whole = view_of("soakwatch-run", RUNS[0], "dut")
-    late = View(whole.begin_ms + 200_000, whole.end_ms, whole.values)
     after = View(whole.end_ms + 10_000_000, whole.end_ms + 20_000_000, whole.values)
-    shown = [ask(influx, mark.query, view) for view in (whole, late, after)]
-    assert [len(rows) for rows in shown] == [2, 1, 0]
-    (row,) = shown[1]
-    assert (row["title"], row["outcome"]) == ("memory_growth", "fail")
-    assert float(str(row["end_ms"])) == (T0 + POLLS * EVERY_S * SECOND) // 10**6
+    marks = {
+        name: [ask(influx, query_of("soakwatch-run", f"annotation {name}"), view) for view in (whole, after)]
+        for name in ("Phases", "Events", "Long events", "Failures", "Warnings")
+    }
+    assert [[row["title"] for row in rows] for rows in marks["Phases"]] == [["baseline", "soak"], []]
+    assert {row["title"] for row in marks["Events"][0]} == {"failover", "process.restart"}
+    assert [row["title"] for row in marks["Long events"][0]] == ["upgrade"]
+    assert [row["title"] for row in marks["Failures"][0]] == ["memory_growth"]
+    assert [row["title"] for row in marks["Warnings"][0]] == ["cpu_spike"]
+    assert not any(rows[1] for rows in marks.values())
+
+
+def test_a_run_goes_on_is_stale_or_was_never_judged(influx: Influxd) -> None:
+    """RUNNING as long as readings come; STALE when the newest is older than a minute; NOT JUDGED when nobody writes."""
+    fresh = view_of("soakwatch-run", RUNNING, "dut")
+    late = View(fresh.begin_ms, fresh.end_ms + 3_600_000, fresh.values)
+    goes_on, stale, age, old = (
+        query_of("soakwatch-run", where)
+        for where in ("Verdict A", "Verdict B", "Last reading, ago A", "Last reading, ago B")
+    )
+    assert [[row["rank"] for row in ask(influx, query, fresh)] for query in (goes_on, stale)] == [[-1], []]
+    assert [[row["rank"] for row in ask(influx, query, late)] for query in (goes_on, stale)] == [[], [-3]]
+    assert [row["age"] for row in ask(influx, age, fresh)] == [EVERY_S]
+    assert [row["age"] for row in ask(influx, old, late)] == [EVERY_S + 3600]
+    left = ask(influx, query_of("soakwatch-run", "Left, h:m:s A"), fresh)
+    assert [row["left"] for row in left] == [1000 - POLLS * EVERY_S]  # its plan says 1000 s
+    killed = view_of("soakwatch-run", KILLED, "dut")
+    assert [row["rank"] for row in ask(influx, goes_on, killed)] == [-2]
+    assert ask(influx, age, killed) == []
+
+
+def test_fleet_counts_each_run_once_by_how_it_stands(influx: Influxd) -> None:
+    """Seen days later: the run that said it goes on is stale, the killed one not judged; what is chosen is counted."""
+    view = view_of("soakwatch-fleet", "", "")
+    titles = ("Passed", "Failed", "Inconclusive", "Running", "Stale or not judged")
+    counts = [[row["runs"] for row in ask(influx, query_of("soakwatch-fleet", f"{title} A"), view)] for title in titles]
+    assert dict(zip(titles, counts, strict=True)) == dict(zip(titles, ([1], [1], [1], [0], [2]), strict=True))
+    listed = [ask(influx, query_of("soakwatch-fleet", f"Runs {letter}"), view) for letter in "AB"]
+    assert sorted(str(row["run"]) for rows in listed for row in rows) == sorted(RUNS)
+    assert [row["rank"] for row in listed[1]] == [-3]
+    for name, value, runs in (
+        ("name", escaped("two (nightly+)"), {RUNS[1]}),
+        ("verdict", "(fail|pass)", set(RUNS[:2])),
+        ("search", "thr", {RUNS[2]}),
+        ("search", "bgpd's", set(RUNS[:3])),
+        ("device", escaped(OTHER), set(RUNS)),
+        ("device", "nobody", set[str]()),
+    ):
+        chosen = View(view.begin_ms, view.end_ms, {**view.values, name: value})
+        rows = [row for letter in "AB" for row in ask(influx, query_of("soakwatch-fleet", f"Runs {letter}"), chosen)]
+        assert {row["run"] for row in rows} == runs, (name, value)
+
+
+def test_runs_are_compared_from_the_start_of_a_phase_as_well(influx: Influxd) -> None:
+    """The soak began at two minutes: aligned to it, its first minute is minute zero."""
+    view = view_of("soakwatch-compare", "", "")
+    offered_clocks = {row["value"] for row in ask(influx, query_of("soakwatch-compare", "$since"), view)}
+    assert offered_clocks == {"run", "baseline", "soak"}
+    cpu = query_of("soakwatch-compare", "CPU A")
+    minutes = {}
+    for since in ("run", "soak"):
+        chosen = View(view.begin_ms, view.end_ms, {**view.values, "since": since})
+        minutes[since] = len({row["time"] for row in ask(influx, cpu, chosen) if row["value"] is not None})
+    assert minutes == {"run": 15, "soak": 13}
 
 
 def test_a_lost_poll_is_seen_in_the_strip(influx: Influxd) -> None:

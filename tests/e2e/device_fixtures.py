@@ -113,8 +113,8 @@ def needs_programs() -> None:
 def spilled(folder: Path) -> list[str]:
     """The files below a folder in which a secret stands, with the name of its variable."""
     texts = {name: text.encode() for name, text in SECRETS.items() if name != "SOAK_SHORT"}
-    found = []
+    leaks = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         data = path.read_bytes()
-        found += [f"{name} in {path}" for name, text in texts.items() if text in data]
-    return found
+        leaks += [f"{name} in {path}" for name, text in texts.items() if text in data]
+    return leaks

@@ -1,4 +1,4 @@
-"""The commands that look and do not run: as a person or a script calls them."""
+"""The commands that read and do not run: as a person or a script calls them."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def soakwatch(
 
 def test_help_lists_every_command_with_its_first_line() -> None:
     """The help names each command, and every command has a help with an example."""
-    told = soakwatch("--help", check=0).stdout
+    printed = soakwatch("--help", check=0).stdout
     for name in ("check", "init", "loads", "metrics", "pollers", "rules", "schema"):
-        assert f"  {name} " in told
+        assert f"  {name} " in printed
         page = soakwatch(name, "--help", check=0).stdout
         assert "Examples:" in page
         assert f"soakwatch {name}" in page
@@ -116,7 +116,7 @@ def test_an_interrupt_is_quiet_and_has_its_own_code(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_behind_stdout_is_one_sentence() -> None:
-    """Output that cannot be written is told, with the code of a broken monitor."""
+    """Output that cannot be written is reported, with the code of a broken monitor."""
     command = [sys.executable, "-m", "soakwatch.cli", "metrics"]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
@@ -155,11 +155,11 @@ def test_init_writes_a_plan_that_check_takes(tmp_path: Path) -> None:
     """What init writes is sampled by check, which says what is watched, what that can show, and the disk needed."""
     watch = f"pid:{os.getpid()}"
     soakwatch("init", "--process", watch, "--duration", "10m", cwd=tmp_path, check=0)
-    told = soakwatch("check", "plan.yaml", cwd=tmp_path, check=0).stdout
-    assert "process.memory.usage" in told
-    assert "cpu_spike, polls every 1 s: spikes of 11 s and longer are always seen" in told
-    assert "memory_growth, 600 samples in 10 min" in told
-    assert "Disk: about " in told
+    printed = soakwatch("check", "plan.yaml", cwd=tmp_path, check=0).stdout
+    assert "process.memory.usage" in printed
+    assert "cpu_spike, polls every 1 s: spikes of 11 s and longer are always seen" in printed
+    assert "memory_growth, 600 samples in 10 min" in printed
+    assert "Disk: about " in printed
     assert not (tmp_path / "runs").exists()
 
 

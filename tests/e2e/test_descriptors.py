@@ -42,7 +42,7 @@ rules: {{saturation: {{lasting: 2s}}}}
             code = run(["run", str(plan), "--runs", str(tmp_path / "runs")])
         finally:
             child.kill()
-    told = json.loads(next((tmp_path / "runs").glob("*/verdict.json")).read_text(encoding="utf-8"))
-    (finding,) = [f for f in told["findings"] if f["rule"] == "saturation" and f["metric"] == "process.open_files"]
+    verdict = json.loads(next((tmp_path / "runs").glob("*/verdict.json")).read_text(encoding="utf-8"))
+    (finding,) = [f for f in verdict["findings"] if f["rule"] == "saturation" and f["metric"] == "process.open_files"]
     assert (code, finding["outcome"]) == (1, "fail"), finding["reason"]
     assert "of 64 descriptors" in finding["reason"]

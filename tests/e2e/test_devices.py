@@ -82,7 +82,7 @@ def failed(run: Path, source: str) -> int:
     return sum(each.lost.get("failed", 0) for each in ledgers(run) if each.source == source)
 
 
-def told(run: Path, kind: str) -> bool:
+def has_event(run: Path, kind: str) -> bool:
     """Whether a record has an event of a kind by now."""
     with RecordView.open(run) as view:
         return any(stored.event.kind == kind for stored in view.events())
@@ -113,12 +113,12 @@ def test_a_device_by_all_ways_whose_parts_die(fragile: Device, started: Started,
     fragile.log(CRASH)
     until(lambda: failed(run, "dut/snmp") > before, "a failed poll of dut/snmp")
     fragile.snmpd.start()
-    until(lambda: told(run, "snmp.agent.restart"), "the restart of the agent in the record")
+    until(lambda: has_event(run, "snmp.agent.restart"), "the restart of the agent in the record")
     answers = sum(fate.got for fate in ledgers(run) if fate.source == "dut/snmp")
     until(lambda: got(run, "dut/snmp", answers + 20), "more answers of dut/snmp")
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=60)
-    assert process.returncode == 1, output  # the crash is told of, so it counts
+    assert process.returncode == 1, output  # the crash is reported, so it counts
     assert "Traceback" not in output
 
     verdict = json.loads((run / "verdict.json").read_text())
@@ -154,7 +154,7 @@ def test_a_device_by_all_ways_whose_parts_die(fragile: Device, started: Started,
 
 
 def test_check_shows_each_source_alive(device: Device, soakwatch: Command, tmp_path: Path) -> None:
-    """`check` says what each source is, its values now, what a look takes, what it costs, what is missing."""
+    """`check` says what each source is, its values now, what a poll takes, what it costs, what is missing."""
     (tmp_path / "plan.yaml").write_text(json.dumps(plan_of(device, "8h")))
     done = soakwatch("check", "plan.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -256,9 +256,9 @@ def test_bad_input_is_one_sentence(
     )
     done = soakwatch("probe", filled)
     assert done.returncode == code, done.stdout + done.stderr
-    said = one_sentence(done)
-    assert sentence in said
-    assert "hunter2" not in said
+    message = one_sentence(done)
+    assert sentence in message
+    assert "hunter2" not in message
 
 
 def test_a_changed_host_key_is_refused_with_the_line_that_it_breaks(
@@ -275,7 +275,7 @@ def test_a_changed_host_key_is_refused_with_the_line_that_it_breaks(
 
 
 def test_a_plan_with_one_wrong_source_says_where(device: Device, soakwatch: Command, tmp_path: Path) -> None:
-    """`check` looks at all, names the place of the wrong one in the plan, and ends with 1."""
+    """`check` checks all, names the line of the wrong one in the plan, and ends with 1."""
     (tmp_path / "plan.yaml").write_text(
         f"""name: half
 duration: 1h
@@ -288,18 +288,18 @@ targets:
     )
     done = soakwatch("check", "plan.yaml")
     assert done.returncode == 1, done.stdout + done.stderr
-    said = one_sentence(done)
-    assert "plan.yaml:6" in said
-    assert "check the community" in said
+    message = one_sentence(done)
+    assert "plan.yaml:6" in message
+    assert "check the community" in message
     assert "reach.up" in done.stdout
 
 
 def test_a_plan_goes_through_a_jump_host(device: Device, soakwatch: Command, tmp_path: Path) -> None:
-    """`jump` of a plan is used: the device is reached through it, and a jump host that refuses is told as such."""
+    """`jump` of a plan is used: the device is reached through it, and a jump host that refuses is reported as such."""
     login = device.sshd.keys
-    way = {key: login[key] for key in ("host", "port", "user", "key")}
+    host = {key: login[key] for key in ("host", "port", "user", "key")}
     for port, code in ((login["port"], 0), (device.trap_port, 1)):
-        source = {"ssh": {**login, "jump": [{**way, "port": port}]}}
+        source = {"ssh": {**login, "jump": [{**host, "port": port}]}}
         plan = {"duration": "1h", "targets": {"dut": {"sources": [source]}}}
         (tmp_path / "plan.yaml").write_text(json.dumps(plan))
         done = soakwatch("check", "plan.yaml")

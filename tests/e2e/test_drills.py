@@ -18,7 +18,7 @@ from soakwatch.record import RecordView
 
 @pytest.mark.slow
 def test_a_cut_cable_and_a_killed_collector_lose_nothing_of_the_agent(tmp_path: Path) -> None:
-    """The agent's looks are all there afterwards; SNMP and SSH have a hole, told as lost; echoes tell that nobody
+    """The agent's polls are all there afterwards; SNMP and SSH have a gap, reported as lost; echoes tell that nobody
     was there."""
     needs_programs()
     if os.geteuid() != 0 or not all(map(shutil.which, ("ip", "iptables", "ss"))):

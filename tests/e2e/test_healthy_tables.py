@@ -21,24 +21,24 @@ def lines(length_s: float, every_s: float, seed: int = 3) -> Iterator[str]:
     chance = random.Random(seed)
     yield "time,target,metric,object,value,unit"
     for n in range(max(2, round(length_s / every_s))):
-        at = f"{T0 + n * every_s:.3f},fw,"
-        yield f"{at}system.cpu.utilization,,{30 + chance.gauss(0, 3):.3f},%"
-        yield f"{at}system.memory.usage,,{2000 + chance.gauss(0, 2):.2f},MiB"
-        yield f"{at}system.uptime,,{9e5 + n * every_s:.1f},s"
-        yield f'{at}system.network.packet.dropped,"interface=eth0,direction=receive",0,'
+        prefix = f"{T0 + n * every_s:.3f},fw,"
+        yield f"{prefix}system.cpu.utilization,,{30 + chance.gauss(0, 3):.3f},%"
+        yield f"{prefix}system.memory.usage,,{2000 + chance.gauss(0, 2):.2f},MiB"
+        yield f"{prefix}system.uptime,,{9e5 + n * every_s:.1f},s"
+        yield f'{prefix}system.network.packet.dropped,"interface=eth0,direction=receive",0,'
         for k in range(2):
-            thing = f'"process=p{k},instance=0"'
-            yield f"{at}process.memory.usage,{thing},{200 + chance.gauss(0, 0.5):.2f},MiB"
-            yield f"{at}process.start_time,{thing},{T0 - 9999},s"
-            yield f"{at}process.open_files,{thing},{chance.randint(28, 32)},"
+            process = f'"process=p{k},instance=0"'
+            yield f"{prefix}process.memory.usage,{process},{200 + chance.gauss(0, 0.5):.2f},MiB"
+            yield f"{prefix}process.start_time,{process},{T0 - 9999},s"
+            yield f"{prefix}process.open_files,{process},{chance.randint(28, 32)},"
 
 
 def verdict(tmp_path: Path, text: Iterator[str], *words: str) -> dict[str, Any]:
     """What the command says of a table."""
     (tmp_path / "run.csv").write_text("\n".join(text) + "\n", encoding="utf-8")
     run(["judge", str(tmp_path / "run.csv"), *words, "--json", str(tmp_path / "verdict.json")])
-    told: dict[str, Any] = json.loads((tmp_path / "verdict.json").read_text(encoding="utf-8"))
-    return told
+    verdict: dict[str, Any] = json.loads((tmp_path / "verdict.json").read_text(encoding="utf-8"))
+    return verdict
 
 
 @pytest.mark.parametrize(
@@ -46,26 +46,26 @@ def verdict(tmp_path: Path, text: Iterator[str], *words: str) -> dict[str, Any]:
     [(30, 0.2), (30, 1), (300, 1), (600, 10), (3600, 60), (86_400, 3600), (172_800, 3600)],
 )
 def test_a_healthy_run_passes_by_default(tmp_path: Path, length_s: float, every_s: float) -> None:
-    told = verdict(tmp_path, lines(length_s, every_s))
-    assert told["verdict"] == "pass", told["reason"]
+    judged = verdict(tmp_path, lines(length_s, every_s))
+    assert judged["verdict"] == "pass", judged["reason"]
 
 
 def test_a_rule_that_is_named_must_decide(tmp_path: Path) -> None:
-    """An hourly reading shows no spike of seconds: who asks for just that is not told that there was none."""
+    """An hourly reading shows no spike of seconds: who asks for just that gets no assurance that there was none."""
     assert verdict(tmp_path, lines(86_400, 3600), "--rule", "cpu_spike")["verdict"] == "inconclusive"
 
 
 def test_an_hourly_leak_fails(tmp_path: Path) -> None:
-    told = verdict(
+    judged = verdict(
         tmp_path,
         (
-            f"{line.rsplit(',', 2)[0]},{200 + 1.5 * at / 8:.2f},MiB"
+            f"{line.rsplit(',', 2)[0]},{200 + 1.5 * number / 8:.2f},MiB"
             if "process=p1" in line and "memory" in line
             else line
-            for at, line in enumerate(lines(86_400, 3600))
+            for number, line in enumerate(lines(86_400, 3600))
         ),
     )
-    assert told["verdict"] == "fail"
+    assert judged["verdict"] == "fail"
 
 
 def test_what_comes_and_goes_holds_nothing_up(tmp_path: Path) -> None:
@@ -77,12 +77,12 @@ def test_what_comes_and_goes_holds_nothing_up(tmp_path: Path) -> None:
         for k in range(12):
             born = chance.randrange(0, 600)
             for n in range(born, min(720, born + chance.choice([1, 5, 60, 400]))):
-                at = f"{T0 + n * 60:.3f},fw,"
-                yield f'{at}system.network.packet.dropped,"interface=veth{k},direction=receive",0,'
-                yield f'{at}process.memory.usage,"process=worker,instance={k}",{30 + chance.gauss(0, 0.1):.3f},MiB'
+                prefix = f"{T0 + n * 60:.3f},fw,"
+                yield f'{prefix}system.network.packet.dropped,"interface=veth{k},direction=receive",0,'
+                yield f'{prefix}process.memory.usage,"process=worker,instance={k}",{30 + chance.gauss(0, 0.1):.3f},MiB'
 
-    told = verdict(tmp_path, text())
-    assert told["verdict"] == "pass", told["reason"]
+    judged = verdict(tmp_path, text())
+    assert judged["verdict"] == "pass", judged["reason"]
 
 
 def test_a_worker_that_leaks_in_its_life_fails(tmp_path: Path) -> None:
@@ -91,15 +91,15 @@ def test_a_worker_that_leaks_in_its_life_fails(tmp_path: Path) -> None:
     def text() -> Iterator[str]:
         yield from lines(43_200, 60)
         for n in range(180, 660):
-            at = f"{T0 + n * 60:.3f},fw,"
-            yield f'{at}process.memory.usage,"process=worker,instance=0",{30 + n / 10:.3f},MiB'
+            prefix = f"{T0 + n * 60:.3f},fw,"
+            yield f'{prefix}process.memory.usage,"process=worker,instance=0",{30 + n / 10:.3f},MiB'
 
     assert verdict(tmp_path, text())["verdict"] == "fail"
 
 
 def test_a_device_whose_readings_stop_is_no_short_life(tmp_path: Path) -> None:
     """The CPU of a device does not come and go: half a night of it is missing, not dead."""
-    kept = (line for at, line in enumerate(lines(43_200, 60)) if at < 3000 or "system.cpu" not in line)
+    kept = (line for number, line in enumerate(lines(43_200, 60)) if number < 3000 or "system.cpu" not in line)
     assert verdict(tmp_path, kept)["verdict"] == "inconclusive"
 
 
@@ -109,12 +109,12 @@ def test_readings_written_by_events_have_no_gaps(tmp_path: Path) -> None:
 
     def text() -> Iterator[str]:
         yield "time,target,metric,object,value,unit"
-        at = float(T0)
+        time_s = float(T0)
         for _ in range(400):
-            at += chance.expovariate(1 / 116)
-            yield f'{at:.3f},jvm,process.memory.usage,"process=java,instance=0",{200 + chance.gauss(0, 1):.3f},MiB'
+            time_s += chance.expovariate(1 / 116)
+            yield f'{time_s:.3f},jvm,process.memory.usage,"process=java,instance=0",{200 + chance.gauss(0, 1):.3f},MiB'
 
-    told = verdict(tmp_path, text())
-    assert told["verdict"] == "pass", told["reason"]
-    outcomes = {finding["rule"]: finding["outcome"] for finding in told["findings"]}
+    judged = verdict(tmp_path, text())
+    assert judged["verdict"] == "pass", judged["reason"]
+    outcomes = {finding["rule"]: finding["outcome"] for finding in judged["findings"]}
     assert (outcomes["coverage"], outcomes["gap"]) == ("not applicable", "not applicable")

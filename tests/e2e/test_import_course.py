@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from soakwatch.cli.main import run
-from soakwatch.judge.recorded import judge_record
+from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import RecordView
 
 T0 = 1_763_200_000
@@ -21,12 +21,12 @@ def night(hours: int = 12) -> str:
     """A long table of a device, its generator and the monitor, a reading a minute."""
     chance = random.Random(1)
     lines = ["time,target,metric,object,value,unit"]
-    for at in range(T0, T0 + hours * HOUR, 60):
+    for time_s in range(T0, T0 + hours * HOUR, 60):
         lines += [
-            f"{at},fw,system.cpu.utilization,,{30 + chance.gauss(0, 2):.3f},%",
-            f"{at},gen,system.cpu.utilization,,{20 + chance.gauss(0, 2):.3f},%",
-            f'{at},fw,process.start_time,"process=bgpd,instance=0",{T0 - 99},s',
-            f"{at},watcher,system.cpu.utilization,,{5 + chance.gauss(0, 1):.3f},%",
+            f"{time_s},fw,system.cpu.utilization,,{30 + chance.gauss(0, 2):.3f},%",
+            f"{time_s},gen,system.cpu.utilization,,{20 + chance.gauss(0, 2):.3f},%",
+            f'{time_s},fw,process.start_time,"process=bgpd,instance=0",{T0 - 99},s',
+            f"{time_s},watcher,system.cpu.utilization,,{5 + chance.gauss(0, 1):.3f},%",
         ]
     return "\n".join(lines) + "\n"
 
@@ -50,16 +50,20 @@ def test_phases_and_roles_are_those_of_the_record(tmp_path: Path) -> None:
     ]
     with RecordView.open(imported(tmp_path, *roles, *phases)) as view:
         assert dict(view.roles()) == {"fw": "dut", "gen": "generator", "watcher": "monitor"}
-        found = [
+        phase_hours = [
             (p.name, (p.window.begin_ns / NS - T0) / HOUR, (p.window.end_ns / NS - T0) / HOUR) for p in view.phases()
         ]
-        assert found == [("baseline", 0.0, 1.0), ("soak", 1.0, 11.0), ("recovery", 11.0, pytest.approx(12 - 1 / 60))]
+        assert phase_hours == [
+            ("baseline", 0.0, 1.0),
+            ("soak", 1.0, 11.0),
+            ("recovery", 11.0, pytest.approx(12 - 1 / 60)),
+        ]
         verdict = judge_record(view)
         assert (verdict.outcome.value, verdict.phases) == ("pass", view.phases())
 
 
 @pytest.mark.parametrize("kind", ["csv", "yaml"])
-def test_events_are_told_and_their_intent_is_judged(tmp_path: Path, kind: str) -> None:
+def test_events_are_recorded_and_their_intent_is_judged(tmp_path: Path, kind: str) -> None:
     """A restart that was announced is excused; the same restart without a word fails the device."""
     restart = {
         "csv": 'kind,begin,target,object,ticket\nprocess.restart,2h3m,fw,"process=bgpd,instance=0",4711\n',
@@ -74,8 +78,8 @@ def test_events_are_told_and_their_intent_is_judged(tmp_path: Path, kind: str) -
         "- {kind: process.restart, begin: 2h3m, target: fw, object: 'process=bgpd,instance=0', ticket: 4711}\n",
     }
     outcomes = []
-    for told in (restart, upgrade):
-        (tmp_path / f"events.{kind}").write_text(told[kind], encoding="utf-8")
+    for files in (restart, upgrade):
+        (tmp_path / f"events.{kind}").write_text(files[kind], encoding="utf-8")
         (tmp_path / "night.csv").write_text(night(), encoding="utf-8")
         outcomes.append(
             run(
@@ -104,8 +108,8 @@ def test_a_phase_beyond_the_readings_lacks_them(tmp_path: Path) -> None:
     (tmp_path / "night.csv").write_text(night(), encoding="utf-8")
     words = ["judge", str(tmp_path / "night.csv"), "--phase", "soak=..24h", "--json", str(tmp_path / "verdict.json")]
     assert run(words) == 3
-    told = json.loads((tmp_path / "verdict.json").read_text(encoding="utf-8"))
-    assert "coverage" in told["reason"]
+    verdict = json.loads((tmp_path / "verdict.json").read_text(encoding="utf-8"))
+    assert "coverage" in verdict["reason"]
 
 
 @pytest.mark.parametrize(
@@ -130,9 +134,9 @@ def test_errors_are_one_sentence(
     (tmp_path / "events.csv").write_text("kind,begin,target\nflap,1h,fw\nflap,2h,gem\n", encoding="utf-8")
     given = [str(tmp_path / "events.csv") if word == "EVENTS" else word for word in words]
     assert run(["judge", str(tmp_path / "night.csv"), *given]) == 2
-    said = capsys.readouterr().err
-    assert sentence in said
-    assert said.strip().count("\n") == 0
+    printed = capsys.readouterr().err
+    assert sentence in printed
+    assert printed.strip().count("\n") == 0
 
 
 @pytest.mark.parametrize(

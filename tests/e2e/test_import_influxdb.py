@@ -52,7 +52,7 @@ def test_a_run_is_judged_from_the_database_as_from_its_record(influxd_program: P
 
         imported = soakwatch("import", this, cwd=tmp_path, token=server.token)
         assert imported.returncode == 0, imported.stderr
-        (copy,) = (one for one in (tmp_path / "runs").iterdir() if one != folder)
+        (copy,) = (entry for entry in (tmp_path / "runs").iterdir() if entry != folder)
         assert copy.name.endswith("-fed")
         again = soakwatch("judge", str(copy), "--json", "copy.json", cwd=tmp_path, token=server.token)
         assert again.returncode == here.returncode

@@ -44,8 +44,8 @@ def test_as_json_twice_the_same(soakwatch: Command, tmp_path: Path) -> None:
     (tmp_path / "data.csv.gz").write_bytes(gzip.compress(leak().encode()))
     first, second = (soakwatch("judge", "data.csv.gz", "--rule", "memory_growth", "--json", "-") for _ in range(2))
     assert first.stdout == second.stdout
-    told = json.loads(first.stdout)
-    assert (told["verdict"], told["run"], told["findings"][0]["metric"]) == ("fail", "data", "imported.heap")
+    verdict = json.loads(first.stdout)
+    assert (verdict["verdict"], verdict["run"], verdict["findings"][0]["metric"]) == ("fail", "data", "imported.heap")
 
 
 def test_columns_are_mapped(soakwatch: Command, tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_standard_input(tmp_path: Path) -> None:
 
 
 def test_a_run_is_found_by_the_name_that_import_gave_it(soakwatch: Command, tmp_path: Path) -> None:
-    """Without the time before it; a name that is nearly one is told."""
+    """Without the time before it; a name that is nearly one is reported."""
     (tmp_path / "flat.csv").write_text(leak(0.0), encoding="utf-8")
     assert soakwatch("import", "flat.csv", "--rule", "memory_growth", "--name", "last-week").returncode == 0
     assert "last-week" in soakwatch("judge", "last-week").stdout
@@ -133,8 +133,8 @@ def test_what_sysbench_prints_is_a_table(soakwatch: Command, tmp_path: Path) -> 
     rows = "".join(f"{n},56,{1769 + n % 5}.93,50720.71,23128.75,23828.74,3763.22,116.80,0.00,0.00\n" for n in range(60))
     for name, body in (("text.txt", text), ("rows.txt", rows)):
         (tmp_path / name).write_text(head + body, encoding="utf-8")
-        made = soakwatch("import", name)
-        assert made.returncode == 0, made.stderr
-        assert {"load.request.rate", "load.latency", "load.failure.rate"} <= set(made.stdout.split())
+        imported = soakwatch("import", name)
+        assert imported.returncode == 0, imported.stderr
+        assert {"load.request.rate", "load.latency", "load.failure.rate"} <= set(imported.stdout.split())
     (tmp_path / "none.txt").write_text(head, encoding="utf-8")
     assert "sysbench printed no interval: run it with --report-interval=1" in soakwatch("import", "none.txt").stderr

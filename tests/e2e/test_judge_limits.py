@@ -45,8 +45,8 @@ def night(seed: int, pps: float = 7.5e6, slow: float = 1.0, full: int = 0) -> Ta
 def written(path: Path, table: Table) -> Path:
     """As a long table."""
     lines = ["time,target,metric,object,value"]
-    for (target, metric, thing), values in table.items():
-        lines += [f"{T0 + 60 * n},{target},{metric},{thing},{value:.12g}" for n, value in enumerate(values)]
+    for (target, metric, object_), values in table.items():
+        lines += [f"{T0 + 60 * n},{target},{metric},{object_},{value:.12g}" for n, value in enumerate(values)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
@@ -61,16 +61,16 @@ def command(*words: str) -> tuple[int, str]:
 def verdict(path: Path, *words: str) -> tuple[str, dict[str, tuple[str, str]]]:
     """The verdict of a table or a run, and the worst of what each rule said that fails or warns."""
     _, text = command("judge", str(path), "--json", "-", *words)
-    told = json.loads(text)
+    verdict = json.loads(text)
     against: dict[str, tuple[str, str]] = {}
-    for finding in told["findings"]:
+    for finding in verdict["findings"]:
         if finding["outcome"] in {"fail", "warn"}:
             against.setdefault(finding["rule"], (finding["outcome"], finding["reason"]))
-    return told["verdict"], against
+    return verdict["verdict"], against
 
 
 def test_a_healthy_night_passes(tmp_path: Path) -> None:
-    """Neither latency with heavy tails nor a table that is half full is told against it."""
+    """Neither latency with heavy tails nor a table that is half full counts against it."""
     assert verdict(written(tmp_path / "night.csv", night(1))) == ("pass", {})
 
 
@@ -80,10 +80,10 @@ def test_answers_that_become_slow_fail_the_device(tmp_path: Path, slow: float) -
     outcome, against = verdict(written(tmp_path / "slow.csv", night(1, slow=slow)))
     assert outcome == "fail"
     assert against["latency"][0] == "fail"
-    said = r"p99 latency was ([\d.]+) times the usual value from 2026-01-01 06:00:00 UTC to the end"
-    told = re.search(said, against["latency"][1])
-    assert told is not None, against["latency"][1]
-    assert float(told[1]) == pytest.approx(slow, rel=0.15)
+    pattern = r"p99 latency was ([\d.]+) times the usual value from 2026-01-01 06:00:00 UTC to the end"
+    match = re.search(pattern, against["latency"][1])
+    assert match is not None, against["latency"][1]
+    assert float(match[1]) == pytest.approx(slow, rel=0.15)
 
 
 @pytest.mark.parametrize("minutes", [5, 60])

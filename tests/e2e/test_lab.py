@@ -22,22 +22,22 @@ Json = dict[str, object]
 class Ran:
     """What came of one scenario."""
 
-    said: str
+    output: str
     verdict: Json
     folder: Path
 
     def of(self, rule: str, outcome: str | None = None) -> list[Json]:
         """The findings of a rule on the first router, with an outcome if one is asked for."""
-        found = self.verdict["findings"]
-        assert isinstance(found, list)
-        return [f for f in found if f["rule"] == rule and f["target"] == "ra" and outcome in {None, f["outcome"]}]
+        findings = self.verdict["findings"]
+        assert isinstance(findings, list)
+        return [f for f in findings if f["rule"] == rule and f["target"] == "ra" and outcome in {None, f["outcome"]}]
 
     @property
     def failed(self) -> set[str]:
         """Rules that failed on whatever target."""
-        found = self.verdict["findings"]
-        assert isinstance(found, list)
-        return {f["rule"] for f in found if f["outcome"] == "fail"}
+        findings = self.verdict["findings"]
+        assert isinstance(findings, list)
+        return {f["rule"] for f in findings if f["outcome"] == "fail"}
 
 
 Scenario = Callable[[str], Ran]
@@ -58,8 +58,8 @@ def lab(*words: object, patience_s: float = 100, user: int | None = None) -> sub
 
 def spaces() -> set[str]:
     """The lab's network namespaces that are there."""
-    told = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
-    return {line.split()[0] for line in told.splitlines() if line.startswith("swlab-")}
+    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
+    return {line.split()[0] for line in listed.splitlines() if line.startswith("swlab-")}
 
 
 @pytest.fixture(scope="module")
@@ -124,13 +124,13 @@ def test_without_root_it_says_so(ground: None) -> None:
 
 def test_a_slip_is_one_sentence(ground: None) -> None:
     """A scenario that is not there, a number that cannot be."""
-    for words, told in (
+    for words, message in (
         (("run", "quite"), "there is no scenario 'quite': there are quiet, "),
         (("failover", "--repeat", "0"), "--repeat 0: use 1 to 50"),
     ):
         done = lab(*words)
         assert done.returncode == 4
-        assert told in done.stderr
+        assert message in done.stderr
         assert len(done.stderr.strip().splitlines()) == 1
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from soakwatch.judge.recorded import judge_record
+from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import Record, RecordView
 from soakwatch.report.html import render_html
 from soakwatch_agent.sample import NOTHING, Answer, Event, Poll, PollOutcome, Sample, object_text
@@ -67,14 +67,14 @@ def written(folder: Path) -> Path:
             if second in SILENT:
                 took = Poll(device.id, now, now, SECOND, PollOutcome.TIMEOUT, HOSTILE, NOTHING)
             failed = 5.0 if RESTART <= second < RESTART + 3 else 0.0
-            told = (
+            load_samples = (
                 Sample("load.request.rate", "", 400.0 - failed, now),
                 Sample("load.offered.rate", "", 400.0, now),
                 Sample("load.failure.rate", "", failed, now),
                 Sample("load.latency", "quantile=p50", float(noise.uniform(0.001, 0.002)), now),
                 Sample("load.latency", "quantile=p99", float(noise.uniform(0.01, 0.2)), now),
             )
-            record.put([took, Poll(load.id, now, now, 1000, PollOutcome.OK, None, Answer(told, (), ()))])
+            record.put([took, Poll(load.id, now, now, 1000, PollOutcome.OK, None, Answer(load_samples, (), ()))])
         record.end_phase(BEGIN + LENGTH * SECOND)
         record.finish()
     return folder
@@ -119,8 +119,10 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Opened:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    said = tuple(line for line in done.stderr.splitlines() if "CONSOLE" in line and "setting log level" not in line)
-    return Opened(done.stdout, said, page)
+    complaints = tuple(
+        line for line in done.stderr.splitlines() if "CONSOLE" in line and "setting log level" not in line
+    )
+    return Opened(done.stdout, complaints, page)
 
 
 def test_the_console_is_silent(opened: Opened) -> None:
@@ -128,7 +130,7 @@ def test_the_console_is_silent(opened: Opened) -> None:
     assert opened.console == ()
 
 
-def test_the_load_is_told_and_has_plots(opened: Opened) -> None:
+def test_the_load_is_shown_and_has_plots(opened: Opened) -> None:
     """The section on the load has three plots, its failures and its latency."""
     section = opened.document.split('<section id="load">', 1)[1].split("</section>", 1)[0]
     assert section.count('aria-label="Plot: ') == 3

@@ -102,7 +102,7 @@ def test_ctrl_c_ends_the_run_properly(started: Started, until: Until, tmp_path: 
 
 
 def test_killed_and_resumed(started: Started, soakwatch: Command, until: Until, tmp_path: Path) -> None:
-    """kill -9 loses at most the batch in flight; `resume` goes on, and the gap is an event and a counted hole."""
+    """kill -9 loses at most the batch in flight; `resume` goes on, and the gap is an event and a counted gap."""
     process = started("run", "--process", ME, "--interval", "200ms", "--duration", "12s")
     until(lambda: any(tmp_path.glob("runs/*/record.sqlite")), "the record")
     run = one_run(tmp_path)
@@ -204,10 +204,10 @@ def test_events_are_marked_from_another_terminal(
 def small_disk(folder: Path, kibibytes: int) -> None:
     """Mount a small filesystem, or skip where that is not allowed."""
     folder.mkdir()
-    made = subprocess.run(
+    mounting = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={kibibytes}k", "soakwatch-test", folder], capture_output=True, check=False
     )
-    if made.returncode:
+    if mounting.returncode:
         pytest.skip("a filesystem of its own needs root")
 
 
@@ -218,9 +218,9 @@ def test_a_full_disk_is_one_sentence_and_the_record_stays_readable(soakwatch: Co
     try:
         done = soakwatch("run", "--process", ME, "--interval", "200ms", "--duration", "25s", "--into", disk / "run")
         assert done.returncode == 4, done.stdout + done.stderr
-        said = [line for line in done.stderr.splitlines() if line.startswith("soakwatch: ")]
-        assert len(said) == 1
-        assert "full" in said[0]
+        errors = [line for line in done.stderr.splitlines() if line.startswith("soakwatch: ")]
+        assert len(errors) == 1
+        assert "full" in errors[0]
         with RecordView.open(disk / "run") as view:
             assert view.counts().polls > 3
         judged = soakwatch("judge", disk / "run")

@@ -47,8 +47,8 @@ def test_a_resource_that_nobody_judged_holds_the_verdict_up(
     tmp_path: Path, cpu: Column, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Response times up to 153 s in no known unit, beside a quiet CPU: inconclusive, with the column and the remedy."""
-    code, told = judged(tmp_path, {"cpu": cpu, "response_time": lambda n: 1 + 152 * n / LINES})
-    assert (code, told["verdict"]) == (3, "inconclusive")
+    code, verdict = judged(tmp_path, {"cpu": cpu, "response_time": lambda n: 1 + 152 * n / LINES})
+    assert (code, verdict["verdict"]) == (3, "inconclusive")
     shown = capsys.readouterr().out
     assert (
         "column response_time: judged by no rule; without a unit response_time is not known to be load.latency" in shown
@@ -69,10 +69,10 @@ def test_it_is_named_in_every_report(tmp_path: Path, cpu: Column) -> None:
 
 
 def test_a_share_of_memory_is_understood(tmp_path: Path, cpu: Column, capsys: pytest.CaptureFixture[str]) -> None:
-    """A column called memory between 0 and 100 is a percentage, which is told; from 25 to 100 % it grows."""
-    code, told = judged(tmp_path, {"cpu": cpu, "memory": rising})
+    """A column called memory between 0 and 100 is a percentage, which is reported; from 25 to 100 % it grows."""
+    code, verdict = judged(tmp_path, {"cpu": cpu, "memory": rising})
     assert code == 1
-    assert {f["metric"] for f in told["findings"] if f["outcome"] == "fail"} == {"system.memory.utilization"}
+    assert {f["metric"] for f in verdict["findings"] if f["outcome"] == "fail"} == {"system.memory.utilization"}
     assert "read as system.memory.utilization in %, because it lies between 0 and 100" in capsys.readouterr().err
     assert judged(tmp_path, {"cpu": cpu, "memory_usage": rising}, "--unit", "memory_usage=%")[0] == 1
     bytes_of = {"cpu": cpu, "used_memory": rising}
@@ -81,7 +81,7 @@ def test_a_share_of_memory_is_understood(tmp_path: Path, cpu: Column, capsys: py
 
 
 def test_what_is_no_reading_holds_nothing_up(tmp_path: Path, cpu: Column, capsys: pytest.CaptureFixture[str]) -> None:
-    """The number of the line, a label that never changes, one odd column: told, and the verdict stands."""
+    """The number of the line, a label that never changes, one odd column: reported, and the verdict is not affected."""
     columns = {"cpu": cpu, "index": float, "label": lambda _: 0.0, "wobble": lambda n: n % 7}
     code, _ = judged(tmp_path, columns)
     assert code == 0
@@ -95,24 +95,24 @@ def test_most_columns_unknown_is_no_pass(tmp_path: Path, cpu: Column) -> None:
 
 def test_a_rule_for_shares_leaves_other_columns_alone(tmp_path: Path, cpu: Column) -> None:
     """A latency of 56 s is no CPU at 5600 %; only the rule that was named is asked for."""
-    code, told = judged(tmp_path, {"cpu": cpu, "response_time": lambda n: 56_000 + n % 9}, "--rule", "cpu_spike")
+    code, verdict = judged(tmp_path, {"cpu": cpu, "response_time": lambda n: 56_000 + n % 9}, "--rule", "cpu_spike")
     assert code == 0
-    assert {f["metric"] for f in told["findings"] if f["outcome"] != "not applicable"} == {"system.cpu.utilization"}
+    assert {f["metric"] for f in verdict["findings"] if f["outcome"] != "not applicable"} == {"system.cpu.utilization"}
 
 
 def test_of_several_rules_those_that_can_judge(tmp_path: Path, cpu: Column, capsys: pytest.CaptureFixture[str]) -> None:
-    code, told = judged(tmp_path, {"cpu": cpu}, "--rule", "cpu_spike", "--rule", "drops")
+    code, verdict = judged(tmp_path, {"cpu": cpu}, "--rule", "cpu_spike", "--rule", "drops")
     assert code == 0
-    assert {f["rule"] for f in told["findings"]} == {"cpu_spike"}
-    said = capsys.readouterr().err
-    assert "drops judges system.network.packet.dropped" in said
+    assert {f["rule"] for f in verdict["findings"]} == {"cpu_spike"}
+    printed = capsys.readouterr().err
+    assert "drops judges system.network.packet.dropped" in printed
 
 
 def test_a_named_rule_judges_a_column_that_has_its_unit(tmp_path: Path) -> None:
     """A response time in ms is the load's latency, which growth does not know; named, it judges it all the same."""
     words = ["--rule", "growth", "--unit", "response_time=ms"]
-    code, told = judged(tmp_path, {"response_time": rising}, *words)
-    assert (code, told["findings"][0]["metric"]) == (1, "load.latency")
+    code, verdict = judged(tmp_path, {"response_time": rising}, *words)
+    assert (code, verdict["findings"][0]["metric"]) == (1, "load.latency")
 
 
 def test_what_the_named_rule_says_is_the_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -121,15 +121,15 @@ def test_what_the_named_rule_says_is_the_reason(tmp_path: Path, capsys: pytest.C
 
 
 def test_readings_that_cannot_be_are_named_in_the_verdict(tmp_path: Path, cpu: Column) -> None:
-    """A few readings of 300 % are named and hold nothing; every sixth is a doubt of the whole run, with the remedy."""
+    """A few readings of 300 % are named and block nothing; every sixth makes the run inconclusive, with the remedy."""
     few, many = (lambda n, every=every: 300.0 if n % every == 5 else 31.0 + n % 3 for every in (180, 6))
-    code, told = judged(tmp_path, {"cpu": cpu, "memory_percent": few})
-    assert (code, told["verdict"]) == (0, "pass")
-    (named,) = [f for f in told["findings"] if f["object"] == "column memory_percent"]
+    code, verdict = judged(tmp_path, {"cpu": cpu, "memory_percent": few})
+    assert (code, verdict["verdict"]) == (0, "pass")
+    (named,) = [f for f in verdict["findings"] if f["object"] == "column memory_percent"]
     assert named["outcome"] == "not applicable"
     assert "4 readings out of range: dropped" in named["reason"]
-    code, told = judged(tmp_path, {"cpu": cpu, "memory_percent": many})
-    assert (code, told["verdict"]) == (3, "inconclusive")
-    (named,) = [f for f in told["findings"] if f["object"] == "column memory_percent"]
+    code, verdict = judged(tmp_path, {"cpu": cpu, "memory_percent": many})
+    assert (code, verdict["verdict"]) == (3, "inconclusive")
+    (named,) = [f for f in verdict["findings"] if f["object"] == "column memory_percent"]
     assert "120 readings out of range: dropped" in named["reason"]
     assert "--skip 'memory_percent'" in named["settle"]

@@ -10,7 +10,7 @@ HEALTHY = range(1000, 1024)
 SICK = range(1000, 1045)
 
 
-def _told(rows: list[Judged]) -> str:
+def _listed(rows: list[Judged]) -> str:
     """What was judged wrong, a line each."""
     return "\n".join(
         f"{row.seed} {'healthy' if row.truth is None else row.truth.kind}: {row.outcome} by {', '.join(row.rules)}"
@@ -19,12 +19,12 @@ def _told(rows: list[Judged]) -> str:
 
 
 def _few(wrong: list[Judged], of: int, share: float) -> None:
-    assert len(wrong) <= share * of, f"{len(wrong)} of {of}:\n{_told(wrong)}"
+    assert len(wrong) <= share * of, f"{len(wrong)} of {of}:\n{_listed(wrong)}"
 
 
 def _sick(seeds: range) -> list[Judged]:
-    made = [row for seed in seeds if (row := try_sick(seed)) is not None]
-    return [row for row in made if row.truth is not None and not row.truth.small]
+    rows = [row for seed in seeds if (row := try_sick(seed)) is not None]
+    return [row for row in rows if row.truth is not None and not row.truth.small]
 
 
 def _check_sick(rows: list[Judged]) -> None:

@@ -1,6 +1,6 @@
-"""What a look brought against what is expected, object by object, with a first explanation of each difference.
+"""What a poll brought against what is expected, object by object, with a first explanation of each difference.
 
-A value counts only if the look says that it came from the object that is expected (its OID), so that a number that
+A value counts only if the poll says that it came from the object that is expected (its OID), so that a number that
 happens to agree does not.
 """
 
@@ -72,7 +72,7 @@ _COUNTED: Final[Mapping[str, tuple[str, Mapping[str, str], tuple[str, ...]]]] = 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A sample of a look with the OIDs that it came from."""
+    """A sample of a poll with the OIDs that it came from."""
 
     metric: str
     object: str
@@ -81,12 +81,12 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What a look at a recorded device brought: samples, the profile, and the OIDs that the device was heard to say."""
+class Polled:
+    """What polling a recorded device brought: samples, the profile, and the OIDs that the device reported."""
 
     profile: str
     samples: tuple[Seen, ...]
-    said: frozenset[str]
+    reported: frozenset[str]
     recorded: Mapping[str, object]  # OID -> value in the recording
 
 
@@ -110,31 +110,31 @@ class Tally:
     unrecorded: int = 0
 
 
-def compare(expected: Expected, look: Look) -> dict[str, Tally]:
+def compare(expected: Expected, polled: Polled) -> dict[str, Tally]:
     """Each part of what is expected."""
     return {
-        "processors": _processors(expected.processors, look),
-        "mempools": _pools(expected.pools, look),
-        "ports": _ports(expected.ports, look),
+        "processors": _processors(expected.processors, polled),
+        "mempools": _pools(expected.pools, polled),
+        "ports": _ports(expected.ports, polled),
     }
 
 
-def _processors(expected: Sequence[Processor], look: Look) -> Tally:
+def _processors(expected: Sequence[Processor], polled: Polled) -> Tally:
     wanted = {processor.oid for processor in expected}
-    samples = [seen for seen in look.samples if seen.metric in _CPU]
+    samples = [seen for seen in polled.samples if seen.metric in _CPU]
     differences = [
         Difference("processors", processor.name, why)
         for processor in expected
-        if (why := _processor(processor, samples, wanted, look)) is not None
+        if (why := _processor(processor, samples, wanted, polled)) is not None
     ]
     extra = sum(not seen.oids & wanted for seen in samples)
     return Tally(len(expected) - len(differences), len(expected), extra, tuple(differences))
 
 
-def _processor(processor: Processor, samples: Iterable[Seen], wanted: set[str], look: Look) -> str | None:
+def _processor(processor: Processor, samples: Iterable[Seen], wanted: set[str], polled: Polled) -> str | None:
     ours = [seen for seen in samples if processor.oid in seen.oids]
     if not ours:
-        return _missing(processor.oid, look)
+        return _missing(processor.oid, polled)
     alone = [seen for seen in ours if len(seen.oids & wanted) == 1]
     # A mean over one processor is that processor's.
     if not alone:
@@ -142,14 +142,14 @@ def _processor(processor: Processor, samples: Iterable[Seen], wanted: set[str], 
     if any(abs(seen.value * 100 - processor.usage) <= 1.001 for seen in alone):
         return None
     got = ", ".join(f"{seen.metric} {seen.object} = {seen.value:.4g}" for seen in alone[:3])
-    recorded = look.recorded.get(processor.oid)
+    recorded = polled.recorded.get(processor.oid)
     return f"{processor.oid} (recorded: {recorded}): {processor.usage:g} % expected, {got}"
 
 
-def _pools(expected: Sequence[Pool], look: Look) -> Tally:
-    samples = [seen for seen in look.samples if seen.metric.startswith("system.memory.")]
+def _pools(expected: Sequence[Pool], polled: Polled) -> Tally:
+    samples = [seen for seen in polled.samples if seen.metric.startswith("system.memory.")]
     differences = [
-        Difference("mempools", pool.name, why) for pool in expected if (why := _pool(pool, samples, look)) is not None
+        Difference("mempools", pool.name, why) for pool in expected if (why := _pool(pool, samples, polled)) is not None
     ]
     wanted = {oid for pool in expected for oid in pool.oids.values()}
     extra = len(
@@ -158,12 +158,12 @@ def _pools(expected: Sequence[Pool], look: Look) -> Tally:
     return Tally(len(expected) - len(differences), len(expected), max(0, extra), tuple(differences))
 
 
-def _pool(pool: Pool, samples: Sequence[Seen], look: Look) -> str | None:
+def _pool(pool: Pool, samples: Sequence[Seen], polled: Polled) -> str | None:
     oids = frozenset(pool.oids.values())
     if oids:
         objects = dict.fromkeys((seen.metric.rpartition(".")[0], seen.object) for seen in samples if seen.oids & oids)
         if not objects:
-            return _missing(next(iter(pool.oids.values())), look)
+            return _missing(next(iter(pool.oids.values())), polled)
     else:
         objects = dict.fromkeys((seen.metric.rpartition(".")[0], seen.object) for seen in samples)
     whys = []
@@ -181,7 +181,7 @@ def _pool(pool: Pool, samples: Sequence[Seen], look: Look) -> str | None:
         whys.append(f"{prefix} {name}: {why}")
     if not oids:
         return "no pool has these values"
-    recorded = ", ".join(f"{kind} {oid} recorded: {look.recorded.get(oid)}" for kind, oid in pool.oids.items())
+    recorded = ", ".join(f"{kind} {oid} recorded: {polled.recorded.get(oid)}" for kind, oid in pool.oids.items())
     return f"{'; '.join(whys[:2])} ({recorded})"
 
 
@@ -211,26 +211,26 @@ def _pool_values(pool: Pool, values: Mapping[str, Number]) -> str | None:
     return None if compared else "no usage"
 
 
-def _ports(expected: Sequence[Port], look: Look) -> Tally:
-    named = _interfaces(look.samples)
-    everything, expected = expected, [port for port in expected if _recorded(port, look)]
+def _ports(expected: Sequence[Port], polled: Polled) -> Tally:
+    named = _interfaces(polled.samples)
+    everything, expected = expected, [port for port in expected if _recorded(port, polled)]
     differences = [
-        Difference("ports", port.name, why) for port in expected if (why := _port(port, named, look)) is not None
+        Difference("ports", port.name, why) for port in expected if (why := _port(port, named, polled)) is not None
     ]
     extra = len(set(named) - {port.index for port in everything})
     unrecorded = len(everything) - len(expected)
     return Tally(len(expected) - len(differences), len(expected), extra, tuple(differences), unrecorded)
 
 
-def _recorded(port: Port, look: Look) -> bool:
+def _recorded(port: Port, polled: Polled) -> bool:
     """Whether the recording holds any value of a port: some expectations come from tables that are not IF-MIB's."""
     columns = [f"{_IF_TABLE}7", f"{_IF_TABLE}8", *(column for _, _, places in _COUNTED.values() for column in places)]
-    return any(f"{column}.{port.index}" in look.recorded for column in columns)
+    return any(f"{column}.{port.index}" in polled.recorded for column in columns)
 
 
 def _interfaces(samples: Iterable[Seen]) -> dict[int, dict[tuple[str, frozenset[tuple[str, str]]], Seen]]:
     """By ifIndex: the samples by metric and labels but for the interface's name."""
-    found: dict[int, dict[tuple[str, frozenset[tuple[str, str]]], Seen]] = {}
+    ports: dict[int, dict[tuple[str, frozenset[tuple[str, str]]], Seen]] = {}
     for seen in samples:
         if not seen.metric.startswith("system.network."):
             continue
@@ -241,16 +241,16 @@ def _interfaces(samples: Iterable[Seen]) -> dict[int, dict[tuple[str, frozenset[
                 if oid.startswith(table):
                     index = oid.removeprefix(table).partition(".")[2]
                     if index.isdecimal():
-                        found.setdefault(int(index), {})[seen.metric, rest] = seen
-    return found
+                        ports.setdefault(int(index), {})[seen.metric, rest] = seen
+    return ports
 
 
 def _port(
-    port: Port, named: Mapping[int, Mapping[tuple[str, frozenset[tuple[str, str]]], Seen]], look: Look
+    port: Port, named: Mapping[int, Mapping[tuple[str, frozenset[tuple[str, str]]], Seen]], polled: Polled
 ) -> str | None:
     ours = named.get(port.index)
     if ours is None:
-        return _missing(f"{_IF_TABLE}8.{port.index}", look)
+        return _missing(f"{_IF_TABLE}8.{port.index}", polled)
     labels = {object_labels(seen.object).get("interface", "") for seen in ours.values()}
     allowed = {*port.names, str(port.index)}
     whys = [
@@ -260,7 +260,7 @@ def _port(
     ]
     for metric, key in _UP.items():
         word, column = port.states.get(key), {"ifOperStatus": 8, "ifAdminStatus": 7}[key]
-        if word is None or f"{_IF_TABLE}{column}.{port.index}" not in look.recorded:
+        if word is None or f"{_IF_TABLE}{column}.{port.index}" not in polled.recorded:
             continue
         seen = ours.get((metric, frozenset()))
         if seen is None:
@@ -269,7 +269,7 @@ def _port(
             whys.append(f"{key} {word} expected, {metric} {seen.value:g} seen")
     for key, value in port.values.items():
         metric, more, columns = _COUNTED[key]
-        if not any(f"{column}.{port.index}" in look.recorded for column in columns):
+        if not any(f"{column}.{port.index}" in polled.recorded for column in columns):
             continue  # LibreNMS writes 0 for what the device does not have
         if key == "ifSpeed" and value == _FASTER:
             continue
@@ -281,12 +281,12 @@ def _port(
     return "; ".join(whys[:4]) or None
 
 
-def _missing(oid: str, look: Look) -> str:
+def _missing(oid: str, polled: Polled) -> str:
     """Why an object is not there."""
-    if oid not in look.recorded:
+    if oid not in polled.recorded:
         return f"{oid} is not in the recording"
-    if look.profile == "generic":
+    if polled.profile == "generic":
         return f"{oid} was not read: no profile but generic was chosen"
-    if oid not in look.said:
-        return f"{oid} was not asked for by profile {look.profile}"
+    if oid not in polled.reported:
+        return f"{oid} was not asked for by profile {polled.profile}"
     return f"{oid} was read, but no sample came of it: a row was filtered or its value refused"

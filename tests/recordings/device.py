@@ -1,4 +1,4 @@
-"""One recorded device: a responder that plays it, the poller that looks at it over UDP, and the comparison."""
+"""One recorded device: a responder that plays it, the poller that polls it over UDP, and the comparison."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
 
-from tests.recordings.compare import Difference, Look, Seen, Tally, compare
+from tests.recordings.compare import Difference, Polled, Seen, Tally, compare
 from tests.recordings.expected import BadExpectationError, load_expected
 
 from soakwatch.core.errors import PlanError
@@ -76,20 +76,20 @@ def run_device(pair: Pair, limit_s: float, engine: str = "gufo") -> Result:
         recording = load_recording(pair.recording)
         rows = len(recording.rows)
         with _alarm(limit_s):
-            facts, look, faults = _look(recording.rows, limit_s, engine)
+            facts, polled, faults = _poll_device(recording.rows, limit_s, engine)
     except (BadExpectationError, BadRecordingError) as error:
         return failed(str(error))
     except SourceError as error:
-        return failed(f"the look failed: {error}")
+        return failed(f"the poll failed: {error}")
     except PlanError as error:
         return failed(f"a profile cannot be used: {str(error).splitlines()[0]}")
     except TimeoutError:
         return failed(f"it took longer than {limit_s:g} s")
     except Exception as error:  # noqa: BLE001 - one device must not end the others
         return failed(f"{type(error).__name__}: {error}")
-    tallies = compare(expected, look)
+    tallies = compare(expected, polled)
     why = facts.identity.get("profile chosen by", "")
-    return Result(pair.name, system, rows, look.profile, why, tallies, faults, time.monotonic() - began)
+    return Result(pair.name, system, rows, polled.profile, why, tallies, faults, time.monotonic() - began)
 
 
 @contextmanager
@@ -108,12 +108,12 @@ def _alarm(limit_s: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _look(rows: Mapping[Name, Cell], limit_s: float, engine: str) -> tuple[Facts, Look, tuple[str, ...]]:
+def _poll_device(rows: Mapping[Name, Cell], limit_s: float, engine: str) -> tuple[Facts, Polled, tuple[str, ...]]:
     with responder(rows, trace=True) as agent, TemporaryDirectory() as folder:
         facts, seen, faults = asyncio.run(_ask(agent.address, Path(folder), limit_s, engine))
-        said = agent.said()
+        reported = agent.answered_names()
     recorded = {dotted(name): cell.value for name, cell in rows.items()}
-    return facts, Look(facts.identity.get("profile", "?"), seen, said, recorded), tuple(faults)
+    return facts, Polled(facts.identity.get("profile", "?"), seen, reported, recorded), tuple(faults)
 
 
 async def _ask(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, cast
 
 Row = Mapping[str, object]
-_LONGEST: Final = 256 * 2**20
+_MAX_BYTES: Final = 256 * 2**20
 
 
 class BadExpectationError(ValueError):
@@ -88,7 +88,7 @@ def load_expected(path: Path) -> Expected:
         data = path.read_bytes()
         if path.suffix == ".gz":
             unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
-            data = unpacker.decompress(data, _LONGEST)
+            data = unpacker.decompress(data, _MAX_BYTES)
         whole: object = json.loads(data)
     except (OSError, zlib.error, gzip.BadGzipFile, ValueError, RecursionError) as error:
         raise BadExpectationError(f"{path}: cannot be read ({type(error).__name__})") from None
@@ -161,7 +161,11 @@ def _pool(row: Row) -> Pool | None:
 
 
 _BOTH_WAYS = ("Octets", "UcastPkts", "MulticastPkts", "BroadcastPkts", "Errors", "Discards")
-_COUNTS = ("ifSpeed", "ifInUnknownProtos", *(f"if{way}{what}" for way in ("In", "Out") for what in _BOTH_WAYS))
+_COUNTS = (
+    "ifSpeed",
+    "ifInUnknownProtos",
+    *(f"if{direction}{what}" for direction in ("In", "Out") for what in _BOTH_WAYS),
+)
 
 
 def _port(row: Row) -> Port | None:

@@ -46,16 +46,20 @@ class Explained:
 
     def why(self, recording: str, difference: Difference) -> str | None:
         """The explanation of a difference; None if there is none."""
-        return next((one.why for one in self.explanations if one.fits(recording, difference)), None)
+        return next(
+            (explanation.why for explanation in self.explanations if explanation.fits(recording, difference)), None
+        )
 
     def unused(self, results: Iterable[Result]) -> list[str]:
         """Explanations of recordings that were replayed, without a difference that they explain."""
         replayed = {result.name: result.differences for result in results if not result.trouble}
         return [
-            f"{one.recording} {one.part} {one.what}"
-            for one in self.explanations
-            if one.recording in replayed
-            and not any(one.fits(one.recording, found) for found in replayed[one.recording])
+            f"{explanation.recording} {explanation.part} {explanation.what}"
+            for explanation in self.explanations
+            if explanation.recording in replayed
+            and not any(
+                explanation.fits(explanation.recording, difference) for difference in replayed[explanation.recording]
+            )
         ]
 
 
@@ -65,9 +69,9 @@ def load_explained(path: Path) -> Explained:
         entries = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise BadExplanationsError(f"{path}: cannot be read ({type(error).__name__})") from None
-    made = []
+    explanations = []
     for number, entry in enumerate(entries or [], 1):
         if not isinstance(entry, dict) or set(entry) != _KEYS or not all(isinstance(v, str) for v in entry.values()):
             raise BadExplanationsError(f"{path}: entry {number} needs the keys {', '.join(sorted(_KEYS))}, all texts")
-        made.append(Explanation(**entry))
-    return Explained(tuple(made))
+        explanations.append(Explanation(**entry))
+    return Explained(tuple(explanations))

@@ -41,7 +41,7 @@ _LIMIT_S: Final = 60.0
 def pairs_in(folder: Path, globs: Sequence[str]) -> tuple[list[Pair], int]:
     """The recordings that have an expectation, by name, and how many have none."""
     root = folder / "tests" if (folder / "tests" / "snmpsim").is_dir() else folder
-    found: list[Pair] = []
+    pairs: list[Pair] = []
     alone = 0
     for file in sorted((root / "snmpsim").glob("*.snmprec*")):
         name = file.name.removesuffix(".gz").removesuffix(".snmprec")
@@ -52,8 +52,8 @@ def pairs_in(folder: Path, globs: Sequence[str]) -> tuple[list[Pair], int]:
         if expectation is None:
             alone += 1
         else:
-            found.append(Pair(name, file, expectation))
-    return found, alone
+            pairs.append(Pair(name, file, expectation))
+    return pairs, alone
 
 
 def replay(
@@ -146,7 +146,7 @@ def report(
             lines.append(f"! {result.name}: {result.trouble}")
         if verbose and result.why:
             lines.append(f"  {result.name}: profile {result.profile}: {result.why}")
-        lines += [_told(result, difference, explained) for difference in result.differences]
+        lines += [_line_of(result, difference, explained) for difference in result.differences]
         if verbose:
             lines += [f"  {result.name}: fault: {fault}" for fault in result.faults[:20]]
     lines += ["", "totals:"]
@@ -219,7 +219,7 @@ def _by_system(results: Iterable[Result]) -> list[str]:
     ]
 
 
-def _told(result: Result, difference: Difference, explained: Explained) -> str:
+def _line_of(result: Result, difference: Difference, explained: Explained) -> str:
     why = explained.why(result.name, difference)
     mark, end = ("=", f" = {why}") if why is not None else ("-", "")
     return f"{mark} {result.name} {difference.part} {difference.what}: {difference.why}{end}"

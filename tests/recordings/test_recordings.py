@@ -156,7 +156,7 @@ def test_a_device_that_is_read_as_expected_passes(folder: Folder) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"usage": 44}, "- bad processors processor"),
         ({"used": 300_000_000}, "used 300000000 expected, 256000000 seen"),
@@ -165,18 +165,18 @@ def test_a_device_that_is_read_as_expected_passes(folder: Folder) -> None:
     ],
     ids=["processor", "memory", "discards", "state"],
 )
-def test_a_difference_is_found_named_and_fails(folder: Folder, changes: dict[str, object], told: str) -> None:
+def test_a_difference_is_found_named_and_fails(folder: Folder, changes: dict[str, object], message: str) -> None:
     folder.add("bad", **changes)
     folder.add("good")
     done = folder.replay()
     assert done.returncode == 1
-    assert told in done.stdout
+    assert message in done.stdout
     assert "- good" not in done.stdout
     assert "BELOW THE FLOOR" in done.stdout
 
 
 @pytest.mark.slow
-def test_an_explanation_excuses_one_difference_and_is_told_when_it_is_stale(folder: Folder, tmp_path: Path) -> None:
+def test_an_explanation_excuses_one_difference_and_is_reported_when_it_is_stale(folder: Folder, tmp_path: Path) -> None:
     folder.add("bad", discards=18)
     folder.add("good")
     words = tmp_path / "explained.yaml"
@@ -193,7 +193,7 @@ def test_an_explanation_excuses_one_difference_and_is_told_when_it_is_stale(fold
 
 
 @pytest.mark.slow
-def test_broken_files_are_told_and_end_nothing(folder: Folder) -> None:
+def test_broken_files_are_reported_and_end_nothing(folder: Folder) -> None:
     folder.add("good")
     for name in ("cut", "empty", "json", "lines"):
         folder.add(name)

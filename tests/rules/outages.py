@@ -1,4 +1,4 @@
-"""Outages of known length for the tests of ``event_impact``: traffic, probes, and the event that was told."""
+"""Outages of known length for the tests of ``event_impact``: traffic, probes, and the event that was reported."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def pings(begin: float, lasts: float, interval: float = 0.2, peer: str = "gw", e
 
 
 def failover(at_s: float = 300.0, **more: object) -> Event:
-    """What a tester told."""
+    """An event that a tester recorded."""
     return replace(Event("failover", "dut", "", round(at_s * S), None), **more)  # type: ignore[arg-type]
 
 

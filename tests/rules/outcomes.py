@@ -5,16 +5,21 @@ Each test module of a rule has a literal ``OUTCOMES``: blocks of lines ``scenari
 letters where each of them is right. A healthy device may be passed or left open, never failed; an ill one may be
 failed or left open, never passed. A small letter is what is said although it is wrong, a known weakness: tests take it
 as it is, the bench counts it.
+
+A test module may also have ``SCENARIOS``, a family of signals that only its rule is tried on, and a literal
+``PARAMETERS``, what its rule is given where the defaults judge nothing (a limit that only a plan can set).
 """
 
 from __future__ import annotations
 
 import ast
+import importlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from soakwatch_rules.rule import Outcome
-from soakwatch_rules.scenarios.families import family
+from soakwatch_rules.scenarios import families
 from soakwatch_rules.scenarios.synthetic import Scenario
 
 LETTERS: Final = {
@@ -28,14 +33,39 @@ LETTERS: Final = {
 Entries = dict[tuple[str, str, str], frozenset[str]]
 
 
-def _literals() -> list[str]:
-    """The OUTCOMES of all test modules beside this one, read without importing them."""
-    return [
-        ast.literal_eval(node.value)
-        for file in sorted(Path(__file__).parent.glob("test_*.py"))
-        for node in ast.parse(file.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["OUTCOMES"]
-    ]
+def _assigned(name: str) -> Iterator[tuple[Path, ast.expr]]:
+    """What the test modules beside this one assign to a name, read without importing them."""
+    for file in sorted(Path(__file__).parent.glob("test_*.py")):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+                continue
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if [ast.unparse(target) for target in targets] == [name]:
+                yield file, node.value
+
+
+SCENARIOS: Final[tuple[Scenario, ...]] = (
+    *families.SCENARIOS,
+    *(
+        scenario
+        for file, _ in _assigned("SCENARIOS")
+        for scenario in importlib.import_module(f"tests.rules.{file.stem}").SCENARIOS
+    ),
+)
+"""Every scenario, those that stand in the test of their rule among them."""
+
+PARAMETERS: Final[dict[str, dict[str, float]]] = {
+    file.stem.removeprefix("test_"): ast.literal_eval(value) for file, value in _assigned("PARAMETERS")
+}
+"""What a rule is given where its defaults judge nothing."""
+
+
+def named(family: str, name: str) -> Scenario:
+    """One scenario.
+
+    Raises KeyError for one that there is not.
+    """
+    return {(s.family, s.name): s for s in SCENARIOS}[family, name]
 
 
 def _entries(text: str) -> Entries:
@@ -48,7 +78,9 @@ def _entries(text: str) -> Entries:
     return entries
 
 
-_ENTRIES: Final = {key: entry for text in _literals() for key, entry in _entries(text).items()}
+_ENTRIES: Final = {
+    key: entry for _, text in _assigned("OUTCOMES") for key, entry in _entries(ast.literal_eval(text)).items()
+}
 
 RIGHT: Final[Entries] = {
     key: frozenset(letter for letter in entry if letter.isupper()) for key, entry in _ENTRIES.items()
@@ -61,4 +93,5 @@ ALLOWED: Final[Entries] = {key: frozenset(map(str.upper, entry)) for key, entry 
 
 def concerning(rule: str) -> tuple[Scenario, ...]:
     """The scenarios on which a rule is tried: those of the families in its OUTCOMES."""
-    return family(*dict.fromkeys(family_name for name, family_name, _ in _ENTRIES if name == rule))
+    of = {family for name, family, _ in _ENTRIES if name == rule}
+    return tuple(scenario for scenario in SCENARIOS if scenario.family in of)

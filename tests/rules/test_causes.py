@@ -1,4 +1,4 @@
-"""Causes: what belongs together is told once, nothing is lost, and chance makes no cause."""
+"""Causes: what belongs together is reported once, nothing is lost, and chance makes no cause."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soakwatch_rules.causes import Cause, CauseKind, causes, lags, rows_by_reason
-from soakwatch_rules.causes.growing import owners
+from soakwatch_rules.causes.growth import owners
 from soakwatch_rules.rule import Event, Finding, Forecast, InconclusiveReason, Mark, MarkKind, Outcome, Phase, Window
 from soakwatch_rules.wording.forecast import forecast_words
 
@@ -56,8 +56,8 @@ def test_each_moment_of_a_time_line_has_its_own_outcome() -> None:
     core, silence = finding("core_dump", 5002), finding("gap", (5001, 5009), outcome=Outcome.WARN)
     silence = replace(silence, marks=tuple(replace(m, kind=MarkKind.SILENCE) for m in silence.marks))
     upgrade = Event("upgrade", "dut", "", 4990 * SECOND, 4999 * SECOND)
-    (one,) = causes([restart, core, silence], [upgrade])
-    assert [(mark.outcome, mark.kind) for mark in one.timeline] == [
+    (cause,) = causes([restart, core, silence], [upgrade])
+    assert [(mark.outcome, mark.kind) for mark in cause.timeline] == [
         (None, MarkKind.MOMENT),
         (Outcome.PASS, MarkKind.MOMENT),
         (Outcome.WARN, MarkKind.SILENCE),
@@ -128,7 +128,7 @@ def test_spikes_at_the_restarts_of_two_processes_belong_to_the_first() -> None:
 
 
 def test_a_silent_agent_at_a_full_cpu_is_one_incident() -> None:
-    """Silence, a pinned CPU and lost packets at the same time are told as one, with what each of them saw."""
+    """Silence, a pinned CPU and lost packets at the same time are reported as one, with what each of them saw."""
     (cause,) = causes(
         [
             finding("cpu_spike", (3000, 3300), metric="system.cpu.utilization"),
@@ -172,7 +172,7 @@ def test_in_a_short_run_together_means_sooner() -> None:
     assert len(causes([replace(result, window=five) for result in apart])) == 2
 
 
-def test_an_event_that_was_told_explains_a_step() -> None:
+def test_a_recorded_event_explains_a_step() -> None:
     """Within two minutes after a failover, or up to its deadline, a step follows from it; later it does not."""
     step = finding("step_change", 5060, outcome=Outcome.WARN)
     event = Event("failover", "dut", "", 5000 * SECOND, 5005 * SECOND)
@@ -195,7 +195,7 @@ def test_a_failure_after_an_event_is_still_a_failure() -> None:
 
 
 def test_an_announced_restart_that_passed_bears_witness() -> None:
-    """Memory that falls at a restart which was allowed is told with it, though the restart itself is no objection."""
+    """Memory that falls at an allowed restart is reported with it, though the restart itself is no objection."""
     (cause,) = causes(
         [
             finding("process_restart", 5000, object=HTTPD, outcome=Outcome.PASS),
@@ -208,7 +208,7 @@ def test_an_announced_restart_that_passed_bears_witness() -> None:
 
 
 def test_what_probes_saw_is_on_the_time_line() -> None:
-    """A segfault in the kernel's log is told with the restart; the event that the rule itself tells of is not."""
+    """A segfault in the kernel's log is reported with the restart; the event that the rule itself tells of is not."""
     events = [
         Event("kernel.segfault", "dut", "", 4999 * SECOND, None, {"line": "httpd[4711]: segfault at 0"}),
         Event("process.restart", "dut", HTTPD, 5000 * SECOND, None),
@@ -300,7 +300,7 @@ def test_a_step_of_the_series_that_grows_is_with_its_growth() -> None:
     assert grouped(with_restart) == [("incident", (2, 1)), ("growth", (0,))]
 
 
-def test_doubts_for_one_reason_are_one_row() -> None:
+def test_inconclusive_findings_of_one_reason_are_one_row() -> None:
     """Fourteen series that are too short by different hours are a row with the most that it takes."""
     unsure = [
         finding(
@@ -334,7 +334,7 @@ def test_what_does_not_apply_is_a_row_too() -> None:
 
 
 def test_a_generator_at_fault_is_the_cause_of_what_rests_on_it() -> None:
-    """What cannot be told for want of a sound load is folded under the finding on the generator."""
+    """What cannot be decided for want of a sound load is folded under the finding on the generator."""
     blamed = {"outcome": Outcome.INCONCLUSIVE, "why": InconclusiveReason.GENERATOR, "settle": "mend the generator"}
     matches = causes(
         [
@@ -349,7 +349,7 @@ def test_a_generator_at_fault_is_the_cause_of_what_rests_on_it() -> None:
 
 
 def test_the_worst_is_first_and_then_what_broke_first() -> None:
-    """Failures in order of time, then those without a moment, then doubts, then warnings."""
+    """Failures in order of time, then those without a moment, then inconclusive ones, then warnings."""
     matches = causes(
         [
             finding("level", 100, outcome=Outcome.WARN),
@@ -420,7 +420,7 @@ PHASES = st.builds(Phase, st.sampled_from(["soak", "spike"]), st.builds(Window, 
 
 @settings(derandomize=True, deadline=None, max_examples=120)
 @given(st.lists(FINDINGS, max_size=12), st.lists(EVENTS, max_size=3), st.lists(PHASES, max_size=2))
-def test_nothing_is_lost_and_nothing_is_told_twice(
+def test_nothing_is_lost_and_nothing_is_reported_twice(
     findings: list[Finding], events: list[Event], phases: list[Phase]
 ) -> None:
     """Whatever comes: each finding against the run is in one cause, whose outcome is its worst; passes are no cause."""

@@ -58,7 +58,7 @@ def test_no_account_is_not_applicable() -> None:
 
 
 def test_a_source_that_is_not_required_only_warns() -> None:
-    """Holes in an optional source are told and hold up nothing."""
+    """Gaps in an optional source are reported and block nothing."""
     optional = Ledger("monitor", "monitor", 5.0, 100, 50, {"failed": 50}, None, required=False)
     assert Coverage().judge(Case("monitor", "", Window(0, 500 * S), ledgers=(optional,)))[0].outcome is Outcome.WARN
 

@@ -73,7 +73,7 @@ def test_drops_without_saturation_pass() -> None:
 
 @pytest.mark.parametrize("name", ["stress", "spike"])
 def test_a_stress_phase_asked_for_it(name: str) -> None:
-    """A saturation inside a stress phase is told and neither warned of nor failed."""
+    """A saturation inside a stress phase is reported and neither warned of nor failed."""
     phase = Phase(name, Window(2990 * S, 3620 * S))
     finding = judge(raised(flat(), 3000, 600), drops(3300, 10), phases=(phase,))
     assert finding.outcome is Outcome.PASS
@@ -86,14 +86,14 @@ def test_cores_that_poll_are_named_and_not_failed() -> None:
     polling = core(busy(1, 0.99, 0.01, 7200, 10.0), 0)
     calm = judge(flat(), polling)
     assert calm.outcome is Outcome.PASS
-    assert any("poll mode" in doubt and "core=0" in doubt for doubt in calm.doubts)
+    assert any("poll mode" in caveat and "core=0" in caveat for caveat in calm.doubts)
     hot = judge(flat(), polling, core(raised(flat(), 3000, 600), 1))
     assert hot.outcome is Outcome.WARN
     assert "core=1" in hot.reason
     assert judge(polling).outcome is Outcome.NOT_APPLICABLE
 
 
-def test_saturation_from_the_first_reading_on_is_told() -> None:
+def test_saturation_from_the_first_reading_on_is_reported() -> None:
     """97 % for all of the run without a baseline: a warning, or a failure with drops; not if it is known to poll."""
     hot = flat(0.97)
     warned = judge(hot, drops())
@@ -122,7 +122,7 @@ def test_a_baseline_tells_saturation_from_polling() -> None:
     assert judge(readings(TOTAL, value, 10.0), phases=phases).outcome is Outcome.WARN
 
 
-def test_what_cannot_be_told_is_not_passed() -> None:
+def test_what_cannot_be_decided_does_not_pass() -> None:
     """Few readings, a short run, half of the readings missing, or one each ten minutes decide nothing."""
     assert judge(flat(n=10)).why is InconclusiveReason.TOO_FEW
     assert judge(flat(n=60), seconds=600).why is InconclusiveReason.TOO_SHORT

@@ -1,4 +1,4 @@
-"""cpu_spike: what is a spike, what is not, and what cannot be told."""
+"""cpu_spike: what is a spike, what is not, and what cannot be decided."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_without_head_room_a_plateau_is_inconclusive() -> None:
     finding = judge(calm)
     assert finding.outcome is Outcome.PASS
     assert finding.smallest_detectable is None
-    assert any("too high or too noisy to show a sudden rise" in doubt for doubt in finding.doubts)
+    assert any("too high or too noisy to show a sudden rise" in caveat for caveat in finding.doubts)
     result = judge(with_values(calm, 3000, [0.999] * 600))
     assert (result.outcome, result.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.NO_REFERENCE)
     assert "less than 20 points above the device's own level" in result.reason
@@ -138,13 +138,13 @@ def phase(name: str, begin_s: int, end_s: int) -> Phase:
 
 
 @pytest.mark.parametrize("name", ["spike", "stress"])
-def test_planned_spikes_are_told_and_do_not_fail(name: str) -> None:
+def test_planned_spikes_are_reported_and_do_not_fail(name: str) -> None:
     """A spike inside a spike or stress phase (5 s and a reading more) was asked for; one outside fails beside it."""
     planned = with_values(flat(), 1000, [1.0] * 104)
     inside = judge(planned, phase(name, 1003, 1100))
     assert inside.outcome is Outcome.PASS
     assert inside.numbers["planned_spikes"] == 1
-    assert any("were not counted" in doubt for doubt in inside.doubts)
+    assert any("were not counted" in caveat for caveat in inside.doubts)
     assert judge(planned, phase(name, 1020, 1100)).outcome is Outcome.FAIL
     assert judge(planned, phase("soak", 0, 3600)).outcome is Outcome.FAIL
     both = judge(with_values(planned, 3000, [1.0] * 20), phase(name, 1003, 1100))
@@ -161,15 +161,15 @@ def test_too_few_readings_never_pass() -> None:
     assert judge(with_values(flat(100), 50, [1.0] * 20), seconds=201).outcome is Outcome.FAIL
 
 
-def test_gaps_are_told() -> None:
-    """A gap of over three readings is a doubt, and so is a spike that was open on both sides of it."""
+def test_gaps_are_reported() -> None:
+    """A gap of over three readings is a caveat, and so is a spike that was open on both sides of it."""
     spiky = with_values(flat(), 1000, [1.0] * 200)
     keep = np.ones(3600, dtype=bool)
     keep[1050:1150] = False
     finding = judge(replace(spiky, time_ns=spiky.time_ns[keep], value=spiky.value[keep]))
     assert finding.numbers["spikes"] == 1
-    assert any("1 gap" in doubt for doubt in finding.doubts)
-    assert any("continued after a gap" in doubt for doubt in finding.doubts)
+    assert any("1 gap" in caveat for caveat in finding.doubts)
+    assert any("continued after a gap" in caveat for caveat in finding.doubts)
     assert finding.measured == pytest.approx(102), "a reading speaks for three readings at most"
 
 
@@ -227,7 +227,7 @@ def test_a_surge_warns_unless_a_phase_just_began(begin: int, expected: Outcome) 
 
 
 def test_a_surge_in_a_stress_phase_was_asked_for() -> None:
-    """Inside of a stress phase it is not even told."""
+    """Inside of a stress phase it is not even reported."""
     surge = with_values(flat(), 2000, [0.85] * 100)
     assert judge(surge, phase("stress", 1500, 2200)).outcome is Outcome.PASS
     assert judge(surge, phase("soak", 1500, 2200)).outcome is Outcome.WARN
@@ -243,7 +243,7 @@ def test_three_readings_at_the_top_are_a_spike(cadence: float, seed: int) -> Non
 
 
 def test_little_room_asks_for_a_longer_plateau() -> None:
-    """From 70 % ± 6 six sigmas of 10 s means leave no room below 100 %: such a plateau is told and not decided, one
+    """From 70 % ± 6 six sigmas of 10 s means leave no room below 100 %: such a plateau is reported and not decided, one
     of 31 s is a spike."""
     calm = busy(2, 0.7, 0.06, 6 * 3600)
     assert judge(calm).outcome is Outcome.PASS
@@ -287,12 +287,12 @@ def pulses(every: float, lasting: float, seconds: float, first: float = 20.0, le
 
 
 def test_what_comes_all_along_is_the_habit_of_the_device() -> None:
-    """20 s of each minute at the top, or 15 s of each 10 min, from the start to the end: its own way, and told."""
+    """20 s of each minute at the top, or 15 s of each 10 min, from the start to the end: its own way, and reported."""
     for every, lasting in ((60.0, 20.0), (600.0, 15.0)):
         finding = judge(pulses(every, lasting, 6 * 3600))
         assert finding.outcome is Outcome.PASS
         assert "its normal behaviour" in finding.reason
-        assert any("a fault present from the start" in doubt for doubt in finding.doubts)
+        assert any("a fault present from the start" in caveat for caveat in finding.doubts)
 
 
 def test_what_is_unlike_the_habit_is_a_spike() -> None:

@@ -21,7 +21,7 @@ N = 100
 WINDOW = Window(0, N * S)
 
 
-def one(
+def finding_of(
     rule: Rule, series: Sequence[Series], *events: Event, object_name: str = "", faults: tuple[str, ...] = ()
 ) -> Finding:
     """The one finding of a rule in a window of 100 s."""
@@ -60,7 +60,7 @@ def ups(*down: tuple[int, int], n: int = N) -> Series:
 def restarted(*args: Series | Event, allowed: float = 0.0) -> Finding:
     """The finding on the process."""
     series = [a for a in args if isinstance(a, Series)]
-    return one(ProcessRestart(allowed), series, *[a for a in args if isinstance(a, Event)], object_name=PROCESS)
+    return finding_of(ProcessRestart(allowed), series, *[a for a in args if isinstance(a, Event)], object_name=PROCESS)
 
 
 def test_steady_process_passes() -> None:
@@ -85,7 +85,7 @@ def test_flapping_is_counted() -> None:
 
 
 def test_restart_inside_a_gap_is_found() -> None:
-    """Start times are compared over a hole in the readings."""
+    """Start times are compared over a gap in the readings."""
     value = starts(50).values.copy()
     value[30:70] = np.nan
     finding = restarted(ups(), life("process.start_time", value))
@@ -121,10 +121,10 @@ def test_gone_at_the_end_fails(allowed: float) -> None:
     ],
 )
 def test_a_further_instance_that_comes_and_goes_only_warns(instance: int, begin: int, expected: Outcome) -> None:
-    """What came after the begin, beside others of its name, and went again is told, and fails nothing."""
+    """What came after the begin, beside others of its name, and went again is reported, and fails nothing."""
     object_name = f"process=web,instance={instance}"
     up = readings("process.up", np.array([float(begin <= t < 60) for t in range(N)]), 1.0, object=object_name)
-    finding = one(ProcessRestart(), [up], happened("process.exit", 60, object_name), object_name=object_name)
+    finding = finding_of(ProcessRestart(), [up], happened("process.exit", 60, object_name), object_name=object_name)
     assert finding.outcome is expected
     assert "did not come back" in finding.reason
 
@@ -137,12 +137,12 @@ def test_never_appeared_is_inconclusive() -> None:
     assert "check the name, glob or pidfile" in finding.settle
     watch = "process=web"
     none = replace(life("process.count", [0.0] * N), object=watch)
-    assert one(ProcessRestart(), [none], object_name=watch).outcome is Outcome.INCONCLUSIVE
+    assert finding_of(ProcessRestart(), [none], object_name=watch).outcome is Outcome.INCONCLUSIVE
     some = replace(none, value=np.ones(N))
     assert ProcessRestart().judge(Case("dut", watch, WINDOW, (some,))) == ()
 
 
-def test_late_first_start_is_told_and_no_restart() -> None:
+def test_a_late_first_start_is_reported_and_is_no_restart() -> None:
     """A process that appears after the begin passes, with the time of its appearance."""
     finding = restarted(ups((0, 30)), happened("process.start", 30, PROCESS))
     assert (finding.outcome, finding.measured) == (Outcome.PASS, 0.0)
@@ -210,21 +210,21 @@ def uptime(values: Sequence[float]) -> Series:
 
 def test_boot_id_decides() -> None:
     """A new boot id is a reboot; the same one is none, whatever boot time and uptime do."""
-    assert one(Reboot(), [boots(), uptimes(1.0, N)]).outcome is Outcome.PASS
-    failed = one(Reboot(), [boots(40), uptimes(1.0, N, reboot_at=40)])
+    assert finding_of(Reboot(), [boots(), uptimes(1.0, N)]).outcome is Outcome.PASS
+    failed = finding_of(Reboot(), [boots(40), uptimes(1.0, N, reboot_at=40)])
     assert (failed.outcome, failed.measured) == (Outcome.FAIL, 1.0)
-    stepped = one(Reboot(), [boots(), boots(40, metric="system.boot.time", step=3600)])
+    stepped = finding_of(Reboot(), [boots(), boots(40, metric="system.boot.time", step=3600)])
     assert stepped.outcome is Outcome.PASS
-    assert any("clock" in doubt for doubt in stepped.doubts)
+    assert any("clock" in caveat for caveat in stepped.doubts)
 
 
 def test_uptime_that_begins_again() -> None:
     """Without a boot id an uptime that falls is a reboot, also in a gap that is longer than the uptime after it."""
-    assert one(Reboot(), [uptimes(1.0, N)]).outcome is Outcome.PASS
-    assert one(Reboot(), [uptimes(1.0, N, reboot_at=70)]).outcome is Outcome.FAIL
+    assert finding_of(Reboot(), [uptimes(1.0, N)]).outcome is Outcome.PASS
+    assert finding_of(Reboot(), [uptimes(1.0, N, reboot_at=70)]).outcome is Outcome.FAIL
     positions = np.array([0, 10, 20, 90, 95]) * S
     short = Series("dut", "system.uptime", "", uptimes(1.0, 2).trait, positions, np.array([300.0, 310, 320, 2, 7]))
-    assert one(Reboot(), [short]).outcome is Outcome.FAIL
+    assert finding_of(Reboot(), [short]).outcome is Outcome.FAIL
     young = replace(short, value=np.array([0.0, 10, 20, 30, 35]), time_ns=np.array([0, 10, 20, 150, 155]) * S)
     case = Case("dut", "", Window(0, 160 * S), (young,))
     assert Reboot().judge(case)[0].outcome is Outcome.FAIL, "30 s of uptime after 130 s of silence, and never a fall"
@@ -233,49 +233,49 @@ def test_uptime_that_begins_again() -> None:
 def test_wrap_after_497_days_is_no_reboot() -> None:
     """An uptime in hundredths of a second that wraps goes on where it must; a fall to 0 elsewhere is a reboot."""
     wrapped = (42949672.96 - 50 + np.arange(N)) % 42949672.96
-    finding = one(Reboot(), [uptime(wrapped.tolist())])
+    finding = finding_of(Reboot(), [uptime(wrapped.tolist())])
     assert finding.outcome is Outcome.PASS
-    assert any("497 days" in doubt for doubt in finding.doubts)
-    assert one(Reboot(), [uptime([t + (4e7 if t < 50 else 0.0) for t in range(N)])]).outcome is Outcome.FAIL
+    assert any("497 days" in caveat for caveat in finding.doubts)
+    assert finding_of(Reboot(), [uptime([t + (4e7 if t < 50 else 0.0) for t in range(N)])]).outcome is Outcome.FAIL
 
 
 def test_agent_restart_is_no_reboot() -> None:
     """An uptime that begins again while the boot time stays is the agent's own."""
-    finding = one(Reboot(), [boots(metric="system.boot.time"), uptimes(1.0, N, reboot_at=50)])
+    finding = finding_of(Reboot(), [boots(metric="system.boot.time"), uptimes(1.0, N, reboot_at=50)])
     assert finding.outcome is Outcome.PASS
-    assert any("agent" in doubt for doubt in finding.doubts)
+    assert any("agent" in caveat for caveat in finding.doubts)
 
 
 def test_boot_time_alone() -> None:
-    """A boot time that moves to between two readings is a reboot; one that moves elsewhere cannot be told."""
+    """A boot time that moves to between two readings is a reboot; one that moves elsewhere cannot be decided."""
     real = readings("system.boot.time", np.where(np.arange(N) < 50, -9000.0, 48.0), 1.0)
-    assert one(Reboot(), [real]).outcome is Outcome.FAIL
-    assert one(Reboot(), [boots(50, metric="system.boot.time", step=-3600)]).outcome is Outcome.INCONCLUSIVE
-    assert one(Reboot(), [boots(50, metric="system.boot.time", step=2)]).outcome is Outcome.PASS
+    assert finding_of(Reboot(), [real]).outcome is Outcome.FAIL
+    assert finding_of(Reboot(), [boots(50, metric="system.boot.time", step=-3600)]).outcome is Outcome.INCONCLUSIVE
+    assert finding_of(Reboot(), [boots(50, metric="system.boot.time", step=2)]).outcome is Outcome.PASS
 
 
 def test_announced_reboot() -> None:
     """One announced and come passes, a second fails, none fails after the deadline."""
     intent = announced("reboot", 1, 30, 60)
-    assert one(Reboot(), [boots(40)], intent).outcome is Outcome.PASS
-    assert one(Reboot(), [boots(40, 50)], intent).outcome is Outcome.FAIL
-    assert one(Reboot(), [boots(80)], intent).outcome is Outcome.FAIL, "suppression ends with the deadline"
-    assert one(Reboot(), [boots()], intent).outcome is Outcome.FAIL
-    assert one(Reboot(), [boots()], announced("reboot", 1, 30, 300)).outcome is Outcome.INCONCLUSIVE
+    assert finding_of(Reboot(), [boots(40)], intent).outcome is Outcome.PASS
+    assert finding_of(Reboot(), [boots(40, 50)], intent).outcome is Outcome.FAIL
+    assert finding_of(Reboot(), [boots(80)], intent).outcome is Outcome.FAIL, "suppression ends with the deadline"
+    assert finding_of(Reboot(), [boots()], intent).outcome is Outcome.FAIL
+    assert finding_of(Reboot(), [boots()], announced("reboot", 1, 30, 300)).outcome is Outcome.INCONCLUSIVE
 
 
 def test_nothing_to_see_a_reboot_with() -> None:
     """One reading is inconclusive, no such metric is not applicable, one that could not be read is inconclusive."""
-    assert one(Reboot(), [boots().between(0, S)]).outcome is Outcome.INCONCLUSIVE
-    assert one(Reboot(), []).outcome is Outcome.NOT_APPLICABLE
-    assert one(Reboot(), [], faults=("no permission",)).outcome is Outcome.INCONCLUSIVE
+    assert finding_of(Reboot(), [boots().between(0, S)]).outcome is Outcome.INCONCLUSIVE
+    assert finding_of(Reboot(), []).outcome is Outcome.NOT_APPLICABLE
+    assert finding_of(Reboot(), [], faults=("no permission",)).outcome is Outcome.INCONCLUSIVE
 
 
 def test_boot_id_read_more_seldom_than_the_uptime() -> None:
     """A reboot after the last boot id is found by the uptime."""
     early = boots().between(0, 60 * S)
-    assert one(Reboot(), [early, uptimes(1.0, N, reboot_at=80)]).outcome is Outcome.FAIL
-    assert one(Reboot(), [early, uptimes(1.0, N)]).outcome is Outcome.PASS
+    assert finding_of(Reboot(), [early, uptimes(1.0, N, reboot_at=80)]).outcome is Outcome.FAIL
+    assert finding_of(Reboot(), [early, uptimes(1.0, N)]).outcome is Outcome.PASS
 
 
 # --- core_dump -----------------------------------------------------------------------------------------------
@@ -295,21 +295,21 @@ def core(kind: str, at_s: float, file: str, mtime: str) -> Event:
 
 
 def test_cores_that_were_there_do_not_fail() -> None:
-    """An older file is told apart; a new one beside it fails and is named."""
+    """An older file is distinguished; a new one beside it fails and is named."""
     old = core("core.present", 0, "core.old", "-500.0")
-    calm = one(CoreDump(), [cores(before=1)], old)
+    calm = finding_of(CoreDump(), [cores(before=1)], old)
     assert calm.outcome is Outcome.PASS
     assert "1 older core file" in calm.reason
-    failed = one(CoreDump(), [cores(40, before=1)], old, core("core.dump", 40, "core.77", "39.5"))
+    failed = finding_of(CoreDump(), [cores(40, before=1)], old, core("core.dump", 40, "core.77", "39.5"))
     assert (failed.outcome, failed.measured) == (Outcome.FAIL, 1.0)
     assert "core.77" in failed.reason
 
 
 def test_core_that_fell_while_the_monitor_was_away() -> None:
-    """A file found at a later first look but written in the window is new, and counts once."""
+    """A file found at a later first poll but written in the window is new, and counts once."""
     away = core("core.present", 60, "core.9", "45.0")
-    assert one(CoreDump(), [cores(60)], away).measured == 1.0
-    again = one(
+    assert finding_of(CoreDump(), [cores(60)], away).measured == 1.0
+    again = finding_of(
         CoreDump(), [cores(40)], core("core.dump", 40, "core.9", "40.0"), core("core.present", 70, "core.9", "41.0")
     )
     assert again.measured == 1.0
@@ -317,74 +317,74 @@ def test_core_that_fell_while_the_monitor_was_away() -> None:
 
 def test_count_that_rises_without_an_event() -> None:
     """One file more in the folder is a new core, whoever lost the event; two more are two."""
-    assert one(CoreDump(), [cores(40)]).outcome is Outcome.FAIL
-    assert one(CoreDump(), [cores(40, 40)], core("core.dump", 40, "core.1", "40.0")).measured == 2.0
+    assert finding_of(CoreDump(), [cores(40)]).outcome is Outcome.FAIL
+    assert finding_of(CoreDump(), [cores(40, 40)], core("core.dump", 40, "core.1", "40.0")).measured == 2.0
 
 
-def test_no_look_at_the_folder_is_no_pass() -> None:
+def test_a_folder_that_was_never_read_does_not_pass() -> None:
     """No folder is not applicable, an unreadable one or too few readings are inconclusive; announced cores pass."""
-    assert one(CoreDump(), []).outcome is Outcome.NOT_APPLICABLE
-    unreadable = one(CoreDump(), [], faults=("/var/crash cannot be read: permission denied",))
+    assert finding_of(CoreDump(), []).outcome is Outcome.NOT_APPLICABLE
+    unreadable = finding_of(CoreDump(), [], faults=("/var/crash cannot be read: permission denied",))
     assert unreadable.outcome is Outcome.INCONCLUSIVE
     assert "permission denied" in unreadable.reason
-    assert one(CoreDump(), [cores().between(0, 50 * S)]).outcome is Outcome.INCONCLUSIVE
+    assert finding_of(CoreDump(), [cores().between(0, 50 * S)]).outcome is Outcome.INCONCLUSIVE
     late = replace(cores().between(50 * S, N * S), object="folder=/srv")
-    assert one(CoreDump(), [cores(), late]).outcome is Outcome.PASS
-    assert one(CoreDump(), [cores(40)], announced("core.dump", 1, 30, 60)).outcome is Outcome.PASS
+    assert finding_of(CoreDump(), [cores(), late]).outcome is Outcome.PASS
+    assert finding_of(CoreDump(), [cores(40)], announced("core.dump", 1, 30, 60)).outcome is Outcome.PASS
 
 
 # --- oom_kill ------------------------------------------------------------------------------------------------
 
 
-def kills(*at: int, start: int = 3) -> Series:
+def kills(*seconds: int, start: int = 3) -> Series:
     """The kernel's counter, one more from each of these seconds on."""
-    steps = np.array([sum(t == a for a in at) for t in range(1, N)], dtype=np.int64)
+    steps = np.array([sum(t == a for a in seconds) for t in range(1, N)], dtype=np.int64)
     return counter("system.memory.oom_kills", steps, 1.0, start=start)
 
 
-def alarms(*at: int, kind: str = "oom") -> Series:
+def alarms(*seconds: int, kind: str = "oom") -> Series:
     """Lines of the kernel log."""
-    return replace(kills(*at, start=0), metric="system.kernel.alarms", object=f"kind={kind}")
+    return replace(kills(*seconds, start=0), metric="system.kernel.alarms", object=f"kind={kind}")
 
 
 def test_witnesses_of_one_kill_are_one() -> None:
     """Counter, log line and event within two readings are one kill; kills before the window are none."""
-    assert one(OomKill(), [kills(), alarms()]).outcome is Outcome.PASS
+    assert finding_of(OomKill(), [kills(), alarms()]).outcome is Outcome.PASS
     event = happened("kernel.oom", 41, line="Out of memory: Killed process 77 (snort)")
-    finding = one(OomKill(), [kills(40), alarms(41)], event)
+    finding = finding_of(OomKill(), [kills(40), alarms(41)], event)
     assert (finding.outcome, finding.measured) == (Outcome.FAIL, 1.0)
     assert "snort" in finding.reason
-    assert one(OomKill(), [kills(40, 40, 70)]).measured == 3.0
+    assert finding_of(OomKill(), [kills(40, 40, 70)]).measured == 3.0
 
 
 def test_other_alarms_are_no_kills() -> None:
     """A segfault in the log is not this rule's business."""
-    assert one(OomKill(), [kills(), alarms(40, kind="segfault")]).outcome is Outcome.PASS
-    assert one(OomKill(), [alarms(40, kind="segfault")]).outcome is Outcome.NOT_APPLICABLE
+    assert finding_of(OomKill(), [kills(), alarms(40, kind="segfault")]).outcome is Outcome.PASS
+    assert finding_of(OomKill(), [alarms(40, kind="segfault")]).outcome is Outcome.NOT_APPLICABLE
 
 
 @pytest.mark.parametrize(("after", "expected"), [(0, Outcome.PASS), (2, Outcome.FAIL)])
 def test_counter_that_begins_again_at_a_reboot(after: int, expected: Outcome) -> None:
     """From 7 back to 0 is a reboot without a kill; what the counter shows after it came since."""
     value = np.where(np.arange(N) < 50, 7, after).astype(np.uint64)
-    finding = one(OomKill(), [readings("system.memory.oom_kills", value, 1.0)])
+    finding = finding_of(OomKill(), [readings("system.memory.oom_kills", value, 1.0)])
     assert (finding.outcome, finding.measured) == (expected, float(after))
 
 
 def test_counter_that_wraps() -> None:
     """A 32-bit counter that wraps with one step counted one kill."""
     value = np.where(np.arange(N) < 50, 2**32 - 1, 0).astype(np.uint64)
-    assert one(OomKill(), [readings("system.memory.oom_kills", value, 1.0)]).measured == 1.0
+    assert finding_of(OomKill(), [readings("system.memory.oom_kills", value, 1.0)]).measured == 1.0
 
 
 def test_neither_counter_nor_log() -> None:
     """What was not read cannot pass: inconclusive with the reason where it should be there."""
-    assert one(OomKill(), []).outcome is Outcome.NOT_APPLICABLE
-    unread = one(OomKill(), [], faults=("the kernel log cannot be read: permission denied",))
+    assert finding_of(OomKill(), []).outcome is Outcome.NOT_APPLICABLE
+    unread = finding_of(OomKill(), [], faults=("the kernel log cannot be read: permission denied",))
     assert unread.outcome is Outcome.INCONCLUSIVE
     assert "permission denied" in unread.reason
-    assert one(OomKill(), [kills().between(0, S)]).outcome is Outcome.INCONCLUSIVE
-    assert one(OomKill(), [], happened("kernel.oom", 5)).outcome is Outcome.FAIL
+    assert finding_of(OomKill(), [kills().between(0, S)]).outcome is Outcome.INCONCLUSIVE
+    assert finding_of(OomKill(), [], happened("kernel.oom", 5)).outcome is Outcome.FAIL
 
 
 OUTCOMES = """

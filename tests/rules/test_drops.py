@@ -1,4 +1,4 @@
-"""drops: what counts as a drop, against what it is held, and what cannot be told."""
+"""drops: what counts as a drop, against what it is held, and what cannot be decided."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_pass_tells_what_it_could_have_seen() -> None:
 
 @pytest.mark.parametrize("name", ["stress", "spike"])
 def test_planned_overload_does_not_fail(name: str) -> None:
-    """Drops in an overload phase and 5 s after it are told; one 7 s after it fails."""
+    """Drops in an overload phase and 5 s after it are reported; one 7 s after it fails."""
     during = judge(dropped({250: 90, 304: 9}), phase(name, 200, 300), load=(sent(),))
     assert during.outcome is Outcome.PASS
     assert during.numbers["planned"] == 99
@@ -85,7 +85,7 @@ def test_wraps_and_restarts() -> None:
     value[300:] = 0
     again = judge(readings(METRIC, value, 1.0))
     assert again.outcome is Outcome.PASS
-    assert any("was reset 1 time" in doubt for doubt in again.doubts)
+    assert any("was reset 1 time" in caveat for caveat in again.doubts)
     value[300:] = 3
     assert judge(readings(METRIC, value, 1.0)).numbers["dropped"] == 3
     value[300:] = 499
@@ -126,7 +126,7 @@ def test_blind_ends_never_pass() -> None:
     holed = gappy(dropped({300: 2}), 0.0, (0.4, 0.6))
     finding = judge(holed)
     assert finding.outcome is Outcome.FAIL
-    assert any("gap" in doubt for doubt in finding.doubts)
+    assert any("gap" in caveat for caveat in finding.doubts)
     result = judge(dropped({}, n=2).between(0, S))
     assert (result.outcome, result.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.TOO_FEW)
 
@@ -171,7 +171,7 @@ def test_parameters_are_refused(ratio: float) -> None:
 
 
 def calibrated(share: float) -> Series:
-    """What the generator loses by itself, told once."""
+    """What the generator loses by itself, reported once."""
     return readings("load.ceiling.loss", np.array([share]), 1.0)
 
 

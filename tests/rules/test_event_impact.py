@@ -46,8 +46,8 @@ def test_a_piece_beside_another_keeps_its_own_edges() -> None:
     assert finding.numbers["agree"] == 1.0
 
 
-def test_failovers_without_an_intent_are_told_apart() -> None:
-    """Three that a tester told of, 12 s apart: three outages, and none is late by another's deadline."""
+def test_failovers_without_an_intent_are_distinguished() -> None:
+    """Three that a tester recorded, 12 s apart: three outages, and none is late by another's deadline."""
     begins = [300.0, 312.0, 324.0]
     reported = [failover(b - 0.3, deadline_ns=round((b + 7.7) * S), detail={"pulled": "ra"}) for b in begins]
     down = np.sum([stopped(b, 1.0) for b in begins], axis=0)
@@ -66,12 +66,12 @@ def test_no_outage_is_measured_as_none() -> None:
 
 
 def test_a_part_of_the_traffic_makes_the_methods_differ() -> None:
-    """Half of the flows stop for ten seconds: 5 s by loss, 10 s by time stamps, and the reason is told."""
+    """Half of the flows stop for ten seconds: 5 s by loss, 10 s by time stamps, and the reason is reported."""
     finding = judge(failover(), load=packets(stopped(AT, 10, 0.5)))
     assert finding.numbers["outage_1_loss_s"] == pytest.approx(5.0, abs=0.01)
     assert finding.numbers["outage_1_time_s"] == pytest.approx(10.0, abs=1.0)
     assert "the methods disagree" in finding.reason
-    assert any("only 50 % of what was sent" in doubt for doubt in finding.doubts)
+    assert any("only 50 % of what was sent" in caveat for caveat in finding.doubts)
 
 
 def test_loss_that_was_there_before_is_not_the_events() -> None:
@@ -90,18 +90,18 @@ def test_probes_alone_give_both_methods() -> None:
     assert finding.numbers["outage_1_time_s"] == pytest.approx(3.1, abs=0.2)
     assert finding.numbers["agree"] == 1.0
     assert "gw over icmp" in finding.reason
-    assert any("no generator reports" in doubt for doubt in finding.doubts)
+    assert any("no generator reports" in caveat for caveat in finding.doubts)
     only = judge(failover(), series=pings(AT, 3.1)[:1])
     assert only.measured == pytest.approx(3.1, abs=0.2)
     assert only.numbers["agree"] == 0.0
 
 
-def test_a_script_that_failed_is_a_doubt() -> None:
+def test_a_script_that_failed_is_a_caveat() -> None:
     """An event without impact whose script failed says nothing of the device."""
     broken = replace(failover(), detail={"failed": "exit code 255: connection refused"})
     finding = judge(broken, load=packets(stopped(AT, 0.0)))
-    assert any("1 script failed (exit code 255: connection refused)" in doubt for doubt in finding.doubts)
-    assert not any("script" in doubt for doubt in judge(failover(), load=packets(stopped(AT, 0.0))).doubts)
+    assert any("1 script failed (exit code 255: connection refused)" in caveat for caveat in finding.doubts)
+    assert not any("script" in caveat for caveat in judge(failover(), load=packets(stopped(AT, 0.0))).doubts)
 
 
 def test_probes_beside_a_load_are_within_one_interval() -> None:
@@ -111,7 +111,7 @@ def test_probes_beside_a_load_are_within_one_interval() -> None:
     assert "gw over icmp: 3" in finding.reason
     away = judge(failover(), load=packets(stopped(AT, 3.1)), series=pings(AT, 60.0))
     assert away.measured == pytest.approx(3.1, abs=0.01)
-    assert any("with an outage that differs from that of the traffic: gw over icmp" in doubt for doubt in away.doubts)
+    assert any("with an outage that differs from that of the traffic: gw over icmp" in caveat for caveat in away.doubts)
 
 
 def test_repetitions_give_median_and_worst() -> None:
@@ -138,6 +138,16 @@ def test_limits_fail_and_what_lies_within_them_passes() -> None:
     assert judge(failover(), load=load, rule=EventImpact(loss=4000.0)).outcome is Outcome.PASS
     assert judge(failover(), load=load, rule=EventImpact(within=2.0)).outcome is Outcome.FAIL
     assert judge(failover(), load=load, rule=EventImpact(within=60.0)).outcome is Outcome.PASS
+
+
+def test_what_it_says_has_the_units_of_all_other_sentences() -> None:
+    """Minutes are minutes, in the definition as in the reason, and thousands have a comma."""
+    rule = EventImpact(outage=90.0, loss=20_000.0, look=1200.0)
+    finding = judge(failover(), load=packets(stopped(AT, 150.0)), rule=rule)
+    assert "outage of 2 min 30 s; allowed 1 min 30 s" in finding.reason
+    assert "packets lost; allowed 20,000" in finding.reason
+    assert "may last 1 min 30 s and cost 20,000 packets" in finding.definition
+    assert "to 20 min after it" in finding.definition
 
 
 def test_a_limit_finer_than_the_probes_is_left_open() -> None:
@@ -189,7 +199,7 @@ def test_levels_have_to_be_back_by_the_deadline() -> None:
     assert fine.numbers["cpu_before"] == pytest.approx(0.3, abs=0.01)
 
 
-def test_the_peak_of_the_latency_is_told() -> None:
+def test_the_peak_of_the_latency_is_reported() -> None:
     """Of several quantiles the one that rose most, against its median before."""
     quiet, high = np.full(N, 0.002), np.full(N, 0.002)
     high[301:306] = 0.080
@@ -223,19 +233,19 @@ def test_a_latency_that_stays_higher_is_not_back(before: float, after: float, ex
 
 
 def test_what_goes_down_much_later_is_not_the_events() -> None:
-    """A second stop 3 min after the first counts, one 4 min after it does not and is told."""
+    """A second stop 3 min after the first counts, one 4 min after it does not and is reported."""
     near = judge(failover(deadline_ns=500 * S), load=packets(stopped(AT, 2.0) + stopped(AT + 150, 1.0)))
     assert near.measured == pytest.approx(3.0, abs=0.01)
     assert not near.doubts
     far = judge(failover(deadline_ns=330 * S), load=packets(stopped(AT, 2.0) + stopped(AT + 250, 1.0)))
     assert far.outcome is Outcome.PASS
     assert far.measured == pytest.approx(2.0, abs=0.01)
-    assert any("too late to be caused by it" in doubt for doubt in far.doubts)
+    assert any("too late to be caused by it" in caveat for caveat in far.doubts)
     series = (*pings(AT, 2.0)[:1],)
     again = (replace(series[0], value=np.minimum(series[0].value, pings(AT + 250, 2.0)[0].value)),)
     probes = judge(failover(), series=again)
     assert probes.measured == pytest.approx(2.0, abs=0.3)
-    assert any("too late to be caused by it" in doubt for doubt in probes.doubts)
+    assert any("too late to be caused by it" in caveat for caveat in probes.doubts)
 
 
 @pytest.mark.parametrize("source", ["rates", "lost", "offered", "requests", "bytes", "bits", "received"])
@@ -258,7 +268,7 @@ def test_whatever_the_load_tells_measures_the_outage(source: str) -> None:
     assert finding.measured == pytest.approx(10.0, abs=0.1)
     assert finding.numbers["agree"] == 1.0
     assumed = source in {"requests", "bytes", "bits", "received"}
-    assert any("the packets sent are not known" in doubt for doubt in finding.doubts) is assumed
+    assert any("the packets sent are not known" in caveat for caveat in finding.doubts) is assumed
 
 
 def test_a_generator_that_stops_with_its_link_lost_nothing_and_says_so() -> None:
@@ -268,7 +278,7 @@ def test_a_generator_that_stops_with_its_link_lost_nothing_and_says_so() -> None
     load = (readings("load.tx.packets", carried, 1.0), readings("load.rx.packets", carried, 1.0))
     finding = judge(failover(), load=load)
     assert finding.measured == 0.0
-    assert any("the generator itself sent less than half" in doubt for doubt in finding.doubts)
+    assert any("the generator itself sent less than half" in caveat for caveat in finding.doubts)
 
 
 def test_a_word_of_the_log_and_of_the_tester_are_one_event() -> None:
@@ -283,7 +293,7 @@ def test_a_word_of_the_log_and_of_the_tester_are_one_event() -> None:
     assert finding.outcome is Outcome.FAIL
 
 
-def test_events_that_overlap_are_told_and_measured_each() -> None:
+def test_events_that_overlap_are_reported_and_measured_each() -> None:
     """A failover during an upgrade: both findings say that the loss may be due to either."""
     upgrade = Event("upgrade", "dut", "", 250 * S, 500 * S)
     case = Case("dut", "", Window(0, N * S), events=(upgrade, failover()), load=packets(stopped(AT, 3.0)))
@@ -294,7 +304,7 @@ def test_events_that_overlap_are_told_and_measured_each() -> None:
 
 
 def test_an_overload_that_follows_is_not_the_events() -> None:
-    """What a stress phase loses is not looked at."""
+    """What a stress phase loses is not judged."""
     phases = (Phase("soak", Window(0, 400 * S)), Phase("stress", Window(400 * S, 600 * S)))
     down = stopped(AT, 3.0) + stopped(420, 100, 0.3)
     assert judge(failover(), load=packets(down), phases=phases).measured == pytest.approx(3.0, abs=0.01)
@@ -316,7 +326,7 @@ def test_an_announced_outage_has_to_come_and_no_more_than_announced() -> None:
 
 
 def test_a_planned_event_that_did_not_happen_fails() -> None:
-    """A failover that announced a change of state, of which a listener told nothing; without a listener it is open."""
+    """A failover that announced a change of state that no listener reported; without a listener it is open."""
     event = failover(expect={"vrrp.change": 1}, deadline_ns=400 * S)
     listener = Ledger("dut", "dut/syslog", 10.0, 120, 120, {}, None)
     load = packets(stopped(AT, 1.0))
@@ -331,13 +341,14 @@ def test_a_planned_event_that_did_not_happen_fails() -> None:
     assert reboots.outcome is Outcome.PASS, "the rule reboot judges that"
 
 
-def test_several_devices_leave_a_doubt_and_generators_are_not_judged() -> None:
+def test_several_devices_leave_a_caveat_and_generators_are_not_judged() -> None:
     """Under one load nobody knows whose loss it was."""
     finding = judge(failover(), load=packets(stopped(AT, 3.0)), devices=2)
-    assert any("2 devices share the load" in doubt for doubt in finding.doubts)
+    assert any("2 devices share the load" in caveat for caveat in finding.doubts)
     assert EventImpact().judge(Case("tg", "", Window(0, S), role="generator")) == ()
 
 
+PARAMETERS = {"outage": 5.0}
 OUTCOMES = """
 events                      | event_impact
 no event                    | N

@@ -95,7 +95,7 @@ def test_numbered_datagrams_that_come_late_are_not_lost(seed: int, tick: float) 
 
 
 def test_thousands_of_logged_changes_are_measured_in_part_and_quickly_enough() -> None:
-    """A log that tells of 5000 changes: the announced one is among those measured, and the rest is told."""
+    """A log that tells of 5000 changes: the announced one is among those measured, and the rest is reported."""
     word = {"line": "%SYS-5-CONFIG_I: Configured from console", "address": "192.0.2.9"}
     logged = [Event("config.change", "dut", "", round((10 + 0.2 * i) * S), None, word) for i in range(5000)]
     apart = [replace(e, begin_ns=(5 + 61 * i) * S, kind="config.change") for i, e in enumerate(logged)]
@@ -107,6 +107,6 @@ def test_thousands_of_logged_changes_are_measured_in_part_and_quickly_enough() -
     finding = judge(*events, load=load, end=end, rule=EventImpact(look=30.0))
     assert finding.outcome is Outcome.PASS
     assert finding.numbers["events"] == 300
-    assert any("only 300 of 5000 events were measured" in doubt for doubt in finding.doubts)
+    assert any("only 300 of 5000 events were measured" in caveat for caveat in finding.doubts)
     together = judge(*logged, load=load, end=end)
     assert together.numbers["events"] < 30, "a minute of words is one event"

@@ -7,7 +7,10 @@ from dataclasses import replace
 from tests.bench.accuracy.faults import scores
 
 from soakwatch_rules.causes import Cause, causes
-from soakwatch_rules.rule import Event, Finding, Mark, MarkKind, Outcome, Window
+from soakwatch_rules.detectors.core_dump import CoreDump
+from soakwatch_rules.detectors.kernel_fault import KernelFault
+from soakwatch_rules.detectors.oom_kill import OomKill
+from soakwatch_rules.rule import Case, Event, Finding, Mark, MarkKind, Outcome, Victim, Window
 
 S = 10**9
 SWBOOMD, OTHER = "process=swboomd,instance=0", "process=other,instance=0"
@@ -20,9 +23,10 @@ def finding(
     object_name: str = "",
     window: Window = DAY,
     kind: MarkKind = MarkKind.MOMENT,
+    victim: Victim | None = None,
 ) -> Finding:
-    """A failure with marks of one kind from second to second."""
-    reported = tuple(Mark(round(a * S), round(b * S), text, kind) for a, b, text in marks)
+    """A failure with marks of one kind, and of one victim, from second to second."""
+    reported = tuple(Mark(round(a * S), round(b * S), text, kind, victim=victim) for a, b, text in marks)
     return Finding(
         rule,
         1,
@@ -40,13 +44,13 @@ def finding(
 
 def oom(at_s: float, name: str, window: Window = DAY, where: str = "Out of memory") -> Finding:
     """The kernel killed a process."""
-    text = f"OOM kill: {where}: Killed process 9 ({name}) total-vm:1kB"
+    text = f"OOM kill: {where}"
     kind = MarkKind.GROUP_KILL if where.startswith("Memory cgroup") else MarkKind.MOMENT
-    return finding("oom_kill", (at_s, at_s, text), window=window, kind=kind)
+    return finding("oom_kill", (at_s, at_s, text), window=window, kind=kind, victim=Victim(name, "9"))
 
 
 def restarts(*at_s: float, object_name: str = SWBOOMD, window: Window = DAY) -> Finding:
-    """A process restarted, each time between two looks."""
+    """A process restarted, each time between two polls."""
     return finding(
         "process_restart",
         *((time_s, time_s + 1, "restart: new start time") for time_s in at_s),
@@ -70,9 +74,10 @@ def test_a_cause_is_false_in_less_than_three_of_a_hundred_runs() -> None:
 def test_a_kill_after_the_first_crash_is_not_its_cause() -> None:
     """Three segfaults with cores of one process, and the kernel kills another one in between."""
     crashes = [36.0, 82.0, 128.0]
+    fell, left = Victim("swboomd", "7"), Victim(core_file="/c/core.swboomd.7")
     own = [
-        finding("kernel_fault", *((at_s, at_s, "segfault of swboomd [7]") for at_s in crashes), window=SHORT),
-        finding("core_dump", *((at_s + 0.5, at_s + 0.5, "core: /c/core.swboomd.7") for at_s in crashes), window=SHORT),
+        finding("kernel_fault", *((at_s, at_s, "segfault") for at_s in crashes), window=SHORT, victim=fell),
+        finding("core_dump", *((at_s + 0.5, at_s + 0.5, "core") for at_s in crashes), window=SHORT, victim=left),
         restarts(*crashes, window=SHORT),
     ]
     findings = [oom(73, "leaker", SHORT), *own]
@@ -99,6 +104,24 @@ def test_a_kill_explains_the_restart_of_what_it_killed() -> None:
     assert len(causes(unnamed)) == 1, "nothing says that it was another one"
 
 
+def test_a_core_file_is_that_of_the_process_that_fell_whatever_its_name() -> None:
+    """Twenty seconds after a segfault: the file that bears the name of the process, spaces and all, and no other."""
+    fell = Event("kernel.segfault", "dut", "", 7200 * S, None, {"process": "tmux: server", "pid": "9", "address": "d"})
+    for file, together in (("/c/core.tmux: server.9", True), ("/c/core.of bgpd", False)):
+        left = Event("core.dump", "dut", "", 7220 * S, None, {"file": file})
+        case = Case("dut", "", DAY, events=(fell, left))
+        findings = [*KernelFault().judge(case), *CoreDump().judge(case)]
+        assert (len(causes(findings)) == 1) is together
+
+
+def test_a_kill_names_its_victim_in_the_words_of_any_kernel() -> None:
+    """The process that the source read out of a BSD's line: the restart of another one then is not the kill's."""
+    line = "pid 9 (leaker), jid 0, uid 0, was killed: out of swap space"
+    event = Event("kernel.oom", "dut", "", 3600 * S, None, {"process": "leaker", "pid": "9", "line": line})
+    findings = [*OomKill().judge(Case("dut", "", DAY, events=(event,))), restarts(3600)]
+    assert len(causes(findings)) == 2
+
+
 def test_what_takes_the_device_explains_its_processes() -> None:
     """A lockup, the reboot that ends it, and the restarts that it brings are one; a lockup after the boot is not."""
     boot = finding("reboot", (7210, 7260, "reboot: new boot id"))
@@ -111,7 +134,7 @@ def test_what_takes_the_device_explains_its_processes() -> None:
 
 
 def test_what_was_there_before_a_crash_does_not_follow_from_it() -> None:
-    """A CPU at its top a minute before is told by itself, and first."""
+    """A CPU at its top a minute before is reported by itself, and first."""
     findings = [restarts(7200), finding("cpu_spike", (7140, 7180, "100 %"))]
     assert led(causes(findings), findings) == [["cpu_spike"], ["process_restart"]]
     findings = [restarts(7200), finding("cpu_spike", (7205, 7240, "100 %"))]
@@ -121,7 +144,7 @@ def test_what_was_there_before_a_crash_does_not_follow_from_it() -> None:
 
 
 def test_one_spike_beside_two_crashes_does_not_make_them_one() -> None:
-    """It is told with the nearer one."""
+    """It belongs to the nearer one."""
     findings = [restarts(7200), finding("cpu_spike", (7215, 7240, "100 %")), restarts(7190, object_name=OTHER)]
     findings[2] = replace(findings[2], marks=(Mark(7150 * S, 7151 * S, "restart: new start time"),))
     assert sorted(map(len, led(causes(findings), findings))) == [1, 2]

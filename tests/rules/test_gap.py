@@ -109,8 +109,8 @@ def test_short_silences_are_none() -> None:
     assert (finding.smallest_detectable, finding.detectable_unit) == (30.0, "s")
 
 
-def test_several_silences_are_told_with_the_worst_first() -> None:
-    """Of many silences the first that are told are those that the device may be to blame for."""
+def test_several_silences_are_reported_with_the_worst_first() -> None:
+    """Of many silences the first that are reported are those that the device may be to blame for."""
     spans = tuple((100.0 * i, 100.0 * i + 40) for i in range(1, 10))
     result = case(ledger("snmp", *spans), ledger("ssh", *spans[:1]))
     finding = judge(result)

@@ -1,4 +1,4 @@
-"""generator_health: what the generator was told, what it did, and what it could have done."""
+"""generator_health: what the generator was set to, what it did, and what it could have done."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def gauge(metric: str, value: float | np.ndarray, name: str = "") -> Series:
     return readings(metric, np.broadcast_to(np.asarray(value, dtype=np.float64), (N,)).copy(), 1.0, object=name)
 
 
-def told(rate: float | np.ndarray = 10_000.0) -> Series:
+def reported(rate: float | np.ndarray = 10_000.0) -> Series:
     """The packets a second that were commanded."""
     return gauge("load.offered.packet.rate", rate)
 
@@ -50,7 +50,7 @@ def judge(*series: Series, phases: tuple[Phase, ...] = PHASES) -> Finding:
 )
 def test_achieved_is_within_one_per_cent(ratio: float, healthy: bool) -> None:
     """Half a per cent is nothing; three per cent too little or too much are the generator's fault, never a failure."""
-    finding = judge(told(), sent(10_000.0 * ratio))
+    finding = judge(reported(), sent(10_000.0 * ratio))
     assert finding.outcome is (Outcome.PASS if healthy else Outcome.INCONCLUSIVE)
     assert finding.why is (None if healthy else InconclusiveReason.GENERATOR)
     assert finding.measured == pytest.approx(ratio)
@@ -60,7 +60,7 @@ def test_a_shortfall_in_one_phase_is_not_diluted() -> None:
     """Five per cent too little in the stress phase alone are under one per cent of the run, and are found."""
     rate = np.full(N, 10_000.0)
     rate[400:500] = 9_500
-    finding = judge(told(), sent(rate))
+    finding = judge(reported(), sent(rate))
     assert finding.why is InconclusiveReason.GENERATOR
     assert "in the phase stress" in finding.reason
     assert finding.marks[0].begin_ns == 400 * S
@@ -71,14 +71,14 @@ def test_steps_and_ramps_of_the_command_are_no_fault() -> None:
     rate = np.full(N, 10_000.0)
     rate[400:500] = 30_000
     rate[500:600] = np.linspace(10_000, 12_000, 100)
-    assert judge(told(rate), sent(rate)).outcome is Outcome.PASS
+    assert judge(reported(rate), sent(rate)).outcome is Outcome.PASS
 
 
 def test_few_packets_come_by_chance() -> None:
     """Of 5 packets a second sent at random times some are missing in a minute: chance, not a fault."""
     rng = np.random.default_rng(4)
     for _ in range(30):
-        assert judge(told(5.0), sent(rng.poisson(5.0, N).astype(np.float64))).outcome is Outcome.PASS
+        assert judge(reported(5.0), sent(rng.poisson(5.0, N).astype(np.float64))).outcome is Outcome.PASS
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_few_packets_come_by_chance() -> None:
 )
 def test_each_part_is_judged_by_itself(series: Series, text: str) -> None:
     """A full queue, a busy generator, a fallen counter or too little headroom each make it inconclusive."""
-    finding = judge(told(), series)
+    finding = judge(reported(), series)
     assert finding.why is InconclusiveReason.GENERATOR
     assert text in finding.reason
     assert finding.settle
@@ -120,11 +120,11 @@ def test_the_end_is_drained() -> None:
     assert drained.outcome is Outcome.PASS
     assert "and none arrived any more" in drained.reason
     open_ended = judge(sent(), sent(9_900.0, "load.rx.packets"))
-    assert any("still in flight at the end" in doubt for doubt in open_ended.doubts)
+    assert any("still in flight at the end" in caveat for caveat in open_ended.doubts)
 
 
 def requests(rate: np.ndarray, latency: float | np.ndarray, failed: float | np.ndarray = 0.0) -> tuple[Series, ...]:
-    """A request generator of 4 connections that was told 100 requests a second."""
+    """A request generator of 4 connections that was set to 100 requests a second."""
     return (
         gauge("load.offered.rate", 100.0),
         sent(rate, "load.requests"),
@@ -140,13 +140,13 @@ def test_a_generator_that_waits_for_the_device_is_not_blamed() -> None:
     rate[400:500], latency[400:500] = 50.0, 0.08
     finding = judge(*requests(rate, latency))
     assert finding.outcome is Outcome.PASS
-    assert any(doubt.startswith("50") and "waited for the device" in doubt for doubt in finding.doubts)
+    assert any(caveat.startswith("50") and "waited for the device" in caveat for caveat in finding.doubts)
     blamed = judge(*requests(rate, np.full(N, 0.005)))
     assert blamed.why is InconclusiveReason.GENERATOR, "with answers in 5 ms it had connections to spare"
 
 
 def test_a_device_that_hangs_is_not_the_generators_fault() -> None:
-    """While nothing is answered (no latency told), or requests fail, the generator is not to blame for their number."""
+    """While nothing is answered (no latency reported) or requests fail, the generator is not blamed."""
     rate = np.full(N, 100.0)
     rate[420:450] = 0.0
     latency = np.full(N, 0.005)
@@ -158,29 +158,29 @@ def test_a_device_that_hangs_is_not_the_generators_fault() -> None:
 
 
 def test_only_what_is_known_is_judged() -> None:
-    """A counter alone passes with doubts for the rest; latency alone, one reading, and nothing are told apart."""
+    """A counter alone passes with caveats for the rest; latency alone, one reading, and nothing are told apart."""
     finding = judge(sent())
     assert finding.outcome is Outcome.PASS
-    assert sum(doubt.startswith("not known") for doubt in finding.doubts) == 5
+    assert sum(caveat.startswith("not known") for caveat in finding.doubts) == 5
     assert judge(gauge("load.latency", 0.01, "quantile=p99")).outcome is Outcome.NOT_APPLICABLE
-    assert judge(told().between(0, 1)).why is InconclusiveReason.TOO_FEW
+    assert judge(reported().between(0, 1)).why is InconclusiveReason.TOO_FEW
     assert judge().outcome is Outcome.NOT_APPLICABLE
 
 
 def test_other_targets_are_not_judged() -> None:
     """It says nothing of a device or a monitor."""
-    assert GeneratorHealth().judge(Case("dut", "", Window(0, N * S), (told(),))) == ()
+    assert GeneratorHealth().judge(Case("dut", "", Window(0, N * S), (reported(),))) == ()
 
 
-def test_figures_that_end_early_are_told() -> None:
-    """A generator that tells nothing in the last third leaves a doubt."""
-    finding = judge(told().between(0, 400 * S), sent().between(0, 400 * S))
-    assert any("reported nothing after" in doubt for doubt in finding.doubts)
+def test_figures_that_end_early_are_reported() -> None:
+    """A generator that reports nothing in the last third leaves a caveat."""
+    finding = judge(reported().between(0, 400 * S), sent().between(0, 400 * S))
+    assert any("reported nothing after" in caveat for caveat in finding.doubts)
 
 
-def test_two_generator_objects_are_told_apart() -> None:
+def test_two_generator_objects_are_distinguished() -> None:
     """The port that sent too little is named."""
-    ports = [replace(s, object=f"port={i}") for i, r in enumerate((10_000.0, 9_000.0)) for s in (told(), sent(r))]
+    ports = [replace(s, object=f"port={i}") for i, r in enumerate((10_000.0, 9_000.0)) for s in (reported(), sent(r))]
     finding = judge(*ports)
     assert finding.why is InconclusiveReason.GENERATOR
     assert finding.measured == pytest.approx(0.9)
@@ -189,7 +189,7 @@ def test_two_generator_objects_are_told_apart() -> None:
 @pytest.mark.parametrize(
     ("load", "ceiling"),
     [
-        (told(8_200.0), gauge("load.ceiling.packet.rate", 10_000.0)),
+        (reported(8_200.0), gauge("load.ceiling.packet.rate", 10_000.0)),
         (sent(8_200.0), gauge("load.ceiling.packet.rate", 10_000.0)),
         (gauge("load.tx.packet.rate", 8_200.0), gauge("load.ceiling.packet.rate", 10_000.0)),
         (gauge("load.offered.rate", 8_200.0), gauge("load.ceiling.rate", 10_000.0)),
@@ -201,7 +201,7 @@ def test_two_generator_objects_are_told_apart() -> None:
     ids=["told packets", "packets", "packet rate", "told requests", "requests", "told bits", "bytes", "bits"],
 )
 def test_the_headroom_is_stated_in_what_the_generator_tells(load: Series, ceiling: Series) -> None:
-    """82 % of its ceiling leave 18 %, told in the reason of a pass; over 90 % the reserve is gone."""
+    """82 % of its ceiling leave 18 %, reported in the reason of a pass; over 90 % the reserve is gone."""
     finding = judge(load, ceiling)
     assert finding.outcome is Outcome.PASS
     assert "82 % of its calibrated ceiling" in finding.reason
@@ -215,7 +215,7 @@ def test_the_headroom_is_stated_in_what_the_generator_tells(load: Series, ceilin
 def test_bits_are_held_against_their_ceiling_only_where_nothing_else_is() -> None:
     """Small packets reach the ceiling of packets long before that of bits."""
     finding = judge(
-        told(),
+        reported(),
         gauge("load.ceiling.packet.rate", 20_000.0),
         gauge("load.tx.bit.rate", 1e9),
         gauge("load.ceiling.bit.rate", 1e9),
@@ -226,15 +226,15 @@ def test_bits_are_held_against_their_ceiling_only_where_nothing_else_is() -> Non
 
 @pytest.mark.parametrize(("ratio", "healthy"), [(1.0, True), (0.97, False)])
 @pytest.mark.parametrize("metric", ["load.tx.bit.rate", "load.tx.bytes"])
-def test_bits_are_compared_where_neither_packets_nor_requests_are_told(
+def test_bits_are_compared_where_neither_packets_nor_requests_are_known(
     metric: str, ratio: float, healthy: bool
 ) -> None:
-    """A generator that is told a bandwidth is held to it."""
+    """A generator that is set to a bandwidth is held to it."""
     did = sent(1e8 * ratio / 8, metric) if metric.endswith("bytes") else gauge(metric, 1e8 * ratio)
     finding = judge(gauge("load.offered.bit.rate", 1e8), did)
     assert finding.outcome is (Outcome.PASS if healthy else Outcome.INCONCLUSIVE)
     assert f"sent {100 * ratio:.3g} % of the commanded bits" in finding.reason
-    with_packets = judge(gauge("load.offered.bit.rate", 1e8), did, told(), sent())
+    with_packets = judge(gauge("load.offered.bit.rate", 1e8), did, reported(), sent())
     assert with_packets.outcome is Outcome.PASS
 
 
@@ -244,7 +244,7 @@ def test_a_rest_before_the_soak_is_no_shortfall_and_one_in_it_is() -> None:
     for rests, healthy in ((slice(0, 200), True), (slice(300, 400), False)):
         rate, sending = np.full(N, 10_000.0), np.ones(N)
         rate[rests], sending[rests] = 0.0, 0.0
-        finding = judge(told(), sent(rate), gauge("load.sending", sending), phases=phases)
+        finding = judge(reported(), sent(rate), gauge("load.sending", sending), phases=phases)
         assert finding.outcome is (Outcome.PASS if healthy else Outcome.INCONCLUSIVE)
 
 
@@ -270,16 +270,17 @@ def test_a_generator_that_begins_anew_for_another_level_is_well(turned_s: float,
 
 
 @pytest.mark.parametrize(("own", "words"), [(0.001, "explains it"), (0.0001, "does not explain it")])
-def test_what_it_loses_by_itself_is_told_beside_what_was_lost(own: float, words: str) -> None:
-    """0.05 % did not come back: a doubt that says how much of it is the generator's own; no fault by itself."""
+def test_its_own_loss_is_reported_with_the_loss(own: float, words: str) -> None:
+    """0.05 % did not come back: a caveat that says how much of it is the generator's own; no fault by itself."""
     once = readings("load.ceiling.loss", np.array([own]), 1.0)
-    finding = judge(told(), sent(), sent(9_995.0, "load.rx.packets"), once)
+    finding = judge(reported(), sent(), sent(9_995.0, "load.rx.packets"), once)
     assert finding.outcome is Outcome.PASS
-    (doubt,) = [d for d in finding.doubts if "own loss" in d]
+    (caveat,) = [d for d in finding.doubts if "own loss" in d]
     assert (
-        doubt == f"0.05 % of the packets did not come back; the generator's own loss of up to {100 * own:.3g} % {words}"
+        caveat
+        == f"0.05 % of the packets did not come back; the generator's own loss of up to {100 * own:.3g} % {words}"
     )
-    assert not [d for d in judge(told(), sent(), sent(metric="load.rx.packets"), once).doubts if "own loss" in d]
+    assert not [d for d in judge(reported(), sent(), sent(metric="load.rx.packets"), once).doubts if "own loss" in d]
 
 
 OUTCOMES = """

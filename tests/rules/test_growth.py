@@ -1,4 +1,4 @@
-"""growth: what grows, what only looks like it, and what cannot be told."""
+"""growth: what grows, what only looks like it, and what cannot be decided."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ QUIET = {
 @pytest.mark.parametrize("name", QUIET)
 @pytest.mark.parametrize("seed", range(6))
 def test_what_does_not_grow_never_fails(name: str, seed: int) -> None:
-    """No false alarm; what can be told mostly passes, and of a wave as long as the run the doubt is named."""
+    """No false alarm; what can be decided mostly passes, and of a wave as long as the run the caveat is named."""
     finding = judge(QUIET[name](seed))
     assert finding.outcome in {Outcome.PASS, Outcome.INCONCLUSIVE}
     if name in {"white", "warm-up 1 h", "step", "falls"}:
@@ -200,7 +200,7 @@ def percent(value: NDArray[np.float64]) -> Series:
     ],
 )
 def test_the_questions_that_were_asked(value: NDArray[np.float64], outcome: Outcome) -> None:
-    """25 → 25.1 → 25 % does not fail, nor does ending at 25.1 %; a step of one whole percent cannot be told."""
+    """25 → 25.1 → 25 % does not fail, nor does ending at 25.1 %; a step of one whole percent cannot be decided."""
     finding = judge(percent(value))
     assert finding.outcome is outcome
     if outcome is Outcome.INCONCLUSIVE:
@@ -221,7 +221,7 @@ def test_too_short_and_too_few() -> None:
 
 
 def test_inconclusive_names_the_hours() -> None:
-    """Six hours of noise with a memory do not decide; what is missing is told in hours, and is about right."""
+    """Six hours of noise with a memory do not decide; what is missing is reported in hours, and is about right."""
     finding = judge(noise(3, seconds=21600, phi=0.9), 21600)
     assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.NOISE)
     assert finding.settle.startswith("needs ")
@@ -253,7 +253,7 @@ def test_many_short_lives_are_no_pass() -> None:
     assert (finding.outcome, finding.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.TOO_SHORT)
 
 
-def test_growth_after_a_release_is_not_told_from_a_sawtooth() -> None:
+def test_growth_after_a_release_is_not_distinguished_from_a_sawtooth() -> None:
     """What fell by a flush and grows since has not exceeded its old peak: inconclusive, as nothing grew before it."""
     late = np.where(T < DAY / 2, 0.0, T - DAY / 2)
     calm = noise(3)
@@ -262,7 +262,7 @@ def test_growth_after_a_release_is_not_told_from_a_sawtooth() -> None:
 
 
 def test_what_was_freed_inside_the_run_is_a_warning() -> None:
-    """A leak that a flush took back whole, and that goes on at its pace, is a sawtooth seen once; it is told."""
+    """A leak that a flush took back whole, and that goes on at its pace, is a sawtooth seen once; it is reported."""
     finding = judge(step(leak(noise(3), 0.8 * A_DAY), -0.4 * LEVEL, 0.5))
     assert finding.outcome is Outcome.WARN
     assert "released at" in finding.reason
@@ -289,7 +289,7 @@ def following(load: NDArray[np.float64], seed: int = 5) -> Series:
 
 
 def test_memory_that_follows_its_load() -> None:
-    """Bytes per connection are told, and what is left does not grow."""
+    """Bytes per connection are reported, and what is left does not grow."""
     rising = 1000 + 400 * np.sin(2 * np.pi * (0.8 * T / DAY - 0.4))
     alone, finding = judge(following(rising)), judge(following(rising), load=loaded(rising))
     assert alone.outcome is not Outcome.PASS
@@ -377,7 +377,7 @@ def test_what_is_missing_is_one_sentence() -> None:
     assert few.settle == "needs 4 more samples without a restart: 8 h more at a sample every 2 h"
 
 
-def test_small_rates_of_shares_are_told_apart() -> None:
+def test_small_rates_of_shares_are_distinguished() -> None:
     """What grows by little more than is allowed an hour does not grow by 0.1 %/h of 0.1 %/h."""
     hours = np.arange(1440) / 60
     value = np.asarray(0.5 + 0.0014 * hours, dtype=np.float64)

@@ -143,7 +143,7 @@ def test_a_cpu_that_polls_is_none() -> None:
     """Forwarding that stands on a device whose CPU is always busy is another rule's matter."""
     finding = judge(case(uptimes(10.0, N), cpu((0, 3600)), ledgers=(ledger("snmp"),), flow=load((1010, 1070))))
     assert finding.outcome is Outcome.PASS
-    assert any("while management answered" in doubt for doubt in finding.doubts)
+    assert any("while management answered" in caveat for caveat in finding.doubts)
 
 
 def test_a_reboot_explains_it() -> None:
@@ -214,10 +214,10 @@ def test_a_slow_source_need_not_be_silent() -> None:
     assert finding.outcome is Outcome.FAIL
 
 
-def test_several_devices_share_the_doubt() -> None:
+def test_several_devices_share_the_caveat() -> None:
     """With two devices under one load the finding says that the load cannot tell them apart."""
     finding = judge(case(uptimes(10.0, N), ledgers=(ledger("snmp", (1000, 1120)),), flow=load((1001, 1119)), devices=2))
-    assert any("2 devices" in doubt for doubt in finding.doubts)
+    assert any("2 devices" in caveat for caveat in finding.doubts)
 
 
 def test_no_answer_and_nothing_polled_are_no_pass() -> None:

@@ -1,4 +1,4 @@
-"""The baseline that an earlier run lent, in the rules that look at it."""
+"""The baseline that an earlier run imported, in the rules that use it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ LENT = noisy("system.cpu.utilization", np.full(200, 0.3), 0)
 
 
 @pytest.mark.parametrize(("level", "outcome"), [(0.3, Outcome.PASS), (0.45, Outcome.FAIL)])
-def test_recovery_without_a_calm_of_its_own_takes_the_lent_one(level: float, outcome: Outcome) -> None:
+def test_recovery_without_a_calm_of_its_own_takes_the_imported_one(level: float, outcome: Outcome) -> None:
     """And says that it did; without it nothing is known."""
     (finding,) = Recovery().judge(stressed((LENT,), after_stress(level)))
     assert finding.outcome is outcome, finding.reason
@@ -53,7 +53,7 @@ def test_recovery_without_a_calm_of_its_own_takes_the_lent_one(level: float, out
     assert (unknown.outcome, unknown.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.NO_REFERENCE)
 
 
-def test_recovery_takes_no_lent_readings_that_lie_farther_apart() -> None:
+def test_recovery_takes_no_imported_readings_that_lie_farther_apart() -> None:
     """Means of thirty of them would say nothing of means of thirty of its own."""
     sparse = noisy("system.cpu.utilization", np.full(200, 0.3), 0, every_s=60)
     (finding,) = Recovery().judge(stressed((sparse,), after_stress(0.3)))
@@ -61,7 +61,7 @@ def test_recovery_takes_no_lent_readings_that_lie_farther_apart() -> None:
 
 
 def test_recovery_prefers_its_own_calm() -> None:
-    """The lent level is another: that does not matter."""
+    """The imported level is another: that does not matter."""
     own = noisy("system.cpu.utilization", np.repeat([0.6, 0.8, 0.6], [180, 60, 360]), BEGIN)
     index = BEGIN + 1800 * S
     phases = (
@@ -72,10 +72,10 @@ def test_recovery_prefers_its_own_calm() -> None:
     case = Case("dut", "", Window(BEGIN, index + 4200 * S), (own,), phases=phases, baseline=(LENT,))
     (finding,) = Recovery().judge(case)
     assert finding.outcome is Outcome.PASS
-    assert not [doubt for doubt in finding.doubts if BASELINE_DOUBT in doubt]
+    assert not [caveat for caveat in finding.doubts if BASELINE_DOUBT in caveat]
 
 
-def test_management_is_held_against_the_lent_round_trip_where_the_load_was_always_high() -> None:
+def test_management_is_compared_with_the_imported_round_trip_where_the_load_was_always_high() -> None:
     """Twenty times as long as in the earlier baseline warns; without one only the limits are judged."""
     phases = (Phase("stress", Window(BEGIN, BEGIN + 900 * S)),)
     late = noisy("reach.round_trip", np.full(900, 0.04), BEGIN, 1.0, PEER)
@@ -89,7 +89,7 @@ def test_management_is_held_against_the_lent_round_trip_where_the_load_was_alway
     assert BASELINE_DOUBT in held.doubts
 
 
-def test_a_spike_is_held_against_the_lent_level() -> None:
+def test_a_spike_is_compared_with_the_imported_level() -> None:
     """A device that is busy from the first reading on has no level of its own to spike from."""
     busy = noisy("system.cpu.utilization", np.full(420, 0.97), BEGIN, 1.0)
     case = Case("dut", "", Window(BEGIN, BEGIN + 420 * S), (busy,))

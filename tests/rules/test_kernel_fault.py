@@ -20,11 +20,11 @@ def alarms(kind: str = "segfault", *at_s: int) -> Series:
 
 
 def fell(at_s: float, process: str = "web", pid: str = "9", **more: str) -> Event:
-    """A segfault that somebody tells of."""
+    """A segfault that someone tells of."""
     return Event("kernel.segfault", "dut", "", round(at_s * S), None, {"process": process, "pid": pid, **more})
 
 
-def said(*events: Event, watch: str = "web", series: tuple[Series, ...] = (alarms(),)) -> Finding:
+def judged(*events: Event, watch: str = "web", series: tuple[Series, ...] = (alarms(),)) -> Finding:
     """What the rule says where one process is watched."""
     pid = readings("process.pid", np.full(200, 77.0), 1.0, object=f"process={watch},instance=0")
     (finding,) = KernelFault().judge(Case("dut", "", Window(0, 200 * S), (*series, pid), events=events))
@@ -44,20 +44,20 @@ def said(*events: Event, watch: str = "web", series: tuple[Series, ...] = (alarm
 )
 def test_whose_segfault_it_is(event: Event, watch: str, outcome: Outcome) -> None:
     """By name, pid, glob, or the program in which a thread fell."""
-    assert said(event, watch=watch).outcome is outcome
+    assert judged(event, watch=watch).outcome is outcome
 
 
 def test_one_line_that_several_sources_tell_of_is_one() -> None:
     """Agent and ssh read the same record, syslog brings it some seconds later; another pid is another one."""
     reported = [fell(50, uptime_s="5.0"), fell(52, uptime_s="5.0"), fell(58, address="192.0.2.1")]
-    finding = said(*reported, series=(alarms("segfault", 51),))
+    finding = judged(*reported, series=(alarms("segfault", 51),))
     assert (finding.measured, finding.marks[0].begin_ns) == (1.0, 50 * S)
-    assert said(*reported, fell(59, pid="10", uptime_s="14.0")).measured == 2.0
+    assert judged(*reported, fell(59, pid="10", uptime_s="14.0")).measured == 2.0
 
 
 def test_the_counter_tells_what_no_event_tells() -> None:
-    """Three lines of which one was told: the process of the others is not known."""
-    finding = said(fell(50, uptime_s="5.0"), series=(alarms("segfault", 51, 90, 130),))
+    """Three lines of which one was reported: the process of the others is not known."""
+    finding = judged(fell(50, uptime_s="5.0"), series=(alarms("segfault", 51, 90, 130),))
     assert finding.outcome is Outcome.FAIL
     assert (finding.measured, finding.numbers["faults"]) == (1.0, 3.0)
     assert "2 segfaults: counted in the kernel log" in finding.reason
@@ -69,7 +69,7 @@ def test_a_log_that_was_not_read_is_not_judged_and_one_that_broke_off_not_passed
     (unread,) = KernelFault().judge(bare)
     assert unread.outcome is Outcome.NOT_APPLICABLE
     assert unread.reason == "the kernel log cannot be read: permission denied"
-    assert said(series=(alarms().between(0, 100 * S),)).outcome is Outcome.INCONCLUSIVE
+    assert judged(series=(alarms().between(0, 100 * S),)).outcome is Outcome.INCONCLUSIVE
 
 
 OUTCOMES = """

@@ -74,7 +74,7 @@ def test_it_ends_below_the_lower_threshold() -> None:
 
 
 def test_votes_agree_with_a_plain_loop() -> None:
-    """The search by jumps finds what a look at each reading finds."""
+    """The search by jumps finds what a check of each reading finds."""
 
     def plain(value: list[float], needed: int, of: int) -> list[tuple[int, int]]:
         matches, since, opened = [], 0, None
@@ -208,6 +208,7 @@ def test_connections_are_those_of_a_linux_and_of_a_device() -> None:
     assert bare[0].why is InconclusiveReason.NO_REFERENCE, "nothing states the size of the only table"
 
 
+PARAMETERS = {"cpu": 0.95}
 OUTCOMES = """
 cpu                            | level
 quiet 30 %                     | P

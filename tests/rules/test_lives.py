@@ -17,7 +17,7 @@ WINDOW = Window(0, 1000 * S)
 
 
 def event(kind: str, at_s: float, object_name: str = THING) -> Event:
-    """What a probe told."""
+    """An event that a probe reported."""
     return Event(kind, "dut", object_name, round(at_s * S), round(at_s * S))
 
 
@@ -40,7 +40,7 @@ def memory(begin: int, end: int) -> Series:
     ],
 )
 def test_only_what_an_event_explains_is_dead(begin: int, end: int, events: tuple[Event, ...], dead: float) -> None:
-    """Before a start and after an exit no reading was due; a hole that nothing explains stays a hole."""
+    """Before a start and after an exit no reading was due; a gap that nothing explains stays a gap."""
     assert dead_seconds(memory(begin, end), WINDOW, events) == pytest.approx(dead, abs=1.5)
 
 

@@ -55,9 +55,9 @@ def test_packets_are_taken_before_bytes_and_bytes_before_bits() -> None:
     """Of several figures the one that counts things is the one that is judged."""
     kept = np.ones(N)
     load = tuple(s for what, rate in reversed(PAIRS) for s in figures(what, rate, kept))
-    found = Forwarding.of(case(load))
-    assert found is not None
-    assert (found.word, found.out[0].metric) == ("packets", "load.rx.packets")
+    forwarding = Forwarding.of(case(load))
+    assert forwarding is not None
+    assert (forwarding.word, forwarding.out[0].metric) == ("packets", "load.rx.packets")
     assert {flow.series.metric for flow in flows(case(load))} == {"load.rx.packets"}
     only = Forwarding.of(case(load[:4]))
     assert only is not None
@@ -101,7 +101,7 @@ def test_overload_by_packet_rates() -> None:
     assert finding.measured == pytest.approx(0.1, abs=0.01)
 
 
-def test_what_generators_were_told_in_bits_is_a_load_too() -> None:
+def test_a_load_set_in_bits_is_a_load_too() -> None:
     """A command in bits is taken before what was sent."""
     reported = readings("load.offered.bit.rate", np.full(N, 1e9), 1.0)
     (sent, _) = figures("packets", 1000.0, np.ones(N))

@@ -198,8 +198,8 @@ def test_overload_that_the_receiver_could_not_take() -> None:
     rule = OverloadLoss(capacity=1000.0)
     assert rule.judge(case(*load, phases=cut))[0].outcome is Outcome.FAIL
     ports = [
-        readings("system.network.packets", np.cumsum(value), 10.0, object=f"interface={name},direction={way}")
-        for name, way, value in (
+        readings("system.network.packets", np.cumsum(value), 10.0, object=f"interface={name},direction={direction}")
+        for name, direction, value in (
             ("e0", "receive", sent),
             ("e0", "transmit", none()),
             ("e1", "receive", none()),

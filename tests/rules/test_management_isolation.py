@@ -84,7 +84,7 @@ def judge(
     [(0.001, Outcome.PASS), (0.005, Outcome.PASS), (0.05, Outcome.WARN), (1.5, Outcome.FAIL)],
 )
 def test_round_trips_under_load(late: float, expected: Outcome) -> None:
-    """As before or a few times as late passes, fifty times as late warns, over a second fails; both are told."""
+    """As before or a few times as late passes, fifty times as late warns, over a second fails; both are reported."""
     (finding,) = judge(trips(late))
     assert finding.outcome is expected
     assert finding.object == PEER
@@ -131,7 +131,7 @@ def test_probes_that_could_not_tell_are_not_applicable() -> None:
     assert judge(gone)[0].why is InconclusiveReason.TOO_FEW
 
 
-def test_a_device_that_starves_its_management_is_told_from_a_dead_path() -> None:
+def test_a_device_that_starves_its_management_is_distinguished_from_a_dead_path() -> None:
     """Silent at 100 % CPU: the device. Silent while another source answers: the path. All silent, CPU calm: open."""
     gap = (1000, 1300)
     starved = judge(cpu(1.0, gap), ledgers=(ledger("dut/snmp", gap),))
@@ -149,14 +149,14 @@ def test_a_device_that_starves_its_management_is_told_from_a_dead_path() -> None
 
 
 def test_the_monitors_own_fault_is_not_the_devices() -> None:
-    """Polls that were never sent: a pass that says so, with the doubt that the monitor was late."""
+    """Polls that were never sent: a pass that says so, with the caveat that the monitor was late."""
     (finding,) = judge(cpu(1.0), ledgers=(ledger("dut/snmp", (1000, 1300), how="missed"),))
     assert finding.outcome is Outcome.PASS
     assert "caused by the monitor: the monitor did not send its polls" in finding.reason
-    assert any("the monitor itself was late: 30 of 180 polls" in doubt for doubt in finding.doubts)
+    assert any("the monitor itself was late: 30 of 180 polls" in caveat for caveat in finding.doubts)
 
 
-def test_a_reboot_and_what_was_announced_are_told_and_no_hang() -> None:
+def test_a_reboot_and_what_was_announced_are_reported_and_are_no_hang() -> None:
     """A device that rebooted under stress is the rule reboot's matter; one that hung fails here and in hang."""
     gap = (1000, 1300)
     ledgers = (ledger("dut/snmp", gap),)
@@ -199,7 +199,7 @@ def test_what_the_overload_loses_does_not_blame_the_device_for_a_cut_path() -> N
     assert finding.outcome is Outcome.WARN
 
 
-def test_a_peer_behind_the_device_loses_with_the_data_plane_and_that_is_told() -> None:
+def test_a_peer_behind_the_device_loses_with_the_data_plane_and_that_is_reported() -> None:
     """20 % of the requests and 20 % of the load were lost."""
     positions = np.arange(N, dtype=np.float64)
     lost = np.zeros(N)
@@ -210,7 +210,7 @@ def test_a_peer_behind_the_device_loses_with_the_data_plane_and_that_is_told() -
     )
     (finding,) = judge(*requests(0.2), load=load)
     assert finding.outcome is Outcome.FAIL
-    assert any("the peer may be behind the device" in doubt for doubt in finding.doubts)
+    assert any("the peer may be behind the device" in caveat for caveat in finding.doubts)
 
 
 @pytest.mark.parametrize("metric", ["load.tx.packets", "load.offered.rate", "load.tx.bit.rate"])
@@ -265,7 +265,7 @@ def test_no_numbers_break_it(seed: int) -> None:
         judge(*series, ledgers=ledgers, load=load, phases=phases)
 
 
-def looked(
+def polled(
     under_load: float,
     before: float = 0.05,
     *,
@@ -274,7 +274,7 @@ def looked(
     lost: int = 0,
     source: str = "snmp",
 ) -> Series:
-    """The lengths of looks each ten seconds: every so many is a survey, which takes ten times as long.
+    """The lengths of polls each ten seconds: every so many is a survey, which takes ten times as long.
 
     Of those under load every ``lost``-th was not answered.
     """
@@ -289,8 +289,8 @@ def looked(
     return replace(series, time_ns=series.time_ns[keep], value=series.value[keep])
 
 
-def of_looks(findings: list[Finding]) -> Finding:
-    """The one finding on the lengths of looks."""
+def of_polls(findings: list[Finding]) -> Finding:
+    """The one finding on the lengths of polls."""
     (finding,) = [f for f in findings if f.metric == "source.poll.duration"]
     return finding
 
@@ -307,9 +307,9 @@ def of_looks(findings: list[Finding]) -> Finding:
         (0.008, 0.0004, Outcome.PASS),  # twenty times nothing
     ],
 )
-def test_a_look_is_a_round_trip_of_many_requests(late: float, before: float, expected: Outcome) -> None:
-    """Held against the looks of the same source under low load: times as long, and over a second."""
-    finding = of_looks(judge(looked(late, before), ledgers=(ledger("dut/snmp"),)))
+def test_a_poll_is_a_round_trip_of_many_requests(late: float, before: float, expected: Outcome) -> None:
+    """Held against the polls of the same source under low load: times as long, and over a second."""
+    finding = of_polls(judge(polled(late, before), ledgers=(ledger("dut/snmp"),)))
     assert finding.outcome is expected
     assert (finding.target, finding.object) == ("dut", "source=snmp")
     assert finding.numbers["slower"] == pytest.approx(late / before, rel=0.1)
@@ -317,41 +317,41 @@ def test_a_look_is_a_round_trip_of_many_requests(late: float, before: float, exp
 
 
 def test_more_surveys_are_no_slower_device() -> None:
-    """Under stress two of three looks are surveys, which take twenty times as long: the shortest are as before."""
+    """Under stress two of three polls are surveys, which take twenty times as long: the shortest are as before."""
     positions = np.arange(0.0, N, 10.0)
     value = np.where((positions >= 900) & (positions < 1500) & (np.arange(positions.size) % 3 > 0), 2.0, 0.1)
     series = readings("source.poll.duration", value, 10.0, object="source=snmp")
-    finding = of_looks(judge(series, ledgers=(ledger("dut/snmp"),)))
+    finding = of_polls(judge(series, ledgers=(ledger("dut/snmp"),)))
     assert finding.outcome is Outcome.PASS
     assert finding.numbers["took"] == 2.0
-    assert of_looks(judge(looked(0.05, surveys_under_load=2), ledgers=(ledger("dut/snmp"),))).outcome is Outcome.PASS
+    assert of_polls(judge(polled(0.05, surveys_under_load=2), ledgers=(ledger("dut/snmp"),))).outcome is Outcome.PASS
 
 
 def lossy(each: int, missed: int = 0) -> Ledger:
-    """The account of a source that lost every so many-th look under load, alone: no silence."""
+    """The account of a source that lost every so many-th poll under load, alone: no silence."""
     lost = {"timeout": 60 // each} if each else {}
     return Ledger(
         "dut", "dut/snmp", 10.0, 180, 180 - sum(lost.values()), lost | ({"missed": missed} if missed else {}), None
     )
 
 
-def test_looks_that_are_lost_one_at_a_time() -> None:
+def test_polls_that_are_lost_one_at_a_time() -> None:
     """A fourth of them under stress, each alone, is no silence: it fails as lost requests do; a thirtieth passes."""
-    findings = judge(looked(0.05, lost=4), ledgers=(lossy(4),))
-    finding = of_looks(findings)
+    findings = judge(polled(0.05, lost=4), ledgers=(lossy(4),))
+    finding = of_polls(findings)
     assert finding.outcome is Outcome.FAIL
     assert finding.numbers["lost_share"] == pytest.approx(0.25, abs=0.03)
     assert "single polls were lost" in finding.reason
     assert [f.outcome for f in findings if f.object == "dut/snmp"] == [Outcome.PASS], "there is no silence"
-    assert of_looks(judge(looked(0.05, lost=30), ledgers=(lossy(30),))).outcome is Outcome.PASS
-    assert of_looks(judge(looked(0.05, lost=4), ledgers=(lossy(0, missed=15),))).outcome is Outcome.PASS, "not sent"
-    assert of_looks(judge(looked(0.05, lost=4))).outcome is Outcome.PASS, "nobody accounts for them"
+    assert of_polls(judge(polled(0.05, lost=30), ledgers=(lossy(30),))).outcome is Outcome.PASS
+    assert of_polls(judge(polled(0.05, lost=4), ledgers=(lossy(0, missed=15),))).outcome is Outcome.PASS, "not sent"
+    assert of_polls(judge(polled(0.05, lost=4))).outcome is Outcome.PASS, "nobody accounts for them"
 
 
 def test_of_two_sources_of_a_kind_each_has_its_own_account() -> None:
     """A ledger shows the label of the second one behind the poller's name."""
     first, second = replace(lossy(4), source="dut/snmp snmp"), ledger("dut/snmp snmp-2")
-    findings = judge(looked(0.05, lost=4), looked(0.05, source="snmp-2"), ledgers=(first, second))
+    findings = judge(polled(0.05, lost=4), polled(0.05, source="snmp-2"), ledgers=(first, second))
     outcomes = {f.object: f.outcome for f in findings if f.metric == "source.poll.duration"}
     assert outcomes == {"source=snmp": Outcome.FAIL, "source=snmp-2": Outcome.PASS}
 
@@ -359,40 +359,40 @@ def test_of_two_sources_of_a_kind_each_has_its_own_account() -> None:
 def test_a_silence_is_not_counted_twice() -> None:
     """Three hundred seconds of silence, whatever its cause, are the matter of the other finding."""
     gap = (1000, 1300)
-    series = looked(0.05)
+    series = polled(0.05)
     keep = (series.time_ns < gap[0] * S) | (series.time_ns >= gap[1] * S)
     series = replace(series, time_ns=series.time_ns[keep], value=series.value[keep])
-    finding = of_looks(judge(series, cpu(0.4), ledgers=(ledger("dut/snmp", gap), ledger("dut/ssh"))))
+    finding = of_polls(judge(series, cpu(0.4), ledgers=(ledger("dut/snmp", gap), ledger("dut/ssh"))))
     assert finding.outcome is Outcome.PASS
     assert finding.numbers["lost"] == 0
 
 
-def test_few_looks_tell_nothing() -> None:
-    """A look a minute in ten minutes of stress: not applicable; without low load only what was lost is judged."""
+def test_few_polls_decide_nothing() -> None:
+    """A poll a minute in ten minutes of stress: not applicable; without low load only what was lost is judged."""
     slow = readings("source.poll.duration", np.full(30, 5.0), 60.0, object="source=snmp")
-    assert of_looks(judge(slow, ledgers=(ledger("dut/snmp", interval=60.0),))).outcome is Outcome.NOT_APPLICABLE
-    only = of_looks(judge(looked(5.0), ledgers=(ledger("dut/snmp"),), phases=(PHASES[1],)))
+    assert of_polls(judge(slow, ledgers=(ledger("dut/snmp", interval=60.0),))).outcome is Outcome.NOT_APPLICABLE
+    only = of_polls(judge(polled(5.0), ledgers=(ledger("dut/snmp"),), phases=(PHASES[1],)))
     assert only.outcome is Outcome.PASS
-    assert any("too few polls under low load" in doubt for doubt in only.doubts)
+    assert any("too few polls under low load" in caveat for caveat in only.doubts)
 
 
-def test_looks_of_an_earlier_baseline_stand_in_for_low_load() -> None:
-    """A run of nothing but stress is held against the looks that an earlier run lent, and says so."""
+def test_polls_of_an_earlier_baseline_stand_in_for_low_load() -> None:
+    """A run of nothing but stress is held against the polls that an earlier run imported, and says so."""
     all_stress = (Phase("stress", Window(0, N * S)),)
-    before = looked(0.05)
+    before = polled(0.05)
     before = replace(before, time_ns=before.time_ns - 10_000 * S)
     case = Case(
         "dut",
         "",
         Window(0, N * S),
-        (looked(2.0, 2.0),),
+        (polled(2.0, 2.0),),
         phases=all_stress,
         ledgers=(ledger("dut/snmp"),),
         baseline=(before,),
     )
-    finding = of_looks(list(ManagementIsolation().judge(case)))
+    finding = of_polls(list(ManagementIsolation().judge(case)))
     assert finding.outcome is Outcome.FAIL
-    assert any("baseline of an earlier run" in doubt for doubt in finding.doubts)
+    assert any("baseline of an earlier run" in caveat for caveat in finding.doubts)
 
 
 def test_a_reading_that_is_no_number_is_no_answer_of_the_peer() -> None:

@@ -12,9 +12,9 @@ from tests.rules.test_management_isolation import (
     cpu,
     judge,
     ledger,
-    looked,
     lossy,
-    of_looks,
+    of_polls,
+    polled,
     probed,
 )
 
@@ -113,5 +113,5 @@ def test_without_low_load_only_the_absolute_limit_fails() -> None:
     slow = of_peer(judge(*series, probed(2.0), load=load, phases=CONSTANT))
     assert slow.outcome is Outcome.FAIL
     assert of_peer(judge(*probe, load=load, phases=CONSTANT)).outcome is Outcome.PASS
-    looks_lost = of_looks(judge(looked(0.05, lost=4), ledgers=(lossy(4),), phases=(PHASES[1],)))
-    assert looks_lost.why is InconclusiveReason.NO_REFERENCE
+    lossy_polls = of_polls(judge(polled(0.05, lost=4), ledgers=(lossy(4),), phases=(PHASES[1],)))
+    assert lossy_polls.why is InconclusiveReason.NO_REFERENCE

@@ -66,7 +66,7 @@ def test_worked_example_of_growth() -> None:
 
 
 def test_worked_example_of_crossing_intervals() -> None:
-    """A mean that rises 10 % within a spread of 8 and 8 passes with a doubt that names the change and the wording."""
+    """A mean that rises 10 % within a spread of 8 and 8 passes with a caveat that names the change and the wording."""
     low, high = [92.0, 108.0] * 4, [102.0, 118.0] * 4
     finding = judge(staged(low, [105] * 8, high))
     assert finding.outcome is Outcome.PASS
@@ -76,7 +76,7 @@ def test_worked_example_of_crossing_intervals() -> None:
     assert finding.numbers["smallest_rise"] == pytest.approx(by_hand, rel=1e-12)
     assert finding.smallest_detectable == pytest.approx(by_hand / (16 / 3600), rel=1e-12)
     assert finding.detectable_unit == "By/h"
-    assert any("10.0 %" in doubt and "literally" in doubt for doubt in finding.doubts)
+    assert any("10.0 %" in caveat and "literally" in caveat for caveat in finding.doubts)
 
 
 @pytest.mark.parametrize(
@@ -156,12 +156,12 @@ def test_the_worst_life_decides() -> None:
     assert finding.marks[0].begin_ns == 60 * S
 
 
-def test_lives_too_short_are_told_and_never_pass() -> None:
+def test_lives_too_short_are_reported_and_never_pass() -> None:
     """One life long enough passes and tells of the others; if all are too short nothing is decided."""
     series = readings(METRIC, np.full(100, 100.0), 1.0, object=PROCESS)
     some = judge(series, 100, restart(90))
     assert some.outcome is Outcome.PASS
-    assert any("too short" in doubt for doubt in some.doubts)
+    assert any("too short" in caveat for caveat in some.doubts)
     flapping = judge(series, 100, *[restart(t) for t in range(10, 100, 10)])
     assert flapping.outcome is Outcome.INCONCLUSIVE
     assert "14 s more" in flapping.settle
@@ -242,7 +242,7 @@ def test_parameters_that_mean_nothing_are_refused(bad: dict[str, float]) -> None
 
 @pytest.mark.parametrize(("sd", "most"), [(0.01, 0), (0.03, 12), (0.05, 22)])
 @pytest.mark.parametrize("seconds", [30, 45, 60])
-def test_short_lives_fail_on_noise_no_more_often_than_is_said(seconds: int, sd: float, most: int) -> None:
+def test_short_lives_fail_on_noise_no_more_often_than_stated(seconds: int, sd: float, most: int) -> None:
     """In percent of 200 seeds, for noise whose level wanders with time constants around a third of the life."""
     for time_constant in (5.0, 20.0, 60.0):
         phi = math.exp(-1.0 / time_constant)

@@ -135,7 +135,7 @@ def test_requests_are_judged_where_packets_are_not_known() -> None:
 
 
 def test_the_worst_phase_decides() -> None:
-    """Of two overload phases the one that lost more beyond need is told."""
+    """Of two overload phases the one that lost more beyond need is reported."""
     cut = phases(("soak", 100), ("spike", 200), ("soak", 300), ("stress", 400), ("recovery", 500))
     first, bad = traffic([(500, 100), (1500, 200), (500, 300), (1500, 400), (500, 500)])
     value = bad.values.copy()
@@ -150,7 +150,7 @@ def test_several_devices_only_warn() -> None:
     load = traffic([(500, 300), (1500, 600), (500, 900)], collapsed=0.1)
     finding = judge(OverloadLoss(capacity=CAPACITY), load, devices=2)
     assert finding.outcome is Outcome.WARN
-    assert any("2 devices" in doubt for doubt in finding.doubts)
+    assert any("2 devices" in caveat for caveat in finding.doubts)
 
 
 def test_where_it_does_not_apply() -> None:
@@ -209,7 +209,7 @@ def overloaded(offered: float, lost: float, seconds: int = 60) -> tuple[Series, 
 def test_the_cells_of_a_table_that_lose_more_than_offered_less_capacity(
     frame: str, capacity: float, offered: float, lost: float, points: float
 ) -> None:
-    """Each cell is told by how many points of what was offered it lost more, or less, than had to be lost."""
+    """Each cell is reported by how many points of what was offered it lost more, or less, than had to be lost."""
     cut = phases(("stress", 61))
     finding = judge(OverloadLoss(capacity=capacity * 1e6, error=0.0), overloaded(offered, lost), cut)
     more = frame.startswith("512")
@@ -233,7 +233,7 @@ def test_a_capacity_known_to_one_per_cent_leaves_small_excess_open() -> None:
     assert all("points more" in f.reason for f in texts)
 
 
-def test_every_overload_phase_is_told_and_the_worst_decides() -> None:
+def test_every_overload_phase_is_reported_and_the_worst_decides() -> None:
     """Two phases of one run: both are marked with their points."""
     cut = phases(("stress", 100), ("soak", 200), ("stress", 300), ("recovery", 400))
     rate = np.repeat([1500.0, 500.0, 2000.0, 500.0], 100)
@@ -250,7 +250,7 @@ def test_every_overload_phase_is_told_and_the_worst_decides() -> None:
 
 
 def own(share: float) -> Series:
-    """What a calibration told once, at the begin of the run."""
+    """What a calibration reported once, at the begin of the run."""
     return readings("load.ceiling.loss", np.array([share]), 1.0)
 
 
@@ -260,7 +260,7 @@ def own(share: float) -> Series:
 )
 def test_what_the_generator_loses_by_itself_is_not_held_against_the_device(share: float, expected: Outcome) -> None:
     """4 % of excess over a capacity known exactly: a generator that loses 2 % of what it sends may explain it (1 % is
-    allowed, and 2 % of 1500 are 3 % of the capacity), one that loses 0.1 % does not; the figure is told."""
+    allowed, and 2 % of 1500 are 3 % of the capacity), one that loses 0.1 % does not; the figure is reported."""
     load = (*traffic([(500, 300), (1500, 600), (500, 900)], collapsed=0.035), own(share))
     rule = OverloadLoss(capacity=CAPACITY, error=0.0)
     finding = judge(rule, load)
@@ -271,7 +271,7 @@ def test_what_the_generator_loses_by_itself_is_not_held_against_the_device(share
         assert finding.numbers["own_loss"] == share
         assert finding.settle
     elif share:
-        assert any("0.1 % (calibrated), which does not explain it" in doubt for doubt in finding.doubts)
+        assert any("0.1 % (calibrated), which does not explain it" in caveat for caveat in finding.doubts)
 
 
 def test_a_device_that_loses_nothing_passes_with_a_leaky_generator() -> None:

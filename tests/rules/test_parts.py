@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from soakwatch_agent.metric import BY_NAME
+from soakwatch_agent.metric import BY_NAME, CATALOGUE, Metric
 from soakwatch_agent.sample import object_labels, object_text
 from soakwatch_rules.detectors.core_dump import CoreDump
 from soakwatch_rules.detectors.cpu_spike import CpuSpike
@@ -42,6 +42,12 @@ def test_metrics_and_traits_are_those_of_the_catalogue(
         assert (trait(name).kind, trait(name).growth) == (entry.kind, entry.growth), name
 
 
+@pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.name)
+def test_signals_have_the_unit_and_kind_of_the_catalogue(entry: Metric) -> None:
+    """Of every metric: a rule may be written for one that no rule judges yet."""
+    assert (trait(entry.name).unit, trait(entry.name).kind) == (entry.unit, entry.kind)
+
+
 def test_unseen_ends_of_a_window() -> None:
     """Readings must reach both ends, give or take 5 % or three readings."""
     window = Window(0, 1000)
@@ -56,13 +62,20 @@ def test_unseen_ends_of_a_window() -> None:
 def test_incidents_join_sources_and_keep_repetitions_apart() -> None:
     """Different sources join, the same source never does, distance keeps apart."""
 
-    def at(source: str, begin: int, end: int) -> Witness:
+    def witness(source: str, begin: int, end: int) -> Witness:
         return Witness(source, begin, end, source)
 
-    assert len(incidents([at("a", 0, 10), at("b", 12, 12), at("c", 5, 5)], 2)) == 1
-    assert len(incidents([at("a", 0, 10), at("b", 13, 13)], 2)) == 2
-    assert len(incidents([at("a", 0, 1), at("a", 1, 2), at("a", 2, 3), at("b", 1, 1), at("b", 3, 3)], 2)) == 3
-    storm = [at("a", i, i) for i in range(50_000)] + [at("b", i, i) for i in range(50_000)]
+    assert len(incidents([witness("a", 0, 10), witness("b", 12, 12), witness("c", 5, 5)], 2)) == 1
+    assert len(incidents([witness("a", 0, 10), witness("b", 13, 13)], 2)) == 2
+    assert (
+        len(
+            incidents(
+                [witness("a", 0, 1), witness("a", 1, 2), witness("a", 2, 3), witness("b", 1, 1), witness("b", 3, 3)], 2
+            )
+        )
+        == 3
+    )
+    storm = [witness("a", i, i) for i in range(50_000)] + [witness("b", i, i) for i in range(50_000)]
     assert len(incidents(storm, 100)) == 50_000
 
 

@@ -75,13 +75,13 @@ def test_a_stop_is_no_decline() -> None:
 
 
 def test_throughput_is_held_against_what_was_offered() -> None:
-    """Half the load halves the throughput and is no decline; unknown load is a doubt; the ratio finds a hidden one."""
+    """Half the load halves the throughput and is no decline; unknown load is a caveat; the ratio finds a hidden one."""
     reported = np.where(PLACE < 0.5, 1000.0, 500.0)
     offered = readings("load.offered.rate", reported, 10.0)
     assert judge(run(noisy() * reported / 1000, offered)).outcome is Outcome.PASS
     blind = judge(run(noisy() * reported / 1000))
     assert blind.outcome is Outcome.FAIL
-    assert any("offered load is not known" in doubt for doubt in blind.doubts)
+    assert any("offered load is not known" in caveat for caveat in blind.doubts)
     rising = readings("load.offered.rate", 1000 * (1 + 0.3 * PLACE), 10.0)
     assert judge(run(noisy(0.05 * PLACE), rising)).outcome is Outcome.FAIL
 
@@ -92,7 +92,7 @@ def test_packets_against_packets_sent() -> None:
     lossless = (readings("load.tx.packets", sent, 10.0), readings("load.rx.packets", sent, 10.0))
     finding = judge(Case("dut", "", Window(0, N * 10 * S), load=lossless))
     assert finding.outcome is Outcome.PASS
-    assert any("waits for a slower device" in doubt for doubt in finding.doubts)
+    assert any("waits for a slower device" in caveat for caveat in finding.doubts)
     lossy = (
         lossless[0],
         readings("load.rx.packets", np.cumsum(10 * noisy(-0.2 * PLACE) * (1 - 0.2 * PLACE), dtype=np.float64), 10.0),
@@ -132,10 +132,10 @@ def test_outcomes_do_not_depend_on_the_unit() -> None:
 
 def test_fall_by_hand() -> None:
     """Means of the outer quarters; white noise of sd 1 % over 24 blocks leaves an error of 0.29 % for both."""
-    found = fall(np.append(np.full(50, 100.0), np.full(46, 90.0)), 0.05)
-    assert found is not None
-    assert (found.early, found.late, found.share, found.probability) == (100.0, 90.0, 0.1, 1.0)
-    assert found.error < 1e-15
+    fallen = fall(np.append(np.full(50, 100.0), np.full(46, 90.0)), 0.05)
+    assert fallen is not None
+    assert (fallen.early, fallen.late, fallen.share, fallen.probability) == (100.0, 90.0, 0.1, 1.0)
+    assert fallen.error < 1e-15
     rng = np.random.default_rng(3)
     errors = [f.error for f in (fall(100 + rng.standard_normal(96), 0.05) for _ in range(200)) if f is not None]
     assert np.mean(np.square(errors)) ** 0.5 == pytest.approx(0.01 * (2 / 24) ** 0.5, rel=0.15)
@@ -151,7 +151,7 @@ def test_flows_and_their_curves() -> None:
     case = Case("dut", "", Window(0, 8 * S), load=(reported, rate, requests))
     (flow,) = flows(case)
     assert flow.series.metric == "load.request.rate"
-    assert flow.told[0].metric == "load.offered.rate"
+    assert flow.commanded[0].metric == "load.offered.rate"
     shown = curve(rate).per(reported)
     assert shown is not None
     assert (shown.end_ns // S).tolist() == [0, 1]

@@ -72,7 +72,7 @@ def test_ten_lost_seconds_fail(seconds: int, expected: Outcome) -> None:
 
 
 def test_tolerated_pauses_pass() -> None:
-    """Pauses up to what is tolerated are told and pass."""
+    """Pauses up to what is tolerated are reported and pass."""
     finding = judge(run(stopped(rate(), [300, 600, 900])), PeriodicPause(tolerated=2.0))
     assert finding.outcome is Outcome.PASS
     assert "3 pauses of up to" in finding.reason
@@ -99,14 +99,14 @@ def test_pass_tells_the_shortest_pause() -> None:
 
 
 def test_what_is_no_pause() -> None:
-    """A step, the begin of the load, its end, and a generator told to send less are none; a stop of 5 min is one."""
+    """A step, the begin of the load, its end, and a generator set to send less are none; a stop of 5 min is one."""
     step = rate(14400)
     step[7000:] /= 2
     assert judge(run(step)).outcome is Outcome.PASS
     edges = stopped(stopped(rate(), [0], 3), [1190], 10)
     finding = judge(run(edges))
     assert finding.outcome is Outcome.PASS
-    assert any("2 dips" in doubt for doubt in finding.doubts)
+    assert any("2 dips" in caveat for caveat in finding.doubts)
     reported = np.where((np.arange(1200) // 100) % 2, 1000.0, 400.0)
     obeyed = rate() * reported / 1000
     assert judge(run(obeyed, readings("load.offered.rate", reported, 1.0))).outcome is Outcome.PASS
@@ -124,7 +124,7 @@ def test_a_standstill_needs_no_calm_throughput() -> None:
     assert finding.outcome is Outcome.FAIL
     assert finding.measured == pytest.approx(30, abs=0.1)
     assert [(m.begin_ns, m.end_ns) for m in finding.marks] == [(299 * S, 329 * S)]
-    assert any("not shorter pauses" in doubt for doubt in finding.doubts)
+    assert any("not shorter pauses" in caveat for caveat in finding.doubts)
     short = judge(run(stopped(wild(), [300], 3)))
     assert short.outcome is Outcome.PASS
     assert short.smallest_detectable is not None
@@ -170,17 +170,17 @@ def test_before_a_step_up_is_no_pause() -> None:
     assert judge(run(warm)).outcome is Outcome.PASS
 
 
-def test_generator_that_sends_less_is_a_doubt() -> None:
+def test_a_generator_that_sends_less_is_a_caveat() -> None:
     """Packets that were not sent cannot come back: the finding says how many pauses are so."""
     sent = np.append(0.0, np.cumsum(stopped(rate(1199), [600], 2)))
     load = (readings("load.rx.packets", sent, 1.0), readings("load.tx.packets", sent, 1.0))
     finding = judge(Case("dut", "", Window(0, 1200 * S), load=load))
     assert finding.outcome is Outcome.WARN
-    assert any("1 pause the generator also sent less" in doubt for doubt in finding.doubts)
+    assert any("1 pause the generator also sent less" in caveat for caveat in finding.doubts)
 
 
 def test_planned_events_and_phases() -> None:
-    """A pause in a planned event is told; those of a stress phase are not this rule's."""
+    """A pause in a planned event is reported; those of a stress phase are not this rule's."""
     case = run(stopped(rate(), [600], 20))
     failover = Event("failover", "dut", "", 590 * S, None, expect={"reboot": 1}, deadline_ns=640 * S)
     planned = judge(replace(case, events=(failover,)))
@@ -207,7 +207,7 @@ def test_logs_are_judged_by_object() -> None:
 
 
 def test_periodic_silences_warn() -> None:
-    """A source that falls silent on a rhythm is told; one that does so now and then is the business of others."""
+    """A source that falls silent on a rhythm is reported; one that does so now and then is the business of others."""
     even = tuple(Silence(Window(t * S, (t + 4) * S), {"timeout": 4}) for t in range(60, 1200, 100))
     ledger = Ledger("dut", "snmp", 1.0, 1200, 1152, {"timeout": 48}, even[0].window, silences=even)
     findings = PeriodicPause().judge(replace(run(rate()), ledgers=(ledger,)))

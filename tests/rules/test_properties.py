@@ -125,7 +125,7 @@ def happened(case: Case) -> Case:
     )
 
 
-def said(findings: tuple[Finding, ...]) -> list[tuple[str, Outcome, object]]:
+def comparable(findings: tuple[Finding, ...]) -> list[tuple[str, Outcome, object]]:
     """What must not depend on date and unit."""
     return [(f.object, f.outcome, f.why) for f in findings]
 
@@ -136,7 +136,7 @@ def said(findings: tuple[Finding, ...]) -> list[tuple[str, Outcome, object]]:
 def test_outcomes_depend_on_neither_date_nor_unit_and_input_stays(
     name: str, signal: Signal, eventful: bool, factor: float
 ) -> None:
-    """Moved to another date, or told in another unit, the same readings give the same outcomes; nothing is modified."""
+    """Moved to another date, or given in another unit, the same readings give the same outcomes; nothing changes."""
     rule = rule_named(name)
     for plain in cases(rule, drawn(signal)):
         case = happened(plain) if eventful else plain
@@ -144,14 +144,14 @@ def test_outcomes_depend_on_neither_date_nor_unit_and_input_stays(
         findings = rule.judge(case)
         for finding in findings:
             check_complete(rule, case, finding)
-        assert said(rule.judge(moved(case, LATER))) == said(findings)
+        assert comparable(rule.judge(moved(case, LATER))) == comparable(findings)
         wide = replace(
             case,
             series=tuple(scaled(s, factor) for s in case.series),
             baseline=tuple(scaled(s, factor) for s in case.baseline),
             earlier=tuple(scaled(s, factor) for s in case.earlier),
         )
-        assert said(rule.judge(wide)) == said(findings)
+        assert comparable(rule.judge(wide)) == comparable(findings)
         after = [s.value for s in (*case.series, *case.load, *case.baseline)]
         assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(kept, after, strict=True))
 

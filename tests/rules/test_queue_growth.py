@@ -1,4 +1,4 @@
-"""queue_growth: leaked slots, busier queues, full ones, and what cannot be told."""
+"""queue_growth: leaked slots, busier queues, full ones, and what cannot be decided."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_without_a_limit_the_level_counts() -> None:
     finding = judge(queue(100 + leaked(50), None))
     assert finding.outcome is Outcome.FAIL
     assert finding.forecast is None
-    assert any("limit is not known" in doubt for doubt in finding.doubts)
+    assert any("limit is not known" in caveat for caveat in finding.doubts)
     assert judge(queue(100 + leaked(1), None)).outcome is Outcome.PASS
 
 
@@ -121,7 +121,7 @@ def test_lives_are_judged_by_themselves() -> None:
     level = np.where(np.arange(N) < N // 2, 0.0, 300.0)
     finding = judge(queue(depth(0.5) + level), events=(reboot,))
     assert finding.outcome is Outcome.PASS
-    assert any("2 lifetimes" in doubt for doubt in finding.doubts)
+    assert any("2 lifetimes" in caveat for caveat in finding.doubts)
 
 
 def test_too_short_never_passes() -> None:
@@ -140,7 +140,7 @@ def test_too_short_never_passes() -> None:
 
 
 def test_outcomes_do_not_depend_on_the_unit() -> None:
-    """Depth told in bytes of 1500 gives the same outcome and the same share."""
+    """Depth reported in bytes of 1500 gives the same outcome and the same share."""
     for value in (depth(0.8), depth(0.5) + leaked(300)):
         series, other = queue(value), queue(1500 * value, 3e6)
         other = replace(other, trait=replace(other.trait, quantum=1500.0, floor=1500.0))

@@ -45,7 +45,7 @@ def test_a_reboot_for_another_reason_is_not_the_announced_one() -> None:
     assert "but 0 happened" in other.reason
     untold = judge(boots(40), intent)
     assert untold.outcome is Outcome.PASS
-    assert any("planned cause is not known" in doubt for doubt in untold.doubts)
+    assert any("planned cause is not known" in caveat for caveat in untold.doubts)
     twice = judge(
         boots(40, 50),
         intent,

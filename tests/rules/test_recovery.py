@@ -1,4 +1,4 @@
-"""recovery: levels that come back, that do not, that leave something behind, and what cannot be told."""
+"""recovery: levels that come back, that do not, that leave something behind, and what cannot be decided."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_relapse_is_seen() -> None:
     """It had come back for ten minutes: the finding tells, and the time is that of the second return."""
     finding = judge(shaped("relapse"))
     assert finding.numbers["relapses"] == 1
-    assert any("left the band again" in doubt for doubt in finding.doubts)
+    assert any("left the band again" in caveat for caveat in finding.doubts)
 
 
 @pytest.mark.parametrize(("phi", "seed"), list(product((0.0, 0.9), range(3))))
@@ -124,7 +124,7 @@ def test_a_swing_whose_mean_is_back_is_not_back(phi: float, seed: int) -> None:
 
 
 def test_what_swings_to_the_end_is_pending() -> None:
-    """A level that swings by 40 % around what it was before has not come back; it is told by how much it swings."""
+    """A level that swings by 40 % around what it was before has not come back; it is reported by how much it swings."""
     finding = judge(shaped("endless swing"))
     assert (finding.outcome, finding.why, finding.measured) == (Outcome.INCONCLUSIVE, InconclusiveReason.PENDING, None)
     assert "still oscillates by" in finding.reason
@@ -194,7 +194,7 @@ def test_nothing_to_recover_from() -> None:
 
 
 def test_an_event_with_an_end_is_stress() -> None:
-    """A failover in a soak, with or without phases, is recovered from within the hour that is looked at."""
+    """A failover in a soak, with or without phases, is recovered from within the hour that is judged."""
     event = Event("failover", "dut", "", BEFORE * S, (BEFORE + STRESS) * S)
     for phases in ((), phased({"soak": (0, END)})):
         finding = judge(shaped("step"), phases=phases, events=(event,))
@@ -203,12 +203,12 @@ def test_an_event_with_an_end_is_stress() -> None:
         assert finding.limit == 3600
 
 
-def test_a_restart_is_told() -> None:
-    """It came back because it was started anew: judged on, with a doubt."""
+def test_a_restart_is_reported() -> None:
+    """It came back because it was started anew: judged on, with a caveat."""
     reboot = Event("reboot", "dut", "", (BEFORE + STRESS + 500) * S, None)
     finding = judge(shaped("step"), events=(reboot,))
     assert finding.outcome is Outcome.PASS
-    assert any("restarted at" in doubt for doubt in finding.doubts)
+    assert any("restarted at" in caveat for caveat in finding.doubts)
 
 
 def repeated(left: Sequence[float], metric: str = "system.memory.usage", level: float = 1000.0) -> Finding:
@@ -273,8 +273,8 @@ def test_the_worst_repetition_decides() -> None:
     assert finding.numbers["episodes"] == 3
 
 
-def test_spikes_in_quick_succession_do_not_hold_up_the_rest() -> None:
-    """A spike followed by five minutes is too short to judge; the stress after it is judged, and that is told."""
+def test_spikes_in_quick_succession_do_not_block_the_rest() -> None:
+    """A spike followed by five minutes is too short to judge; the stress after it is judged, and that is reported."""
     edges = {
         "soak": (0, 2700),
         "spike": (2700, 3300),
@@ -285,7 +285,7 @@ def test_spikes_in_quick_succession_do_not_hold_up_the_rest() -> None:
     finding = judge(shaped("step"), phases=phased(edges))
     assert finding.outcome is Outcome.PASS
     assert finding.numbers["episodes"] == 2
-    assert any("1 episode is too short" in doubt for doubt in finding.doubts)
+    assert any("1 episode is too short" in caveat for caveat in finding.doubts)
 
 
 def test_a_job_that_ran_before_is_no_relapse() -> None:

@@ -19,7 +19,7 @@ def cores(rise: int, seconds: int = 100) -> Series:
     return readings("system.core.files", (np.arange(seconds) >= rise).astype(np.float64), 1.0, object=FOLDER)
 
 
-def told(kind: str, at_s: float, process: str = "") -> Event:
+def reported(kind: str, at_s: float, process: str = "") -> Event:
     """A crash that the device tells of."""
     return Event(kind, "dut", "", round(at_s * S), None, {"process": process, "line": "…"})
 
@@ -33,22 +33,24 @@ def case(series: tuple[Series, ...], *events: Event, seconds: int = 100) -> Case
 def test_a_crash_that_the_device_tells_of_fails_without_a_core(kind: str) -> None:
     """A log line or a notification is enough, with a core folder that stays empty and without any."""
     for series in ((cores(1000),), ()):
-        (failed,) = CoreDump().judge(case(series, told(kind, 40, "bgpd")))
+        (failed,) = CoreDump().judge(case(series, reported(kind, 40, "bgpd")))
         assert failed.outcome is Outcome.FAIL
         assert f"1 crash: {kind} of bgpd" in failed.reason
 
 
-def test_one_crash_told_twice_is_one() -> None:
+def test_one_crash_reported_twice_is_one() -> None:
     """The core, the line of the kernel and that of the service manager tell of one crash; another one later counts."""
     fallen = Event("core.dump", "dut", FOLDER, 39 * S, None, {"file": "core.77", "mtime_s": "39.0"})
-    lines = (told("process.crash", 40, "bgpd"), told("process.crash", 41, "bgpd.service"))
+    lines = (reported("process.crash", 40, "bgpd"), reported("process.crash", 41, "bgpd.service"))
     (once,) = CoreDump().judge(case((cores(39),), fallen, *lines))
     assert once.measured == 1.0
-    (twice,) = CoreDump().judge(case((cores(5000, 1000),), *lines, told("process.crash", 400, "ospfd"), seconds=1000))
+    (twice,) = CoreDump().judge(
+        case((cores(5000, 1000),), *lines, reported("process.crash", 400, "ospfd"), seconds=1000)
+    )
     assert twice.measured == 2.0
 
 
 def test_a_crash_before_the_run_is_none_of_it() -> None:
     """What a log tells of before the window does not fail it."""
-    (calm,) = CoreDump().judge(case((cores(1000),), told("process.crash", -5, "bgpd")))
+    (calm,) = CoreDump().judge(case((cores(1000),), reported("process.crash", -5, "bgpd")))
     assert calm.outcome is Outcome.PASS

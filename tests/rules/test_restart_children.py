@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from tests.rules.test_crash_rules import N, announced, happened, life, one, restarted, starts, ups
+from tests.rules.test_crash_rules import N, announced, finding_of, happened, life, restarted, starts, ups
 
 from soakwatch_rules.detectors.process_restart import ProcessRestart
 from soakwatch_rules.rule import Outcome
@@ -27,24 +27,26 @@ def session(*changes: int, child: float = 1.0, down: tuple[int, int] = (N, N)) -
 def test_children_that_take_turns_are_no_restarts() -> None:
     """Sessions of a daemon come and go in one slot; the same changes of a process that is no child are restarts."""
     started = [happened("process.start", t, SESSION) for t in (20, 40, 60)]
-    finding = one(ProcessRestart(), session(20, 40, 60), *started, object_name=SESSION)
+    finding = finding_of(ProcessRestart(), session(20, 40, 60), *started, object_name=SESSION)
     assert (finding.outcome, finding.measured) == (Outcome.PASS, 0.0)
     assert "3 changes of child process" in finding.reason
-    assert one(ProcessRestart(), session(20, 40, 60, child=0.0), object_name=SESSION).measured == 3.0
+    assert finding_of(ProcessRestart(), session(20, 40, 60, child=0.0), object_name=SESSION).measured == 3.0
 
 
 def test_a_session_that_ends_is_not_gone() -> None:
     """It need not stay."""
-    finding = one(ProcessRestart(), session(down=(60, N)), happened("process.exit", 60, SESSION), object_name=SESSION)
+    finding = finding_of(
+        ProcessRestart(), session(down=(60, N)), happened("process.exit", 60, SESSION), object_name=SESSION
+    )
     assert finding.outcome is Outcome.PASS
 
 
 def test_a_worker_that_is_replaced_once_warns() -> None:
     """A pool that ran steadily loses one of its workers and regains it; announced it passes."""
     lost = session(50)
-    assert one(ProcessRestart(), lost, object_name=SESSION).outcome is Outcome.WARN
+    assert finding_of(ProcessRestart(), lost, object_name=SESSION).outcome is Outcome.WARN
     planned = announced("process.restart", 1, 45, 60, SESSION)
-    assert one(ProcessRestart(), lost, planned, object_name=SESSION).outcome is Outcome.PASS
+    assert finding_of(ProcessRestart(), lost, planned, object_name=SESSION).outcome is Outcome.PASS
 
 
 def test_two_sources_that_see_one_restart_count_it_once() -> None:

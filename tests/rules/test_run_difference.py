@@ -94,7 +94,7 @@ def test_outcomes(old: list[float], new: float, metric: str, expected: Outcome) 
 
 
 def test_one_earlier_run_has_no_spread() -> None:
-    """The difference is told, and that nobody knows how runs differ."""
+    """The difference is reported, and that nobody knows how runs differ."""
     finding = judge([100], 130)
     assert finding.why is InconclusiveReason.NO_REFERENCE
     assert "+30 %" in finding.reason
@@ -103,7 +103,7 @@ def test_one_earlier_run_has_no_spread() -> None:
 
 
 def test_noise_between_runs_says_how_many_are_needed() -> None:
-    """At a spread of 4 % two runs are too few; the number that would do is told."""
+    """At a spread of 4 % two runs are too few; the number that would do is reported."""
     finding = judge([97.2, 102.8], 101)
     assert finding.why is InconclusiveReason.NOISE
     needed = runs_needed(0.0396, 0.10)
@@ -111,7 +111,7 @@ def test_noise_between_runs_says_how_many_are_needed() -> None:
     assert f"needs {needed} earlier runs" in finding.settle
 
 
-def test_without_earlier_runs_nothing_is_said() -> None:
+def test_without_earlier_runs_nothing_is_reported() -> None:
     """A run that is compared with nothing is not judged; earlier runs without readings are nothing to compare with."""
     assert judge([], 100).outcome is Outcome.NOT_APPLICABLE
     now = constant(100)
@@ -128,7 +128,7 @@ def test_the_begin_of_a_run_does_not_count() -> None:
     finding = RunDifference().judge(Case("dut", PROCESS, Window(0, 1000 * S), (now,), earlier=earlier))[0]
     assert finding.outcome is Outcome.PASS
     assert finding.measured == pytest.approx(0, abs=1e-9)
-    assert any("lasted" in doubt for doubt in judge([100, 100, 101], 100, n=200).doubts)
+    assert any("lasted" in caveat for caveat in judge([100, 100, 101], 100, n=200).doubts)
 
 
 def test_the_quantum_is_a_spread() -> None:
@@ -155,7 +155,7 @@ def test_counters_are_compared_as_rates() -> None:
     assert "load.rx.packets: 800 packets/s, -20.1 %" in finding.reason
 
 
-def test_what_is_better_is_told_and_fails_nothing() -> None:
+def test_what_is_better_is_reported_and_fails_nothing() -> None:
     """More packets per second than ever pass, and the finding says how sure that is."""
     finding = judge([7.49e6, 7.5e6, 7.48e6, 7.49e6], 8.2e6, "load.rx.packet.rate")
     assert finding.outcome is Outcome.PASS
@@ -298,7 +298,7 @@ def test_history_keeps_the_places_of_what_is_missing() -> None:
     assert [p.index for p in history(value)] == [7]
 
 
-def test_long_histories_are_looked_at_in_pieces() -> None:
+def test_long_histories_are_searched_in_pieces() -> None:
     """Changes in a history of 400 runs are found across the borders of pieces."""
     value = 1 + 0.01 * np.random.default_rng(2).standard_normal(400)
     for index in (50, 125, 250, 301):

@@ -67,7 +67,7 @@ def test_without_a_limit_nothing_is_judged() -> None:
     assert judge(share).outcome is Outcome.FAIL
 
 
-def test_a_table_that_is_told_twice_is_judged_once() -> None:
+def test_a_table_with_two_metrics_is_judged_once() -> None:
     """Sessions with their limit, and the share in use beside them: one finding."""
     share = readings("system.sessions.utilization", used(end=800), 60.0, object="table=sessions")
     case = Case(
@@ -122,8 +122,8 @@ def test_what_was_asked_for_warns() -> None:
     assert judge(queue, phases=(replace(stress[0], window=Window(0, 710 * 60 * S)),)).outcome is Outcome.FAIL
 
 
-def test_what_climbs_is_told_when_it_is_full() -> None:
-    """From 20 to 80 % in a day: full in 8 h, a warning; from 20 to 30 % it takes a week, which is told and passes."""
+def test_what_climbs_has_a_forecast_of_when_it_is_full() -> None:
+    """From 20 to 80 % in a day: full in 8 h, a warning; from 20 to 30 % it takes a week: that passes."""
     rng = np.random.default_rng(1)
     climb = np.linspace(0.2, 0.8, N) + 0.005 * rng.standard_normal(N)
     finding = judge(readings("system.sessions.utilization", climb, 60.0, object="table=nat"))

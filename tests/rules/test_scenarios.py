@@ -8,19 +8,19 @@ from typing import cast
 
 import numpy as np
 import pytest
-from tests.rules.outcomes import ALLOWED, LETTERS, concerning
+from tests.rules.outcomes import ALLOWED, LETTERS, PARAMETERS, SCENARIOS, concerning, named
 
 from soakwatch_rules import detectors
 from soakwatch_rules.checks import check_complete
 from soakwatch_rules.rule import Rule, Window
-from soakwatch_rules.scenarios.families import PARAMETERS, SCENARIOS, cuts, family, judged, named
+from soakwatch_rules.scenarios.families import cuts, family, judged
 from soakwatch_rules.scenarios.synthetic import Scenario
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(detectors.__path__))
 SEEDS = range(3)
 
 
-def made(name: str) -> Rule:
+def rule_of(name: str) -> Rule:
     """The rule of a module, with the parameters that the scenarios give it."""
     module = importlib.import_module(f"soakwatch_rules.detectors.{name}")
     kind: object = getattr(module, "".join(part.capitalize() for part in name.split("_")))(**PARAMETERS.get(name, {}))
@@ -33,7 +33,7 @@ PAIRS = [(name, scenario) for name in NAMES for scenario in concerning(name)]
 @pytest.mark.parametrize(("name", "scenario"), PAIRS, ids=[f"{n}-{s.family}-{s.name}" for n, s in PAIRS])
 def test_each_rule_says_what_the_table_allows(name: str, scenario: Scenario) -> None:
     """The worst finding of a signal has one of the outcomes of its entry, and is complete."""
-    rule = made(name)
+    rule = rule_of(name)
     for seed in SEEDS:
         findings = judged(rule, scenario, seed)
         assert findings, f"{name} says nothing of {scenario.name}"
@@ -45,7 +45,7 @@ def test_each_rule_says_what_the_table_allows(name: str, scenario: Scenario) -> 
 @pytest.mark.parametrize("name", NAMES)
 def test_findings_of_scenarios_are_complete(name: str) -> None:
     """What a rule says of a signal names its window and gives finite numbers."""
-    rule = made(name)
+    rule = rule_of(name)
     for scenario in concerning(name)[::7]:
         for case in cuts(rule, scenario.signal(0).case):
             for finding in rule.judge(case):

@@ -31,10 +31,10 @@ def judged(value: Floats) -> Trend:
 
 def _pursued(value: Floats) -> list[Stairs]:
     """Stairs of a series without a memory."""
-    made = table(value.size)
+    shapes = table(value.size)
     white = value - value.mean()
-    along = (made.steps[:1] @ white[:, None])[:, :, 0]
-    return list(stairs(along, made.gram[:1], np.array([white @ white]), value.size, 1e-9))
+    along = (shapes.steps[:1] @ white[:, None])[:, :, 0]
+    return list(stairs(along, shapes.gram[:1], np.array([white @ white]), value.size, 1e-9))
 
 
 def test_steps_are_found_where_they_are() -> None:

@@ -108,8 +108,8 @@ def test_signals_of_known_truth(name: str, seed: int) -> None:
     assert finding.outcome is expected, finding.reason
 
 
-def test_a_step_is_told_with_its_time_and_size() -> None:
-    """A step without noise is told exactly: moment, both levels, height."""
+def test_a_step_is_reported_with_its_time_and_size() -> None:
+    """A step without noise is reported exactly: moment, both levels, height."""
     value = np.where(np.arange(1440) < 720, 100.0, 150.0)
     finding = judge(replace(readings(METRIC, value, 60.0, object=PROCESS), trait=day(1).trait))
     assert finding.outcome is Outcome.PASS, "50 bytes are less than a page"
@@ -169,8 +169,8 @@ def test_the_border_of_a_phase_explains_a_step() -> None:
     assert "phase" in finding.reason
 
 
-def test_a_step_that_follows_the_load_is_told_per_load_as_well() -> None:
-    """Level and load both rise by half: what falls to a thousand of the load stays the same, and both are told."""
+def test_a_step_that_follows_the_load_is_reported_per_load_as_well() -> None:
+    """Level and load both rise by half: what falls to a thousand of the load stays the same, and both are reported."""
     rate = readings("load.offered.rate", np.where(np.arange(1440) < 720, 1000.0, 1500.0), 60.0)
     reason = judge(stepped(height=0.5), load=(rate,)).reason
     reported = re.search(r"\(([\d.]+) MiB per 1000 request/s before, ([\d.]+) MiB after\)", reason)
@@ -208,11 +208,11 @@ def test_a_restart_cuts_the_levels() -> None:
     assert finding.numbers["steps"] == 0
 
 
-def test_a_sawtooth_is_told_as_one() -> None:
+def test_a_sawtooth_is_reported_as_one() -> None:
     """Falls that give back what was gained are counted, and doubted in one sentence."""
     finding = judge(sawtooth(day(2), 0.3 * LEVEL, 10800, 2))
     assert finding.numbers["teeth"] >= 6
-    assert any("sawtooth" in doubt for doubt in finding.doubts)
+    assert any("sawtooth" in caveat for caveat in finding.doubts)
 
 
 def test_too_short_says_how_much_is_missing() -> None:
@@ -261,8 +261,8 @@ def test_the_end_of_a_tooth_is_no_step() -> None:
         assert [s.tooth for s in increments.steps] == teeth
 
 
-def test_a_hole_is_not_looked_across() -> None:
-    """A drift across a long gap is no step, and the gap is told."""
+def test_no_step_is_sought_across_a_gap() -> None:
+    """A drift across a long gap is no step, and the gap is reported."""
     seconds = np.arange(0, DAY, 60.0)
     kept = (seconds < 30_000) | (seconds > 60_000)
     value = 100 + np.where(seconds < 30_000, 0.0, 30.0)

@@ -116,28 +116,28 @@ def test_winsorised_keeps_the_end() -> None:
 @pytest.mark.parametrize("n", [16, 17, 24, 48, 96])
 def test_the_shape_table_is_orthonormal(n: int) -> None:
     """Unit vectors of a shape are orthogonal to each other and to the constant, for each correlation."""
-    made = table(n)
-    sizes = np.einsum("rcb,rcb->rc", made.basis, made.basis)
+    shapes = table(n)
+    sizes = np.einsum("rcb,rcb->rc", shapes.basis, shapes.basis)
     assert np.all((np.abs(sizes - 1) < 1e-8) | (sizes == 0))
-    assert np.abs(np.einsum("rcb,rb->rc", made.basis, made.level)).max() < 1e-8
-    two = np.flatnonzero(made.columns == 2)
-    inner = np.einsum("rmb,rmb->rm", made.basis[:, made.first[two]], made.basis[:, made.first[two] + 1])
+    assert np.abs(np.einsum("rcb,rb->rc", shapes.basis, shapes.level)).max() < 1e-8
+    two = np.flatnonzero(shapes.columns == 2)
+    inner = np.einsum("rmb,rmb->rm", shapes.basis[:, shapes.first[two]], shapes.basis[:, shapes.first[two] + 1])
     assert np.abs(inner).max() < 1e-6
 
 
 def test_one_shape_by_hand() -> None:
     """The slope of the straight line in the table is the generalised least squares one."""
     n = 32
-    made, rng = table(n), np.random.default_rng(5)
+    shapes, rng = table(n), np.random.default_rng(5)
     value, u = rng.normal(0, 1, n), (np.arange(n) + 0.5) / n
-    m = int(np.flatnonzero(made.family == 1)[0])
+    m = int(np.flatnonzero(shapes.family == 1)[0])
     for r, rho in enumerate(RHO.tolist()):
         columns = np.stack([whitened(np.ones(n), rho), whitened(u, rho)], axis=1)
         white = whitened(value, rho)
         expected, *_ = np.linalg.lstsq(columns, white, rcond=None)
-        c = made.first[m]
-        assert made.growth[r, c] * (made.basis[r, c] @ white) == pytest.approx(expected[1])
-        assert made.variance[r, m] == pytest.approx(np.linalg.inv(columns.T @ columns)[1, 1])
+        c = shapes.first[m]
+        assert shapes.growth[r, c] * (shapes.basis[r, c] @ white) == pytest.approx(expected[1])
+        assert shapes.variance[r, m] == pytest.approx(np.linalg.inv(columns.T @ columns)[1, 1])
 
 
 def _of(name: str) -> Callable[[Floats], Floats]:
@@ -160,25 +160,25 @@ def _of(name: str) -> Callable[[Floats], Floats]:
 )
 def test_the_shape_is_recognised(name: str) -> None:
     """Each shape with noise of 3 % of its height is named, and weights sum to 1."""
-    made = mixture(_of(name)(np.random.default_rng(1).normal(0, 0.3, 96)))
-    names = made.families()
+    mixed = mixture(_of(name)(np.random.default_rng(1).normal(0, 0.3, 96)))
+    names = mixed.families()
     assert sum(names.values()) == pytest.approx(1)
     heaviest = next(iter(names)).replace("two warm-ups", "warm-up")
     if name == "constant":  # a straight line without a slope says the same
         heaviest = heaviest.replace("leak", "constant")
     assert heaviest == name
     if name in {"step", "late leak", "step and leak"}:
-        assert made.bend(name) == pytest.approx(0.4 if "step" in name else 0.5, abs=0.06)
+        assert mixed.bend(name) == pytest.approx(0.4 if "step" in name else 0.5, abs=0.06)
 
 
 def test_the_slope_at_the_end_and_its_interval() -> None:
     """Over 100 leaks the 5..95 % interval holds the true slope in most cases, and P(slope > truth) is about even."""
     held, above = 0, []
     for seed in range(100):
-        made = mixture(np.random.default_rng(seed).normal(0, 1, 96) + np.arange(96) / 96 * 30)
-        low, high = made.quantiles(0.05, 0.95)
+        mixed = mixture(np.random.default_rng(seed).normal(0, 1, 96) + np.arange(96) / 96 * 30)
+        low, high = mixed.quantiles(0.05, 0.95)
         held += low <= 30 <= high
-        above.append(made.above(30.0)[0])
+        above.append(mixed.above(30.0)[0])
     assert held >= 85
     assert 0.35 < float(np.mean(above)) < 0.65
 
@@ -280,8 +280,8 @@ def test_coarse_readings() -> None:
     assert judged(np.round(25 + 10 * T / DAY)).outcome is Outcome.FAIL
 
 
-def test_a_cycle_as_long_as_the_run_is_told() -> None:
-    """A daily wave in one day passes with a doubt at any phase, as it ended where it began; a part of a longer one is
+def test_a_cycle_as_long_as_the_run_is_reported() -> None:
+    """A daily wave in one day passes with a caveat at any phase, as it ended where it began; a part of a longer one is
     inconclusive, never growth; over four days it passes."""
     for phase in np.arange(0, 1, 0.125).tolist():
         trend = judged(flat(3) + 5 * np.sin(2 * np.pi * (T / DAY + phase)))
@@ -293,7 +293,7 @@ def test_a_cycle_as_long_as_the_run_is_told() -> None:
 
 
 def test_few_cycles_of_a_sawtooth() -> None:
-    """Two long ramps whose floors stand pass with a doubt; with floors that rise they are inconclusive and name the
+    """Two long ramps whose floors stay pass with a caveat; with floors that rise they are inconclusive and name the
     hours; eight pass by their floors."""
     teeth = flat(4, 0.3) + 20 * ((T / 32000) % 1.0)
     assert (judged(teeth).outcome, judged(teeth).waived) == (Outcome.PASS, "cycles")
@@ -305,7 +305,7 @@ def test_few_cycles_of_a_sawtooth() -> None:
 
 
 def test_may_grow_is_on_the_safe_side() -> None:
-    """Every series that fails would be looked at; a flat one with a wide tolerance would not."""
+    """Every series that fails would be searched; a flat one with a wide tolerance would not."""
     centres = np.asarray((np.arange(96) + 0.5) * 900, dtype=np.float64)
     for seed in range(20):
         noise = np.random.default_rng(seed).normal(100, 0.2, 96)
@@ -340,7 +340,7 @@ def test_shift_and_scale_change_nothing() -> None:
     quantum=st.sampled_from([None, 0.0, 1.0, 1e308]),
 )
 def test_any_numbers_give_an_answer(value: list[float], allowed: float, statistic: str, quantum: float | None) -> None:
-    """No finite numbers raise or warn; all that is told is finite; input stays as it was."""
+    """No finite numbers raise or warn; all that is reported is finite; input stays as it was."""
     readings = np.array(value, dtype=np.float64)
     before, times = readings.copy(), np.arange(len(value)) * 600.0
     trend = judge_trend(times, readings, allowed=allowed, statistic=statistic, quantum=quantum)  # type: ignore[arg-type]

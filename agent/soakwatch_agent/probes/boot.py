@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from soakwatch_agent.context import HostContext, Notes, Periodic
+from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer
 from soakwatch_agent.procfs import read_line, read_text
 from soakwatch_agent.sample import Answer
 
@@ -25,7 +25,7 @@ class BootProbe:
         self._context = context
         self._uptime = context.path("/proc/uptime")
         self._boot_id = context.path("/proc/sys/kernel/random/boot_id")
-        self._notes = Notes()
+        self._notes = ProbeAnswer()
         self._slow = Periodic(60)
 
     def read(self, now_ns: int) -> Answer:

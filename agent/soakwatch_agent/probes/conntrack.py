@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from soakwatch_agent.context import HostContext, Notes, Periodic, why
+from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer
 from soakwatch_agent.procfs import read_text
 from soakwatch_agent.sample import Answer
 
@@ -13,9 +13,10 @@ class ConntrackProbe:
     """Reads /proc/sys/net/netfilter/nf_conntrack_count and _max; reports once that a machine has no tracking."""
 
     def __init__(self, context: HostContext) -> None:
+        self._context = context
         self._count = context.path("/proc/sys/net/netfilter/nf_conntrack_count")
         self._limit = context.path("/proc/sys/net/netfilter/nf_conntrack_max")
-        self._notes = Notes()
+        self._notes = ProbeAnswer()
         self._slow = Periodic(10)
 
     def read(self, now_ns: int) -> Answer:
@@ -29,10 +30,11 @@ class ConntrackProbe:
     def _read_number(self, metric: str, path: str) -> None:
         try:
             value = int(read_text(path))
-        except FileNotFoundError:
-            self._notes.fault(metric, "", "this machine tracks no connections (nf_conntrack is not loaded)")
         except OSError as error:
-            self._notes.fault(metric, "", f"the connection table cannot be read: {why(error)}")
+            text = f"the connection table cannot be read: {self._context.why(error)}"
+            if isinstance(error, FileNotFoundError) and not self._context.denied(error):
+                text = "this machine tracks no connections (nf_conntrack is not loaded)"
+            self._notes.fault(metric, "", text)
         else:
             self._notes.sample(metric, "", value)
             self._notes.recovered(metric, "")

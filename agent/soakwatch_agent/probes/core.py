@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Dict, Optional, Set, Tuple
 
-from soakwatch_agent.context import HostContext, Notes, Periodic, why
+from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer, why
 from soakwatch_agent.corefiles import (
     CoreFile,
     CoreLocation,
@@ -46,7 +46,7 @@ class CoreProbe:
 
     def __init__(self, context: HostContext) -> None:
         self._context = context
-        self._notes = Notes()
+        self._notes = ProbeAnswer()
         self._listing, self._slow = Periodic(2), Periodic(60)
         self._pattern: Optional[str] = None
         self._relative: Optional[CoreLocation] = None
@@ -88,7 +88,7 @@ class CoreProbe:
         try:
             pattern = read_text(context.path("/proc/sys/kernel/core_pattern")).rstrip("\n")
         except OSError as error:
-            notes.fault("system.core.files", "", f"the kernel's core pattern cannot be read: {why(error)}")
+            notes.fault("system.core.files", "", f"the kernel's core pattern cannot be read: {context.why(error)}")
             return
         if pattern == self._pattern:
             return
@@ -129,7 +129,7 @@ class CoreProbe:
             try:
                 cwd = os.readlink(self._context.path(f"/proc/{pid}/cwd"))
             except OSError as error:
-                text = f"cores go to the process's working folder, which cannot be read: {why(error)}"
+                text = f"cores go to the process's working folder, which cannot be read: {self._context.why(error)}"
                 self._notes.fault("system.core.files", label, text)
                 continue
             self._cwd_of[pid] = cwd

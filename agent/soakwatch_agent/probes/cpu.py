@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Dict, Optional, Tuple
 
-from soakwatch_agent.context import HostContext, Notes, Periodic
+from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer
 from soakwatch_agent.procfs import CPU_MODES, CpuStat, parse_cpu_stat, read_text
 from soakwatch_agent.sample import Answer
 
@@ -57,7 +57,7 @@ class CpuProbe:
     def __init__(self, context: HostContext) -> None:
         self._path = context.path("/proc/stat")
         self._hz = os.sysconf("SC_CLK_TCK")
-        self._notes = Notes()
+        self._notes = ProbeAnswer()
         self._slow = Periodic(10)
         self._total: Optional[Ticks] = None
         self._cores: Dict[int, Ticks] = {}

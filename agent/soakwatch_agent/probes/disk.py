@@ -8,7 +8,7 @@ from typing import FrozenSet, Optional
 
 import psutil
 
-from soakwatch_agent.context import HostContext, Notes, Periodic, ProcAt
+from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer, ProcAt
 from soakwatch_agent.sample import Answer, object_text
 
 METRICS = ("system.disk.io", "system.disk.operations", "system.disk.io_time")
@@ -40,7 +40,7 @@ class DiskProbe:
 
     def __init__(self, context: HostContext) -> None:
         self._context = context
-        self._notes = Notes()
+        self._notes = ProbeAnswer()
         self._block = context.path("/sys/block")
         self._slow = Periodic(60)
         self._whole: Optional[FrozenSet[str]] = None

@@ -8,7 +8,7 @@ from typing import Dict, List, Optional
 
 import psutil
 
-from soakwatch_agent.context import HostContext, Notes, Periodic, ProcAt, why
+from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer, ProcAt, why
 from soakwatch_agent.procfs import clean, read_text
 from soakwatch_agent.sample import Answer, object_text
 
@@ -73,7 +73,7 @@ class FilesystemProbe:
 
     def __init__(self, context: HostContext) -> None:
         self._context = context
-        self._notes = Notes()
+        self._notes = ProbeAnswer()
         self._slow = Periodic(10)
 
     def read(self, now_ns: int) -> Answer:

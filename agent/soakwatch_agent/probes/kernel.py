@@ -7,7 +7,7 @@ import os
 import stat
 from typing import Dict, Optional
 
-from soakwatch_agent.context import SECOND, HostContext, Notes, Periodic, why
+from soakwatch_agent.context import SECOND, HostContext, Periodic, ProbeAnswer, why
 from soakwatch_agent.kernlog import KINDS, alarm_of, parse_record
 from soakwatch_agent.procfs import clean, read_text
 from soakwatch_agent.sample import Answer
@@ -29,7 +29,7 @@ class KernelProbe:
     def __init__(self, context: HostContext) -> None:
         self._path = context.path("/dev/kmsg")
         self._uptime_path = context.path("/proc/uptime")
-        self._notes = Notes()
+        self._notes = ProbeAnswer()
         self._retry = Periodic(60)
         self._counts: Dict[str, int] = dict.fromkeys(KINDS, 0)
         self._fd: Optional[int] = None

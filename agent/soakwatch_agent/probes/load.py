@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from soakwatch_agent.context import HostContext, Notes, Periodic, why
+from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer
 from soakwatch_agent.procfs import parse_interrupts, read_text
 from soakwatch_agent.sample import Answer
 
@@ -13,8 +13,9 @@ class LoadProbe:
     """Reads /proc/loadavg, and /proc/interrupts every 10 s (it is long on machines of many cores)."""
 
     def __init__(self, context: HostContext) -> None:
+        self._context = context
         self._loadavg, self._interrupts = context.path("/proc/loadavg"), context.path("/proc/interrupts")
-        self._notes = Notes()
+        self._notes = ProbeAnswer()
         self._slow = Periodic(10)
 
     def read(self, now_ns: int) -> Answer:
@@ -28,7 +29,7 @@ class LoadProbe:
             try:
                 served = parse_interrupts(read_text(self._interrupts))
             except OSError as error:
-                notes.fault("system.interrupts", "", f"/proc/interrupts cannot be read: {why(error)}")
+                notes.fault("system.interrupts", "", f"/proc/interrupts cannot be read: {self._context.why(error)}")
             else:
                 for core, count in served.items():
                     notes.sample("system.interrupts", f"core={core}", count)

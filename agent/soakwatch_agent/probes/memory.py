@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psutil
 
-from soakwatch_agent.context import HostContext, Notes, Periodic, ProcAt, why
+from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer, ProcAt
 from soakwatch_agent.procfs import parse_keyed_kib, parse_words, read_text
 from soakwatch_agent.sample import Answer
 
@@ -34,7 +34,7 @@ class MemoryProbe:
     def __init__(self, context: HostContext) -> None:
         self._context = context
         self._meminfo, self._vmstat = context.path("/proc/meminfo"), context.path("/proc/vmstat")
-        self._notes = Notes()
+        self._notes = ProbeAnswer()
         self._slow = Periodic(10)
 
     def read(self, now_ns: int) -> Answer:
@@ -64,7 +64,7 @@ class MemoryProbe:
         try:
             kills = parse_words(read_text(self._vmstat)).get("oom_kill")
         except OSError as error:
-            self._notes.fault(metric, "", f"/proc/vmstat cannot be read: {why(error)}")
+            self._notes.fault(metric, "", f"/proc/vmstat cannot be read: {self._context.why(error)}")
             return
         if kills is None:
             self._notes.fault(metric, "", "the kernel does not count its OOM kills (it does from 4.13 on)")

@@ -7,7 +7,7 @@ from typing import Dict, Tuple
 
 import psutil
 
-from soakwatch_agent.context import HostContext, Notes, ProcAt
+from soakwatch_agent.context import HostContext, ProbeAnswer, ProcAt
 from soakwatch_agent.sample import Answer, object_text
 
 METRICS = ("system.network.io", "system.network.packets", "system.network.errors", "system.network.packet.dropped")
@@ -19,7 +19,7 @@ class NetworkProbe:
 
     def __init__(self, context: HostContext) -> None:
         self._context = context
-        self._notes = Notes()
+        self._notes = ProbeAnswer()
         self._texts: Dict[str, Tuple[str, str]] = {}
 
     def read(self, now_ns: int) -> Answer:

@@ -10,7 +10,7 @@ from typing import Dict, List, Optional, Set, Tuple
 
 import psutil
 
-from soakwatch_agent.context import SECOND, HostContext, Notes, ProcAt, Watch, why
+from soakwatch_agent.context import SECOND, HostContext, ProbeAnswer, ProcAt, Watch, why
 from soakwatch_agent.process_match import Identity, ProcessInfo, ProcessSearch, pid_of_file, process_info
 from soakwatch_agent.procfs import PidStat, read_text
 from soakwatch_agent.sample import Answer, object_text
@@ -73,7 +73,7 @@ class ProcessProbe:
     def __init__(self, context: HostContext) -> None:
         self._context = context
         self._hz, self._page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
-        self._notes = Notes()
+        self._notes = ProbeAnswer()
         self._watched = [_Watched(watch) for watch in context.watches]
         self._search = ProcessSearch(context, context.watches)
         self._first = True

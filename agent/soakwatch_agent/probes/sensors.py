@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Dict, Iterator, List
 
-from soakwatch_agent.context import HostContext, Notes, Periodic, why
+from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer, why
 from soakwatch_agent.metric import fault_of
 from soakwatch_agent.procfs import parse_cpuinfo, read_line, read_text
 from soakwatch_agent.sample import Answer, object_text
@@ -73,7 +73,7 @@ class SensorsProbe:
 
     def __init__(self, context: HostContext) -> None:
         self._context = context
-        self._notes = Notes()
+        self._notes = ProbeAnswer()
         self._slow, self._search = Periodic(10), Periodic(600)
         self._sensors: List[Sensor] = []
         self._clocks: Dict[int, str] = {}

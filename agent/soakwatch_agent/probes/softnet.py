@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from soakwatch_agent.context import HostContext, Notes, why
+from soakwatch_agent.context import HostContext, ProbeAnswer
 from soakwatch_agent.procfs import parse_softnet, read_text
 from soakwatch_agent.sample import Answer
 
@@ -13,8 +13,9 @@ class SoftnetProbe:
     """Reads /proc/net/softnet_stat; its counters wrap at 32 bits."""
 
     def __init__(self, context: HostContext) -> None:
+        self._context = context
         self._path = context.path("/proc/net/softnet_stat")
-        self._notes = Notes()
+        self._notes = ProbeAnswer()
 
     def read(self, now_ns: int) -> Answer:
         """Three counters for each core."""
@@ -24,7 +25,7 @@ class SoftnetProbe:
             rows = parse_softnet(read_text(self._path))
         except OSError as error:
             for metric in METRICS:
-                notes.fault(metric, "", f"/proc/net/softnet_stat cannot be read: {why(error)}")
+                notes.fault(metric, "", f"/proc/net/softnet_stat cannot be read: {self._context.why(error)}")
             return notes.answer()
         for row in rows:
             text = f"core={row.core}"

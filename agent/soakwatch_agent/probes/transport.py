@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Mapping
 
-from soakwatch_agent.context import HostContext, Notes, why
+from soakwatch_agent.context import HostContext, ProbeAnswer
 from soakwatch_agent.procfs import parse_paired, parse_words, read_text
 from soakwatch_agent.sample import Answer
 
@@ -28,10 +28,11 @@ class TransportProbe:
     IPv4 and IPv6 are added up for UDP."""
 
     def __init__(self, context: HostContext) -> None:
+        self._context = context
         self._snmp = context.path("/proc/net/snmp")
         self._snmp6 = context.path("/proc/net/snmp6")
         self._netstat = context.path("/proc/net/netstat")
-        self._notes = Notes()
+        self._notes = ProbeAnswer()
 
     def read(self, now_ns: int) -> Answer:
         """A counter that this kernel lacks is left out."""
@@ -41,7 +42,7 @@ class TransportProbe:
             tables = parse_paired(read_text(self._snmp))
         except OSError as error:
             for metric in METRICS:
-                notes.fault(metric, "", f"/proc/net/snmp cannot be read: {why(error)}")
+                notes.fault(metric, "", f"/proc/net/snmp cannot be read: {self._context.why(error)}")
             return notes.answer()
         udp, tcp, udp6 = tables.get("Udp", {}), tables.get("Tcp", {}), self._udp6()
         for reason, key in _UDP:
@@ -55,7 +56,9 @@ class TransportProbe:
         try:
             extended = parse_paired(read_text(self._netstat)).get("TcpExt", {})
         except OSError as error:
-            notes.fault("system.tcp.receive_errors", "", f"/proc/net/netstat cannot be read: {why(error)}")
+            notes.fault(
+                "system.tcp.receive_errors", "", f"/proc/net/netstat cannot be read: {self._context.why(error)}"
+            )
             return notes.answer()
         for reason, key in _TCP_EXT:
             if key in extended:

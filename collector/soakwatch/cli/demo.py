@@ -15,9 +15,9 @@ from soakwatch.core.clock import SteadyClock
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_PASS, MonitorBrokenError
 from soakwatch.core.roles import DUT, GENERATOR, MONITOR
 from soakwatch.engine.start import begin
-from soakwatch.judge.recorded import judge_record
+from soakwatch.judge.record_verdict import judge_record
 from soakwatch.plan import Plan, plan_from_text
-from soakwatch.plan.web import BESIDE
+from soakwatch.plan.web import DEFAULT_WEB
 from soakwatch.record import RecordView
 from soakwatch.runs.catalog import new_folder
 from soakwatch_rules.rule import Outcome
@@ -112,7 +112,7 @@ def run_demo(runs: Path) -> int:
         crash = threading.Timer(KILL_AFTER_S, services[LEAKER].kill_and_restart)
         stack.callback(crash.cancel)
         crash.start()
-        run_to_the_end(course, record, clock, web=BESIDE)
+        run_to_the_end(course, record, clock, web=DEFAULT_WEB)
     problems = surprises(folder)
     for sentence in problems:
         print(f"unexpected demo result: {sentence}", file=sys.stderr)

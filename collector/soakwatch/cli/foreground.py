@@ -30,7 +30,7 @@ from soakwatch.report.files import REPORT_FILES
 from soakwatch.runs.watching import course_words
 from soakwatch.sinks.registry import destinations
 from soakwatch.sinks.supervisor import SinkProcesses
-from soakwatch.web.beside import web_beside
+from soakwatch.web.supervisor import supervised_web
 from soakwatch_rules.rule import Outcome
 
 DRAW_EVERY_S = 1.0
@@ -51,7 +51,7 @@ def run_to_the_end(
     sinks = SinkProcesses(to, course.folder, record, clock.now_ns, partial(_print, console))
     try:
         sinks.start()
-        with web_beside(web, course.folder, clock.now_ns, partial(_print, console)) as served:
+        with supervised_web(web, course.folder, clock.now_ns, partial(_print, console)) as served:
             _print(console, f"recording to {course.folder}{served.words}")
             if served.link and console.is_terminal:
                 _print(console, f"page    {served.link} (one-time link; for a new one: soakwatch open {course.folder})")
@@ -157,11 +157,13 @@ async def _draw(soak: Soak, display: Lines | Panel, sinks: SinkProcesses, clock:
     monitor = SelfStatus(soak.context.folder)
     while True:
         status = soak.status()
-        place, coming = course_words(soak.stretches, soak.context.plan, clock.now_ns())
+        position, coming = course_words(soak.stretches, soak.context.plan, clock.now_ns())
         if status.phase == "waiting":
-            place = ""
+            position = ""
         try:
-            display.show(replace(status, behind=sinks.words(), place=place, coming=coming, own=monitor.words(status)))
+            display.show(
+                replace(status, behind=sinks.words(), phase_position=position, coming=coming, own=monitor.words(status))
+            )
         except OSError:
             return  # the terminal is gone; the run is not
         await asyncio.sleep(DRAW_EVERY_S)

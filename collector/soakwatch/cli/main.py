@@ -26,17 +26,17 @@ COMMANDS = PluginFolder("soakwatch.cli.commands", "command")
 class Commands(click.Group):
     """The group whose commands are the files of a folder; listing them imports none of them."""
 
-    shelf: PluginFolder = COMMANDS
+    plugins: PluginFolder = COMMANDS
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Every command by name."""
-        return list(self.shelf.names())
+        return list(self.plugins.names())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """The command, imported now; None if there is no such file."""
-        if cmd_name not in self.shelf.names():
+        if cmd_name not in self.plugins.names():
             return None
-        command: object = getattr(self.shelf.module(cmd_name), "command", None)
+        command: object = getattr(self.plugins.module(cmd_name), "command", None)
         if not isinstance(command, click.Command):
             raise SoakwatchError(f"the file of the command {cmd_name!r} defines no click command named 'command'")
         return command
@@ -46,14 +46,14 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that the first word names, or a usage error that suggests the nearest."""
         word = args[0]
-        if not word.startswith("-") and word not in self.shelf.names():
-            raise click.UsageError(f"unknown command {word!r}{hint(word, self.shelf.names())}", ctx)
+        if not word.startswith("-") and word not in self.plugins.names():
+            raise click.UsageError(f"unknown command {word!r}{hint(word, self.plugins.names())}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """The list of commands with the first lines of their files."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, self.shelf.summary(name)) for name in self.shelf.names()])
+            formatter.write_dl([(name, self.plugins.summary(name)) for name in self.plugins.names()])
 
 
 def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature

@@ -58,7 +58,7 @@ class SteadyZone(tzinfo):
 
     def fromutc(self, _: datetime) -> datetime:
         """Now: the only question that the scheduler asks. Rounded down, so that nothing is due too early."""
-        return at(self._clock.now_ns() // _MICROSECOND_NS * _MICROSECOND_NS, self)
+        return datetime_at(self._clock.now_ns() // _MICROSECOND_NS * _MICROSECOND_NS, self)
 
     def utcoffset(self, _: datetime | None) -> timedelta:
         """No offset: the zone is UTC."""
@@ -73,13 +73,13 @@ class SteadyZone(tzinfo):
         return "UTC"
 
 
-def at(time_ns: int, zone: tzinfo) -> datetime:
+def datetime_at(time_ns: int, zone: tzinfo) -> datetime:
     """The datetime of a time on the steady clock, rounded up to the microsecond (never early)."""
     return _EPOCH.replace(tzinfo=zone) + timedelta(microseconds=-(-time_ns // _MICROSECOND_NS))
 
 
 def to_ns(moment: datetime) -> int:
-    """Nanoseconds since 1970 of a datetime made by ``at``."""
+    """Nanoseconds since 1970 of a datetime made by ``datetime_at``."""
     span = moment.replace(tzinfo=None) - _EPOCH
     return (span // timedelta(microseconds=1)) * _MICROSECOND_NS
 
@@ -94,7 +94,7 @@ class Grid(BaseTrigger):  # type: ignore[misc] # APScheduler publishes no types
         """The first due time after ``now``; what lies between was missed, and the wrapper says so. At the start it is
         the newest that has passed, which is kept late: the grid may have begun while the sources were opened."""
         slot = (to_ns(now) - self._anchor_ns) // self._interval_ns + (previous is not None)
-        return at(self._anchor_ns + max(slot, 0) * self._interval_ns, self._zone)
+        return datetime_at(self._anchor_ns + max(slot, 0) * self._interval_ns, self._zone)
 
 
 def aligned(now_ns: int, interval_ns: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from soakwatch_rules.event_catalogue import event_kind
-from soakwatch_rules.rule import Finding
+from soakwatch_rules.rule import Finding, Outcome
 
 WINDOW = "recorder.window"
 """The event that says that a flight recorder's samples are in the record: of a stretch of time, and why."""
@@ -17,7 +17,10 @@ REACH_NS = 30_000_000_000
 STOP, ACKNOWLEDGED = "run.stop", "finding.acknowledged"
 """What people tell a run of itself: that it shall end, and that they know of a finding."""
 
-_LONGEST = 120
+FindingKey = tuple[str, str, str]
+"""Rule, metric and object of a finding: by these a capture names the finding that it was made for."""
+
+_MAX_LENGTH = 120
 
 
 def is_internal(kind: str) -> bool:
@@ -49,13 +52,13 @@ def is_run_admin(kind: str) -> bool:
     return event_kind(kind).admin
 
 
-def words_of(kind: str, thing: str) -> str:
+def words_of(kind: str, subject: str) -> str:
     """An event in a few words.
 
     >>> words_of("link.down", "interface=eth0"), words_of("failover", "")
     ('link.down interface=eth0', 'failover')
     """
-    return short(f"{kind} {thing}".strip())
+    return short(f"{kind} {subject}".strip())
 
 
 def of_finding(finding: Finding) -> str:
@@ -63,7 +66,17 @@ def of_finding(finding: Finding) -> str:
     return short(" ".join(part for part in (finding.rule, finding.metric, finding.object) if part))
 
 
+def key_of(finding: Finding) -> FindingKey:
+    """What a capture names a finding by, whatever its outcome becomes."""
+    return finding.rule, finding.metric, finding.object
+
+
+def capture_reason(finding: Finding, outcome: Outcome) -> str:
+    """Why something was captured for a finding that had this outcome then, in words without what divides reasons."""
+    return f"{outcome.value}: {of_finding(finding)}"
+
+
 def short(text: str) -> str:
     """One line that is not long, without what divides reasons."""
     line = " ".join(text.replace(";", ",").split())
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    return line if len(line) <= _MAX_LENGTH else f"{line[: _MAX_LENGTH - 1]}…"

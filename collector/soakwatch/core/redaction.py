@@ -12,11 +12,11 @@ from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import reference, secret
 from soakwatch.core.yaml import Plain, parse
 
-SHORTEST = 4
+MIN_SECRET_LENGTH = 4
 """A shorter secret is no secret, and taking it out would leave nothing readable."""
 LIKELY = 8
 """The same for a variable of which only the name says that it is a secret."""
-_LONGEST = 65_536  # what is larger is a file of something else
+_MAX_FILE_BYTES = 65_536  # what is larger is a file of something else
 _SIGN = b"***"
 
 
@@ -51,14 +51,14 @@ class Redaction:
         named = [(value, LIKELY) for name, value in os.environ.items() if _SECRET_NAME.search(name)]
         for value, shortest in [*self._values(), *named]:
             for text in (value, value.strip()):
-                if shortest <= len(text) <= _LONGEST:
+                if shortest <= len(text) <= _MAX_FILE_BYTES:
                     forms |= {text, quote(text, safe=""), json.dumps(text)[1:-1]}
         return sorted((form.encode("utf-8", "replace") for form in forms), key=len, reverse=True)
 
     def _values(self) -> Iterator[tuple[str, int]]:
         for reference_ in self._references:
             try:
-                yield secret(reference_).reveal(), SHORTEST
+                yield secret(reference_).reveal(), MIN_SECRET_LENGTH
             except PlanError:
                 continue  # what is not there cannot be said
 

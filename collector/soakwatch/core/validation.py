@@ -43,7 +43,7 @@ _BOUNDS = {
 
 
 def problems(document: Document, path: Path, model: type[BaseModel], error: ValidationError) -> list[Problem]:
-    """Every error of ``model``, which read what stands at ``at``, with its place in the document.
+    """Every error of ``model``, which read what is at ``path``, with its position in the document.
 
     No sentence holds the value of a secret: a field of that type refuses with a sentence of its own.
     """

@@ -64,7 +64,7 @@ class Document:
     values: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
     keys: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
 
-    def place(self, path: Path, *, key: bool = False) -> tuple[int, int]:
+    def position(self, path: Path, *, key: bool = False) -> tuple[int, int]:
         """Line and column of the value (or key) at ``path``, else of the nearest thing around it; (0, 0) if none."""
         if key and path in self.keys:
             return self.keys[path]
@@ -75,12 +75,12 @@ class Document:
 
     def where(self, path: Path, *, key: bool = False) -> str:
         """``plan.yaml:14:7``, or the origin alone where there is no place."""
-        line, column = self.place(path, key=key)
+        line, column = self.position(path, key=key)
         return f"{self.origin}:{line}:{column}" if line else self.origin
 
     def problem(self, path: Path, text: str, *, key: bool = False) -> Problem:
         """A problem at ``path``."""
-        return Problem(*self.place(path, key=key), text)
+        return Problem(*self.position(path, key=key), text)
 
 
 def placeless(data: Plain, origin: str) -> Document:

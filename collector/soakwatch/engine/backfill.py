@@ -1,4 +1,4 @@
-"""The last chance of a run: what a source kept while nobody could fetch it, fetched after the last due poll."""
+"""Fetches at the end of a run, after the last due poll, what sources kept while they could not be reached."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Freezing the baseline of a run once its phase is over: worked out in a process of its own, so that no poll waits.
+"""Freezes the baseline of a run once its phase is over, in a child process so that no poll is delayed.
 
-``python -m soakwatch.engine.baseline_freeze FOLDER`` prints what is to be kept, or nothing where it is kept already.
+``python -m soakwatch.engine.baseline_freeze FOLDER`` prints the baseline to store, or nothing if it is stored already.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Freezing:
 
 def compute_baseline(folder: Path) -> str | None:
     """What a record should hold of its baseline; None where it does, or there is none. Raises RecordError."""
-    from soakwatch.judge.recorded import recorded_rules
+    from soakwatch.judge.record_verdict import recorded_rules
     from soakwatch.plan.rules import planned_rules
 
     with RecordView.open(folder) as view:
@@ -79,7 +79,7 @@ def freeze(record: Record, folder: Path) -> None:
 
 
 def main() -> int:
-    """Print what is to be kept."""
+    """Print the baseline to store."""
     os.nice(10)
     try:
         text = compute_baseline(Path(sys.argv[1]))

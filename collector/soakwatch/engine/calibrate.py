@@ -1,4 +1,4 @@
-"""Calibration: the generators of a plan by themselves, looped back without the device, and what they could send."""
+"""Calibration: runs the generators of a plan looped back, without the device, to find out how much they can send."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Occurrence:
 
 
 class EventSchedule:
-    """Which planned events are due. ``recorded`` are of a run that is resumed: they do not begin again."""
+    """Which planned events are due. ``recorded`` are those of a resumed run: they do not start again."""
 
     def __init__(self, events: Sequence[EventPlan], phasing: PhaseTimeline, recorded: Iterable[Event] = ()) -> None:
         self._events, self._phasing = tuple(events), phasing

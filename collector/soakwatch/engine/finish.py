@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from soakwatch.judge.recorded import ALARMS, judge_record
+from soakwatch.judge.record_verdict import ALARMS, judge_record
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record import Record, RecordView
 from soakwatch.report.files import write_reports
 from soakwatch_rules.rule import Finding
 
 
-def _that_stand(live: Iterable[Finding], verdict: Iterable[Finding]) -> list[Finding]:
-    """What was said while the run went on, without the alarms that the verdict does not share: they are withdrawn."""
+def _without_withdrawn(live: Iterable[Finding], verdict: Iterable[Finding]) -> list[Finding]:
+    """The live findings without the alarms that the verdict does not share: those are withdrawn."""
     alarms = {(f.rule, f.target, f.metric, f.object) for f in verdict if f.outcome in ALARMS}
     return [f for f in live if f.outcome not in ALARMS or (f.rule, f.target, f.metric, f.object) in alarms]
 
@@ -25,14 +25,14 @@ def conclude(
     on_progress: Callable[[str], None] | None = None,
     on_verdict: Callable[[Verdict], None] | None = None,
 ) -> Verdict:
-    """Judge a run that has ended, keep the findings in its record, close it, and write its reports beside it.
+    """Judge a run that has ended, store the findings in its record, close it, and write its reports next to it.
 
-    ``on_verdict`` gets the verdict while the record can still take what that sets off.
+    ``on_verdict`` gets the verdict before the record is closed, so that what it triggers can still be recorded.
     """
     try:
         with RecordView.open(folder) as view:
             verdict, live = judge_record(view, progress=on_progress, ended=True), view.findings(live=True)
-        record.put_findings(_that_stand(live, verdict.findings), live=True, judged_ns=end_ns)
+        record.put_findings(_without_withdrawn(live, verdict.findings), live=True, judged_ns=end_ns)
         record.put_findings(verdict.findings, live=False, judged_ns=end_ns)
         record.set_meta("verdict", verdict.outcome.value)
         record.set_meta("reason", verdict.reason)

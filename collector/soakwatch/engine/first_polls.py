@@ -1,8 +1,8 @@
-"""The first polls of a new run: a plan that cannot be used ends it within seconds, and not in the morning.
+"""The first polls of a new run: a plan that cannot work ends it within seconds instead of after a night.
 
-What a poll says of the plan counts (``PlanError``: an unset variable, an unknown profile), and a generator that cannot
-be reached: without its figures nobody will know what the device carried. A device that does not answer is a failing
-source, and so is a plan that went wrong later, such as a secret whose file is gone.
+What counts is what a poll reports about the plan (``PlanError``: an unset variable, an unknown profile), and a
+generator that cannot be reached: without its data the load is unknown. A device that does not answer is a failing
+source, and so is a plan that breaks later, such as by a secret whose file is removed.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ FirstPollEnded = Callable[[Exception | None], bool]
 
 
 class PlanRefusedError(PlanError):
-    """The sources could not be opened as the plan says: the run ended before it had begun."""
+    """The sources could not be opened as the plan says: the run ended before it started."""
 
 
 class FirstPolls:
-    """Which sources were polled for the first time, and what they found wrong with the plan, in its order."""
+    """Which sources were polled for the first time, and what is wrong with the plan, in its order."""
 
     def __init__(self) -> None:
         self._expected = 0
@@ -39,14 +39,14 @@ class FirstPolls:
         self._wrong, self._complete = asyncio.Event(), asyncio.Event()
 
     def expect(self, target: str, label: str, planned: SourcePlan, *, insist: bool = False) -> FirstPollEnded:
-        """One more source; what is returned takes how its first poll ended: why it failed, or None.
+        """Add a source; the function returned takes how its first poll ended: why it failed, or None.
 
-        It says whether the run ends for that: for a PlanError, and for any failure of a source that is ``insist``ed on,
-        if it is not just getting ready.
+        It returns whether the run ends because of that: for a PlanError, and for any failure of a source that is
+        ``insist``ed on, unless it is only getting ready.
         """
         number = self._expected
         self._expected += 1
-        where = f"{planned.place}: " if planned.place else ""
+        where = f"{planned.location}: " if planned.location else ""
 
         def ended(failure: Exception | None) -> bool:
             self._polled += 1

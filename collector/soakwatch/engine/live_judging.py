@@ -1,4 +1,4 @@
-"""Live judging of a run: when it is asked, what the record gets of it, and whether a failure ends the run."""
+"""Live judging of a run: when the judge is asked, what of its answer is recorded, and whether a failure ends it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable
 from soakwatch.engine.context import RunContext
 from soakwatch.engine.run_record import RunRecord
 from soakwatch.judge.live.client import LiveJudge
-from soakwatch.judge.live.waking import Waking
-from soakwatch.judge.rates import META, Rate, look_text
+from soakwatch.judge.live.early_triggers import EarlyTriggers
+from soakwatch.judge.rates import META, Rate, snapshot_text
 from soakwatch.record import RecordFullError
 from soakwatch_agent.sample import Poll
 from soakwatch_rules.rule import Finding
@@ -23,7 +23,7 @@ class LiveJudging:
         self._stops = context.stop_on_fail or bool(context.stop_rules)
         rules = None if context.stop_on_fail else context.stop_rules
         self._judge = LiveJudge(context.folder, now_ns, confirm=self._stops, rules=rules)
-        self._waking = Waking()
+        self._triggers = EarlyTriggers()
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -47,11 +47,11 @@ class LiveJudging:
 
     def saw(self, poll: Poll) -> None:
         """A poll of any source; where it shows something that matters, ``wake`` is due."""
-        self._waking.saw(poll)
+        self._triggers.add(poll)
 
     def wake(self, *, only_for_polls: bool = False) -> None:
         """Judge soon; ``only_for_polls`` if a poll since the last call showed something that matters."""
-        if not only_for_polls or self._waking.taken():
+        if not only_for_polls or self._triggers.take():
             self._judge.wake()
 
     async def judge_when_due(self) -> int | None:
@@ -65,10 +65,10 @@ class LiveJudging:
             with contextlib.suppress(RecordFullError):  # the queue warns of it
                 await call(record.put_findings, self._judge.findings, live=True, judged_ns=judged_ns)
                 self._judge.recorded()
-        newest = self._judge.look
+        newest = self._judge.snapshot
         if newest is not None:
             with contextlib.suppress(RecordFullError):
-                await call(record.set_meta, META, look_text(newest))
+                await call(record.set_meta, META, snapshot_text(newest))
 
     async def close(self) -> None:
         """End its process."""

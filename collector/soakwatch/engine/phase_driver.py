@@ -40,7 +40,7 @@ class PhaseDriver:
         self._level: float | None = None
 
     def due_ns(self) -> tuple[int, ...]:
-        """The times at which something is planned to begin."""
+        """The times at which something is planned to start."""
         return (*self.phases.due_ns(), *self._schedule.due_ns())
 
     async def begin_due(self) -> None:

@@ -1,6 +1,6 @@
 """Phases of a run on its clock: their planned times, and the conditions that end one early.
 
-Each phase lasts as long as the plan says at most; what it saves when its condition comes early, the run saves.
+Each phase lasts at most as long as the plan says; if its condition is met early, the run is that much shorter.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _COUNTED = frozenset({"load.tx.packets", "load.requests", "load.tx.bytes"})
 
 @dataclass(frozen=True, slots=True)
 class PhaseChange:
-    """A phase that begins, and the event that says why it does now; None where only its time came."""
+    """A phase that starts, and the event that says why it starts now; None if it starts as planned."""
 
     stretch: PhaseInterval
     event: Event | None = None
 
 
 class PhaseTimeline:
-    """Which phase a run is in. ``saw`` and ``heard`` take what comes by; ``next_change`` gives what begins now."""
+    """Which phase a run is in. ``saw`` and ``heard`` take samples and events; ``next_change`` gives what starts now."""
 
     def __init__(self, phases: Iterable[PhasePlan], start_ns: int, begun_ns: Sequence[int] = ()) -> None:
         self.stretches = shifted(stretches(phases, start_ns), begun_ns)

@@ -1,4 +1,4 @@
-"""A check of everything that a plan names, before the run: what answers, what it brings, what that can show."""
+"""Checks before a run everything that its plan names: which sources answer, with which metrics, and what they show."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ AFTER_RENEWAL_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class SourceCheck:
-    """What two polls of one source brought. ``error`` is the sentence why it cannot be polled, or None;
-    ``per_poll`` is the number of samples of the last poll, ``samples`` one for each series of all polls, ``facts`` what
-    the source says of its device, ``device_cpu_s`` the CPU time that the last poll cost the device, if known."""
+    """The result of two polls of one source. ``error`` says why it cannot be polled, or is None; ``per_poll`` is the
+    number of samples of the last poll, ``samples`` has one for each series of all polls, ``facts`` are the source's
+    facts about its device, ``device_cpu_s`` is the CPU time that the last poll cost the device, if known.
+    """
 
     target: TargetPlan
     source: SourcePlan

@@ -1,4 +1,4 @@
-"""The due times of one source, and the account of those that nobody could keep."""
+"""The due times of one source, and the account of those that were missed."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""The one wrapper around every poller: fixed grid, timeout, overrun, slow-down, error capture, and no silence.
+"""The one wrapper around every poller: fixed grid, timeout, overrun, slow-down and error capture; no poll is lost
+silently.
 
 Every due time of a source becomes exactly one Poll: answered, failed, timed out, skipped because the previous poll was
-still running, missed because the monitor was late, or held back because a failing source is asked less often.
+still running, missed because the monitor was late, or deferred because a failing source is polled less often.
 
-A source that polls by itself may hand in later what nobody could fetch: such a poll is one Poll more, under the due
-time that it belongs to, and whoever counts polls lets it stand for the lost one (``soakwatch.record.follow``).
+A source that polls by itself may deliver polls later: such a poll is one Poll more, under the due time that it belongs
+to, and replaces the lost one wherever polls are counted (``soakwatch.record.follow``).
 """
 
 from __future__ import annotations
@@ -19,17 +20,18 @@ from typing import Protocol, Self
 
 from soakwatch.core.clock import Clock
 from soakwatch.core.errors import PlanError, SoakwatchError
+from soakwatch.core.event_kinds import IDENTITY, FindingKey
 from soakwatch.core.log_throttle import ThrottledLog
 from soakwatch.core.text import without_target
 from soakwatch.core.units import show_seconds
 from soakwatch.engine.back_off import BackOff
 from soakwatch.engine.poll_grid import PollGrid
 from soakwatch.engine.recorded_polls import RecordedPolls
-from soakwatch.engine.source_facts import SourceFacts
 from soakwatch.sources.abc import (
     BackfilledPoll,
     Backfills,
     CapturesDetail,
+    Facts,
     Identifies,
     LoginRefusedError,
     Poller,
@@ -37,7 +39,7 @@ from soakwatch.sources.abc import (
     SourceUnreadyError,
     Timing,
 )
-from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample, object_text
+from soakwatch_agent.sample import NOTHING, Answer, Event, Poll, PollOutcome, Sample, object_text
 
 MAX_BACKFILLED = 10_000
 """Polls that are taken at one due time of those that a source made by itself; a source is asked for the rest later."""
@@ -93,12 +95,43 @@ class _Result:
     failure: Exception | None = None
 
 
-class PolledSource:
-    """One source under the wrapper's discipline; ``tick`` is its timer job.
+class _SourceFacts:
+    """The newest facts of one source: its identity, and metrics that come less often than polls.
 
-    ``connect`` makes the poller and enters what it opens into the stack; it is tried again at each due poll until it
-    works: a device that is off when the run begins is a failing source, not a failed run. ``recorded`` are polls that
-    the monitor recorded before it was restarted: those are not kept again.
+    ``cadences`` are seconds by metric; ``unreported`` says that they changed.
+    """
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._identity: dict[str, str] | None = None
+        self.cadences: dict[str, float] = {}
+        self.unreported = False
+
+    def update(self, facts: Facts, now_ns: int) -> tuple[Event, ...]:
+        """Take the facts of a poll; the event of a source that says something else of itself than before."""
+        if dict(facts.cadences) != self.cadences:
+            self.cadences, self.unreported = dict(facts.cadences), True
+        identity, before = dict(facts.identity), self._identity
+        if identity == before:
+            return ()
+        self._identity = identity
+        detail = dict(identity)
+        if facts.notes:
+            detail["notes"] = "; ".join(facts.notes)
+        if before is not None:
+            keys = [key for key in sorted({*before, *identity}) if before.get(key) != identity.get(key)]
+            detail["changed"] = "; ".join(
+                f"{key} was {before.get(key, 'unknown')}, is {identity.get(key, 'unknown')}" for key in keys
+            )
+        return (Event(IDENTITY, self._label, now_ns, None, detail),)
+
+
+class PolledSource:
+    """One source with the wrapper's guarantees; ``tick`` is its timer job.
+
+    ``connect`` creates the poller and enters what it opens into the stack; it is tried again at each due poll until it
+    works: a device that is off when the run starts is a failing source, not a failed run. ``recorded`` are polls that
+    were recorded before the monitor was restarted: those are not stored again.
     """
 
     def __init__(
@@ -113,7 +146,7 @@ class PolledSource:
         self._log = ThrottledLog(spec.label)
         self._grid = PollGrid(spec.id, spec.when)
         self._back_off = BackOff(spec.when.interval_ns)
-        self._facts = SourceFacts(spec.label)
+        self._facts = _SourceFacts(spec.label)
         self._first = True  # nobody has heard yet how the first poll ended
         self._answered_ns: int | None = None  # the due time of the poll that was answered last
         self._behind = False  # a source that polls by itself may have what nobody fetched
@@ -130,7 +163,7 @@ class PolledSource:
         return self.outcomes.total()
 
     async def tick(self) -> None:
-        """The poll that is due now, and the account of the due times that nobody could keep."""
+        """Run the poll that is due now, and account for the due times that were missed."""
         start_ns = self._clock.now_ns()
         due_ns, lost = self._grid.advance(start_ns)
         for poll in lost:
@@ -158,19 +191,19 @@ class PolledSource:
         if self._facts.unreported:
             self._facts.unreported = not await self._sink.cadences(self._facts.cadences)
 
-    def look_closer(self, when_ns: int, why: str) -> None:
+    def capture_moment(self, when_ns: int, why: str, finding: FindingKey | None = None) -> None:
         """Something happened to this source's target at that time: capture it in detail, if the source can."""
         if isinstance(self._poller, CapturesDetail):
-            self._poller.look_closer(when_ns, why)
+            self._poller.capture_moment(when_ns, why, finding)
 
-    async def last_look(self, end_ns: int) -> None:
+    async def final_captures(self, end_ns: int) -> None:
         """At the end: the captures that are still running, as far as they go. They come with the last answered poll, so
         that they stand for none that was lost."""
         poller, due_ns = self._poller, self._answered_ns
         if isinstance(poller, CapturesDetail) and due_ns is not None:
             with suppress(Exception):  # as in _poll_once
                 async with asyncio.timeout(min(self.spec.when.timeout_s, FINAL_CAPTURE_S)):
-                    for answer in await poller.last_look(end_ns):
+                    for answer in await poller.final_captures(end_ns):
                         self._sink.take(Poll(self.spec.id, due_ns, due_ns, 0, PollOutcome.OK, None, answer))
 
     def close_account(self, end_ns: int) -> None:

@@ -1,6 +1,6 @@
-"""One poll of every source when a run is planned for later: who gives the command can still fix what is wrong.
+"""One poll of every source when a run is planned for later, while whoever starts it can still fix what is wrong.
 
-What belongs to a run stays untouched (``SourceContext.trial``), and a load that is a command is not started.
+Nothing of the run is touched (``SourceContext.trial``), and a load that is a command is not started.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ async def _poll_all(plan: Plan, folder: Path, max_s: float, registry: Registry) 
         failure = task.result()
         on_end(failure if isinstance(failure, PlanError) else None)
         if isinstance(failure, str):
-            where = f"{planned.place}: " if planned.place else ""
+            where = f"{planned.location}: " if planned.location else ""
             sentences.append(f"{where}{prefixed(name, label, failure)}")
     first_polls.check()
     return tuple(sentences)

@@ -1,4 +1,4 @@
-"""What makes flight recorders capture detail: events of their target, and live findings that begin."""
+"""What makes flight recorders capture detail: events of their target, and new live findings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Protocol
 
-from soakwatch.core.event_kinds import is_internal, of_finding, words_of
+from soakwatch.core.event_kinds import FindingKey, capture_reason, is_internal, key_of, words_of
 from soakwatch.record import StoredEvent
 from soakwatch.record.findings import identity_of
 from soakwatch_rules.rule import Finding, Outcome
@@ -18,11 +18,11 @@ RECENT_NS = 540_000_000_000  # a moment that a finding names is captured if it i
 class Hearing(Protocol):
     """A source that can capture what happened around a moment."""
 
-    def look_closer(self, when_ns: int, why: str) -> None:
-        """Something happened to its target."""
+    def capture_moment(self, when_ns: int, why: str, finding: FindingKey | None = None) -> None:
+        """Something happened to its target; ``finding`` where a finding says so."""
         ...
 
-    async def last_look(self, end_ns: int) -> None:
+    async def final_captures(self, end_ns: int) -> None:
         """The run has ended."""
         ...
 
@@ -60,16 +60,16 @@ class RecorderTriggers:
         for identity, finding in alarms.items():
             if identity not in before:
                 moments = [mark.begin_ns for mark in finding.marks if judged_ns - RECENT_NS < mark.begin_ns]
-                why = f"{finding.outcome.value}: {of_finding(finding)}"
-                self._tell(finding.target, max(moments, default=judged_ns), why)
+                why = capture_reason(finding, finding.outcome)
+                self._tell(finding.target, max(moments, default=judged_ns), why, key_of(finding))
 
     async def finish(self, end_ns: int) -> None:
         """The run has ended: what is wanted is taken as far as it goes."""
-        await asyncio.gather(*(source.last_look(end_ns) for _, source in self._sources))
+        await asyncio.gather(*(source.final_captures(end_ns) for _, source in self._sources))
 
-    def _tell(self, target: str, when_ns: int, why: str) -> None:
+    def _tell(self, target: str, when_ns: int, why: str, finding: FindingKey | None = None) -> None:
         if self._since_ns is not None and when_ns < self._since_ns:
             return
         for target_name, source in self._sources:
             if target in {"", target_name}:
-                source.look_closer(when_ns, why)
+                source.capture_moment(when_ns, why, finding)

@@ -1,4 +1,4 @@
-"""What a run is held against besides its own readings: the reference of its generators, and an earlier baseline."""
+"""What a run is compared with besides its own samples: the reference of its generators, and an earlier baseline."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from soakwatch.runs.catalog import find_run
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """What was chosen, and sentences about what is not used."""
+    """The references chosen, and sentences about those that are not used."""
 
     reference: Chosen = reference.NONE
     baseline: ImportedBaseline | None = None
@@ -46,7 +46,8 @@ NOTHING = References()
 
 
 def against(plan: Plan, named: Path | None, baseline: str | None, runs: Path, now_s: float) -> References:
-    """What a run of ``plan`` is held against: ``named`` and ``baseline`` of the command line go before the plan's keys.
+    """What a run of ``plan`` is compared with: ``named`` and ``baseline`` of the command line override the plan's
+    keys.
 
     Raises PlanError for a reference that was named and cannot be used, RecordError for such a baseline.
     """

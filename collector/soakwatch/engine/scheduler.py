@@ -11,7 +11,7 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from apscheduler.triggers.base import BaseTrigger
 from apscheduler.triggers.date import DateTrigger
 
-from soakwatch.core.clock import Clock, Grid, SteadyZone, at
+from soakwatch.core.clock import Clock, Grid, SteadyZone, datetime_at
 from soakwatch.engine.polling import PolledSource
 
 # APScheduler reports every skipped run as a warning; the wrapper counts and records them, once.
@@ -69,7 +69,7 @@ class Timers:
 
     def once(self, time_ns: int, job: Job) -> None:
         """Run a job at a time, or at once if that has passed."""
-        self._add(job, DateTrigger(at(time_ns, self._zone), timezone=self._zone))
+        self._add(job, DateTrigger(datetime_at(time_ns, self._zone), timezone=self._zone))
 
     def _add(self, job: Job, trigger: BaseTrigger, *, abandonable: bool = False) -> None:
         async def run() -> None:

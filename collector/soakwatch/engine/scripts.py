@@ -1,4 +1,4 @@
-"""Scripts of planned events: started with the event, beside the run, and ended with the run at the latest."""
+"""Scripts of planned events: started with the event, run in parallel, and ended with the run at the latest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan's cadence and length can and cannot show, said before the run."""
+"""What a plan's poll interval and length can and cannot show, stated before the run."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _growth_rule(rules: Iterable[Rule], method: GrowthMethod) -> Rule | None:
 
 
 def unseen_sentence(check: SourceCheck, duration_s: float, rules: Iterable[Rule]) -> str:
-    """Which other rules decide nothing at this cadence, and what each would need; empty where all do."""
+    """Which other rules cannot decide at this interval, and what each would need; empty if all can."""
     metrics = {sample.metric for sample in check.samples}
     needs = []
     for rule in rules:
@@ -127,7 +127,7 @@ def spike_sentence(interval_s: float, duration_s: float, held_s: float, coarsest
 
 
 def judged_s(plan: Plan, phases: tuple[str, ...]) -> float:
-    """How long a rule's window is: from the first begin to the last end of its phases, else the whole run."""
+    """How long a rule's window is: from the first start to the last end of its phases, else the whole run."""
     chosen = [index for index, phase in enumerate(plan.phases) if phase.name in phases]
     if not chosen:
         return plan.duration_s

@@ -18,7 +18,7 @@ from soakwatch.judge.memory import SHARED_KEY, shared_text
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.judge.poll_mode import META as POLL_MODE
 from soakwatch.judge.poll_mode import planned_text as poll_mode_text
-from soakwatch.judge.recorded import recorded_plan
+from soakwatch.judge.record_verdict import recorded_plan
 from soakwatch.plan import Plan, TargetPlan, plan_text
 from soakwatch.record import Record, RecordView
 from soakwatch.record.findings import identity_of

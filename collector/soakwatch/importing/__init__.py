@@ -1,5 +1,5 @@
-"""Anybody's series as a record: tables in long and wide form, with their times, units and names understood or refused.
+"""Imports tables of samples, long or wide, as a record; times, units and names that are unclear are refused.
 
-``table`` opens and cuts, ``times``, ``cells`` and ``units`` read, ``names`` says what a column is, ``gather`` and
-``settle`` make series of it, ``pace`` finds which readings are missing, ``write`` makes the record.
+``sources.tables`` opens a file, cuts it into cells and reads them; ``gather`` collects the samples of each column,
+``build_series`` gives them names and units, ``cadence`` finds which are missing, ``write`` writes the record.
 """

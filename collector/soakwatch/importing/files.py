@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from soakwatch.core.suggest import hint
-from soakwatch.importing.settle import Imported, ImportedSeries, read_table
+from soakwatch.importing.build_series import Imported, ImportedSeries, read_table
 from soakwatch.importing.timeline import ImportOptions
 from soakwatch.importing.write import write_record
 from soakwatch.sources.tables.errors import DataError

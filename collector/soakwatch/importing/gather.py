@@ -1,4 +1,4 @@
-"""Readings on their way from a table to series: gathered column by column, then put in order of time."""
+"""Collects the samples of a table column by column, then sorts them by time."""
 
 from __future__ import annotations
 

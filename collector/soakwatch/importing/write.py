@@ -13,10 +13,10 @@ import numpy as np
 
 from soakwatch.core.roles import DUT, GENERATOR
 from soakwatch.core.units import plan_seconds
-from soakwatch.importing.pace import Polls, interval_of, polls_of
-from soakwatch.importing.settle import Imported, ImportedSeries
+from soakwatch.importing.build_series import Imported, ImportedSeries
+from soakwatch.importing.cadence import Polls, interval_of, polls_of
 from soakwatch.importing.timeline import Timeline
-from soakwatch.judge.unread import account, measures
+from soakwatch.judge.unjudged_columns import account, measures
 from soakwatch.record import Record
 from soakwatch.record.bulk import Readings, Stretch
 from soakwatch.record.meta import GROWTH_KEY, IMPORTED_KEY, LEFT_OUT, RULES_KEY, UNPOLLED, UNREAD

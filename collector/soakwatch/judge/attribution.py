@@ -1,4 +1,4 @@
-"""What comes back over a device: figures that a generator tells, and that are the device's doing."""
+"""Attributes what a generator receives over a device: its values are the device's performance."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ RETURNED: Final = frozenset(
 
 
 def judged_target(rule: Rule, key: SeriesKey, roles: Mapping[str, str]) -> str:
-    """Whose case a series belongs to: its own target's, but for what came back over the only device there is.
+    """The target that a series is judged for: its own, except for what came back over the only device.
 
-    Of several devices nobody knows which it is due to. A rule that looks at whole targets has the load beside it.
+    With several devices it is unknown which one caused it. Rules that judge whole targets get the load as well.
     """
     if rule.scope == "target" or key.metric not in RETURNED or roles.get(key.target) != GENERATOR:
         return key.target
@@ -47,7 +47,7 @@ def judged_target(rule: Rule, key: SeriesKey, roles: Mapping[str, str]) -> str:
 
 
 def labelled(series: Series, target: str, roles: Mapping[str, str]) -> Series:
-    """A generator's series in the case of a device: with several generators its object says which of them told it."""
+    """A generator's series in the case of a device: with several generators its object names the one reporting it."""
     if series.target == target or sum(role == GENERATOR for role in roles.values()) < 2:
         return series
     name = object_text(generator=series.target)

@@ -1,7 +1,7 @@
-"""The baseline of a run, frozen: level, noise and period of each series in it, and readings that an earlier run lent.
+"""The frozen baseline of a run: level, noise and period of each series, and samples imported from an earlier run.
 
-Rules take what they need from the readings of the baseline phase (``Case.baseline``). What is frozen when that phase
-ends tells people, and anybody who doubts the record, what it was.
+Rules use the samples of the baseline phase (``Case.baseline``). The snapshot frozen at the end of that phase shows
+people, and anyone who audits the record, what the baseline was.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from soakwatch_rules.stats.blocks import MAD
 META = "baseline"
 """The meta of a record that holds the frozen baseline, as JSON with its hash."""
 PHASE = "baseline"
-MOST_SERIES = 2000
-_LEAST = 8
+MAX_SERIES = 2000
+_MIN_SAMPLES = 8
 _QUANTILES = (0.05, 0.25, 0.75, 0.95)
-_BINS, _LEAST_BINS, _LEAST_CYCLES = 512, 48, 3
+_BINS, _MIN_BINS, _MIN_CYCLES = 512, 48, 3
 _CHANCE = 1e-4  # that noise alone has such a period
 _FLOATS = NDArray[np.float64]
 
@@ -50,8 +50,9 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class BaselineSnapshot:
-    """A frozen baseline: ``run`` is the earlier run that lent it, "" for the run's own; ``left_out`` counts series
-    beyond the most that are kept."""
+    """A frozen baseline: ``run`` is the earlier run that it was imported from, "" for the run's own; ``left_out``
+    counts series beyond ``MAX_SERIES``.
+    """
 
     run: str
     window: Window
@@ -87,7 +88,7 @@ class Kept(Protocol):
 
 
 def baseline_of(phases: Iterable[Phase]) -> Window | None:
-    """From the begin of the first baseline phase to the end of the last; None where there is none."""
+    """From the start of the first baseline phase to the end of the last; None if there is none."""
     windows = [phase.window for phase in phases if phase.name == PHASE]
     return (
         Window(min(window.begin_ns for window in windows), max(window.end_ns for window in windows))
@@ -97,22 +98,22 @@ def baseline_of(phases: Iterable[Phase]) -> Window | None:
 
 
 def metrics_of(rules: Iterable[Rule]) -> tuple[str, ...]:
-    """What the rules that look at the baseline look at."""
+    """The metrics that rules compare with the baseline."""
     return tuple(sorted({metric for rule in rules if rule.manner.baseline for metric in wanted(rule)}))
 
 
 def frozen_of(record: Kept, rules: Iterable[Rule]) -> BaselineSnapshot | None:
-    """The run's own baseline; None where it had none, or no rule looks at it."""
+    """The run's own baseline; None if it had none, or no rule uses it."""
     window = baseline_of(record.phases())
     if window is None:
         return None
     keys = sorted(record.keys(metrics_of(rules)))
-    read = (record.series(key, window.begin_ns, window.end_ns) for key in keys[:MOST_SERIES])
-    return BaselineSnapshot("", window, levels_of(read), max(0, len(keys) - MOST_SERIES))
+    read = (record.series(key, window.begin_ns, window.end_ns) for key in keys[:MAX_SERIES])
+    return BaselineSnapshot("", window, levels_of(read), max(0, len(keys) - MAX_SERIES))
 
 
 def frozen_in(text: str | None) -> BaselineSnapshot | None:
-    """What a record holds of it; None where it holds none, or what it holds has another hash than it says."""
+    """The baseline stored in a record; None if there is none, or its hash does not match."""
     try:
         document = json.loads(text or "{}")
         digest = document.pop("sha256")
@@ -136,7 +137,7 @@ def _level(series: Series) -> Level | None:
     with np.errstate(all="ignore"):
         read = (series.rate() if counted else series).finite()
     value = read.values
-    if value.size < _LEAST or not bool((np.abs(value) < 1e150).all()):
+    if value.size < _MIN_SAMPLES or not bool((np.abs(value) < 1e150).all()):
         return None
     median = float(np.median(value))
     low, quarter, upper, high = (float(bound) for bound in np.quantile(value, _QUANTILES))
@@ -168,7 +169,7 @@ def period(time_s: _FLOATS, value: _FLOATS) -> float | None:
     """
     length_s = float(time_s[-1] - time_s[0]) if time_s.size else 0.0
     bins = min(_BINS, time_s.size)
-    if bins < _LEAST_BINS or length_s <= 0:
+    if bins < _MIN_BINS or length_s <= 0:
         return None
     bin_of = np.minimum((time_s - time_s[0]) * (bins / length_s), bins - 1).astype(np.int64)
     count = np.bincount(bin_of, minlength=bins)
@@ -191,7 +192,7 @@ def period(time_s: _FLOATS, value: _FLOATS) -> float | None:
     line = int(np.argmax(power))
     chance = power.size * (1.0 - float(power[line]) / total) ** (power.size - 1)
     cycles = line + 1
-    if chance > _CHANCE or cycles < _LEAST_CYCLES:
+    if chance > _CHANCE or cycles < _MIN_CYCLES:
         return None
     return _rounded(length_s / cycles * (bins - 1) / bins)
 

@@ -1,7 +1,7 @@
 """The reference of a plan: what its generators could send, looped back without the device, and its file.
 
-``soakwatch calibrate`` writes it beside the plan. It holds for generators whose sources are the same: each carries a
-fingerprint of its sources' keys, and one that no longer fits is not used.
+``soakwatch calibrate`` writes it next to the plan. It holds for generators whose sources are the same: each carries a
+fingerprint of its sources' keys, and one that no longer matches is not used.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Shape(BaseModel):
 
 
 class CeilingShape(_Shape):
-    """One ceiling: ``rate`` per second, held for ``held_s``; what is missing the generator did not tell."""
+    """One ceiling: ``rate`` per second, held for ``held_s``; a missing value was not reported by the generator."""
 
     rate: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     held_s: Amount
@@ -96,7 +96,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What a plan is held against: the ceilings by target and metric, and sentences about what is not used."""
+    """What a plan is compared with: the ceilings by target and metric, and sentences about what is not used."""
 
     reference: Reference | None
     ceilings: Mapping[str, Mapping[str, float]]
@@ -115,10 +115,10 @@ def fingerprint(target: TargetPlan) -> str:
     return f"sha256:{hashlib.sha256(json.dumps(lines).encode()).hexdigest()}"
 
 
-def beside(plan: Path) -> Path:
+def reference_path(plan: Path) -> Path:
     """Where the reference of a plan lies, if the plan does not say.
 
-    >>> beside(Path("lab/fw.yaml")).name
+    >>> reference_path(Path("lab/fw.yaml")).name
     'fw.reference.yaml'
     """
     return plan.with_name(f"{plan.stem}{SUFFIX}")
@@ -141,19 +141,19 @@ def read_reference(file: Path) -> Reference:
 
 
 def chosen(plan: Plan, named: Path | None, now_s: float) -> Chosen:
-    """The reference that a plan is held against: ``named`` on the command line, else by the plan's key ``reference``,
-    else the one that lies beside the plan.
+    """The reference that a plan is compared with: ``named`` on the command line, else by the plan's key ``reference``,
+    else the one next to the plan.
 
-    One that was named must be there and be a reference (PlanError); one that only lies there is left out with a
-    warning. A generator whose sources are others now is not held against it, with a warning.
+    One that was named must exist and be a reference (PlanError); one that is only next to the plan is left out with a
+    warning. A generator whose sources have changed is not compared with it, with a warning.
     """
     origin = Path(plan.origin)
     file = named or (origin.parent / plan.reference if plan.reference else None)
     try:
         if file is None:
-            if not plan.origin or not beside(origin).is_file():
+            if not plan.origin or not reference_path(origin).is_file():
                 return NONE
-            reference = read_reference(beside(origin))
+            reference = read_reference(reference_path(origin))
         else:
             reference = read_reference(file)
     except PlanError as error:
@@ -194,8 +194,9 @@ def _ceilings(shape: GeneratorShape) -> Mapping[str, float]:
 
 
 def keep(record: Record, choice: Chosen, plan: Plan, start_ns: int) -> None:
-    """Freeze a reference in the record of a run that begins: what it says, with its hash, and the ceilings as readings
-    of each generator at the begin. Raises RecordError."""
+    """Freeze a reference in the record of a run that starts: its content, with its hash, and the ceilings as samples
+    of each generator at the start. Raises RecordError.
+    """
     if choice.reference is None:
         return
     shape = choice.reference.shape.model_dump(mode="json", exclude_none=True)

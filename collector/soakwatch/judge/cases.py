@@ -12,7 +12,7 @@ from soakwatch.judge.attribution import judged_target, labelled
 from soakwatch.judge.baseline import baseline_of
 from soakwatch.judge.calibration import SOURCE as REFERENCE
 from soakwatch.judge.derived_events import derived_events
-from soakwatch.judge.imported_baseline import SERIES_META as LENT
+from soakwatch.judge.imported_baseline import SERIES_META as IMPORTED_SERIES
 from soakwatch.judge.imported_baseline import unpacked
 from soakwatch.judge.judged_record import JudgeableRecord
 from soakwatch.judge.lifetime import lifetime
@@ -44,7 +44,7 @@ class CaseBuilder:
         self._accounts: dict[Window, tuple[Ledger, ...]] = {}
         self._touching: dict[tuple[frozenset[str], Window], tuple[Event, ...]] = {}
         self._faults = [fault for fault in record.faults() if not fault.elsewhere]
-        self._lent: Mapping[SeriesKey, Series] | None = None
+        self._imported_series: Mapping[SeriesKey, Series] | None = None
         self._facts = self._read_facts()
         self._polling: dict[str, Mapping[str, str]] = {}
         self._ceilings = self._read_ceilings()
@@ -68,7 +68,7 @@ class CaseBuilder:
         return stretch(self.phases, rule.phases) or self.window
 
     def subjects(self, rule: Rule) -> Iterator[tuple[str, list[SeriesKey]]]:
-        """What a rule looks at, one case each: the target and its series."""
+        """What a rule judges, one case each: the target and its series."""
         if rule.manner.needs_earlier and not self._earlier:
             return
         keys = sorted(self._record.keys(wanted(rule)) if wanted(rule) else (), key=_order)
@@ -77,12 +77,12 @@ class CaseBuilder:
                 yield target, objects
 
     def seeing(self, record: JudgeableRecord) -> CaseBuilder:
-        """The same court with another view of the same record: readings and accounts come from there."""
+        """A case builder for another view of the same record: samples and accounts come from there."""
         other = copy(self)
-        other.look_through(record)
+        other.use_view(record)
         return other
 
-    def look_through(self, record: JudgeableRecord) -> None:
+    def use_view(self, record: JudgeableRecord) -> None:
         """Go on with another view of the same record."""
         self._record, self._accounts, self._families, self._polling = record, {}, {}, {}
         self._load = self._read_load()
@@ -99,21 +99,21 @@ class CaseBuilder:
         whole = window
         if single and traits_of(rule.name).crash is not Crash.PROCESS:  # that one judges whether it was there at all
             window = lifetime(series, whole, self._ledgers_in(target, whole), self._faults)
-        told_by = frozenset({target, *(key.target for key in ordered)})
+        reporters = frozenset({target, *(key.target for key in ordered)})
         return Case(
             target=target,
             object=series[0].object if single else "",
             window=window,
             series=series,
             phases=self.phases,
-            events=self._events_in(told_by, window),
+            events=self._events_in(reporters, window),
             ledgers=self._ledgers_in(target, whole),
             load=tuple(series.between(window.begin_ns, window.end_ns) for series in self._load),
             baseline=tuple(labelled(series_read, target, self.roles) for series_read in calm),
             facts=self._facts.get(target, {}),
             polling=self._polls(target) if CORE in rule.metrics else {},
             faults=tuple(
-                fault.text for fault in self._faults if fault.target in told_by and fault.metric in rule.metrics
+                fault.text for fault in self._faults if fault.target in reporters and fault.metric in rule.metrics
             ),
             role=self.roles.get(target, DUT),
             devices=self.devices,
@@ -139,14 +139,14 @@ class CaseBuilder:
         return self._polling[target]
 
     def _in_baseline(self, keys: Sequence[SeriesKey]) -> tuple[Series, ...]:
-        """The run's own baseline phase; without one that of the run that lent it."""
+        """The run's own baseline phase; without one, the imported baseline."""
         own = baseline_of(self.phases)
         if own is not None:
             return tuple(self._record.series(key, own.begin_ns, own.end_ns) for key in keys)
-        if self._lent is None:
-            text = self._record.meta(LENT)
-            self._lent = {} if text is None else unpacked(text)
-        return tuple(self._lent[key] for key in keys if key in self._lent)
+        if self._imported_series is None:
+            text = self._record.meta(IMPORTED_SERIES)
+            self._imported_series = {} if text is None else unpacked(text)
+        return tuple(self._imported_series[key] for key in keys if key in self._imported_series)
 
     def _in_earlier(self, rule: Rule, key: SeriesKey) -> tuple[Series, ...]:
         earlier = []

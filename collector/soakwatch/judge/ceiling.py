@@ -13,18 +13,20 @@ from numpy.typing import NDArray
 
 from soakwatch_rules.rule import Window
 from soakwatch_rules.series import Series
+from soakwatch_rules.wording.words import duration, quantity
 
 HELD_S = 10.0
 """How long a rate is held."""
-MOST_LOSS = 0.001
+MAX_LOSS = 0.001
 _FLOATS = NDArray[np.float64]
 _HOLE = 3.0  # median distances of readings: over a longer one nothing is known
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One figure of which there may be a ceiling: ``metric`` names it in the catalogue; ``sent`` are what tells it,
-    counters first, each with what one of it counts (8 bits a byte)."""
+    """One rate that may have a ceiling: ``metric`` names it in the catalogue; ``sent`` are the metrics it is computed
+    from, counters first, each with its factor (8 bits a byte).
+    """
 
     name: str
     metric: str
@@ -65,10 +67,10 @@ METRICS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """The highest rate held, per second; None in a figure that the generator does not tell.
+    """The highest rate held, per second; a value that the generator does not report is None.
 
-    ``loss`` is the generator's own share lost at that rate, ``cpu`` its busy share, ``queue_full`` how often its queue
-    was full in these seconds, ``level`` what it was told to send, of its full load.
+    ``loss`` is the generator's own share lost at that rate, ``cpu`` its CPU utilisation, ``queue_full`` how often its
+    queue was full in these seconds, ``level`` the commanded share of its full load.
     """
 
     kind: Kind
@@ -82,7 +84,7 @@ class Ceiling:
 
 @dataclass(frozen=True, slots=True)
 class NoCeiling:
-    """Why there is none, in one sentence."""
+    """Why there is no ceiling, in one sentence."""
 
     kind: Kind
     reason: str
@@ -121,17 +123,17 @@ def _ceiling(
     begin, end = sent.windows()
     rate = factor * sent.between(begin, end) / (end - begin)
     if not bool(np.isfinite(rate).any()):
-        return NoCeiling(kind, f"its {kind.name} were never read for {HELD_S:g} s without a gap")
+        return NoCeiling(kind, f"its {kind.name} were never read for {duration(HELD_S)} without a gap")
     good = np.nan_to_num(rate) > 0
     if not bool(good.any()):
         return NoCeiling(kind, f"it sent no {kind.name}")
     loss = _loss(kind, totals, begin, end)
     if loss is not None:
-        clean = good & (np.nan_to_num(loss, nan=1.0) <= MOST_LOSS * (1 + 1e-9))
+        clean = good & (np.nan_to_num(loss, nan=1.0) <= MAX_LOSS * (1 + 1e-9))
         if not bool(clean.any()):
             known = loss[good & np.isfinite(loss)]
-            least = f"it was {100 * known.min():.3g} % at least" if known.size else "it was never known"
-            most = f"no {HELD_S:g} s had a loss of at most {100 * MOST_LOSS:g} % of its {kind.name}"
+            least = f"it was {quantity(known.min(), '1')} at least" if known.size else "it was never known"
+            most = f"no {duration(HELD_S)} had a loss of at most {100 * MAX_LOSS:g} % of its {kind.name}"
             return NoCeiling(kind, f"{most}: {least}")
         good = clean
     index = int(np.flatnonzero(good)[np.argmax(rate[good])])
@@ -156,7 +158,7 @@ def _ceiling(
 
 
 def _loss(kind: Kind, totals: Mapping[str, _Total], begin: _FLOATS, end: _FLOATS) -> _FLOATS | None:
-    """The share lost in each window, NaN where it is not known; None where nothing tells it."""
+    """The share lost in each window, NaN where it is unknown; None if no series shows it."""
     for lost, of in _LOST[kind.name]:
         if lost in totals and of in totals:
             gone, whole = (totals[name].between(begin, end) for name in (lost, of))

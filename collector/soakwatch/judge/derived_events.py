@@ -1,7 +1,7 @@
-"""Events that the samples prove though nobody told them: restarts and reboots while the monitor was away.
+"""Events that the samples prove though none was reported: restarts and reboots while the monitor was away.
 
-A probe tells of a restart that it saw happen. After a gap there is only a start time, or a boot id, that is not the
-one from before; rules that judge per life need the moment as an event.
+A probe reports a restart that it saw happen. After a gap there is only a start time or boot id that differs from the
+one before; rules that judge per life need the moment as an event.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class StateRecord(Protocol):
 
 
 def derived_events(record: StateRecord, events: Iterable[Event]) -> tuple[Event, ...]:
-    """The restarts and reboots that the record's states show and that none of the events tells."""
+    """The restarts and reboots that the record's states show and that no event reports."""
     known = _KnownEvents(events)
     children = {(key.target, key.object): key for key in record.keys(["process.child"])}
     derived: list[Event] = []
@@ -50,7 +50,7 @@ def derived_events(record: StateRecord, events: Iterable[Event]) -> tuple[Event,
 
 
 class _KnownEvents:
-    """The events that were told, sorted, so that a process that restarts all day is compared with its own time only."""
+    """The reported events, sorted, so that a process that restarts all day is compared with those near in time."""
 
     def __init__(self, events: Iterable[Event]) -> None:
         self._begins: dict[tuple[str, str, str], list[int]] = {}
@@ -61,7 +61,7 @@ class _KnownEvents:
             begins.sort()
 
     def unreported(self, series: Series, kind: str, slack: float, child: Series | None = None) -> Iterator[Event]:
-        """The changes of a state that no event tells; that of a ``child`` (a session, a worker) is a mere start."""
+        """The changes of a state that no event reports; that of a ``child`` (a session, a worker) is a mere start."""
         near_ns = _SAME * (series.cadence_s or 1.0) * 1e9
         for change in _changes(series, kind, slack):
             mere = child is not None and of_child(witnessed(change, "start", ""), child)

@@ -19,7 +19,7 @@ import numpy as np
 
 from soakwatch.core.errors import RecordError
 from soakwatch.core.roles import DUT
-from soakwatch.judge.baseline import META, MOST_SERIES, BaselineSnapshot, baseline_of, levels_of, metrics_of
+from soakwatch.judge.baseline import MAX_SERIES, META, BaselineSnapshot, baseline_of, levels_of, metrics_of
 from soakwatch.plan import Plan
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record.meta import EARLIER, decode, decode_ints, encode, setup_of
@@ -29,9 +29,9 @@ from soakwatch_rules.series import Series
 
 SERIES_META = "baseline.series"
 """The meta of a record that holds lent readings."""
-MOST_READINGS = 400
+MAX_SAMPLES = 400
 """Of one series: evenly picked readings, not means of them, since means would be less noisy than the device is."""
-_MOST_BYTES = 64 << 20
+_MAX_BYTES = 64 << 20
 _LENGTH = struct.Struct("<I")
 
 
@@ -59,18 +59,18 @@ def import_baseline(folder: Path, plan: Plan, rules: Iterable[Rule]) -> Imported
             raise RecordError(f"the run {run} has no baseline phase: name one that has, or leave baseline out")
         names = {target.name for target in plan.targets}
         keys = [key for key in sorted(view.keys(metrics_of(rules))) if key.target in names]
-        read = [_thinned(view.series(key, window.begin_ns, window.end_ns)) for key in keys[:MOST_SERIES]]
+        read = [_thinned(view.series(key, window.begin_ns, window.end_ns)) for key in keys[:MAX_SERIES]]
         missing = sorted({t.name for t in plan.targets if t.role == DUT} - view.roles().keys())
         setup = json.dumps(setup_of(view, run))
     warnings = [f"the baseline of {run} knows no target {name}: it is another device" for name in missing]
     kept = tuple(series for series in read if len(series))
     if not kept:
         warnings.append(f"the baseline of {run} has no samples that the rules of this plan use")
-    return ImportedBaseline(run, window, kept, max(0, len(keys) - MOST_SERIES), tuple(warnings), setup)
+    return ImportedBaseline(run, window, kept, max(0, len(keys) - MAX_SERIES), tuple(warnings), setup)
 
 
 def keep(record: Record, imported: ImportedBaseline) -> None:
-    """Copy a lent baseline into the record of a run that begins. Raises RecordError."""
+    """Copy an imported baseline into the record of a run that starts. Raises RecordError."""
     record.set_meta(SERIES_META, packed(imported.series))
     record.set_meta(EARLIER, imported.setup)
     record.set_meta(
@@ -111,7 +111,7 @@ def unpacked(text: str) -> Mapping[SeriesKey, Series]:
 def _checked(whole: bytes, digest: str) -> bytes:
     if hashlib.sha256(whole).hexdigest() != digest:
         raise ValueError("its hash is wrong")
-    return zlib.decompressobj().decompress(whole, _MOST_BYTES)
+    return zlib.decompressobj().decompress(whole, _MAX_BYTES)
 
 
 def _parts(body: bytes) -> Iterator[bytes]:
@@ -127,9 +127,9 @@ def _parts(body: bytes) -> Iterator[bytes]:
 
 def _thinned(series: Series) -> Series:
     good = series.finite()
-    if len(good) <= MOST_READINGS:
+    if len(good) <= MAX_SAMPLES:
         return good
-    kept = np.linspace(0, len(good) - 1, MOST_READINGS).astype(np.int64)
+    kept = np.linspace(0, len(good) - 1, MAX_SAMPLES).astype(np.int64)
     return Series(
         good.target, good.metric, good.object, good.trait, good.time_ns[kept], good.value[kept], good.cadence_s
     )

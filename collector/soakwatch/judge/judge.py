@@ -1,4 +1,4 @@
-"""Judging a record: cases are cut from it, rules look at them, findings are folded into the verdict.
+"""Judging a record: builds cases from it, runs the rules on them, and folds the findings into the verdict.
 
 The same code judges a run while it goes on, at its end, and a year later: it reads the record and nothing else.
 """
@@ -12,10 +12,10 @@ from soakwatch.core.roles import DUT, GENERATOR
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.attribution import RETURNED
 from soakwatch.judge.cases import CaseBuilder
-from soakwatch.judge.demand import Demand
 from soakwatch.judge.judged_record import JudgeableRecord
 from soakwatch.judge.memory import of_memory
-from soakwatch.judge.unread import unread
+from soakwatch.judge.pass_requirements import Demand
+from soakwatch.judge.unjudged_columns import unjudged_columns
 from soakwatch.judge.verdict import Verdict, fold
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Rule, Window
 from soakwatch_rules.traffic_verdict import agreed, of_shared_load, of_the_management_path
@@ -27,10 +27,10 @@ _ELSEWHERE = {Outcome.FAIL: Outcome.WARN, Outcome.INCONCLUSIVE: Outcome.NOT_APPL
 
 @dataclass(frozen=True, slots=True)
 class RuleUse:
-    """A rule with the plan's parameters; ``required`` says whether its doubt makes the run inconclusive.
+    """A rule with the plan's parameters; ``required`` says whether its being inconclusive makes the run inconclusive.
 
-    None, where the plan does not say: it does unless the run, as it was planned, could not show what the rule looks for
-    (``demand``). ``named``: the plan gives the rule parameters.
+    None, if the plan does not say: it does unless the run as planned could not show what the rule detects
+    (``pass_requirements``). ``named``: the plan gives the rule parameters.
     """
 
     rule: Rule
@@ -49,29 +49,29 @@ def judge(
 ) -> Verdict:
     """The verdict of a record under these rules; a preliminary one of a run that ``goes_on``.
 
-    ``told`` hears which rule and object is looked at (for progress).
+    ``progress`` is called with the rule and object that are judged next.
 
     ``earlier`` are the records of other runs, with which the rules that compare runs compare this one.
     """
     uses = sorted(rules, key=lambda use: use.rule.name)
-    court = CaseBuilder(record, earlier)
+    case_builder = CaseBuilder(record, earlier)
     findings = [
-        of_role(finding, court.roles.get(finding.target, DUT), court.devices)
+        of_role(finding, case_builder.roles.get(finding.target, DUT), case_builder.devices)
         for use in uses
-        for case in court.cases(use.rule, progress)
+        for case in case_builder.cases(use.rule, progress)
         for finding in (
-            of_life(use.rule.judge(case), case, court.stretch(use.rule))
-            if court.begun(use.rule)
+            of_life(use.rule.judge(case), case, case_builder.stretch(use.rule))
+            if case_builder.begun(use.rule)
             else (_never_begun(use.rule, case),)
         )
     ]
-    findings = of_memory(findings, court, record, (use.rule for use in uses))
+    findings = of_memory(findings, case_builder, record, (use.rule for use in uses))
     insisted = all(use.required for use in uses)
-    findings += unread(record, [use.rule for use in uses], findings, court.window, insisted=insisted)
+    findings += unjudged_columns(record, [use.rule for use in uses], findings, case_builder.window, insisted=insisted)
     findings = without_load(findings, frozenset(use.rule.name for use in uses if use.rule.manner.needs_load))
     findings = of_the_management_path(of_shared_load(agreed(findings)))
-    planned_s = None if court.planned is None else court.planned.duration_s
-    length_s = court.window.seconds if planned_s is None else planned_s
+    planned_s = None if case_builder.planned is None else case_builder.planned.duration_s
+    length_s = case_builder.window.seconds if planned_s is None else planned_s
     optional = frozenset(
         use.rule.name
         for use in uses
@@ -82,17 +82,17 @@ def judge(
         frozenset(use.rule.name for use in uses if use.named),
         frozenset(use.rule.name for use in uses if use.required),
     )
-    accounts = court.accounts(court.window)
+    accounts = case_builder.accounts(case_builder.window)
     return fold(
         run,
-        court.window,
-        court.roles,
+        case_builder.window,
+        case_builder.roles,
         findings,
         accounts,
-        court.phases,
+        case_builder.phases,
         demand,
         planned_s,
-        court.events,
+        case_builder.events,
         goes_on=goes_on,
     )
 
@@ -135,11 +135,12 @@ def of_life(findings: Sequence[Finding], case: Case, window: Window) -> Sequence
 
 
 def of_role(finding: Finding, role: str, devices: int = 1) -> Finding:
-    """What fails on a generator or on the monitor is no failure of the device: it is a warning about the run.
+    """Turns a failure of a generator or of the monitor into a warning about the run: it is no failure of the device.
 
-    What cannot be told of them holds up nothing either, but for the account of their polls and the generator's health:
-    without the load's figures nobody knows what the device stood. What came back over one device is judged as that
-    device's (``returned.bearer``); of several ``devices`` it is told of the generator, and nobody knows whose it is.
+    What is undecided about them does not keep the run from passing either, except for the account of their polls and
+    the generator's health: without a known load it is unknown what the device withstood. What came back over one
+    device is judged as that device's; with several ``devices`` it is reported for the generator, since it is unknown
+    which one caused it.
     """
     instead = _ELSEWHERE.get(finding.outcome)
     whatever_role = finding.outcome is Outcome.INCONCLUSIVE and traits_of(finding.rule).any_role
@@ -152,7 +153,7 @@ def of_role(finding: Finding, role: str, devices: int = 1) -> Finding:
 
 
 def without_load(findings: list[Finding], bound: frozenset[str]) -> list[Finding]:
-    """With a generator at fault, what rests on its load is not told: neither for the device nor against it."""
+    """With a generator at fault, findings that rest on its load are dropped: they neither clear nor blame a device."""
     fault = next((f for f in findings if f.outcome is Outcome.INCONCLUSIVE and traits_of(f.rule).generator), None)
     if fault is None:
         return findings
@@ -173,7 +174,7 @@ def without_load(findings: list[Finding], bound: frozenset[str]) -> list[Finding
 
 
 def _whatever_was_sent(finding: Finding) -> bool:
-    """Whether a finding stands with any load: on probes, or on a standstill, in which nothing of any load came back."""
+    """Whether a finding holds with any load: from probes, or a standstill with nothing coming back."""
     return finding.metric.startswith("reach.") or (
         finding.outcome is Outcome.FAIL and (traits_of(finding.rule).standstill or finding.numbers.get(STOPS, 0.0) > 0)
     )

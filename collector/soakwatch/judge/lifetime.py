@@ -1,4 +1,4 @@
-"""From when to when there was a thing to read: interfaces, processes and queues come and go while a run goes on."""
+"""When an object existed: interfaces, processes and queues come and go while a run goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The step of judging that makes one verdict of all that is said of memory; its arithmetic is in the rules."""
+"""The step of judging that makes one verdict of all findings on memory; its arithmetic is in the rules."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from soakwatch_rules.growth.memory_sums import PARTS, SUMS, beside_parts
+from soakwatch_rules.growth.memory_sums import PARTS, SUMS, weighed_by_parts
 from soakwatch_rules.memory_verdict import of_shared_hosts, one_verdict
 from soakwatch_rules.rule import Finding, Outcome, Rule
 from soakwatch_rules.traits import GrowthMethod, traits_of
@@ -31,14 +31,14 @@ def shared_of(record: JudgeableRecord) -> frozenset[str]:
 
 
 def of_memory(
-    findings: Sequence[Finding], court: CaseBuilder, record: JudgeableRecord, rules: Iterable[Rule]
+    findings: Sequence[Finding], case_builder: CaseBuilder, record: JudgeableRecord, rules: Iterable[Rule]
 ) -> list[Finding]:
-    """The findings with one verdict on memory: sums beside their parts, the literal method beside the shape."""
+    """The findings with one verdict on memory: sums weighed against parts, the literal method against the shape."""
     every = tuple(rules)
     by_shape = {rule.name: rule for rule in every if _method(rule.name) is GrowthMethod.SHAPE}
     by_stages = {rule.name: rule for rule in every if _method(rule.name) is GrowthMethod.STAGES}
     alone = not by_shape or any(getattr(rule, "decides", 0.0) > 0 for rule in by_stages.values())
-    corrected = _beside_parts(findings, court, by_shape if alone else by_shape | by_stages)
+    corrected = _weighed_against_parts(findings, case_builder, by_shape if alone else by_shape | by_stages)
     return of_shared_hosts(corrected if alone else one_verdict(corrected), shared_of(record))
 
 
@@ -46,29 +46,33 @@ def _method(rule: str) -> GrowthMethod | None:
     return traits_of(rule).growth
 
 
-def _beside_parts(findings: Sequence[Finding], court: CaseBuilder, rules: Mapping[str, Rule]) -> list[Finding]:
+def _weighed_against_parts(
+    findings: Sequence[Finding], case_builder: CaseBuilder, rules: Mapping[str, Rule]
+) -> list[Finding]:
     failed: dict[str, frozenset[str]] = {}
     for finding in findings:
         if _method(finding.rule) is GrowthMethod.SHAPE and finding.metric in PARTS and finding.outcome is Outcome.FAIL:
             failed[finding.target] = failed.get(finding.target, frozenset()) | {finding.object}
     return [
-        _one(finding, court, rules[finding.rule], failed.get(finding.target, frozenset()))
+        _weighed_against_failed(finding, case_builder, rules[finding.rule], failed.get(finding.target, frozenset()))
         if finding.rule in rules and finding.metric in SUMS and finding.outcome in _OPEN and finding.samples
         else finding
         for finding in findings
     ]
 
 
-def _one(finding: Finding, court: CaseBuilder, rule: Rule, failed: frozenset[str]) -> Finding:
+def _weighed_against_failed(finding: Finding, case_builder: CaseBuilder, rule: Rule, failed: frozenset[str]) -> Finding:
     keys = [
         key
-        for target, keys in court.subjects(rule)
+        for target, keys in case_builder.subjects(rule)
         if target == finding.target
         for key in keys
         if (key.metric, key.object) == (finding.metric, finding.object)
     ]
-    window = court.stretch(rule)
-    parts = court.parts(finding.target, PARTS, window)
+    window = case_builder.stretch(rule)
+    parts = case_builder.parts(finding.target, PARTS, window)
     return (
-        beside_parts(finding, rule, court.case(rule, finding.target, keys, window), parts, failed) if parts else finding
+        weighed_by_parts(finding, rule, case_builder.case(rule, finding.target, keys, window), parts, failed)
+        if parts
+        else finding
     )

@@ -18,14 +18,14 @@ class _Record(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What the run set out to do: its length and its phases. A record of anybody's series has none."""
+    """What a run was planned to do: its length and its phases. An imported record has none."""
 
     duration_s: float
     phases: frozenset[str]
 
     @classmethod
     def of(cls, record: _Record) -> Planned | None:
-        """What the record says of it, or None."""
+        """The plan stored in a record, or None."""
         text = record.meta(PLANNED_KEY)
         if text is None:
             return None

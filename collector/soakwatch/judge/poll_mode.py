@@ -1,6 +1,6 @@
-"""Which cores of a target poll, and what says so: the plan, the system, a packet driver, or the readings themselves.
+"""Which cores of a target are in poll mode, and the evidence: plan, system, packet driver, or the samples.
 
-A core that a driver polls with (DPDK, VPP) stands at 100 % with and without load; one that is saturated reads the same.
+A core that a driver polls with (DPDK, VPP) is at 100 % with and without load; a saturated one reads the same.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _DRIVEN: Final = ("system.forwarding.dropped", "exporter.gauge")
 
 
 def planned_text(targets: Iterable[TargetPlan]) -> str:
-    """What the plan says of its targets, as the record keeps it."""
+    """What the plan says of its targets, as stored in the record."""
     return json.dumps({target.name: list(target.poll_mode) for target in targets if target.poll_mode is not None})
 
 
 def poll_modes(record: JudgeableRecord, target: str) -> Mapping[str, str]:
-    """What polls on a target and what says so, by object: "" is the total, and ``polling.EVERY`` everything."""
+    """What is in poll mode on a target and why, by object: "" is the total, and ``polling.EVERY`` everything."""
     planned = json.loads(record.meta(META) or "{}").get(target)
     if planned == []:
         return {polling.EVERY: "the plan says so"}

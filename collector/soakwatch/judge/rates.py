@@ -1,6 +1,6 @@
-"""How fast something grows so far, while the run goes on: a provisional figure beside the findings, never one of them.
+"""How fast series grow so far, while the run goes on: provisional values, separate from the findings.
 
-The live judge works it out, the record keeps the newest, and every display shows it in the same words.
+The live judge computes them, the record keeps the newest, and every display shows them in the same words.
 """
 
 from __future__ import annotations
@@ -66,23 +66,23 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """When the live judge looked last (UTC ns), and how fast things grow so far."""
+class LiveSnapshot:
+    """When the live judge judged last (UTC ns), and the growth rates so far."""
 
     judged_ns: int
     rates: tuple[Rate, ...] = ()
 
 
-def look_text(snapshot: Look) -> str:
+def snapshot_text(snapshot: LiveSnapshot) -> str:
     """How the record keeps it."""
     return json.dumps({"judged_ns": snapshot.judged_ns, "rates": rates_json(snapshot.rates)})
 
 
-def look_of(text: str | None) -> Look | None:
+def snapshot_of(text: str | None) -> LiveSnapshot | None:
     """What the record keeps; None where it keeps nothing that is understood."""
     try:
         document = json.loads(text or "null")
-        return None if document is None else Look(int(document["judged_ns"]), rates_of(document["rates"]))
+        return None if document is None else LiveSnapshot(int(document["judged_ns"]), rates_of(document["rates"]))
     except (KeyError, TypeError, ValueError):
         return None
 

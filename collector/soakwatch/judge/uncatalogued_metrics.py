@@ -40,19 +40,20 @@ def traits(record: Traited) -> dict[str, Trait]:
     return {key.metric: record.series(key, 0, 0).trait for key in record.keys(None)}
 
 
-def beside(rule: type[Rule] | Rule, held: Mapping[str, Trait]) -> tuple[str, ...]:
-    """The metrics of a table that a rule which is named judges beside its own: the gauges that the catalogue does not
-    know, and every gauge where there is neither one of these nor one of its own."""
+def additional_metrics(rule: type[Rule] | Rule, held: Mapping[str, Trait]) -> tuple[str, ...]:
+    """The metrics of an imported table that a named rule judges in addition to its own: the gauges that the catalogue
+    does not know; every gauge if there is neither one of these nor one of its own.
+    """
     fitting = [metric for metric, trait in held.items() if trait.kind == GAUGE and readable(rule, trait.unit)]
     outside = tuple(metric for metric in fitting if metric not in BY_NAME)
     return outside if outside or held.keys() & set(rule.metrics) else tuple(fitting)
 
 
 def readable(rule: type[Rule] | Rule, unit: str) -> bool:
-    """Whether a rule that is named can judge a gauge in this unit that is none of its metrics.
+    """Whether a named rule can judge a gauge in this unit that is not one of its metrics.
 
-    It must judge each series by itself and have a gauge among its own metrics. One that looks for shares (of the CPU)
-    makes nothing of what is not known to be one, one of counted things (in a queue) nothing of bytes or seconds.
+    It must judge each series by itself and have a gauge among its own metrics. A rule about shares (of the CPU) cannot
+    judge what is not known to be one, nor one about counted objects (in a queue) bytes or seconds.
 
     >>> from soakwatch_rules.detectors.cpu_spike import CpuSpike
     >>> from soakwatch_rules.detectors.growth import Growth
@@ -72,8 +73,8 @@ def named_rules(record: Traited) -> tuple[str, ...]:
     return tuple(json.loads(record.meta(RULES_KEY) or "[]"))
 
 
-def nothing_passes_unseen(record: Traited, verdict: Verdict) -> Verdict:
-    """A table of whose columns no rule judged any cannot pass for having had all of its lines, and is told so."""
+def inconclusive_if_unjudged(record: Traited, verdict: Verdict) -> Verdict:
+    """A table of which no column was judged cannot pass just for having all of its lines; a finding says so."""
     if verdict.outcome is Outcome.FAIL or record.meta(IMPORTED_KEY) is None:
         return verdict
     metrics = {key.metric for key in record.keys(None)}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from soakwatch.core.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS
 from soakwatch.core.roles import DUT
 from soakwatch.core.units import show_seconds
-from soakwatch.judge.demand import Demand
+from soakwatch.judge.pass_requirements import Demand
 from soakwatch_rules.causes import Cause, causes
 from soakwatch_rules.rule import Event, Finding, Ledger, Outcome, Phase, Window
 from soakwatch_rules.traits import traits_of
@@ -41,11 +41,11 @@ class TargetVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What holds for the run. ``outcome`` is fail, inconclusive or pass; ``reason`` is one line for a manager.
+    """The verdict on a run. ``outcome`` is fail, inconclusive or pass; ``reason`` is one line for a manager.
 
-    ``causes`` hold each finding that fails, warns or is in doubt exactly once, by its place in ``findings``;
-    ``waived`` are the places of the doubts that are not required. ``preliminary`` says that the run goes on: it may
-    have failed already, and cannot have passed.
+    ``causes`` hold each finding that fails, warns or is inconclusive exactly once, by its index in ``findings``;
+    ``waived`` are the indexes of inconclusive findings that do not block a pass. ``preliminary`` says that the run
+    goes on: it may have failed already, and cannot have passed.
     """
 
     run: str
@@ -62,7 +62,7 @@ class Verdict:
 
     @property
     def words(self) -> str:
-        """The verdict in a word, or what can be said before the end."""
+        """The verdict in a word, or its preliminary form before the end."""
         if not self.preliminary:
             return self.outcome.value.upper()
         return f"preliminary: {'fails so far' if self.outcome is Outcome.FAIL else 'no failure so far'}"
@@ -86,15 +86,15 @@ def fold(
     *,
     goes_on: bool = False,
 ) -> Verdict:
-    """Fail if any finding fails; else inconclusive if a doubt holds it up; else pass.
+    """Fail if any finding fails; else inconclusive if an inconclusive finding blocks a pass; else pass.
 
-    ``demand`` says which doubts do; a bare set names the rules whose doubts do not.
+    ``demand`` says which ones do; a bare set names the rules whose findings do not.
 
-    A run that ended before ``REACHED`` of its planned length cannot pass: the polls that it did not live to see were
-    due. A run that ``goes_on`` has not ended early, but its verdict is preliminary and never a pass. A run in which
-    nothing was judged is inconclusive, never pass; so is a target of role ``dut`` of which nothing was judged. Findings
-    are ordered worst first, then by target, rule and object, so that equal records give equal verdicts. Causes only
-    group the findings: they change no outcome.
+    A run that ended before ``REACHED`` of its planned length cannot pass: the polls after its end were due. A run that
+    ``goes_on`` has not ended early, but its verdict is preliminary and never a pass. A run in which nothing was judged
+    is inconclusive, never pass; so is a target of role ``dut`` of which nothing was judged. Findings are ordered worst
+    first, then by target, rule and object, so that equal records give equal verdicts. Causes only group the findings:
+    they change no outcome.
     """
     order = list(Outcome)
     ordered = tuple(sorted(findings, key=lambda f: (order.index(f.outcome), f.target, f.rule, f.metric, f.object)))
@@ -125,12 +125,12 @@ def fold(
     )
 
 
-def _required_first(found: Iterable[Cause], indexes: frozenset[int]) -> tuple[Cause, ...]:
+def _required_first(causes: Iterable[Cause], indexes: frozenset[int]) -> tuple[Cause, ...]:
     """The causes: what is inconclusive and not required is marked as that, and comes behind what is required."""
     holding: list[Cause] = []
     waived: list[Cause] = []
     behind: list[Cause] = []
-    for cause in found:
+    for cause in causes:
         if cause.outcome not in {Outcome.FAIL, Outcome.INCONCLUSIVE}:
             behind.append(cause)
         elif cause.outcome is Outcome.FAIL or not indexes.issuperset(cause.findings):

@@ -38,7 +38,7 @@ from soakwatch.plan.notify import NotifyPlan
 from soakwatch.plan.phase import UNTIL_LOAD, PhasePlan, phase_data
 from soakwatch.plan.rules import RulePlan, read_rules
 from soakwatch.plan.sink import SinkPlan, sinks_of
-from soakwatch.plan.web import BESIDE, WebPlan, web_of
+from soakwatch.plan.web import DEFAULT_WEB, WebPlan, web_of
 from soakwatch.sources.abc import SourceConfig, WatchedProcess
 from soakwatch.sources.registry import poller_module
 
@@ -67,7 +67,7 @@ class SourcePlan:
 
     poller: str
     config: SourceConfig
-    place: str = field(default="", compare=False)
+    location: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Plan:
     baseline: str = ""  # an earlier run
     origin: str = field(default="", compare=False)
     text: str = field(default="", compare=False)
-    web: WebPlan | None = BESIDE  # None: nothing is served
+    web: WebPlan | None = DEFAULT_WEB  # None: nothing is served
     sinks: tuple[SinkPlan, ...] = ()  # databases that the record is copied to
     notify: tuple[NotifyPlan, ...] = ()  # who is notified of the run
 

@@ -53,6 +53,11 @@ def source_of(address: str, registry: Registry = INSTALLED) -> tuple[str, str, d
         )
     poller, plus, web = parts.scheme.partition("+")
     poller = "http" if poller in _WEB else poller
+    if poller in registry.loads.names():
+        raise PlanError(
+            f"the target {scheme!r} is a load, which has no address: name it in a plan, and soakwatch check polls it "
+            f"(its keys: soakwatch loads {poller})"
+        )
     if poller not in registry.pollers.names() or poller == LOCAL or (plus and web not in _WEB):
         near = hint(poller, [name for name in registry.pollers.names() if name != LOCAL])
         raise PlanError(f"the target {scheme!r} names no poller{near}; see soakwatch pollers")

@@ -117,7 +117,7 @@ class CapturePlan(Shape):
     timeout: Annotated[Duration, Field(description="each command is killed after this")] = 60.0
 
     @model_validator(mode="after")
-    def _something(self) -> CapturePlan:
+    def _captures_evidence(self) -> CapturePlan:
         if not self.commands and not self.files:
             raise ValueError("captures nothing: add commands, files, or both")
         return self
@@ -144,7 +144,7 @@ class HookPlan(Shape):
     ] = (5, 600.0)
 
     @model_validator(mode="after")
-    def _does_something(self) -> HookPlan:
+    def _has_action(self) -> HookPlan:
         if self.run is None and self.webhook is None and self.capture is None:
             raise ValueError("does nothing: add run, webhook or capture")
         return self

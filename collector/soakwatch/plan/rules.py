@@ -32,7 +32,7 @@ class RulePlan:
     on: bool = True
     required: bool | None = None  # None: the plan does not say
     parameters: Mapping[str, float] = field(default_factory=dict)
-    place: str = field(default="", compare=False)
+    location: str = field(default="", compare=False)
 
 
 def read_rules(document: Document, registry: Registry) -> tuple[tuple[RulePlan, ...], list[Problem]]:
@@ -51,7 +51,7 @@ def read_rules(document: Document, registry: Registry) -> tuple[tuple[RulePlan, 
             continue
         where = document.where(path, key=True)
         if value is None or isinstance(value, bool):
-            plans.append(RulePlan(name, on=value is not False, place=where))
+            plans.append(RulePlan(name, on=value is not False, location=where))
         elif isinstance(value, dict):
             plan, wrong = _parameters(document, path, name, rule, value)
             plans.append(plan)

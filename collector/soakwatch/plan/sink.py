@@ -29,7 +29,7 @@ class SinkPlan:
 
     kind: str
     config: SinkConfig
-    place: str = field(default="", compare=False)
+    location: str = field(default="", compare=False)
 
 
 def sink_config(name: str, registry: Registry) -> type[SinkConfig]:

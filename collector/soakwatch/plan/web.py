@@ -56,7 +56,7 @@ class WebPlan:
     key: str | None = None
 
 
-BESIDE = WebPlan()
+DEFAULT_WEB = WebPlan()
 """What a run does by default: loopback, the usual port or any free one, a token of its own."""
 
 

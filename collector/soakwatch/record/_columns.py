@@ -65,7 +65,7 @@ class Columns:
         times, parts = self._sealed(series, begin_ns, end_ns)
         fresh_times: list[Ints] = []
         for source in sources:
-            for time_ns, values in self._unsealed(source, series):
+            for time_ns, values in self.unsealed(source, series):
                 fresh_times.append(time_ns)
                 parts.append(values)
         if fresh_times:
@@ -166,10 +166,11 @@ class Columns:
             (series, begin_ns, begin_ns, end_ns, end_ns),
         )
         parts = [(source, (self.axis_times(axis), decode(data))) for source, axis, data in rows]
-        parts += [(source, part) for source in sources for part in self._unsealed(source, series)]
+        parts += [(source, part) for source in sources for part in self.unsealed(source, series)]
         return owner.merged(parts)
 
-    def _unsealed(self, source: int, series: int) -> list[tuple[Ints, Values]]:
+    def unsealed(self, source: int, series: int) -> list[tuple[Ints, Values]]:
+        """The times and values of a series that are in no block yet, each stretch of one type by itself."""
         recent = self.recent(source)
         if series not in recent.pieces:
             return []

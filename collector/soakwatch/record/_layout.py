@@ -14,7 +14,7 @@ from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Fault, Sample
 
 EXACT = 2**53  # integers up to here are floats without loss
-_LARGEST = float(np.finfo(np.float64).max)
+_MAX_FLOAT = float(np.finfo(np.float64).max)
 
 Shape = tuple[int, tuple[str, ...], tuple[str, ...], tuple[type, ...]]
 
@@ -66,8 +66,8 @@ class Reading:
 def bounds(reading: Reading) -> tuple[float, float]:
     """The least and the largest reading that the catalogue lets this series have, and its kind of word can hold."""
     metric = BY_NAME[reading.metric]
-    low = -_LARGEST if metric.low is None else metric.low
-    high = _LARGEST if metric.high is None else metric.high
+    low = -_MAX_FLOAT if metric.low is None else metric.low
+    high = _MAX_FLOAT if metric.high is None else metric.high
     if reading.whole and reading.kind == "d":  # a larger integer would lose digits here: it goes the slow way
         return max(low, float(-EXACT)), min(high, float(EXACT))
     return low, high

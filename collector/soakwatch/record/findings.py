@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from typing import cast
 
 from soakwatch_rules.crash_kinds import KERNEL
-from soakwatch_rules.rule import Finding, Forecast, InconclusiveReason, Mark, MarkKind, Outcome, Window
+from soakwatch_rules.rule import Finding, Forecast, InconclusiveReason, Mark, MarkKind, Outcome, Victim, Window
 
 _MARK_KINDS = "mark_kinds"
 """What each mark is, in the order of ``marks``; records of earlier versions do not have it."""
+_VICTIMS = "mark_victims"
+"""Process, pid and core file of each mark that has them, null of another; left out where no mark has."""
 _OF_THE_DEVICE = tuple(kind.words for kind in KERNEL.values() if kind.outcome is Outcome.FAIL)
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
@@ -51,6 +53,8 @@ def finding_to_json(finding: Finding) -> str:
             _out(f.forecast.confidence),
         ],
     }
+    if any(mark.victim is not None for mark in f.marks):
+        body[_VICTIMS] = [None if (v := mark.victim) is None else [v.process, v.pid, v.core_file] for mark in f.marks]
     return json.dumps(body, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
@@ -92,8 +96,10 @@ def _marks(body: Mapping[str, Json]) -> tuple[Mark, ...]:
     kinds = cast("list[tuple[str, bool]] | None", body.get(_MARK_KINDS))
     if kinds is None:
         return tuple(_mark_of_text(*mark) for mark in marks)
+    victims = cast("list[tuple[str, str, str] | None]", body.get(_VICTIMS, [None] * len(marks)))
     return tuple(
-        Mark(*mark, kind=MarkKind(kind), planned=planned) for mark, (kind, planned) in zip(marks, kinds, strict=True)
+        Mark(*mark, kind=MarkKind(kind), planned=planned, victim=None if victim is None else Victim(*victim))
+        for mark, (kind, planned), victim in zip(marks, kinds, victims, strict=True)
     )
 
 

@@ -228,7 +228,7 @@ class Tail:
         tables: list[Table] = []
         for number, group in recent.groups.items():
             (_, kinds), series = self._layouts[number]
-            columns = [index for index, one in enumerate(series) if one in self._numbers]
+            columns = [index for index, key in enumerate(series) if key in self._numbers]
             start_ns = recent.start_ns[group.positions]
             if group.offsets is None or not columns:
                 parts = [(columns, start_ns)] if columns else []

@@ -20,7 +20,7 @@ from soakwatch.record._blocks import decode, decode_ints
 from soakwatch.record._columns import Columns
 from soakwatch.record._files import record_file
 from soakwatch.record._owners import Owner, silence_ns
-from soakwatch.record._recent import Recent, typed_runs
+from soakwatch.record._recent import Recent
 from soakwatch.record._rows import last_time, sources_of
 from soakwatch.record._snapshot import open_snapshot
 from soakwatch.record._sqlite_errors import as_record_error, damaged
@@ -104,7 +104,7 @@ class CachedView:
         from_ns = begin_ns if owner is None or begin_ns is None else begin_ns - owner.silence_ns
         with self._reading():
             parts = self._sealed(known.number, from_ns, end_ns)
-            parts += [(source, part) for source in sources for part in self._unsealed(source, known.number)]
+            parts += [(source, part) for source in sources for part in self._columns.unsealed(source, known.number)]
             time_ns, value = _joined(parts) if owner is None else owner.merged(parts)
         trait = trait_of(key.metric, known.unit, known.kind)
         cut = between(time_ns, value, begin_ns, end_ns)
@@ -129,7 +129,7 @@ class CachedView:
     def newest(
         self, fresh_from_ns: Callable[[Known], int], limit: int
     ) -> tuple[tuple[tuple[SeriesKey, Known, float], ...], int]:
-        """The newest reading of every series that has one from ``fresh_from_ns`` on, ``most`` of them in order of the
+        """The newest reading of every series that has one from ``fresh_from_ns`` on, ``limit`` of them in order of the
         keys; and how many more there are."""
         every = self.every()
         oldest_ns = min(map(fresh_from_ns, every.values()), default=0)
@@ -187,16 +187,6 @@ class CachedView:
             (axes.source(axis), (time_ns.astype(np.int64, copy=False), value))
             for axis, time_ns, value in zip(axis_numbers, times, values, strict=True)
         ]
-
-    def _unsealed(self, source: int, series: int) -> list[tuple[Ints, Values]]:
-        recent = self._columns.recent(source)
-        if series not in recent.pieces:
-            return []
-        column = recent.column(series)
-        times = recent.start_ns[column.positions]
-        if column.offsets is not None:
-            times = times + column.offsets
-        return [(times[stretch], values) for stretch, values in typed_runs(column)]
 
     def _decoded(self, numbers: list[int]) -> Iterator[tuple[int, Values]]:
         for first in range(0, len(numbers), _MAX_BLOCKS_AT_ONCE):

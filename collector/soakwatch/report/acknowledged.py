@@ -38,7 +38,7 @@ def acknowledgements(events: Iterable[StoredEvent]) -> Mapping[Subject, tuple[Ac
     The event has the finding's target and object; its detail has the rule, the metric and the reason.
     """
     by_subject: dict[Subject, list[Acknowledgement]] = {}
-    for stored in sorted(events, key=lambda one: (one.event.begin_ns, one.id)):
+    for stored in sorted(events, key=lambda stored_event: (stored_event.event.begin_ns, stored_event.id)):
         event = stored.event
         if event.kind == ACKNOWLEDGED:
             about = (event.target, event.detail.get("rule", ""), event.detail.get("metric", ""), event.object)

@@ -64,7 +64,7 @@ def apart(placed: Placed) -> Pieces:
         text = serialize_json({"version": _bokeh, "title": "", "config": None, "roots": roots})
         texts.append(_renumbered(text, {}, f"m{number}_"))
     seen = Counter(data for text in texts for data in dict.fromkeys(_BUFFER.findall(text)))
-    indices = {data: place for place, data in enumerate(data for data, times in seen.items() if times > 1)}
+    indices = {data: position for position, data in enumerate(data for data, times in seen.items() if times > 1)}
 
     def referred(hit: re.Match[str]) -> str:
         index = indices.get(hit[1])

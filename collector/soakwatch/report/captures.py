@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from soakwatch.core.event_kinds import WINDOW, of_finding
+from soakwatch.core.event_kinds import WINDOW, FindingKey, capture_reason, key_of
 from soakwatch.core.formatting import utc
 from soakwatch.record.source import StoredEvent
-from soakwatch_rules.rule import Event, Finding, Mark, Window
+from soakwatch_rules.rule import Event, Finding, Mark, Outcome, Window
 from soakwatch_rules.wording.words import counted, some
 
 _MAX_RELATED_S = 180.0  # a longer window that merely overlaps says nothing of where a finding is
@@ -17,13 +18,17 @@ _MAX_NAMES = 3
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """One interval; ``moments`` are the reasons for it, ``more`` how many further reasons have no name here."""
+    """One interval; ``moments`` are the reasons for it, ``more`` how many further reasons have no name here.
+
+    ``findings`` are those among the reasons; None in a record of an earlier version, which kept the words only.
+    """
 
     anchor: str
     target: str
     window: Window
     moments: tuple[Mark, ...]
     more: int
+    findings: frozenset[FindingKey] | None
 
     @property
     def reason(self) -> str:
@@ -38,13 +43,18 @@ class Capture:
         """
         if finding.target not in {"", self.target}:
             return False
-        why = of_finding(finding)
-        if any(mark.text.partition(": ")[2] == why for mark in self.moments):
+        if self._made_for(finding):
             return True
         if finding.marks:
             return any(self.window.begin_ns <= mark.begin_ns < self.window.end_ns for mark in finding.marks)
         touches = finding.window.begin_ns < self.window.end_ns and self.window.begin_ns < finding.window.end_ns
         return touches and finding.window.seconds <= _MAX_RELATED_S
+
+    def _made_for(self, finding: Finding) -> bool:
+        if self.findings is not None:
+            return key_of(finding) in self.findings
+        reasons = {capture_reason(finding, outcome) for outcome in (Outcome.FAIL, Outcome.WARN)}
+        return any(mark.text in reasons for mark in self.moments)
 
 
 def captures_of(events: Iterable[StoredEvent]) -> tuple[Capture, ...]:
@@ -78,7 +88,22 @@ def _capture(number: int, event: Event) -> Capture:
         window=Window(event.begin_ns, end_ns + 1),
         moments=tuple(moments) or tuple(Mark(event.begin_ns, None, why) for why in reasons if why),
         more=_whole(event.detail.get("more", "0")) or 0,
+        findings=_findings(event),
     )
+
+
+def _findings(event: Event) -> frozenset[FindingKey] | None:
+    """The findings for which it was made; None where the event does not say."""
+    try:
+        listed: object = json.loads(event.detail["findings"])
+    except (KeyError, ValueError, RecursionError):
+        return None
+    known: set[FindingKey] = set()
+    for item in listed if isinstance(listed, list) else ():
+        match item:
+            case [str(rule), str(metric), str(name)]:
+                known.add((rule, metric, name))
+    return frozenset(known)
 
 
 def _whole(text: str) -> int | None:

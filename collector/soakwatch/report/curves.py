@@ -101,9 +101,9 @@ def breaks(drawn: Series, good: Series) -> Places:
 def thinned(
     time_ns: NDArray[np.int64], values: Readings, gaps: Places, points: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Times (ms) and values of about ``points`` of the readings, all finite; a NaN at each of the ``holes`` that stays.
+    """Times (ms) and values of about ``points`` of the readings, all finite; a NaN at each of the ``gaps`` kept.
 
-    Lowest and highest of every stretch and both sides of the first 200 holes are among them; no line crosses a hole.
+    Lowest and highest of every stretch and both sides of the first 200 gaps are among them; no line crosses a gap.
     """
     picked = np.arange(values.size)
     if values.size > points:

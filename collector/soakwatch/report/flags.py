@@ -14,7 +14,7 @@ from soakwatch.report.plot_background import Row, draw_moments, item
 from soakwatch.report.plot_style import plain, put, words
 from soakwatch_rules.rule import Outcome, Window
 
-_TOLD = 4
+_MAX_NAMED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def _clusters(flags: Sequence[Flag], window: Window) -> list[list[Flag]]:
     """Flags so near to one another that their numbers would cover each other, together."""
     near = (window.end_ns - window.begin_ns) // 40
     clusters: list[list[Flag]] = []
-    for flag in sorted(flags, key=lambda one: (one.begin_ns, one.number)):
+    for flag in sorted(flags, key=lambda each: (each.begin_ns, each.number)):
         if clusters and flag.begin_ns - clusters[-1][0].begin_ns < near:
             clusters[-1].append(flag)
         else:
@@ -102,5 +102,5 @@ def _numbers(flags: Sequence[Flag]) -> str:
 
 
 def _texts(flags: Sequence[Flag]) -> str:
-    texts = [f"{flag.number} {flag.text}" for flag in flags[:_TOLD]]
-    return plain("; ".join(texts + [f"and {len(flags) - _TOLD} more"] * (len(flags) > _TOLD)))
+    texts = [f"{flag.number} {flag.text}" for flag in flags[:_MAX_NAMED]]
+    return plain("; ".join(texts + [f"and {len(flags) - _MAX_NAMED} more"] * (len(flags) > _MAX_NAMED)))

@@ -56,7 +56,7 @@ class Room:
     def room_text(self) -> str:
         """The share that is left as a percentage that is never rounded up."""
         if self.room < 0:
-            return f"{100 * -self.room:.3g} % over the limit"
+            return f"{quantity(-self.room, '1')} over the limit"
         return share_text(self.room) if math.isfinite(self.room) else "–"
 
 

@@ -75,9 +75,9 @@ def _case(
     case = _element(suite, target, rule)
     ranks = [(_WORST_FIRST.index(f.outcome), waived) for f, waived in findings]
     worst = [f for (f, _), rank in zip(findings, ranks, strict=True) if rank == min(ranks)]
-    place, waived = min(ranks)
-    tag = "skipped" if waived else _TAGS.get(_WORST_FIRST[place])
-    body = "" if _WORST_FIRST[place] is Outcome.NOT_APPLICABLE else "\n\n".join(_story(f) for f in worst)
+    worst_rank, waived = min(ranks)
+    tag = "skipped" if waived else _TAGS.get(_WORST_FIRST[worst_rank])
+    body = "" if _WORST_FIRST[worst_rank] is Outcome.NOT_APPLICABLE else "\n\n".join(_story(f) for f in worst)
     _tell(counts, case, tag, _summary(worst), body)
     warned = [f for f, _ in findings if f.outcome is Outcome.WARN]
     if warned:

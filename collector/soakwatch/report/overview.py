@@ -17,7 +17,7 @@ from soakwatch.record.source import ReportSource, SeriesKey
 from soakwatch.report.candidates import MAX_SERIES_READ, SeriesSummary, candidates, order_of, summaries_of
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.flags import Flag
-from soakwatch.report.heat import MAX_ROWS, Heat
+from soakwatch.report.heatmap import MAX_ROWS, Heat
 from soakwatch.report.load import generators
 from soakwatch.report.plot_style import plain
 from soakwatch.report.plots import Drawing
@@ -103,7 +103,7 @@ def draw_panel(drawing: Drawing, panel: Panel, flags: Sequence[Flag] = ()) -> tu
         first = drawing.draw_heat(panel.heat, flags=flags)
         elements = [(panel.title, first, False)]
         for curve, name in zip(panel.curves, panel.names, strict=True):
-            small = drawing.draw([curve], height=SMALL, small=True, beside=panel.curves, names=[name])
+            small = drawing.draw([curve], height=SMALL, small=True, scale_with=panel.curves, names=[name])
             elements.append((name, small, True))
     elif panel.curves:
         element = drawing.draw(

@@ -28,26 +28,26 @@ const soakwatchPlots = (() => {
     return groups.get(name);
   }
 
-  function spread(one, start, end) {
+  function spread(axis, start, end) {
     if (busy || !(end > start)) return;
     busy = true;
-    one.start = start;
-    one.end = end;
-    for (const range of one.members) {
+    axis.start = start;
+    axis.end = end;
+    for (const range of axis.members) {
       if (range.start !== start || range.end !== end) range.setv({start, end});
     }
     busy = false;
-    for (const told of watchers) told(start, end);
+    for (const watcher of watchers) watcher(start, end);
   }
 
   function joinRange(range) {
-    const one = group(range.name);
-    if (one.whole === null) one.whole = [range.start, range.end];
-    if (one.start !== null && (range.start !== one.start || range.end !== one.end)) {
-      range.setv({start: one.start, end: one.end});
+    const axis = group(range.name);
+    if (axis.whole === null) axis.whole = [range.start, range.end];
+    if (axis.start !== null && (range.start !== axis.start || range.end !== axis.end)) {
+      range.setv({start: axis.start, end: axis.end});
     }
-    one.members.add(range);
-    const moved = () => spread(one, range.start, range.end);
+    axis.members.add(range);
+    const moved = () => spread(axis, range.start, range.end);
     range.properties.start.change.connect(moved);
     range.properties.end.change.connect(moved);
   }
@@ -128,8 +128,8 @@ const soakwatchPlots = (() => {
       for (const root of doc.all_roots ?? doc.roots()) {
         const width = Bokeh.index[root.id]?.el?.clientWidth ?? 0;
         if (width === 0 || root.min_border_left === null || root.min_border_left === undefined) continue;
-        const legend = root.below.find((one) => one.type === "Legend");
-        const ticker = root.below.find((one) => one.type === "DatetimeAxis")?.ticker;
+        const legend = root.below.find((item) => item.type === "Legend");
+        const ticker = root.below.find((item) => item.type === "DatetimeAxis")?.ticker;
         if (!usual.has(root)) {
           usual.set(root, {
             left: root.min_border_left, right: root.min_border_right, height: root.height,
@@ -155,7 +155,7 @@ const soakwatchPlots = (() => {
       const held = document.getElementById("plots-shared");
       shared = held === null ? [] : JSON.parse(held.textContent);
     }
-    return script.textContent.replace(/"data":"#(\d+)"/g, (_, place) => `"data":"${shared[Number(place)]}"`);
+    return script.textContent.replace(/"data":"#(\d+)"/g, (_, index) => `"data":"${shared[Number(index)]}"`);
   }
 
   function draw(element) {
@@ -185,7 +185,7 @@ const soakwatchPlots = (() => {
     soon(() => draw(next).then(drawOneInIdleTime));
   }
 
-  function place() {
+  function drawWhenVisible() {
     const seen = new IntersectionObserver((entries) => {
       for (const entry of entries) {
         if (!entry.isIntersecting) continue;
@@ -232,30 +232,30 @@ const soakwatchPlots = (() => {
     if (event.ctrlKey || event.metaKey || event.altKey || !(event.target instanceof Element)) return;
     const element = event.target.closest(".plot");
     if (element === null || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
-    const one = axisOf(element);
-    if (one === undefined || one.whole === null) return;
-    const range = one.members.values().next().value;
+    const axis = axisOf(element);
+    if (axis === undefined || axis.whole === null) return;
+    const range = axis.members.values().next().value;
     const [start, end] = [range.start, range.end];
     const span = end - start;
-    if (event.key === "ArrowLeft") spread(one, start - span / 5, end - span / 5);
-    else if (event.key === "ArrowRight") spread(one, start + span / 5, end + span / 5);
-    else if (event.key === "+" || event.key === "=") spread(one, start + span / 4, end - span / 4);
-    else if (event.key === "-") spread(one, start - span / 2, end + span / 2);
-    else if (event.key === "0" || event.key === "Home") spread(one, ...one.whole);
+    if (event.key === "ArrowLeft") spread(axis, start - span / 5, end - span / 5);
+    else if (event.key === "ArrowRight") spread(axis, start + span / 5, end + span / 5);
+    else if (event.key === "+" || event.key === "=") spread(axis, start + span / 4, end - span / 4);
+    else if (event.key === "-") spread(axis, start - span / 2, end + span / 2);
+    else if (event.key === "0" || event.key === "Home") spread(axis, ...axis.whole);
     else return;
     event.preventDefault();
   }
 
   function zoom(start, end, name = "time") {
-    const one = group(name);
-    one.start = start; // for plots that are drawn later
-    one.end = end;
-    spread(one, start, end);
+    const axis = group(name);
+    axis.start = start; // for plots that are drawn later
+    axis.end = end;
+    spread(axis, start, end);
   }
 
   function reset(name = "time") {
-    const one = group(name);
-    if (one.whole !== null) spread(one, ...one.whole);
+    const axis = group(name);
+    if (axis.whole !== null) spread(axis, ...axis.whole);
   }
 
   function onClick(event) {
@@ -275,9 +275,9 @@ const soakwatchPlots = (() => {
   document.addEventListener("keydown", onKey);
   document.addEventListener("click", onClick);
   const ready = new Promise((done) => {
-    const begin = () => { place(); done(); };
+    const begin = () => { drawWhenVisible(); done(); };
     if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
     else begin();
   });
-  return {join, leave, drawAll, zoom, reset, focusable, watch: (told) => { watchers.add(told); return () => watchers.delete(told); }};
+  return {join, leave, drawAll, zoom, reset, focusable, watch: (watcher) => { watchers.add(watcher); return () => watchers.delete(watcher); }};
 })();

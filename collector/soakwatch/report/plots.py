@@ -23,7 +23,7 @@ from bokeh.resources import Resources
 from soakwatch.report.bokeh_embed import Pieces, apart, whole
 from soakwatch.report.curves import Curve
 from soakwatch.report.flags import Flag, draw_flags
-from soakwatch.report.heat import Heat, blank_heat, draw_heat
+from soakwatch.report.heatmap import Heat, blank_heat, draw_heat
 from soakwatch.report.palette import BLACK, DASHES, GREY, LINES, TEXT
 from soakwatch.report.plot_background import (
     draw_events,
@@ -107,7 +107,7 @@ class Drawing:
         window: Window | None = None,
         marked: str = "finding",
         small: bool = False,
-        beside: Sequence[Curve] = (),
+        scale_with: Sequence[Curve] = (),
     ) -> str:
         """Draw curves of one unit over the load; the id of the element that will hold the plot.
 
@@ -115,10 +115,11 @@ class Drawing:
         legend in place of the curves' own; with ``load`` False there is no load behind them, and with ``everywhere``
         the events of all targets are marked. ``window`` is a time axis of its own, shared by the plots of one stretch;
         ``marked`` is the word for ``marks``, which are numbered there. Curves that are all above zero and far apart get
-        a logarithmic axis. A ``small`` plot has neither legend nor tools, and the reach of all curves ``beside`` it.
+        a logarithmic axis. A ``small`` plot has neither legend nor tools; its scale is that of all curves in
+        ``scale_with``.
         """
         steep = limit is None and not small and is_steep(curves)
-        now = decades(curves) if steep else reach(beside or curves, limit)
+        now = decades(curves) if steep else reach(scale_with or curves, limit)
         y_range = DataRange1d(range_padding=0.02) if self._growing else now
         unit = curves[0].unit or curves[0].key.metric.rpartition(".")[2] if curves else ""
         shown = window or self._window
@@ -206,7 +207,7 @@ class Drawing:
         height: Range1d | DataRange1d = Range1d(start=0, end=peak * 1.25 or 1.0)
         if self._growing and not fixed:  # beside a logarithmic axis it would be taken for one
             height = DataRange1d(start=0, range_padding=0.25)
-        return draw_load(plot, self._load, [self._source(one) for one in self._load], height, axis=axis, over=over)
+        return draw_load(plot, self._load, [self._source(each) for each in self._load], height, axis=axis, over=over)
 
     def _happened(self, targets: set[str], *, everywhere: bool = False, window: Window | None = None) -> list[Event]:
         events = [e for e in self._events if everywhere or e.target in {"", *targets}]

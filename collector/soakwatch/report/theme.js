@@ -17,16 +17,16 @@ const soakwatchTheme = (() => {
 
   function mode() {
     if (printing || paper.matches) return "light";
-    const said = document.documentElement.dataset.theme;
-    return said === "light" || said === "dark" ? said : wish.matches ? "dark" : "light";
+    const chosen = document.documentElement.dataset.theme;
+    return chosen === "light" || chosen === "dark" ? chosen : wish.matches ? "dark" : "light";
   }
 
   /* The dark counterpart of a property's value; undefined for what is no colour of ours. */
   function darkened(value) {
     if (typeof value === "string") return DARK[value.toLowerCase()];
     if (value !== null && typeof value === "object" && typeof value.value === "string") {
-      const found = DARK[value.value.toLowerCase()];
-      return found === undefined ? undefined : {...value, value: found};
+      const dark = DARK[value.value.toLowerCase()];
+      return dark === undefined ? undefined : {...value, value: dark};
     }
     return undefined;
   }

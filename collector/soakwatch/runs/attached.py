@@ -104,7 +104,7 @@ class LocalRun:
 
     def verdict_so_far(self, until_ns: int | None) -> InterimVerdict:
         """The verdict of what is recorded, judged now: seconds for a run of days. Raises RecordError."""
-        from soakwatch.judge.recorded import judge_record
+        from soakwatch.judge.record_verdict import judge_record
 
         wait_until_recorded(lambda: self._last_ns() if is_written(self.path) else until_ns, until_ns)
         with RecordView.open(self.path) as view:
@@ -288,12 +288,12 @@ def _seconds(within: str | float | None) -> float | None:
         raise EventRefusedError(f"within: {error}") from None
 
 
-def _ns(at: datetime | str | None) -> int | None:
-    if at is None:
+def _ns(moment_given: datetime | str | None) -> int | None:
+    if moment_given is None:
         return None
-    if isinstance(at, datetime):
-        at = (at.replace(tzinfo=UTC) if at.tzinfo is None else at).isoformat()
+    if isinstance(moment_given, datetime):
+        moment_given = (moment_given.replace(tzinfo=UTC) if moment_given.tzinfo is None else moment_given).isoformat()
     try:
-        return moment(at)
+        return moment(moment_given)
     except ValueError as error:
         raise EventRefusedError(str(error)) from None

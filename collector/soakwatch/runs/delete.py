@@ -66,7 +66,7 @@ def loss_of(folder: Path, runs: Iterable[RunSummary]) -> Loss:
         len(files),
         sum(files.values()),
         tuple(sorted(name for name in files if name not in _OWN))[:20],
-        tuple(sorted(run.line.folder.name for run in runs if run.lent_by == folder.name)),
+        tuple(sorted(run.line.folder.name for run in runs if run.baseline_run == folder.name)),
         refusal(folder),
     )
 

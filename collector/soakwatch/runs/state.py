@@ -19,8 +19,8 @@ from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.event_kinds import ACKNOWLEDGED, STOP
 from soakwatch.core.roles import GENERATOR, MONITOR
 from soakwatch.judge.rates import META as SO_FAR
-from soakwatch.judge.rates import Rate, look_of
-from soakwatch.judge.recorded import recorded_plan
+from soakwatch.judge.rates import Rate, snapshot_of
+from soakwatch.judge.record_verdict import recorded_plan
 from soakwatch.plan import Plan
 from soakwatch.plan.timeline import PhaseInterval, shifted, stretches
 from soakwatch.record import RecordView, SeriesKey, StoredEvent
@@ -187,7 +187,7 @@ class StateReader:
         own, own_cpu = _own(view, keys, last_ns)
         live = "verdict" not in metas
         findings = self._findings(view, live=live)
-        newest = look_of(metas.get(SO_FAR)) if live else None
+        newest = snapshot_of(metas.get(SO_FAR)) if live else None
         events = self._newest_events(view)
         return RunState(
             run=self._folder.name,

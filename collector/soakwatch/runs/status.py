@@ -48,14 +48,14 @@ class SourceStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """One moment of a run. ``load`` holds the newest figures of the generators by metric and object,
-    without those of a generator that has fallen silent; ``doing`` is what keeps it after its end, in words, and
-    ``behind`` a sentence about each database that does not have what it should.
+    """The state of a run at one moment. ``load`` holds the newest values of the generators by metric and object,
+    without those of a generator that no longer reports; ``doing`` says what still runs after the end, and ``behind``
+    has a sentence about each database that is missing samples.
 
-    ``judged_at_s`` is when the live judge judged last, in seconds of the run, ``rates`` how fast things grow so far.
-    ``standing`` is waiting, running, ended or broken off; ``place`` which phase of how many it is in ("2 of 4"),
-    ``coming`` what is planned next and when, ``own`` how the monitor itself is, ``keys`` what the keys do; all in
-    words, "" where it is not known.
+    ``judged_at_s`` is when the live judge last finished, in seconds of the run; ``rates`` are the growth rates so far.
+    ``standing`` is waiting, running, ended or broken off; ``phase_position`` is which phase it is in ("2 of 4"),
+    ``coming`` what is planned next and when, ``own`` the state of the monitor itself, ``keys`` what the keys do; all
+    in words, "" if unknown.
     """
 
     run: str
@@ -71,7 +71,7 @@ class Status:
     doing: str = ""
     behind: tuple[str, ...] = ()
     standing: str = "running"
-    place: str = ""
+    phase_position: str = ""
     coming: str = ""
     own: str = ""
     keys: str = ENDS_IT

@@ -39,9 +39,9 @@ class RunSummary:
     """One run of a list. Of a run that cannot be read there is only ``line``, with the trouble.
 
     ``targets`` are names with roles, devices first; ``release`` is what software the devices said they run. ``worst``
-    is the worst finding, None where the run has none; ``counts`` are findings by outcome. ``coverage`` is
-    that of the required source that was answered least, ``uncovered`` its name. ``lent_by`` is the run whose baseline
-    this one was held against.
+    is the worst finding, None where the run has none; ``counts`` are findings by outcome. ``coverage`` is the lowest
+    of the required sources, ``uncovered`` the name of that source. ``baseline_run`` is the run whose baseline this one
+    was compared with.
     """
 
     line: RunLine
@@ -54,7 +54,7 @@ class RunSummary:
     coverage: float | None = None
     uncovered: str = ""
     samples: int = 0
-    lent_by: str = ""
+    baseline_run: str = ""
     spark: Sparkline | None = None
 
 
@@ -85,7 +85,7 @@ def summary_in(view: RecordView, folder: Path, *, drawn: bool) -> RunSummary:
         coverage=coverage,
         uncovered=uncovered,
         samples=view.counts().samples,
-        lent_by="" if frozen is None else frozen.run,
+        baseline_run="" if frozen is None else frozen.run,
         spark=_spark(view, findings, roles) if drawn else None,
     )
 

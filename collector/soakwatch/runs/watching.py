@@ -46,7 +46,7 @@ def status_of(state: RunState, keys: str = LEAVES_IT) -> Status:
         trouble=None,
         behind=_behind(state),
         standing=state.standing,
-        place=place_words(state.phases),
+        phase_position=phase_position_words(state.phases),
         coming=coming_words(state.coming, state.now_ns),
         own=own_words(
             own.get("monitor.memory.usage"),
@@ -69,10 +69,10 @@ def course_words(stretches: Sequence[PhaseInterval], plan: Plan, now_ns: int) ->
         for s in stretches
     ]
     coming = what_comes(phases, plan, stretches[0].begin_ns, end_ns, now_ns)
-    return place_words(phases), coming_words(coming, now_ns)
+    return phase_position_words(phases), coming_words(coming, now_ns)
 
 
-def place_words(phases: Sequence[PhaseState]) -> str:
+def phase_position_words(phases: Sequence[PhaseState]) -> str:
     """The phase that goes on among all, "" where there is one only, or none goes on."""
     begun = sum(phase.state != "planned" for phase in phases)
     goes_on = any(phase.state == "now" for phase in phases)

@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 
 from soakwatch.core.errors import RecordError, SoakwatchError
-from soakwatch.judge.recorded import recorded_plan
+from soakwatch.judge.record_verdict import recorded_plan
 from soakwatch.record import RecordView
 from soakwatch.sinks.abc import RefusedLine
 from soakwatch.sinks.feed import Feed, FeedState, FeedStoppedError

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from soakwatch.record.backlog import backlog, cursor_numbers
@@ -16,13 +17,14 @@ _MAX_REFUSED = 100
 
 @dataclass(frozen=True, slots=True)
 class PushResult:
-    """Lines written, lines refused for good (the first hundred with their reasons), and why the rest was given up
-    (None: everything was sent)."""
+    """Lines written, lines refused for good (the first hundred with their reasons, and how many for the first hundred
+    reasons), and why the rest was given up (None: everything was sent)."""
 
     written: int
     rejected: int
     refused: tuple[RefusedLine, ...]
     error: str | None
+    reasons: Mapping[str, int] = field(default_factory=dict)
 
 
 def push(
@@ -34,12 +36,15 @@ def push(
     Raises RecordError for a record that cannot be read, PlanError for a token that cannot be had.
     """
     refused: list[RefusedLine] = []
+    reasons: Counter[str] = Counter()
     stop = threading.Event()
     timers: list[threading.Timer] = []
 
     def refuse(line: RefusedLine) -> None:
         if len(refused) < _MAX_REFUSED:
             refused.append(line)
+        if line.reason in reasons or len(reasons) < _MAX_REFUSED:
+            reasons[line.reason] += 1
 
     def report(state: FeedState) -> None:
         if state.error is None:
@@ -66,4 +71,4 @@ def push(
         while timers:
             timers.pop().cancel()
         sink.close()
-    return PushResult(sink.written, sink.refused, tuple(refused), error)
+    return PushResult(sink.written, sink.refused, tuple(refused), error, reasons)

@@ -8,7 +8,7 @@ from typing import cast
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED, Registry
-from soakwatch.judge.recorded import recorded_plan
+from soakwatch.judge.record_verdict import recorded_plan
 from soakwatch.plan.sink import SinkConfig, SinkPlan
 from soakwatch.record import RecordView
 from soakwatch.sinks.abc import Destination

@@ -17,12 +17,15 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, ClassVar, Protocol, runtime_checkable
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from soakwatch.core.units import Seconds
 from soakwatch_agent.sample import Answer
+
+if TYPE_CHECKING:  # it knows rules, whose arithmetic no list of sources loads
+    from soakwatch.core.event_kinds import FindingKey
 
 _HOST = re.compile(r"[^\s/@-][^\s/@]{0,252}")
 
@@ -109,11 +112,14 @@ class Backfills(Protocol):
 class CapturesDetail(Protocol):
     """A poller that can capture the details of a moment afterwards (the agent's flight recorder)."""
 
-    def look_closer(self, when_ns: int, why: str) -> None:
-        """Something happened to this source's target at that steady time: capture its details, if there is room."""
+    def capture_moment(self, when_ns: int, why: str, finding: FindingKey | None = None) -> None:
+        """Something happened to this source's target at that steady time: capture its details, if there is room.
+
+        ``finding`` is that of a live finding which is the reason.
+        """
         ...
 
-    async def last_look(self, end_ns: int) -> Sequence[Answer]:
+    async def final_captures(self, end_ns: int) -> Sequence[Answer]:
         """The run ends: the captures that are complete or can be fetched now; nothing is waited for."""
         ...
 

@@ -10,7 +10,11 @@ _MAX_FAULTS = 100  # a poll of a generator with a thousand broken flows says eno
 
 
 class AnswerBuilder:
-    """Collects the samples and faults of one poll, in the order in which they were put; all samples of ``time_ns``."""
+    """Collects the samples and faults of one poll, in the order in which they were put; all samples of ``time_ns``.
+
+    It knows no poll but this one. The probes of a host, which report a fault only when it changes, have
+    ``soakwatch_agent.context.ProbeAnswer``.
+    """
 
     def __init__(self, time_ns: int) -> None:
         self.time_ns = time_ns

@@ -21,11 +21,11 @@ class Reach:
         """
         self._sent += sent
         self._lost += sent - len(round_trips_s)
-        made = [
+        samples = [
             Sample("reach.up", self.object, 1 if round_trips_s else 0, now_ns),
             Sample("reach.sent", self.object, self._sent, now_ns),
             Sample("reach.lost", self.object, self._lost, now_ns),
         ]
         if round_trips_s:
-            made.append(Sample("reach.round_trip", self.object, median(round_trips_s), now_ns))
-        return tuple(made)
+            samples.append(Sample("reach.round_trip", self.object, median(round_trips_s), now_ns))
+        return tuple(samples)

@@ -1,4 +1,4 @@
-"""Agents for tests: real ones on this machine, a relay that cuts the way to one, a collector that follows one."""
+"""Agents for tests: real ones on this machine, a relay that cuts the link to one, a collector that follows one."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ class LocalAgent:
         raise AssertionError("the agent does not listen")
 
     def status(self) -> dict[str, object]:
-        """How it stands."""
+        """Its status, as the agent prints it."""
         done = subprocess.run(
             [*_AGENT, "status", "--dir", str(self.folder)], capture_output=True, text=True, timeout=30, check=True
         )
-        told: dict[str, object] = json.loads(done.stdout.splitlines()[1].partition(" ")[2])
-        return told
+        status: dict[str, object] = json.loads(done.stdout.splitlines()[1].partition(" ")[2])
+        return status
 
     def kill(self) -> None:
         """SIGKILL."""
@@ -148,7 +148,7 @@ class Follower:
             self.answers.append((begin, answer))
 
     def slots(self) -> list[int]:
-        """The due times of everything that was got, in order: each look is told by its sample of the uptime."""
+        """The due times of all polls that arrived, in order: each poll is recognised by its sample of the uptime."""
         times = [
             sample.time_ns
             for answer in [*(answer for _, answer in self.answers), *(late.answer for late in self.late)]

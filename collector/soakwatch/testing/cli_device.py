@@ -188,13 +188,13 @@ class _Channel:
             await self._write(text.removesuffix("\n") + "\n")
             return
         lines = text.removesuffix("\n").split("\n")
-        for at, line in enumerate(lines):
-            if self._device.logs and at == len(lines) // 2:
+        for number, line in enumerate(lines):
+            if self._device.logs and number == len(lines) // 2:
                 await self._write(self._device.logs.pop(0) + "\n")
-            if cut and at == len(lines) // 2:
+            if cut and number == len(lines) // 2:
                 self._process.channel.get_connection().abort()
                 return
-            if self._rows and at and at % self._rows == 0:
+            if self._rows and number and number % self._rows == 0:
                 await self._write(self._device.pager)
                 if await self._key() == b"q":
                     await self._write("\r\n")
@@ -211,8 +211,8 @@ class _Channel:
         device = self._device
         data = text.replace("\r\n", "\n").replace("\n", "\r\n").encode("utf-8", "surrogateescape")
         step = device.piece or len(data) or 1
-        for at in range(0, len(data), step):
-            self._process.stdout.write(data[at : at + step])
+        for start in range(0, len(data), step):
+            self._process.stdout.write(data[start : start + step])
             await self._process.stdout.drain()
             if device.pause_s:
                 await asyncio.sleep(device.pause_s)

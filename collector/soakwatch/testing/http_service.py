@@ -1,4 +1,4 @@
-"""A small real HTTP service that answers every GET, and leaks so many bytes a request if it is told to.
+"""A small real HTTP service that answers every GET, and leaks so many bytes a request if it is set to.
 
 For demos and tests: it binds to loopback only, and stops leaking at a bound.
 """

@@ -30,15 +30,15 @@ def find_influxd() -> Path | None:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "soakwatch"
     kept = sorted(map(str, cache.glob("influxd-2*[0-9]")), reverse=True)
     named = (os.environ.get("INFLUXD"), shutil.which("influxd"), *kept)
-    return next((Path(one) for one in named if one and _is_second(one)), None)
+    return next((Path(path) for path in named if path and _is_second(path)), None)
 
 
 def _is_second(program: str) -> bool:
     """Whether it is InfluxDB 2: distributions have 1.x under the same name."""
     if not os.access(program, os.X_OK):
         return False
-    told = subprocess.run([program, "version"], capture_output=True, text=True, check=False).stdout
-    return told.startswith(("InfluxDB v2", "InfluxDB 2", "InfluxDB dev"))
+    version = subprocess.run([program, "version"], capture_output=True, text=True, check=False).stdout
+    return version.startswith(("InfluxDB v2", "InfluxDB 2", "InfluxDB dev"))
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Influxd:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Starts it and waits until it answers. Raises AssertionError with what it said if it does not."""
+        """Starts it and waits until it answers. Raises AssertionError with its output if it does not."""
         log = self.folder / "influxd.log"
         command = [
             str(self.program),
@@ -95,14 +95,14 @@ class Influxd:
 
     def set_up(self) -> None:
         """Makes the organisation, the bucket and the token."""
-        told = {
+        settings = {
             "username": "soak",
             "password": secrets.token_urlsafe(16),
             "org": ORG,
             "bucket": BUCKET,
             "token": self.token,
         }
-        self.ask("POST", "/api/v2/setup", json=told).raise_for_status()
+        self.ask("POST", "/api/v2/setup", json=settings).raise_for_status()
 
     def make_bucket(self, name: str, keep_s: int = 0) -> None:
         """A bucket; ``keep_s`` 0 keeps everything."""
@@ -113,8 +113,8 @@ class Influxd:
 
     def delete_bucket(self, name: str) -> None:
         """Deletes a bucket with all that is in it."""
-        found = self.ask("GET", "/api/v2/buckets", params={"name": name, "org": ORG}).json()["buckets"]
-        self.ask("DELETE", f"/api/v2/buckets/{found[0]['id']}").raise_for_status()
+        buckets = self.ask("GET", "/api/v2/buckets", params={"name": name, "org": ORG}).json()["buckets"]
+        self.ask("DELETE", f"/api/v2/buckets/{buckets[0]['id']}").raise_for_status()
 
     def write(self, lines: bytes, bucket: str = BUCKET) -> httpx.Response:
         """Line protocol as it is."""

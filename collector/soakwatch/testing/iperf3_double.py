@@ -25,7 +25,7 @@ _LOST = 7  # of the datagrams of an interval, in the mood ``lossy``
 
 
 def script(folder: Path) -> Path:
-    """An executable that is the stand-in, to be named as ``program``."""
+    """An executable that is the stand-in, to be given as ``program``."""
     file = folder / "iperf3"
     file.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {__name__} "$@"\n', encoding="utf-8")
     file.chmod(0o755)
@@ -151,7 +151,7 @@ def interval(
 def end(
     seconds: float, *, packets: int, length: int = 1000, udp: bool = True, lost: int = 0, heard: bool = True
 ) -> dict[str, object]:
-    """The object ``end``; ``heard`` says that the other side told its figures, else they are zeros."""
+    """The object ``end``; ``heard``: whether the other side reported its figures, else they are zeros."""
     sent = share(0, seconds, sender=True, packets=packets, length=length, udp=udp, whole=True)
     received = share(
         0,

@@ -1,4 +1,4 @@
-"""A load on the bench: started as a run would start it, looked at when the test says, at the time that it says."""
+"""A load on the bench: started as a run would start it, polled when the test says, at the time that it says."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from soakwatch.sources.registry import poller_module
 from soakwatch_agent.sample import Answer
 
 BEGIN_NS = 1_795_260_000_000_000_000
-"""2026-11-21 11:20:00 UTC: when the bench begins, unless it is told otherwise."""
+"""2026-11-21 11:20:00 UTC: when the bench begins, unless another time is given."""
 SECOND = 10**9
 
 
@@ -59,8 +59,8 @@ class LoadBench:
         self._runner.run(self._stack.aclose())
         self._runner.close()
 
-    def look(self, at_s: float) -> Answer:
-        """One look, so many seconds after the begin. Raises SourceError as the load does."""
+    def poll(self, at_s: float) -> Answer:
+        """One poll, so many seconds after the begin. Raises SourceError as the load does."""
         assert self._poller is not None
         self.now_ns = self._begin_ns + round(at_s * SECOND)
         return self._runner.run(self._bounded(self._poller))
@@ -73,7 +73,7 @@ class LoadBench:
         self._runner.run(poller.drive(level))
 
     def facts(self) -> Facts:
-        """What the load tells of itself."""
+        """What the load reports of itself."""
         poller: object = self._poller
         return poller.facts() if isinstance(poller, Identifies) else Facts({})
 

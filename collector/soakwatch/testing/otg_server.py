@@ -37,7 +37,7 @@ class FakeFlow:
     sending: bool = False
     rate: dict[str, Any] = field(default_factory=lambda: {"choice": "pps", "pps": 100})
     latency_ns: tuple[float, float, float] | None = None  # smallest, mean, largest
-    more: dict[str, Any] = field(default_factory=dict)  # what a row says instead
+    more: dict[str, Any] = field(default_factory=dict)  # what a row has instead
 
 
 @dataclass(slots=True)

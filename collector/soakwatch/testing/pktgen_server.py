@@ -30,7 +30,7 @@ Tree = dict[str | int, object]
 
 @dataclass(slots=True)
 class FakePort:
-    """One port: what it counts, and how it is set. ``step`` packets go out and come back for each look."""
+    """One port: what it counts, and how it is set. ``step`` packets go out and come back for each poll."""
 
     step: int = 0
     tx: int = 0

@@ -1,4 +1,4 @@
-"""Small records of one source, for tests and benches: fifty series whose readings tell when they were due."""
+"""Small records of one source, for tests and benches: fifty series whose readings show when they were due."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from soakwatch.plan.web import WebPlan
-from soakwatch.web.listener import place_of
+from soakwatch.web.listener import open_server_socket
 from soakwatch.web.server import OneRun, serve
 
 
@@ -26,14 +26,16 @@ class ServedRun:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self.close()
 
 
 def serve_run(plan: WebPlan, folder: Path, now_ns: Callable[[], int]) -> ServedRun:
     """Serve one run until it is closed. Raises SoakwatchError in one sentence."""
     with ExitStack() as stack:
-        address = stack.enter_context(place_of(plan, folder))
+        address = stack.enter_context(open_server_socket(plan, folder))
         # A server closes its socket; the place keeps its own.
         stack.enter_context(serve(plan, address.token, OneRun(folder, now_ns), address.listener.dup()))
         return ServedRun(address.url, address.token.file, stack.pop_all())

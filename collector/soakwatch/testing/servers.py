@@ -1,4 +1,4 @@
-"""Starting a server of another project and ending it: its log is what is told if it does not come."""
+"""Starting a server of another project and ending it: its log is the error if it does not start."""
 
 from __future__ import annotations
 
@@ -19,9 +19,15 @@ def started(
 ) -> subprocess.Popen[bytes]:
     """A server in a session of its own, in the folder of its log, that answers. ``answers`` may raise
     httpx.TransportError for not yet. Raises AssertionError with the end of its log if it does not come."""
-    with log.open("ab") as said:
+    with log.open("ab") as output:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, cwd=log.parent, start_new_session=True, env=env
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd=log.parent,
+            start_new_session=True,
+            env=env,
         )
     deadline = time.monotonic() + _MAX_START_S
     while time.monotonic() < deadline and process.poll() is None:

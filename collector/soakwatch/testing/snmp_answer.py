@@ -11,13 +11,13 @@ from soakwatch.testing.snmp_mib import Mib
 
 TOO_BIG, NO_SUCH_NAME, GEN_ERR = 1, 2, 5
 _MAX_BINDINGS = 2000
-_ENVELOPE = 80  # octets beside the bindings: headers of v3 at most, community at most
+_ENVELOPE = 80  # octets besides the bindings: headers of v3 at most, community at most
 MAX_ANSWER_BYTES = 65_000  # octets of an answer, a UDP datagram's limit
 _CALM = Mischief(NO_FAULTS)
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class EncodedAnswer:
     """An answer with its bindings encoded and the names in them; ``shift`` is added to the request's number."""
 
     status: int
@@ -29,7 +29,7 @@ class Said:
 
 def answer(
     mib: Mib, ask: Ask, version: int, seconds: float, mischief: Mischief | None = None, largest: int = MAX_ANSWER_BYTES
-) -> Said:
+) -> EncodedAnswer:
     """The answer to a request so many seconds after boot; ``largest`` is what the other side takes, in octets."""
     faults = mischief or _CALM
     for position, name in enumerate(ask.names, 1):
@@ -37,7 +37,7 @@ def answer(
             return _refusal(ask, GEN_ERR, position)
     if ask.kind == GET_BULK:
         return _bulk(mib, ask, seconds, faults, largest)
-    found: list[Name] = []
+    answered: list[Name] = []
     bindings: list[bytes] = []
     for position, name in enumerate(ask.names, 1):
         if ask.kind == GET:
@@ -49,20 +49,20 @@ def answer(
             missing = END_OF_VIEW
         if there is None and version == V1:
             return _refusal(ask, NO_SUCH_NAME, position)
-        found.append(name if there is None else there)
+        answered.append(name if there is None else there)
         bindings.append(write_binding(name, missing, None) if there is None else mib.binding(there, seconds))
     if not _fits(bindings, _Room(faults, largest)):
-        return _refusal(ask, TOO_BIG, 0) if version == V1 else Said(TOO_BIG, 0, (), ())
-    return Said(0, 0, tuple(bindings), tuple(found))
+        return _refusal(ask, TOO_BIG, 0) if version == V1 else EncodedAnswer(TOO_BIG, 0, (), ())
+    return EncodedAnswer(0, 0, tuple(bindings), tuple(answered))
 
 
-def reply_of(said: Said) -> Reply:
+def reply_of(encoded: EncodedAnswer) -> Reply:
     """The answer without its bindings, for the envelope."""
-    return Reply(said.status, said.index, ())
+    return Reply(encoded.status, encoded.index, ())
 
 
-def _refusal(ask: Ask, status: int, index: int) -> Said:
-    return Said(status, index, tuple(write_binding(name, NULL, None) for name in ask.names), ask.names)
+def _refusal(ask: Ask, status: int, index: int) -> EncodedAnswer:
+    return EncodedAnswer(status, index, tuple(write_binding(name, NULL, None) for name in ask.names), ask.names)
 
 
 def _next(mib: Mib, name: Name, faults: Mischief, *, without: int | None = None) -> Name | None:
@@ -76,9 +76,9 @@ def _next(mib: Mib, name: Name, faults: Mischief, *, without: int | None = None)
     return there
 
 
-def _bulk(mib: Mib, ask: Ask, seconds: float, faults: Mischief, largest: int) -> Said:
+def _bulk(mib: Mib, ask: Ask, seconds: float, faults: Mischief, largest: int) -> EncodedAnswer:
     singles = max(0, min(ask.first, len(ask.names)))
-    found: list[Name] = []
+    answered: list[Name] = []
     bindings: list[bytes] = []
     room = _Room(faults, largest)
     ended: list[bool] = []
@@ -89,24 +89,28 @@ def _bulk(mib: Mib, ask: Ask, seconds: float, faults: Mischief, largest: int) ->
         if not room.takes(octets):
             return None
         bindings.append(octets)
-        found.append(name if there is None else there)
+        answered.append(name if there is None else there)
         ended.append(there is None)
-        return found[-1]
+        return answered[-1]
 
     for name in ask.names[:singles]:
         if put(name) is None:
-            return Said(0, 0, tuple(bindings), tuple(found))
+            return EncodedAnswer(0, 0, tuple(bindings), tuple(answered))
     turn = list(ask.names[singles:])
     for _ in range(max(0, ask.second)):
         ended.clear()
-        for place, name in enumerate(turn):
+        for index, name in enumerate(turn):
             following = put(name)
             if following is None:
-                return Said(0, 0, tuple(bindings), tuple(found)) if bindings else Said(TOO_BIG, 0, (), ())
-            turn[place] = following
+                return (
+                    EncodedAnswer(0, 0, tuple(bindings), tuple(answered))
+                    if bindings
+                    else EncodedAnswer(TOO_BIG, 0, (), ())
+                )
+            turn[index] = following
         if not turn or all(ended):
             break
-    return Said(0, 0, tuple(bindings), tuple(found))
+    return EncodedAnswer(0, 0, tuple(bindings), tuple(answered))
 
 
 class _Room:

@@ -62,26 +62,26 @@ def version_of(datagram: bytes) -> int:
 
 def read_message(datagram: bytes) -> Message:
     """A request of SNMPv1 or v2c. Raises UndecodableError."""
-    at, end = _open(datagram, 0, _SEQUENCE)
-    version, at = _number(datagram, at)
-    start, at = _open(datagram, at, 0x04)
-    community = datagram[start:at]
-    if at >= end:
+    offset, end = _open(datagram, 0, _SEQUENCE)
+    version, offset = _number(datagram, offset)
+    start, offset = _open(datagram, offset, 0x04)
+    community = datagram[start:offset]
+    if offset >= end:
         raise UndecodableError("no PDU")
-    kind = datagram[at]
+    kind = datagram[offset]
     if kind not in {GET, GET_NEXT, GET_BULK}:
         raise UndecodableError(f"a PDU of type {kind:#x}")
-    at, _ = _open(datagram, at, kind)
-    number, at = _number(datagram, at)
-    first, at = _number(datagram, at)
-    second, at = _number(datagram, at)
-    at, end = _open(datagram, at, _SEQUENCE)
+    offset, _ = _open(datagram, offset, kind)
+    number, offset = _number(datagram, offset)
+    first, offset = _number(datagram, offset)
+    second, offset = _number(datagram, offset)
+    offset, end = _open(datagram, offset, _SEQUENCE)
     names: list[Name] = []
-    while at < end:
-        start, following = _open(datagram, at, _SEQUENCE)
+    while offset < end:
+        start, following = _open(datagram, offset, _SEQUENCE)
         start, stop = _open(datagram, start, OID)
         names.append(read_name(datagram[start:stop]))
-        at = following
+        offset = following
     return Message(version, community, Ask(kind, number, first, second, tuple(names)))
 
 
@@ -151,11 +151,11 @@ def _int(value: int) -> bytes:
     return wrap(0x02, value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True))
 
 
-def _open(data: bytes, at: int, tag: int) -> tuple[int, int]:
-    """Begin and end of the content of the element at a place."""
-    if at + 2 > len(data) or data[at] != tag:
-        raise UndecodableError(f"no element of type {tag:#x} at octet {at}")
-    size, start = data[at + 1], at + 2
+def _open(data: bytes, offset: int, tag: int) -> tuple[int, int]:
+    """Begin and end of the content of the element at an offset."""
+    if offset + 2 > len(data) or data[offset] != tag:
+        raise UndecodableError(f"no element of type {tag:#x} at octet {offset}")
+    size, start = data[offset + 1], offset + 2
     if size >= 0x80:
         count = size & 0x7F
         if not 1 <= count <= 4:
@@ -166,8 +166,8 @@ def _open(data: bytes, at: int, tag: int) -> tuple[int, int]:
     return start, start + size
 
 
-def _number(data: bytes, at: int) -> tuple[int, int]:
-    start, end = _open(data, at, 0x02)
+def _number(data: bytes, offset: int) -> tuple[int, int]:
+    start, end = _open(data, offset, 0x02)
     if not 0 < end - start <= 9:
         raise UndecodableError("a broken number")
     return int.from_bytes(data[start:end], "big", signed=True), end

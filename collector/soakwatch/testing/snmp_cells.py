@@ -29,8 +29,8 @@ class Moving:
     rate: float
     bits: int
 
-    def at(self, seconds: float) -> int:
-        """The number so long after boot; exact beyond 2**53 as long as the way moved is not."""
+    def value_at(self, seconds: float) -> int:
+        """The number so long after boot; exact beyond 2**53 as long as the distance moved is not."""
         return (self.start + int(self.rate * seconds)) % (1 << self.bits)
 
 
@@ -49,11 +49,11 @@ class Cell:
         """Whether the value is the same at all times."""
         return not isinstance(self.value, Moving) and not callable(self.value)
 
-    def at(self, seconds: float) -> Reading:
+    def value_at(self, seconds: float) -> Reading:
         """The reading so many seconds after boot."""
         value = self.value
         if isinstance(value, Moving):
-            return value.at(seconds)
+            return value.value_at(seconds)
         return value(seconds) if callable(value) else value
 
 

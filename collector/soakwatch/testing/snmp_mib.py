@@ -38,7 +38,7 @@ class Mib:
     def __init__(self, rows: Mapping[Name, Cell]) -> None:
         self._cells = dict(rows)
         self._names = sorted(self._cells)
-        self._encoded: dict[Name, bytes] = {}  # bindings of cells that stand still
+        self._encoded: dict[Name, bytes] = {}  # bindings of cells that do not move
 
     def __len__(self) -> int:
         return len(self._names)
@@ -53,10 +53,10 @@ class Mib:
 
     def after(self, name: Name, *, without: int | None = None) -> Name | None:
         """The name that follows, existing or not; cells with the tag ``without`` are passed over."""
-        at = bisect_right(self._names, name)
-        while at < len(self._names) and without is not None and self._cells[self._names[at]].tag == without:
-            at += 1
-        return self._names[at] if at < len(self._names) else None
+        index = bisect_right(self._names, name)
+        while index < len(self._names) and without is not None and self._cells[self._names[index]].tag == without:
+            index += 1
+        return self._names[index] if index < len(self._names) else None
 
     def binding(self, name: Name, seconds: float) -> bytes:
         """The encoded binding of a name that exists, so many seconds after boot."""
@@ -64,13 +64,13 @@ class Mib:
         if done is not None:
             return done
         cell = self._cells[name]
-        made = write_binding(name, cell.tag, cell.at(seconds))
+        encoded = write_binding(name, cell.tag, cell.value_at(seconds))
         if cell.still:
-            self._encoded[name] = made
-        return made
+            self._encoded[name] = encoded
+        return encoded
 
     def has_object(self, name: Name) -> bool:
-        """Whether a sibling exists: GET then says noSuchInstance, else noSuchObject. Names tell no columns: a guess."""
+        """Whether a sibling exists: GET then says noSuchInstance, else noSuchObject. Names show no columns: a guess."""
         column = name[:-1]
         following = self.after(column)
         return following is not None and following[: len(column)] == column
@@ -94,35 +94,35 @@ class Mib:
     def below(self, name: Name) -> list[Name]:
         """All names below one."""
         start = bisect_right(self._names, name)
-        found = []
+        names = []
         for known in self._names[start:]:
             if known[: len(name)] != name:
                 break
-            found.append(known)
-        return found
+            names.append(known)
+        return names
 
     def tick(self) -> None:
-        """Let the recorded uptimes go on from where they stand."""
+        """Let the uptimes go on from their recorded values."""
         for name, rate in ((SYS_UP_TIME, 100.0), (HR_SYSTEM_UPTIME, 100.0), (ENGINE_TIME, 1.0)):
             cell = self._cells.get(name)
             if cell is not None and isinstance(cell.value, int):
                 self.put(name, Cell(cell.tag, Moving(cell.value, rate, 32 if rate > 1 else 31)))
 
     def restart_agent(self, host_seconds: float) -> None:
-        """The agent begins anew, the host does not: sysUpTime 0, one more boot; the host's uptime goes on.
+        """The agent restarts, the host does not: sysUpTime 0, one more boot; the host's uptime goes on.
 
         Seconds count from now on; ``host_seconds`` is what they were.
         """
         for name, cell in list(self._cells.items()):
             value = cell.value
             if isinstance(value, Moving):
-                self.put(name, Cell(cell.tag, dataclasses.replace(value, start=value.at(host_seconds))))
+                self.put(name, Cell(cell.tag, dataclasses.replace(value, start=value.value_at(host_seconds))))
             elif callable(value):
                 self.put(name, Cell(cell.tag, _later(value, host_seconds)))
         self._begin_agent()
 
     def reboot(self, *, renumber: bool = False) -> None:
-        """The device begins anew: uptimes and counters at 0, one more boot; seconds count from now on.
+        """The device restarts: uptimes and counters at 0, one more boot; seconds count from now on.
 
         ``renumber`` gives each interface the ifIndex of its neighbour, as devices do that number as they find.
         """
@@ -166,7 +166,7 @@ def _later(value: Callable[[float], int | bytes], seconds: float) -> Callable[[f
 
 
 def system(description: str = "a made device", object_id: str = "1.3.6.1.4.1.8072.3.2.10") -> dict[Name, Cell]:
-    """The system group, uptimes and engine of a made device."""
+    """The system group, uptimes and engine of a simulated device."""
     return {
         name_of("1.3.6.1.2.1.1.1.0"): text(description),
         name_of("1.3.6.1.2.1.1.2.0"): oid(object_id),

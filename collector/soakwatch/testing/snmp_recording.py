@@ -46,10 +46,10 @@ def load_recording(path: Path, *, strict: bool = False) -> Recording:
                 raise BadRecordingError(f"{path}: cut off, or longer than {MAX_BYTES} bytes")
     except (OSError, zlib.error, gzip.BadGzipFile) as error:
         raise BadRecordingError(f"{path}: cannot be read ({type(error).__name__})") from None
-    made = parse_recording(data.decode("utf-8", "surrogateescape").split("\n"), str(path), strict=strict)
-    if not made.rows:
+    recording = parse_recording(data.decode("utf-8", "surrogateescape").split("\n"), str(path), strict=strict)
+    if not recording.rows:
         raise BadRecordingError(f"{path}: no line of the form OID|TAG|VALUE that can be used: that is no recording")
-    return made
+    return recording
 
 
 def parse_recording(lines: Iterable[str], source: str, *, strict: bool = False) -> Recording:

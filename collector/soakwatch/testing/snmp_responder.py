@@ -1,4 +1,4 @@
-"""An SNMP agent for tests and for trying profiles: v1, v2c and v3 on a UDP socket, from recordings or made by hand.
+"""An SNMP agent for tests and for trying profiles: v1, v2c and v3 on a UDP socket, from recordings or written by hand.
 
 It runs in a thread of its own and is used as a context manager::
 
@@ -30,7 +30,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TypeVar
 
-from soakwatch.testing.snmp_answer import MAX_ANSWER_BYTES, Said, answer, reply_of
+from soakwatch.testing.snmp_answer import MAX_ANSWER_BYTES, EncodedAnswer, answer, reply_of
 from soakwatch.testing.snmp_ber import V3, Ask, UndecodableError, read_message, version_of, write_response
 from soakwatch.testing.snmp_cells import Cell, Name, dotted, name_of
 from soakwatch.testing.snmp_faults import NO_FAULTS, Faults, Mischief
@@ -79,7 +79,7 @@ class Responder:
         self._do(lambda: setattr(self, "_mischief", Mischief(faults)))
 
     def drop(self, share: float = 1.0, *, requests: int | None = None, seed: int = 1) -> None:
-        """Lose this share of the requests (1 = silence), of the next so many or until told otherwise."""
+        """Lose this share of the requests (1 = silence), of the next so many or until this is changed."""
         self.misbehave(Faults(drop=share, requests=requests, seed=seed))
 
     def advance(self, seconds: float) -> None:
@@ -93,7 +93,7 @@ class Responder:
         self._do(go)
 
     def reboot(self, *, renumber: bool = False, community: str | None = None) -> None:
-        """The device begins anew: uptimes and counters 0, one more boot of the engine."""
+        """The device restarts: uptimes and counters 0, one more boot of the engine."""
 
         def go() -> None:
             key = self._key(community)
@@ -104,7 +104,7 @@ class Responder:
         self._do(go)
 
     def restart_agent(self, community: str | None = None) -> None:
-        """Only the agent begins anew: sysUpTime 0 and one more boot, while the host goes on."""
+        """Only the agent restarts: sysUpTime 0 and one more boot, while the host goes on."""
 
         def go() -> None:
             key = self._key(community)
@@ -128,8 +128,8 @@ class Responder:
 
         self._do(go)
 
-    def said(self) -> frozenset[str]:
-        """The names of all objects that were said so far (only with ``trace``)."""
+    def answered_names(self) -> frozenset[str]:
+        """The names of all objects in answers so far (only with ``trace``)."""
         return self._do(lambda: frozenset(map(dotted, self._names or ())))
 
     # --- the agent's own thread -----------------------------------------------------------------------------
@@ -188,27 +188,27 @@ class Responder:
             return answers
         message = read_message(datagram)
         key = message.community.decode("utf-8", "replace")
-        said = self._say(key, message.ask, version)
-        if said is None:
+        encoded = self._say(key, message.ask, version)
+        if encoded is None:
             return []
-        number = (message.ask.number + said.shift + 2**31) % 2**32 - 2**31
-        return [write_response(version, message.community, number, reply_of(said), said.bindings)]
+        number = (message.ask.number + encoded.shift + 2**31) % 2**32 - 2**31
+        return [write_response(version, message.community, number, reply_of(encoded), encoded.bindings)]
 
-    def _say(self, key: str, ask: Ask, version: int, largest: int = MAX_ANSWER_BYTES) -> Said | None:
+    def _say(self, key: str, ask: Ask, version: int, largest: int = MAX_ANSWER_BYTES) -> EncodedAnswer | None:
         mib = self._mibs.get(key)
         if mib is None:
             return None
         self._applied = self._mischief.applies(ask.names)
         mischief = self._mischief if self._applied else None
         seconds = self._time() - self._boot_s[key]
-        said = answer(mib, ask, version, seconds, mischief, largest)
+        encoded = answer(mib, ask, version, seconds, mischief, largest)
         if mischief is not None and mischief.faults.wrong_id:
-            said = dataclasses.replace(said, shift=1)
+            encoded = dataclasses.replace(encoded, shift=1)
         if self._names is not None and len(self._names) < _TRACED:
-            self._names.update(said.names)
-        return said
+            self._names.update(encoded.names)
+        return encoded
 
-    def _say_v3(self, context: str, ask: Ask, largest: int) -> Said | None:
+    def _say_v3(self, context: str, ask: Ask, largest: int) -> EncodedAnswer | None:
         return self._say(context or next(iter(self._mibs)), ask, V3, min(largest, MAX_ANSWER_BYTES))
 
     def _send(self, octets: bytes, receiver: tuple[str, int], astray: bool) -> None:  # noqa: FBT001

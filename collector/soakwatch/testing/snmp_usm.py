@@ -20,7 +20,7 @@ from pysnmp.entity.engine import SnmpEngine
 from pysnmp.proto import error, rfc1905
 from pysnmp.proto.api import v2c
 
-from soakwatch.testing.snmp_answer import Said
+from soakwatch.testing.snmp_answer import EncodedAnswer
 from soakwatch.testing.snmp_ber import GET, GET_BULK, GET_NEXT, Ask, wrap
 
 Address = tuple[str, int]
@@ -61,12 +61,12 @@ class User:
     priv_key: str = ""
 
 
-# What is said to a request: context, request, the largest answer in octets.
-Speaker = Callable[[str, Ask, int], Said | None]
+# What answers a request: context, request, the largest answer in octets.
+Speaker = Callable[[str, Ask, int], EncodedAnswer | None]
 
 
 class _Post:
-    """What pysnmp takes for its transports: what it sends lands in ``sent``, and time passes when it is told."""
+    """What pysnmp takes for its transports: what it sends lands in ``sent``, and time passes as a test says."""
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []
@@ -147,7 +147,7 @@ class Security:
         """Ends the engine."""
         self._engine.transport_dispatcher = None
 
-    def _process(  # pysnmp hands over thirteen things of its own, untyped
+    def _process(  # pysnmp hands over thirteen untyped arguments of its own
         self,
         engine: Any,
         processing: Any,
@@ -166,18 +166,18 @@ class Security:
         if kind == GET_BULK:
             first, second = int(v2c.apiBulkPDU.get_non_repeaters(pdu)), int(v2c.apiBulkPDU.get_max_repetitions(pdu))
         names = tuple(tuple(name) for name, _ in v2c.apiPDU.get_varbinds(pdu))
-        said = self._speaker(
+        encoded = self._speaker(
             bytes(context).decode("utf-8", "replace"), Ask(kind, 0, first, second, names), int(largest)
         )
-        if said is None:
+        if encoded is None:
             return
         response = v2c.apiPDU.get_response(pdu)
-        bindings, _ = decoder.decode(wrap(0x30, b"".join(said.bindings)), asn1Spec=rfc1905.VarBindList())
+        bindings, _ = decoder.decode(wrap(0x30, b"".join(encoded.bindings)), asn1Spec=rfc1905.VarBindList())
         response.setComponentByPosition(3, bindings, verifyConstraints=False)
-        if said.shift:
-            v2c.apiPDU.set_request_id(response, (int(v2c.apiPDU.get_request_id(pdu)) + said.shift) % 2**31)
-        response.setComponentByPosition(1, said.status)
-        response.setComponentByPosition(2, said.index)
+        if encoded.shift:
+            v2c.apiPDU.set_request_id(response, (int(v2c.apiPDU.get_request_id(pdu)) + encoded.shift) % 2**31)
+        response.setComponentByPosition(1, encoded.status)
+        response.setComponentByPosition(2, encoded.index)
         try:
             engine.message_dispatcher.return_response_pdu(
                 engine,

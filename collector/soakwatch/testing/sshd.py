@@ -29,9 +29,9 @@ def make_key(path: Path, kind: str = "ed25519", passphrase: str = "", *more: str
 
 
 def fingerprint_of(path: Path) -> str:
-    """``SHA256:...`` of a key file, as ssh-keygen says it."""
-    told = subprocess.run(["ssh-keygen", "-lf", str(path)], check=True, capture_output=True, text=True)
-    return told.stdout.split()[1]
+    """``SHA256:...`` of a key file, as ssh-keygen prints it."""
+    printed = subprocess.run(["ssh-keygen", "-lf", str(path)], check=True, capture_output=True, text=True)
+    return printed.stdout.split()[1]
 
 
 @dataclass
@@ -76,7 +76,7 @@ class Sshd:
         self.known_hosts.write_text(f"# the device\n[127.0.0.1]:{self.port} {public}")
 
     def start(self) -> None:
-        """Starts it and waits until it listens. Raises AssertionError with what it said if it does not."""
+        """Starts it and waits until it listens. Raises AssertionError with its output if it does not."""
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd will not start without it
         lines = {
@@ -96,9 +96,9 @@ class Sshd:
         } | dict(self.options)
         config, log = self.folder / "sshd_config", self.folder / "sshd.log"
         config.write_text("".join(f"{key} {value}\n" for key, value in lines.items()))
-        with log.open("ab") as said:
+        with log.open("ab") as errors:
             self.process = subprocess.Popen(
-                [SSHD, "-D", "-e", "-f", str(config)], stdin=subprocess.DEVNULL, stderr=said
+                [SSHD, "-D", "-e", "-f", str(config)], stdin=subprocess.DEVNULL, stderr=errors
             )
         deadline = time.monotonic() + _MAX_START_S
         while time.monotonic() < deadline:

@@ -44,7 +44,7 @@ class TcpRelay:
             finally:
                 back.close()
         except OSError:
-            pass  # nobody listens there
+            pass  # no server listens there
         finally:
             writer.close()
 

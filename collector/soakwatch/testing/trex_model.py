@@ -77,7 +77,7 @@ class TrexModel:
                 self._flow(group, round(group.pps * seconds))
 
     def restart(self, *, streams: bool = False) -> None:
-        """Another process: another handle, no owners, counters at nought, and no streams unless they are loaded."""
+        """Another process: another handle, no owners, counters at zero, and no streams unless they are loaded."""
         self.handle = secrets.token_hex(4)
         self.ports = [Port(pps=port.pps, state="STREAMS" if streams else "IDLE") for port in self.ports]
         self.groups = {}

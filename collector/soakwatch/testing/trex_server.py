@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import zmq
 
 from soakwatch.sources.loads.trex.frame import MAGIC, pack, unpack
-from soakwatch.sources.loads.trex.plain import mapping
+from soakwatch.sources.loads.trex.json_values import mapping
 from soakwatch.testing.trex_model import TrexModel, WrongError
 
 _MESSAGES = {-32602: "Bad paramters for method", -32000: "Failed To Execute Method", -32603: "Internal Server Error"}
@@ -57,7 +57,7 @@ class TrexServer:
                 return text[: len(text) // 2]
             case "other":
                 return json.dumps([{"jsonrpc": "2.0", "id": 1, "result": {}}]).encode()
-            case "torn":  # a compressed message that says more than it holds
+            case "torn":  # a compressed message whose header claims more than it holds
                 return pack(text)[:-4]
             case "bomb":
                 return MAGIC.to_bytes(4, "big") + (2**31).to_bytes(4, "big") + pack(text)[8:]

@@ -28,7 +28,7 @@ def find_victoria() -> Path | None:
         shutil.which("victoria-metrics"),
         shutil.which("victoria-metrics-prod"),
     )
-    return next((Path(one) for one in named if one and os.access(one, os.X_OK)), None)
+    return next((Path(path) for path in named if path and os.access(path, os.X_OK)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Victoria:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Starts it and waits until it answers. Raises AssertionError with what it said if it does not."""
+        """Starts it and waits until it answers. Raises AssertionError with its output if it does not."""
         self.process = started(
             [
                 str(self.program),
@@ -72,7 +72,7 @@ class Victoria:
         )
 
     def kill(self) -> None:
-        """SIGKILL: what it has not written to its disk is lost, although it has said yes to it."""
+        """SIGKILL: what it has not written to its disk is lost, although it has confirmed it."""
         process, self.process = self.process, None
         ended(process, signal.SIGKILL)
 
@@ -99,13 +99,15 @@ class Victoria:
     def export(self, match: str = '{__name__!=""}') -> list[Exported]:
         """All that is stored of the series that ``match`` names, as it is. Raises httpx.HTTPError."""
         self.flush()
-        found = []
+        exported = []
         for line in self.ask("/api/v1/export", **{"match[]": match}, start="0", end="4102444800").splitlines():
-            told = json.loads(line)
-            labels = dict(told["metric"])
-            rows = sorted(zip(told["timestamps"], map(float, told["values"]), strict=True))
-            found.append(Exported(labels.pop("__name__"), labels, [at for at, _ in rows], [value for _, value in rows]))
-        return found
+            series = json.loads(line)
+            labels = dict(series["metric"])
+            rows = sorted(zip(series["timestamps"], map(float, series["values"]), strict=True))
+            exported.append(
+                Exported(labels.pop("__name__"), labels, [time_ms for time_ms, _ in rows], [value for _, value in rows])
+            )
+        return exported
 
     def reading(self, name: str) -> float:
         """The sum of one of its self metrics, at most a second old. Raises httpx.HTTPError."""

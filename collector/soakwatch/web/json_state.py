@@ -12,7 +12,7 @@ from soakwatch.core.event_kinds import ACKNOWLEDGED, STOP, is_internal
 from soakwatch.core.formatting import printable, quantity, share_text, span_text, subject
 from soakwatch.judge.rates import Rate
 from soakwatch.record import StoredEvent
-from soakwatch.record.model import USER_ORIGIN as TOLD
+from soakwatch.record.model import USER_ORIGIN
 from soakwatch.runs.mark_event import moment_text
 from soakwatch.runs.state import RunState, SourceState
 from soakwatch_agent.sample import object_labels
@@ -41,7 +41,7 @@ def state_data(state: RunState, *, report: bool) -> dict[str, object]:
         if finding.outcome.value in counts:
             counts[finding.outcome.value] += 1
     phase, coming = state.phase, state.coming
-    stop = next((s for s in reversed(state.events) if s.event.kind == STOP and s.origin == TOLD), None)
+    stop = next((s for s in reversed(state.events) if s.event.kind == STOP and s.origin == USER_ORIGIN), None)
     return {
         "run": state.run,
         "name": printable(state.name),
@@ -84,7 +84,9 @@ def shown_data(state: RunState, known: str) -> dict[str, object]:
     alarms = _alarms(state)
     digest = hashlib.sha256(json.dumps(alarms).encode()).hexdigest()[:16]
     visible = [stored for stored in state.events if not _is_hidden(stored)]
-    kinds = [s.event.kind for s in reversed(visible) if s.origin in {TOLD, "plan"} and not is_internal(s.event.kind)]
+    kinds = [
+        s.event.kind for s in reversed(visible) if s.origin in {USER_ORIGIN, "plan"} and not is_internal(s.event.kind)
+    ]
     return {
         "digest": digest,
         "alarms": None if digest == known else alarms,
@@ -309,7 +311,7 @@ def _event(stored: StoredEvent) -> dict[str, object]:
         "object": printable(event.object),
         "begin": event.begin_ns // 10**6,
         "at": _clock(event.begin_ns),
-        "open": event.end_ns is None and stored.origin == TOLD,
+        "open": event.end_ns is None and stored.origin == USER_ORIGIN,
         "lasted_s": None if event.end_ns is None else round((event.end_ns - event.begin_ns) * 1e-9, 3),
         "detail": printable(", ".join(f"{key} {value}" for key, value in sorted(detail.items())))[:300],
     }

@@ -15,30 +15,30 @@ from soakwatch.web.access import Token, open_listener, tls_context, token_for, w
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a run is served, before a server answers there: clients that connect wait, and are not refused."""
+class ServerSocket:
+    """The listening socket of a run before a server answers: clients that connect wait and are not refused."""
 
     listener: socket.socket
     token: Token
     url: str
 
     @property
-    def told(self) -> str:
-        """Where it is and what it wants, for people."""
+    def description(self) -> str:
+        """The URL and where its token is, for a log."""
         return f"{self.url} (token in {self.token.file})" if self.token.file else self.url
 
 
 @contextmanager
-def place_of(plan: WebPlan, folder: Path) -> Iterator[Place]:
-    """The place of a run with its files: address and token in its folder while the block lasts, gone afterwards.
+def open_server_socket(plan: WebPlan, folder: Path) -> Iterator[ServerSocket]:
+    """Listen for a run; its folder holds the files with address and token while the block lasts.
 
-    Raises PlanError and SoakwatchError in one sentence; the run can go on without.
+    Raises PlanError and SoakwatchError in one sentence; the run can go on without a server.
     """
     try:
         tls_context(plan)
         token = token_for(plan, folder)
         with open_listener(plan) as listener:
-            served = Place(listener, token, url_of(listener, tls=bool(plan.cert)))
+            served = ServerSocket(listener, token, url_of(listener, tls=bool(plan.cert)))
             try:
                 write_address(folder, served.url)
             except OSError as error:

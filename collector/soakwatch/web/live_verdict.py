@@ -7,7 +7,7 @@ from pathlib import Path
 
 from soakwatch.core.errors import PlanError
 from soakwatch.judge.planned import Planned
-from soakwatch.judge.recorded import recorded_rules
+from soakwatch.judge.record_verdict import recorded_rules
 from soakwatch.judge.verdict import Verdict, fold
 from soakwatch.record import RecordView
 from soakwatch.record.writer_lock import is_written

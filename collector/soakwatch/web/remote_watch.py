@@ -92,7 +92,7 @@ def _snapshot(data: Mapping[str, object], findings: tuple[Finding, ...]) -> RunS
         trouble=None,
         doing=JUDGING if standing == "ended" and verdict is None else "",
         standing=standing,
-        place=f"{begun} of {len(phases)}" if phase is not None and len(phases) > 1 else "",
+        phase_position=f"{begun} of {len(phases)}" if phase is not None and len(phases) > 1 else "",
         coming=_coming(cast("Mapping[str, object] | None", coming)),
         own=own_words(
             own.get("rss_bytes"), own.get("lag_s"), None if missed is None else int(missed), own.get("disk_free_bytes")

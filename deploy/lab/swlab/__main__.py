@@ -20,9 +20,9 @@ def main(words: Sequence[str]) -> int:
     if words[:1] == ["probe"]:
         return _probe(list(words[1:]))
     parser = _parser()
-    told = parser.parse_args(words)
+    options = parser.parse_args(words)
     try:
-        return _do(told)
+        return _do(options)
     except LabError as error:
         print(f"lab: {error}", file=sys.stderr)
         return 4
@@ -57,26 +57,26 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _do(told: argparse.Namespace) -> int:
-    if told.what == "install":
+def _do(options: argparse.Namespace) -> int:
+    if options.what == "install":
         life.install()
         return 0
     life.check_ground()
-    if told.what == "exec":
-        return _exec(told.router, told.words)
+    if options.what == "exec":
+        return _exec(options.router, options.words)
     with life.held():
-        if told.what == "up":
+        if options.what == "up":
             life.up()
-        elif told.what == "down":
+        elif options.what == "down":
             life.down()
-        elif told.what == "status":
+        elif options.what == "status":
             return _status()
         else:
             was_up = not life.settled()
             try:
-                return _run(told)
+                return _run(options)
             finally:
-                if not (was_up or told.keep):
+                if not (was_up or options.keep):
                     life.down()
     return 0
 
@@ -90,25 +90,25 @@ def _status() -> int:
     return 1 if trouble else 0
 
 
-def _run(told: argparse.Namespace) -> int:
+def _run(options: argparse.Namespace) -> int:
     from swlab.running import run
     from swlab.scenarios import SCENARIOS
     from swlab.table import scenario_table
 
-    if told.what == "failover":
-        if not 1 <= told.repeat <= 50:
-            raise LabError(f"--repeat {told.repeat}: use 1 to 50")
+    if options.what == "failover":
+        if not 1 <= options.repeat <= 50:
+            raise LabError(f"--repeat {options.repeat}: use 1 to 50")
         from swlab.failovers import failovers
 
-        return failovers(told.repeat, told.runs)
-    names = list(SCENARIOS) if _ALL in told.scenario else told.scenario
+        return failovers(options.repeat, options.runs)
+    names = list(SCENARIOS) if _ALL in options.scenario else options.scenario
     for name in names:
         if name not in SCENARIOS:
             raise LabError(f"there is no scenario {name!r}: there are {', '.join(SCENARIOS)}, or {_ALL}")
     came = []
     for name in names:
         print(f"{name} ...", file=sys.stderr, flush=True)
-        came.append(run(SCENARIOS[name], told.runs))
+        came.append(run(SCENARIOS[name], options.runs))
     print(scenario_table(came))
     return int(any(each.wrong for each in came))
 
@@ -116,8 +116,8 @@ def _run(told: argparse.Namespace) -> int:
 def _exec(name: str, words: Sequence[str]) -> int:
     from swlab.places import router
 
-    way = life.way(router(name))
-    os.execvp(way[0], [*way, *(words or ["bash"])])  # noqa: S606
+    prefix = life.entry_command(router(name))
+    os.execvp(prefix[0], [*prefix, *(words or ["bash"])])  # noqa: S606
 
 
 def _probe(words: Sequence[str]) -> int:

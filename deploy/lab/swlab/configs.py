@@ -1,4 +1,4 @@
-"""What the daemons of a router are told: FRR, keepalived, snmpd and sshd."""
+"""Configurations of the daemons of a router: FRR, keepalived, snmpd and sshd."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from swlab.places import NORTH_GATEWAY, SOUTH_GATEWAY, STATE, Router, other
 AS_NUMBER = 65010
 
 
-def write(one: Router, community: str) -> None:
+def write(node: Router, community: str) -> None:
     """Writes all of them into the router's folder."""
-    frr = one.folder / "frr"
+    frr = node.folder / "frr"
     frr.mkdir(parents=True)
     for name, text in {
-        "daemons": _DAEMONS.format(folder=one.folder),
-        "frr.conf": frr_conf(one),
-        "vtysh.conf": f"hostname {one.name}\n",
+        "daemons": _DAEMONS.format(folder=node.folder),
+        "frr.conf": frr_conf(node),
+        "vtysh.conf": f"hostname {node.name}\n",
     }.items():
         (frr / name).write_text(text)
-    (one.folder / "snmp").mkdir()
-    (one.folder / "snmp" / "frr.conf").write_text("agentXSocket /run/agentx/master\n")
-    (one.folder / "keepalived.conf").write_text(keepalived_conf(one))
-    (one.folder / "snmpd.conf").write_text(snmpd_conf(one, community))
-    (one.folder / "snmpd.conf").chmod(0o600)
-    (one.folder / "sshd_config").write_text(sshd_config(one, STATE))
+    (node.folder / "snmp").mkdir()
+    (node.folder / "snmp" / "frr.conf").write_text("agentXSocket /run/agentx/master\n")
+    (node.folder / "keepalived.conf").write_text(keepalived_conf(node))
+    (node.folder / "snmpd.conf").write_text(snmpd_conf(node, community))
+    (node.folder / "snmpd.conf").chmod(0o600)
+    (node.folder / "sshd_config").write_text(sshd_config(node, STATE))
 
 
 _DAEMONS = """\
@@ -39,16 +39,16 @@ watchfrr_options="--interval 1 --min-restart-interval 2 --max-restart-interval 1
 """
 
 
-def frr_conf(one: Router) -> str:
+def frr_conf(node: Router) -> str:
     """BGP with the partner: IPv4 routes of the kernel, and EVPN for the addresses of the tunnel."""
-    partner = other(one).core
+    partner = other(node).core
     return f"""\
 frr defaults traditional
-hostname {one.name}
+hostname {node.name}
 log syslog informational
 agentx
 router bgp {AS_NUMBER}
- bgp router-id {one.core}
+ bgp router-id {node.core}
  no bgp default ipv4-unicast
  neighbor {partner} remote-as {AS_NUMBER}
  neighbor {partner} timers 1 3
@@ -65,7 +65,7 @@ router bgp {AS_NUMBER}
 """
 
 
-def keepalived_conf(one: Router) -> str:
+def keepalived_conf(node: Router) -> str:
     """One virtual address on each side; both move together, and a router that comes back takes nothing."""
     sides = {"north": (51, NORTH_GATEWAY), "south": (52, SOUTH_GATEWAY)}
     instances = "".join(
@@ -75,7 +75,7 @@ vrrp_instance {side} {{
     nopreempt
     interface {side}
     virtual_router_id {number}
-    priority {one.priority}
+    priority {node.priority}
     version 3
     advert_int 0.3
     virtual_ipaddress {{
@@ -87,7 +87,7 @@ vrrp_instance {side} {{
     )
     return f"""\
 global_defs {{
-    router_id {one.name}
+    router_id {node.name}
     vrrp_garp_master_refresh 0
     vrrp_garp_master_delay 1
 }}
@@ -100,23 +100,23 @@ vrrp_sync_group sides {{
 {instances}"""
 
 
-def snmpd_conf(one: Router, community: str) -> str:
+def snmpd_conf(node: Router, community: str) -> str:
     """SNMP v2c for the monitor alone, with FRR's tables by AgentX."""
     return f"""\
-agentAddress udp:{one.management}:161
+agentAddress udp:{node.management}:161
 rocommunity {community} 192.0.2.0/24
-sysName {one.name}
-sysLocation network namespace {one.space}
+sysName {node.name}
+sysLocation network namespace {node.space}
 master agentx
 agentXSocket /run/agentx/master
 agentXPerms 0660 0755 frr frr
 """
 
 
-def sshd_config(one: Router, state: Path) -> str:
+def sshd_config(node: Router, state: Path) -> str:
     """Logins of root with the lab's own key, from the management network."""
     lines = {
-        "ListenAddress": one.management,
+        "ListenAddress": node.management,
         "Port": "22",
         "HostKey": f"{state}/host",
         "AuthorizedKeysFile": f"{state}/authorized_keys",

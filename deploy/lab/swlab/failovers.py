@@ -13,8 +13,8 @@ from statistics import median
 
 from swlab import life, topology
 from swlab.places import ROUTERS, STATE
-from swlab.running import HERE, findings, new_folder, observe, soakwatch, told
-from swlab.scenarios import Deed, plug_all
+from swlab.running import HERE, findings, new_folder, observe, soakwatch, verdict_of
+from swlab.scenarios import Action, plug_all
 from swlab.table import columns
 from swlab.trouble import LabError, call
 
@@ -67,12 +67,12 @@ def outage_of(packets: Sequence[Packet], begin_ns: int, end_ns: int, rate: float
 
 def packets_of(log: Path) -> list[Packet]:
     """The log of the probe; a last line that is not whole is left out."""
-    made = []
+    packets = []
     for line in log.read_text().rpartition("\n")[0].splitlines():
         words = line.split()
         if len(words) == 3:
-            made.append(Packet(*map(int, words)))
-    return made
+            packets.append(Packet(*map(int, words)))
+    return packets
 
 
 class Failovers:
@@ -83,10 +83,10 @@ class Failovers:
         self.pulled: list[tuple[str, int]] = []
 
     def pull(self) -> None:
-        """The cable of the one that forwards; soakwatch is told."""
-        one = life.master()
-        self.pulled.append((one.name, time.monotonic_ns()))
-        topology.plug(one, "north", up=False)
+        """Pull the cable of the router that forwards, and mark the event in soakwatch."""
+        node = life.master()
+        self.pulled.append((node.name, time.monotonic_ns()))
+        topology.plug(node, "north", up=False)
         call(
             soakwatch(),
             "event",
@@ -97,7 +97,7 @@ class Failovers:
             "--expect",
             "outage=1",
             "--label",
-            f"pulled={one.name}",
+            f"pulled={node.name}",
         )
 
     def plug(self) -> None:
@@ -111,13 +111,13 @@ def failovers(repeat: int, runs: Path) -> int:
     if life.settled():
         life.up()
     folder = new_folder(runs, "failovers")
-    deeds = Failovers(folder)
+    pulls = Failovers(folder)
     script = []
     for number in range(repeat):
         at_s = FIRST_S + number * APART_S
         script += [
-            Deed(at_s, f"failover {number + 1} of {repeat}", deeds.pull),
-            Deed(at_s + 6, "plugged in", deeds.plug),
+            Action(at_s, f"failover {number + 1} of {repeat}", pulls.pull),
+            Action(at_s + 6, "plugged in", pulls.plug),
         ]
     length = FIRST_S + repeat * APART_S
     plan = HERE / "plans" / "failovers.yaml"
@@ -126,28 +126,31 @@ def failovers(repeat: int, runs: Path) -> int:
     finally:
         plug_all()
     packets = packets_of(STATE / "probe.log")
-    ends = [at for _, at in deeds.pulled[1:]] + [packets[-1].sent_ns if packets else 0]
-    single = [outage_of(packets, at - 10**9, end - 10**9) for (_, at), end in zip(deeds.pulled, ends, strict=True)]
-    numbers = _numbers(told(folder))
-    print(_table([name for name, _ in deeds.pulled], single, numbers))
+    ends = [pulled_ns for _, pulled_ns in pulls.pulled[1:]] + [packets[-1].sent_ns if packets else 0]
+    single = [
+        outage_of(packets, pulled_ns - 10**9, end - 10**9)
+        for (_, pulled_ns), end in zip(pulls.pulled, ends, strict=True)
+    ]
+    numbers = _numbers(verdict_of(folder))
+    print(_table([name for name, _ in pulls.pulled], single, numbers))
     print(f"run: {folder}", file=sys.stderr)
-    agree = numbers.get("agree", 0.0) == repeat and all(one.apart <= 1 for one in single)
+    agree = numbers.get("agree", 0.0) == repeat and all(outage.apart <= 1 for outage in single)
     return 0 if agree else 1
 
 
 def _numbers(data: Mapping[str, object]) -> Mapping[str, float]:
     for finding in findings(data):
         if finding["rule"] == "event_impact" and finding["object"] == "event=failover":
-            made = finding["numbers"]
-            assert isinstance(made, dict)
-            return made
+            numbers = finding["numbers"]
+            assert isinstance(numbers, dict)
+            return numbers
     raise LabError("the run has no finding on its failovers: see its report")
 
 
 def _table(names: Sequence[str], single: Sequence[Outage], numbers: Mapping[str, float]) -> str:
     head = ("#", "pulled", "by loss", "by time stamps", "packets lost", "by loss", "by time stamps", "apart")
     rows: list[tuple[str, ...]] = [("", "", "soakwatch", "(50 ms ticks)", "each packet", "", "", "(of 5 ms)"), head]
-    for number, (name, one) in enumerate(zip(names, single, strict=True), 1):
+    for number, (name, outage) in enumerate(zip(names, single, strict=True), 1):
         key = f"outage_{number}_"
         loss, span = numbers.get(f"{key}loss_s"), numbers.get(f"{key}time_s")
         error = numbers.get(f"{key}time_error_s", 0.0)
@@ -157,14 +160,14 @@ def _table(names: Sequence[str], single: Sequence[Outage], numbers: Mapping[str,
                 name,
                 "-" if loss is None else f"{loss * 1e3:.0f} ms",
                 "-" if span is None else f"{span * 1e3:.0f} ± {error * 1e3:.0f} ms",
-                str(one.lost),
-                f"{one.loss_s * 1e3:.1f} ms",
-                f"{one.time_s * 1e3:.1f} ms",
-                f"{one.apart:.2f}",
+                str(outage.lost),
+                f"{outage.loss_s * 1e3:.1f} ms",
+                f"{outage.time_s * 1e3:.1f} ms",
+                f"{outage.apart:.2f}",
             )
         )
     if single:
-        lost = [one.loss_s for one in single]
+        lost = [outage.loss_s for outage in single]
         rows.append(
             (
                 "",
@@ -186,7 +189,7 @@ def _table(names: Sequence[str], single: Sequence[Outage], numbers: Mapping[str,
                 "",
                 f"{max(lost) * 1e3:.1f} ms",
                 "",
-                f"{max(one.apart for one in single):.2f}",
+                f"{max(outage.apart for outage in single):.2f}",
             )
         )
     return columns(rows)

@@ -14,34 +14,34 @@ _PAUSE_S = 0.5
 
 
 class Flapping:
-    """Turns so far, and why it ended before it was told to."""
+    """Turns so far, and why it ended early."""
 
     def __init__(self) -> None:
         self.turns = 0
         self.trouble = ""
 
 
-def turn(at: Router) -> None:
+def turn(node: Router) -> None:
     """All of them come, and go."""
     for verb in ("replace", "del"):
         routes = "".join(f"route {verb} blackhole 10.{n >> 8}.{n & 255}.0/24\n" for n in range(ROUTES))
-        call("ip", "-n", at.space, "-batch", "-", stdin=routes)
+        call("ip", "-n", node.space, "-batch", "-", stdin=routes)
         macs = "".join(
             f"fdb {verb} 02:00:00:00:{n >> 8:02x}:{n & 255:02x} dev host0 master static\n" for n in range(ADDRESSES)
         )
-        call("bridge", "-n", at.space, "-batch", "-", stdin=macs)
+        call("bridge", "-n", node.space, "-batch", "-", stdin=macs)
         threading.Event().wait(_PAUSE_S)
 
 
 @contextmanager
-def flapping(at: Router) -> Iterator[Flapping]:
+def flapping(node: Router) -> Iterator[Flapping]:
     """Goes on in a thread; all routes are gone in the end."""
     state, ended = Flapping(), threading.Event()
 
     def go_on() -> None:
         try:
             while not ended.is_set():
-                turn(at)
+                turn(node)
                 state.turns += 1
         except LabError as error:
             state.trouble = str(error)

@@ -18,41 +18,41 @@ from swlab.places import MONITOR_ADDRESS, STATE, SYSLOG_PORT, Router, router
 from swlab.trouble import call
 
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
-_LONGEST_LINE = 2048
+_MAX_LINE_BYTES = 2048
 
 
 def main(name: str) -> None:
     """Lives until it is told to end; processes that it did not start are waited for as well, as a first one must."""
-    one = router(name)
+    node = router(name)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    _mounts(one)
+    _mounts(node)
     with (
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as heard,
-        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as told,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as syslog,
     ):
         heard.bind("/dev/log")
         Path("/dev/log").chmod(0o666)
         heard.settimeout(0.2)
-        told.setblocking(False)  # noqa: FBT003
-        _daemons(one)
-        (one.folder / "ready").write_text("")
-        with (one.folder / "syslog").open("ab", buffering=0) as kept:
+        syslog.setblocking(False)  # noqa: FBT003
+        _daemons(node)
+        (node.folder / "ready").write_text("")
+        with (node.folder / "syslog").open("ab", buffering=0) as kept:
             while True:
                 with contextlib.suppress(TimeoutError):
-                    line = heard.recv(_LONGEST_LINE)
+                    line = heard.recv(_MAX_LINE_BYTES)
                     kept.write(line.rstrip(b"\0\n") + b"\n")
                     with contextlib.suppress(OSError):  # the way to the monitor may be cut: syslog over UDP loses it
-                        told.sendto(_with_host(line, name), (MONITOR_ADDRESS, SYSLOG_PORT))
+                        syslog.sendto(_with_host(line, name), (MONITOR_ADDRESS, SYSLOG_PORT))
                 with contextlib.suppress(ChildProcessError):
                     while os.waitpid(-1, os.WNOHANG)[0]:
                         pass
 
 
-def _mounts(one: Router) -> None:
-    socket.sethostname(one.name)
+def _mounts(node: Router) -> None:
+    socket.sethostname(node.name)
     # The outer /run/swlab is kept in sight, everything else of /run is the router's own.
     call("mount", "--make-rprivate", "/")
-    held = f"/tmp/{one.space}"  # noqa: S108 - a mount point, in a mount namespace of its own
+    held = f"/tmp/{node.space}"  # noqa: S108 - a mount point, in a mount namespace of its own
     Path(held).mkdir(exist_ok=True)
     call("mount", "--bind", str(STATE), held)
     call("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run")
@@ -63,36 +63,36 @@ def _mounts(one: Router) -> None:
     for folder in ("frr", "sshd", "agentx"):
         Path("/run", folder).mkdir(mode=0o755)
     call("chown", "frr:frr", "/run/frr", "/run/agentx")
-    call("chown", "-R", "frr:frr", str(one.folder / "frr"))
-    call("mount", "--bind", str(one.folder / "frr"), "/etc/frr")
-    made = Path("/run/dev")
-    made.mkdir()
-    call("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", str(made))
+    call("chown", "-R", "frr:frr", str(node.folder / "frr"))
+    call("mount", "--bind", str(node.folder / "frr"), "/etc/frr")
+    devices = Path("/run/dev")
+    devices.mkdir()
+    call("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", str(devices))
     for name in _DEVICES:
         was = Path("/dev", name).stat()
-        os.mknod(made / name, was.st_mode, was.st_rdev)
-        (made / name).chmod(0o666)
+        os.mknod(devices / name, was.st_mode, was.st_rdev)
+        (devices / name).chmod(0o666)
     for name in ("shm", "pts"):
-        (made / name).mkdir()
-    call("mount", "-t", "devpts", "-o", "newinstance,ptmxmode=0666", "devpts", str(made / "pts"))
-    (made / "ptmx").symlink_to("pts/ptmx")
+        (devices / name).mkdir()
+    call("mount", "-t", "devpts", "-o", "newinstance,ptmxmode=0666", "devpts", str(devices / "pts"))
+    (devices / "ptmx").symlink_to("pts/ptmx")
     for number, name in enumerate(("stdin", "stdout", "stderr")):
-        (made / name).symlink_to(f"/proc/self/fd/{number}")
-    (made / "fd").symlink_to("/proc/self/fd")
-    call("mount", "--move", str(made), "/dev")
+        (devices / name).symlink_to(f"/proc/self/fd/{number}")
+    (devices / "fd").symlink_to("/proc/self/fd")
+    call("mount", "--move", str(devices), "/dev")
 
 
-def _daemons(one: Router) -> None:
+def _daemons(node: Router) -> None:
     """Each in the background; the routing daemons by their own script, with watchfrr."""
-    folder = one.folder
-    with (folder / "daemons.log").open("ab") as said:
+    folder = node.folder
+    with (folder / "daemons.log").open("ab") as log:
         for words in (
             ("snmpd", "-f", "-Lsd", "-C", "-c", str(folder / "snmpd.conf")),
             ("/usr/sbin/sshd", "-D", "-f", str(folder / "sshd_config")),
             ("keepalived", "--dont-fork", "--vrrp", "--log-detail", "--use-file", str(folder / "keepalived.conf")),
             ("/usr/lib/frr/frrinit.sh", "start"),
         ):
-            subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+            subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
 
 def _with_host(line: bytes, name: str) -> bytes:

@@ -15,12 +15,12 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--rate", type=int, default=1 << 20, help="bytes a second")
     parser.add_argument("--after", type=float, default=20.0, help="seconds without a leak")
     parser.add_argument("--seconds", type=float, default=180.0, help="it ends by itself after this")
-    told = parser.parse_args(words)
+    options = parser.parse_args(words)
     kept: list[bytearray] = []
     begin = time.monotonic()
-    while (lived := time.monotonic() - begin) < told.seconds:
-        if lived > told.after:
-            kept.append(bytearray(b"\1" * round(told.rate * _TICK_S)))
+    while (lived := time.monotonic() - begin) < options.seconds:
+        if lived > options.after:
+            kept.append(bytearray(b"\1" * round(options.rate * _TICK_S)))
         time.sleep(_TICK_S)
 
 

@@ -135,26 +135,26 @@ def down() -> None:
     shutil.rmtree(STATE, ignore_errors=True)
 
 
-def inside(one: Router, *words: str, patience_s: float = 20.0) -> str:
+def inside(node: Router, *words: str, patience_s: float = 20.0) -> str:
     """What a command says that runs in a router. Raises LabError."""
-    return call(*way(one), *words, patience_s=patience_s)
+    return call(*entry_command(node), *words, patience_s=patience_s)
 
 
-def start_inside(one: Router, *words: str) -> subprocess.Popen[bytes]:
+def start_inside(node: Router, *words: str) -> subprocess.Popen[bytes]:
     """A command that goes on in a router."""
-    return subprocess.Popen([*way(one), *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    return subprocess.Popen([*entry_command(node), *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
 
-def is_master(one: Router) -> bool:
+def is_master(node: Router) -> bool:
     """Whether it holds the virtual addresses."""
-    told = call("ip", "-n", one.space, "-o", "-4", "address", "show", "dev", "north")
-    return "198.18.1.1/24" in told
+    addresses = call("ip", "-n", node.space, "-o", "-4", "address", "show", "dev", "north")
+    return "198.18.1.1/24" in addresses
 
 
-def established(one: Router) -> bool:
+def established(node: Router) -> bool:
     """Whether its session of BGP is up for EVPN."""
     try:
-        return '"state":"Established"' in inside(one, "vtysh", "-c", "show bgp l2vpn evpn summary json").replace(
+        return '"state":"Established"' in inside(node, "vtysh", "-c", "show bgp l2vpn evpn summary json").replace(
             " ", ""
         )
     except LabError:
@@ -163,10 +163,10 @@ def established(one: Router) -> bool:
 
 def master() -> Router:
     """The router that forwards now. Raises LabError."""
-    found = [each for each in ROUTERS if is_master(each)]
-    if len(found) != 1:
-        raise LabError(f"{len(found)} routers hold the virtual address: wait until VRRP has settled")
-    return found[0]
+    masters = [each for each in ROUTERS if is_master(each)]
+    if len(masters) != 1:
+        raise LabError(f"{len(masters)} routers hold the virtual address: wait until VRRP has settled")
+    return masters[0]
 
 
 def master_or_none() -> Router | None:
@@ -174,9 +174,9 @@ def master_or_none() -> Router | None:
     return next((each for each in ROUTERS if is_master(each)), None)
 
 
-def end_inside(one: Router, word: str) -> None:
+def end_inside(node: Router, word: str) -> None:
     """Ends the processes of a router whose command line holds a word."""
-    first = pid_of(one)
+    first = pid_of(node)
     space = None if first is None else Path(f"/proc/{first}/ns/pid").readlink()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -186,9 +186,9 @@ def end_inside(one: Router, word: str) -> None:
             continue  # it ended meanwhile
 
 
-def pid_of(one: Router) -> int | None:
+def pid_of(node: Router) -> int | None:
     """The router's first process, as this machine numbers it; None if it does not live."""
-    return _child(_kept(one.name))
+    return _child(_kept(node.name))
 
 
 def _keys() -> None:
@@ -203,18 +203,18 @@ def _keys() -> None:
     (STATE / "known_hosts").write_text("".join(f"{each.management} {public}" for each in ROUTERS))
 
 
-def _start(one: Router) -> None:
+def _start(node: Router) -> None:
     spaces = ("unshare", "--mount", "--pid", "--uts", "--ipc", "--fork", "--kill-child=KILL", "--mount-proc")
-    _background(one.name, "ip", "netns", "exec", one.space, *spaces, sys.executable, "-m", "swlab.init", one.name)
+    _background(node.name, "ip", "netns", "exec", node.space, *spaces, sys.executable, "-m", "swlab.init", node.name)
 
 
 def _background(name: str, *words: str) -> None:
-    with (STATE / f"{name}.log").open("ab") as said:
+    with (STATE / f"{name}.log").open("ab") as log:
         started = subprocess.Popen(
             words,
             stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
+            stdout=log,
+            stderr=log,
             start_new_session=True,
             env=_environment(),
         )
@@ -247,11 +247,11 @@ def _child(pid: int | None) -> int | None:
     return int(children[0]) if children else None
 
 
-def way(one: Router) -> tuple[str, ...]:
+def entry_command(node: Router) -> tuple[str, ...]:
     """The words before a command that is to run in a router. Raises LabError."""
-    pid = pid_of(one)
+    pid = pid_of(node)
     if pid is None:
-        raise LabError(f"the router {one.name} does not run: `deploy/lab/lab up` makes the lab")
+        raise LabError(f"the router {node.name} does not run: `deploy/lab/lab up` makes the lab")
     return ("nsenter", "-t", str(pid), "-m", "-u", "-i", "-n", "-p", "--")
 
 

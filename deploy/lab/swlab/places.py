@@ -69,6 +69,6 @@ def router(name: str) -> Router:
     return next(each for each in ROUTERS if each.name == name)
 
 
-def other(one: Router) -> Router:
+def other(node: Router) -> Router:
     """Its partner."""
-    return B if one is A else A
+    return B if node is A else A

@@ -33,67 +33,67 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("--tick", type=float, default=0.1, help="seconds between lines")
     parser.add_argument("--seconds", type=float, default=600.0, help="it ends by itself after this")
     parser.add_argument("--log", type=Path, help="file for the time of each packet")
-    told = parser.parse_args(words)
+    options = parser.parse_args(words)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     signal.signal(signal.SIGINT, lambda *_: sys.exit(0))
-    if told.what == "echo":
+    if options.what == "echo":
         echo()
-    elif told.what == "try":
+    elif options.what == "try":
         sys.exit(not comes_back())
     else:
         with contextlib.ExitStack() as stack:
-            log = None if told.log is None else stack.enter_context(told.log.open("w"))
-            send(told.rate, max(told.size, _HEAD.size), told.tick, told.seconds, log)
+            log = None if options.log is None else stack.enter_context(options.log.open("w"))
+            send(options.rate, max(options.size, _HEAD.size), options.tick, options.seconds, log)
 
 
 def comes_back() -> bool:
     """Whether one of five packets is sent back at once."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as at:
-        at.settimeout(0.1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.settimeout(0.1)
         for number in range(5):
             with contextlib.suppress(OSError):
-                at.sendto(_HEAD.pack(number, 0), (SINK_ADDRESS, ECHO_PORT))
-                return bool(at.recv(2048))
+                sock.sendto(_HEAD.pack(number, 0), (SINK_ADDRESS, ECHO_PORT))
+                return bool(sock.recv(2048))
     return False
 
 
 def echo() -> None:
     """Sends back what comes."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as at:
-        at.bind((SINK_ADDRESS, ECHO_PORT))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind((SINK_ADDRESS, ECHO_PORT))
         while True:
-            data, sender = at.recvfrom(2048)
+            data, sender = sock.recvfrom(2048)
             with contextlib.suppress(OSError):  # no way back at the moment: it is lost
-                at.sendto(data, sender)
+                sock.sendto(data, sender)
 
 
 def send(rate: float, size: int, tick_s: float, seconds: float, log: TextIO | None) -> None:
     """Sends at a fixed rate, on a grid: what is late is sent at once, so the number sent tells the time."""
     fill, sent, back, trips = bytes(size - _HEAD.size), 0, 0, list[int]()
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as at, selectors.DefaultSelector() as waiting:
-        at.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
-        at.setblocking(False)  # noqa: FBT003
-        waiting.register(at, selectors.EVENT_READ)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock, selectors.DefaultSelector() as waiting:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+        sock.setblocking(False)  # noqa: FBT003
+        waiting.register(sock, selectors.EVENT_READ)
         begin_ns = time.monotonic_ns()
         end_ns, next_line_ns = begin_ns + round(seconds * 1e9), begin_ns + round(tick_s * 1e9)
         while (now_ns := time.monotonic_ns()) < end_ns:
             while (due_ns := begin_ns + round(sent / rate * 1e9)) <= now_ns:
                 with contextlib.suppress(OSError):  # refused by this machine is lost as well
-                    at.sendto(_HEAD.pack(sent, now_ns) + fill, (SINK_ADDRESS, ECHO_PORT))
+                    sock.sendto(_HEAD.pack(sent, now_ns) + fill, (SINK_ADDRESS, ECHO_PORT))
                 sent += 1
             waiting.select(max(0.0, (min(due_ns, next_line_ns) - now_ns) * 1e-9))
-            back += _received(at, trips, log)
+            back += _received(sock, trips, log)
             if time.monotonic_ns() >= next_line_ns:
                 _print(sent, back, trips, rate, size)
                 trips.clear()
                 next_line_ns += round(tick_s * 1e9)
 
 
-def _received(at: socket.socket, trips: list[int], log: TextIO | None) -> int:
+def _received(sock: socket.socket, trips: list[int], log: TextIO | None) -> int:
     number = 0
     while True:
         try:
-            data = at.recv(2048)
+            data = sock.recv(2048)
         except OSError:
             return number
         now_ns = time.monotonic_ns()

@@ -1,4 +1,4 @@
-"""Runs of the lab: soakwatch in the monitor's namespace, deeds at their time, and what came of it."""
+"""Runs of the lab: soakwatch in the monitor's namespace, the actions of a scenario at their times, and the result."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pathlib import Path
 
 from swlab import life
 from swlab.places import MONITOR
-from swlab.scenarios import Deed, Scenario
+from swlab.scenarios import Action, Scenario
 from swlab.trouble import LabError, wait_for
 
 HERE = Path(__file__).parents[1]
-_LONGEST_S = 300.0
+_MAX_RUN_S = 300.0
 _CODES = {0: "pass", 1: "fail", 3: "inconclusive"}
 
 
@@ -54,9 +54,9 @@ class Came:
 
 def findings(data: Mapping[str, object]) -> list[Mapping[str, object]]:
     """The findings of a verdict."""
-    found = data.get("findings", [])
-    assert isinstance(found, list)
-    return found
+    listed = data.get("findings", [])
+    assert isinstance(listed, list)
+    return listed
 
 
 def run(scenario: Scenario, runs: Path) -> Came:
@@ -64,22 +64,22 @@ def run(scenario: Scenario, runs: Path) -> Came:
     if life.settled():
         life.up()
     folder = new_folder(runs, scenario.name)
-    with scenario.beside():
+    with scenario.background():
         try:
-            code = observe(HERE / "plans" / f"{scenario.name}.yaml", folder, scenario.deeds)
+            code = observe(HERE / "plans" / f"{scenario.name}.yaml", folder, scenario.actions)
         finally:
             scenario.afterwards()
-    return Came(scenario, folder, _CODES.get(code, f"status {code}"), told(folder))
+    return Came(scenario, folder, _CODES.get(code, f"status {code}"), verdict_of(folder))
 
 
-def told(folder: Path) -> Mapping[str, object]:
+def verdict_of(folder: Path) -> Mapping[str, object]:
     """The verdict of a run, empty where there is none."""
     try:
-        made = json.loads((folder / "verdict.json").read_text())
+        verdict = json.loads((folder / "verdict.json").read_text())
     except (OSError, ValueError):
         return {}
-    assert isinstance(made, dict)
-    return made
+    assert isinstance(verdict, dict)
+    return verdict
 
 
 def new_folder(runs: Path, name: str) -> Path:
@@ -89,19 +89,19 @@ def new_folder(runs: Path, name: str) -> Path:
     return runs.resolve() / f"{stamp}-lab-{name}"
 
 
-def observe(plan: Path, folder: Path, deeds: Sequence[Deed], *options: str, longest_s: float = _LONGEST_S) -> int:
+def observe(plan: Path, folder: Path, actions: Sequence[Action], *options: str, longest_s: float = _MAX_RUN_S) -> int:
     """Its exit code. Deeds are done at their time from the begin of the run; what soakwatch says is kept in
     ``FOLDER.log``. Raises LabError; the run is ended then."""
     words = ["ip", "netns", "exec", MONITOR, soakwatch(), "run", str(plan), "--into", str(folder), *options]
     log = folder.with_suffix(".log")
-    with log.open("wb") as said:
-        process = subprocess.Popen(words, cwd=HERE, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+    with log.open("wb") as output:
+        process = subprocess.Popen(words, cwd=HERE, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
         try:
             begin = _begin(process, folder, log)
-            for deed in deeds:
-                _until(begin + deed.at_s, process, log)
-                print(f"  {deed.at_s:g} s: {deed.what}", file=sys.stderr, flush=True)
-                deed.do()
+            for action in actions:
+                _until(begin + action.at_s, process, log)
+                print(f"  {action.at_s:g} s: {action.what}", file=sys.stderr, flush=True)
+                action.do()
             return process.wait(longest_s)
         except subprocess.TimeoutExpired:
             raise LabError(f"the run was not over after {longest_s:g} s: see {log}") from None
@@ -119,18 +119,18 @@ def soakwatch() -> str:
     """The installed command, or the one that SOAKWATCH names. Raises LabError."""
     if named := os.environ.get("SOAKWATCH"):
         return named
-    beside = Path(sys.executable).with_name("soakwatch")
-    found = str(beside) if beside.exists() else shutil.which("soakwatch")
-    if found is None:
+    installed = Path(sys.executable).with_name("soakwatch")
+    command = str(installed) if installed.exists() else shutil.which("soakwatch")
+    if command is None:
         raise LabError("soakwatch is not installed: `tests/run` or `deploy/demo` makes .venv in the checkout")
-    return found
+    return command
 
 
 def _begin(process: subprocess.Popen[bytes], folder: Path, log: Path) -> float:
     """The time at which the first phase began, by this machine's clock."""
     from soakwatch.record import RecordView
 
-    found: list[float] = []
+    begins: list[float] = []
 
     def begun() -> bool:
         if process.poll() is not None:
@@ -140,11 +140,11 @@ def _begin(process: subprocess.Popen[bytes], folder: Path, log: Path) -> float:
             return False
         with RecordView.open(folder) as view:
             phases = view.phases() if view.counts().polls else ()
-        found.extend(phase.window.begin_ns * 1e-9 for phase in phases[:1])
-        return bool(found)
+        begins.extend(phase.window.begin_ns * 1e-9 for phase in phases[:1])
+        return bool(begins)
 
     wait_for(begun, "the begin of the run", 30)
-    return found[0]
+    return begins[0]
 
 
 def _until(moment: float, process: subprocess.Popen[bytes], log: Path) -> None:

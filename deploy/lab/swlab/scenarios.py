@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +14,9 @@ from swlab import flap, life, topology
 from swlab.places import ROUTERS, SINK, STATE, A, B
 from swlab.trouble import LabError, call, wait_for
 
-Found = Mapping[str, object]
-"""A finding of verdict.json."""
-
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class Action:
     """What is done ``at_s`` seconds after the begin of the run."""
 
     at_s: float
@@ -33,9 +30,9 @@ class Scenario:
 
     name: str
     expected: str
-    deeds: tuple[Deed, ...] = ()
+    actions: tuple[Action, ...] = ()
     fails: tuple[str, ...] = ()
-    beside: Callable[[], AbstractContextManager[object]] = nullcontext
+    background: Callable[[], AbstractContextManager[object]] = nullcontext
     afterwards: Callable[[], None] = lambda: None
 
 
@@ -59,7 +56,7 @@ def plug_all() -> None:
 
 def kill_bgpd() -> None:
     """SIGKILL for the routing daemon of the first router, by the number that it has there."""
-    call(*life.way(A), "kill", f"-{signal.SIGKILL.value}", (_number("bgpd")))
+    call(*life.entry_command(A), "kill", f"-{signal.SIGKILL.value}", (_number("bgpd")))
 
 
 def restart_routing() -> None:
@@ -120,24 +117,24 @@ SCENARIOS = {
     each.name: each
     for each in (
         Scenario("quiet", "pass"),
-        Scenario("flap", "pass", beside=flapping_warm),
-        Scenario("spike", "pass", beside=serving),
-        Scenario("failover", "pass", (Deed(20, "the cable is pulled", pull),), afterwards=plug_all),
+        Scenario("flap", "pass", background=flapping_warm),
+        Scenario("spike", "pass", background=serving),
+        Scenario("failover", "pass", (Action(20, "the cable is pulled", pull),), afterwards=plug_all),
         Scenario(
             "kill",
             "fail",
-            (Deed(15, "kill -9 bgpd", kill_bgpd),),
+            (Action(15, "kill -9 bgpd", kill_bgpd),),
             fails=("core_dump", "process_restart"),
             afterwards=plug_all,
         ),
-        Scenario("restart", "pass", (Deed(15, "frrinit.sh restart", restart_routing),), afterwards=plug_all),
-        Scenario("leak", "fail", fails=("memory_growth",), beside=leaking),
+        Scenario("restart", "pass", (Action(15, "frrinit.sh restart", restart_routing),), afterwards=plug_all),
+        Scenario("leak", "fail", fails=("memory_growth",), background=leaking),
         Scenario(
             "cut",
             "inconclusive",
             (
-                Deed(12, "the management network is cut", lambda: cut(up=False)),
-                Deed(27, "it is back", lambda: cut(up=True)),
+                Action(12, "the management network is cut", lambda: cut(up=False)),
+                Action(27, "it is back", lambda: cut(up=True)),
             ),
             afterwards=plug_all,
         ),

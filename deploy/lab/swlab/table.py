@@ -20,5 +20,5 @@ def scenario_table(came: Sequence[Came]) -> str:
 
 def columns(rows: Sequence[Sequence[str]]) -> str:
     """Texts below each other."""
-    wide = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    wide = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join("  ".join(text.ljust(w) for text, w in zip(row, wide, strict=True)).rstrip() for row in rows)

@@ -59,15 +59,15 @@ def remove() -> None:
         call("ip", "netns", "delete", space)
 
 
-def plug(one: Router, side: str, *, up: bool) -> None:
+def plug(node: Router, side: str, *, up: bool) -> None:
     """Plugs a router's cable in at its switch, or pulls it. ``side`` is mgmt, north or south."""
     space = {"mgmt": MONITOR, "north": GENERATOR, "south": SINK}[side]
-    call("ip", "-n", space, "link", "set", one.name, "up" if up else "down")
+    call("ip", "-n", space, "link", "set", node.name, "up" if up else "down")
 
 
 def lacking() -> tuple[str, ...]:
     """What this kernel cannot do of what a lab could use, tried out in a namespace of its own."""
-    space, found = "swlab-try", []
+    space, lacked = "swlab-try", []
     call("ip", "netns", "add", space)
     try:
         call("ip", "-n", space, "link", "add", "one", "type", "veth", "peer", "name", "two")
@@ -84,10 +84,10 @@ def lacking() -> tuple[str, ...]:
             try:
                 call(*words)
             except LabError:
-                found.append(name)
+                lacked.append(name)
     finally:
         call("ip", "netns", "delete", space)
-    return tuple(found)
+    return tuple(lacked)
 
 
 def _switch(space: str, name: str, address: str) -> None:
@@ -96,40 +96,40 @@ def _switch(space: str, name: str, address: str) -> None:
     call("ip", "-n", space, "link", "set", name, "up")
 
 
-def _plug(one: Router, side: str, address: str, space: str, switch: str) -> None:
-    call("ip", "-n", one.space, "link", "add", side, "type", "veth", "peer", "name", one.name, "netns", space)
-    call("ip", "-n", space, "link", "set", one.name, "master", switch, "up")
-    call("ip", "-n", one.space, "address", "add", f"{address}/24", "dev", side)
-    call("ip", "-n", one.space, "link", "set", side, "up")
+def _plug(node: Router, side: str, address: str, space: str, switch: str) -> None:
+    call("ip", "-n", node.space, "link", "add", side, "type", "veth", "peer", "name", node.name, "netns", space)
+    call("ip", "-n", space, "link", "set", node.name, "master", switch, "up")
+    call("ip", "-n", node.space, "address", "add", f"{address}/24", "dev", side)
+    call("ip", "-n", node.space, "link", "set", side, "up")
 
 
-def _queue(one: Router) -> None:
+def _queue(node: Router) -> None:
     """Towards the sink: a shaper, and below it a queue of packets for UDP, which drops what does not fit, and another
     for everything else: VRRP and control connections do not wait behind an overload."""
-    device = ("tc", "-n", one.space, "qdisc", "replace", "dev", "south")
+    device = ("tc", "-n", node.space, "qdisc", "replace", "dev", "south")
     call(*device, "root", "handle", "1:", "htb", "default", "20")
     rate = f"{QUEUE_BIT_RATE}bit"
     for name, priority, limit in (("10", "1", QUEUE_PACKETS), ("20", "0", 100)):
         shape = ("htb", "prio", priority, "rate", rate, "ceil", rate, "burst", "15k", "cburst", "15k")
-        call("tc", "-n", one.space, "class", "replace", "dev", "south", "parent", "1:", "classid", f"1:{name}", *shape)
+        call("tc", "-n", node.space, "class", "replace", "dev", "south", "parent", "1:", "classid", f"1:{name}", *shape)
         call(*device, "parent", f"1:{name}", "handle", f"{name}:", "pfifo", "limit", str(limit))
     match = ("u32", "match", "ip", "protocol", "17", "0xff", "flowid", "1:10")
-    call("tc", "-n", one.space, "filter", "add", "dev", "south", "parent", "1:", "protocol", "ip", *match)
+    call("tc", "-n", node.space, "filter", "add", "dev", "south", "parent", "1:", "protocol", "ip", *match)
 
 
-def _tunnel(one: Router) -> None:
+def _tunnel(node: Router) -> None:
     """A VXLAN whose addresses BGP EVPN tells the partner. Nothing on it asks for routers: while the daemons restart it
     leads nowhere, and such a packet would be a loss that no scenario means."""
     name = f"vxlan{VNI}"
-    ends = ("id", str(VNI), "local", one.core, "dstport", "4789", "nolearning")
-    call("ip", "-n", one.space, "link", "add", "br0", "type", "bridge", "forward_delay", "0")
-    call("ip", "-n", one.space, "link", "add", name, "type", "vxlan", *ends)
-    call("ip", "-n", one.space, "link", "add", "host0", "type", "veth", "peer", "name", "host1")
-    _sysctl(one.space, *(f"net.ipv6.conf.{each}.router_solicitations=0" for each in ("br0", name, "host0", "host1")))
-    call("ip", "-n", one.space, "link", "set", name, "master", "br0", "up")
-    call("ip", "-n", one.space, "link", "set", "host0", "master", "br0", "up")
-    call("ip", "-n", one.space, "link", "set", "host1", "up")
-    call("ip", "-n", one.space, "link", "set", "br0", "up")
+    ends = ("id", str(VNI), "local", node.core, "dstport", "4789", "nolearning")
+    call("ip", "-n", node.space, "link", "add", "br0", "type", "bridge", "forward_delay", "0")
+    call("ip", "-n", node.space, "link", "add", name, "type", "vxlan", *ends)
+    call("ip", "-n", node.space, "link", "add", "host0", "type", "veth", "peer", "name", "host1")
+    _sysctl(node.space, *(f"net.ipv6.conf.{each}.router_solicitations=0" for each in ("br0", name, "host0", "host1")))
+    call("ip", "-n", node.space, "link", "set", name, "master", "br0", "up")
+    call("ip", "-n", node.space, "link", "set", "host0", "master", "br0", "up")
+    call("ip", "-n", node.space, "link", "set", "host1", "up")
+    call("ip", "-n", node.space, "link", "set", "br0", "up")
 
 
 def _sysctl(space: str, *settings: str) -> None:

@@ -16,12 +16,12 @@ def call(*words: str, patience_s: float = 20.0, stdin: str | None = None) -> str
     try:
         done = subprocess.run(words, input=stdin, capture_output=True, text=True, timeout=patience_s, check=False)
     except subprocess.TimeoutExpired:
-        raise LabError(f"`{_told(words)}` was not done after {patience_s:g} s") from None
+        raise LabError(f"`{_shown(words)}` was not done after {patience_s:g} s") from None
     except OSError as error:
-        raise LabError(f"`{_told(words)}` cannot be run: {error.strerror}") from None
+        raise LabError(f"`{_shown(words)}` cannot be run: {error.strerror}") from None
     if done.returncode:
         complaint = " ".join((done.stderr or done.stdout).split())[:300]
-        raise LabError(f"`{_told(words)}` failed: {complaint or f'status {done.returncode}'}")
+        raise LabError(f"`{_shown(words)}` failed: {complaint or f'status {done.returncode}'}")
     return done.stdout
 
 
@@ -34,6 +34,6 @@ def wait_for(happened: Callable[[], bool], what: str, patience_s: float) -> None
         time.sleep(0.1)
 
 
-def _told(words: Sequence[str]) -> str:
+def _shown(words: Sequence[str]) -> str:
     text = " ".join(words)
     return text if len(text) <= 120 else text[:119] + "…"

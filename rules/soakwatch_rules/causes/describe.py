@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from soakwatch_rules.causes.cause import Cause, CauseKind
 from soakwatch_rules.causes.context import CauseContext
-from soakwatch_rules.causes.growing import Owner
+from soakwatch_rules.causes.growth import Owner
 from soakwatch_rules.causes.reasons import rows_by_reason
 from soakwatch_rules.labels import label
 from soakwatch_rules.rule import Event, Finding, Mark, MarkKind, Outcome, Phase
@@ -16,7 +16,7 @@ from soakwatch_rules.wording.words import duration, moment, some
 
 _GRAVE = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE, Outcome.PASS, Outcome.NOT_APPLICABLE)
 _MAX_MARKS, _MAX_WEIGHED = 40, 30
-_LEAST_CHANCE = 0.05
+_MIN_CHANCE = 0.05
 """The least probability that two findings lie together by chance: many pairs are compared, and a single pair that lies
 close proves little."""
 _UNWATCHED = "gap"
@@ -227,7 +227,7 @@ def _confidence(context: CauseContext, timed: Sequence[int], group: Group) -> fl
     for index in weighed[1:]:
         finding, others = context.findings[index], [p for p in weighed if p != index]
         chance = context.moments[index].chance(context.at(others), context.slack_ns, context.length_ns)
-        chances[finding.rule] = max(chance, chances.get(finding.rule, _LEAST_CHANCE))
+        chances[finding.rule] = max(chance, chances.get(finding.rule, _MIN_CHANCE))
     if len(chances) > 1:
         chances.pop(context.findings[weighed[0]].rule, None)
     if weighed and group.events:

@@ -10,7 +10,7 @@ from soakwatch_rules.causes.cause import Cause, CauseKind
 from soakwatch_rules.causes.context import REPORTED, CauseContext
 from soakwatch_rules.causes.describe import Group, describe
 from soakwatch_rules.causes.groups import Groups
-from soakwatch_rules.causes.growing import Owner, by_grown, grown_of, owners
+from soakwatch_rules.causes.growth import Owner, by_grown, grown_of, owners
 from soakwatch_rules.causes.reasons import rows_by_reason
 from soakwatch_rules.rule import Event, Finding, InconclusiveReason, MarkKind, Outcome, Phase
 from soakwatch_rules.traits import STOPS, Crash, traits_of
@@ -249,7 +249,8 @@ def _killed(context: CauseContext, groups: Groups, index: int, grown_object: tup
     """Whether a kill for want of memory hit this process: the kernel names it, or it restarted then."""
     if grown_object[0] != "process":
         return False
-    if any(f"({grown_object[2]})" in mark.text for mark in context.findings[index].marks):
+    marks = context.findings[index].marks
+    if any(mark.victim is not None and mark.victim.process == grown_object[2] for mark in marks):
         return True
     mates = [
         f

@@ -15,9 +15,6 @@ from soakwatch_rules.labels import label
 from soakwatch_rules.rule import Event, Finding, Mark, MarkKind
 from soakwatch_rules.traits import Crash, traits_of
 
-_KILLED = re.compile(r"[Kk]ill(?:ed)? process (?P<pid>\d+) \((?P<name>[^)]*)\)")
-_OF = re.compile(r" of (?P<name>[^\s\[]+)(?: \[(?P<pid>\d+)\])?(?: \(planned\))?$")
-_FILE = re.compile(r"core: (?P<file>.+)$")
 _COMM = 15  # the kernel cuts the name of a process here
 _WRITING_NS = 30 * 10**9  # a process dies when its core is written
 _OF_DEVICE = frozenset({Crash.DEVICE, Crash.CORE})  # of which any may have been a death of the whole device
@@ -105,7 +102,8 @@ def _deaths(finding: Finding, pids: Pids) -> Iterator[Death]:
     unasked = [mark for mark in finding.marks if not mark.planned]
     for mark in unasked or finding.marks:
         names, file = _names(finding, mark)
-        names |= frozenset(name for pid in _pid(mark) for name in pids.get((finding.target, pid), ()))
+        if mark.victim is not None and mark.victim.pid:
+            names |= pids.get((finding.target, mark.victim.pid), frozenset())
         end_ns = mark.begin_ns if mark.end_ns is None else max(mark.begin_ns, mark.end_ns)
         device = traits_of(finding.rule).crash in _OF_DEVICE or mark.kind is MarkKind.DEVICE
         yield Death(mark.begin_ns, end_ns, names, file, device)
@@ -116,17 +114,10 @@ def _names(finding: Finding, mark: Mark) -> tuple[frozenset[str], str]:
     if traits_of(finding.rule).crash is Crash.PROCESS:
         name = label(finding.object, "process")
         return frozenset({name} if name else ()), ""
-    match = _KILLED.search(mark.text) or _OF.search(mark.text)
-    if match is not None:
-        return frozenset({match["name"].removesuffix(".service")}), ""
-    file = _FILE.search(mark.text)
-    return frozenset(), file["file"] if file is not None else ""
-
-
-def _pid(mark: Mark) -> Iterator[str]:
-    match = _KILLED.search(mark.text) or _OF.search(mark.text)
-    if match is not None and match["pid"]:
-        yield match["pid"]
+    if mark.victim is None:
+        return frozenset(), ""
+    name = mark.victim.process.removesuffix(".service")
+    return frozenset({name} if name else ()), mark.victim.core_file
 
 
 def _alike(first: str, other: str) -> bool:

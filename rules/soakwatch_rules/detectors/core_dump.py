@@ -11,17 +11,18 @@ import numpy as np
 from soakwatch_rules.draft import absent, draft, faults
 from soakwatch_rules.events.incidents import Incident, Witness
 from soakwatch_rules.events.intents import intents, reckon
+from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Victim
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.series import Series
 from soakwatch_rules.traits import Crash, Traits
 from soakwatch_rules.wording.words import counted, moment, some
 
 _GROWING_NS = 600 * 10**9
-_TOLD = frozenset({"process.crash", "device.crash", "watchdog"})
-"""Crashes that a log line, a notification or a command tells of."""
-_SAME_NS = 120 * 10**9  # a crash is told, and its core is written, within this
+_CRASH_KINDS = frozenset({"process.crash", "device.crash", "watchdog"})
+"""Crashes that a log line, a notification or a command reports."""
+_SAME_NS = 120 * 10**9  # a crash is reported, and its core written, within this
 _MAX_FILES = 1000
 
 
@@ -29,19 +30,20 @@ _MAX_FILES = 1000
 class CoreDump:
     """Says that more core files appeared during the window than ``allowed``.
 
-    New is a file of an event ``core.dump``, one of ``core.present`` (found at the first look) that was written after
-    the begin of the window, and each file more in the count ``system.core.files`` that no event within two readings
-    tells of. Files that lay there before are told apart and do not fail. Planned events with ``core.dump``: N allow
-    N. A crash that the device tells of (events ``process.crash``, ``device.crash``, ``watchdog``, out of its log, its
-    notifications or a command) counts like a file; within 2 min of a file or of each other they are one.
+    A core file counts as new if an event ``core.dump`` reports it, if an event ``core.present`` (found at the first
+    poll) shows that it was written after the start of the window, or if the count ``system.core.files`` rose by a
+    file that no event within two samples reports. Files that existed before are recognised and do not fail. Planned
+    events with ``core.dump``: N allow N. A crash that the device reports (events ``process.crash``, ``device.crash``,
+    ``watchdog``, from its log, a notification or a command) counts like a file; within 2 min of a file or of each
+    other they are one.
 
-    A file's own time finds the core that fell while the monitor was away; the count finds the one whose event was
-    lost. Counts are files, times UTC.
+    The time of a file finds a core written while the monitor was away; the count finds one whose event was lost.
+    Counts are files, times UTC.
 
-    How often wrong: a file in the folder is a fact. Known weaknesses: a core on a full disk, with a size limit of 0,
-    or taken by a collector into another folder is not seen; one that is removed between two readings neither; a
-    device whose clock is behind can date a new core before the run. A crash by log line is as sure as the pattern of
-    the profile; without a receiver of its log a device tells of none.
+    How often wrong: a file in the folder is a fact. Known weaknesses: a core that was not written (full disk, size
+    limit 0) or that a collector moved to another folder is not seen, nor is one that is removed between two samples;
+    a device whose clock is behind can date a new core before the run. A crash found in a log line is as reliable as
+    the pattern of the profile; a device whose log is not received reports none.
 
     Neighbours: ``kernel_fault`` judges the kernel's log; ``process_restart`` and ``reboot`` see the death.
 
@@ -96,7 +98,7 @@ class CoreDump:
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a target, over all folders."""
         events = [e for e in case.events if e.kind in {"core.dump", "core.present"} and not e.expect]
-        reported = [e for e in case.events if e.kind in _TOLD and not e.expect and _inside(e, case)]
+        reported = [e for e in case.events if e.kind in _CRASH_KINDS and not e.expect and _inside(e, case)]
         if not case.series and not events and not reported:
             return (absent(self, case, "core folder"),)
         folders = [s.between(case.window.begin_ns, case.window.end_ns).finite() for s in case.series]
@@ -108,20 +110,24 @@ class CoreDump:
         doubts = [
             f"{_file(e)}: modification time unknown" for e in events if e.kind == "core.present" and _written(e) is None
         ]
-        witnesses = [Witness(f"event {_file(e)}", _when(e, case), _when(e, case), _file(e)) for e in new]
+        witnesses = [
+            Witness(f"event {_file(e)}", _when(e, case), _when(e, case), _file(e), victim=_victim(e)) for e in new
+        ]
         silent = [w for folder in folders for w in _uncovered(folder, events, slack_ns)]
         signs = sorted([*witnesses, *silent], key=lambda w: (w.begin_ns, w.text))
         signs += _crashes(reported, signs)
         incidents = [Incident((w,)) for w in sorted(signs, key=lambda w: (w.begin_ns, w.text))]
         announced = intents(case.events, "core.dump", case.window)
-        announced += tuple(i for key in sorted(_TOLD) for i in intents(case.events, key, case.window, binding=False))
+        announced += tuple(
+            i for key in sorted(_CRASH_KINDS) for i in intents(case.events, key, case.window, binding=False)
+        )
         reckoned = reckon(incidents, announced, case.window, "core dump", slack_ns)
         number, planned = len(reckoned.unplanned), len(reckoned.planned)
         finding = replace(
             finding,
             measured=float(number),
             doubts=tuple(doubts),
-            marks=tuple(Mark(i.begin_ns, None, f"core: {i.text}") for i in incidents),
+            marks=tuple(Mark(i.begin_ns, None, f"core: {i.text}", victim=i.victim) for i in incidents),
             numbers={"new": float(len(incidents)), "planned": float(planned), "before": float(old)},
         )
         before = f" ({counted(old, 'older core file')} from before the run)" if old else ""
@@ -152,14 +158,16 @@ def _inside(event: Event, case: Case) -> bool:
 
 
 def _crashes(reported: list[Event], cores: list[Witness]) -> list[Witness]:
-    """The crashes that were told of, each once: process and device may both tell, and the core be found as well."""
+    """The reported crashes, each once: process and device may both report one, and its core be found as well."""
     witnesses: list[Witness] = []
     for event in sorted(reported, key=lambda e: (e.begin_ns, e.kind)):
         near = [w for w in (*cores, *witnesses) if abs(w.begin_ns - event.begin_ns) <= _SAME_NS]
         if not near and len(witnesses) < _MAX_FILES:
             who = event.detail.get("process") or event.object
             text = f"{event.kind}{f' of {who}' if who else ''}"
-            witnesses.append(Witness(f"told {event.begin_ns} {text}", event.begin_ns, event.begin_ns, text))
+            victim = Victim(label(who, "process") or who) if who else None
+            source = f"told {event.begin_ns} {text}"
+            witnesses.append(Witness(source, event.begin_ns, event.begin_ns, text, victim=victim))
     return witnesses
 
 
@@ -205,7 +213,7 @@ def _same(event: Event, other: Event) -> bool:
 
 
 def _written(event: Event) -> int | None:
-    """The file's own time in ns; None where it is not told or no number."""
+    """The file's own time in ns; None if missing or not a number."""
     try:
         seconds = float(event.detail.get("mtime_s", event.detail.get("mtime", "")))
     except ValueError:
@@ -221,14 +229,24 @@ def _when(event: Event, case: Case) -> int:
 
 
 def _file(event: Event) -> str:
+    return _path(event) or "core file"
+
+
+def _path(event: Event) -> str:
+    """The file that the event names; empty where it names none."""
     known = (event.detail.get(key) for key in ("file", "path", "name"))
-    return next((text for text in known if text), "core file")
+    return next((text for text in known if text), "")
+
+
+def _victim(event: Event) -> Victim | None:
+    path = _path(event)
+    return Victim(core_file=path) if path else None
 
 
 def _uncovered(folder: Series, events: list[Event], slack_ns: int) -> list[Witness]:
-    """A witness for each file more than events tell of, at most 1000: nobody reads more."""
+    """A witness for each file beyond those that events report, at most 1000."""
     result, free = [], sorted(e.begin_ns for e in events if e.object in {"", folder.object})
-    with np.errstate(over="ignore"):  # of what no folder holds; at most _MAX_FILES are told
+    with np.errstate(over="ignore"):  # of what no folder holds; at most _MAX_FILES are reported
         rises = np.diff(folder.values) if len(folder) > 1 else np.empty(0)
     for i in np.flatnonzero(rises > 0).tolist():
         begin, end = int(folder.time_ns[i]), int(folder.time_ns[i + 1])

@@ -20,16 +20,16 @@ class Coverage:
 
     A source that the plan does not require only warns.
 
-    Coverage is polls that brought an answer / polls that were due. It passes at ``floor`` or more if no gap is
-    longer than ``gap`` of the window. A gap is what the longest silence lasted beyond one interval; a single missing
-    poll is no gap however short the window, it lowers the coverage only.
+    Coverage is polls that were answered / polls that were due. It passes at ``floor`` or more if no gap is longer
+    than ``gap`` of the window. A gap is the longest silence less one interval; a single missing poll is no gap
+    however short the window, it only lowers the coverage.
 
-    A device is not to blame for what was not seen, and what was not seen cannot clear it: hence inconclusive. Both
-    parameters are ratios; intervals and gaps are in seconds.
+    Missing data neither proves a fault of the device nor clears it: hence inconclusive. Both parameters are ratios;
+    intervals and gaps are in seconds.
 
-    How often wrong: it is an account, not a test. Known weaknesses: it counts polls, not metrics: a source that
-    answers with half of its metrics is covered (rules tell of missing readings themselves); its causes are the
-    wrapper's words, not a diagnosis.
+    How often wrong: it counts, it does not estimate. Known weaknesses: it counts polls, not metrics: a source that
+    answers with half of its metrics is covered (the rules report missing samples themselves); its causes are the
+    errors of the polls, not a diagnosis.
 
     Neighbours: every other rule counts its own readings.
 

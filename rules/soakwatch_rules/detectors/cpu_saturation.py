@@ -30,14 +30,14 @@ _DROPS = (
     "system.udp.receive_errors",
     "system.tcp.receive_errors",
 )
-_EARLY_S = 1800.0  # the level of the begin, by which a poll-mode core is known
+_EARLY_S = 1800.0  # the level at the start, which identifies a poll-mode core
 _MAX_MARKS = 100
 _SLACK_NS = 10 * 10**9  # a planned stress takes hold and lets go within some seconds
 
 
 @dataclass(frozen=True, slots=True)
 class _Full:
-    """One saturated stretch of one utilisation; ``lost`` tells what was dropped in it, beyond what always is."""
+    """One saturated stretch of one utilisation; ``lost`` says what was dropped in it beyond the usual."""
 
     what: str
     window: Window
@@ -67,20 +67,21 @@ class _Top:
 
 @dataclass(frozen=True, slots=True)
 class CpuSaturation:
-    """Says that all cores, or one, were busy to the top for minutes: a warning; with drops meanwhile it fails.
+    """Warns if all cores, or one, were saturated for minutes; fails if packets were dropped meanwhile.
 
-    Saturated are all times that lie in a window of ``seconds`` over which the mean utilisation is at least ``enter``.
-    A mean does not care how finely it was read. A window counts if readings speak for nine tenths of it; a reading
-    speaks for the time since the one before, at most three cadences.
+    Saturated is every time within a window of ``seconds`` whose mean utilisation is at least ``enter``. A mean does
+    not depend on how often it was sampled. A window counts if samples cover nine tenths of it; a sample covers the
+    time since the previous one, at most three intervals.
 
     Drops are what the target's drop counters (softnet backlog, interfaces, queues, receive buffers) counted within a
-    saturated stretch. A counter that always counts a little is not evidence: n drops count if
-    n > 2·m + 3·sqrt(m), where m is what its rate outside of the saturated stretches would give in that time.
+    saturated stretch. A counter that always counts a little is not evidence: n drops count if n > 2·m + 3·sqrt(m),
+    where m is what its rate outside of the saturated stretches would give in that time.
 
-    Stretches inside phases named spike or stress were asked for: told, neither warned of nor failed. What is busy (over
-    90 %) throughout, from the begin on, polls where something says so: the baseline phase, ``Case.polling`` (plan,
-    isolated cores, DPDK, VPP), or a single core that hardly ever eases off; the total does where the other cores have
-    room. It is named, and not judged; without evidence it is saturated.
+    Stretches inside phases named spike or stress are intended: reported, neither a warning nor a failure. A CPU that
+    is busy (over 90 %) throughout, from the start on, is taken for one in poll mode if there is evidence for it: the
+    baseline phase, ``Case.polling`` (plan, isolated cores, DPDK, VPP), or a single core that hardly ever drops below;
+    the total is, where the other cores have room. It is named and not judged; without evidence it counts as
+    saturated.
 
     How often wrong, on 100 seeded days a background, 10 s readings with a correlation of 30 s: no warning on 30 % ± 6,
     60 % ± 12, 85 % ± 4 and a daily wave of 25 points; 0.8 a day on 85 % ± 8, where the mean does reach 95 % over 5 min.
@@ -137,7 +138,7 @@ class CpuSaturation:
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
-            f"saturated is a mean utilisation of at least {100 * self.enter:g} % over {self.seconds:g} s, of all "
+            f"saturated is a mean utilisation of at least {100 * self.enter:g} % over {duration(self.seconds)}, of all "
             "cores or of one, outside of phases named spike or stress; it warns, and fails if more than twice as much "
             "was dropped meanwhile as at other times; cores known to be in poll mode are not judged"
         )

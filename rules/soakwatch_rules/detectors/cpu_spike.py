@@ -11,7 +11,7 @@ import numpy as np
 from soakwatch_rules import polling
 from soakwatch_rules.cpu_habits import PLANNED, CpuHabits
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.imported_baseline import baseline_doubt
+from soakwatch_rules.imported_baseline import baseline_caveat
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
 from soakwatch_rules.sampling import cadence
@@ -36,12 +36,12 @@ _PLANNED_SLACK_S = 5.0
 _LEVEL_READINGS = 60  # of 30 readings a deviation is wrong by a fifth, and false alarms come of it
 _WINDOWS = 3.0  # a window that holds less than three spikes is no soak
 _UNEVEN = 1.05  # a poll a minute comes every 60 s and a little
-_LOADED_S = 60.0  # after the begin of a phase the load changes
+_LOADED_S = 60.0  # after the start of a phase the load changes
 
 
 @dataclass(frozen=True, slots=True)
 class CpuSpike:
-    """Says that a utilisation (of all cores, or of one) jumped to at least 95 % and stayed there for 10 s.
+    """Fails if a utilisation (of all cores, or of one) jumped to at least 95 % and stayed there for 10 s.
 
     A plateau opens at the first reading of at least ``enter``, closes at the first below ``leave``, and counts if it
     spent ``seconds`` at or above ``enter``. It is a spike if its mean lies max(``rise``, ``sigmas``·sigma) above the
@@ -51,34 +51,37 @@ class CpuSpike:
     that of means as long as the plateau (or a twelfth of the time before it): single readings of 35 % ± 14 swing to
     77 %, means of ten do not. Five sixths of the sigmas do for what lasts twice ``seconds``, two thirds for
     99.5 % three times as long (three readings, either). Spikes wholly inside a phase named spike or stress (give or
-    take 5 s and one reading) were asked for: they are told and do not fail.
+    take 5 s and one reading) are intended: they are reported and do not fail.
 
     A plateau that is no spike passes in two cases only, and makes the finding inconclusive in all others. Scatter:
-    normal noise of the device's own sigma makes its mean once in twenty such runs or oftener. Habit: plateaus at least
-    half as long come in each quarter of the run, eight and more (or five and evenly, as by a timer): duty cycles, cron
-    jobs, scrapes. Fewer than 24 that come unevenly warn. What begins with the load is no habit.
+    normal noise of the device's own sigma reaches its mean in at least one of twenty such runs. Recurrence: plateaus
+    at least half as long come in each quarter of the run, eight or more (or five at even intervals, as by a timer):
+    duty cycles, cron jobs, scrapes. Fewer than 24 at uneven intervals warn. Plateaus that start with the load are not
+    recurrence.
 
-    Busy throughout (over 90 % for nine tenths of the time, from the begin on) is poll mode, and not judged, with
-    evidence: the baseline phase, ``Case.polling`` (plan, isolated cores, DPDK, VPP), or weaker, a single core at a
-    median of 98.5 % with 95 % in all but a twentieth of its readings. Without any it is inconclusive.
+    A CPU that is busy throughout (over 90 % for nine tenths of the time, from the start on) is in poll mode, and not
+    judged, if there is evidence for it: the baseline phase, ``Case.polling`` (plan, isolated cores, DPDK, VPP), or
+    weaker, a single core at a median of 98.5 % with 95 % in all but a twentieth of its samples. Without any it is
+    inconclusive.
 
     A surge only warns: a rise by ``surge_rise`` (and half of the sigmas) to at least ``surge`` for ``surge_seconds``
-    that is no spike, no habit, was not asked for, and does not begin within a minute of a phase (whose load may explain
-    it). Utilisations are ratios up to 1 (a little more is 1), times seconds; a reading speaks for the time since the
-    one before, at most three cadences.
+    that is no spike, not recurrent, not intended, and does not start within a minute of the start of a phase (whose
+    load may explain it). Utilisations are ratios up to 1 (slightly more counts as 1), times seconds; a sample covers
+    the time since the previous one, at most three intervals.
 
     How often wrong, measured on whole tables: of 60 made faults of 20 to 80 s in tables of 3 to 6 min at 1 s, on 12 to
     60 % ± 4 to 18, half of them with a start-up, 58 fail and 2 are inconclusive, and without the fault all pass; of 15
     labelled CPU faults in containers, a minute a reading, all are found, with 7 alarms in 38 container-days that no
     label explains. In 86 real days of quiet servers (70 of them at 5 min) and 6 router-hours none but one reading that
     the set itself scaled to 100 %. ``smallest_detectable`` is the longest that any stretch of the run asked for, and a
-    reading more; ``chance_of_shortest`` tells how probably a spike of ``seconds`` shows in such readings.
+    reading more; ``chance_of_shortest`` says how probable it is that a spike of ``seconds`` shows in such samples.
 
-    Known weaknesses: what was there from the first reading on may be a fault all along; a plateau less than twice as
-    long as a habit is taken for it; from over 80 % there is no room for the rise (a plateau is inconclusive); one core
-    of eight is invisible in the total; sources that average over a minute reach 95 % minutes late.
+    Known weaknesses: a plateau present from the first sample on may have been a fault all along; one less than twice
+    as long as recurrent plateaus is taken for one of them; from over 80 % there is no room for the rise (a plateau is
+    inconclusive); one core of eight is invisible in the total; sources that average over a minute reach 95 % minutes
+    late.
 
-    Neighbours: ``cpu_saturation`` for minutes and from the first reading on; ``coverage`` tells whether silence hid
+    Neighbours: ``cpu_saturation`` for minutes and from the first reading on; ``coverage`` says whether silence hid
     something; busy cycles per packet judge poll-mode cores.
 
     Parameters: ``enter``, ``leave``, ``rise``, ``sigmas``, ``seconds``, ``trailing``, ``coarsest``, ``surge``,
@@ -150,10 +153,10 @@ class CpuSpike:
         return (
             f"a spike is a utilisation of at least {100 * self.enter:g} % and of max({100 * self.rise:g} points, "
             f"{self.sigmas:g} robust sigmas of means as long) above the device's own level (baseline phase, else the "
-            f"{self.trailing:g} s before) for at least {self.seconds:g} s; it ends below {100 * self.leave:g} %; none "
-            "may happen outside of phases named spike or stress, unless the same recurs from the start of the run to "
-            f"its end; samples at most {self.coarsest:g} s apart; a "
-            f"rise of {100 * self.surge_rise:g} points to at least {100 * self.surge:g} % for {self.surge_seconds:g} s "
+            f"{duration(self.trailing)} before) for at least {duration(self.seconds)}; it ends below "
+            f"{100 * self.leave:g} %; none may happen outside of phases named spike or stress, unless the same recurs "
+            f"from the start of the run to its end; samples at most {duration(self.coarsest)} apart; a rise of "
+            f"{100 * self.surge_rise:g} points to at least {100 * self.surge:g} % for {duration(self.surge_seconds)} "
             "warns"
         )
 
@@ -262,7 +265,7 @@ class CpuSpike:
         keep = max(_LEVEL_READINGS, round(self.trailing / apart))
         plateaus.surges = self._surges(case, series, cover_s, keep, base, (*plateaus.spikes, *plateaus.aside))
         matches = [self._shape.shortest(base, apart)] if base else shortest(value, seen, self._shape, keep, apart)
-        could = [one for one in matches if one is not None]
+        could = [match for match in matches if match is not None]
         plateaus.room = len(could) / len(matches) if matches else 0.0
         level = base or Level(value, apart)
         brief = seen.above_s[seen.above_s < self.seconds]
@@ -287,7 +290,7 @@ class CpuSpike:
                 "surges": float(len(plateaus.surges)),
                 "chance_of_shortest": chance(self.seconds, apart, self._shape, level.middle) if used else 0.0,
             },
-            doubts=(*doubts_of(series, apart, plateaus), *(() if base is None else baseline_doubt(case))),
+            doubts=(*doubts_of(series, apart, plateaus), *(() if base is None else baseline_caveat(case))),
         )
 
     def _decide(self, finding: Finding, series: Series, plateaus: SortedPlateaus) -> Finding:
@@ -312,7 +315,7 @@ class CpuSpike:
                 settle="needs a run in which it occurs five times or more",
             )
         if (short := _WINDOWS * self.seconds - n * apart) > 0:
-            reason = f"{duration(n * apart)} of samples: too short to show a spike of {self.seconds:g} s"
+            reason = f"{duration(n * apart)} of samples: too short to show a spike of {duration(self.seconds)}"
             return replace(
                 finding, reason=reason, why=InconclusiveReason.TOO_SHORT, settle=f"needs {duration(short)} more"
             )

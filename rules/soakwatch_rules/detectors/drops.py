@@ -43,17 +43,17 @@ class Drops:
     """Says whether a counter of dropped packets rose outside of the phases that overload the device on purpose.
 
     Per phase: dropped / offered > ``ratio`` fails. Dropped is the increase of the device's counter, offered that of
-    the generators' load.tx.packets (else their rates times time) in the same stretch. With the default
-    ``ratio`` of 0 a single drop fails, with or without a load; above 0 it takes 1/``ratio`` packets offered to tell,
-    and a known load. What is dropped in phases named stress or spike (5 s more at each end) is told and does not
-    fail. Where the generators were idle for a while (under 1 % of their rate elsewhere) and the counter rose then
-    too, drops elsewhere that are no more frequent (p >= 1 %, conditional binomial test) are the background of the
-    network, not of the load: a warning. Frames that arrived broken (``system.network.errors``) are inconclusive while
-    they are no more than the share that the generators lose by themselves, looped back (``load.ceiling.loss``): they
-    may have been sent so. What the device dropped it had received whole, and no loss of a generator explains that.
+    the generators' load.tx.packets (else their rates times time) in the same stretch. With the default ``ratio`` of 0
+    a single drop fails, with or without a load; above 0 the load must be known, and at least 1/``ratio`` packets
+    offered. Drops in phases named stress or spike (5 s more at each end) are reported and do not fail. Where the
+    generators were idle for a while (under 1 % of their rate elsewhere) and the counter rose then too, drops
+    elsewhere that are no more frequent (p >= 1 %, conditional binomial test) are the background of the network, not
+    of the load: a warning. Frames that arrived broken (``system.network.errors``) are inconclusive while they are no
+    more than the share that the generators lose by themselves, looped back (``load.ceiling.loss``): they may have
+    been sent so. Packets that the device dropped had arrived intact, so no loss of a generator explains them.
 
-    Counters wrap (see ``Series``). One that falls to under half began again: what it shows then is counted, what
-    was counted before its restart and not yet read is lost, which is told. A gap hides nothing but a restart; the
+    Counters wrap (see ``Series``). One that falls to under half has restarted: what it shows then is counted; what
+    was counted before the restart and not yet read is lost, which is reported. A gap can only hide a restart; the
     ends of the window can hide drops (inconclusive). A pass states the ratio whose drops this run would have shown
     with 80 % probability (1.61 / offered), and as its interval the rule of three: at most 3 / offered at 95 %.
 
@@ -63,8 +63,8 @@ class Drops:
     the stated ratio is optimistic for rare bursts; counters of interfaces also count what nobody sent to the device
     (unknown protocols, foreign VLANs): measure an idle baseline, or set a ratio.
 
-    Neighbours: ``overload_loss`` judges the stress and spike phases; ``generator_health`` tells what never left the
-    generator; ``queue_growth`` sees a queue fill before it drops; ``event_impact`` tells what an event lost.
+    Neighbours: ``overload_loss`` judges the stress and spike phases; ``generator_health`` reports what never left the
+    generator; ``queue_growth`` sees a queue fill before it drops; ``event_impact`` measures what an event lost.
 
     Parameters: ``ratio`` (below).
 
@@ -169,7 +169,9 @@ class Drops:
         unexplained = series.metric not in _BROKEN or any(p.dropped > own * p.offered for p in judged)
         if result.outcome is not Outcome.FAIL or own <= 0 or unexplained:
             return result
-        reason = f"{result.reason}; the generator itself loses up to {100 * own:.3g} % (calibrated), which explains it"
+        reason = (
+            f"{result.reason}; the generator itself loses up to {quantity(own, '1')} (calibrated), which explains it"
+        )
         settle = "fix the generator's own loss and calibrate again"
         return replace(
             result,

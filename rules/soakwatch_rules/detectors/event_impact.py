@@ -19,10 +19,10 @@ from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
 from soakwatch_rules.sampling import spacing
 from soakwatch_rules.traits import Traits
-from soakwatch_rules.wording.words import counted, duration, whole
+from soakwatch_rules.wording.words import counted, duration, plus_minus, quantity, whole
 
 _MAX_EVENTS = 300  # events of a kind: a log may tell of thousands
-_MAX_NUMBERED_EVENTS = 50  # events whose own numbers are told
+_MAX_NUMBERED_EVENTS = 50  # events whose own numbers are listed
 _WORST = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN, Outcome.PASS, Outcome.NOT_APPLICABLE)
 
 
@@ -39,38 +39,39 @@ class _Assessment:
 
 @dataclass(frozen=True, slots=True)
 class EventImpact:
-    """Measures what each event cost that somebody planned or told of, and says whether that is within its limits.
+    """Measures what each planned or reported event cost, and whether that is within its limits.
 
-    Events: what a plan or a tester announced or told (failover, upgrade, config ...), and what a device's log tells of
-    that kind (within a minute of a word of theirs: the same event; else a minute together: one; two words of testers
-    are two events); not what probes see by themselves. Looked at is from ``lead`` before its begin to ``look`` after
-    its end, or to its deadline; the calm is as long before that.
+    Events are those that the plan announced or a tester reported (failover, upgrade, config ...), and those of that
+    kind in the device's log (within a minute of a reported one: the same event; else those within a minute of each
+    other are one; two reports of testers are two events); events that probes detect do not count. Judged is the time
+    from ``lead`` before its start to ``look`` after its end, or to its deadline; the calm is as long before that.
 
     The outage is measured twice. By loss: what was lost beyond the usual share, over the rate offered (packets sent
-    less received, lost packets as the generator knows them, or requests offered less answered; with none of these what
-    came against the median before, which is doubted). By time stamps: from the first reading with a loss to the last,
-    of which two it lasted for the share that they lost of what those between them lost (all, if there are none): what
-    stops and starts in step with the readings would be off by one, were the middle taken. A reading lost something if
-    it lost more than 5 sigma of the calm, 0.5 % of what was sent (30 % where that is assumed) and two packets, and if
-    they did not come late; where usually nothing is lost, half a packet beside such a reading counts to its piece.
-    Probes (``reach.up``) give both methods for each peer. They *agree* if they differ by no more than the distance of
-    readings, for each piece; if they do not, only a part of the traffic stopped, or the queue kept it.
+    less received, lost packets as the generator counts them, or requests offered less answered; with none of these,
+    what arrived against the median before, which is noted as uncertain). By time stamps: from the first sample with a
+    loss to the last; of these two, the share that they lost of what those between them lost (all, if there are none),
+    since traffic that stops and starts in step with the samples would otherwise be off by one sample. A sample shows
+    a loss if it lost more than 5 sigma of the calm, 0.5 % of what was sent (30 % where that is assumed) and two
+    packets, and if they were not merely late; where usually nothing is lost, half a packet beside such a sample
+    counts to its piece. Probes (``reach.up``) give both methods for each peer. They *agree* if they differ by no more
+    than the interval of the samples, for each piece; if they do not, only a part of the traffic stopped, or a queue
+    kept it.
 
-    Told beside: latency and CPU at their highest against the median before, and when latency and CPU were proven back
-    within ``tolerance`` (as ``recovery`` proves it; a latency within a millisecond, or its double if that is less, a
-    CPU within 5 points). What goes down again over three minutes after all was well, and after the deadline, is not
-    counted to the event. Events of one kind make one finding: median, worst and each. fail: an outage longer than
-    ``outage``, more lost than ``loss``, or traffic or latency not back in time: ``within``, else the deadline of the
-    event, both from its begin; or it was announced and not kept (``outage``: N stretches, or N events of any kind
-    that no rule of crashes judges). warn: traffic never came back and nobody set a limit, or the CPU alone was late.
-    Without a limit it measures and passes. inconclusive: a limit, and nothing to measure by.
+    Also reported: the highest latency and CPU against the median before, and when they were proven back within
+    ``tolerance`` (as ``recovery`` proves it; a latency within a millisecond, or its double if that is less, a CPU
+    within 5 points). Another failure more than three minutes after recovery, and after the deadline, is not counted
+    to the event. Events of one kind make one finding: median, worst and each. fail: an outage longer than ``outage``,
+    more lost than ``loss``, or traffic or latency not back in time: ``within``, else the deadline of the event, both
+    from its start; or an announced event that did not happen (``outage``: N stretches, or N events of any kind that
+    no crash rule judges). warn: traffic never recovered and no limit was set, or only the CPU was late. Without a
+    limit it measures and passes. inconclusive: a limit, and no data to measure it by.
 
     How often wrong: of 1900 seeded outages of 0.3 to 10 s at 1000 packets/s, read by the second, by loss 1 ms from the
     truth at most (a packet), by time stamps 1 ms (median) and 4 ms (at most), always within what it states; both agreed
     in all. Known weaknesses: at both edges time stamps go by what was lost there, so if all stops the two methods only
     differ by what lies between; where rates change within a reading, an edge is off by up to one; an outage shorter
     than 0.5 % of the distance of readings is seen by loss only; events closer together than the time to come back blur;
-    generators that stop sending lose nothing (told); the event's own time is that of whoever told it.
+    generators that stop sending lose nothing (reported); the event's own time is that of whoever reported it.
 
     Neighbours: ``recovery`` judges levels after stress; ``reboot`` and ``process_restart`` what was announced of them;
     ``hang`` what nobody announced; ``management_isolation`` whether the device is managed under load.
@@ -134,14 +135,14 @@ class EventImpact:
 
     def definition(self) -> str:
         """The definition with its parameters."""
-        outage = f"{self.outage:g} s" if self.outage else "any length (0: not limited)"
-        loss = f"{self.loss:g} packets" if self.loss else "any number of packets (0: not limited)"
-        when = f"{self.within:g} s after its start" if self.within else "the event's deadline"
+        outage = duration(self.outage) if self.outage else "any length (0: not limited)"
+        loss = quantity(self.loss, "{packet}") if self.loss else "any number of packets (0: not limited)"
+        when = f"{duration(self.within)} after its start" if self.within else "the event's deadline"
         return (
-            f"an outage (lost / rate offered, and by time stamps; from {self.lead:g} s before an event to "
-            f"{self.look:g} s after it) may last {outage} and cost {loss}; by {when} traffic and latency are back "
-            f"within {100 * self.tolerance:g} % of the level before (a late CPU only warns); what an event announces "
-            "must happen"
+            f"an outage (lost / rate offered, and by time stamps; from {duration(self.lead)} before an event to "
+            f"{duration(self.look)} after it) may last {outage} and cost {loss}; by {when} traffic and latency are "
+            f"back within {quantity(self.tolerance, '1')} of the level before (a late CPU only warns); what an event "
+            "announces must happen"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -170,23 +171,23 @@ class EventImpact:
         assessments = [self._conclude(case, impact(case, stretch, load, self.tolerance)) for stretch, _ in own]
         measured = [s for s in assessments if s.impact.seconds is not None]
         worst = min(assessments, key=lambda s: (_WORST.index(s.outcome), -(s.impact.seconds or 0.0)))
-        doubt = [
+        caveats = [
             text
             for s, (_, blur) in zip(assessments, own, strict=True)
             for text in doubts(s.impact, load, overlapped=blur)
         ]
         if len(every) > len(own):
-            doubt.append(f"only {len(own)} of {len(every)} events were measured: the planned ones and the first ones")
+            caveats.append(f"only {len(own)} of {len(every)} events were measured: the planned ones and the first ones")
         if broke := [stretch.event.detail["failed"] for stretch, _ in own if "failed" in stretch.event.detail]:
-            doubt.append(
+            caveats.append(
                 f"{counted(len(broke), 'script')} failed ({broke[0]}): the planned action may not have happened"
             )
         if case.devices > 1 and load is not None:
-            doubt.append(f"{case.devices} devices share the load: the loss may be due to another one")
+            caveats.append(f"{case.devices} devices share the load: the loss may be due to another one")
         finding = replace(
             draft(self, case),
             object=f"event={kind}",
-            doubts=tuple(doubt),
+            doubts=tuple(caveats),
             samples=_readings(case, assessments, load),
             numbers=_numbers(assessments),
             marks=tuple(_mark(s, load) for s in assessments[: 2 * _MAX_NUMBERED_EVENTS]),
@@ -234,8 +235,8 @@ class EventImpact:
             return _Assessment(event_impact, Outcome.INCONCLUSIVE, blind, InconclusiveReason.NO_REFERENCE, settle)
         if self.outage and event_impact.seconds + event_impact.error_s > self.outage:
             reason = (
-                f"an outage of {event_impact.seconds:.3g} s ± {event_impact.error_s:.2g} s may exceed the limit "
-                f"of {self.outage:g} s"
+                f"an outage of {plus_minus(event_impact.seconds, event_impact.error_s, 's')} may exceed the limit "
+                f"of {duration(self.outage)}"
             )
             return _Assessment(
                 event_impact,
@@ -280,9 +281,9 @@ class EventImpact:
             and event_impact.seconds is not None
             and event_impact.seconds - event_impact.error_s > self.outage
         ):
-            matches.append(f"outage of {event_impact.seconds:.3g} s; allowed {self.outage:g} s")
+            matches.append(f"outage of {duration(event_impact.seconds)}; allowed {duration(self.outage)}")
         if self.loss and event_impact.traffic is not None and event_impact.traffic.lost > self.loss:
-            matches.append(f"{whole(event_impact.traffic.lost)} packets lost; allowed {self.loss:g}")
+            matches.append(f"{whole(event_impact.traffic.lost)} packets lost; allowed {whole(self.loss)}")
         if not limit_s:
             return matches
         seen_s = event_impact.seen_s
@@ -327,7 +328,7 @@ def _step_s(case: Case, load: Traffic | None) -> float:
 
 
 def _overlapped(places: Sequence[Stretch]) -> list[bool]:
-    """Which of the looks, in order of their begin, share time with another."""
+    """Which of the judged stretches, in order of their start, overlap another."""
     result = [False] * len(places)
     reach_ns, last = -(2**62), 0
     for i, stretch in enumerate(places):
@@ -339,7 +340,7 @@ def _overlapped(places: Sequence[Stretch]) -> list[bool]:
 
 
 def _readings(case: Case, assessments: Sequence[_Assessment], load: Traffic | None) -> int:
-    """How many readings of traffic and of probes were looked at."""
+    """How many samples of traffic and of probes were judged."""
     number = 0
     for assessment in assessments:
         window = assessment.impact.stretch.window
@@ -355,9 +356,8 @@ def _summary(kind: str, assessments: Sequence[_Assessment]) -> str:
         return f"{counted(len(assessments), f'{kind} event')}, none measured"
     both = f", both methods agree for {sum(agree)} of {len(agree)}" if agree else ""
     return (
-        f"{counted(len(assessments), f'{kind} event')}: median outage {float(np.median(known)):.3g} s, worst "
-        f"{max(known):.3g} s "
-        f"({len(known)} measured){both}"
+        f"{counted(len(assessments), f'{kind} event')}: median outage {duration(float(np.median(known)))}, "
+        f"worst {duration(max(known))} ({len(known)} measured){both}"
     )
 
 

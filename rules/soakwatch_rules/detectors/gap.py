@@ -1,4 +1,4 @@
-"""Gaps: why a source was silent, and what stayed unseen."""
+"""Gaps: why a source was silent, and what was not seen because of it."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ _DEAD_S = 300.0  # of silence to the end of the run, as for ``hang``
 class Gap:
     """Names the cause of each silence of a source: monitor, path or device; it never fails.
 
-    A silence is ``intervals`` intervals or more without an answer. Its cause, the first that holds:
+    A silence is ``intervals`` intervals or more without an answer. Its cause is the first of these that holds:
     monitor: at least half of its polls were never sent (missed, or the monitor did not run);
-    planned: an announced event (with an intent) covers its begin;
-    reboot: boot id or uptime began anew in it, or an event tells of a reboot;
-    device: the CPU's last reading before it was at ``busy`` or above, or the share of the load that was lost in it
+    planned: an announced event (with an intent) covers its start;
+    reboot: boot id or uptime restarted in it, or an event reports a reboot;
+    device: the last CPU sample before it was at ``busy`` or above, or the share of the load that was lost in it
     exceeds that of as long a time before it by more than ``hit``;
     path: another source of the target answered meanwhile (this source or its path; a ping or a connection counts where
     its peer answered, what only listens does not), or all were silent while the load went through unharmed (the
     management path);
-    unknown: nothing tells.
+    unknown: no evidence.
     Reboot, device and unknown warn; monitor, planned and path pass: a device is not to blame for them; but a source
-    that fell silent for 5 min and five polls to the end of the run warns, whatever else answered. How much may be
-    missing is ``coverage``'s to judge. A source that never answered is inconclusive, a warning if it is not required.
+    that fell silent for 5 min and five polls to the end of the run warns, whatever else answered. ``coverage`` judges
+    how much may be missing. A source that never answered is inconclusive, a warning if it is not required.
 
-    How often wrong: it is a chain of evidence, no test; each cause comes with its sentence. In 300 seeded silences
+    How often wrong: it is a chain of evidence, not a test; each cause comes with its sentence. In 300 seeded silences
     of 90 s of each kind (10 s polls of two sources, load by the second, CPU 40 % ± 8) no cause was mistaken. Known
     weaknesses: an agent that crashed alone looks like its path; a busy CPU before a cut cable blames the device;
-    forwarding hit by the same cut blames the device; a source that is asked more seldom than a third of the silence
-    cannot bear witness.
+    forwarding hit by the same cut blames the device; a source polled less often than every third of the silence is no
+    evidence.
 
     Neighbours: ``coverage`` for how much is missing, ``hang`` and ``reboot`` for what happened,
     ``management_isolation`` for silences under high load only.
@@ -161,5 +161,5 @@ class Gap:
         ended = to_the_end([ledger], [g.window for g in in_order if g.cause == PATH], case.window, _DEAD_S)
         outcome = Outcome.WARN if BLAMED.intersection(named) or ended is not None else Outcome.PASS
         reason = f"{counted(len(gaps), 'silence')}, {duration(unseen)} in total:  {text}{more}"
-        doubt = f"{ledger.source} saw nothing of what happened in {duration(unseen)} of silence"
-        return replace(finding, outcome=outcome, reason=reason, doubts=(doubt,))
+        caveat = f"{ledger.source} saw nothing of what happened in {duration(unseen)} of silence"
+        return replace(finding, outcome=outcome, reason=reason, doubts=(caveat,))

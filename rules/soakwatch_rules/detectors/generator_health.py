@@ -29,13 +29,13 @@ _CEILINGS = (
     ("load.ceiling.rate", ("load.offered.rate", "load.requests", "load.request.rate"), 1.0),
     ("load.ceiling.bit.rate", ("load.offered.bit.rate", "load.tx.bit.rate", "load.tx.bytes"), 8.0),
 )
-"""The most that it managed, and what tells the most that it was asked for, else what it did; bits a byte."""
+"""The ceiling, and the metrics that give the highest command, else what was sent; bits per byte."""
 _OWN_LOSS = "load.ceiling.loss"
 _CEILING_NAMES = frozenset({_OWN_LOSS, *(name for name, _, _ in _CEILINGS)})
 _LEVEL = "load.level"
-_FOLLOWS_NS = 10_000_000_000  # after the run changed its level, within which it may begin anew
+_FOLLOWS_NS = 10_000_000_000  # after the run changed its level, within which it may restart
 _MOMENT_S = 10.0  # over which what it did is averaged before it is held against its ceiling
-_ASKED = frozenset({"soak", "stress", "spike"})  # phases in which it has to send what it is told
+_ASKED = frozenset({"soak", "stress", "spike"})  # phases in which it must send what is commanded
 _STILL = 3  # last readings that are alike: it no longer sends
 _SILENT = 0.05  # of the window, after the last figure
 _WAITS = ("load.connections", "load.latency", "load.failures", "load.failure.rate")
@@ -44,7 +44,7 @@ _REQUESTS = (("load.requests", "load.failures"), ("load.request.rate", "load.fai
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One thing that was looked at: whether a fault was found, what it says, and where; ``left`` is a headroom."""
+    """One part of the check: whether it found a fault, its sentence and where; ``left`` is a headroom."""
 
     name: str
     fault: bool
@@ -55,35 +55,36 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class GeneratorHealth:
-    """Says that the load was not what the generator was asked to send; then nobody knows what the device withstood.
+    """Inconclusive if the load was not what the generator was asked to send: then it is unknown what the device
+    withstood.
 
-    What is known is judged, for each generator object by itself, and the rest is told as a doubt:
+    What is known is judged, for each generator object by itself; the finding names what is not known:
     achieved: packets sent / commanded (``load.tx.packets`` against ``load.offered.packet.rate``), requests answered
     and failed / commanded (``load.requests`` and ``load.failures``, or their rates, against ``load.offered.rate``),
     bits (``load.tx.bit.rate`` or ``load.tx.bytes`` against ``load.offered.bit.rate``) where it tells neither, within
-    ``tolerance`` in each phase; readings between which the command jumps are left out, and outside of soak, stress and
-    spike phases what it was told while ``load.sending`` says that it rests;
+    ``tolerance`` in each phase; samples between which the command jumps are left out, and outside of soak, stress and
+    spike phases what was commanded while ``load.sending`` says that it is idle;
     queue: ``load.queue_full`` counted nothing;
     busy: no mean of ``load.cpu.utilization`` over ``seconds`` reaches ``busy``;
     counters: none fell but by a wrap, in an announced event, or within 10 s of another ``load.level`` by the run;
     drained: where it had stopped sending by the end, what came back had stopped too;
-    headroom: the highest command (without one the most that it did for 10 s) lies at least ``headroom`` below what it
+    headroom: the highest command (without one the most that it sent for 10 s) lies at least ``headroom`` below what it
     was seen to manage: ``load.ceiling.packet.rate``, ``load.ceiling.rate``, or without them ``load.ceiling.bit.rate``.
-    What it loses by itself (``load.ceiling.loss``) is told beside what was lost: the rules that judge a loss leave it
-    open where that explains it. A part that is not met makes the finding inconclusive (generator at fault) and with
+    Its own loss (``load.ceiling.loss``) is stated next to what was lost: rules that judge a loss are inconclusive
+    where it explains that loss. A part that is not met makes the finding inconclusive (generator at fault), and with
     it all findings that rest on the load; it never fails, since the device is not to blame.
 
-    Fewer requests than commanded are the generator's fault only while it surely had connections to spare: nothing
-    failed, and answers per second times the longest latency told (Little's law) are below 80 % of
-    ``load.connections``. Else it may have waited for the device, whose slowness must not be called the generator's: a
-    doubt. Fewer packets than commanded are always its own. Chance may take 3/sqrt(commanded) and one reading of those
-    compared away (or add them).
+    Fewer requests than commanded are the generator's fault only while it certainly had connections to spare: nothing
+    failed, and answers per second times the longest latency reported (Little's law) are below 80 % of
+    ``load.connections``. Otherwise it may have waited for the device, whose slowness must not be blamed on the
+    generator: that is noted. Fewer packets than commanded are always its own fault. Chance may take away (or add)
+    3/sqrt(commanded) and one of the samples compared.
 
     How often wrong: 300 seeded hours each, with a ramp and steps, sending at random times. No false fault at a
     shortfall of 0, 0.5 and 1 % at 1000 packets/s, nor of 0 and 1 % at 50; in a phase of a tenth of the run 1.5 %
     were found in 87 %, 2 % always at 1000/s, and 3 % in 81 % at 50/s. Known weaknesses: a generator that waits for
     the device may hide its own slowness there; a command that changes with every reading is compared coarsely; a
-    counter that is not told cannot fall.
+    counter that is not reported cannot fall.
 
     Neighbours: ``coverage`` for readings that are missing, ``drops``, ``overload_loss`` and ``event_impact`` rest on
     this.
@@ -164,7 +165,7 @@ class GeneratorHealth:
         return (
             f"healthy if in each phase it sent what was commanded within {100 * self.tolerance:g} %, its queue was "
             "never "
-            f"full, its CPU stayed below {100 * self.busy:g} % over {self.seconds:g} s, its counters never fell, "
+            f"full, its CPU stayed below {100 * self.busy:g} % over {duration(self.seconds)}, its counters never fell, "
             "no packets were in flight at the end, and the command stayed "
             f"{100 * self.headroom:g} % below its ceiling; else inconclusive; what it does not report is not judged"
         )
@@ -240,9 +241,9 @@ class GeneratorHealth:
     def _compared(self, case: Case, kept: list[Series]) -> Iterator[tuple[str, Shortfall, bool]]:
         """What was achieved of packets and requests: the phases that are off, else the whole; whether it is off."""
         for _, own in _by_object(kept):
-            reported = [side for side in _SIDES if side[1] in own and any(way[0] in own for way in side[2])]
+            reported = [side for side in _SIDES if side[1] in own and any(metrics[0] in own for metrics in side[2])]
             for word, command, ways in [side for side in reported if side[0] != "bits"] or reported:
-                did = next([_in_bits(own[m]) for m in way if m in own] for way in ways if way[0] in own)
+                did = next([_in_bits(own[m]) for m in metrics if m in own] for metrics in ways if metrics[0] in own)
                 waits = [s for s in kept if s.metric in _WAITS] if word == "requests" else None
                 awake = _awake(own[command], own.get("load.sending"), case)
                 pieces = [shortfall(awake, did, p.window, p.name, waits) for p in parts(case)]
@@ -259,7 +260,7 @@ class GeneratorHealth:
     def _waited(self, case: Case, kept: list[Series]) -> Iterator[str]:
         """What it did not send while it may have waited for the device."""
         for _, own in _by_object(kept):
-            did = next(([own[m] for m in way if m in own] for way in _REQUESTS if way[0] in own), None)
+            did = next(([own[m] for m in metrics if m in own] for metrics in _REQUESTS if metrics[0] in own), None)
             if "load.offered.rate" not in own or did is None:
                 continue
             for phase in parts(case):
@@ -438,8 +439,8 @@ def _lost(case: Case, kept: list[Series]) -> Iterator[str]:
     lost = None if flow is None else lost_share(flow.tallies(), case.window)
     if own is not None and lost is not None and lost > 0 and flow is not None:
         explained = "explains" if lost <= own else "does not explain"
-        gone = f"{100 * lost:.3g} % of the {flow.word} did not come back"
-        yield f"{gone}; the generator's own loss of up to {100 * own:.3g} % {explained} it"
+        gone = f"{quantity(lost, '1')} of the {flow.word} did not come back"
+        yield f"{gone}; the generator's own loss of up to {quantity(own, '1')} {explained} it"
 
 
 def _silent(kept: list[Series], window: Window) -> Iterator[str]:

@@ -36,9 +36,9 @@ _BIG = 0.25  # of the window: lives that must pass each
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """Says that something grows, at the end of the run, faster than allowed: a leak, told from what looks like one.
+    """Fails if a series grows, at the end of the run, faster than allowed: a leak, as opposed to what looks like one.
 
-    Growth is said with at least ``fail`` probability that the slope at the end of a life exceeds
+    It fails with at least ``fail`` probability that the slope at the end of a life exceeds
     max(``tolerance``·level / ``horizon``, the metric's floor / length of the life). Direction, quantum, floor and
     ceiling are the metric's.
 
@@ -67,17 +67,17 @@ class Growth:
        readings have ruled those out (P <= a tenth of ``clear``). In less than 6 h ``fail`` is at least .98 and ``free``
        at most .05. Everything else is inconclusive; so are growth since a release whose peak has not been regained,
        readings whose steps hide what is allowed, and a cycle as long as the run.
-    6. A doubt about little holds up no run. It passes, and is told, where P < .5 and the means of sixteenths of the run
-       differ by no more than is allowed in the run (with P <= ``free`` in half a ``horizon`` and more: per horizon); a
-       wave that swings by at most twice that is not asked whether it is growth; one that was seen whole passes if it
-       ended as high as one period before; growth since a release that took back all that had come before it, at half
-       the pace or more, is a sawtooth seen once; what was freed counts only as far as what came since, if that is a
-       quarter of the run and more.
+    6. Doubt about a small effect keeps no run from passing: it passes, with a note, where P < .5 and the means of
+       sixteenths of the run differ by no more than is allowed in the run (with P <= ``free`` in half a ``horizon`` and
+       more: per horizon); a wave that swings by at most twice that is not judged as growth; one that was seen whole
+       passes if it ended as high as one period before; growth since a release that took back all that had come before
+       it, at half the pace or more, is a sawtooth seen once; what was freed counts only as far as what came since, if
+       that is a quarter of the run and more.
     7. Memory that passes warns if a quarter of its level and more had grown and was freed within the run, or if it came
        within 5 % of its limit.
     8. A series of which a load explains ``follow`` (least squares on time and load; of all its movement, where it
-       follows by five standard errors) is judged without the load's part, and both are told; it has to follow in both
-       halves and in the last third. Growth beside a load that only rises, and could explain it, is inconclusive.
+       follows by five standard errors) is judged without the load's part, and both are reported; it has to follow in
+       both halves and in the last third. Growth beside a load that only rises, and could explain it, is inconclusive.
     9. What noise leaves open, or passes by a shape that jobs have (bump, cycle, stairs), is asked again of the lowest
        reading in each of 24 stretches, and failed from P >= .99 with 4: jobs that take memory for a while leave the
        lowest alone. A failure is inconclusive where a life of under 12 h rose by under 2 % in all (under 6 h: 3 %, or
@@ -103,7 +103,7 @@ class Growth:
     Neighbours: ``memory_growth`` is the stage-interval method, of which this rule decides where both judged a series;
     sums of a machine (used, available, committed, utilisation) are judged beside the processes that were read
     (``memory_sums``), so that a process is failed once and by its own name; ``queue_growth`` judges queues;
-    ``process_restart`` tells of the restarts between lives.
+    ``process_restart`` reports the restarts between lives.
 
     Parameters: ``tolerance``, ``horizon``, ``fail``, ``guarded``, ``clear``, ``free``, ``shortest``, ``follow``
     (below).
@@ -189,14 +189,12 @@ class Growth:
         """The definition with its parameters."""
         return (
             f"growth if the slope at the end of a lifetime (time between restarts) exceeds {100 * self.tolerance:g} % "
-            "of its level per "
-            f"{self.horizon:g} s (or the metric's floor per lifetime) with {100 * self.fail:g} % probability over all "
-            f"shapes, or {100 * self.guarded:g} % by shapes that can grow where the 95 % bound of the straight line "
-            f"exceeds it too; up to three steps, or uneven ones, have ended; no growth if "
-            f"with at most {100 * self.clear:g} %, and {100 * self.free:g} % among shapes that can grow; under 6 h "
-            "with "
-            f"98 and 5 %; lifetimes of at least {self.shortest:g} s and 16 samples; corrected for a load that "
-            f"explains {100 * self.follow:g} %; a rise of under 2 % in under 12 h is undecided"
+            f"of its level per {duration(self.horizon)} (or the metric's floor per lifetime) with {100 * self.fail:g} "
+            f"% probability over all shapes, or {100 * self.guarded:g} % by shapes that can grow where the 95 % bound "
+            "of the straight line exceeds it too; up to three steps, or uneven ones, have ended; no growth if with at "
+            f"most {100 * self.clear:g} %, and {100 * self.free:g} % among shapes that can grow; under 6 h with 98 and "
+            f"5 %; lifetimes of at least {duration(self.shortest)} and 16 samples; corrected for a load that explains "
+            f"{100 * self.follow:g} %; a rise of under 2 % in under 12 h is undecided"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -284,17 +282,17 @@ class Growth:
         if not case.load or raw.mode != "mean":
             return self._by_the_lowest(GrowthOfLife(life, raw, raw), time_s, value, case.family)
         with np.errstate(all="ignore"):
-            beside = load_followed(time_s, value, life, case.load, self.follow)
-        if beside is None:
+            load_fit = load_followed(time_s, value, life, case.load, self.follow)
+        if load_fit is None:
             return self._by_the_lowest(GrowthOfLife(life, raw, raw), time_s, value, case.family)
-        follows, rest = beside
+        follows, rest = load_fit
         if follows.straight:
             if raw.outcome is Outcome.FAIL:
                 raw = replace(raw, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.NO_REFERENCE, hours_needed=None)
                 return GrowthOfLife(life, raw, raw, follows)
             return GrowthOfLife(life, raw, raw)
-        beside_load = self._trend(time_s, rest, life, trait, case.family)
-        return GrowthOfLife(life, beside_load, raw, follows)
+        without_load = self._trend(time_s, rest, life, trait, case.family)
+        return GrowthOfLife(life, without_load, raw, follows)
 
     def _by_the_lowest(self, judged_life: GrowthOfLife, time_s: Floats, value: Floats, family: int) -> GrowthOfLife:
         """The answer of the lowest reading of each of 24 stretches, where it decides clearly what the means leave open:

@@ -1,4 +1,4 @@
-"""Hangs: a device that is dead to the end of the run, or stopped forwarding and answering without a reboot."""
+"""Hangs: a device that stopped forwarding and answering without a reboot, or is dead until the end of the run."""
 
 from __future__ import annotations
 
@@ -62,24 +62,24 @@ class _Stop:
 
 @dataclass(frozen=True, slots=True)
 class Hang:
-    """Says that the device hung: alive to nobody, and yet not rebooted.
+    """Fails if the device hung: it stopped forwarding and answering, and yet did not reboot.
 
-    A hang is a stretch of at least ``seconds`` in which forwarding stood (under 1 % of what the generators sent came
-    back, or no request was answered, while they went on) and meanwhile no source of its management answered, or its
-    CPU was at ``pinned`` or above. No boot id, boot time or uptime began anew in it. Several such stretches with less
-    than ``seconds`` between them are one hang; its witnesses are told with their times.
+    A hang is a stretch of at least ``seconds`` in which forwarding stopped (under 1 % of what the generators sent
+    came back, or no request was answered, while they kept sending) and meanwhile no source of its management
+    answered, or its CPU was at ``pinned`` or above. No boot id, boot time or uptime restarted in it. Several such
+    stretches with less than ``seconds`` between them are one hang; the evidence is listed with its times.
 
     A silence of all management that lasts to the end of the run, for ``dead`` and five polls at least, after it had
     answered, is a dead device, unless the load still comes back (``management_isolation``). A device that is watched
     from outside only (icmp, tcp, http) is dead wherever all of these go unanswered for ``seconds``.
 
-    Without the load's figures nobody knows whether it forwarded: any other silence of all management for ``seconds``
-    is a warning, and inconclusive where the last reading of the CPU before it was at the top. With forwarding
-    going on, silence is no hang (``gap`` tells of it); standing forwarding with management answering and CPU to
-    spare is none either (``drops``, ``recovery``). Polls that the monitor itself did not send are no silence. What
-    an announced event (with an intent beyond processes) covers was asked for. A hang without any boot id or uptime
-    on both sides cannot be told from a reboot: inconclusive, unless the device never came back. A source that pings
-    or connects (icmp, tcp, http) answers where its peer did; what only listens (syslog, traps) is no source of
+    Without a measured load it is unknown whether the device forwarded: any other silence of all management for
+    ``seconds`` is a warning, and inconclusive where the last CPU sample before it was at the top. While forwarding
+    goes on, silence is no hang (``gap`` reports it); nor is stopped forwarding while management answers and the CPU
+    is not busy (``drops``, ``recovery``). Polls that the monitor itself did not send are no silence. What an
+    announced event (with an intent beyond processes) covers is intended. A hang without any boot id or uptime on both
+    sides cannot be told from a reboot: inconclusive, unless the device never came back. A source that pings or
+    connects (icmp, tcp, http) answers where its peer did; what only listens (syslog, traps) is no source of
     management.
 
     How often wrong: in 300 seeded hours each (10 s polls of two sources, 1 % of them lost, load by the second) none
@@ -87,7 +87,7 @@ class Hang:
     silence and standing forwarding 5 min apart, in reboots, in a CPU at 100 % with 5 % loss. Hangs of 40 s and more
     were all found, of 30 s in 2 %. Known weaknesses: a cut of every path at once (management and traffic) looks the
     same; with several devices under one load the load cannot tell which of them stood; a hang shorter than three
-    polls is no silence; a CPU that is busy from the begin on (poll mode) is no witness.
+    polls is no silence; a CPU that is busy from the start on (poll mode) is no evidence.
 
     Neighbours: ``reboot``, ``gap`` for every silence, ``management_isolation`` where traffic still goes, ``drops``,
     ``cpu_saturation``; ``event_impact`` for a stop that was announced.
@@ -145,11 +145,10 @@ class Hang:
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
-            f"a hang is {self.seconds:g} s or more without forwarding while no management answered or the "
-            f"CPU was at {100 * self.pinned:g} % or above, without a reboot; without traffic figures a silence of "
-            f"that length only warns, unless it lasts for {self.dead:g} s to the end of the run without any traffic "
-            "that "
-            "comes back, or the device is only probed from outside (icmp, tcp, http)"
+            f"a hang is {duration(self.seconds)} or more without forwarding while no management answered or the CPU "
+            f"was at {100 * self.pinned:g} % or above, without a reboot; without traffic figures a silence of that "
+            f"length only warns, unless it lasts for {duration(self.dead)} to the end of the run without any traffic "
+            "that comes back, or the device is only probed from outside (icmp, tcp, http)"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -199,8 +198,8 @@ class Hang:
         )
         if polled:
             least = max(self.seconds, 3 * min(x.interval_s for x in polled))
-            beside = 0.0 if flow is None else 2 * flow.apart_s
-            finding = replace(finding, smallest_detectable=least + beside, detectable_unit="s")
+            resolution_s = 0.0 if flow is None else 2 * flow.apart_s
+            finding = replace(finding, smallest_detectable=least + resolution_s, detectable_unit="s")
         return (self._outcome(case, finding, left, best, got),)
 
     def _dead(self, case: Case, silent: tuple[Window, ...], stops: list[_Stop]) -> list[_Stop]:
@@ -296,7 +295,7 @@ class Hang:
 
 
 def _announced(planned: list[Event], stop: _Stop) -> bool:
-    """Whether a planned event covers its begin: what it does was asked for, but not that the device stays away."""
+    """Whether a planned event covers its start: its effects are intended, but not that the device stays away."""
     window = stop.window
     for event in planned:
         end = event.deadline_ns if event.deadline_ns is not None else event.end_ns
@@ -317,7 +316,7 @@ def _ends_with(stop: _Stop, case: Case) -> bool:
 
 
 def _same_life(series: Series, window: Window) -> bool:
-    """Whether it was read before and after (that it did not begin anew is known by then)."""
+    """Whether it was read before and after (that it did not restart is known by then)."""
     return bool(len(series)) and bool(series.time_ns[0] <= window.begin_ns and series.time_ns[-1] >= window.end_ns)
 
 
@@ -343,9 +342,9 @@ def _doubts(
         yield f"{case.devices} devices share the load: which of them stopped is not known"
     if not case.ledgers:
         yield "no source polled it: silences are not known"
-    beside = sum(span.seconds for span in stood or ()) - sum(overlap_s(span, silent) for span in stood or ())
-    if beside >= 1:
-        yield f"no forwarding for {duration(beside)} while management answered"
+    answering_s = sum(span.seconds for span in stood or ()) - sum(overlap_s(span, silent) for span in stood or ())
+    if answering_s >= 1:
+        yield f"no forwarding for {duration(answering_s)} while management answered"
     if gone:
         yield f"{counted(len(gone), 'stop')} with a reboot not counted"
     if asked:

@@ -17,7 +17,7 @@ from soakwatch_rules.events.incidents import Incident, counts, deduplicated, inc
 from soakwatch_rules.events.intents import Intent, intents, reckon
 from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, MarkKind, Outcome, RuleSpec
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, MarkKind, Outcome, RuleSpec, Victim
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.series import Series
 from soakwatch_rules.traits import Crash, Traits
@@ -27,29 +27,29 @@ _COUNTER = "system.kernel.alarms"
 _SEGFAULT = "kernel.segfault"
 _COMM = 15  # the kernel cuts the name of a process here
 _PROGRAM = re.compile(r" in ([^\s\[]+)\[")
-_OF = re.compile(r" of (.+?)(?: \[\d+\])?$")
+_EVENT = "event"
 _ALONE = "counted in the kernel log"
 
 
 @dataclass(frozen=True, slots=True)
 class KernelFault:
-    """Says that the kernel logged trouble: more than ``allowed`` faults that are the device's own fail, others warn.
+    """Fails if the kernel logged more than ``allowed`` faults of the device itself; other faults warn.
 
     A fault is an event of a kind of ``crash_kinds.KERNEL`` (from /dev/kmsg, the journal or syslog), or an increment of
     ``system.kernel.alarms`` that no event accounts for. Panics and oopses, lockups (soft, hard, RCU stalls), hung tasks
     and uncorrected hardware errors (MCE, EDAC UE, AER) are the device's. A segfault (any fatal trap of a program:
     invalid opcode, general protection, divide error) is, where the process is watched, by name or pid, or where the
-    program in which it fell is; so it is where nothing is watched and the device's own log tells of it. Another one
+    program in which it fell is; so it is where nothing is watched and the device's own log reports it. Another one
     warns: other tenants share the machine. Corrected hardware errors, thermal throttling and what a device complains
     of its hardware (``hardware.fault``) warn.
 
-    Several sources that tell of one line are one fault; the kernel's own time counts. Planned events with
+    One line reported by several sources is one fault; the kernel's own time counts. Planned events with
     ``kernel.lockup``: N (any of the kinds) allow N; one with ``core.dump`` or ``process.crash`` allows as many
     segfaults. Counts have no unit, times are UTC.
 
-    How often wrong: a line of the kernel is a fact; what it means rests on its wording. Known weaknesses: an unknown
-    wording is missed; the thread that a segfault names may not bear its program's name; by the counter alone nobody
-    knows which process fell, so that warns; a log ring that overflows loses lines.
+    How often wrong: a line of the kernel is a fact; what it means depends on its wording. Known weaknesses: an
+    unknown wording is missed; the thread that a segfault names may not have its program's name; from the counter
+    alone it is unknown which process crashed, so that warns; a log ring that overflows loses lines.
 
     Neighbours: ``oom_kill`` judges the lines of OOM kills, ``core_dump`` core files and crashes that other logs tell
     of, ``process_restart`` and ``reboot`` the deaths that follow, ``hang`` a device that is silent.
@@ -124,7 +124,7 @@ class KernelFault:
             return (replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
         slack_ns = max(2 * 10**9, *(round(2e9 * (spacing(s) or 0.0)) for s in logs), 0)
         seen = _Watched.of(case)
-        own = {_text(e) for e in reported if KERNEL[e.kind].outcome is Outcome.FAIL or seen.holds(e)}
+        own = {(e.kind, _victim(e)) for e in reported if seen.holds(e)}
         grave: list[tuple[Incident, str]] = []
         minor: list[tuple[Incident, str]] = []
         marks: list[Mark] = []
@@ -138,10 +138,11 @@ class KernelFault:
             pending += reckoned.open
             planned += len(reckoned.planned)
             of = MarkKind.DEVICE if KERNEL[kind].outcome is Outcome.FAIL else MarkKind.MOMENT
-            marks += [Mark(*i.when, i.text, of) for i in incidents if i not in reckoned.planned]
-            marks += [Mark(*i.when, f"{i.text} (planned)", of, planned=True) for i in reckoned.planned]
+            marks += [Mark(*i.when, i.text, of, victim=i.victim) for i in incidents if i not in reckoned.planned]
+            marks += [Mark(*i.when, f"{i.text} (planned)", of, planned=True, victim=i.victim) for i in reckoned.planned]
             for incident in reckoned.unplanned:
-                fails = KERNEL[kind].outcome is Outcome.FAIL or any(w.text in own for w in incident.witnesses)
+                held = not _alone(incident) and (kind, incident.victim) in own
+                fails = KERNEL[kind].outcome is Outcome.FAIL or held
                 (grave if fails else minor).append((incident, kind))
         finding = replace(
             finding,
@@ -181,7 +182,7 @@ class _Watched:
         return cls(frozenset(names), frozenset(pids))
 
     def holds(self, event: Event) -> bool:
-        """Whether one of them fell; where none is watched, whether the device's own log tells of it."""
+        """Whether one of them fell; where none is watched, whether the device's own log reports it."""
         if event.kind != _SEGFAULT:
             return False
         if not self.names:
@@ -197,8 +198,8 @@ def _meant(shown: str, name: str) -> bool:
 
 
 def _incidents(kind: str, reported: Sequence[Event], logs: Sequence[Series], slack_ns: int) -> tuple[Incident, ...]:
-    """The faults of one kind: what was told, and what the counter has beyond that."""
-    witnesses = [witnessed(e, "event", _text(e)) for e in reported if e.kind == kind]
+    """The faults of one kind: those reported, and what the counter has beyond them."""
+    witnesses = [witnessed(e, _EVENT, _text(e), _victim(e)) for e in reported if e.kind == kind]
     words = f"{KERNEL[kind].words}, {_ALONE}"
     for log in logs:
         if f"kernel.{label(log.object, 'kind')}" == kind:
@@ -207,9 +208,19 @@ def _incidents(kind: str, reported: Sequence[Event], logs: Sequence[Series], sla
 
 
 def _known(incident: Incident) -> Incident:
-    """Without the counter's word where an event tells of the same."""
-    events = tuple(w for w in incident.witnesses if w.source == "event")
+    """Without the counter's faults where an event reports the same."""
+    events = tuple(w for w in incident.witnesses if w.source == _EVENT)
     return Incident(events) if events else incident
+
+
+def _alone(incident: Incident) -> bool:
+    """Whether nothing but the counter tells of it."""
+    return all(w.source != _EVENT for w in incident.witnesses)
+
+
+def _victim(event: Event) -> Victim | None:
+    process = event.detail.get("process", "")
+    return Victim(process, event.detail.get("pid", "")) if process else None
 
 
 def _text(event: Event) -> str:
@@ -230,10 +241,10 @@ def _sentences(matches: Iterable[tuple[Incident, str]], note: str = "") -> Itera
     """``3 segfaults of swboomd: 03:27:06, …``: each kind and process once, with its first times."""
     rows: dict[tuple[str, str], list[Incident]] = {}
     for incident, kind in matches:
-        of = _OF.search(incident.text)
-        who = f" of {of[1]}{f' {note}' if kind == _SEGFAULT and note else ''}" if of else ""
+        victim = incident.victim
+        who = f" of {victim.process}{f' {note}' if kind == _SEGFAULT and note else ''}" if victim else ""
         rows.setdefault((kind, who), []).append(incident)
     for (kind, who), several in rows.items():
-        alone = f"{_ALONE} " if all(_ALONE in i.text for i in several) else ""
+        alone = f"{_ALONE} " if all(_alone(i) for i in several) else ""
         times = some([moment(i.when[0] if i.when[1] is None else i.when[1]) for i in several])
         yield f"{counted(len(several), KERNEL[kind].words)}{who}: {alone}{times}"

@@ -56,11 +56,11 @@ class Latency:
     """Says whether latency rose and stayed high: latencies of the load by percentile, round trips to a peer.
 
     Readings (seconds) are taken together in blocks of ``lasting`` and at least three readings (a tenth of that in short
-    runs), each its median, so single slow answers are no fault; on a log scale, since latencies have heavy tails. What
-    is usual: the baseline phase, else that of an earlier run that was named for it, else the early part of the run (the
-    first quarter of the soak, or the second where that is a quarter lower). Latency grows with load: what is usual at
-    the load of a block follows from the slope of log latency over log load of all blocks (median of pairs, 0 to 3); the
-    load is what the generators were told to send, else sent, else got answered.
+    runs), each its median, so single slow answers are no fault; on a log scale, since latencies have heavy tails. The
+    usual level is that of the baseline phase, else of an earlier run that was named for it, else of the early part of
+    the run (the first quarter of the soak, or the second where that is a quarter lower). Latency grows with load: the
+    usual level at the load of a block follows from the slope of log latency over log load of all blocks (median of
+    pairs, 0 to 3); the load is what the generators were commanded to send, else sent, else got answered.
 
     slow: for ``lasting`` over ``gross`` times, and 6 robust sigmas of a block, above what is usual: fails. Over
     ``factor`` times and 4 sigmas of longer blocks (up to 2 % of the run), by its median about double: fails if it lasts
@@ -68,16 +68,16 @@ class Latency:
     what is shorter or less warns.
     An absolute difference below ``floor`` (a tenth of it for the load's latencies, and none where they are tenfold) is
     none. Warns only, up to four times: a load above any before; a gradual rise that came back (a wave). One that lasts
-    to the end with no load known is inconclusive. No word is lost on what earlier blocks under the same load had as
-    well, nor on caches that were cold: slow answers that are over early.
+    to the end with no load known is inconclusive. Not reported: what earlier blocks under the same load had as well,
+    and cold caches: slow answers that end early.
     A limit of a percentile in the plan (``p99: 50ms``; ``round_trip`` for peers) decides instead: ``lasting`` above it
     fails, and slower answers below it only warn. Phases named stress and spike, ramps, ``recovery`` after a stress
     and what was announced are not judged: the rule ``recovery`` says whether the level comes back.
 
     How often wrong: `soakwatch rules latency` shows the measured table. Known weaknesses: latency that was slow from
-    the begin on, without a baseline; a doubled latency that comes with a load never seen before; percentiles of few
-    requests scatter by half (then up to three times is not seen, and the finding says so); a lent baseline of another
-    load.
+    the start on, without a baseline; a doubled latency that comes with a load never seen before; percentiles of few
+    requests scatter by half (then up to three times is not seen, and the finding says so); an imported baseline of
+    another load.
 
     Neighbours: ``recovery`` the way back after stress, ``step_change`` any lasting step (a warning), ``level`` a limit
     on the 99th percentile reading by reading, ``management_isolation`` management that is slow under stress.
@@ -146,11 +146,10 @@ class Latency:
         """The definition with its parameters."""
         limits = [f"{name} {duration(value)}" for name in (*_LIMITS, "round_trip") if (value := getattr(self, name))]
         return (
-            f"medians of {self.lasting:g} s may not exceed {self.gross:g} times the usual latency at that load, nor "
-            f"{self.factor:g} times for {100 * self.share:g} % of the judged time (for {100 * self.ending:g} % if it "
-            f"lasts to the end), by at least {duration(self.floor)}; the usual latency is that of the baseline, else "
-            "of the early run; "
-            f"{'limits of ' + ', '.join(limits) if limits else 'no limit is set'}"
+            f"medians of {duration(self.lasting)} may not exceed {self.gross:g} times the usual latency at that load, "
+            f"nor {self.factor:g} times for {100 * self.share:g} % of the judged time (for {100 * self.ending:g} % if "
+            f"it lasts to the end), by at least {duration(self.floor)}; the usual latency is that of the baseline, "
+            f"else of the early run; {'limits of ' + ', '.join(limits) if limits else 'no limit is set'}"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -321,7 +320,10 @@ class Latency:
             doubts=(BASELINE_DOUBT,) if imported_baseline(case, series) is not None else (),
         )
         if failing or late:
-            s = max(failing or late, key=lambda one: (one.gross, one.seconds * math.log(max(one.times, 1.01))))
+            s = max(
+                failing or late,
+                key=lambda stretch: (stretch.gross, stretch.seconds * math.log(max(stretch.times, 1.01))),
+            )
             over = s.window.end_ns >= case.window.end_ns - round(2e9 * grid.block_s)
             end = "to the end of the run" if over else "to the end of the judged time"
             ends = f" {end}" if s.to_end else f" for {duration(s.seconds)}"

@@ -24,7 +24,7 @@ _JUDGED_QUANTILES = frozenset({None, "p99", "0.99", "99"})
 
 
 class _Limited(NamedTuple):
-    """What a parameter limits: a metric (or another that tells the same of other devices), and whether the limit is a
+    """What a parameter limits: a metric (or its equivalent on other devices), and whether the limit is a
     share of what the device states as its most."""
 
     metric: str
@@ -53,17 +53,17 @@ _SHARES: Final = frozenset({"cpu", "core", *(name for name, each in _LIMITS.item
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """Says that a reading went above a limit that the plan sets, and stayed: N of the last M readings.
+    """Fails if a value went above a limit set in the plan and stayed there: N of the last M samples.
 
-    Exceeded from the first of ``needed`` among the last ``of`` readings that are at least the limit, until the first
-    below ``leave`` times the limit; then the count begins anew. Each parameter that names a thing is a limit; 0, the
-    default, is none, and without any the rule is not applicable: an absolute limit is the user's, it has no default.
+    The limit is exceeded from the first of ``needed`` among the last ``of`` samples that are at or above it, until
+    the first below ``leave`` times the limit; then the count starts again. Each parameter named after a quantity is a
+    limit; 0, the default, is none, and without any the rule is not applicable: an absolute limit is the user's
+    choice.
 
-    ``memory``, ``swap``, ``disk``, ``connections`` and ``queue`` are shares of what the device itself states as the
-    most (its memory, the size of its table); where it states nothing they cannot be judged. ``connections`` are the
-    connection table of a Linux, or the session tables of a device. The others are in the
-    unit of their metric. ``latency`` limits the 99th percentile that the generators told. A count never crosses a
-    restart of the object.
+    ``memory``, ``swap``, ``disk``, ``connections`` and ``queue`` are shares of the maximum that the device itself
+    states (its memory, the size of its table); where it states none they cannot be judged. ``connections`` are the
+    connection table of a Linux, or the session tables of a device. The others are in the unit of their metric.
+    ``latency`` limits the 99th percentile that the generators reported. A count never spans a restart of the object.
 
     How often wrong: on ten million readings of white noise of sd s a limit 2·s above the level was exceeded by single
     readings in 2.3 %, by 3 of 5 once in 15 000 readings, 2.5·s above once in 670 000, 3·s above never. Known

@@ -1,4 +1,4 @@
-"""Loss: what was offered and did not come back."""
+"""Loss: traffic that was offered and did not come back."""
 
 from __future__ import annotations
 
@@ -62,11 +62,12 @@ class Loss:
     """Says whether what was offered came back: packets, requests, connections, pings.
 
     Lost are packets sent and not received (load.tx.packets, load.rx.packets or their rates), those that the generator
-    counts (load.lost.packets) or tells as a share (load.loss); requests and connections that failed, of those answered
-    (opened) and failed; requests to a peer that it did not answer (reach.*). What comes back within a second, or a
-    reading, was only late; what is under way at the end of the readings is left out, and so is what a counter counted
-    about a restart. Judged is each phase by itself, all but those named stress and spike (``overload_loss``) and what
-    lies in an announced event, to its deadline, else to 10 min after it (``event_impact``).
+    counts (load.lost.packets) or reports as a share (load.loss); requests and connections that failed, of those
+    answered (opened) and failed; requests to a peer that it did not answer (reach.*). What arrives within a second,
+    or within one sample, was only late; what is in flight at the end of the samples is left out, and so is what a
+    counter counted around a restart. Each phase is judged by itself, all but those named stress and spike
+    (``overload_loss``) and what lies in an announced event, to its deadline, else to 10 min after it
+    (``event_impact``).
 
     Fails, each kind by its own limit: a share above ``packets``, ``requests``, ``connections`` or ``pings`` of a phase
     (3 lost at least, 5 pings; of sampled rates by three standard errors); a share that is more than .01 % above that
@@ -75,21 +76,20 @@ class Loss:
     was sent, or of what was commanded while the generator does not say that it rests, or, where neither is known, of
     the running level (``stats.standstill``). A stretch to the end of the readings before which the level sank step by
     step, or one of under a minute or a hundredth of the run, may be a generator that ended: inconclusive, unless it
-    tells of users, connections or itself that it goes on. In an overload a stretch counts in which 99 % are lost.
+    reports users, connections or that it is still sending. In an overload a stretch counts in which 99 % are lost.
 
     Who lost it: where the device's interfaces are read (system.network.packets), the four numbers are given: sent,
     device in, device out, received. If all that came in went out and the device's own counters of drops say nothing,
     it was lost by the path or by the generator's receiver, and the device is not to blame: a warning; inconclusive
-    from a tenth of the load on, for stops, and if it was lost before the device took it in (but a stop in which its
-    ports take in next to nothing is taken for theirs). If interfaces that carried the load
-    stop, or never carried it, while the generator says that all came back, that is a contradiction: inconclusive, or
-    a warning.
+    from a tenth of the load on, for stops, and if it was lost before the device received it (but a stop in which its
+    ports receive next to nothing is attributed to them). If interfaces that carried the load stop, or never carried
+    it, while the generator reports that all came back, that is a contradiction: inconclusive, or a warning.
 
     How often wrong: on 300 seeded runs of 6 h at 10 s of each kind none failed without a loss, with .005 % (pings 1 in
     2000), a load that comes up, has levels or ends in its cooldown, and half lost under stress; all failed with 1 and
     99 % lost and with none for 30 s and 10 min. Of 33 real database clients each standstill of 10 s and more was found
     (31), and one more of 10 s with a request in it. Known weaknesses: what a generator asks and gets answered (other
-    packets than were sent) can only be seen to stop; where nothing tells what was offered, a generator that pauses by
+    packets than were sent) can only be seen to stop; where the offered load is unknown, a generator that pauses by
     itself looks the same; a stop shorter than half of the distance of readings may stay below the limit, and one ping a
     minute does not see 30 s.
 
@@ -106,7 +106,7 @@ class Loss:
     pass
     fail
 
-    References: ITU-T Y.1540 (2019) 6.4 and 7 (IP loss ratio; service is unavailable from the begin of 10 s without it,
+    References: ITU-T Y.1540 (2019) 6.4 and 7 (IP loss ratio; service is unavailable from the start of 10 s without it,
     as in G.826); RFC 2544 sections 26.3, 26.5 and RFC 6201 (loss and outage by loss); RFC 7680 (loss of one way); R.
     Wedderburn, Biometrika 61, 1974 (quasi-likelihood: variance in proportion to the mean).
     """
@@ -150,7 +150,7 @@ class Loss:
             f"% of the packets, {100 * self.requests:g} % of the requests, {100 * self.connections:g} % of the "
             f"connections and {100 * self.pings:g} % of the pings may be lost, and not provably more than in the "
             "baseline "
-            f"phase; nor may almost nothing come back for {self.seconds:g} s while load is offered"
+            f"phase; nor may almost nothing come back for {duration(self.seconds)} while load is offered"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:

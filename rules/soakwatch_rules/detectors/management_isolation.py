@@ -59,19 +59,19 @@ _WORDS = {
 class ManagementIsolation:
     """Says whether management stays reachable while the device carries a high load, or is attacked.
 
-    High load: the stress and spike phases, held against baseline and soak; without such phases the time in which the
-    load is at least half of its highest, held against that in which it is at most a tenth. A run without any low load
-    is held against the baseline that an earlier run lent, for the probes; without that nobody knows what is lost
-    usually, and only ``latency`` is a limit by itself: more loss than ``loss``, and silences, are inconclusive.
+    High load: the stress and spike phases, compared with baseline and soak; without such phases the time in which the
+    load is at least half of its highest, compared with that in which it is at most a tenth. A run without any low load
+    is compared with the imported baseline of an earlier run, for the probes; without that the usual loss is unknown,
+    and only ``latency`` is a limit by itself: more loss than ``loss``, and silences, are inconclusive.
 
     One finding for each probed peer (``reach.*``: icmp, tcp, http): the share of requests lost under high load beyond
     that of low load fails above ``loss`` (proven: the lower end of its 90 % interval), the median round trip fails
     above ``latency``; what was lost while every source and every peer was silent over a dead path (below) is not
     counted, and inconclusive if it would have failed; one of more than ``times`` that of low load and over 10 ms warns.
-    One for each source whose looks are timed (``source.poll.duration``: snmp, ssh, http ...), each a round trip of many
+    One for each source whose polls are timed (``source.poll.duration``: snmp, ssh, http ...), each a round trip of many
     requests: ``times`` as long as under low load (the median and the quarter of shortest ones, so that more surveys are
     no slower device) fails if the median is above ``latency`` too, else warns above 10 ms, as does one longer by
-    ``latency``; of looks lost one at a time the share beyond that of low load fails above ``loss``. One for each source
+    ``latency``; of polls lost one at a time the share beyond that of low load fails above ``loss``. One for each source
     that polls (pings and connections apart): silences (three intervals and more) under high load that are the device's
     fail if they last over ``loss`` of that time. Causes are those of ``gap``: *device*: its CPU was at ``busy`` before,
     or next to all of the load was lost meanwhile; *its own*: polls that the monitor did not send; a new boot id or
@@ -85,9 +85,9 @@ class ManagementIsolation:
     How often wrong: 300 seeded runs each (a probe a second, polls each 10 s, two hours with a quarter of stress). A
     device that answers as before, or three times as late, never failed, nor did a cut path, a late monitor or a reboot;
     20 % of requests lost and a round trip of 2 s always did, a starved agent in 99.7 % (in one run the last reading of
-    its CPU was below ``busy``). Looks as long as before, wandering, four times as long or with twice as many surveys
+    its CPU was below ``busy``). Polls as long as before, wandering, four times as long or with twice as many surveys
     passed, sixty times as long (3 s) failed, in all; of runs that lost a fifth of them at random 99 % failed. Known
-    weaknesses: what a look reads is not known, only that it took longer; a peer that lies behind the device loses with
+    weaknesses: what a poll reads is not known, only that it took longer; a peer that lies behind the device loses with
     the data plane (its finding tells how much that lost); devices limit the rate of ICMP on purpose: probe a port as
     well.
 
@@ -153,10 +153,10 @@ class ManagementIsolation:
         """The definition with its parameters."""
         return (
             f"under high load (stress, spike, or over half of the highest load) at most {100 * self.loss:g} % of "
-            f"requests more than under low load may be lost, the median round trip may be at most {self.latency:g} s "
-            f"({self.times:g} times that of low load warns; for whole polls {self.times:g} times and over "
-            f"{self.latency:g} s fail), and no source may be silent for {100 * self.loss:g} % of it "
-            f"because of the device (its CPU at {100 * self.busy:g} % before, or all load lost)"
+            "requests more than under low load may be lost, the median round trip may be at most "
+            f"{duration(self.latency)} ({self.times:g} times that of low load warns; for whole polls {self.times:g} "
+            f"times and over {duration(self.latency)} fail), and no source may be silent for {100 * self.loss:g} % of "
+            f"it because of the device (its CPU at {100 * self.busy:g} % before, or all load lost)"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -238,7 +238,7 @@ class ManagementIsolation:
         return self._cut(result, total, usual or 0.0) if missing else result
 
     def _cut(self, finding: Finding, total: tuple[float, float], usual: float) -> Finding:
-        """Where all management was silent over a path: nobody knows whether the peer would have answered."""
+        """Where all management was silent over a path: it is unknown whether the peer would have answered."""
         gone_s, gone = finding.numbers["path_s"], finding.numbers["path_lost"]
         text = f"{gone:,.0f} more lost in {duration(gone_s)} in which no management answered but traffic was forwarded"
         finding = replace(finding, reason=f"{finding.reason}; {text}: lost by the path")
@@ -348,8 +348,8 @@ class ManagementIsolation:
                 interval=ends,
             )
         if low is None or high.number < _MIN_PROBES:
-            doubt = "too few polls under low load to compare with" if low is None else "few polls were answered"
-            return replace(finding, outcome=Outcome.PASS, reason=text, marks=(), doubts=(*finding.doubts, doubt))
+            caveat = "too few polls under low load to compare with" if low is None else "few polls were answered"
+            return replace(finding, outcome=Outcome.PASS, reason=text, marks=(), doubts=(*finding.doubts, caveat))
         often = slowdown(high, low)
         if often > self.times and high.median > self.latency:
             return replace(finding, outcome=Outcome.FAIL, reason=f"{text}: {often:.3g} times as long")

@@ -21,20 +21,20 @@ from soakwatch_rules.wording.stage import JudgedLife, doubts_of, sentence
 from soakwatch_rules.wording.words import counted, duration
 
 _CUT = 0.75  # of the window: a life that is shorter was cut by restarts
-_BESIDE = (
+_UNLESS_FLAT = (
     "; only a warning if the rule growth judged the series and found none, or if the last third itself does not rise"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryGrowth:
-    """Says growth if the last third of a life lies above the first by more than their spread and the tolerance.
+    """Fails if the last third of a life lies above the first by more than their spread and the tolerance.
 
-    A life (the window between two restarts) is cut in three equal stages by time; mean and sd (divisor n - 1) of the
-    first (A) and the last (C) are taken over all their readings. It grew iff the intervals mean ± width·sd do not
-    cross AND mean C > (1 + tolerance)·mean A. Available memory counts downwards. The method is kept because it is
-    asked for by name; its literal wording (growth as well where the intervals cross but
-    mean A < mean C·(1 - tolerance)) is told in a doubt where it would say otherwise.
+    A life (the window between two restarts) is divided into three equal stages by time; mean and sd (divisor n - 1)
+    of the first (A) and the last (C) are taken over all their samples. It grew if and only if the intervals mean ±
+    width·sd do not overlap AND mean C > (1 + tolerance)·mean A. Available memory counts downwards. The method is kept
+    because it is requested by name; where its literal wording (growth also where the intervals overlap but mean A <
+    mean C·(1 - tolerance)) gives another result, the finding says so.
 
     Robust to noise and gaps, as it compares populations; for the same reason more readings do not help. Bytes for
     levels; hours for times; the tolerance is a ratio for the whole life, not a rate.
@@ -51,12 +51,12 @@ class MemoryGrowth:
     cycle) or than the tolerance passes. Looked at before the end of a run it mostly sees the warm-up: read a live
     growth as a warning.
 
-    What it says is shown always and decides where ``growth`` was not asked or could not be (a window shorter than its
-    ``shortest``, too few readings), and with ``decides: alone``; where ``growth`` judged the same series and finds
-    none, or cannot tell, this is a warning that says both (``memory_verdict``). Sums of a machine are judged beside the
-    processes that were read (``memory_sums``).
+    Its result is always shown, and decides where ``growth`` did not judge or could not (a window shorter than its
+    ``shortest``, too few samples), and with ``decides: alone``; where ``growth`` judged the same series and finds no
+    growth, or is undecided, this is a warning that states both (``memory_verdict``). Sums of a machine are judged
+    together with the processes that were read (``memory_sums``).
 
-    Neighbours: ``process_restart`` tells of the restarts between the lives; ``oom_kill`` of memory that ran out.
+    Neighbours: ``process_restart`` reports the restarts between the lives, ``oom_kill`` memory that ran out.
 
     Parameters: ``tolerance``, ``width``, ``least``, ``stage``, ``decides`` (below).
 
@@ -130,11 +130,9 @@ class MemoryGrowth:
         """The definition with its parameters."""
         return (
             f"growth if, between two restarts, the intervals mean ± {self.width:g} sd of the first and the last third "
-            "(by "
-            f"time) do not overlap and the last mean exceeds the first by more than {100 * self.tolerance:g} %; "
-            f"each third needs {self.least:g} samples and {self.stage:g} s, each lifetime and all together half of "
-            "those "
-            f"expected{'' if self.decides else _BESIDE}"
+            f"(by time) do not overlap and the last mean exceeds the first by more than {100 * self.tolerance:g} %; "
+            f"each third needs {self.least:g} samples and {duration(self.stage)}, each lifetime and all together half "
+            f"of those expected{'' if self.decides else _UNLESS_FLAT}"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -11,24 +12,26 @@ from soakwatch_rules.events.incidents import Incident, counts, deduplicated, inc
 from soakwatch_rules.events.intents import intents, reckon
 from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, MarkKind, Outcome, RuleSpec
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, MarkKind, Outcome, RuleSpec, Victim
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.traits import Crash, Traits
 from soakwatch_rules.wording.words import counted, moment, some
 
 _COUNTER = "system.memory.oom_kills"
+_KILLED = re.compile(r"[Kk]ill(?:ed)? process (?P<pid>\d+) \((?P<process>[^)]*)\)")  # mm/oom_kill.c
+_OF_GROUP = "emory cgroup out of memory"
 
 
 @dataclass(frozen=True, slots=True)
 class OomKill:
-    """Says that the kernel killed more processes for want of memory than ``allowed``.
+    """Fails if the kernel killed more processes for lack of memory than ``allowed``.
 
-    A kill is an increment of ``system.memory.oom_kills``, a line of ``system.kernel.alarms`` of a kind that begins
-    with oom, or an event ``kernel.oom``. Witnesses within two readings (at least 2 s) are one kill, two of the same
+    A kill is an increment of ``system.memory.oom_kills``, a line of ``system.kernel.alarms`` of a kind that starts
+    with oom, or an event ``kernel.oom``. Reports within two samples (at least 2 s) are one kill, two of the same
     source are two. Planned events with ``kernel.oom``: N allow N.
 
-    After a reboot the kernel counts from 0, and so does an agent that starts anew and reads its log from there: what a
-    counter shows after it fell came since then, and counts. Counts have no unit, times are UTC.
+    After a reboot the kernel counts from 0, and so does an agent that restarts and reads its log from there: what a
+    counter shows after it fell happened since then, and counts. Counts have no unit, times are UTC.
 
     How often wrong: the counter is the kernel's own. Known weaknesses: kernels before 4.13 have no counter, and a log
     ring that overflows loses lines; the kills of a container's own limit count too; what a user-space killer ends is
@@ -94,7 +97,7 @@ class OomKill:
         slack_ns = max(2 * 10**9, *(round(2e9 * (spacing(s) or 0.0)) for s in counters), 0)
         doubts = list(dict.fromkeys(case.faults))[:5]
         witnesses = [w for s in counters for w in counts(s, "counter" if s.metric == _COUNTER else "kernel log")]
-        witnesses += [witnessed(e, "event", _text(e)) for e in deduplicated(events)]
+        witnesses += [witnessed(e, "event", _text(e), _victim(e), _kind(e)) for e in deduplicated(events)]
         matches = incidents(witnesses, slack_ns)
         reckoned = reckon(matches, intents(case.events, "kernel.oom", case.window), case.window, "OOM kill", slack_ns)
         number, planned = len(reckoned.unplanned), len(reckoned.planned)
@@ -104,7 +107,7 @@ class OomKill:
             limit=self.allowed,
             unit="{kill}",
             doubts=tuple(doubts),
-            marks=tuple(Mark(*i.when, f"OOM kill: {_words(i)}", _kind(i)) for i in matches),
+            marks=tuple(_mark(i) for i in matches),
             numbers={"kills": float(len(matches)), "planned": float(planned)},
         )
         faulty = list(reckoned.broken)
@@ -137,9 +140,23 @@ def _described(incident: Incident) -> str:
     return f"{moment(begin_ns if end_ns is None else end_ns)} ({_words(incident)})"
 
 
-def _kind(incident: Incident) -> MarkKind:
+def _mark(incident: Incident) -> Mark:
+    kinds = (w.kind for w in incident.witnesses if w.kind is not MarkKind.MOMENT)
+    kind, victim = next(kinds, MarkKind.MOMENT), incident.victim
+    return Mark(*incident.when, f"OOM kill: {_words(incident)}", kind, victim=victim)
+
+
+def _kind(event: Event) -> MarkKind:
     """Whose memory was used up, as the kernel's line says."""
-    return MarkKind.GROUP_KILL if "emory cgroup out of memory" in _words(incident) else MarkKind.MOMENT
+    return MarkKind.GROUP_KILL if _OF_GROUP in _line(event) else MarkKind.MOMENT
+
+
+def _victim(event: Event) -> Victim | None:
+    """What was killed: as the source of the event read it, else as the kernel's line names it."""
+    line = _KILLED.search(_line(event))
+    process = event.detail.get("process") or (line["process"] if line is not None else "")
+    pid = event.detail.get("pid") or (line["pid"] if line is not None else "")
+    return Victim(process, pid) if process or pid else None
 
 
 def _words(incident: Incident) -> str:
@@ -148,6 +165,11 @@ def _words(incident: Incident) -> str:
     return lines[0] if lines else incident.text
 
 
+def _line(event: Event) -> str:
+    """The kernel's own line; empty where the event has none."""
+    return event.detail.get("line") or event.detail.get("text") or ""
+
+
 def _text(event: Event) -> str:
-    line = event.detail.get("line") or event.detail.get("text") or "kernel log"
+    line = _line(event) or "kernel log"
     return line if len(line) <= 160 else f"{line[:159]}…"

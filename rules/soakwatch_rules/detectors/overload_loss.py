@@ -1,4 +1,4 @@
-"""Overload loss: a device that is asked for more than it can carry may lose the rest, and no more."""
+"""Overload loss: a device that is offered more than it can carry may lose the excess, and no more."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class OverloadLoss:
     If a higher rate did lose there, capacity lies between the two (e = half-width / sqrt 3); if not, it is only a
     lower bound: more loss than even that explains still fails; less passes if in overload the device carried at most
     ``near`` more than the bound, which then was near its capacity; else it is inconclusive: a device that carries more
-    than was ever asked of it may also have lost more than it had to. Whoever loses at most ``limit`` of all passes.
+    than was ever offered to it may also have lost more than necessary. At most ``limit`` of all lost always passes.
     Where the generators were calibrated (``load.ceiling.loss``), a loss that fails is inconclusive if it would not
     without the share that they lose by themselves, looped back: at their ceiling, so it is the most that they may.
     Where the device's interfaces are read (system.network.packets), a loss that fails only warns if it would not
@@ -104,8 +104,8 @@ class OverloadLoss:
     inconclusive. Known weaknesses: capacity depends on the size of packets and the mix of flows: measure it with
     the same; counters that are read far apart (over a tenth of the phase) blur the edges of the phase.
 
-    Neighbours: ``drops`` tells the device's own counters of the same phase; ``recovery`` whether it came back;
-    ``generator_health`` whether the load was what it was told to be; ``management_isolation`` whether the device still
+    Neighbours: ``drops`` judges the device's own counters in the same phase; ``recovery`` whether it came back;
+    ``generator_health`` whether the load was as commanded; ``management_isolation`` whether the device still
     answered.
 
     Parameters: ``capacity``, ``error``, ``limit``, ``clean``, ``near``, ``drain`` (below).
@@ -170,8 +170,9 @@ class OverloadLoss:
         shown += f" (if overload carried at most {100 * self.near:g} % more)"
         capacity = f"{stated}, not {shown}" if self.capacity > 0 else f"{shown}, not {stated}"
         return (
-            f"in phases named stress or spike (and {self.drain:g} s after) the loss beyond max(0, offered - capacity) "
-            f"may be at most {100 * self.limit:g} % + 2 relative errors of the capacity; capacity is {capacity}"
+            f"in phases named stress or spike (and {duration(self.drain)} after) the loss beyond max(0, offered - "
+            f"capacity) may be at most {100 * self.limit:g} % + 2 relative errors of the capacity; capacity is "
+            f"{capacity}"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -231,7 +232,7 @@ class OverloadLoss:
     def _blamed(
         self, case: Case, finding: Finding, seen: list[_Overload], worst: _Overload, known: Capacity | None, unit: str
     ) -> Finding:
-        """What is said of the worst phase; a loss that the generators may have made themselves is nobody's."""
+        """The finding on the worst phase; a loss that the generators may have caused themselves is inconclusive."""
         result, own = self._conclude(finding, worst, known, unit), own_loss(case.load) or 0.0
         if own <= 0:
             return result
@@ -239,7 +240,7 @@ class OverloadLoss:
         if result.outcome is not Outcome.FAIL:
             return result
         rest = max((overload.without(own) for overload in seen), key=lambda overload: overload.ratio)
-        text = f"the generator itself loses up to {100 * own:.3g} % (calibrated)"
+        text = f"the generator itself loses up to {quantity(own, '1')} (calibrated)"
         if self._conclude(finding, rest, known, unit).outcome is Outcome.FAIL:
             return replace(result, doubts=(*result.doubts, f"{text}, which does not explain it"))
         settle = "fix the generator's own loss, or send less, and calibrate again"

@@ -47,22 +47,22 @@ class PerformanceDecline:
     """Says whether throughput fell over the run, or is falling at its end.
 
     Judged is what each generator got answered (load.request.rate, else the rate of load.requests; the rate of
-    load.rx.packets), divided by what it was told to send (load.offered.rate, load.offered.packet.rate) or else sent
+    load.rx.packets), divided by what it was commanded to send (load.offered.rate, load.offered.packet.rate) or sent
     (load.tx.packets), where that is known. Three questions, each of which fails:
     1. the trend engine of ``growth`` on the mirrored blocks: is the throughput falling at the end of the run, with 95 %
        probability, faster than ``tolerance`` of the level per run? This sees a decline that begins late or gets faster.
     2. is the mean of the last quarter below that of the first by more than ``tolerance`` with 99 % probability (see
-       ``stats.decline.fall``, whose error stands correlated noise)? This sees what is over: a lasting step, a decline
-       that came to an end.
+       ``stats.decline.fall``, whose error allows for correlated noise)? This detects what is over: a lasting step, a
+       decline that came to an end.
     3. is the mean of the last twelfth or 24th below what came before by more than ``tolerance`` with 99.9 %
        probability, and lower than any part as long before (``stats.decline.late_fall``)? This sees a late step.
     A device that lost a tenth of its throughput has lost it whatever the shape: unlike memory, throughput has no cache
     that is filled once, and a warm-up only raises it.
 
     The tolerance holds per run, not per day: over a few hours 5 % per 24 h would be less than the noise, and over days
-    nobody accepts it daily. Passes if no question says so and the trend passes. With several devices under test
-    nobody knows which declined: a warning. Standstills of 10 s and more (``stats.standstill``) are left out: they are
-    no decline, and ``loss`` judges them. Ratios are of the level.
+    it is unacceptable as a daily loss. Passes if no question fails and the trend passes. With several devices
+    under test it is unknown which declined: a warning. Standstills of 10 s and more (``stats.standstill``) are left
+    out: they are no decline, and ``loss`` judges them. Ratios are of the level.
 
     How often wrong, measured on 100 seeds of 12 h at 10 s with AR(1) noise of 2 % (.9 a minute): failed 0 % of
     steady runs, checkpoint waves of 6 %, warm-ups, a stop of a minute and an offered load that halves (3 to 7 %
@@ -71,7 +71,7 @@ class PerformanceDecline:
     %. On ten real database runs of 2.6 h: two of four declines failed and two were inconclusive (their means fell
     by 2 to 4 %, their medians by 11), no other run failed. Known weaknesses: a cycle of the device as long as the
     run is taken for a decline; where only packets sent are known and the generator waits for answers (TCP), it
-    sends less when the device slows, and the ratio hides it (told as a doubt); more work per request (a growing
+    sends less when the device slows, and the ratio hides it (the finding says so); more work per request (a growing
     table) looks the same.
 
     Neighbours: ``step_change`` gives the time of a step; ``periodic_pause`` judges stops; ``queue_growth`` often shows
@@ -127,7 +127,7 @@ class PerformanceDecline:
             f"throughput (per offered load) may not fall by more than {100 * self.tolerance:g} % of its level in "
             "the run: neither from the first to the last quarter (99 % probability), nor at the rate of its end "
             "(95 %), nor in its last twelfth compared with before (99.9 %); a window shorter than "
-            f"{self.shortest:g} s is not judged"
+            f"{duration(self.shortest)} is not judged"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -144,7 +144,7 @@ class PerformanceDecline:
             draft(self, case, flow.series), object=flow.label, unit="1", limit=self.tolerance, detectable_unit="1"
         )
         plain = curve(flow.series)
-        by = (*flow.told, *flow.sent)[:1]
+        by = (*flow.commanded, *flow.sent)[:1]
         relative = plain.per(by[0]) if by else None
         shown, stopped = _without_stops(relative or plain, flow)
         n, span = shown.rate.size, case.window.seconds
@@ -269,7 +269,7 @@ class PerformanceDecline:
     def _doubts(self, flow: Flow, plain: Curve, relative: Curve | None) -> list[str]:
         if relative is None:
             return ["the offered load is not known: the load may have declined"]
-        if flow.told or not flow.sent:
+        if flow.commanded or not flow.sent:
             return []
         absolute = (
             fall(plain.rate[: plain.rate.size // 96 * 96].reshape(96, -1).mean(axis=1), self.tolerance)
@@ -286,7 +286,7 @@ class PerformanceDecline:
 
 def _without_stops(shown: Curve, flow: Flow) -> tuple[Curve, tuple[Stop, ...]]:
     """A throughput without its standstills, which are no decline."""
-    counts = flow.series.trait.unit.startswith("{") and not flow.told and not flow.sent
+    counts = flow.series.trait.unit.startswith("{") and not flow.commanded and not flow.sent
     stops = stops_of_rate(shown.begin_ns, shown.end_ns, shown.rate, _STOP_S, counts=counts)
     keep = np.ones(shown.rate.size, dtype=bool)
     for stop in stops:

@@ -52,25 +52,25 @@ class _Seen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PeriodicPause:
-    """Says whether the throughput paused, and whether it did so at a rhythm.
+    """Says whether the throughput paused, and whether it did so periodically.
 
     A pause is a run of readings of throughput (load.request.rate, else the rates of load.requests; load.rx.packets)
     that lie below the level by at least max(``depth``, ``sigmas`` robust sigmas), until the first that is less than
     half as deep. Where the throughput scatters so much that a full stop is no outlier, only standstills are seen: at
     least 8 readings of at most 5 % of the level in a row, more often than chance makes them (``stats.pauses``). The
     level is the running median of about an hour, within a phase and without the standstills, of the throughput divided
-    by the rate that the generator was told to send, where that is known. The length of a pause is the time that it
+    by the rate that the generator was commanded to send, where that is known. The length of a pause is the time that it
     lost: sum of (1 - throughput / level) x seconds. Not counted: phases named stress and spike (and ramp and cooldown
     without a commanded rate), 2 readings about a change of the commanded rate, what lies in a planned event, and what
-    touches the begin of a phase, did not fall within 5 readings, or after which the throughput does not come back (a
+    touches the start of a phase, did not fall within 5 readings, or after which the throughput does not come back (a
     step is no pause; after a standstill a quarter of the level is back). Events of kind pause (a garbage collector's
     log) are judged likewise, each object by itself; silences of a source only if they are periodic, which warns.
 
     Periodic: at least 8 intervals whose interquartile range is below 0.6 medians and which chance makes as even in
     less than 1 % (``stats.pauses.rhythm``); period = median interval. Pauses beyond ``tolerated`` warn, periodic or
-    not; one of ``longest`` or more fails. A short pause is a weakness that its owner must know of, and most devices
-    have some reason for it; from ten seconds on the service was not available by the usual definition, however
-    rarely. With several devices under test nobody knows which one paused: it warns at most.
+    not; one of ``longest`` or more fails. A short pause is a weakness worth knowing, and most devices have some
+    reason for it; from ten seconds on the service was not available by the usual definition, however rarely. With
+    several devices under test it is unknown which one paused: it warns at most.
 
     Times are seconds, ``depth`` a ratio. How often wrong, measured on 100 seeds of 2 h at 1 s, noise 2 %: pauses where
     none was: 0 % on white and correlated noise, waves, steps and declines; Poisson pauses called periodic: 0 % (of just
@@ -78,10 +78,10 @@ class PeriodicPause:
     2, 10 and 30 % of the interval 100 %, of 2 s each 5 min 100 %, of 6 s at a cadence of 10 s 100 %; where jitter does
     not add up (30 % of each) 42 to 65 %. On 11 real garbage collectors' logs the full collection each 3605 s was found
     (period 3604.9). Standstills in white, lognormal (sd 1, 2) and Poisson (mean .02 to 3) noise: 1 in 1800 series of
-    7200. Outages of four databases, 0, 29, 97 and 189 s without an operation: told as 0, 31, 103 and 222 s. Known
+    7200. Outages of four databases, 0, 29, 97 and 189 s without an operation: reported as 0, 31, 103 and 222 s. Known
     weaknesses: readings must be averages over their interval; a pause shorter than its share ``depth`` of a reading is
     not seen (a pass states the shortest); a period takes 9 pauses, so 24 h show periods of up to 2.6 h; a slump longer
-    than half an hour becomes the level; a load that stops as planned looks the same where nobody tells what was sent;
+    than half an hour becomes the level; a load that stops as planned looks the same where what was sent is not known;
     noise of sd 30 % and more that is correlated over 30 readings reaches 0 for long in 7 % of such series, and does
     stand still; several interleaved rhythms look irregular.
 
@@ -165,7 +165,7 @@ class PeriodicPause:
         apart = cadence(flow.series.finite())
         finding = replace(finding, unit="s", limit=self.longest, detectable_unit="s")
         plain = curve(flow.series)
-        shown = plain.per(flow.told[0]) if flow.told else None
+        shown = plain.per(flow.commanded[0]) if flow.commanded else None
         sent = curve(flow.sent[0]) if flow.sent else None
         counts = shown is None and flow.series.trait.unit.startswith("{")
         seen = self._seen(case, shown or plain, apart or 1.0, sent, commanded=shown is not None, counts=counts)

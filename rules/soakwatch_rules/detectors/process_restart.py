@@ -25,25 +25,25 @@ from soakwatch_rules.wording.words import counted, duration, moment, some
 
 @dataclass(frozen=True, slots=True)
 class ProcessRestart:
-    """Says that a watched process restarted more than ``allowed`` times, or is gone at the end.
+    """Fails if a watched process restarted more than ``allowed`` times, or is gone at the end.
 
     A restart is a change of the start time by more than 2 s (of the pid where there is no start time), a time of
-    ``process.up`` = 0 between two of 1, or an event ``process.restart``; ``process.exit`` bears witness. Witnesses
-    within two readings of each other are one restart, two of the same kind are two. Not counted: the first
+    ``process.up`` = 0 between two of 1, or an event ``process.restart``; ``process.exit`` is further evidence.
+    Reports within two samples of each other are one restart, two of the same kind are two. Not counted: the first
     appearance, and what a planned event announced (``process.restart``: N, or the restarts that a planned ``reboot``
-    brings) between its begin and its deadline; an announcement that is not kept fails as well. Gone at the end fails
-    whatever is allowed, unless an announced event is still under way; a further instance that came after the begin
-    only warns.
+    brings) between its start and its deadline; an announced restart that does not happen fails as well. A process
+    that is gone at the end fails whatever is allowed, unless an announced event is still under way; a further
+    instance that came after the start only warns.
 
-    A child of a process of the same watch (``process.child``: a session, a worker of a pool) that goes, and another
-    that comes in its place, is no restart; one that was there from the begin and is replaced once, unannounced, warns.
+    A child of a process of the same watch (``process.child``: a session, a worker of a pool) that ends, and another
+    that takes its place, is no restart; one that was there from the start and is replaced once, unannounced, warns.
 
     Start times are compared at both ends of a gap, so a restart while the monitor was away is found. Counts have no
     unit, times are UTC.
 
-    How often wrong: every change of start time is found. Known weaknesses: two restarts between two readings count
-    as one unless events tell of both; a step of the device's clock can move a start time: with a ``clock.step``
-    event between the readings and the same pid it is taken for that, and doubted.
+    How often wrong: every change of start time is found. Known weaknesses: two restarts between two samples count as
+    one unless events report both; a step of the device's clock can move a start time: with a ``clock.step`` event
+    between the samples and the same pid it is taken for that, and noted as uncertain.
 
     Neighbours: ``reboot`` for the whole device, ``core_dump`` and ``oom_kill`` for the cause, ``event_impact`` for
     what it cost where it was announced.

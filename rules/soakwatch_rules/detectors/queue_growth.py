@@ -27,7 +27,7 @@ _HOUR_S = 3600.0
 _MIN_SAMPLES = 16  # readings of one life
 _MARKS = 20
 _STEADY = 0.02  # change of the load from the first to the last third
-_WIDTH = 1.0  # a forecast is told up to this width in relation to itself
+_WIDTH = 1.0  # a forecast is stated up to this relative width
 _MAX_VALUE = 1e150
 
 
@@ -55,18 +55,17 @@ class QueueGrowth:
     queue: marked, and a warning outside of phases named stress or spike. Each life between reboots is judged by
     itself; one that fails decides, else the longest.
 
-    A rise that fails comes with the time until the ceiling: straight line through the blocks, turning about their
-    centre, 5 to 95 % of its slope; told if the interval is narrower than the forecast. Unit and ceiling are those
-    of the series. How often wrong, measured on 60 seeds of a queue served at 20 packets a second with batch
-    arrivals, 12 h at 1 s, limit 200: constant utilisation .7, .9, .95, .98: minima failed 0 % (inconclusive 0, 0,
-    13, 85 %); 30 or 15 % of the limit leaked within the run, evenly or in its last half: 100 % failed, with a
-    forecast in 100 and 50 %; utilisation creeping from .8 to 1.02: 0 % failed, 72 % inconclusive, the rest warned
-    for being full. Known weaknesses: a queue that is never empty (utilisation over .97) wanders: inconclusive;
-    polls see the depth of a moment: the true minimum of a block may be lower; a leak smaller than the tolerance
-    shows only in longer runs.
+    A failure states the time until the ceiling is reached: straight line through the blocks, turning about their
+    centre, 5 to 95 % of its slope; stated if the interval is narrower than the forecast. Unit and ceiling are those
+    of the series. How often wrong, measured on 60 seeds of a queue served at 20 packets a second with batch arrivals,
+    12 h at 1 s, limit 200: constant utilisation .7, .9, .95, .98: minima failed 0 % (inconclusive 0, 0, 13, 85 %); 30
+    or 15 % of the limit leaked within the run, evenly or in its last half: 100 % failed, with a forecast in 100 and
+    50 %; utilisation creeping from .8 to 1.02: 0 % failed, 72 % inconclusive, the rest warned for being full. Known
+    weaknesses: a queue that is never empty (utilisation over .97) wanders: inconclusive; polls see the depth of a
+    moment: the true minimum of a block may be lower; a leak smaller than the tolerance shows only in longer runs.
 
     Neighbours: ``drops`` counts what a full queue lost; ``growth`` judges memory, descriptors and connections alike;
-    ``performance_decline`` tells whether the device slowed down.
+    ``performance_decline`` judges whether the device slowed down.
 
     Parameters: ``tolerance``, ``shortest`` (below).
 
@@ -119,7 +118,7 @@ class QueueGrowth:
             "the lowest depths of up to 96 blocks may not grow at the end of the run, with 95 % probability, by more "
             f"than {100 * self.tolerance:g} % of the queue's limit (else of its level) per 24 h; medians that do so "
             "alone are load, not a leak; the depth must stay below the limit; a lifetime shorter than "
-            f"{self.shortest:g} s is not judged"
+            f"{duration(self.shortest)} is not judged"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -151,7 +150,7 @@ class QueueGrowth:
             why = InconclusiveReason.TOO_SHORT if more > 0 else InconclusiveReason.TOO_FEW
             return _full(replace(finding, reason=reason, why=why, settle=settle))
         failing = [lifetime for lifetime in lifetimes if lifetime.floor.outcome is Outcome.FAIL]
-        lifetime = max(failing or lifetimes, key=lambda one: one.window.seconds)
+        lifetime = max(failing or lifetimes, key=lambda each: each.window.seconds)
         doubts = []
         if len(lifetimes) > 1:
             doubts.append(

@@ -15,18 +15,18 @@ from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcom
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.series import Series
 from soakwatch_rules.traits import Crash, Traits
-from soakwatch_rules.wording.words import counted, moment, some
+from soakwatch_rules.wording.words import counted, duration, moment, some
 
 
 @dataclass(frozen=True, slots=True)
 class Reboot:
-    """Says that the device rebooted more often than announced.
+    """Fails if the device rebooted more often than announced.
 
     A reboot is a change of the boot id. Where no boot id can be compared: an uptime that falls, or is shorter than
-    the time since the reading before, while the time of boot (time of reading - uptime, and ``system.boot.time``
-    where it is read) moved by more than 60 s. Planned events with ``reboot``: N allow N between their begin and
-    their deadline, and fail if fewer come. A planned event with a ``cause`` allows only those whose reason, as an event
-    of the device tells it, holds that word (``upgrade|reload``: one of them); where none is told that is doubted.
+    the time since the previous sample, while the time of boot (time of sample - uptime, and ``system.boot.time``
+    where it is read) moved by more than 60 s. Planned events with ``reboot``: N allow N between their start and their
+    deadline, and fail if fewer come. A planned event with a ``cause`` allows only those whose reason, as the device
+    reports it, contains that word (``upgrade|reload``: one of them); where no reason is reported the finding says so.
 
     Not a reboot: the wrap of a 32-bit uptime in hundredths of a second (every 497 days: the uptime goes on at what it
     must be after the wrap); a step of the device's clock, which moves the boot time only; the restart of an agent
@@ -80,10 +80,9 @@ class Reboot:
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
-            "a reboot is a changed boot id, or without one an uptime that restarted while the boot time moved by "
-            f"over {MOVED_S:g} s (a 497-day wrap is not one); more than {self.allowed:g} unplanned ones fail, as does "
-            "a "
-            "planned one that did not happen, or happened for another cause"
+            "a reboot is a changed boot id, or without one an uptime that restarted while the boot time moved by over "
+            f"{duration(MOVED_S)} (a 497-day wrap is not one); more than {self.allowed:g} unplanned ones fail, as does "
+            "a planned one that did not happen, or happened for another cause"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -160,7 +159,7 @@ def _described(incident: Incident) -> str:
 
 
 def _contradicted(incident: Incident, boot_id: Series | None) -> bool:
-    """Whether only an event tells of it, and the same boot id was read before and after."""
+    """Whether only an event reports it, and the same boot id was read before and after."""
     if boot_id is None or any(w.source != "event" for w in incident.witnesses):
         return False
     before, after = (

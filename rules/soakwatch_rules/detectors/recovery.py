@@ -15,7 +15,7 @@ from soakwatch_rules.events.explanations import commanded, median_load
 from soakwatch_rules.imported_baseline import BASELINE_DOUBT, imported_baseline
 from soakwatch_rules.labels import label
 from soakwatch_rules.lives import lives
-from soakwatch_rules.own_movement import JudgedEpisode, beside_history, memory_kept, without_level
+from soakwatch_rules.natural_variation import JudgedEpisode, memory_kept, weighed_against_history, without_level
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
 from soakwatch_rules.sampling import cadence, expected
@@ -40,7 +40,7 @@ class Recovery:
     """Says whether a level came back after stress, when, and what was left.
 
     Level and noise come from the calm before the first stress: the baseline phase next to it, else the last 30 min (400
-    readings) of the soak, else the baseline that an earlier run lent, where it was read about as often. band =
+    readings) of the soak, else the imported baseline of an earlier run, where its samples are about as frequent. band =
     max(``tolerance``·level, ``share`` of the range of the reading, the metric's floor, its quantum). Windows of the
     time after (30 readings; more where the noise needs it) are *near* if |mean - level| + t(.95)·error <= band (TOST),
     *outside* if |mean - level| - t(.995)·error > band and farther off than any window before the stress; the error
@@ -65,11 +65,11 @@ class Recovery:
     %. A residue as large as the band passes in 5 to 10 %, one of twice the band never (sd 3 %: white 100 % fail, .9 53
     %, .97 40 %, else inconclusive). Known weaknesses: a relapse shorter than a window may not be seen; what wanders
     over more than a tenth of the time after is mostly inconclusive; a leak between the first stress and the last counts
-    as residue; without a load series nobody knows that it is the same.
+    as residue; without a load series it is unknown whether it is the same.
 
     Neighbours: ``event_impact`` measures the outage of an event, ``growth`` judges what rises again later,
-    ``cpu_spike`` the stress itself, ``management_isolation`` who still answered in it, ``reboot`` and
-    ``process_restart`` a device that only recovered by starting anew (it is judged on, and told).
+    ``cpu_spike`` the stress itself, ``management_isolation`` whether the device answered meanwhile, ``reboot`` and
+    ``process_restart`` a device that only recovered by restarting (it is judged here too, and the finding says so).
 
     Parameters: ``tolerance``, ``share``, ``kept``, ``within``, ``look``, ``load`` (below).
 
@@ -142,13 +142,13 @@ class Recovery:
 
     def definition(self) -> str:
         """The definition with its parameters."""
-        limit = f"within {self.within:g} s" if self.within else "within the recovery phase"
+        limit = f"within {duration(self.within)}" if self.within else "within the recovery phase"
         return (
-            f"recovered at the first window (30 samples or more) whose mean is proven within max("
-            f"{100 * self.tolerance:g} %, {100 * self.share:g} % of the range) of the level before the stress, after "
-            f"the last one proven outside or swinging farther than that; {limit} (without one {self.look:g} s), the "
-            f"mean from there on proven inside as well (memory may keep {100 * self.kept:g} % after one stress); the "
-            f"load may differ by {100 * self.load:g} %"
+            "recovered at the first window (30 samples or more) whose mean is proven within "
+            f"max({100 * self.tolerance:g} %, {100 * self.share:g} % of the range) of the level before the stress, "
+            f"after the last one proven outside or swinging farther than that; {limit} (without one "
+            f"{duration(self.look)}), the mean from there on proven inside as well (memory may keep "
+            f"{100 * self.kept:g} % after one stress); the load may differ by {100 * self.load:g} %"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -199,7 +199,7 @@ class Recovery:
         if chosen is None and trouble.endswith(_WANDER):
             episode_result = without_level(series, episode, after, lambda level: self._band(series, level))
             if episode_result is not None:
-                return replace(episode_result, doubt=trouble)
+                return replace(episode_result, caveat=trouble)
         if chosen is None:
             settle = f"needs {duration(max(_CALM_S, 100 * apart))} under the same load before the stress"
             return JudgedEpisode(episode, Outcome.INCONCLUSIVE, trouble, InconclusiveReason.NO_REFERENCE, settle)
@@ -209,8 +209,8 @@ class Recovery:
             reason = "the values are too large to compute with"
             settle = "needs values in a larger unit"
             return JudgedEpisode(episode, Outcome.INCONCLUSIVE, reason, InconclusiveReason.RESOLUTION, settle, chosen)
-        begun = JudgedEpisode(episode, Outcome.PASS, "", None, "", chosen, band, back, doubt=trouble)
-        judged = beside_history(self._decided(begun, series, after, apart), series, so_far, chosen)
+        begun = JudgedEpisode(episode, Outcome.PASS, "", None, "", chosen, band, back, caveat=trouble)
+        judged = weighed_against_history(self._decided(begun, series, after, apart), series, so_far, chosen)
         return memory_kept(judged, series, self.kept)
 
     def _before(self, case: Case, series: Series, episode: Episode) -> tuple[Reference | None, str]:
@@ -411,7 +411,7 @@ class Recovery:
     def _doubts(
         self, case: Case, series: Series, judged: Sequence[JudgedEpisode], judgeds: Sequence[JudgedEpisode]
     ) -> list[str]:
-        doubts = sorted({j.doubt for j in judgeds if j.doubt})
+        doubts = sorted({j.caveat for j in judgeds if j.caveat})
         short = sum(j.why is InconclusiveReason.TOO_SHORT and j.back is None for j in judged)
         if short and judgeds:
             doubts.append(f"the time after {counted(short, 'episode')} is too short to judge")
@@ -429,7 +429,7 @@ class Recovery:
 
 
 def _kept(series: Series) -> bool:
-    """Whether it is a maximum that is kept from the begin on: one of each reading falls now and then."""
+    """Whether it is a maximum that is kept from the start on: a maximum per sample falls now and then."""
     return label(series.object, "quantile") == "max" and bool(np.all(np.diff(series.values) >= 0))
 
 

@@ -66,21 +66,21 @@ class RunDifference:
 
     fail: a difference in the metric's bad direction with p < ``sure``, or losses that no earlier run had. warn: any
     other difference where no direction is good, or a worse one that is less sure. pass: no worse by more than the
-    tolerance (better is told), and the comparison could have shown a change of ``worth`` with
-    80 % power, or proved equivalence. inconclusive: one earlier run (nobody knows how runs differ by themselves), or
-    runs that differ too much for their number; the finding says how many would do. How well all runs repeat is told
+    tolerance (better is reported), and the comparison could have shown a change of ``worth`` with
+    80 % power, or proved equivalence. inconclusive: one earlier run (it is unknown how runs differ by themselves), or
+    runs that differ too much for their number; the finding says how many would do. How well all runs repeat is stated
     with N and the upper bound of their standard deviation: three runs within ±15 % prove little.
 
-    How often wrong, 4000 seeded comparisons each, share told to be worse with no change / 5 % / 10 %: spread 2 %, 3 + 1
+    How often wrong, 4000 seeded comparisons each, share called worse with no change / 5 % / 10 %: spread 2 %, 3 + 1
     runs 1/33/83, 5 + 1 1/44/97, 10 + 1 1/49/98; spread 5 %, 3 + 1 4/15/32, 5 + 1 5/20/47, 10 + 1 5/23/53, 10 + 3
     5/39/86. The whole rule (300 each, 5 + 1 runs, memory): at 2 % without a change 91 % pass, 8 % inconclusive, 1 %
     fail; 10 % worse 55 % fail, 43 % warn, 1 % pass; at 5 % 83 % are inconclusive. Known weaknesses: with many
     series some differ by chance (which is why fail needs ``sure``); runs on a device that warms up from run to run are
-    not independent; runs of different length compare different parts of a warm-up; that the load was the same is not
-    looked at.
+    not independent; runs of different length compare different parts of a warm-up; whether the load was the same is
+    not checked.
 
-    Neighbours: ``step_change`` looks for change within a run, ``growth`` for drift; change points of a long history
-    are a function of their own (stats.changepoints.history).
+    Neighbours: ``step_change`` detects change within a run, ``growth`` drift; change points of a long history are a
+    function of their own (stats.changepoints.history).
 
     Parameters: ``settle``, ``tolerance``, ``alpha``, ``sure``, ``worth``, ``band`` (below).
 
@@ -288,7 +288,7 @@ class RunDifference:
         if (d.rose or d.fell) and not bad:
             return replace(finding, outcome=Outcome.PASS, reason=f"{text}: better by more than runs vary (p = {p:.2g})")
         if d.equivalent:
-            return replace(finding, outcome=Outcome.PASS, reason=f"{text}: equal within {100 * d.tolerance:.3g} %")
+            return replace(finding, outcome=Outcome.PASS, reason=f"{text}: equal within {quantity(d.tolerance, '1')}")
         seems = abs(d.change) > d.tolerance and bad
         if not seems and d.smallest <= max(self.worth, d.tolerance):
             seen = f"a change of {100 * d.smallest:.2g} % would have been detected"
@@ -297,7 +297,7 @@ class RunDifference:
         settle = f"needs {needed} earlier runs at this variation" if needed is not None and needed > d.n_old else ""
         if not settle:
             settle = "repeat the new run and one of the earlier runs"
-        above = f"above the tolerance of {100 * d.tolerance:.3g} %, but runs vary as much"
+        above = f"above the tolerance of {quantity(d.tolerance, '1')}, but runs vary as much"
         why = above if seems else "runs vary too much to decide"
         return replace(finding, reason=f"{text}: {why}", why=InconclusiveReason.NOISE, settle=settle)
 
@@ -336,7 +336,7 @@ def _what(series: Series) -> str:
 
 
 def _least(case: Case, series: Series) -> float:
-    """The difference that nobody cares about, in the unit that is compared."""
+    """The largest difference that does not matter, in the unit compared."""
     least = max(series.trait.floor, series.trait.quantum or 0.0) if series.trait.kind != "counter" else 0.0
     if series.metric == "load.loss":
         return max(least, _HARMLESS)

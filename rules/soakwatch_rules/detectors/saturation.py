@@ -35,7 +35,7 @@ _MAX_VALUE = 1e150
 _MAX_MARKS = 50
 
 
-class _Thing(NamedTuple):
+class _Resource(NamedTuple):
     """What is used up: how it is called by its label, what follows when it is full, and the counter of refusals.
 
     ``refuses``: reaching the limit is a failure by itself; else only what the counter counted, or a warning.
@@ -50,18 +50,18 @@ class _Thing(NamedTuple):
 
 
 _THINGS: Final = {
-    "system.sessions": _Thing("session table", "table", "new sessions are refused"),
-    "system.sessions.utilization": _Thing(
+    "system.sessions": _Resource("session table", "table", "new sessions are refused"),
+    "system.sessions.utilization": _Resource(
         "session table", "table", "new sessions are refused", instead="system.sessions"
     ),
-    "system.conntrack.count": _Thing("connection table", "", "new connections are dropped"),
-    "queue.depth": _Thing("queue", "queue", "packets are dropped", counter="queue.dropped"),
-    "process.open_files": _Thing("open files of process", "process", "no file or connection can be opened"),
-    "system.filesystem.usage": _Thing("file system", "mountpoint", "nothing can be written"),
-    "system.memory.pool.usage": _Thing(
+    "system.conntrack.count": _Resource("connection table", "", "new connections are dropped"),
+    "queue.depth": _Resource("queue", "queue", "packets are dropped", counter="queue.dropped"),
+    "process.open_files": _Resource("open files of process", "process", "no file or connection can be opened"),
+    "system.filesystem.usage": _Resource("file system", "mountpoint", "nothing can be written"),
+    "system.memory.pool.usage": _Resource(
         "memory pool", "pool", "allocations fail", refuses=False, counter="system.memory.pool.failures"
     ),
-    "system.memory.pool.utilization": _Thing(
+    "system.memory.pool.utilization": _Resource(
         "memory pool",
         "pool",
         "allocations fail",
@@ -69,7 +69,7 @@ _THINGS: Final = {
         counter="system.memory.pool.failures",
         instead="system.memory.pool.usage",
     ),
-    "system.memory.swap.usage": _Thing("swap", "", "memory cannot be swapped out", refuses=False),
+    "system.memory.swap.usage": _Resource("swap", "", "memory cannot be swapped out", refuses=False),
 }
 _EVEN: Final = 3.0  # times the median distance of readings, that the longest has at most
 _FILES: Final = "system.filesystem.usage"
@@ -95,25 +95,26 @@ class _Full:
 
 @dataclass(frozen=True, slots=True)
 class Saturation:
-    """Says whether something that has a limit reached it: session and connection tables, queues, open files, file
+    """Says whether a resource with a limit reached it: session and connection tables, queues, open files, file
     systems, memory pools, swap.
 
-    The limit is what the device states (the ceiling of the catalogue); a share in use has 100 %. Full: from a reading
-    of at least ``enter`` of the limit until one below ``leave`` of it, for ``lasting`` and two readings at least.
+    The limit is the one that the device states (the ceiling of the catalogue); a share in use has 100 %. A resource
+    is full from a sample of at least ``enter`` of the limit until one below ``leave`` of it, for at least ``lasting``
+    and two samples.
 
-    fail: what got there during the run and refuses service then (tables, queues, open files; a file system that is at
-    99 % or still full at the end), what was at its very limit (99.9 %) even if from the start, and a pool or a queue
-    whose counter of failures counted in the stretch, or a pool at its very limit. warn: anything else, and what was
-    full in phases named stress or spike only, or was announced. A file system that is full all the time and never moves
-    is a read-only image, and a pool that stands all the time was made so: not applicable.
+    fail: a resource that became full during the run and refuses service then (tables, queues, open files; a file
+    system that is at 99 % or still full at the end), one that was at its very limit (99.9 %) even if from the start,
+    and a pool or queue whose failure counter rose meanwhile, or a pool at its very limit. warn: anything else, and
+    what was full in phases named stress or spike only, or was announced. A file system that is full all the time and
+    never changes is a read-only image, and a pool that is full all the time was built so: not applicable.
 
-    What climbs is given the time at which it reaches its limit (the trend engine of ``growth``, line through the blocks
-    after the bend); it warns where that is less than ``ahead`` away. The memory of the machine is left to ``growth``
-    and ``oom_kill``: a cache uses what is free.
+    For a rising resource the time at which it reaches its limit is forecast (the trend engine of ``growth``, line
+    through the blocks after the bend); it warns if that is less than ``ahead`` away. The memory of the machine is
+    left to ``growth`` and ``oom_kill``: a cache uses what is free.
 
-    How often wrong: `soakwatch rules saturation` shows the measured table. Known weaknesses: what is full for less
-    than two readings is not seen; a device that evicts old entries keeps its table full on purpose; a limit that the
-    device does not state is not known; the limit is the one that was stated last.
+    How often wrong: `soakwatch rules saturation` shows the measured table. Known weaknesses: a resource that is full
+    for less than two samples is not seen; a device that evicts old entries keeps its table full on purpose; a limit
+    that the device does not state is unknown; the limit is the one stated last.
 
     Neighbours: ``growth`` and ``queue_growth`` judge the way there, ``drops`` what a full queue lost, ``level`` a
     limit of one's own, ``cpu_saturation`` the CPU.
@@ -162,9 +163,8 @@ class Saturation:
         """The definition with its parameters."""
         return (
             f"full from a sample at {100 * self.enter:g} % of the limit until one below {100 * self.leave:g} %, for "
-            f"{self.lasting:g} s and two samples at least; fails if it filled up in the run and refuses service; a "
-            "limit "
-            f"that will be reached within {duration(self.ahead)} warns"
+            f"{duration(self.lasting)} and two samples at least; fails if it filled up in the run and refuses service; "
+            f"a limit that will be reached within {duration(self.ahead)} warns"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -244,7 +244,7 @@ class Saturation:
                 float(used[first:close].min()),
                 first=first == 0 and span.begin_ns <= begin_ns,
                 to_end=close == len(series),
-                planned=any(overlap_s(span, [one]) >= span.seconds - 2 * apart - 1e-6 for one in asked),
+                planned=any(overlap_s(span, [stop]) >= span.seconds - 2 * apart - 1e-6 for stop in asked),
                 refused=f"{counter.metric} counted {refused:,.0f}" if counter is not None and refused >= 1 else "",
             )
 
@@ -345,7 +345,7 @@ def _name(series: Series) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %" if share < _FULL or share > 1 else "100 %"
+    return quantity(share, "1") if share < _FULL or share > 1 else "100 %"
 
 
 def _amount(limit: float, series: Series) -> str:

@@ -26,7 +26,7 @@ _NEAR = 3.0  # cadences
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ExplainedStep:
     """A step of one life, the moment it happened, and what explains it."""
 
     step: Step
@@ -36,7 +36,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class StepChange:
-    """Warns of a lasting step: a level that changed within minutes, stayed changed, and that nothing explains.
+    """Warns of a lasting step: a level that changed within minutes, stayed changed, and has no explanation.
 
     Each life is cut into blocks of ``lasting``/8 (at least one reading), each the median of the means of its fifths.
     d(t) is the median of the eight blocks after t less that of the eight before. A step is where |d| is largest and
@@ -47,18 +47,18 @@ class StepChange:
     back so before the next one (a collected heap), what undoes such a change within four windows, and four or more
     changes that go back and forth between the same levels (a cycle).
 
-    A step is explained by an event, or the border of a phase, within max(2 min, 3 readings), or by a change of the
-    offered load of more than ``load`` there: then it passes and the explanation is told. It never fails.
+    A step is explained by an event, or the boundary of a phase, within max(2 min, 3 samples), or by a change of the
+    offered load of more than ``load`` there: then it passes and the explanation is reported. It never fails.
 
     How often wrong, measured on 300 seeded synthetic signals a shape (24 h, a reading a minute, noise sd 1 %):
-    no step is told (0 of 300) of white noise (sd 1, 5, 20 %), AR(1) .9 to .999, sawteeth of 20 min to 9 h, warm-ups
+    no step is reported (0 of 300) of white noise (sd 1, 5, 20 %), AR(1) .9 to .999, sawteeth of 20 min to 9 h, warm-ups
     of 60 % with a time constant of 10 min to 4 h, readings in steps of 4 and 20 %, 1 % outliers, gaps of 20 % and 3 h,
     leaks of 50 to 300 %, waves of 2 h to a day and batch jobs each 6 h; 1 of 300 of a cache that fills by 60 % within
     1 h. Steps of 12 % and more are found in over 99 % (10 %: 1 %), the moment exact in the median; 50 % under white
     noise of sd 20 % in 93 %, 30 % under AR(1) .9 of sd 5 % in 90 %. Known weaknesses: a step in the first or
     last ``lasting`` of a life, or across a gap of more than half of it, is not seen; a change that takes more than
     about half of ``lasting`` is a ramp; one that is undone sooner is a bump or a spike; a level that switches all the
-    time raises sigma until nothing is seen; two turns of a cycle are told as steps.
+    time raises sigma until nothing is seen; two turns of a cycle are reported as steps.
 
     Neighbours: ``growth`` judges slow change, ``cpu_spike`` short peaks, ``recovery`` the level after stress.
 
@@ -125,7 +125,8 @@ class StepChange:
     def definition(self) -> str:
         """The definition with its parameters."""
         return (
-            f"a step is a change of the median of {self.lasting:g} s to that of the next {self.lasting:g} s by more "
+            f"a step is a change of the median of {duration(self.lasting)} to that of the next "
+            f"{duration(self.lasting)} by more "
             f"than max({100 * self.rise:g} % of the level, {self.sigmas:g} robust sigmas of all such changes) that a "
             "step fits better than a straight line; explained by an event or a phase within 2 min or 3 samples, or "
             f"by a change of the offered load of more than {100 * self.load:g} %; unexplained steps warn"
@@ -153,7 +154,7 @@ class StepChange:
             return self._undecided(finding, all_lives, apart)
         near_ns = round(max(_NEAR_S, _NEAR * apart) * 1e9)
         steps = [
-            Told(step, time_ns, tuple(explanations(case, series, time_ns, near_ns, self.load, self.lasting)))
+            ExplainedStep(step, time_ns, tuple(explanations(case, series, time_ns, near_ns, self.load, self.lasting)))
             for life, seen in judged
             if not seen.switches
             for step in seen.steps
@@ -201,7 +202,7 @@ class StepChange:
         )
 
     def _decided(
-        self, finding: Finding, case: Case, level: Series, judged: list[tuple[Life, Steps]], steps: list[Told]
+        self, finding: Finding, case: Case, level: Series, judged: list[tuple[Life, Steps]], steps: list[ExplainedStep]
     ) -> Finding:
         unit = level.trait.unit
         open_steps = [t for t in steps if not t.causes]
@@ -266,11 +267,11 @@ class StepChange:
         return doubts
 
 
-def _height(told: Told, unit: str) -> str:
-    step = told.step
+def _height(explained: ExplainedStep, unit: str) -> str:
+    step = explained.step
     share = f" ({100 * step.height / abs(step.before):+.0f} %)" if step.before else ""
     return f"{quantity(step.before, unit)} to {quantity(step.after, unit)}{share}"
 
 
-def _because(step: Told) -> str:
-    return f" ({some(list(step.causes), 2)})" if step.causes else ""
+def _because(explained: ExplainedStep) -> str:
+    return f" ({some(list(explained.causes), 2)})" if explained.causes else ""

@@ -32,7 +32,11 @@ def explanations(case: Case, series: Series, time_ns: int, slack_ns: int, share:
     (where they do not say, what they sent) changed by more than ``share`` from the ``window_s`` before that to the
     ``window_s`` after it. What comes back (answers, latency) explains nothing: it may be the effect.
     """
-    matches = [(abs(at - time_ns), text) for at, text in _happened(case, series) if abs(at - time_ns) <= slack_ns]
+    matches = [
+        (abs(happened_ns - time_ns), text)
+        for happened_ns, text in _happened(case, series)
+        if abs(happened_ns - time_ns) <= slack_ns
+    ]
     texts = [f"{text} {_when(away)}" for away, text in sorted(matches)]
     return list(dict.fromkeys(texts)) + list(_load(case, series, time_ns, slack_ns, share, window_s))
 

@@ -31,7 +31,7 @@ _TOTAL = "system.cpu.utilization"
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Where an event is looked at: ``calm`` before it, ``look`` from shortly before it on."""
+    """Where an event is judged: ``calm`` is the time before it, ``window`` begins shortly before it."""
 
     event: Event
     calm: Window

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from soakwatch_rules.rule import Event
+from soakwatch_rules.rule import Event, MarkKind, Victim
 from soakwatch_rules.series import Series
 
 _MAX_COUNTED = 1000
@@ -21,7 +21,8 @@ _KNOWN_NS = 3600 * 10**9
 class Witness:
     """One source's word that something happened between two times; ``source`` says which kind of source.
 
-    ``cause`` is the reason that it gives for it, empty where it gives none.
+    ``cause`` is the reason that it gives for it, empty where it gives none; ``victim`` what died, where it names that;
+    ``kind`` what a mark of it is.
     """
 
     source: str
@@ -29,6 +30,8 @@ class Witness:
     end_ns: int
     text: str
     cause: str = ""
+    victim: Victim | None = None
+    kind: MarkKind = MarkKind.MOMENT
 
 
 _CAUSES = ("reboot_reason", "cause", "reason")
@@ -39,10 +42,12 @@ def cause_of(event: Event) -> str:
     return next((event.detail[name] for name in _CAUSES if event.detail.get(name)), "")
 
 
-def witnessed(event: Event, source: str, text: str) -> Witness:
+def witnessed(
+    event: Event, source: str, text: str, victim: Victim | None = None, kind: MarkKind = MarkKind.MOMENT
+) -> Witness:
     """What an event bears witness of; one that ends before it begins is taken at its begin."""
     end_ns = max(event.begin_ns, event.end_ns or event.begin_ns)
-    return Witness(source, event.begin_ns, end_ns, text, cause_of(event))
+    return Witness(source, event.begin_ns, end_ns, text, cause_of(event), victim, kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,11 @@ class Incident:
     def cause(self) -> str:
         """The reasons that the witnesses give, joined; empty without any."""
         return "; ".join(dict.fromkeys(w.cause for w in self.witnesses if w.cause))
+
+    @property
+    def victim(self) -> Victim | None:
+        """What died, as the first witness that names it says."""
+        return next((w.victim for w in self.witnesses if w.victim is not None), None)
 
 
 def incidents(witnesses: Iterable[Witness], slack_ns: int) -> tuple[Incident, ...]:
@@ -131,7 +141,7 @@ def deduplicated(events: Iterable[Event]) -> list[Event]:
         own = _identity(event)
         index = known.get(own) if own else None
         if index is None or event.begin_ns - kept[index].begin_ns > _KNOWN_NS:
-            index = _also_told(event, kept, channels)
+            index = _reported_elsewhere(event, kept, channels)
         if index is None:
             index = len(kept)
             kept.append(event)
@@ -150,7 +160,7 @@ def _identity(event: Event) -> tuple[str, ...]:
     return next(((event.kind, name, event.detail[name]) for name in names if name in event.detail), ())
 
 
-def _also_told(event: Event, kept: list[Event], channels: list[set[str]]) -> int | None:
+def _reported_elsewhere(event: Event, kept: list[Event], channels: list[set[str]]) -> int | None:
     """The one of these, not more than a minute before, of which another way told the same."""
     for index in range(len(kept) - 1, -1, -1):
         other = kept[index]

@@ -13,7 +13,7 @@ from soakwatch_rules.rule import Event
 _SAME_NS: Final = 60 * 10**9
 """A failover that was told and that the device's log tells as well is one, if they begin so close together."""
 _WORD: Final = "address"
-_SAID: Final = frozenset({"line", "trap"})
+_REPORTED_BY: Final = frozenset({"line", "trap"})
 """What the receivers of syslog and of traps note of a device's word."""
 
 
@@ -48,7 +48,7 @@ def operator_events(events: Iterable[Event]) -> tuple[Event, ...]:
 
 
 def _by_device(event: Event) -> bool:
-    return not event.expect and _WORD in event.detail and not _SAID.isdisjoint(event.detail)
+    return not event.expect and _WORD in event.detail and not _REPORTED_BY.isdisjoint(event.detail)
 
 
 def _nearest(begins: Sequence[int], time_ns: int) -> int | None:

@@ -81,7 +81,7 @@ def residue(whole: Series, parts: Sequence[Series], events: Iterable[Event], lim
     )
 
 
-def beside_parts(finding: Finding, rule: Rule, case: Case, parts: Sequence[Series], own: frozenset[str]) -> Finding:
+def weighed_by_parts(finding: Finding, rule: Rule, case: Case, parts: Sequence[Series], own: frozenset[str]) -> Finding:
     """The finding of a sum that is said to grow, or in doubt, judged anew without its parts by the same rule.
 
     ``own`` are the objects of the parts that fail by themselves: their growth is a warning of the sum.

@@ -76,7 +76,8 @@ class Ports:
         counts: dict[str, tuple[float, float]] = {}
         for name, own in whole.items():
             taken, let = (
-                Tally([own[way]]).between(window.begin_ns, window.end_ns)[0] for way in ("receive", "transmit")
+                Tally([own[direction]]).between(window.begin_ns, window.end_ns)[0]
+                for direction in ("receive", "transmit")
             )
             if max(taken, let) >= _CARRIES * sent > 0:
                 counts[name] = (taken, let)

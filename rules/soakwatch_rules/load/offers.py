@@ -232,8 +232,8 @@ def _share(loss: Series, sent: tuple[Series, ...]) -> Offer:
 def _same_size(load: Sequence[Series]) -> bool:
     """Whether what comes back may be what was sent: questions and answers differ in their mean size."""
     sizes = []
-    for way in ("tx", "rx"):
-        many, much = named(load, f"load.{way}.packets"), named(load, f"load.{way}.bytes")
+    for direction in ("tx", "rx"):
+        many, much = named(load, f"load.{direction}.packets"), named(load, f"load.{direction}.bytes")
         if not many or not much:
             return True
         number, total = (float(np.nansum(binned(x, _edges(x)))) for x in (many, much))

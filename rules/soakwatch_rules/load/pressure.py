@@ -28,7 +28,7 @@ LOW: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """Stretches of high and of low load, each in order and apart; ``told`` says in a few words how they were found."""
+    """Stretches of high and of low load, each in order and apart; ``text`` says in a few words how they were found."""
 
     high: tuple[Window, ...]
     low: tuple[Window, ...]

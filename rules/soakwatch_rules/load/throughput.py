@@ -30,13 +30,13 @@ _LAST = (("load.rx.bit.rate", "load.rx.bytes"), "load.offered.bit.rate", ("load.
 
 
 class Flow(NamedTuple):
-    """One throughput of one generator, the rate that it was ``told`` to send, and what it ``sent`` (each may lack).
+    """One throughput of one generator, the rate ``commanded`` of it, and what it ``sent`` (each may be missing).
 
     ``label`` is the object that findings name: empty where there is one generator only.
     """
 
     series: Series
-    told: tuple[Series, ...]
+    commanded: tuple[Series, ...]
     sent: tuple[Series, ...]
     label: str
 

@@ -44,12 +44,12 @@ def _bursty(seed: int, hours: float, apart: float) -> Series:
 def _polling(level: float, sd: float) -> Back:
     """A core in poll mode: always near the top, with a second's look aside now and then."""
 
-    def made(seed: int, hours: float, apart: float) -> Series:
+    def polled(seed: int, hours: float, apart: float) -> Series:
         series, rng = busy(seed, level, sd, hours * 3600, apart, METRIC), np.random.default_rng(seed + 1)
         aside = rng.random(len(series)) < 1 / 3600 * apart
         return replace(series, value=np.where(aside, 0.7, series.values))
 
-    return made
+    return polled
 
 
 def _core(seed: int, hours: float, apart: float) -> Series:

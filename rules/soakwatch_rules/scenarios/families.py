@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -27,10 +26,7 @@ def _scenarios() -> tuple[Scenario, ...]:
 
 
 SCENARIOS: Final = _scenarios()
-"""Every scenario; names differ within a family."""
-
-PARAMETERS: Final[Mapping[str, Mapping[str, float]]] = {"level": {"cpu": 0.95}, "event_impact": {"outage": 5.0}}
-"""What a rule is given where its defaults judge nothing (a limit that only a plan can set)."""
+"""Every scenario of this folder; names differ within a family."""
 
 _WORST: Final = tuple(Outcome)
 
@@ -78,10 +74,10 @@ def _stretch(phases: tuple[Phase, ...], names: tuple[str, ...]) -> Window | None
 
 def judged(rule: Rule, scenario: Scenario, seed: int) -> tuple[Finding, ...]:
     """What a rule says of one signal, the worst first."""
-    return said_of(rule, scenario.signal(seed).case)
+    return findings_of(rule, scenario.signal(seed).case)
 
 
-def said_of(rule: Rule, case: Case) -> tuple[Finding, ...]:
+def findings_of(rule: Rule, case: Case) -> tuple[Finding, ...]:
     """What a rule says of a whole case, cut as it wants it, the worst first."""
     findings = [finding for part in cuts(rule, case) for finding in rule.judge(part)]
     return tuple(sorted(findings, key=lambda finding: _WORST.index(finding.outcome)))

@@ -141,7 +141,7 @@ def _restarts(device: Device) -> None:
     _restart(device)
 
 
-def _untold(device: Device) -> None:
+def _unreported(device: Device) -> None:
     _restart(device, reported=False)
 
 
@@ -287,7 +287,7 @@ def _long(device: Device) -> None:
 SCENARIOS = (
     device("crash", "calm device"),
     device("crash", "restart", _restarts),
-    device("crash", "restart that no event tells", _untold),
+    device("crash", "restart that no event tells", _unreported),
     device("crash", "restart that was announced", _announced),
     device("crash", "process gone", _gone),
     device("crash", "reboot", _unplanned),

@@ -92,15 +92,15 @@ def recovery(
 def runs(name: str, earlier: int, spread: float, change: float) -> Scenario:
     """A run beside earlier ones that differ among each other by ``spread``; this one is off by ``change``."""
 
-    def one(rng: np.random.Generator, hours: float, apart: float, shift: float, begin_ns: int) -> Series:
+    def run_series(rng: np.random.Generator, hours: float, apart: float, shift: float, begin_ns: int) -> Series:
         t = times(hours, apart) / 3600
         level = LEVEL * (1 + shift + spread * rng.standard_normal())
         return readings("system.memory.usage", level * (1 + phi(0.9, 3)(rng, t) / 100), apart, begin_ns=begin_ns)
 
     def make(seed: int, hours: float, apart: float) -> Signal:
         rng, length = np.random.default_rng(seed), round(hours * 3600 * S)
-        series = one(rng, hours, apart, change, 0)
-        before = tuple(one(rng, hours, apart, 0.0, -2 * (k + 1) * length) for k in range(earlier))
+        series = run_series(rng, hours, apart, change, 0)
+        before = tuple(run_series(rng, hours, apart, 0.0, -2 * (k + 1) * length) for k in range(earlier))
         window = Window(0, length)
         case = Case("dut", "", window, (series,), phases=(Phase("soak", window),), earlier=before)
         return Signal(case, Truth(change=change))

@@ -35,14 +35,14 @@ def white(sd: float = 1.0) -> Shape:
 def correlated(minutes: float, sd: float = 1.0) -> Shape:
     """First-order autoregressive noise of a correlation time."""
 
-    def made(rng: np.random.Generator, t: Floats) -> Floats:
+    def noise(rng: np.random.Generator, t: Floats) -> Floats:
         phi = math.exp(-60.0 * (t[1] - t[0]) / minutes)
         steps = math.sqrt(1 - phi * phi) * rng.standard_normal(t.size)
         wander: Floats
         wander, _ = lfilter([1.0], [1.0, -phi], steps, zi=[phi * rng.standard_normal()])
         return sd * wander
 
-    return made
+    return noise
 
 
 def phi(per_minute: float, sd: float = 1.0) -> Shape:
@@ -53,7 +53,7 @@ def phi(per_minute: float, sd: float = 1.0) -> Shape:
 def pink(d: float, sd: float = 1.0, minute_s: float = 60.0) -> Shape:
     """Fractional noise of a spectrum f^-2d, flat above one cycle in two minutes: it wanders at every scale."""
 
-    def made(rng: np.random.Generator, t: Floats) -> Floats:
+    def noise(rng: np.random.Generator, t: Floats) -> Floats:
         apart_s = 3600 * (t[1] - t[0])
         often = np.fft.rfftfreq(t.size, apart_s)
         often[0] = often[1] if often.size > 1 else 1.0
@@ -62,7 +62,7 @@ def pink(d: float, sd: float = 1.0, minute_s: float = 60.0) -> Shape:
         scaled: Floats = sd * wave / max(float(np.std(wave)), 1e-12)
         return scaled
 
-    return made
+    return noise
 
 
 def heavy(freedom: float, sd: float = 1.0) -> Shape:
@@ -73,23 +73,23 @@ def heavy(freedom: float, sd: float = 1.0) -> Shape:
 def flips(height: float, hours: float) -> Shape:
     """A level that flips between two at random, staying ``hours`` in the mean."""
 
-    def made(rng: np.random.Generator, t: Floats) -> Floats:
+    def shape(rng: np.random.Generator, t: Floats) -> Floats:
         apart = rng.exponential(hours, max(8, 4 + int(4 * length(t) / hours)))
         flipped: Floats = height * ((np.searchsorted(np.cumsum(apart), t) + rng.integers(2)) % 2).astype(np.float64)
         return flipped
 
-    return made
+    return shape
 
 
 def levels(sd: float, low: float = 2.0, high: float = 4.0) -> Shape:
     """Another level each ``low`` to ``high`` hours, as a load that is set anew."""
 
-    def made(rng: np.random.Generator, t: Floats) -> Floats:
+    def shape(rng: np.random.Generator, t: Floats) -> Floats:
         many = 2 + int(length(t) / low)
         positions = np.searchsorted(np.cumsum(rng.uniform(low, high, many)), t)
         return sd * rng.standard_normal(many + 1)[positions]
 
-    return made
+    return shape
 
 
 def ramp(rate: float, begin: float = 0.0, end: float = 1.0) -> Shape:
@@ -131,7 +131,7 @@ def wave(height: float, period: float = 24.0, phase: float | None = None) -> Sha
 def teeth(height: float, period: float, jitter: float = 0.1, power: float = 1.0) -> Shape:
     """Rises that fall abruptly, no two alike: a collected heap, a rotated log."""
 
-    def made(rng: np.random.Generator, t: Floats) -> Floats:
+    def shape(rng: np.random.Generator, t: Floats) -> Floats:
         many = 4 + int(3 * length(t) / period)
         lasts = period * np.maximum(0.3, 1 + jitter * rng.standard_normal(many))
         high = height * (1 + 0.1 * rng.standard_normal(many))
@@ -139,7 +139,7 @@ def teeth(height: float, period: float, jitter: float = 0.1, power: float = 1.0)
         positions = np.clip(np.searchsorted(begins, t, side="right") - 1, 0, many - 1)
         return high[positions] * np.clip((t - begins[positions]) / lasts[positions], 0, 1) ** power
 
-    return made
+    return shape
 
 
 def daily_teeth(height: float) -> Shape:
@@ -175,7 +175,7 @@ def step(height: float, low: float = 0.3, high: float = 0.7) -> Shape:
 def shrinking_stairs(first: float, ratio: float, begin: float, apart: float) -> Shape:
     """Steps up, each smaller than the one before: a cache that fills by chunks."""
 
-    def made(rng: np.random.Generator, t: Floats) -> Floats:
+    def shape(rng: np.random.Generator, t: Floats) -> Floats:
         at_s = begin * rng.uniform(0.7, 1.3)
         total, high = np.zeros(t.size), first
         while at_s < length(t):
@@ -183,17 +183,17 @@ def shrinking_stairs(first: float, ratio: float, begin: float, apart: float) -> 
             at_s, high = at_s + apart * rng.uniform(0.7, 1.3), high * ratio
         return total
 
-    return made
+    return shape
 
 
 def bump(height: float, hours: float, share: float | None = None) -> Shape:
     """A rise that returns after some hours, anywhere or at a share of the run."""
 
-    def made(rng: np.random.Generator, t: Floats) -> Floats:
+    def shape(rng: np.random.Generator, t: Floats) -> Floats:
         begin = (length(t) - hours) * (rng.random() if share is None else share)
         return height * ((t >= begin) & (t < begin + hours)).astype(np.float64)
 
-    return made
+    return shape
 
 
 def batches(height: float, every: float, hours: float) -> Shape:
@@ -214,14 +214,14 @@ def outliers(share: float, height: float) -> Shape:
 def after(share: float, *shapes: Shape) -> Shape:
     """What begins at a share of the run, its own time counted from there; before it nothing."""
 
-    def made(rng: np.random.Generator, t: Floats) -> Floats:
+    def shape(rng: np.random.Generator, t: Floats) -> Floats:
         late = t >= share * length(t)
         total = np.zeros(t.size)
         if int(late.sum()) > 1:
             total[late] = added(rng, t[late] - t[late][0], shapes)
         return total
 
-    return made
+    return shape
 
 
 def added(rng: np.random.Generator, t: Floats, shapes: tuple[Shape, ...]) -> Floats:

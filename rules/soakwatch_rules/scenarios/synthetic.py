@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from soakwatch_rules.rule import Case
+from soakwatch_rules.scenarios.metrics import unit_and_kind
 from soakwatch_rules.series import Growth, Series, Trait
 
 PROCESS: Final = "process=web,instance=0"
@@ -70,108 +71,19 @@ class Scenario:
         return self.make(seed, self.hours if hours is None else hours, cadence_s or self.cadence_s)
 
 
-_COUNTERS = frozenset(
+_COUNTS: Final = frozenset(
     {
-        "system.memory.oom_kills",
-        "system.kernel.alarms",
-        "system.network.packet.dropped",
-        "system.network.errors",
-        "system.network.packets",
-        "system.softnet.dropped",
-        "system.udp.receive_errors",
-        "system.tcp.receive_errors",
-        "queue.dropped",
-        "load.requests",
-        "load.failures",
-        "load.tx.packets",
-        "load.rx.packets",
-        "load.queue_full",
-        "load.tx.bytes",
-        "load.rx.bytes",
-        "load.lost.packets",
-        "load.connections.failed",
-        "load.connections.opened",
-        "reach.sent",
-        "reach.lost",
-        "process.cpu.time",
-        "system.forwarding.dropped",
-        "system.ip.dropped",
+        "system.conntrack.count",
+        "process.threads",
+        "process.open_files",
+        "queue.depth",
+        "monitor.threads",
+        "monitor.open_files",
+        "system.processes",
+        "system.sessions",
     }
 )
-_STATES = frozenset(
-    {
-        "system.boot.id",
-        "system.boot.time",
-        "process.up",
-        "process.start_time",
-        "process.pid",
-        "process.child",
-        "queue.limit",
-        "load.ceiling.packet.rate",
-        "load.ceiling.rate",
-        "load.ceiling.bit.rate",
-        "load.sending",
-        "reach.up",
-    }
-)
-_COUNTS = {
-    "system.conntrack.count": "{connection}",
-    "process.threads": "{thread}",
-    "process.open_files": "{descriptor}",
-    "queue.depth": "{packet}",
-    "monitor.threads": "{thread}",
-    "monitor.open_files": "{descriptor}",
-    "system.processes": "{process}",
-    "system.sessions": "{session}",
-}
-_UNITS = {
-    "queue.dropped": "{packet}",
-    "queue.limit": "{packet}",
-    "load.requests": "{request}",
-    "load.failures": "{request}",
-    "load.tx.packets": "{packet}",
-    "load.rx.packets": "{packet}",
-    "load.queue_full": "{event}",
-    "load.request.rate": "{request}/s",
-    "load.offered.rate": "{request}/s",
-    "load.failure.rate": "{request}/s",
-    "load.offered.packet.rate": "{packet}/s",
-    "load.ceiling.packet.rate": "{packet}/s",
-    "load.latency": "s",
-    "load.ceiling.rate": "{request}/s",
-    "load.ceiling.bit.rate": "bit/s",
-    "load.offered.bit.rate": "bit/s",
-    "load.tx.bit.rate": "bit/s",
-    "load.rx.bit.rate": "bit/s",
-    "load.tx.packet.rate": "{packet}/s",
-    "load.rx.packet.rate": "{packet}/s",
-    "load.lost.packets": "{packet}",
-    "load.tx.bytes": "By",
-    "load.rx.bytes": "By",
-    "load.connections.failed": "{connection}",
-    "load.connection.rate": "{connection}/s",
-    "load.flow.latency": "s",
-    "reach.sent": "{packet}",
-    "reach.lost": "{packet}",
-    "reach.round_trip": "s",
-    "load.jitter": "s",
-    "system.temperature": "Cel",
-    "system.forwarding.dropped": "{packet}",
-    "system.ip.dropped": "{packet}",
-    "system.network.packet.dropped": "{packet}",
-    "system.network.packets": "{packet}",
-    "process.cpu.time": "s",
-    "system.boot.time": "s",
-    "system.uptime": "s",
-    "process.start_time": "s",
-    "monitor.loop.lag": "s",
-    "system.softnet.dropped": "{packet}",
-    "system.network.errors": "{error}",
-    "system.udp.receive_errors": "{datagram}",
-    "system.tcp.receive_errors": "{segment}",
-}
-
-
+"""Metrics that count things which are there, and of which one more or less is nothing."""
 _FALLS: Final = frozenset(
     {
         "load.requests",
@@ -202,23 +114,23 @@ _RISES: Final = frozenset(
 
 
 def trait(metric: str) -> Trait:
-    """Unit, kind and directions of a metric as the catalogue has them (for the metrics that the rules judge)."""
+    """Unit, kind and directions of a metric as the catalogue has them."""
     return replace(_of_level(metric), worse="down" if metric in _FALLS else "up" if metric in _RISES else None)
 
 
 def _of_level(metric: str) -> Trait:
-    if metric in _COUNTERS:
-        return Trait(_UNITS.get(metric, "1"), "counter", None, 0.0)
-    if metric in _STATES:
-        return Trait(_UNITS.get(metric, "1"), "state", None, 0.0)
+    unit, kind = unit_and_kind(metric)
+    if kind != "gauge":
+        return Trait(unit, kind, None, 0.0)
     if metric in _COUNTS:
-        return Trait(_COUNTS[metric], "gauge", "up", 0.0, None, 1.0, 1.0)
+        return Trait(unit, kind, "up", 0.0, None, 1.0, 1.0)
     if metric in {"system.memory.utilization", "system.memory.pool.utilization"}:
         return Trait("1", "gauge", "up", 0.0, 1.0, 0.01, 0.01)
     if "memory" in metric or metric in {"system.filesystem.usage", "queue.usage"}:
         grows: Growth = "down" if metric.endswith(("available", "largest_free")) else "up"
         return Trait("By", "gauge", grows, 0.0, None, 4096.0, 4096.0)
-    return Trait(_UNITS.get(metric, "1"), "gauge", None, 0.0, 1.0 if "utilization" in metric else None)
+    low = None if metric.endswith(".offset") else 0.0
+    return Trait(unit, kind, None, low, 1.0 if "utilization" in metric else None)
 
 
 def readings(
@@ -260,7 +172,7 @@ def leak(series: Series, rate: float, onset: float = 0.0) -> Series:
 
 
 def step(series: Series, height: float, at_s: float = 0.5) -> Series:
-    """Adds a lasting step of ``height`` at the share ``at`` of the time."""
+    """Adds a lasting step of ``height`` at the share ``at_s`` of the time."""
     return replace(series, value=series.values + height * (series.seconds >= at_s * series.seconds[-1]))
 
 

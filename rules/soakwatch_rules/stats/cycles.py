@@ -162,7 +162,7 @@ def freed(value: Floats) -> Release | None:
         rise = before - float(np.median(climb[:some]))
         if height >= _LASTING * jump and rise >= _MADE_UP * height and _climb(climb) >= _CLIMB:
             matches.append(Release(fall, height, whole=True))
-    return max(matches, key=lambda one: one.height) if 0 < len(matches) <= _RARE else None
+    return max(matches, key=lambda cycle: cycle.height) if 0 < len(matches) <= _RARE else None
 
 
 def _steep(value: Floats) -> float:

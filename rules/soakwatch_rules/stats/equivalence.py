@@ -88,11 +88,11 @@ def reference(value: Floats) -> Reference:
 class Return:
     """How readings came back to a level.
 
-    ``at`` is the first reading of the first window near the level after the last one outside, None if there is none;
+    ``index`` is the first reading of the first window near the level after the last one outside, None if there is none;
     ``outside`` whether the last window is outside, and its end as well, ``last`` the first reading of the last window
     outside, ``since`` that of the first one outside after the last near before that; ``relapses`` how often it was
-    outside again after having been near. ``residue`` is the mean from ``at`` on (without it: of the last window, if it
-    was near before only as far as it lies after the last one outside) less the level, true to ± ``residue_half`` (each
+    outside again after having been near. ``residue`` is the mean from ``index`` on (without it: of the last window, if
+    it was near before only as far as it lies after the last one outside) less the level, ± ``residue_half`` (each
     side 95 %) with standard error ``residue_error`` of ``freedom``. ``half`` is the interval of one window; ``width``
     its number of readings, ``overshoot`` the farthest mean of a window on the other side, ``swing`` by how much the
     last window swings, 0 if it did not from the last one outside on.

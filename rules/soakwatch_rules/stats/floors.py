@@ -13,7 +13,7 @@ from soakwatch_rules.stats.distributions import student_cdf
 
 Floats = NDArray[np.float64]
 
-FEW: Final = 4
+MIN_FLOORS: Final = 4
 """Floors from which shapes can be told apart at all."""
 _TAUS: Final = (0.05, 0.1, 0.17, 0.25, 0.35, 0.5)  # of the run, for a warm-up under the sawtooth
 _RESTED: Final = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)  # of the run, at which a plateau begins
@@ -36,7 +36,7 @@ class Floors:
 def of_floors(indices: Floats, floor: Floats, limit: float, resolution: float) -> Floors:
     """Averages over constant, leak, step, warm-up and plateau for 4 floors and more.
 
-    ``place`` is in shares of the run, ``limit`` in the floors' unit per run. Weights are prior·exp(-BIC/2) with
+    ``indices`` are in shares of the run, ``limit`` in the floors' unit per run. Weights are prior·exp(-BIC/2) with
     independent normal errors, whose standard deviation is at least ``resolution``; a shape with a bend shares its
     kind's prior between its bends. Few floors leave the straight rise and the warm-up both likely, which is the answer.
     """

@@ -68,12 +68,12 @@ def holds(value: Floats, load: Floats, each: float) -> bool:
 
 def _holds(value: Floats, load: Floats, each: float) -> bool:
     indices = np.linspace(-1, 1, value.size)
-    own, rest = _beside(load, indices), _beside(value, indices)
+    own, rest = _detrended(load, indices), _detrended(value, indices)
     square = float(own @ own)
     if not square > 0:
         return False
-    found = float(own @ rest) / square
-    return found + _UNSURE * _error(own, rest - found * own) >= 0.5 * each
+    slope = float(own @ rest) / square
+    return slope + _UNSURE * _error(own, rest - slope * own) >= 0.5 * each
 
 
 def _on(centres_ns: NDArray[np.int64], series: Series) -> Floats | None:
@@ -111,7 +111,7 @@ def _explains(value: Floats, load: Floats, series: Series) -> Following | None:
     if not spread > _VARIES * abs(mean):
         return None
     indices = np.linspace(-1, 1, value.size)
-    own, rest = _beside(load, indices), _beside(value, indices)
+    own, rest = _detrended(load, indices), _detrended(value, indices)
     unit = series.trait.unit + ("/s" if series.metric in _COUNTED else "")
     if float(own @ own) < _OWN * spread**2 * value.size:
         together = float(np.corrcoef(load, value)[0, 1]) if float(np.ptp(value)) > 0 else 0.0
@@ -139,7 +139,7 @@ def _error(own: Floats, left: Floats) -> float:
     return float(np.sqrt(square / max(left.size - 3, 1) / float(own @ own) * (1 + rho) / (1 - rho)))
 
 
-def _beside(value: Floats, indices: Floats) -> Floats:
+def _detrended(value: Floats, indices: Floats) -> Floats:
     """What is left of values beside their straight line."""
     off: Floats = value - value.mean()
     return off - float(indices @ off) / float(indices @ indices) * indices

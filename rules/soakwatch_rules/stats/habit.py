@@ -11,13 +11,13 @@ Floats = NDArray[np.float64]
 _QUARTERS = 4
 _OFTEN = 8
 _EVEN = 5
-_FEW = 3
+_MIN_BEGINS = 3
 ALIKE = 0.5
 """Of the length of a stretch: what lasts so long is alike."""
 _EVENLY = 0.4  # of the median distance, between the shortest tenth and the longest
-_EVENLY_FEW = 0.15  # of the median distance, between the shortest and the longest of few
+_MAX_UNEVEN_GAPS = 0.15  # of the median distance, between the shortest and the longest of few
 _LESS_ALIKE = 0.25  # for a doubt only
-_MANY = 24
+_MAX_UNSURE_BEGINS = 24
 _NEAR = 1.2  # distances that the first may come late, and the run go on after the last
 
 
@@ -54,7 +54,7 @@ def habit(begin_s: Floats, above_s: Floats, lasting_s: float, whole_s: float) ->
     if begin.size >= _EVEN and (every_s := _throughout(begin, lasting_s, whole_s)):
         return Habit(int(begin.size), every_s, sure=True)
     begin = begin_s[above_s >= _LESS_ALIKE * lasting_s]
-    if _FEW <= begin.size < _MANY and (every_s := _throughout(begin, lasting_s, whole_s)):
+    if _MIN_BEGINS <= begin.size < _MAX_UNSURE_BEGINS and (every_s := _throughout(begin, lasting_s, whole_s)):
         return Habit(int(begin.size), every_s, sure=False)
     return None
 
@@ -66,7 +66,7 @@ def _even(begin_s: Floats) -> float | None:
     if gaps.size >= _OFTEN:
         low, high = np.quantile(gaps, [0.1, 0.9]).tolist()
         return middle if high - low <= _EVENLY * middle else None
-    return middle if float(gaps.max() - gaps.min()) <= _EVENLY_FEW * middle else None
+    return middle if float(gaps.max() - gaps.min()) <= _MAX_UNEVEN_GAPS * middle else None
 
 
 def _throughout(begin_s: Floats, lasting_s: float, whole_s: float) -> float | None:

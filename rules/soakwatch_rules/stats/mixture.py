@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 _SHIFT: Final = 0.25  # prior probability of one more lasting step than the shape has
 _MIN_WEIGHT: Final = 1e-6
-_MANY: Final = 300  # parts that are enough for an interval
+_MAX_PARTS: Final = 300  # parts that are enough for an interval
 _FREE: Final = np.array([family.free for family in FAMILIES])
 _TURNS: Final = np.array([family.turns for family in FAMILIES])
 _CYCLE: Final = [family.name for family in FAMILIES].index("cycle")
@@ -102,7 +102,7 @@ class Mixture:
 
     def quantiles(self, low: float, high: float) -> tuple[float, float]:
         """Two quantiles of the slope, by bisection; each part as a normal of the same spread."""
-        heavy = np.argsort(-self.weight, kind="stable")[:_MANY]
+        heavy = np.argsort(-self.weight, kind="stable")[:_MAX_PARTS]
         weight, middle = self.weight[heavy] / self.weight[heavy].sum(), self.middle[heavy]
         freedom = np.maximum(self.freedom[heavy], 3.0)
         spread = np.maximum(self.scale[heavy] * np.sqrt(freedom / (freedom - 2)), 1e-300)
@@ -136,21 +136,21 @@ def mixture(value: Floats, *, resolution: float = 0.0, quantum: float = 0.0, shi
     deviation) that the values have at least, so that a fit without any error does not become certain; ``quantum`` the
     step of the readings.
     """
-    n, made = value.size, table(value.size)
+    n, shapes = value.size, table(value.size)
     y = value - float(np.median(value))
     white = np.stack([whitened(y, rho) for rho in RHO.tolist()])
-    white -= np.einsum("rb,rb->r", white, made.level)[:, None] * made.level
-    seen = np.matmul(made.basis, white[:, :, None])[:, :, 0]
+    white -= np.einsum("rb,rb->r", white, shapes.level)[:, None] * shapes.level
+    seen = np.matmul(shapes.basis, white[:, :, None])[:, :, 0]
     total = np.einsum("rb,rb->r", white, white)
     floor = max(resolution, 1e-150) ** 2 * n
-    rest = np.maximum(total[:, None] - np.add.reduceat(seen**2, made.first, axis=1), floor)
-    middle = np.add.reduceat(made.growth * seen, made.first, axis=1)
-    k = made.columns + 1
+    rest = np.maximum(total[:, None] - np.add.reduceat(seen**2, shapes.first, axis=1), floor)
+    middle = np.add.reduceat(shapes.growth * seen, shapes.first, axis=1)
+    k = shapes.columns + 1
     freedom = np.maximum(n - k - 1.0, 1.0)
-    scale = np.sqrt(made.variance * rest / freedom)
+    scale = np.sqrt(shapes.variance * rest / freedom)
     memory = 0.5 * np.log(1 - RHO**2)
-    score = -0.5 * n * np.log(rest / n) + memory[:, None] - 0.5 * k * np.log(n) + made.prior
-    swing = np.sqrt(sum(np.add.reduceat(made.swing[:, :, i] * seen, made.first, axis=1) ** 2 for i in (0, 1)))
+    score = -0.5 * n * np.log(rest / n) + memory[:, None] - 0.5 * k * np.log(n) + shapes.prior
+    swing = np.sqrt(sum(np.add.reduceat(shapes.swing[:, :, i] * seen, shapes.first, axis=1) ** 2 for i in (0, 1)))
     wide = np.broadcast_to
     parts: list[tuple[NDArray[np.generic], ...]] = [
         (
@@ -158,15 +158,15 @@ def mixture(value: Floats, *, resolution: float = 0.0, quantum: float = 0.0, shi
             middle,
             scale,
             wide(freedom, score.shape),
-            wide(made.family, score.shape),
-            wide(made.bends, score.shape),
-            made.steep * swing,
+            wide(shapes.family, score.shape),
+            wide(shapes.bends, score.shape),
+            shapes.steep * swing,
             wide(RHO[:, None], score.shape),
         )
     ]
     if shifts:
-        parts.append(_with_shift(made, white, seen, rest, score, floor))
-        parts += _stairs(made, white, total, floor, quantum)
+        parts.append(_with_shift(shapes, white, seen, rest, score, floor))
+        parts += _stairs(shapes, white, total, floor, quantum)
     return _weighed([np.concatenate([part[i].ravel() for part in parts]) for i in range(8)])
 
 

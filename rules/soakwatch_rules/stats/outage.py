@@ -113,7 +113,7 @@ class Outage:
 
 
 def outage(calm: Bins, observed: Bins, least_share: float = _SHARE) -> Outage | None:
-    """The outage in ``look``, with ``calm`` telling what is lost without it; None where nothing is known to be sent.
+    """The outage in ``observed``; ``calm`` is what is lost without it. None where nothing is known to be sent.
 
     A bin lost something if its loss beyond the usual share is above 5 sigma of the calm (by its MAD), ``least_share``
     of what was sent, and two, and if that was not only late: back within a second, or a reading; bins in a row that
@@ -121,8 +121,8 @@ def outage(calm: Bins, observed: Bins, least_share: float = _SHARE) -> Outage | 
     that did are one span: it began in the first and ended in the last, so by time stamps it lasts from the end of the
     first to the begin of the last at least. Of these two it takes the share that they lost of what the bins between
     them did (without any: of all that is sent), and as much of the bins beside it, where usually nothing is lost: the
-    middle would be wrong by half a bin wherever outage and readings keep step. Lost is summed up over the whole look;
-    with a usual loss, or scatter, over the spans and two bins more.
+    middle would be wrong by half a bin wherever outage and readings keep step. Lost is summed up over all that was
+    ``observed``; with a usual loss, or scatter, over the spans and two bins more.
 
     >>> at, sent = np.arange(101) * 10**9, np.full(100, 1000.0)
     >>> lost = np.zeros(100)

@@ -35,7 +35,7 @@ class Windows:
         start = end - cover_s
         self._wide = end - start
         begin = np.concatenate([start, end - seconds])
-        self._edges = tuple(_place(positions, start, end) for positions in (begin + seconds, begin))
+        self._edges = tuple(_samples_before(positions, start, end) for positions in (begin + seconds, begin))
         seen = self._between(cover_s)
         whole = seen >= _SEEN * seconds
         if not bool(whole.all()):
@@ -75,7 +75,7 @@ class Windows:
         return result
 
 
-def _place(
+def _samples_before(
     positions: NDArray[np.float64], start: NDArray[np.float64], end: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """How many readings end before each moment, and the seconds of the next one that lie before it."""

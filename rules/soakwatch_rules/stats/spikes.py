@@ -175,11 +175,11 @@ def plateaus(value: Floats, cover_s: Floats, shape: Shape, keep: int, level: Lev
         above = inside >= shape.enter
         top = float(np.average(inside[above], weights=cover_s[begin:end][above]))
         spiked = here is not None and shape.spiked(top, above_s, here, reading_s)
-        noises = [] if spiked else [one for one in (here, rest) if one is not None]
+        noises = [] if spiked else [noise for noise in (here, rest) if noise is not None]
         lasted_s = float(cover_s[begin:end].sum())
         mean = float(np.average(inside, weights=cover_s[begin:end]))
         brief = lasted_s <= max(_TOUCH * shape.trailing, _READINGS * reading_s)
-        scatter = any(_scatters(mean, lasted_s, one, float(cover_s.sum()), brief=brief) for one in noises)
+        scatter = any(_scatters(mean, lasted_s, noise, float(cover_s.sum()), brief=brief) for noise in noises)
         spiking[begin:end] = spiked
         middle, sigma = (None, 0.0) if here is None else (here.middle, here.sigma(above_s))
         plateaus.append(Plateau(begin, end, above_s, top, float(inside.max()), middle, sigma, spiked, scatter))
@@ -218,9 +218,9 @@ def _before(
 def chance(lasting_s: float, apart_s: float, shape: Shape, level: float) -> float:
     """The probability that a spike to 100 % that lasts so long shows in averages over ``apart_s`` seconds.
 
-    k = ceil(``seconds``/``apart``) neighbours must reach the threshold; the first and the last of them do if they lie
+    k = ceil(``seconds``/``apart_s``) neighbours must reach the threshold; the first and the last of them do if they lie
     in the spike for the share f = (enter - level)/(1 - level). Begins are equally likely, hence
-    (lasting - (k - 2)·apart - 2·f·apart)/apart, within 0 and 1.
+    (lasting_s - (k - 2)·apart_s - 2·f·apart_s)/apart_s, within 0 and 1.
 
     >>> ten = Shape(0.95, 0.85, 0.2, 6.0, 10.0, 1800.0)
     >>> [round(chance(d, 60.0, ten, 0.3), 2) for d in (10, 60, 90, 120)]
@@ -233,7 +233,7 @@ def chance(lasting_s: float, apart_s: float, shape: Shape, level: float) -> floa
 
 
 def shortest(
-    value: Floats, seen: Plateaus, shape: Shape, keep: int, apart_s: float, looks: int = 48
+    value: Floats, seen: Plateaus, shape: Shape, keep: int, apart_s: float, evaluations: int = 48
 ) -> list[float | None]:
     """The least time at the top that would have been a spike, at evenly spaced times; plateaus are left out."""
     calm = np.ones(value.size, dtype=bool)
@@ -242,7 +242,7 @@ def shortest(
     rest = value[calm]
     if rest.size < MIN_SAMPLES:
         return []
-    ends = np.unique(np.linspace(min(keep, rest.size), rest.size, looks).astype(np.int64)).tolist()
+    ends = np.unique(np.linspace(min(keep, rest.size), rest.size, evaluations).astype(np.int64)).tolist()
     return [shape.shortest(Level(rest[max(0, end - keep) : end], apart_s), apart_s) for end in ends]
 
 

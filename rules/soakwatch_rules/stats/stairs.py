@@ -18,7 +18,7 @@ Places = NDArray[np.int64]
 MAX_STEPS: Final = 6
 """Steps that are looked for at most."""
 
-FEW: Final = 3
+MAX_FREE_STEPS: Final = 3
 """Steps that are a few events; more of them may be a habit."""
 
 _EVEN: Final = 1 / 3  # of the largest step (the longest tread), that the smallest has where steps are a habit
@@ -40,9 +40,9 @@ class Stairs:
     many places explain about as much (the product over the steps of the sum over a step's places of the likelihood,
     relative to that of the best place), and ``last`` the place of the last step.
 
-    ``goes_on`` tells where the steps are a habit: more than ``FEW``, all the same way, the smallest at least a third of
-    the largest, the shortest tread between two likewise, and none overdue (the last tread lasts at most 1.5 times the
-    longest). These grow by ``rate`` per run, with the standard error ``error``.
+    ``goes_on`` tells where the steps are a habit: more than ``MAX_FREE_STEPS``, all the same way, the smallest at least
+    a third of the largest, the shortest tread between two likewise, and none overdue (the last tread lasts at most 1.5
+    times the longest). These grow by ``rate`` per run, with the standard error ``error``.
     """
 
     steps: int
@@ -67,7 +67,7 @@ def stairs(along: Floats, gram: Floats, total: Floats, n: int, floor: float, qua
     r = np.arange(along.shape[0])
     chosen: list[Places] = []
     for _ in range(min(MAX_STEPS, along.shape[1] - 1)):
-        gains, _ = _beside(along, gram, chosen, r)
+        gains, _ = _gains_beside(along, gram, chosen, r)
         chosen.append(np.argmax(gains, axis=1))
         if len(chosen) < 2:
             continue
@@ -75,7 +75,7 @@ def stairs(along: Floats, gram: Floats, total: Floats, n: int, floor: float, qua
         explained = np.zeros(r.size)
         for i in range(len(chosen)):
             others = chosen[:i] + chosen[i + 1 :]
-            gains, taken = _beside(along, gram, others, r)
+            gains, taken = _gains_beside(along, gram, others, r)
             chosen[i] = np.argmax(gains, axis=1)
             explained = taken + gains[r, chosen[i]]
             rest = np.maximum(total[:, None] - taken[:, None] - gains, floor)
@@ -87,7 +87,7 @@ def stairs(along: Floats, gram: Floats, total: Floats, n: int, floor: float, qua
         end = n - (n - gram.shape[1] + 1) // 2
         goes_on, rate, error = _habits(heights, places, end, n)
         reported = _one_way(heights)
-        if len(chosen) >= FEW:
+        if len(chosen) >= MAX_FREE_STEPS:
             reported &= goes_on | (np.abs(heights).sum(axis=1) > _QUANTA * quantum * len(chosen))
         explained = np.where(reported, explained, 0.0)
         yield Stairs(len(chosen), explained, spread, places[:, -1], goes_on, rate, error)
@@ -121,9 +121,9 @@ def _one_way(heights: Floats) -> NDArray[np.bool_]:
 
 def _habits(heights: Floats, places: Places, end: int, n: int) -> tuple[NDArray[np.bool_], Floats, Floats]:
     """For each correlation whether the steps go on, by how much a run, and how well that is known."""
-    if places.shape[1] <= FEW:
+    if places.shape[1] <= MAX_FREE_STEPS:
         return np.zeros(places.shape[0], np.bool_), np.zeros(places.shape[0]), np.zeros(places.shape[0])
-    matches = [_habit(at, height, end) for at, height in zip(places.tolist(), heights.tolist(), strict=True)]
+    matches = [_habit(index, height, end) for index, height in zip(places.tolist(), heights.tolist(), strict=True)]
     goes_on = np.array([habit is not None for habit in matches])
     rate, error = (np.array([habit[i] if habit is not None else 0.0 for habit in matches]) for i in (0, 1))
     return goes_on, rate * n, error * n
@@ -145,7 +145,7 @@ def _habit(places: Sequence[int], heights: Sequence[float], end: int) -> tuple[f
     height = [math.fsum(heights[i:j]) for i, j in zip(first, [*first[1:], len(heights)], strict=True)]
     tread = [places[j] - places[i] for i, j in pairwise(first)]
     size = [abs(each) for each in height]
-    if len(height) <= FEW or not min(size) > 0 or min(height) < 0 < max(height):
+    if len(height) <= MAX_FREE_STEPS or not min(size) > 0 or min(height) < 0 < max(height):
         return None
     if min(size) < _EVEN * max(size) or min(tread) < _EVEN * max(tread) or end - places[-1] > _WAITED * max(tread):
         return None
@@ -154,7 +154,7 @@ def _habit(places: Sequence[int], heights: Sequence[float], end: int) -> tuple[f
     return mean / apart, abs(mean / apart) * math.sqrt(_SURE**2 + uneven / len(tread))
 
 
-def _beside(along: Floats, gram: Floats, chosen: list[Places], r: NDArray[np.int64]) -> tuple[Floats, Floats]:
+def _gains_beside(along: Floats, gram: Floats, chosen: list[Places], r: NDArray[np.int64]) -> tuple[Floats, Floats]:
     """What a step at each place would explain beside those chosen, and what these explain."""
     left, size = along, np.einsum("rpp->rp", gram)
     whole = size

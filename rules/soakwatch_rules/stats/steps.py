@@ -40,9 +40,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """``found`` in order of time; ``sigma`` is the usual difference of two neighbouring windows, ``least`` the height
+    """``steps`` in order of time; ``sigma`` is the usual difference of two neighbouring windows, ``least`` the height
     that counts as a step up from the typical level, ``smallest`` the one that is found in four of five, ``blocks`` how
-    many blocks were compared, ``holes`` the number of gaps that were not looked across, ``switches`` how many of the
+    many blocks were compared, ``holes`` the number of gaps that no block crosses, ``switches`` how many of the
     steps go back and forth between the same levels.
     """
 

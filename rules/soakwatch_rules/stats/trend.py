@@ -13,7 +13,7 @@ from soakwatch_rules.rule import InconclusiveReason, Outcome
 from soakwatch_rules.stats.ar1 import Slope, hours_more, power, slope
 from soakwatch_rules.stats.blocks import MIN_SAMPLES, Blocks, Statistic, blocks, how_many, winsorised
 from soakwatch_rules.stats.cycles import Cycles, Release, cycles, freed, released
-from soakwatch_rules.stats.floors import FEW, jumped, of_floors, rose
+from soakwatch_rules.stats.floors import MIN_FLOORS, jumped, of_floors, rose
 from soakwatch_rules.stats.level import level_before_growth
 from soakwatch_rules.stats.mixture import Mixture, mixture
 from soakwatch_rules.stats.tolerance import Thresholds, Tolerance
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 _GUARDED: Final = 48  # blocks of the straight line
 _TAIL: Final = 12  # blocks after a bend that give a line of their own
-_MANY_CYCLES: Final = 12
+_MIN_CYCLES_AR1: Final = 12
 _SHORT_S: Final = 6 * 3600.0  # shorter windows need more certainty to pass
 _SOME: Final = 4096  # readings that tell the quantum
 _DITHERED: Final = 0.2  # quanta of spread within a sixteenth of the run
@@ -176,9 +176,9 @@ class _Question:
         count = cycles.floor.size
         trend = replace(blank, mode="floor", shape="sawtooth", weight=1.0, cycles=int(cycles.falls.size), blocks=count)
         height = float(np.percentile(self.value, 98) - np.median(cycles.floor))
-        if count < FEW:
+        if count < MIN_FLOORS:
             return self._by_few(trend, cycles, height) or self._by_blocks(blank, whole)
-        fit = slope(cycles.time_s, cycles.floor, remember=count >= _MANY_CYCLES)
+        fit = slope(cycles.time_s, cycles.floor, remember=count >= _MIN_CYCLES_AR1)
         half, wanted = count // 2, self.thresholds
         lately = float(cycles.floor[-1] - cycles.floor[half]) / float(cycles.time_s[-1] - cycles.time_s[half])
         rises = fit.low(wanted.guard) > trend.allowed and lately > trend.allowed
@@ -232,7 +232,7 @@ class _Question:
         A floor varies by some of the sawtooth's height from cycle to cycle; that much cannot be seen.
         """
         count = cycles.floor.size
-        trend = replace(trend, why=InconclusiveReason.CYCLE, hours_needed=self.span_s / 3600 * (FEW / count - 1))
+        trend = replace(trend, why=InconclusiveReason.CYCLE, hours_needed=self.span_s / 3600 * (MIN_FLOORS / count - 1))
         if count < 2:
             return None
         apart = float(cycles.time_s[-1] - cycles.time_s[-2])
@@ -295,7 +295,7 @@ class _Question:
         trend = replace(trend, line=self._end_line(trend, whole.time_s, value, fit))
         trend = self._decided(trend, free, goes_on, fit, parts, value)
         if trend.outcome is Outcome.FAIL:
-            trend = self._after_release(self._beside_the_line(trend, parts, whole.time_s, value), value)
+            trend = self._after_release(self._line_disagrees(trend, parts, whole.time_s, value), value)
         trend = self._resolved(self._small(replace(trend, release=freed(value)), value), value)
         return trend if trend.release is None else self._since(trend, trend.release)
 
@@ -310,7 +310,7 @@ class _Question:
             return trend
         return replace(trend, outcome=Outcome.PASS, why=None, hours_needed=None, waived="freed")
 
-    def _beside_the_line(self, trend: Trend, parts: Mixture, times: Floats, value: Floats) -> Trend:
+    def _line_disagrees(self, trend: Trend, parts: Mixture, times: Floats, value: Floats) -> Trend:
         """Two shapes that grow are doubts where the straight line does not agree: growth that begins in the last part
         of the run may be a step, a job or a cache that has just begun to fill, if nothing grew before that; a leak
         under a cycle may be the cycle, if it is less than twice what is allowed, or the run is short.

@@ -8,13 +8,13 @@ import numpy as np
 
 from soakwatch_rules.rule import InconclusiveReason, Outcome
 from soakwatch_rules.series import Series, Trait
-from soakwatch_rules.stats.floors import FEW
+from soakwatch_rules.stats.floors import MIN_FLOORS
 from soakwatch_rules.stats.following import Following
 from soakwatch_rules.stats.trend_answer import Trend
 from soakwatch_rules.wording.words import counted, duration, moment, quantity
 
 _HOUR = 3600.0
-_LARGEST = 1.7e308
+_MAX_FLOAT = 1.7e308
 _DAY = 86400.0
 _NOTHING = 1e-4  # of what is allowed: told as 0
 _SHAPES = {
@@ -44,7 +44,7 @@ _SHAPES = {
 
 def per_hour(per_second: float) -> float:
     """Per hour; what does not fit into a float is told as the largest one."""
-    return max(-_LARGEST, min(_LARGEST, per_second * _HOUR))
+    return max(-_MAX_FLOAT, min(_MAX_FLOAT, per_second * _HOUR))
 
 
 def hourly(per_second: float, trait: Trait) -> str:
@@ -107,7 +107,7 @@ def sentence(metric: str, trend: Trend, trait: Trait, span_s: float, follows: Fo
 
 
 def _few_cycles(trend: Trend) -> bool:
-    return trend.mode == "floor" and trend.blocks < FEW
+    return trend.mode == "floor" and trend.blocks < MIN_FLOORS
 
 
 def released_words(series: Series, height: float, at_ns: int) -> str:

@@ -23,46 +23,48 @@ class Near(NamedTuple):
 
 def near(name: str, truth: Truth, finding: Finding) -> list[Near]:
     """The numbers of a finding of which the truth is known."""
-    found = []
+    rows = []
     if name in {"growth", "queue_growth"} and truth.growth > 0:
-        found.append(_rate(truth.growth * 3600, finding))
+        rows.append(_rate(truth.growth * 3600, finding))
         if truth.full_s is not None:
-            found.append(_forecast(truth.full_s, finding))
+            rows.append(_forecast(truth.full_s, finding))
     if name == "periodic_pause" and truth.period_s:
         period = finding.numbers.get("period_s")
         low, high = finding.numbers.get("period_low_s"), finding.numbers.get("period_high_s")
         held = None if low is None or high is None else low <= truth.period_s <= high
-        found.append(Near("period", "%", None if period is None else 100 * (period / truth.period_s - 1), held))
+        rows.append(Near("period", "%", None if period is None else 100 * (period / truth.period_s - 1), held))
     if name == "recovery" and truth.back_s is not None and np.isfinite(truth.back_s):
-        told = finding.numbers.get("recovered", 0.0) > 0 and finding.measured is not None
+        recovered = finding.numbers.get("recovered", 0.0) > 0 and finding.measured is not None
         low, high = finding.interval or (0.0, 0.0)
-        held = low <= truth.back_s <= high if told and finding.interval else None
-        found.append(Near("time to recover", "s", (finding.measured or 0.0) - truth.back_s if told else None, held))
+        held = low <= truth.back_s <= high if recovered and finding.interval else None
+        rows.append(Near("time to recover", "s", (finding.measured or 0.0) - truth.back_s if recovered else None, held))
     if name == "run_difference" and "change" in finding.numbers:
         low, high = finding.interval or (float("nan"), float("nan"))
         held = low <= truth.change <= high if finding.interval else None
-        found.append(Near("change", "points", 100 * (finding.numbers["change"] - truth.change), held))
-    return found
+        rows.append(Near("change", "points", 100 * (finding.numbers["change"] - truth.change), held))
+    return rows
 
 
 def _rate(per_hour: float, finding: Finding) -> Near:
     if finding.measured is None or finding.interval is None:
         return Near("rate at the end", "%", None, None)
     low, high = finding.interval
-    if finding.limit is not None and finding.limit < 0:  # what counts downwards: its growth is told as a fall
+    if finding.limit is not None and finding.limit < 0:  # what counts downwards: its growth is reported as a fall
         per_hour = -per_hour
     return Near("rate at the end", "%", 100 * (finding.measured / per_hour - 1), low <= per_hour <= high)
 
 
 def _forecast(full_s: float, finding: Finding) -> Near:
-    told = finding.forecast
-    if told is None:
+    forecast = finding.forecast
+    if forecast is None:
         return Near("time until full", "%", None, None)
-    return Near("time until full", "%", 100 * (told.after_s / full_s - 1), told.low_s <= full_s <= told.high_s)
+    return Near(
+        "time until full", "%", 100 * (forecast.after_s / full_s - 1), forecast.low_s <= full_s <= forecast.high_s
+    )
 
 
-def told(scenario: str, numbers: Iterable[Near]) -> list[list[str]]:
-    """Rows of a table: how often the number was told, its error (median, 10 to 90 %), how often its interval held."""
+def closeness_lines(scenario: str, numbers: Iterable[Near]) -> list[list[str]]:
+    """Rows of a table: how often the number was given, its error (median, 10 to 90 %), how often its interval held."""
     rows = []
     numbers = list(numbers)
     for what in dict.fromkeys(n.what for n in numbers):

@@ -19,9 +19,9 @@ _REAL = re.compile(r"real=(\d+\.\d+)")
 
 
 class Collections(NamedTuple):
-    """Arrays of one length: uptime in seconds, bytes after it and of the heap (NaN: not told), seconds, full or not."""
+    """Arrays of one length: uptime in seconds, bytes after it and of the heap (NaN: unknown), seconds, full or not."""
 
-    at: Floats
+    time_s: Floats
     heap: Floats
     ceiling: Floats
     pause: Floats
@@ -30,8 +30,8 @@ class Collections(NamedTuple):
 
 def collections(path: Path) -> Collections:
     """The collections that stopped the program, in order of their uptime."""
-    found = [row for uptime, text in _entries(path) if (row := _read(uptime, text)) is not None]
-    table = np.array(found, dtype=np.float64).reshape(-1, 5)
+    collected = [row for uptime, text in _entries(path) if (row := _read(uptime, text)) is not None]
+    table = np.array(collected, dtype=np.float64).reshape(-1, 5)
     table = table[np.argsort(table[:, 0], kind="stable")]
     return Collections(table[:, 0], table[:, 1], table[:, 2], table[:, 3], table[:, 4] > 0)
 

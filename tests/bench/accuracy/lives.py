@@ -35,8 +35,8 @@ def noise(night: Night, sd: float, correlation_s: float = 0.0) -> Floats:
     from scipy.signal import lfilter
 
     phi = math.exp(-night.cadence_s / correlation_s)
-    made = lfilter([math.sqrt(1 - phi * phi)], [1.0, -phi], fresh)
-    return np.asarray(sd * made, dtype=np.float64)
+    filtered = lfilter([math.sqrt(1 - phi * phi)], [1.0, -phi], fresh)
+    return np.asarray(sd * filtered, dtype=np.float64)
 
 
 def warm_up(night: Night) -> Floats:
@@ -74,19 +74,19 @@ def warm_sawtooth(night: Night) -> Floats:
 
 def fragmentation(night: Night) -> Floats:
     """Steps that become smaller and rarer, and have died out before two thirds of the run."""
-    made = np.ones(night.at_s.size)
-    at, height = night.rng.uniform(0.02, 0.08), night.rng.uniform(0.03, 0.08)
-    while at < 0.62 and height > 0.002:
-        made[night.at(at) :] += height
-        at, height = at * night.rng.uniform(1.5, 2.2), height * night.rng.uniform(0.4, 0.7)
-    return made
+    factor = np.ones(night.at_s.size)
+    share, height = night.rng.uniform(0.02, 0.08), night.rng.uniform(0.03, 0.08)
+    while share < 0.62 and height > 0.002:
+        factor[night.index_at(share) :] += height
+        share, height = share * night.rng.uniform(1.5, 2.2), height * night.rng.uniform(0.4, 0.7)
+    return factor
 
 
 def one_step(night: Night) -> Floats:
     """One lasting step of 3 to 10 % at any time."""
-    made = np.ones(night.at_s.size)
-    made[night.at(night.rng.uniform(0.05, 0.9)) :] += night.rng.uniform(0.03, 0.1)
-    return made
+    factor = np.ones(night.at_s.size)
+    factor[night.index_at(night.rng.uniform(0.05, 0.9)) :] += night.rng.uniform(0.03, 0.1)
+    return factor
 
 
 def daily(night: Night) -> Floats:
@@ -147,17 +147,17 @@ def process(night: Night, number: int) -> Floats:
     name = f"process={('bgpd', 'snort', 'java', 'sshd', 'nginx')[number % 5]}{number // 5 or ''},instance=0"
     life = night.rng.choice(list(LIVES))
     level = math.exp(night.rng.uniform(math.log(20), math.log(3000))) * MIB
-    made = level * LIVES[life](night) * (1 + noise(night, night.rng.uniform(0.0005, 0.006)))
+    used = level * LIVES[life](night) * (1 + noise(night, night.rng.uniform(0.0005, 0.006)))
     step = 4096.0 if life != "quantised" else max(4096.0, 2.0 ** math.floor(math.log2(level / 100)))
-    made = np.round(made / step) * step
-    night.put("process.memory.usage", made, name, life)
-    night.put("process.up", np.ones(made.size), name)
-    night.put("process.pid", np.full(made.size, 1000.0 + number), name)
-    night.put("process.start_time", np.full(made.size, BEGIN_NS // 10**9 - 5000.0 - number), name)
+    used = np.round(used / step) * step
+    night.put("process.memory.usage", used, name, life)
+    night.put("process.up", np.ones(used.size), name)
+    night.put("process.pid", np.full(used.size, 1000.0 + number), name)
+    night.put("process.start_time", np.full(used.size, BEGIN_NS // 10**9 - 5000.0 - number), name)
     threads = float(night.rng.integers(4, 60))
-    night.put("process.threads", floats(threads + night.rng.poisson(0.2, made.size)), name)
-    night.put("process.open_files", np.round(60 + 5 * threads + night.rng.poisson(6, made.size)).astype(float), name)
-    return made
+    night.put("process.threads", floats(threads + night.rng.poisson(0.2, used.size)), name)
+    night.put("process.open_files", np.round(60 + 5 * threads + night.rng.poisson(6, used.size)).astype(float), name)
+    return used
 
 
 def memory(night: Night, parts: list[Floats]) -> None:
@@ -206,12 +206,12 @@ def cpu(night: Night, level: Floats, most_cores: int) -> None:
         if night.has("system.cpu.core.utilization") and name in night.objects("system.cpu.core.utilization"):
             continue
         if core >= cores - poll:
-            made = np.clip(1.0 - np.abs(noise(night, 0.0005)), 0, 1)
+            value = np.clip(1.0 - np.abs(noise(night, 0.0005)), 0, 1)
             if over:
-                made = np.where(rng.random(n) < 0.3, rng.uniform(1.0006, 1.012, n), made)
+                value = np.where(rng.random(n) < 0.3, rng.uniform(1.0006, 1.012, n), value)
         else:
-            made = np.clip(busy * rng.uniform(0.6, 1.2) + noise(night, 0.03), 0.0, 0.92)
-        night.put("system.cpu.core.utilization", made, name)
+            value = np.clip(busy * rng.uniform(0.6, 1.2) + noise(night, 0.03), 0.0, 0.92)
+        night.put("system.cpu.core.utilization", value, name)
 
 
 def counter(night: Night, each: Floats, start: float = 0.0, bits: int = 64) -> Floats:
@@ -274,9 +274,9 @@ def ports(night: Night, sent: Floats, back: Floats) -> None:
         ("eth2", "receive", few),
         ("eth2", "transmit", back),
     ):
-        made = of + float(night.rng.integers(0, 2**31))
+        counted = of + float(night.rng.integers(0, 2**31))
         name = f"interface={interface},direction={direction}"
-        night.put("system.network.packets", made % 2.0**bits if bits == 32 else made, name)
+        night.put("system.network.packets", counted % 2.0**bits if bits == 32 else counted, name)
 
 
 def tables(night: Night, shape: Floats) -> None:
@@ -312,10 +312,10 @@ def comers_and_goers(night: Night) -> None:
     for number in range(int(night.rng.integers(1, 5))):
         begin, lasts = night.rng.uniform(0, 0.9), night.rng.uniform(0.02, 0.5)
         there = (night.at_s >= begin * night.length_s) & (night.at_s < (begin + lasts) * night.length_s)
-        made = np.where(there, np.cumsum(there * 10.0), np.nan)
+        packets = np.where(there, np.cumsum(there * 10.0), np.nan)
         for direction in ("receive", "transmit"):
             name = f"interface=veth{number:x}a{night.seed % 97},direction={direction}"
-            night.put("system.network.packets", made * 3, name)
+            night.put("system.network.packets", packets * 3, name)
             night.put("system.network.packet.dropped", np.where(there, 0.0, np.nan), name)
 
 
@@ -325,18 +325,21 @@ def announced_restart(night: Night) -> None:
     if night.rng.random() > 0.15 or not names or night.length_s < 600:
         return
     night.traits.add("announced restart")
-    name, at = str(night.rng.choice(names)), night.at(night.rng.uniform(0.3, 0.7))
-    restart(night, name, at)
+    name, index = str(night.rng.choice(names)), night.index_at(night.rng.uniform(0.3, 0.7))
+    restart(night, name, index)
     night.announce(
-        "upgrade", night.at_s[at] - 2 * night.cadence_s, night.at_s[at] + 5 * night.cadence_s, {"process.restart": 1}
+        "upgrade",
+        night.at_s[index] - 2 * night.cadence_s,
+        night.at_s[index] + 5 * night.cadence_s,
+        {"process.restart": 1},
     )
 
 
-def restart(night: Night, name: str, at: int) -> None:
+def restart(night: Night, name: str, index: int) -> None:
     """A process is replaced by a new one of its kind."""
-    night.of("process.pid", name)[at:] += 7000
-    begun = BEGIN_NS * 1e-9 + night.at_s[at]
-    night.of("process.start_time", name)[at:] = round(begun - 0.3 * night.cadence_s, 2)
+    night.of("process.pid", name)[index:] += 7000
+    begun = BEGIN_NS * 1e-9 + night.at_s[index]
+    night.of("process.start_time", name)[index:] = round(begun - 0.3 * night.cadence_s, 2)
 
 
 def reach(night: Night) -> None:
@@ -369,7 +372,7 @@ def phases(night: Night) -> None:
 def healthy(seed: int, length: tuple[float, float, int] | None = None) -> Night:
     """One healthy run: its length, cadence, size and lives are drawn from the seed."""
     rng = np.random.default_rng([14, seed])
-    weights = np.array([one[2] for one in LENGTHS], dtype=float)
+    weights = np.array([length[2] for length in LENGTHS], dtype=float)
     drawn = LENGTHS[int(rng.choice(len(LENGTHS), p=weights / weights.sum()))]
     length_s, cadence_s, most = length or (drawn[0], drawn[1], drawn[3])
     at_s = floats(np.arange(0, round(length_s / cadence_s)) * cadence_s + 0.01 * cadence_s)

@@ -75,7 +75,7 @@ class Night:
         """Its length."""
         return self.length_s / 3600
 
-    def at(self, share: float) -> int:
+    def index_at(self, share: float) -> int:
         """The poll at a share of the run."""
         return min(self.at_s.size - 1, int(share * self.at_s.size))
 
@@ -139,7 +139,7 @@ def _facts(time_ns: NDArray[np.int64], answered: Mask) -> PollFacts:
     """Polls that were sent: those that brought nothing ran into their time-out."""
     ok, late = OUTCOME_NUMBERS[PollOutcome.OK], OUTCOME_NUMBERS[PollOutcome.TIMEOUT]
     outcome = np.where(answered, ok, late).astype(np.int64)
-    error = [None if one else "no answer in time" for one in answered.tolist()]
+    error = [None if got else "no answer in time" for got in answered.tolist()]
     return PollFacts(time_ns, np.zeros_like(time_ns), outcome, error)
 
 

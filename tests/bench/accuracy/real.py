@@ -83,10 +83,10 @@ def tried(trial: Trial) -> Result | None:
     rule = rule_of(trial)
     if rule is None:
         return None
-    said = rule.judge(trial.case)
+    findings = rule.judge(trial.case)
     order = list(Outcome)
-    worst = min(said, key=lambda f: order.index(f.outcome)) if said else None
-    marks = _marks(said)
+    worst = min(findings, key=lambda f: order.index(f.outcome)) if findings else None
+    marks = _marks(findings)
     labels = trial.labels or ()
     hits = sum(_hit(label, marks) for label in labels)
     long = [label for label in labels if label[1] - label[0] >= _LONG_NS]
@@ -103,37 +103,37 @@ def tried(trial: Trial) -> Result | None:
     )
 
 
-def _marks(said: Sequence[Finding]) -> list[tuple[int, int]]:
+def _marks(findings: Sequence[Finding]) -> list[tuple[int, int]]:
     """The stretches that alarms point at."""
-    return [(m.begin_ns, m.end_ns or m.begin_ns) for f in said if f.outcome in _ALARM for m in f.marks]
+    return [(m.begin_ns, m.end_ns or m.begin_ns) for f in findings if f.outcome in _ALARM for m in f.marks]
 
 
 def _hit(label: tuple[int, int], marks: Sequence[tuple[int, int]]) -> bool:
     return any(_meets(mark, label) for mark in marks)
 
 
-def _meets(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    return one[0] <= other[1] and other[0] <= one[1]
+def _meets(span: tuple[int, int], other: tuple[int, int]) -> bool:
+    return span[0] <= other[1] and other[0] <= span[1]
 
 
-def _row(name: str, found: list[Result]) -> list[str]:
+def _row(name: str, results: list[Result]) -> list[str]:
     """One set in the table of a rule."""
-    whole = sum(days(r.trial.case) for r in found)
-    scored = [r for r in found if r.trial.labels is None]
+    whole = sum(days(r.trial.case) for r in results)
+    scored = [r for r in results if r.trial.labels is None]
     ill = [r for r in scored if r.trial.truth == "ill"]
     well = [r for r in scored if r.trial.truth == "well"]
     free = [r for r in scored if r.trial.truth == "unknown"]
-    marked = [r for r in found if r.trial.labels is not None]
+    marked = [r for r in results if r.trial.labels is not None]
     false = sum(r.letter in "FW" for r in well) + sum(r.false for r in marked)
     at_risk = sum(days(r.trial.case) for r in (*well, *marked) if r.trial.whole)
     labels = sum(r.labels for r in marked)
     hits = f"{sum(r.hits for r in marked)} of {labels}" if marked else "-"
     verdicts = f"{sum(r.letter in 'FW' for r in ill)} of {len(ill)}" if ill else "-"
     missed = sum(r.letter in "PN" for r in ill) + sum(r.labels - r.hits for r in marked if r.letter != "I")
-    notes = "; ".join(dict.fromkeys(r.trial.note for r in found if r.trial.note))
+    notes = "; ".join(dict.fromkeys(r.trial.note for r in results if r.trial.note))
     return [
         name,
-        str(len(found)),
+        str(len(results)),
         f"{whole:.3g}",
         verdicts,
         hits,
@@ -161,8 +161,8 @@ _HEAD: Final = [
 ]
 
 
-def _worst(found: list[Result], *, draw: bool) -> str:
-    worst = max(found, key=lambda r: r.miss)
+def _worst(results: list[Result], *, draw: bool) -> str:
+    worst = max(results, key=lambda r: r.miss)
     if worst.miss <= 0:
         return "Worst miss: none."
     trial = worst.trial
@@ -193,31 +193,31 @@ def histories(folder: Path, which: str) -> str:
     except ImportError:
         return ""
     rows = []
-    told = json.loads((folder / "tcpd" / "annotations.json").read_text())
-    wanted = half(which, told)
+    annotations = json.loads((folder / "tcpd" / "annotations.json").read_text())
+    wanted = half(which, annotations)
     for path in sorted(folder.glob("tcpd/*.json")):
         if path.stem in wanted:
             raw = json.loads(path.read_text())["series"][0]["raw"]
             value = np.array([float("nan") if x is None else float(x) for x in raw])
-            marked = [set(points) for points in told[path.stem].values()]
+            marked = [set(points) for points in annotations[path.stem].values()]
             rows.append(_history(path.stem, value, marked, [c.index for c in history(value)]))
     tiger = np.array(json.loads((folder / "tigerbeetle_series.json").read_text())["series"], dtype=np.float64)
-    found = [c.index for c in history(tiger)]
-    rows.append(_history("tigerbeetle (told: 15, 71, drift from 97)", tiger, [{15, 71}], found))
+    changes = [c.index for c in history(tiger)]
+    rows.append(_history("tigerbeetle (told: 15, 71, drift from 97)", tiger, [{15, 71}], changes))
     head = ["history", "values", "annotators", "marked by most", "found of those", "found", "marked by nobody"]
     return "## changepoints (`history` of run_difference)\n\n" + table(head, rows)
 
 
-def _history(name: str, value: Floats, told: list[set[int]], found: list[int]) -> list[str]:
-    def near(at: int, points: set[int]) -> bool:
-        return any(abs(at - point) <= 2 for point in points)
+def _history(name: str, value: Floats, annotated: list[set[int]], results: list[int]) -> list[str]:
+    def near(index: int, points: set[int]) -> bool:
+        return any(abs(index - point) <= 2 for point in points)
 
-    everywhere = set().union(*told) if told else set()
-    most = sorted(p for p in everywhere if 2 * sum(near(p, one) for one in told) > len(told))
+    everywhere = set().union(*annotated) if annotated else set()
+    most = sorted(p for p in everywhere if 2 * sum(near(p, marked) for marked in annotated) > len(annotated))
     apart = [p for i, p in enumerate(most) if i == 0 or p - most[i - 1] > 2]
-    hit = sum(near(p, set(found)) for p in apart)
-    odd = sum(not near(f, everywhere) for f in found)
-    return [name, str(value.size), str(len(told)), str(len(apart)), str(hit), str(len(found)), str(odd)]
+    hit = sum(near(p, set(results)) for p in apart)
+    odd = sum(not near(f, everywhere) for f in results)
+    return [name, str(value.size), str(len(annotated)), str(len(apart)), str(hit), str(len(results)), str(odd)]
 
 
 def main() -> None:
@@ -232,17 +232,17 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write real.md and figures/real-RULE.svg")
     given = parser.parse_args()
     trials = []
-    for name, made in SETS.items():
+    for name, trials_of in SETS.items():
         if (given.data / name).is_dir() and name in (given.set or SETS):
-            own = list(made(given.data / name))
+            own = list(trials_of(given.data / name))
             wanted = half(given.half, (trial.file for trial in own))
             trials += [t for t in own if t.file in wanted and t.rule in (given.rule or [t.rule])]
     with multiprocessing.get_context("fork").Pool(given.jobs) as pool:
-        found = [result for result in pool.map(tried, trials, chunksize=4) if result is not None]
+        results = [result for result in pool.map(tried, trials, chunksize=4) if result is not None]
     parts = [_about(given.half)]
     parts += [
-        _section(rule, [r for r in found if r.trial.rule == rule], each=given.each, draw=given.write)
-        for rule in sorted({r.trial.rule for r in found})
+        _section(rule, [r for r in results if r.trial.rule == rule], each=given.each, draw=given.write)
+        for rule in sorted({r.trial.rule for r in results})
     ]
     if (given.data / "changepoints").is_dir() and not given.rule and not given.set:
         parts.append(histories(given.data / "changepoints", given.half))
@@ -271,16 +271,16 @@ def _section(rule: str, own: list[Result], *, each: bool, draw: bool) -> str:
         parts.append(table(["outage", "truth, s", "marked, s", "said"], lines))
     if any(not r.trial.whole for r in own):
         long = [(name, *(sum(r.long[i] for r in own if r.trial.data == name) for i in (0, 1))) for name in sets]
-        told = ", ".join(f"{name} {hit} of {many}" for name, hit, many in long if many)
-        parts.append(f"Labels of ten seconds and more that were hit: {told or 'none'}.")
+        hits = ", ".join(f"{name} {hit} of {many}" for name, hit, many in long if many)
+        parts.append(f"Labels of ten seconds and more that were hit: {hits or 'none'}.")
     parts.append(_worst(own, draw=draw))
     if each:
-        said = [
+        listed = [
             f"- {r.trial.data} {r.trial.file[:70]}: {r.trial.truth} {r.letter} {r.hits}/{r.labels} false {r.false}: "
             f"{r.reason[:160]} [{r.trial.detail or r.trial.note}]"
             for r in sorted(own, key=lambda r: -r.miss)
         ]
-        parts.append("\n".join(said))
+        parts.append("\n".join(listed))
     return "\n\n".join(parts)
 
 

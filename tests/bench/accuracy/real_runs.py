@@ -62,10 +62,10 @@ class Table:
 def nezha(folder: Path) -> Iterator[Table]:
     """Pods, a reading a minute: CPU and memory; ill where a CPU fault was injected, unknown with another one."""
     for day in sorted(folder.glob("20*")):
-        told = json.loads((day / "fault_list.json").read_text())
-        faults = [fault for hour in told.values() for fault in hour]
+        fault_list = json.loads((day / "fault_list.json").read_text())
+        faults = [fault for hour in fault_list.values() for fault in hour]
         for path in sorted(day.glob("*_metric.csv.gz")):
-            at, busy, memory = columns(path, "TimeStamp", "CpuUsageRate(%)", "MemoryUsage(Mi)")
+            time_s, busy, memory = columns(path, "TimeStamp", "CpuUsageRate(%)", "MemoryUsage(Mi)")
             own = [f["inject_type"] for f in faults if f["inject_pod"] == path.name.removesuffix("_metric.csv.gz")]
             cpu = [kind for kind in own if kind.startswith("cpu")]
             truth: Truth = "ill" if cpu else "unknown" if own else "well"
@@ -74,8 +74,8 @@ def nezha(folder: Path) -> Iterator[Table]:
                 f"{day.name}/{path.name}",
                 truth,
                 (
-                    Readings("system.cpu.utilization", "", "%", at, busy),
-                    Readings("process.memory.usage", "process=pod", "By", at, memory * 2**20),
+                    Readings("system.cpu.utilization", "", "%", time_s, busy),
+                    Readings("process.memory.usage", "process=pod", "By", time_s, memory * 2**20),
                 ),
                 ("cpu_spike", "cpu_saturation"),
                 f"{len(cpu)} CPU faults",
@@ -87,7 +87,7 @@ def hpas_ldms(folder: Path) -> Iterator[Table]:
     events = list(rows(folder / "events.csv"))
     for path in sorted(folder.glob("*/meminfo.csv.gz")):
         name = path.parent.name
-        at, total, free = columns(path, "Time", "MemTotal", "MemAvailable")
+        time_s, total, free = columns(path, "Time", "MemTotal", "MemAvailable")
         leaks = [e for e in events if e["run"] == name and e["anomaly"] == "memleak"]
         others = [e for e in events if e["run"] == name and e["anomaly"] not in {"memleak", "none"}]
         truth: Truth = "ill" if leaks else "unknown" if others else "well"
@@ -96,8 +96,8 @@ def hpas_ldms(folder: Path) -> Iterator[Table]:
             name,
             truth,
             (
-                Readings("system.memory.usage", "", "By", at, (total - free) * 1024),
-                Readings("system.memory.available", "", "By", at, free * 1024),
+                Readings("system.memory.usage", "", "By", time_s, (total - free) * 1024),
+                Readings("system.memory.available", "", "By", time_s, free * 1024),
             ),
             ("growth", "memory_growth"),
             "freed inside the run",
@@ -107,33 +107,33 @@ def hpas_ldms(folder: Path) -> Iterator[Table]:
 def gc_logs(folder: Path) -> Iterator[Table]:
     """Heap after each collection: a table that is written by events."""
     for truth in rows(folder / "truth.csv"):
-        at, heap, _, _, _ = collections(folder / truth["file"])
+        time_s, heap, _, _, _ = collections(folder / truth["file"])
         verdict = truth["verdict"]
         known: Truth = "ill" if "leak_to" in verdict or verdict == "slow_leak" else "well"
         if verdict.startswith(("growth_leak_or", "periodic")):
             known = "unknown"
-        made = Readings("process.memory.usage", "process=java", "By", at, heap)
-        yield Table("gc_logs", truth["file"], known, (made,), ("growth", "memory_growth", "saturation"), verdict)
+        heap_used = Readings("process.memory.usage", "process=java", "By", time_s, heap)
+        yield Table("gc_logs", truth["file"], known, (heap_used,), ("growth", "memory_growth", "saturation"), verdict)
 
 
 def sysbench_tpcc(folder: Path) -> Iterator[Table]:
     """Transactions a second for 2.8 h: ill where the last sixth is 5 % and more below the first, or where it stalls."""
     for truth in rows(folder / "truth.csv"):
-        found: list[tuple[float, float, float]] = []
+        read: list[tuple[float, float, float]] = []
         with opened(folder / truth["file"]) as file:
             for line in file:
                 cells = line.split(",")
                 if len(cells) > 7 and cells[0].isdigit():
-                    found.append((1.6e9 + float(cells[0]), number(cells[2]), number(cells[7])))
-        at, tps, latency = np.array(found, dtype=np.float64).T
+                    read.append((1.6e9 + float(cells[0]), number(cells[2]), number(cells[7])))
+        time_s, tps, latency = np.array(read, dtype=np.float64).T
         change, zero = number(truth["change_last_vs_first_pct"]), number(truth["zero_tps_seconds"])
         yield Table(
             "sysbench_tpcc",
             truth["file"],
             "ill" if change < -5 or zero >= 10 else "well",
             (
-                Readings("load.request.rate", "", "{request}/s", at, tps),
-                Readings("load.latency", "quantile=0.95", "ms", at, latency),
+                Readings("load.request.rate", "", "{request}/s", time_s, tps),
+                Readings("load.latency", "quantile=0.95", "ms", time_s, latency),
             ),
             ("performance_decline", "loss", "step_change", "periodic_pause", "latency"),
             f"{change:+.1f} %, {zero:.0f} s of zeros",
@@ -147,16 +147,16 @@ def dbtester(folder: Path) -> Iterator[Table]:
         stalls[row["run"]].append(number(row["zero_len_s"]))
     for path in sorted(folder.glob("20*/*-timeseries.csv")):
         name = f"{path.parent.name}/{path.name}"
-        at, rate, latency = columns(path, "unix_ts", "throughput", "avg_latency_ms")
-        if at.size >= 30:
+        time_s, rate, latency = columns(path, "unix_ts", "throughput", "avg_latency_ms")
+        if time_s.size >= 30:
             longest = max(stalls.get(name, [0.0]))
             yield Table(
                 "dbtester",
                 name,
                 "ill" if longest >= 10 else "unknown",
                 (
-                    Readings("load.request.rate", "", "{request}/s", at, rate),
-                    Readings("load.latency", "", "ms", at, latency),
+                    Readings("load.request.rate", "", "{request}/s", time_s, rate),
+                    Readings("load.latency", "", "ms", time_s, latency),
                 ),
                 ("loss", "periodic_pause", "hang"),
                 f"longest stall {longest:.0f} s",
@@ -167,29 +167,29 @@ def llm_aging(folder: Path) -> Iterator[Table]:
     """A text service under constant load for days; that its trend is a leak is the reading of its authors."""
     for path in sorted(folder.glob("*.csv.gz")):
         read = [(epoch(r["currentTime"]), number(r["usedMemory"]), number(r["totalCpuUsage(%)"])) for r in rows(path)]
-        at, used, busy = np.array(read, dtype=np.float64).T
+        time_s, used, busy = np.array(read, dtype=np.float64).T
         yield Table(
             "llm_aging",
             path.name,
             "unknown",
             (
-                Readings("system.memory.usage", "", "By", at, used),
-                Readings("system.cpu.utilization", "", "%", at, busy),
+                Readings("system.memory.usage", "", "By", time_s, used),
+                Readings("system.cpu.utilization", "", "%", time_s, busy),
             ),
         )
 
 
 def perseus_failover(folder: Path) -> Iterator[Table]:
-    """A node is isolated, untold: ill where no operation came for 10 s and more."""
+    """A node is isolated, unannounced: ill where no operation came for 10 s and more."""
     for trial in SETS["perseus_failover"](folder):
         load = trial.case.load[0]
-        at = floats(load.time_ns * 1e-9 + 1.6e9)
+        time_s = floats(load.time_ns * 1e-9 + 1.6e9)
         longest = max(((b - a) * 1e-9 - 2 for a, b in trial.labels or ()), default=0.0)
         yield Table(
             "perseus_failover",
             trial.file,
             "ill" if longest >= 10 else "well",
-            (Readings("load.request.rate", "", "{request}/s", at, load.values),),
+            (Readings("load.request.rate", "", "{request}/s", time_s, load.values),),
             ("loss", "periodic_pause", "hang"),
             f"longest {longest:.0f} s",
         )
@@ -199,13 +199,13 @@ def cisco_telemetry_11(folder: Path) -> Iterator[Table]:
     """A router's nodes, each 10 s for 3 h: CPU and free memory, quiet."""
     for trial in SETS["cisco_telemetry_11"](folder):
         if trial.rule in {"cpu_spike", "growth"}:
-            one = trial.case.series[0]
+            line = trial.case.series[0]
             unit = "1" if trial.rule == "cpu_spike" else "By"
             yield Table(
                 "cisco_telemetry_11",
                 f"{trial.file} {trial.rule}",
                 "well",
-                (Readings(one.metric, "", unit, floats(one.time_ns * 1e-9), one.values),),
+                (Readings(line.metric, "", unit, floats(line.time_ns * 1e-9), line.values),),
             )
 
 
@@ -219,24 +219,24 @@ def alibaba_mem(folder: Path) -> Iterator[Table]:
             else (epoch(row["Timestamp"]), number(row["Value"]))
             for row in rows(path)
         ]
-        at, used = np.array(read, dtype=np.float64).T
+        time_s, used = np.array(read, dtype=np.float64).T
         truth: Truth = "well" if path.name == "m_1935.csv" else "unknown"
-        yield Table("alibaba_mem", path.name, truth, (Readings("system.memory.utilization", "", "%", at, used),))
+        yield Table("alibaba_mem", path.name, truth, (Readings("system.memory.utilization", "", "%", time_s, used),))
 
 
 def pg_queue(folder: Path) -> Iterator[Table]:
     """Minutes of a work queue: nothing is wrong, some begin with a backlog that drains."""
     for path in sorted(folder.glob("*.csv")):
-        at = np.array([epoch(f"2026-01-01T{row['time']}") for row in rows(path)])
+        time_s = np.array([epoch(f"2026-01-01T{row['time']}") for row in rows(path)])
         writes, reads, depth = columns(path, "writes_per_s", "reads_per_s", "qdepth")
         yield Table(
             "pg_queue",
             path.name,
             "well",
             (
-                Readings("load.offered.rate", "", "{request}/s", at, writes),
-                Readings("load.request.rate", "", "{request}/s", at, reads),
-                Readings("queue.depth", "queue=jobs", "{packet}", at, depth),
+                Readings("load.offered.rate", "", "{request}/s", time_s, writes),
+                Readings("load.request.rate", "", "{request}/s", time_s, reads),
+                Readings("queue.depth", "queue=jobs", "{packet}", time_s, depth),
             ),
         )
 
@@ -259,7 +259,7 @@ TABLES: dict[str, Callable[[Path], Iterator[Table]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TableVerdict:
     """The verdict on one table: ``named`` if one of the rules that should fail it does."""
 
     table: Table
@@ -275,28 +275,30 @@ class Said:
         return "warn" if self.verdict == "pass" and self.warned else self.verdict
 
 
-def judged(table: Table) -> Said:
+def judged(table: Table) -> TableVerdict:
     """Write the table, call the command, read its verdict."""
     with tempfile.TemporaryDirectory(prefix="soakwatch-bench-") as folder:
         path, out = Path(folder) / "table.csv", Path(folder) / "verdict.json"
         with path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(("time", "target", "metric", "object", "value", "unit"))
-            for one in table.readings:
-                head = (one.metric, one.object)
-                for at, value in zip(one.at_s.tolist(), one.value.tolist(), strict=True):
-                    if np.isfinite(at) and np.isfinite(value):
-                        target = "tg" if one.metric.startswith("load.") else "dut"
-                        writer.writerow((f"{at:.3f}", target, *head, repr(value), one.unit))
+            for readings in table.readings:
+                head = (readings.metric, readings.object)
+                for time_s, value in zip(readings.at_s.tolist(), readings.value.tolist(), strict=True):
+                    if np.isfinite(time_s) and np.isfinite(value):
+                        target = "tg" if readings.metric.startswith("load.") else "dut"
+                        writer.writerow((f"{time_s:.3f}", target, *head, repr(value), readings.unit))
         heard = io.StringIO()
         with contextlib.redirect_stdout(heard), contextlib.redirect_stderr(heard):
             code = command(["judge", str(path), "--json", str(out)])
         if code not in {0, 1, 3}:
-            return Said(table, "refused", warned=False, rules=(), named=False, reason=heard.getvalue()[-200:].strip())
+            return TableVerdict(
+                table, "refused", warned=False, rules=(), named=False, reason=heard.getvalue()[-200:].strip()
+            )
         document = json.loads(out.read_text(encoding="utf-8"))
     deciding = [f for f in document["findings"] if f["outcome"] == document["verdict"] != "pass"]
     failed = {f["rule"] for f in document["findings"] if f["outcome"] == "fail"}
-    return Said(
+    return TableVerdict(
         table,
         document["verdict"],
         any(f["outcome"] == "warn" for f in document["findings"]),
@@ -313,26 +315,29 @@ def main() -> None:
     parser.add_argument("--set", action="append", choices=list(TABLES), help="only this set (may be repeated)")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--each", action="store_true", help="a line for every table")
-    told = parser.parse_args()
-    names = told.set or list(TABLES)
-    tables = list(chain.from_iterable(TABLES[name](told.folder / name) for name in names))
-    with ProcessPoolExecutor(told.jobs) as pool:
-        said = list(pool.map(judged, tables))
+    options = parser.parse_args()
+    names = options.set or list(TABLES)
+    tables = list(chain.from_iterable(TABLES[name](options.folder / name) for name in names))
+    with ProcessPoolExecutor(options.jobs) as pool:
+        results = list(pool.map(judged, tables))
     print("| set | truth | tables | FAIL | INCONCLUSIVE | WARN | PASS | refused | named | decided by |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     for name in names:
         for truth in ("ill", "well", "unknown"):
-            own = [one for one in said if one.table.data == name and one.table.truth == truth]
+            own = [result for result in results if result.table.data == name and result.table.truth == truth]
             if own:
-                count, rules = Counter(one.outcome for one in own), Counter(r for one in own for r in one.rules)
+                count, rules = (
+                    Counter(result.outcome for result in own),
+                    Counter(r for result in own for r in result.rules),
+                )
                 shown = " | ".join(str(count[key]) for key in ("fail", "inconclusive", "warn", "pass", "refused"))
                 decided = ", ".join(f"{rule} {number}" for rule, number in rules.most_common(4))
-                named = sum(one.named for one in own) if truth == "ill" else ""
+                named = sum(result.named for result in own) if truth == "ill" else ""
                 print(f"| {name} | {truth} | {len(own)} | {shown} | {named} | {decided} |")
-    for one in said if told.each else ():
+    for result in results if options.each else ():
         print(
-            f"{one.table.data} {one.table.file} {one.table.truth} ({one.table.detail}): {one.outcome}, "
-            f"{', '.join(one.rules)}: {one.reason[:200]}"
+            f"{result.table.data} {result.table.file} {result.table.truth} ({result.table.detail}): {result.outcome}, "
+            f"{', '.join(result.rules)}: {result.reason[:200]}"
         )
 
 

@@ -38,7 +38,7 @@ from tests.bench.accuracy.truth import Stated, Truth  # noqa: E402
 
 from soakwatch.cli.main import run as command  # noqa: E402
 
-_MOST_LINES = 150_000
+_MAX_LINES = 150_000
 WORST = ("fail", "inconclusive", "warn", "pass")
 
 
@@ -72,10 +72,10 @@ class Judged:
         return "warn" if self.verdict == "pass" and self.warned else self.verdict
 
 
-def said(night: Night, folder: Path) -> tuple[dict[str, object], str]:
+def judged_json(night: Night, folder: Path) -> tuple[dict[str, object], str]:
     """The verdict document of the commands, and in which form they were given the run."""
     lines = sum(int(np.isfinite(value).sum()) for value in night.value.values())
-    table = lines <= _MOST_LINES and night.seed % 2 == 0 and "polls" not in night.traits
+    table = lines <= _MAX_LINES and night.seed % 2 == 0 and "polls" not in night.traits
     out = folder / "verdict.json"
     if table:
         path = folder / "night.csv"
@@ -100,18 +100,18 @@ def _call(words: list[str]) -> None:
 
 def stated_by(document: dict[str, object]) -> Stated:
     """The smallest growth that each finding of ``growth`` says it could have shown."""
-    found: Stated = {}
+    stated: Stated = {}
     for finding in _list(document, "findings"):
         smallest = finding["smallest_detectable"]
         if finding["rule"] == "growth" and isinstance(smallest, float) and finding["outcome"] != "fail":
-            found[str(finding["metric"]), str(finding["object"])] = smallest
-    return found
+            stated[str(finding["metric"]), str(finding["object"])] = smallest
+    return stated
 
 
 def _list(document: dict[str, object], key: str) -> list[dict[str, object]]:
-    made = document[key]
-    assert isinstance(made, list)
-    return made
+    listed = document[key]
+    assert isinstance(listed, list)
+    return listed
 
 
 def scored(night: Night, truth: Truth | None, document: dict[str, object], form: str, seconds: float) -> Judged:
@@ -142,7 +142,7 @@ def scored(night: Night, truth: Truth | None, document: dict[str, object], form:
 
 
 def _false_cause(truth: Truth, document: dict[str, object], findings: list[dict[str, object]]) -> bool:
-    """Whether the first cause that is told fuses several rules under a leader that is not the fault, and calls that
+    """Whether the first cause that is reported fuses several rules under a leader that is not the fault, and calls that
     likely."""
     for cause in _list(document, "causes"):
         if cause["outcome"] != "fail":
@@ -159,9 +159,9 @@ def _false_cause(truth: Truth, document: dict[str, object], findings: list[dict[
 def try_healthy(seed: int, keep: Path | None = None) -> Judged:
     """One healthy run."""
     night = healthy(seed)
-    with _place(keep) as folder:
+    with _folder(keep) as folder:
         began = time.process_time()
-        document, form = said(night, folder)
+        document, form = judged_json(night, folder)
         return scored(night, None, document, form, time.process_time() - began)
 
 
@@ -169,31 +169,31 @@ def try_sick(seed: int, only: str = "", keep: Path | None = None) -> Judged | No
     """One sick run: the fault is drawn by the seed; None where no night near the seed can bear it."""
     groups = list(FAULTS)
     group = groups[seed % len(groups)]
-    at = seed // len(groups)
+    turn = seed // len(groups)
     faults = [f for g in groups for f in FAULTS[g]] if only else list(FAULTS[group])
     for attempt in range(40):
         rng = np.random.default_rng([15, seed, attempt])
-        fault = faults[int(rng.integers(len(faults)))] if only else faults[at % len(faults)]
+        fault = faults[int(rng.integers(len(faults)))] if only else faults[turn % len(faults)]
         night = healthy(int(rng.integers(2**31)) * 2 + seed % 2)
-        with _place(keep) as folder:
+        with _folder(keep) as folder:
             stated: Stated = {}
             if "leak" in fault.__qualname__:
                 if night.hours < 11 or night.cadence_s > 60:
                     continue
-                with _place(None) as before:
-                    document, _ = said(night, before)
+                with _folder(None) as before:
+                    document, _ = judged_json(night, before)
                 stated = stated_by(document)
             truth = fault(night, stated)
             if truth is None or (only and only not in truth.kind):
                 continue
             began = time.process_time()
-            document, form = said(night, folder)
+            document, form = judged_json(night, folder)
             return replace(scored(night, truth, document, form, time.process_time() - began), seed=seed)
     return None
 
 
 @contextlib.contextmanager
-def _place(keep: Path | None) -> Iterator[Path]:
+def _folder(keep: Path | None) -> Iterator[Path]:
     if keep is not None:
         keep.mkdir(parents=True, exist_ok=True)
         yield keep
@@ -204,8 +204,8 @@ def _place(keep: Path | None) -> Iterator[Path]:
 
 def _job(kind: str, seed: int, only: str, keep: str) -> Judged | str | None:
     try:
-        place = Path(keep) if keep else None
-        return try_healthy(seed, place) if kind == "healthy" else try_sick(seed, only, place)
+        kept_in = Path(keep) if keep else None
+        return try_healthy(seed, kept_in) if kind == "healthy" else try_sick(seed, only, kept_in)
     except Exception as error:  # noqa: BLE001 - one run that breaks is a result, not the end of the bench
         return f"{kind} {seed}: {type(error).__name__}: {error}"
 
@@ -220,11 +220,11 @@ def table_of(rows: list[Judged], name: Callable[[Judged], str]) -> Iterator[str]
     for key, own in sorted(groups.items()):
         count = Counter(row.outcome for row in own)
         rules = Counter(rule for row in own for rule in row.rules)
-        told = ", ".join(f"{rule} {number}" for rule, number in rules.most_common(5))
+        decided_by = ", ".join(f"{rule} {number}" for rule, number in rules.most_common(5))
         shown = " | ".join(str(count[outcome]) for outcome in WORST)
         yield (
             f"| {key} | {len(own)} | {shown} | {sum(row.named for row in own)} | "
-            f"{sum(row.false_cause for row in own)} | {told} |"
+            f"{sum(row.false_cause for row in own)} | {decided_by} |"
         )
 
 
@@ -267,22 +267,22 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--each", action="store_true", help="a line for every run that was judged wrong")
     parser.add_argument("--keep", default="", help="folder that keeps what was judged (for one run)")
-    told = parser.parse_args()
-    jobs = [("healthy", told.seed + n) for n in range(told.healthy)]
-    jobs += [("sick", told.seed + n) for n in range(told.sick)]
-    made: list[Judged] = []
+    options = parser.parse_args()
+    jobs = [("healthy", options.seed + n) for n in range(options.healthy)]
+    jobs += [("sick", options.seed + n) for n in range(options.sick)]
+    results: list[Judged] = []
     broken: list[str] = []
-    with ProcessPoolExecutor(told.jobs) as pool:
-        futures = [pool.submit(_job, kind, seed, told.only, told.keep) for kind, seed in jobs]
+    with ProcessPoolExecutor(options.jobs) as pool:
+        futures = [pool.submit(_job, kind, seed, options.only, options.keep) for kind, seed in jobs]
         for number, future in enumerate(futures):
             result = future.result()
             if isinstance(result, str):
                 broken.append(result)
             elif result is not None:
-                made.append(result)
+                results.append(result)
             if sys.stderr.isatty() or number % 25 == 24:
                 print(f"{number + 1} of {len(jobs)}", file=sys.stderr, flush=True)
-    well, ill = [row for row in made if row.truth is None], [row for row in made if row.truth is not None]
+    well, ill = [row for row in results if row.truth is None], [row for row in results if row.truth is not None]
     print("\n".join(summary(well, ill)))
     if well:
         print("\n## Healthy runs\n")
@@ -295,10 +295,10 @@ def main() -> None:
                 table_of(ill, lambda row: row.truth.kind + (" (small)" if row.truth.small else "") if row.truth else "")
             )
         )
-    print(f"\n{sum(row.seconds for row in made):.0f} s CPU for {len(made)} runs")
-    if told.each:
+    print(f"\n{sum(row.seconds for row in results):.0f} s CPU for {len(results)} runs")
+    if options.each:
         print()
-        for row in sorted(made, key=lambda row: row.seed):
+        for row in sorted(results, key=lambda row: row.seed):
             kind = "healthy" if row.truth is None else row.truth.kind
             right = row.verdict == "pass" if row.truth is None else row.verdict == "fail" and row.named
             if not right or row.false_cause:

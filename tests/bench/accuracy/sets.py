@@ -42,18 +42,18 @@ def _ns(begin_s: float, end_s: float) -> tuple[int, int]:
 def nezha(folder: Path) -> Iterator[Trial]:
     """Pods with injected faults: CPU faults are to be found in the pod that has them; memory has no truth."""
     for day in sorted(folder.glob("20*")):
-        told = json.loads((day / "fault_list.json").read_text())
-        faults = [fault for hour in told.values() for fault in hour]
+        fault_list = json.loads((day / "fault_list.json").read_text())
+        faults = [fault for hour in fault_list.values() for fault in hour]
         for path in sorted(day.glob("*_metric.csv.gz")):
-            at, busy, memory = columns(path, "TimeStamp", "CpuUsageRate(%)", "MemoryUsage(Mi)")
+            time_s, busy, memory = columns(path, "TimeStamp", "CpuUsageRate(%)", "MemoryUsage(Mi)")
             pod = path.name.removesuffix("_metric.csv.gz")
             own = [f for f in faults if f["inject_pod"] == pod and f["inject_type"].startswith("cpu")]
             begun = [number(f["inject_timestamp"]) for f in own]
             labels = tuple(_ns(b - 60, b + _FAULT_S) for b in begun)
             name = f"{day.name}/{path.name}"
-            cpu = series("system.cpu.utilization", at, np.clip(busy / 100, 0, 2), BUSY, cadence_s=60.0)
+            cpu = series("system.cpu.utilization", time_s, np.clip(busy / 100, 0, 2), BUSY, cadence_s=60.0)
             yield Trial("nezha", name, "cpu_spike", alone(cpu), labels=labels, note="pods, not devices")
-            used = series("process.memory.usage", at, memory * 2**20, MEMORY, thing="process=pod", cadence_s=60.0)
+            used = series("process.memory.usage", time_s, memory * 2**20, MEMORY, object_="process=pod", cadence_s=60.0)
             yield Trial("nezha", name, "growth", alone(used), note="no leak labels: reported, not scored")
 
 
@@ -62,9 +62,9 @@ def hpas_ldms(folder: Path) -> Iterator[Trial]:
     events = list(rows(folder / "events.csv"))
     for path in sorted(folder.glob("*/meminfo.csv.gz")):
         name = path.parent.name
-        at, total, free = columns(path, "Time", "MemTotal", "MemAvailable")
-        used = series("system.memory.usage", at, (total - free) * 1024, MEMORY, cadence_s=1.0)
-        begin = float(at[0])
+        time_s, total, free = columns(path, "Time", "MemTotal", "MemAvailable")
+        used = series("system.memory.usage", time_s, (total - free) * 1024, MEMORY, cadence_s=1.0)
+        begin = float(time_s[0])
         own = [e for e in events if e["run"] == name and e["anomaly"] == "memleak"]
         leaks = [(number(e["start_s"]), number(e["end_s"])) for e in own]
         first = leaks[0] if leaks else (float("nan"), float("nan"))
@@ -107,16 +107,20 @@ def gc_logs(folder: Path) -> Iterator[Trial]:
     """Heaps after collection of real servers, half a day to ten days, and their pauses."""
     for truth in rows(folder / "truth.csv"):
         name, verdict = truth["file"], truth["verdict"]
-        at, heap, ceiling, pause, full = collections(folder / name)
-        made = _floor(at, heap, replace(MEMORY, ceiling=float(np.nanmax(ceiling))))
+        time_s, heap, ceiling, pause, full = collections(folder / name)
+        floor = _floor(time_s, heap, replace(MEMORY, ceiling=float(np.nanmax(ceiling))))
         known: Truth = "ill" if "leak_to" in verdict or verdict == "slow_leak" else "well"
         if verdict.startswith(("growth_leak_or", "periodic")):
             known = "unknown"
         for rule in ("growth", "memory_growth"):
-            yield Trial("gc_logs", name, rule, alone(made), known, note="truth read out of the log by us")
-        events = tuple(Event("pause", "dut", "", *_ns(a, a + p)) for a, p in zip(at[full], pause[full], strict=True))
-        window = Window(*_ns(float(at[0]), float(at[-1]) + 1))
-        case = replace(alone(made), series=(), object="", window=window, phases=(Phase("soak", window),), events=events)
+            yield Trial("gc_logs", name, rule, alone(floor), known, note="truth read out of the log by us")
+        events = tuple(
+            Event("pause", "dut", "", *_ns(a, a + p)) for a, p in zip(time_s[full], pause[full], strict=True)
+        )
+        window = Window(*_ns(float(time_s[0]), float(time_s[-1]) + 1))
+        case = replace(
+            alone(floor), series=(), object="", window=window, phases=(Phase("soak", window),), events=events
+        )
         fixed = verdict.startswith("periodic") or name.startswith("ps__details__854")
         yield Trial(
             "gc_logs",
@@ -129,28 +133,28 @@ def gc_logs(folder: Path) -> Iterator[Trial]:
         )
 
 
-def _floor(at: Floats, heap: Floats, trait: Trait) -> Series:
+def _floor(time_s: Floats, heap: Floats, trait: Trait) -> Series:
     """The lowest heap after a collection in each 480th of the run: collections come as they like."""
     read = np.isfinite(heap)
-    at, heap = at[read], heap[read]
-    wide = max(float(at[-1] - at[0]) / 480, 1e-3)
-    place = ((at - at[0]) / wide).astype(int)
-    kept, first = np.unique(place, return_index=True)
+    time_s, heap = time_s[read], heap[read]
+    wide = max(float(time_s[-1] - time_s[0]) / 480, 1e-3)
+    bucket = ((time_s - time_s[0]) / wide).astype(int)
+    kept, first = np.unique(bucket, return_index=True)
     lowest = np.minimum.reduceat(heap, first)
-    return series("process.memory.usage", at[0] + wide * (kept + 0.5), lowest, trait, thing="process=java")
+    return series("process.memory.usage", time_s[0] + wide * (kept + 0.5), lowest, trait, object_="process=java")
 
 
 def sysbench_tpcc(folder: Path) -> Iterator[Trial]:
     """Transactions a second for 2.8 h: declines of 10 to 72 %, stable runs, a warm-up and a stall as traps."""
     for truth in rows(folder / "truth.csv"):
-        at, tps = [], []
+        time_s, tps = [], []
         with opened(folder / truth["file"]) as file:
             for line in file:
                 cells = line.split(",")
                 if len(cells) > 6 and cells[0].isdigit():
-                    at.append(float(cells[0]))
+                    time_s.append(float(cells[0]))
                     tps.append(number(cells[2]))
-        case = carried(series("load.request.rate", at, tps, RATE, cadence_s=1.0))
+        case = carried(series("load.request.rate", time_s, tps, RATE, cadence_s=1.0))
         change = number(truth["change_last_vs_first_pct"])
         yield Trial(
             "sysbench_tpcc",
@@ -180,11 +184,11 @@ def dbtester(folder: Path) -> Iterator[Trial]:
         stalls.setdefault(row["run"], []).append((number(row["zero_start_unix"]), number(row["zero_len_s"])))
     for path in sorted(folder.glob("20*/*-timeseries.csv")):
         name = f"{path.parent.name}/{path.name}"
-        at, rate = columns(path, "unix_ts", "throughput")
-        if at.size < 30:
+        time_s, rate = columns(path, "unix_ts", "throughput")
+        if time_s.size < 30:
             continue
         labels = tuple(_ns(begin - 1, begin + lasts + 1) for begin, lasts in stalls.get(name, []))
-        case = carried(series("load.request.rate", at, rate, RATE, cadence_s=1.0))
+        case = carried(series("load.request.rate", time_s, rate, RATE, cadence_s=1.0))
         yield Trial(
             "dbtester",
             name,
@@ -195,16 +199,16 @@ def dbtester(folder: Path) -> Iterator[Trial]:
             note="seconds of no throughput, most stalls one; shallower dips have no labels",
         )
     for path in sorted(folder.glob("20*/*-monitor.csv.gz")):
-        at, used = columns(path, "unix_ts", "VmRSSBytes")
-        if at.size < 30:
+        time_s, used = columns(path, "unix_ts", "VmRSSBytes")
+        if time_s.size < 30:
             continue
-        made = series("process.memory.usage", at, used, MEMORY, thing="process=db", cadence_s=1.0)
+        memory = series("process.memory.usage", time_s, used, MEMORY, object_="process=db", cadence_s=1.0)
         flat = path.parent.name == "2016050901"
         yield Trial(
             "dbtester",
             f"{path.parent.name}/{path.name}",
             "growth",
-            alone(made),
+            alone(memory),
             "well" if flat else "unknown",
             note="under 67 min; grows with its data: reported, not scored (2016050901 is flat)",
         )
@@ -214,28 +218,28 @@ def llm_aging(folder: Path) -> Iterator[Trial]:
     """A text service under constant load for days; that the trend is a leak is the reading of its authors."""
     for path in sorted(folder.glob("*.csv.gz")):
         read = [(epoch(r["currentTime"]), number(r["usedMemory"]), number(r["totalCpuUsage(%)"])) for r in rows(path)]
-        at, used, busy = np.array(read, dtype=np.float64).T
-        memory = series("system.memory.usage", at, used, MEMORY, cadence_s=60.0)
+        time_s, used, busy = np.array(read, dtype=np.float64).T
+        memory = series("system.memory.usage", time_s, used, MEMORY, cadence_s=60.0)
         for rule in ("growth", "memory_growth", "step_change"):
             yield Trial("llm_aging", path.name, rule, alone(memory), note="weak truth: reported, not scored")
-        cpu = series("system.cpu.utilization", at, busy / 100, BUSY, cadence_s=60.0)
+        cpu = series("system.cpu.utilization", time_s, busy / 100, BUSY, cadence_s=60.0)
         yield Trial("llm_aging", path.name, "cpu_spike", alone(cpu), note="no labels: reported, not scored")
 
 
 def perseus_failover(folder: Path) -> Iterator[Trial]:
     """A node is isolated and comes back: seconds without any operation, known to the second."""
     for path in sorted(folder.glob("*.log")):
-        at: list[float] = []
+        time_s: list[float] = []
         done: list[float] = []
         marks: list[float] = []
         for line in path.read_text(encoding="utf-8").splitlines():
             cells = line.split("\t")
             if line.startswith("# "):
-                marks.append(at[-1] if at else 0.0)
+                marks.append(time_s[-1] if time_s else 0.0)
             elif len(cells) >= 7 and cells[0].isdigit():
-                at.append(float(cells[0]))
+                time_s.append(float(cells[0]))
                 done.append(sum(number(cell) for cell in cells[1:4]))
-        rate, second = np.array(done), np.array(at)
+        rate, second = np.array(done), np.array(time_s)
         zero = (rate == 0) & (second > marks[1])
         labels = _stretches(second, zero)
         case = carried(series("load.request.rate", second, rate, RATE, cadence_s=1.0))
@@ -269,13 +273,13 @@ def cisco_telemetry_11(folder: Path) -> Iterator[Trial]:
                 for rule in ("growth", "memory_growth", "step_change"):
                     yield Trial("cisco_telemetry_11", f"{path.name} {node}", rule, alone(free), "well", note="flat")
         if "data-rate" in path.name:
-            found = _by(path, "interface-name", "input-data-rate").get("HundredGigE0/0/0/10")
+            rate = _by(path, "interface-name", "input-data-rate").get("HundredGigE0/0/0/10")
             events = [e for e in rows(folder / "events.csv.gz") if e["event"].endswith("_interface")]
             turned = [(e["event"], number(e["timestamp"])) for e in events]
-            if found is not None:
-                case = carried(series("load.request.rate", found[0], found[1], RATE, cadence_s=10.0))
+            if rate is not None:
+                case = carried(series("load.request.rate", rate[0], rate[1], RATE, cadence_s=10.0))
                 shut = [(a, b) for (what, a), (_, b) in pairwise(turned) if what.startswith("shutdown")]
-                shut = [(a, b) for a, b in shut if a > found[0][0] and b < found[0][-1] - 60]
+                shut = [(a, b) for a, b in shut if a > rate[0][0] and b < rate[0][-1] - 60]
                 yield Trial(
                     "cisco_telemetry_11",
                     path.name,
@@ -288,23 +292,23 @@ def cisco_telemetry_11(folder: Path) -> Iterator[Trial]:
 
 
 def _by(path: Path, key: str, column: str) -> dict[str, tuple[Floats, Floats]]:
-    found: dict[str, list[tuple[float, float]]] = {}
+    rows_of: dict[str, list[tuple[float, float]]] = {}
     for row in rows(path):
-        found.setdefault(row[key], []).append((epoch(row[""]), number(row[column])))
-    made = {name: np.array(read) for name, read in sorted(found.items()) if len(read) > 50}
-    return {name: (read[:, 0], read[:, 1]) for name, read in made.items()}
+        rows_of.setdefault(row[key], []).append((epoch(row[""]), number(row[column])))
+    tables = {name: np.array(read) for name, read in sorted(rows_of.items()) if len(read) > 50}
+    return {name: (read[:, 0], read[:, 1]) for name, read in tables.items()}
 
 
 def nab(folder: Path) -> Iterator[Trial]:
     """Cloud metrics each five minutes with wide labelled windows; hand labels that are known to be incomplete."""
-    told = json.loads((folder / "combined_windows.json").read_text())
+    windows = json.loads((folder / "combined_windows.json").read_text())
     for path in sorted(folder.glob("real*/*.csv")):
         name = f"{path.parent.name}/{path.name}"
         read = [(epoch(r["timestamp"]), number(r["value"])) for r in rows(path)]
-        at, value = np.array(read, dtype=np.float64).T
-        labels = tuple(_ns(epoch(a), epoch(b)) for a, b in told[name])
+        time_s, value = np.array(read, dtype=np.float64).T
+        labels = tuple(_ns(epoch(a), epoch(b)) for a, b in windows[name])
         if "cpu" in name:
-            cpu = series("system.cpu.utilization", at, value / 100, BUSY, cadence_s=300.0)
+            cpu = series("system.cpu.utilization", time_s, value / 100, BUSY, cadence_s=300.0)
             yield Trial("nab", name, "cpu_spike", alone(cpu), labels=labels, note="labels are no spikes to 95 %")
             if not labels:
                 yield Trial(
@@ -318,7 +322,7 @@ def nab(folder: Path) -> Iterator[Trial]:
                     note="labels are no spikes to 95 %",
                     detail="quiet",
                 )
-        level = series("load.latency", at, value, replace(RATE, unit="{reading}"), cadence_s=300.0)
+        level = series("load.latency", time_s, value, replace(RATE, unit="{reading}"), cadence_s=300.0)
         yield Trial("nab", name, "step_change", alone(level), labels=labels, note="labels are anomalies, not steps")
 
 
@@ -338,9 +342,9 @@ def asd_smd(folder: Path) -> Iterator[Trial]:
             detail="quiet",
             note="scaled to its own range; labels say that the machine was ill: weak truth",
         )
-        told = folder / "interpretation_label" / f"{path.stem}.txt"
+        interpretation = folder / "interpretation_label" / f"{path.stem}.txt"
         labels = []
-        for line in told.read_text().split() if told.exists() else []:
+        for line in interpretation.read_text().split() if interpretation.exists() else []:
             stretch, _, which = line.partition(":")
             first, _, last = stretch.partition("-")
             if "1" in which.split(","):
@@ -351,7 +355,7 @@ def asd_smd(folder: Path) -> Iterator[Trial]:
             path.name,
             "cpu_spike",
             alone(cpu),
-            labels=tuple(labels) if told.exists() else None,
+            labels=tuple(labels) if interpretation.exists() else None,
             note="scaled to its own range; labels say that the machine was ill: weak truth",
         )
 

@@ -116,8 +116,8 @@ def table_full(what: str) -> Fault:
             return None
         top = night.of(limit, name)[0]
         share = np.clip((night.at_s / night.length_s - begin) / max(full - begin, 1e-6), 0, 1)
-        made = night.of(metric, name)
-        made[:] = np.round(np.where(share > 0, made + share * (top - made), made))
+        level = night.of(metric, name)
+        level[:] = np.round(np.where(share > 0, level + share * (top - level), level))
         dropped = f"{name}"
         if what == "queue" and dropped in night.objects("queue.dropped"):
             night.of("queue.dropped", dropped)[:] = np.cumsum((share >= 1) * 20.0)
@@ -128,13 +128,13 @@ def table_full(what: str) -> Fault:
 
 
 def restarted(night: Night, stated: Stated) -> Truth | None:
-    """A watched process is replaced, untold and without a core file."""
+    """A watched process is replaced, unannounced and without a core file."""
     del stated
     names = night.objects("process.pid")
     if not names or night.at_s.size < 8:
         return None
     name = str(night.rng.choice(names))
-    restart(night, name, night.at(night.rng.uniform(0.2, 0.9)))
+    restart(night, name, night.index_at(night.rng.uniform(0.2, 0.9)))
     return Truth("crash without core", gross=True, rules=("process_restart", "core_dump"), objects=(name,))
 
 
@@ -145,7 +145,7 @@ def vanished(night: Night, stated: Stated) -> Truth | None:
     if not names or night.at_s.size < 8:
         return None
     name = str(night.rng.choice(names))
-    at = night.at(night.rng.uniform(0.2, 0.9))
+    index = night.index_at(night.rng.uniform(0.2, 0.9))
     for metric in (
         "process.memory.usage",
         "process.pid",
@@ -153,30 +153,30 @@ def vanished(night: Night, stated: Stated) -> Truth | None:
         "process.threads",
         "process.open_files",
     ):
-        night.of(metric, name)[at:] = np.nan
-    night.of("process.up", name)[at:] = 0
+        night.of(metric, name)[index:] = np.nan
+    night.of("process.up", name)[index:] = 0
     return Truth("process gone", gross=True, rules=("process_restart", "core_dump"), objects=(name,))
 
 
 def rebooted(night: Night, stated: Stated) -> Truth | None:
-    """The device reboots, untold: a minute of silence, another boot id, uptime from 0."""
+    """The device reboots, unannounced: a minute of silence, another boot id, uptime from 0."""
     del stated
     if not night.has("system.uptime") or night.length_s < 600:
         return None
-    at = night.at(night.rng.uniform(0.2, 0.8))
+    index = night.index_at(night.rng.uniform(0.2, 0.8))
     quiet = max(1, round(60 / night.cadence_s))
-    since = night.at_s[at]
-    night.of("system.uptime")[at:] = night.at_s[at:] - since + 1
-    night.of("system.boot.id")[at:] += 12345
+    since = night.at_s[index]
+    night.of("system.uptime")[index:] = night.at_s[index:] - since + 1
+    night.of("system.boot.id")[index:] += 12345
     for source in ("local", "icmp"):
         if source in night.answered:
-            night.answered[source][at : at + quiet] = source == "icmp"
+            night.answered[source][index : index + quiet] = source == "icmp"
     if night.has("reach.up"):
         gone = np.zeros(night.at_s.size, np.bool_)
-        gone[at : at + quiet] = True
+        gone[index : index + quiet] = True
         pings_lost(night, gone)
     for name in night.objects("process.pid"):
-        restart(night, name, min(at + quiet, night.at_s.size - 1))
+        restart(night, name, min(index + quiet, night.at_s.size - 1))
     return Truth("reboot untold", gross=True, rules=("reboot", "process_restart", "hang", "loss", "gap"))
 
 
@@ -185,8 +185,8 @@ def out_of_memory(night: Night, stated: Stated) -> Truth | None:
     del stated
     if not night.has("system.memory.oom_kills"):
         return None
-    at = night.at(night.rng.uniform(0.2, 0.9))
-    night.of("system.memory.oom_kills")[at:] += 1
+    index = night.index_at(night.rng.uniform(0.2, 0.9))
+    night.of("system.memory.oom_kills")[index:] += 1
     return Truth("OOM kill", gross=True, rules=("oom_kill", "process_restart", "core_dump"))
 
 
@@ -196,9 +196,9 @@ def two_faults(night: Night, stated: Stated) -> Truth | None:
     names = night.objects("process.pid")
     if not names or not night.has("system.memory.oom_kills") or night.length_s < 1800 or night.cadence_s > 60:
         return None
-    name, at = str(night.rng.choice(names)), night.at(night.rng.uniform(0.2, 0.8))
-    restart(night, name, at)
-    later = at + max(1, math.ceil(night.rng.uniform(30, 180) / night.cadence_s))
+    name, index = str(night.rng.choice(names)), night.index_at(night.rng.uniform(0.2, 0.8))
+    restart(night, name, index)
+    later = index + max(1, math.ceil(night.rng.uniform(30, 180) / night.cadence_s))
     night.of("system.memory.oom_kills")[later:] += 1
     return Truth("crash, then OOM of another", gross=True, rules=("process_restart", "core_dump"), objects=(name,))
 
@@ -216,9 +216,9 @@ def dead(seen_by: str) -> Fault:
 
     def make(night: Night, stated: Stated) -> Truth | None:
         del stated
-        at = night.at(night.rng.uniform(0.3, 0.8))
-        gone = np.arange(night.at_s.size) >= at
-        if (1 - at / night.at_s.size) * night.length_s < max(330.0, 6 * night.cadence_s):
+        index = night.index_at(night.rng.uniform(0.3, 0.8))
+        gone = np.arange(night.at_s.size) >= index
+        if (1 - index / night.at_s.size) * night.length_s < max(330.0, 6 * night.cadence_s):
             return None
         if seen_by == "all":
             if not night.has("reach.up") or not back_stops(night, gone):
@@ -232,7 +232,7 @@ def dead(seen_by: str) -> Fault:
             pings_lost(night, gone)
         for source in night.sources:
             if source.target == DUT and source.name != "icmp":
-                night.answered[source.name][at:] = False
+                night.answered[source.name][index:] = False
                 night.traits.add("polls")  # that were sent and not answered: a table only has fewer lines
         return Truth(f"device dead, seen by {seen_by}", gross=True, rules=DEAD)
 
@@ -242,7 +242,7 @@ def dead(seen_by: str) -> Fault:
 def forwarding_dead(night: Night, stated: Stated) -> Truth | None:
     """Nothing is forwarded any more; management answers."""
     del stated
-    gone = np.arange(night.at_s.size) >= night.at(night.rng.uniform(0.3, 0.7))
+    gone = np.arange(night.at_s.size) >= night.index_at(night.rng.uniform(0.3, 0.7))
     if not back_stops(night, gone):
         return None
     return Truth("forwarding dead, management alive", gross=True, rules=LOST)
@@ -253,10 +253,10 @@ def management_dead(night: Night, stated: Stated) -> Truth | None:
     del stated
     if not any(source.target == TG for source in night.sources):
         return None
-    at = night.at(night.rng.uniform(0.3, 0.7))
+    index = night.index_at(night.rng.uniform(0.3, 0.7))
     for source in night.sources:
         if source.target == DUT and source.name != "icmp":
-            night.answered[source.name][at:] = False
+            night.answered[source.name][index:] = False
     return Truth("management dead, forwarding alive", gross=False, rules=(*DEAD, "coverage", "gap"))
 
 

@@ -96,17 +96,17 @@ def stops(seconds: float) -> Fault:
 
 def _part_of_a_poll(night: Night, since: float, seconds: float, kind: str) -> Truth | None:
     """A stop that is shorter than a poll: the poll after it lacks that part."""
-    at = int(np.searchsorted(night.at_s, since))
+    index = int(np.searchsorted(night.at_s, since))
     part = seconds / night.cadence_s
     for metric in ("load.rx.packets", "load.requests"):
         if night.has(metric):
             each = np.diff(night.of(metric), prepend=0.0)
-            night.of(metric)[at:] -= round(part * each[at])
+            night.of(metric)[index:] -= round(part * each[index])
             if metric == "load.requests":
-                night.of("load.request.rate")[at] *= 1 - part
+                night.of("load.request.rate")[index] *= 1 - part
             else:
                 gone = np.zeros(each.size)
-                gone[at:] = round(part * each[at])
+                gone[index:] = round(part * each[index])
                 port_loses(night, gone)
             seen = seconds >= 10 and part >= 0.15
             return Truth(kind, gross=seen, rules=LOST, small=not seen)

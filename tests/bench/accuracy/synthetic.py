@@ -5,7 +5,8 @@
     python tests/bench/accuracy/synthetic.py --write                        also rules/soakwatch_rules/measured/RULE.md
 
 A row is a scenario: % of its seeds that failed, warned, passed, were inconclusive or not applicable, and how many of
-them the OUTCOMES of the rule's test call wrong. Each rule is written as soon as it is done.
+them the OUTCOMES of the rule's test call wrong. Each rule is written as soon as it is done. The summary and the
+pictures are of all rules: a new one, measured by itself, gets into them when all are measured.
 """
 
 from __future__ import annotations
@@ -28,18 +29,19 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
-from tests.bench.accuracy.closeness import Near, near, told
+from tests.bench.accuracy.closeness import Near, closeness_lines, near
 from tests.bench.accuracy.tables import percent, spark, svg, table, upper
-from tests.rules.outcomes import LETTERS, RIGHT, concerning
+from tests.rules.outcomes import LETTERS, PARAMETERS, RIGHT, concerning, named
 
 from soakwatch_rules import detectors, measured
 from soakwatch_rules.rule import Finding, Rule
-from soakwatch_rules.scenarios.families import PARAMETERS, cuts, judged, named, said_of
+from soakwatch_rules.scenarios.families import cuts, findings_of, judged
 from soakwatch_rules.scenarios.synthetic import Scenario, leak
 from soakwatch_rules.series import Series
 
 MEASURED: Final = Path(next(iter(measured.__path__)))
 FIGURES: Final = Path(__file__).parent / "figures"
+SUMMARY: Final = Path(__file__).parent / "synthetic.md"
 ORDER: Final = "FWPIN"
 
 MORE: Final[Mapping[str, tuple[Mapping[str, float], ...]]] = {"growth": ({"tolerance": 0.01},)}
@@ -66,7 +68,7 @@ TOLD: Final = frozenset(
         "outliers 1 %",
     }
 )
-"""The healthy shapes that can be told from a leak: at most 1 % may fail."""
+"""The healthy shapes that can be distinguished from a leak: at most 1 % may fail."""
 
 PEGS: Final = frozenset({"peg of 3 readings, 10 s", "peg of 3 readings, 60 s"})
 POLLING: Final = frozenset({"poll mode 100 %", "poll mode 99 %", "half polling 97 %"})
@@ -77,7 +79,7 @@ class Row:
     """What a rule said of one scenario: seeds by letter, and the first that the table does not allow."""
 
     scenario: str
-    said: Mapping[str, int]
+    outcomes: Mapping[str, int]
     wrong: int
     decided: int  # of the wrong ones those that decided, and did not leave it open
     example: tuple[int, str] | None  # seed, reason
@@ -103,28 +105,28 @@ def tried(task: tuple[str, Mapping[str, float], str, str, int]) -> Row:
     name, more, family, what, seeds = task
     rule, scenario = rule_named(name, more), named(family, what)
     allowed = right(name, family, what, more)
-    said: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
     example: tuple[int, str] | None = None
     wrong = decided = 0
     numbers: list[Near] = []
     for seed in range(seeds):
         signal = scenario.signal(seed)
-        findings = said_of(rule, signal.case)
+        findings = findings_of(rule, signal.case)
         numbers += near(name, signal.truth, findings[0]) if findings else []
         letter = LETTERS[findings[0].outcome] if findings else "N"
-        said[letter] += 1
+        outcomes[letter] += 1
         if letter not in allowed:
             wrong += 1
             decided += letter != "I"
             if example is None or (decided == 1 and letter != "I"):
                 example = (seed, findings[0].reason if findings else "nothing said")
-    return Row(what, said, wrong, decided, example, tuple(numbers))
+    return Row(what, outcomes, wrong, decided, example, tuple(numbers))
 
 
 def powered(task: tuple[str, Mapping[str, float], str, float, int]) -> tuple[str, float, Counter[str], float]:
     """Leaks of the allowed growth plus a multiple of what the rule itself states to be detectable in that noise."""
     name, more, what, times, seeds = task
-    rule, said, stated = rule_named(name, more), Counter[str](), []
+    rule, outcomes, stated = rule_named(name, more), Counter[str](), []
     for seed in range(seeds):
         case = named("growth", what).signal(seed).case
         (part,) = cuts(rule, case)
@@ -134,14 +136,14 @@ def powered(task: tuple[str, Mapping[str, float], str, float, int]) -> tuple[str
         stated.append((calm.smallest_detectable - calm.limit) * 24 / float(np.median(part.series[0].values)) * 100)
         beyond = calm.smallest_detectable - calm.limit  # the finding states the growth, not what exceeds the limit
         rate = (calm.limit + times * beyond) / 3600
-        (found,) = rule.judge(replace(part, series=(leak(part.series[0], rate),)))
-        said[LETTERS[found.outcome]] += 1
-    return what, times, said, float(np.median(stated)) if stated else float("nan")
+        (finding,) = rule.judge(replace(part, series=(leak(part.series[0], rate),)))
+        outcomes[LETTERS[finding.outcome]] += 1
+    return what, times, outcomes, float(np.median(stated)) if stated else float("nan")
 
 
 def floor_of(name: str, row: Row, seeds: int) -> str:
     """What the row has to reach and whether it does; empty where nothing is asked."""
-    shares = {letter: 100 * many / seeds for letter, many in row.said.items()}
+    shares = {letter: 100 * many / seeds for letter, many in row.outcomes.items()}
     if name == "growth" and row.scenario in TOLD:
         return "F <= 1" + ("" if shares.get("F", 0) <= 1 else " **missed**")
     if name == "growth" and row.scenario == "twelve readings":
@@ -159,7 +161,7 @@ def _rows(name: str, more: Mapping[str, float], rows: list[Row], seeds: int) -> 
     for row in rows:
         letters = right(name, families[row.scenario], row.scenario, more)
         may = "/".join(letter for letter in ORDER if letter in letters)
-        cells = [percent(row.said.get(letter, 0), seeds) for letter in ORDER]
+        cells = [percent(row.outcomes.get(letter, 0), seeds) for letter in ORDER]
         floor = "" if more else floor_of(name, row, seeds)
         lines.append([row.scenario, may, *cells, percent(row.wrong, seeds), floor])
     return table(["scenario", "right", *ORDER, "wrong", "floor"], lines)
@@ -172,7 +174,7 @@ def picture(name: str, row: Row) -> tuple[str, str]:
     shown = _shown(scenario, seed)
     if shown is None:
         return f"Worst miss: {row.scenario}, seed {seed}: {reason}", ""
-    finding = _said(name, scenario, seed)
+    finding = _finding_of(name, scenario, seed)
     marks = [] if finding is None else [(m.begin_ns - int(shown.time_ns[0])) * 1e-9 for m in finding.marks]
     title = f"{name}: {scenario.name}, seed {seed} ({shown.metric}, {shown.trait.unit})"
     text = f"Worst miss: {scenario.name}, seed {seed}: {reason}\n\n`{spark(shown.values)}`"
@@ -184,7 +186,7 @@ def _shown(scenario: Scenario, seed: int) -> Series | None:
     return next(iter((*case.series, *case.load)), None)
 
 
-def _said(name: str, scenario: Scenario, seed: int) -> Finding | None:
+def _finding_of(name: str, scenario: Scenario, seed: int) -> Finding | None:
     findings = judged(rule_named(name, {}), scenario, seed)
     return findings[0] if findings else None
 
@@ -205,7 +207,7 @@ def bench(name: str, seeds: int, pool: multiprocessing.pool.Pool, *, draw: bool)
         head = "defaults" if not more else ", ".join(f"{key} {value:g}" for key, value in more.items())
         parts.append(f"**{head[0].upper()}{head[1:]}**: {rule_named(name, more).definition()}")
         parts.append(_rows(name, more, rows, seeds))
-        close = [line for row in rows for line in told(row.scenario, row.numbers)]
+        close = [line for row in rows for line in closeness_lines(row.scenario, row.numbers)]
         if close and not more:
             what = ["scenario", "number", "told, %", "error: median (10 to 90 %)", "interval holds it, %"]
             parts.append("How near the numbers come to the truth:\n\n" + table(what, close))
@@ -233,12 +235,12 @@ def _power(name: str, more: Mapping[str, float], seeds: int, pool: multiprocessi
     tasks = [(name, more, what, times, seeds) for what in POWER for times in (1.0, 2.0, 3.0)]
     floors = {2.0: ("F >= 80, P < 2", 80), 3.0: ("F >= 92, P < 2", 92)}
     rows = []
-    for what, times, said, stated in pool.map(powered, tasks, chunksize=1):
-        whole = said.total()
-        least, passed = 100 * said["F"] / max(1, whole), 100 * said["P"] / max(1, whole)
+    for what, times, outcomes, stated in pool.map(powered, tasks, chunksize=1):
+        whole = outcomes.total()
+        least, passed = 100 * outcomes["F"] / max(1, whole), 100 * outcomes["P"] / max(1, whole)
         asked, share = floors.get(times, ("", 0))
         missed = " **missed**" if asked and (least < share or passed >= 2) else ""
-        shares = [percent(said[letter], whole) for letter in "FPI"]
+        shares = [percent(outcomes[letter], whole) for letter in "FPI"]
         rows.append([what, f"{stated:.2f}", f"{times:g}", *shares, asked + missed])
     title = "Leaks of the allowed growth plus a multiple of the smallest detectable growth that the finding states"
     given = "defaults" if not more else ", ".join(f"{key} {value:g}" for key, value in more.items())
@@ -265,8 +267,8 @@ def summary() -> str:
                 link,
                 *(part.split()[-1] if "version" in part else part.split()[0] for part in tail),
                 str(len(shares)),
-                *_told(alarms, measured_rows),
-                *_told(misses, measured_rows),
+                *_summary(alarms, measured_rows),
+                *_summary(misses, measured_rows),
                 str(text.count("**missed**")),
                 drawn,
             ]
@@ -295,7 +297,7 @@ def _wrong(letters: str, shares: list[list[float]], may: list[list[str]]) -> lis
     ]
 
 
-def _told(wrong: list[float], rows: list[list[str]]) -> tuple[str, str]:
+def _summary(wrong: list[float], rows: list[list[str]]) -> tuple[str, str]:
     """The mean, and the scenario with the most."""
     most = max(wrong, default=0.0)
     where = f"{rows[wrong.index(most)][0]}: {most:g}" if most else "-"
@@ -313,7 +315,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=300)
     parser.add_argument("--rule", action="append", help="only this rule (again for more)")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--write", action="store_true", help="write measured/RULE.md and figures/RULE.svg")
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help="write measured/RULE.md; synthetic.md and figures as well, but not for a new rule alone",
+    )
     given = parser.parse_args()
     known = sorted(module.name for module in pkgutil.iter_modules(detectors.__path__))
     wanted = [name for name in given.rule or known if concerning(name)]
@@ -321,11 +327,13 @@ def main() -> None:
         parser.error(f"no such rule: {', '.join(unknown)}")
     with multiprocessing.get_context("fork").Pool(given.jobs) as pool:
         for name in wanted:
-            text = bench(name, given.seeds, pool, draw=given.write)
+            listed = not given.rule or f"[{name}](" in SUMMARY.read_text(encoding="utf-8")
+            text = bench(name, given.seeds, pool, draw=given.write and listed)
             print(f"## {name}\n\n{text}", flush=True)
             if given.write:
                 (MEASURED / f"{name}.md").write_text(text, encoding="utf-8")
-                (Path(__file__).parent / "synthetic.md").write_text(summary(), encoding="utf-8")
+                if listed:
+                    SUMMARY.write_text(summary(), encoding="utf-8")
 
 
 if __name__ == "__main__":

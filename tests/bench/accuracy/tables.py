@@ -78,17 +78,17 @@ def svg(
     first, last = float(time_s[0]), float(time_s[-1])
     low, high = float(value.min()), float(value.max())
 
-    def x(at: float) -> float:
-        return round(LEFT + (WIDE - LEFT - EDGE) * (at - first) / ((last - first) or 1.0), 1)
+    def x(moment: float) -> float:
+        return round(LEFT + (WIDE - LEFT - EDGE) * (moment - first) / ((last - first) or 1.0), 1)
 
     def y(level: float) -> float:
         return round(HIGH - EDGE - (HIGH - 2 * EDGE) * (level - low) / ((high - low) or 1.0), 1)
 
-    at = list(np.array_split(np.arange(value.size), min(240, value.size)))
-    places = [x(float(time_s[part].mean())) for part in at]
-    top = [f"{p},{y(float(value[part].max()))}" for p, part in zip(places, at, strict=True)]
-    bottom = [f"{p},{y(float(value[part].min()))}" for p, part in zip(places, at, strict=True)]
-    line = [f"{p},{y(float(value[part].mean()))}" for p, part in zip(places, at, strict=True)]
+    parts = list(np.array_split(np.arange(value.size), min(240, value.size)))
+    places = [x(float(time_s[part].mean())) for part in parts]
+    top = [f"{p},{y(float(value[part].max()))}" for p, part in zip(places, parts, strict=True)]
+    bottom = [f"{p},{y(float(value[part].min()))}" for p, part in zip(places, parts, strict=True)]
+    line = [f"{p},{y(float(value[part].mean()))}" for p, part in zip(places, parts, strict=True)]
     lines = "".join(
         f'<line x1="{x(m)}" x2="{x(m)}" y1="{EDGE}" y2="{HIGH - EDGE}" stroke="#c33"/>' for m in list(marks)[:40]
     )

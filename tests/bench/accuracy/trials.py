@@ -85,20 +85,26 @@ def columns(path: Path, *names: str) -> tuple[Floats, ...]:
 
 def epoch(text: str, form: str | None = None) -> float:
     """A time in UTC as seconds since 1970."""
-    made = datetime.strptime(text, form) if form else datetime.fromisoformat(text)  # noqa: DTZ007 - set below
-    return (made if made.tzinfo else made.replace(tzinfo=UTC)).timestamp()
+    parsed = datetime.strptime(text, form) if form else datetime.fromisoformat(text)  # noqa: DTZ007 - set below
+    return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
 
 
 def series(
-    metric: str, seconds: ArrayLike, value: ArrayLike, trait: Trait, *, thing: str = "", cadence_s: float | None = None
+    metric: str,
+    seconds: ArrayLike,
+    value: ArrayLike,
+    trait: Trait,
+    *,
+    object_: str = "",
+    cadence_s: float | None = None,
 ) -> Series:
     """Readings in order of time, one a moment (the last wins), numbers only."""
-    at, read = np.asarray(seconds, dtype=np.float64), np.asarray(value, dtype=np.float64)
-    good = np.isfinite(at) & np.isfinite(read)
-    order = np.argsort(at[good], kind="stable")
-    time_ns, read = np.round(at[good][order] * S).astype(np.int64), read[good][order]
+    time_s, read = np.asarray(seconds, dtype=np.float64), np.asarray(value, dtype=np.float64)
+    good = np.isfinite(time_s) & np.isfinite(read)
+    order = np.argsort(time_s[good], kind="stable")
+    time_ns, read = np.round(time_s[good][order] * S).astype(np.int64), read[good][order]
     last = np.append(np.diff(time_ns) > 0, [True] * bool(time_ns.size)).astype(bool)
-    return Series("dut", metric, thing, trait, time_ns[last], read[last], cadence_s)
+    return Series("dut", metric, object_, trait, time_ns[last], read[last], cadence_s)
 
 
 MEMORY = Trait("By", "gauge", "up", 0.0, None, None, 4096.0)
@@ -106,17 +112,17 @@ BUSY = Trait("1", "gauge", None, 0.0, 1.0)
 RATE = Trait("{request}/s", "gauge", None, 0.0)
 
 
-def alone(one: Series) -> Case:
+def alone(line: Series) -> Case:
     """A series in a run that is all soak."""
-    window = Window(int(one.time_ns[0]), int(one.time_ns[-1]) + round(S * (one.cadence_s or 1.0)))
-    return Case("dut", one.object, window, (one,), phases=(Phase("soak", window),))
+    window = Window(int(line.time_ns[0]), int(line.time_ns[-1]) + round(S * (line.cadence_s or 1.0)))
+    return Case("dut", line.object, window, (line,), phases=(Phase("soak", window),))
 
 
-def carried(one: Series) -> Case:
+def carried(line: Series) -> Case:
     """What a generator got back, in a run that is all soak."""
-    return replace(alone(one), series=(), load=(one,), object="")
+    return replace(alone(line), series=(), load=(line,), object="")
 
 
 def days(case: Case) -> float:
-    """The days that a case looks at."""
+    """The days that a case covers."""
     return case.window.seconds / 86400

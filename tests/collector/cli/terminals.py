@@ -33,14 +33,14 @@ class Terminal:
         self._ours, theirs = pty.openpty()
         self._sized(theirs, columns, rows)
         kept = {key: value for key, value in os.environ.items() if key not in {"COLUMNS", "LINES", "NO_COLOR"}}
-        told = {**kept, "TERM": "xterm-256color", "PYTHONWARNINGS": "error", **environment}
+        variables = {**kept, "TERM": "xterm-256color", "PYTHONWARNINGS": "error", **environment}
         self.process = subprocess.Popen(
             [SOAKWATCH, *map(str, words)],
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
             cwd=folder,
-            env=told,
+            env=variables,
             start_new_session=True,
         )
         os.close(theirs)
@@ -50,7 +50,7 @@ class Terminal:
         fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def resize(self, columns: int, rows: int) -> None:
-        """As if somebody had pulled at the window."""
+        """As if someone had pulled at the window."""
         self.screen.resize(rows, columns)
         self._sized(self._ours, columns, rows)
 
@@ -65,12 +65,12 @@ class Terminal:
         if not ready:
             return True
         try:
-            said = os.read(self._ours, 1 << 16)
+            chunk = os.read(self._ours, 1 << 16)
         except OSError:  # the other side is closed
             return False
-        self.raw += said
-        self._stream.feed(said)
-        return bool(said)
+        self.raw += chunk
+        self._stream.feed(chunk)
+        return bool(chunk)
 
     def until(self, happened: Callable[[str], bool], what: str) -> str:
         """Wait until the screen is so; what stands on it then."""

@@ -31,10 +31,10 @@ class Rows:
     rows: Sequence[str]
 
     def lines(self, width: int, height: int) -> Sequence[Text]:
-        made = [Text(row) for row in self.rows[:height]]
-        for one in made:
-            one.truncate(width)
-        return made
+        lines = [Text(row) for row in self.rows[:height]]
+        for line in lines:
+            line.truncate(width)
+        return lines
 
 
 class Seen:
@@ -48,10 +48,10 @@ class Seen:
 
     def new(self) -> str:
         """What was written since."""
-        said = self.file.getvalue()
+        text = self.file.getvalue()
         self.file.seek(0)
         self.file.truncate()
-        return said.replace("\n", "\r\n")  # as a terminal line does
+        return text.replace("\n", "\r\n")  # as a terminal line does
 
     def lines(self) -> list[str]:
         """The lines on the screen."""
@@ -82,7 +82,7 @@ def test_what_does_not_change_is_never_blank() -> None:
     assert not seen.screen.cursor.hidden
 
 
-def test_what_is_said_meanwhile_stays_above() -> None:
+def test_what_is_printed_meanwhile_stays_above() -> None:
     """On the console and on standard error; the picture is there once only."""
     seen = Seen()
     with framed(seen.console) as frame:

@@ -20,10 +20,10 @@ OK, FAILED = PollOutcome.OK, PollOutcome.FAILED
 FORECAST = Forecast("system.memory.limit (3.80 GiB)", 31 * 3600, 25 * 3600, 37 * 3600)
 
 
-def finding(outcome: Outcome, rule: str, reason: str, thing: str = "", forecast: Forecast | None = None) -> Finding:
+def finding(outcome: Outcome, rule: str, reason: str, object_: str = "", forecast: Forecast | None = None) -> Finding:
     """What the live judge said."""
     return Finding(
-        rule, 1, outcome, "dut", "system.memory.usage", thing, Window(0, 10**9), "d", reason, 9, forecast=forecast
+        rule, 1, outcome, "dut", "system.memory.usage", object_, Window(0, 10**9), "d", reason, 9, forecast=forecast
     )
 
 
@@ -46,7 +46,7 @@ STATUS = Status(
     26_480.0,
     ("02:11:00 failover dut",),
     None,
-    place="2 of 4",
+    phase_position="2 of 4",
     coming="phase stress in 14 h 12 min",
     own="84.2 MiB, never late",
 )
@@ -86,12 +86,12 @@ def test_no_line_is_wider_and_no_picture_higher_than_it_may_be() -> None:
     names = ["x" * 300, "صندوق-النار", "防火墙" * 20, "e\u0301" * 40, "🔥" * 30, "plain"]
     for _ in range(200):
         many = tuple(source(chooser.choice(names), chooser.randrange(10**9), chooser.randrange(3)) for _ in range(30))
-        said = tuple(
+        findings = tuple(
             finding(Outcome.FAIL, "growth", chooser.choice(names), str(n)) for n in range(chooser.randrange(20))
         )
-        status = replace(STATUS, run=chooser.choice(names), sources=many, findings=said)
+        status = replace(STATUS, run=chooser.choice(names), sources=many, findings=findings)
         width, height = chooser.randrange(20, 220), chooser.randrange(1, 60)
-        lines = panel(status, said).lines(width, height)
+        lines = panel(status, findings).lines(width, height)
         assert len(lines) <= height
         assert all(line.cell_len <= width for line in lines)
 
@@ -137,42 +137,42 @@ def test_names_do_not_steer_the_terminal() -> None:
     assert "[bold]" in target.getvalue()
 
 
-def test_a_source_that_falls_silent_is_told_by_its_account_alone() -> None:
+def test_a_silent_source_is_recognised_by_its_counts_alone() -> None:
     """From the moment of its last answer on; a slow source that was not due meanwhile is not silent."""
     silences = Silences()
 
-    def look(at_s: float, got: int, failed: int) -> float | None:
+    def silent_for(at_s: float, got: int, failed: int) -> float | None:
         status = replace(STATUS, elapsed_s=at_s, sources=(source("dut/ssh", got, failed),))
         return silences.completed(status).sources[0].silent_s
 
-    assert [look(0, 0, 0), look(10, 1, 0), look(60, 1, 0)] == [None, None, None]
-    assert [look(70, 1, 1), look(130, 1, 2)] == [60.0, 120.0]
-    assert look(140, 2, 2) is None
+    assert [silent_for(0, 0, 0), silent_for(10, 1, 0), silent_for(60, 1, 0)] == [None, None, None]
+    assert [silent_for(70, 1, 1), silent_for(130, 1, 2)] == [60.0, 120.0]
+    assert silent_for(140, 2, 2) is None
 
 
 def test_plain_lines_are_few() -> None:
     """Start, phases, new findings, a source that falls silent and comes back, each ten minutes of a long run."""
     target = io.StringIO()
     lines = Lines(Console(file=target, width=300))
-    quiet = replace(STATUS, findings=(), sources=(source("dut/snmp", 1),), load={}, place="", elapsed_s=0.0)
+    quiet = replace(STATUS, findings=(), sources=(source("dut/snmp", 1),), load={}, phase_position="", elapsed_s=0.0)
     for second in range(3600):
         phase = "baseline" if second < 1800 else "soak"
         answers = not 2000 <= second < 2100
         own = source("dut/snmp", second if answers else 2000, 0 if second < 2000 else min(second - 2000, 100) + 1)
-        found = STATUS.findings[1:] if second >= 3000 else ()
+        findings = STATUS.findings[1:] if second >= 3000 else ()
         lines.show(
             replace(
                 quiet,
                 elapsed_s=float(second),
                 left_s=86400.0 - second,
                 phase=phase,
-                findings=found,
+                findings=findings,
                 judged_at_s=float(second),
                 sources=(own,),
             )
         )
-    told = target.getvalue().splitlines()
-    assert [line.split("]")[0][1:] for line in told] == [
+    printed = target.getvalue().splitlines()
+    assert [line.split("]")[0][1:] for line in printed] == [
         "0 s",
         "10 min",
         "20 min",
@@ -183,14 +183,14 @@ def test_plain_lines_are_few() -> None:
         "50 min",
         "50 min",
     ]
-    assert "source dut/snmp does not answer" in told[4]
-    assert "source dut/snmp answers again" in told[5]
-    assert "WARN growth" in told[7]
-    assert "exhausted in 31 h" in told[7]
+    assert "source dut/snmp does not answer" in printed[4]
+    assert "source dut/snmp answers again" in printed[5]
+    assert "WARN growth" in printed[7]
+    assert "exhausted in 31 h" in printed[7]
 
 
 def test_the_load_is_summed_over_generators() -> None:
-    """Bits only where nothing else is told; large rates with a prefix."""
+    """Bits only where nothing else is reported; large rates with a prefix."""
     two = {("load.tx.bit.rate", "a"): 4e9, ("load.tx.bit.rate", "b"): 5e9}
     assert load_words(replace(STATUS, load=two)) == "load 9 G bits/s sent"
     both = {**two, ("load.request.rate", ""): 99.6}

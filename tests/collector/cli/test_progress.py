@@ -1,4 +1,4 @@
-"""A run on a terminal: what is new is told once, and what does not last is withdrawn in the open."""
+"""A run on a terminal: what is new is reported once, and what does not last is withdrawn in the open."""
 
 from __future__ import annotations
 
@@ -28,20 +28,22 @@ LEAK = Finding(
 )
 
 
-def test_an_alarm_is_told_once_and_withdrawn_once() -> None:
-    """Warned at one look, still there at the next, gone at the third: a line at the first and at the last."""
+def test_an_alarm_is_reported_once_and_withdrawn_once() -> None:
+    """Warned at one evaluation, still there at the next, gone at the third: a line at the first and at the last."""
     target = io.StringIO()
     lines = Lines(Console(file=target, width=200))
-    looks = [((LEAK,), 60.0), ((LEAK,), 120.0), ((), 180.0), ((), 240.0)]
-    for findings, judged_at_s in looks:
+    judgements = [((LEAK,), 60.0), ((LEAK,), 120.0), ((), 180.0), ((), 240.0)]
+    for findings, judged_at_s in judgements:
         lines.show(replace(QUIET, findings=findings, judged_at_s=judged_at_s))
-    told = [line for line in target.getvalue().splitlines() if "growth" in line]
-    said = "WARN growth dut system.memory.usage: 3 MiB/h so far; forecast: the memory exhausted in 31 h ± 6 h (90 %)"
-    assert told == [f"[1 min] {said}", f"[1 min] WITHDRAWN {said}"]
+    printed = [line for line in target.getvalue().splitlines() if "growth" in line]
+    sentence = (
+        "WARN growth dut system.memory.usage: 3 MiB/h so far; forecast: the memory exhausted in 31 h ± 6 h (90 %)"
+    )
+    assert printed == [f"[1 min] {sentence}", f"[1 min] WITHDRAWN {sentence}"]
 
 
-def test_nothing_is_withdrawn_without_a_new_look() -> None:
-    """A moment without findings of the same judging (the judge restarts) takes nothing back; a worse one is told."""
+def test_nothing_is_withdrawn_without_a_new_evaluation() -> None:
+    """A moment without findings of the same judging (the judge restarts) withdraws nothing; a worse one is reported."""
     alarms = Alarms()
     assert alarms.update(replace(QUIET, findings=(LEAK,))) == ([LEAK], [])
     assert alarms.update(QUIET) == ([], [])
@@ -64,8 +66,8 @@ def test_the_panel_shows_what_was_withdrawn() -> None:
     assert "and 2 withdrawn before" in text
 
 
-def test_the_load_is_told_whatever_it_is_made_of() -> None:
-    """Packets that were sent and came back, and what was lost; what nobody reports is not told as 0."""
+def test_the_load_is_shown_whatever_it_is_made_of() -> None:
+    """Packets that were sent and came back, and what was lost; what nobody reports is not reported as 0."""
     target = io.StringIO()
     load = {("load.tx.packet.rate", ""): 2969.4, ("load.rx.packet.rate", ""): 2006.0, ("load.loss", ""): 0.3217}
     Lines(Console(file=target, width=200)).show(replace(QUIET, load=load))

@@ -25,7 +25,7 @@ PLAN += "events: [{kind: a, at: 1m}, {kind: switch, at: 1m, run: [sh]}]\nstop_on
 
 
 @pytest.mark.parametrize("name", ["run", "resume"])
-def test_the_option_stands_alone_or_with_a_rule(name: str) -> None:
+def test_the_option_is_given_alone_or_with_a_rule(name: str) -> None:
     """A bare option never takes the word behind it; with a rule it may be repeated; ``--`` ends the options."""
     command = COMMANDS.module(name).command
     assert isinstance(command, click.Command)
@@ -51,13 +51,13 @@ def test_what_is_chosen(capsys: pytest.CaptureFixture[str]) -> None:
 
 def judged(live: LiveJudge, *findings: Finding, at_s: int) -> None:
     """What the judge's process answered."""
-    lines = [json.dumps({"of": "x", "findings": [finding_to_json(one) for one in findings]})]
+    lines = [json.dumps({"of": "x", "findings": [finding_to_json(finding) for finding in findings]})]
     live._hear(lines, at_s * 10**9)
 
 
 @pytest.mark.parametrize(("rules", "stops"), [(None, True), ({"hang"}, False), ({"hang", "memory_growth"}, True)])
 def test_only_the_rules_that_are_meant_end_a_run(tmp_path: Path, rules: set[str] | None, *, stops: bool) -> None:
-    """A failure of another rule is looked at as ever, and the run goes on."""
+    """A failure of another rule is judged as ever, and the run goes on."""
     live = LiveJudge(tmp_path, lambda: 0, confirm=True, rules=rules)
     for at_s in (0, 20):
         judged(live, FAIL, finding("hang", target="tg") if rules is None else replace(FAIL, rule="drops"), at_s=at_s)

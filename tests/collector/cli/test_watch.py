@@ -30,15 +30,15 @@ Terminals = Callable[..., Terminal]
 @pytest.fixture
 def on_terminal(tmp_path: Path) -> Iterator[Terminals]:
     """Start a command on a terminal of its own, in an empty folder."""
-    made: list[Terminal] = []
+    started: list[Terminal] = []
 
     def start(*words: object, columns: int = 100, rows: int = 40, **environment: str) -> Terminal:
-        made.append(Terminal(words, columns, rows, tmp_path, environment))
-        return made[-1]
+        started.append(Terminal(words, columns, rows, tmp_path, environment))
+        return started[-1]
 
     yield start
-    for one in made:
-        one.close()
+    for terminal in started:
+        terminal.close()
 
 
 def piped(folder: Path, *words: object, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -70,8 +70,8 @@ def test_a_run_is_watched_left_alone_stopped_and_its_end_seen(on_terminal: Termi
     assert not visitor.screen.cursor.hidden
     witness = on_terminal("watch", "run", "--verdict", columns=120)
     witness.until(lambda text: "phase soak" in text, "the phase")
-    told = piped(tmp_path, "stop", "run", "--reason", "the rack is\nneeded")
-    assert (told.returncode, told.stderr) == (0, "")
+    stopped = piped(tmp_path, "stop", "run", "--reason", "the rack is\nneeded")
+    assert (stopped.returncode, stopped.stderr) == (0, "")
     again = piped(tmp_path, "stop", "run")
     assert again.returncode != 0
     assert "already" in again.stderr
@@ -111,7 +111,7 @@ def test_a_run_is_watched_over_http(on_terminal: Terminals, tmp_path: Path) -> N
     assert token not in visitor.raw.decode()
 
 
-def test_a_monitor_that_was_killed_is_told(on_terminal: Terminals, tmp_path: Path) -> None:
+def test_a_monitor_that_was_killed_is_reported(on_terminal: Terminals, tmp_path: Path) -> None:
     """The record says nothing of it: whoever watches does, with what can be done; the exit code is 4."""
     run = on_terminal(*LONG)
     run.until(lambda text: bool(re.search(r"local/local +\d+ +[1-9]\d* +\d", text)), "an answered poll")
@@ -125,7 +125,7 @@ def test_a_monitor_that_was_killed_is_told(on_terminal: Terminals, tmp_path: Pat
         stopped(tmp_path / "run")
 
 
-def test_a_visitor_that_is_told_to_end_gives_the_cursor_back(on_terminal: Terminals) -> None:
+def test_a_viewer_that_is_terminated_gives_the_cursor_back(on_terminal: Terminals) -> None:
     """SIGTERM, as of a closing session."""
     run = on_terminal(*LONG)
     run.until(lambda text: "Ctrl-C ends" in text, "the picture")
@@ -150,7 +150,7 @@ def test_a_window_that_is_pulled_narrow_is_drawn_anew(on_terminal: Terminals) ->
         assert max(len(line) for line in plain.splitlines()) < columns
 
 
-def test_where_nobody_looks_there_are_plain_lines(tmp_path: Path) -> None:
+def test_without_a_terminal_there_are_plain_lines(tmp_path: Path) -> None:
     """No control codes in a pipe: a line at the start, at each phase and at the end."""
     done = piped(tmp_path, "run", "--process", ME, "--interval", "200ms", "--duration", "4s", "--into", "run")
     assert "\x1b" not in done.stdout + done.stderr
@@ -196,9 +196,9 @@ def stands_waiting(folder: Path) -> bool:
 
 def test_a_run_that_waits_for_its_start_is_stopped(tmp_path: Path) -> None:
     """`stop` ends it at once; it has no poll, is judged by nobody, and decides nothing."""
-    at = datetime.now(UTC) + timedelta(hours=10)
+    start = datetime.now(UTC) + timedelta(hours=10)
     (tmp_path / "plan.yaml").write_text(
-        f"start: {at:%Y-%m-%dT%H:%M:%SZ}\ntargets:\n  me: {{role: dut, sources: [local]}}\nduration: 1m\n"
+        f"start: {start:%Y-%m-%dT%H:%M:%SZ}\ntargets:\n  me: {{role: dut, sources: [local]}}\nduration: 1m\n"
     )
     with subprocess.Popen(
         [SOAKWATCH, "run", "plan.yaml", "--into", "run", "--no-web"], cwd=tmp_path, text=True, stdout=subprocess.PIPE
@@ -209,22 +209,22 @@ def test_a_run_that_waits_for_its_start_is_stopped(tmp_path: Path) -> None:
                 time.sleep(0.1)
             asked = piped(tmp_path, "stop", "run", "--reason", "no rack today")
             assert asked.returncode == 0, asked.stderr
-            told, _ = run.communicate(timeout=60)
+            printed, _ = run.communicate(timeout=60)
         finally:
             run.kill()
     assert run.returncode == 3
-    assert "stopped before its start: nothing was polled" in told
-    look = RecordedRun(tmp_path / "run").read()
-    assert (look.over, look.verdict, look.exit_code) == (True, "inconclusive", 3)
-    assert look.reason.startswith("stopped before its start")
+    assert "stopped before its start: nothing was polled" in printed
+    recorded = RecordedRun(tmp_path / "run").read()
+    assert (recorded.over, recorded.verdict, recorded.exit_code) == (True, "inconclusive", 3)
+    assert recorded.reason.startswith("stopped before its start")
 
 
 def test_what_is_left_of_a_killed_run_is_over(tmp_path: Path) -> None:
     """Its record has no end, and nobody writes it."""
     with small_record(tmp_path / "run", 1):
         pass
-    look = RecordedRun(tmp_path / "run").read()
-    assert look.over
-    assert look.status.standing == "broken off"
-    assert look.exit_code == 4
-    assert json.dumps(look.report) == '""'
+    recorded = RecordedRun(tmp_path / "run").read()
+    assert recorded.over
+    assert recorded.status.standing == "broken off"
+    assert recorded.exit_code == 4
+    assert json.dumps(recorded.report) == '""'

@@ -1,4 +1,4 @@
-"""Commands of somebody's own: how they end is told, and nothing of them outlives its time."""
+"""Commands of someone's own: how they end is reported, and nothing of them outlives its time."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def run(
 ) -> CommandResult:
     """One command to its end."""
 
-    async def one() -> CommandResult:
+    async def main() -> CommandResult:
         over = asyncio.Event()
         if over_after_s is not None:
             asyncio.get_running_loop().call_later(over_after_s, over.set)
         return await run_command(words, environment, timeout_s, over, Redaction(["env:DUT_PASSWORD"]))
 
-    return asyncio.run(one())
+    return asyncio.run(main())
 
 
 def gone(file: Path) -> bool:
@@ -40,12 +40,12 @@ def gone(file: Path) -> bool:
     return False
 
 
-def test_what_a_command_said_and_how_it_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_command_printed_and_how_it_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both streams are kept as they came; exit code and last words of stderr are the failure; no secret is in them."""
     monkeypatch.setenv("DUT_PASSWORD", "hunter22")
-    said = run(["sh", "-c", "echo one $WHO; echo login hunter22 refused >&2; exit 3"], WHO="me")
-    assert said.failure == "exit code 3: login *** refused"
-    assert sorted(said.output.split(b"\n")) == [b"", b"login *** refused", b"one me"]
+    result = run(["sh", "-c", "echo one $WHO; echo login hunter22 refused >&2; exit 3"], WHO="me")
+    assert result.failure == "exit code 3: login *** refused"
+    assert sorted(result.output.split(b"\n")) == [b"", b"login *** refused", b"one me"]
     assert run(["true"]) == CommandResult("", b"", run(["true"]).seconds) or run(["true"]).failure == ""
     assert run(["sh", "-c", "kill -9 $$"]).failure == "ended by SIGKILL"
     assert run(["/no/such/program"]).failure == "cannot start /no/such/program: No such file or directory"
@@ -55,46 +55,46 @@ def test_what_a_command_said_and_how_it_ended(monkeypatch: pytest.MonkeyPatch) -
 def test_a_command_that_does_not_end_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
     """After its time, or the run's, the whole process group is gone, also children that ignore the polite signal."""
     script = f"trap '' TERM; (trap '' TERM; echo $BASHPID > {tmp_path}/child; sleep 600) & echo begun; wait"
-    said = run(["bash", "-c", script], timeout_s=1.0)
-    assert said.failure == "it was killed: it did not end within 1 s"
-    assert not said.over
-    assert said.output == b"begun\n"
+    result = run(["bash", "-c", script], timeout_s=1.0)
+    assert result.failure == "it was killed: it did not end within 1 s"
+    assert not result.over
+    assert result.output == b"begun\n"
     assert gone(tmp_path / "child")
-    said = run(["bash", "-c", script], over_after_s=0.5)
-    assert said.failure == "it was killed: the run was over"
-    assert said.over
+    result = run(["bash", "-c", script], over_after_s=0.5)
+    assert result.failure == "it was killed: the run was over"
+    assert result.over
     assert gone(tmp_path / "child")
 
 
 def test_what_a_command_leaves_behind_ends_with_it(tmp_path: Path) -> None:
     """A command that ends at once is not waited for because of a child that keeps its output open; the child ends."""
-    said = run(["bash", "-c", f"sleep 600 & echo $! > {tmp_path}/child; echo done"])
-    assert (said.failure, said.output) == ("", b"done\n")
+    result = run(["bash", "-c", f"sleep 600 & echo $! > {tmp_path}/child; echo done"])
+    assert (result.failure, result.output) == ("", b"done\n")
     assert gone(tmp_path / "child")
 
 
 def test_output_is_bounded_and_says_what_is_left_out() -> None:
     """Of a chatty command the begin and the end are kept, in whole lines, and the bytes between are counted."""
-    said = run([sys.executable, "-c", "for i in range(200000): print('line', i)"])
-    assert said.failure == ""
-    assert len(said.output) < MAX_OUTPUT + 100
-    lines = said.output.decode().splitlines()
+    result = run([sys.executable, "-c", "for i in range(200000): print('line', i)"])
+    assert result.failure == ""
+    assert len(result.output) < MAX_OUTPUT + 100
+    lines = result.output.decode().splitlines()
     assert (lines[0], lines[-1]) == ("line 0", "line 199999")
     (gap,) = [line for line in lines if "omitted" in line]
     whole = sum(len(f"line {i}\n") for i in range(200_000))
-    assert int(gap.split()[1]) == whole - (len(said.output) - len(f"\n{gap}\n".encode()))
+    assert int(gap.split()[1]) == whole - (len(result.output) - len(f"\n{gap}\n".encode()))
 
 
 def test_hearing_never_keeps_more_than_it_may() -> None:
     """Whatever the pieces in which output comes: no more than the bound is kept, and short output is kept whole."""
     chance = random.Random(3)
     for _ in range(50):
-        heard, told = BoundedOutput(1000), b""
+        heard, expected = BoundedOutput(1000), b""
         for _ in range(chance.randrange(60)):
             piece = chance.randbytes(chance.randrange(120))
-            told += piece
+            expected += piece
             heard.take(piece)
-        assert heard.bytes() == told if len(told) <= 1000 else len(heard.bytes()) < 1100
+        assert heard.bytes() == expected if len(expected) <= 1000 else len(heard.bytes()) < 1100
 
 
 def test_every_secret_of_a_plan_is_taken_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_every_secret_of_a_plan_is_taken_out(monkeypatch: pytest.MonkeyPatch, tm
     redaction = redaction_of(
         f"targets: {{dut: {{sources: [{{ssh: {{password: env:ONE, key: 'file:{tmp_path}/two', x: env:GONE}}}}]}}}}"
     )
-    said = b"a first/secret b first%2Fsecret c two\nlines here d two\\nlines here"
-    assert redaction.output(said) == b"a *** b *** c *** d ***"
+    output = b"a first/secret b first%2Fsecret c two\nlines here d two\\nlines here"
+    assert redaction.output(output) == b"a *** b *** c *** d ***"
     assert redaction.file(b"\0first/secret\1") == b"\0************\1"
     assert redaction.text("first/secret") == "***"

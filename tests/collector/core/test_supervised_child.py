@@ -1,4 +1,4 @@
-"""Children that die, hang and flood: nothing waits for them for longer than it was told, and no zombie is left."""
+"""Children that die, hang and flood: nothing waits for them for longer than it may, and no zombie is left."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_it_stops_by_its_input_or_after_the_grace() -> None:
 
 
 def test_in_an_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines are asked for and answered; what hangs or floods is killed, what dies is told by its exit code."""
+    """Lines are asked for and answered; what hangs or floods is killed, what dies is reported with its exit code."""
     monkeypatch.setattr(supervised_child, "MAX_OUTPUT", 1000)
 
     async def main() -> None:

@@ -13,7 +13,7 @@ from soakwatch.testing.ports import free_port
 
 
 @pytest.mark.parametrize(
-    ("target", "source", "sentence", "said"),
+    ("target", "source", "sentence", "shown"),
     [
         ("fw", "snmp", "the port is closed", "fw snmp: the port is closed"),
         ("fw", "snmp", "fw:161: the port is closed", "fw:161 snmp: the port is closed"),
@@ -25,9 +25,9 @@ from soakwatch.testing.ports import free_port
         ("fw", "tcp", "fw: ", "fw tcp: fw: "),
     ],
 )
-def test_target_and_source_are_said_once(target: str, source: str, sentence: str, said: str) -> None:
+def test_target_and_source_are_named_once(target: str, source: str, sentence: str, shown: str) -> None:
     """Another device's name, or one that only begins alike, is part of the sentence."""
-    assert prefixed(target, source, sentence) == said
+    assert prefixed(target, source, sentence) == shown
 
 
 def test_where_the_target_is_named_already_the_sentence_goes_without() -> None:

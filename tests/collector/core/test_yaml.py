@@ -85,8 +85,8 @@ def test_words_mean_what_they_look_like(text: str, expected: object) -> None:
         ("a: \x01", ["p.yaml:1:4: the character U+0001 is not allowed in a plan: remove it"]),
     ],
 )
-def test_bad_syntax_is_told_with_its_place(text: str, problems: list[str]) -> None:
-    """Each error of syntax is one sentence with line, column and remedy; duplicate keys are all told at once."""
+def test_bad_syntax_is_reported_with_its_line(text: str, problems: list[str]) -> None:
+    """Each error of syntax is one sentence with line, column and remedy; duplicate keys are all reported at once."""
     with pytest.raises(PlanError) as caught:
         parse(text, "p.yaml")
     assert list(caught.value.problems) == problems
@@ -115,7 +115,7 @@ def test_places_of_keys_and_values() -> None:
     assert document.where(("a", 1, "c", "missing")) == "p.yaml:3:9"
 
 
-def test_files_that_are_no_text_are_told_in_one_sentence(tmp_path: Path) -> None:
+def test_files_that_are_no_text_are_reported_in_one_sentence(tmp_path: Path) -> None:
     """A folder, a missing file, bytes that are not UTF-8 and a huge file each say what they are."""
     latin = tmp_path / "latin.yaml"
     latin.write_bytes(b"name: x\nb: \xe9\n")

@@ -33,27 +33,27 @@ from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 END_S = 60
 
 
-def look_at(second: int) -> Answer:
-    """One reading with the time at which the device looked."""
+def answer_at(second: int) -> Answer:
+    """One reading with the time at which the device took it."""
     return Answer((Sample("system.processes", "", second % 100, T0 + second * SECOND + 1000),), (), ())
 
 
 @dataclass
 class Keeping:
-    """A device that looks each second by itself and hands over at most ``batch`` old looks at a time.
+    """A device that polls each second by itself and hands over at most ``batch`` old polls at a time.
 
-    It is reached when ``reached`` says so, by the second; a poll of its brings the newest look if that is not too old.
+    It is reached when ``reached`` says so, by the second; a poll of its brings the newest poll if that is not too old.
     """
 
     time: VirtualTime
     reached: Callable[[int], bool]
     batch: int = 500
-    handed: int = -1  # the last look that was handed over, or waits to be
+    handed: int = -1  # the last reading that was handed over, or waits to be
     waiting: list[int] = field(default_factory=list)
     polls: int = 0
 
     async def poll(self, now_ns: int) -> Answer:
-        """The newest look; older ones wait for ``recovered``."""
+        """The newest poll; older ones wait for ``recovered``."""
         self.polls += 1
         now_s = (self.time.now_ns() - T0) // SECOND
         if not self.reached(now_s):
@@ -63,12 +63,12 @@ class Keeping:
         self.handed = last
         if not self.waiting or self.waiting[-1] < (now_ns - T0) // SECOND:
             raise SourceError("no look of this due time yet")
-        return look_at(self.waiting.pop())
+        return answer_at(self.waiting.pop())
 
     def recovered(self) -> Iterable[BackfilledPoll]:
         """What waits."""
         waiting, self.waiting = self.waiting, []
-        return [BackfilledPoll(T0 + second * SECOND + 1000, 5, look_at(second)) for second in waiting]
+        return [BackfilledPoll(T0 + second * SECOND + 1000, 5, answer_at(second)) for second in waiting]
 
 
 @dataclass
@@ -128,7 +128,7 @@ class Ended:
 
 
 def test_a_network_that_comes_back_just_before_the_end_loses_nothing() -> None:
-    """Cut for 56 of the last 57 seconds, and held back when the network came back: each second has its one look."""
+    """Cut for 56 of the last 57 seconds, and held back when the network came back: each second has its one poll."""
     ended = Ended(VirtualTime(T0))
     poller = Keeping(ended.time, lambda second: not 3 <= second < END_S - 1, batch=7)
     assert ended.watch(poller) == Counter(range(END_S))
@@ -145,7 +145,7 @@ def test_a_source_that_was_never_lost_is_not_asked_again() -> None:
 
 
 def test_a_network_that_stays_cut_is_tried_twice_and_what_comes_after_the_end_is_dropped() -> None:
-    """Dead for good it costs a second; back within that second, it brings the run's looks and none of later."""
+    """Dead for good it costs a second; back within that second, it brings the run's polls and none of later."""
     dead, late = Ended(VirtualTime(T0)), Ended(VirtualTime(T0))
     cut = Keeping(dead.time, lambda second: second < 3)
     assert dead.watch(cut) == Counter(range(3))
@@ -166,7 +166,7 @@ def test_a_resumed_run_that_never_reached_its_agent_tries_to_open_it() -> None:
     ("stop_after_s", "took_s"), [(None, MAX_S), (0.0, HURRIED_S), (4.0, 4.0)], ids=["end", "ctrl-c", "meanwhile"]
 )
 def test_the_last_chance_is_bounded(stop_after_s: float | None, took_s: float) -> None:
-    """A source that never comes to its end is left after 30 s, 10 s of an interrupted run, at once when told to."""
+    """A source that never comes to its end is left after 30 s, 10 s of an interrupted run, at once when asked to."""
 
     class Endless(Keeping):
         async def poll(self, now_ns: int) -> Answer:
@@ -175,7 +175,7 @@ def test_the_last_chance_is_bounded(stop_after_s: float | None, took_s: float) -
             return await super().poll(now_ns)
 
         def recovered(self) -> Iterable[BackfilledPoll]:
-            return [BackfilledPoll(T0 + SECOND // 2, 5, look_at(0))]
+            return [BackfilledPoll(T0 + SECOND // 2, 5, answer_at(0))]
 
     ended = Ended(VirtualTime(T0))
     ended.watch(Endless(ended.time, lambda _: True), stop_after_s=stop_after_s)
@@ -223,11 +223,11 @@ def test_whoever_gives_up_waits_for_nothing() -> None:
 
 
 def test_no_more_polls_than_sixty_and_none_without_room() -> None:
-    """A source that answers at once and always has more is asked 60 times; one whose looks find no room, once."""
+    """A source that answers at once and always has more is asked 60 times; one whose polls find no room, once."""
 
     class Endless(Keeping):
         def recovered(self) -> Iterable[BackfilledPoll]:
-            return [BackfilledPoll(T0 + SECOND // 2, 5, look_at(0))]
+            return [BackfilledPoll(T0 + SECOND // 2, 5, answer_at(0))]
 
     for room, polls in ((True, MAX_POLLS), (False, 1)):
         ended = Ended(VirtualTime(T0), room=room)
@@ -236,7 +236,7 @@ def test_no_more_polls_than_sixty_and_none_without_room() -> None:
         assert poller.polls - END_S == polls
 
 
-def test_whoever_waits_is_told() -> None:
+def test_waiters_are_notified() -> None:
     """Lines and panel say what the run is still doing after its end."""
     status = Status("run", "soak", 60.0, 0.0, (), {}, (), None, (), None)
     target = io.StringIO()

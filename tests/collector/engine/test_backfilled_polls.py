@@ -1,4 +1,4 @@
-"""Looks that a source made by itself while nobody could fetch it: they stand for the polls that were lost."""
+"""Polls that a source made by itself while nobody could fetch it: they stand for the polls that were lost."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from soakwatch.engine.polling import PolledSource, SourceSpec
 from soakwatch.engine.recorded_polls import RecordedPolls
 from soakwatch.engine.scheduler import Timers
 from soakwatch.judge.live.changes import Changes
-from soakwatch.judge.live.following import RunFollower
 from soakwatch.judge.live.minutes import Minutes
 from soakwatch.judge.live.recent import Hour
+from soakwatch.judge.live.run_follower import RunFollower
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record.follow import Tail
 from soakwatch.record.reader import trait_of
@@ -40,9 +40,12 @@ SWITCHES = SeriesKey("dut", "system.context_switches", "")
 
 def answer_at(time_ns: int) -> Answer:
     """A gauge and a counter that tell when they were read."""
-    at = (time_ns - T0) // SECOND
+    second = (time_ns - T0) // SECOND
     return Answer(
-        (Sample("system.processes", "", at % 100, time_ns), Sample("system.context_switches", "", 1000 * at, time_ns)),
+        (
+            Sample("system.processes", "", second % 100, time_ns),
+            Sample("system.context_switches", "", 1000 * second, time_ns),
+        ),
         (),
         (),
     )
@@ -50,7 +53,7 @@ def answer_at(time_ns: int) -> Answer:
 
 @dataclass
 class Spooling:
-    """A device that looks once a second by itself; from ``cut_s`` to ``mended_s`` nobody reaches it.
+    """A device that polls once a second by itself; from ``cut_s`` to ``mended_s`` nobody reaches it.
 
     At most ``batch`` looks are handed in at once.
     """
@@ -59,22 +62,22 @@ class Spooling:
     mended_s: int
     batch: int = 100
     spool: list[BackfilledPoll] = field(default_factory=list)
-    at: int = 0
+    next_s: int = 0
 
     async def poll(self, now_ns: int) -> Answer:
-        """One look, unless the network is cut."""
+        """One poll, unless the network is cut."""
         now_s = (now_ns - T0) // SECOND
         cut = self.cut_s <= now_s < self.mended_s
-        for missed in range(self.at, now_s if not cut else now_s + 1):
+        for missed in range(self.next_s, now_s if not cut else now_s + 1):
             time_ns = T0 + missed * SECOND + 1000
             self.spool.append(BackfilledPoll(time_ns, 5, answer_at(time_ns)))
-        self.at = now_s + 1
+        self.next_s = now_s + 1
         if cut:
             raise SourceError("the network is cut: mend it")
         return answer_at(now_ns)
 
     def recovered(self) -> Iterable[BackfilledPoll]:
-        """The oldest looks that could not be fetched."""
+        """The oldest polls that could not be fetched."""
         given, self.spool = self.spool[: self.batch], self.spool[self.batch :]
         return given
 
@@ -125,13 +128,13 @@ def whole(folder: Path) -> tuple[Ledger, list[int], list[int]]:
 
 @pytest.mark.parametrize("final", [False, True])
 def test_a_network_that_is_cut_for_five_minutes_loses_nothing(tmp_path: Path, *, final: bool) -> None:
-    """300 s without the device: every look of its spool is in the record under its due time, and none is lost."""
+    """300 s without the device: every poll of its spool is in the record under its due time, and none is lost."""
     polls = soaked(Spooling(600, 900), 1500)
     with new_record(tmp_path) as record:
         for begin in range(0, len(polls), 60):
             record.put(polls[begin : begin + 60])
             if final and begin % 360 == 0:
-                record.seal(final=True)  # the lost polls are sealed before the looks arrive
+                record.seal(final=True)  # the lost polls are sealed before the late polls arrive
     ledger, seconds, values = whole(tmp_path)
     assert (ledger.due, ledger.got, ledger.lost, ledger.errors) == (1500, 1500, {}, ())
     lost = sum(poll.outcome is not PollOutcome.OK for poll in polls)
@@ -140,13 +143,13 @@ def test_a_network_that_is_cut_for_five_minutes_loses_nothing(tmp_path: Path, *,
     assert ledger.longest_gap.seconds < 1.1
     assert ledger.silences == ()
     assert seconds == list(range(1500))
-    assert values == [1000 * at for at in range(1500)]
+    assert values == [1000 * second for second in range(1500)]
     (finding,) = Coverage().judge(Case("dut", "", Window(T0, T0 + 1500 * SECOND), ledgers=(ledger,)))
     assert finding.outcome is Outcome.PASS
     assert f"{lost} of them delivered late" in finding.reason
 
 
-def test_without_a_spool_the_same_cut_is_a_hole(tmp_path: Path) -> None:
+def test_without_a_spool_the_same_cut_is_a_gap(tmp_path: Path) -> None:
     """The test above can fail: with nothing recovered, the polls stay lost."""
     polls = soaked(Spooling(600, 900, batch=0), 1500)
     with new_record(tmp_path) as record:
@@ -158,12 +161,12 @@ def test_without_a_spool_the_same_cut_is_a_hole(tmp_path: Path) -> None:
     assert ledger.longest_gap.seconds >= 300
 
 
-def test_a_source_that_looks_more_often_adds_readings_and_no_polls(tmp_path: Path) -> None:
+def test_a_source_that_samples_more_often_adds_readings_and_no_polls(tmp_path: Path) -> None:
     """Looks between two polls are finer readings: they are kept, and the account stays that of the due times."""
 
     class Finer(Spooling):
         def recovered(self) -> Sequence[BackfilledPoll]:
-            begin_ns = T0 + (self.at - 1) * SECOND
+            begin_ns = T0 + (self.next_s - 1) * SECOND
             times = [begin_ns - tenth * SECOND // 10 for tenth in range(9, 0, -1) if begin_ns > T0]
             return [BackfilledPoll(time_ns, 5, answer_at(time_ns)) for time_ns in times]
 
@@ -175,12 +178,12 @@ def test_a_source_that_looks_more_often_adds_readings_and_no_polls(tmp_path: Pat
     assert len(seconds) == 60 + 59 * 9
 
 
-def test_looks_from_the_future_and_from_before_the_run_are_none_of_it(tmp_path: Path) -> None:
-    """A spool that holds older looks, or a clock that is ahead, adds no due times to the account."""
+def test_polls_from_the_future_and_from_before_the_run_are_not_part_of_it(tmp_path: Path) -> None:
+    """A spool that holds older polls, or a clock that is ahead, adds no due times to the account."""
 
     class Confused(Spooling):
         def recovered(self) -> Sequence[BackfilledPoll]:
-            times = [T0 - 500 * SECOND, T0 + 10**6 * SECOND] if self.at == 30 else []
+            times = [T0 - 500 * SECOND, T0 + 10**6 * SECOND] if self.next_s == 30 else []
             return [BackfilledPoll(time_ns, 5, answer_at(time_ns)) for time_ns in times]
 
     polls = soaked(Confused(10**6, 10**6), 60)
@@ -194,7 +197,7 @@ def test_looks_from_the_future_and_from_before_the_run_are_none_of_it(tmp_path: 
 
 @pytest.mark.parametrize("interval_s", [1, 10])
 def test_what_a_killed_monitor_missed_is_made_up_for_after_it_resumes(tmp_path: Path, interval_s: int) -> None:
-    """The next life of the monitor has another grid; the looks of the gap still stand for its due times."""
+    """The next life of the monitor has another grid; the polls of the gap still stand for its due times."""
     every = interval_s * SECOND
     gap = PollOutcome.GAP
     second_life = T0 + 300 * SECOND + (0 if interval_s == 1 else 7 * SECOND)
@@ -206,7 +209,7 @@ def test_what_a_killed_monitor_missed_is_made_up_for_after_it_resumes(tmp_path: 
         record.put(Poll(1, due, due, 0, gap, "the monitor was not running", NOTHING) for due in lost)
         record.put([_ok(second_life, second_life)])
         for due in lost:
-            start_ns = due + 1_500_000_000 if interval_s > 1 else due + 5  # the device's looks keep to no grid of ours
+            start_ns = due + 1_500_000_000 if interval_s > 1 else due + 5  # the device's polls keep to no grid of ours
             record.put([_ok(second_life + (start_ns - second_life) // every * every, start_ns)])
         record.put(_ok(due, due) for due in range(second_life + every, T0 + 500 * SECOND, every))
     ledger, seconds, _ = whole(tmp_path)
@@ -220,9 +223,9 @@ def test_what_a_killed_monitor_missed_is_made_up_for_after_it_resumes(tmp_path: 
 
 
 def test_what_a_killed_monitor_recorded_and_could_not_acknowledge_is_not_kept_twice(tmp_path: Path) -> None:
-    """The spool hands in again what it was not told of: those of the last looks that are in the record, and the gap.
+    """The spool hands in again what was not acknowledged: those of the last polls that are in the record, and the gap.
 
-    Its clock was measured anew, so that a look seems to have been made some microseconds earlier or later.
+    Its clock was measured anew, so that a poll seems to have been made some microseconds earlier or later.
     """
     with new_record(tmp_path) as record:
         record.put(_ok(due, due + 1000 + due // SECOND % 2 * 37_000) for due in range(T0, T0 + 100 * SECOND, SECOND))
@@ -232,7 +235,7 @@ def test_what_a_killed_monitor_recorded_and_could_not_acknowledge_is_not_kept_tw
         with RecordView.open(tmp_path) as view:
             return view.answered_ns(1)
 
-    polls = soaked(Spooling(0, 0, at=95), 60, second_life, known=RecordedPolls(read, second_life, SECOND))
+    polls = soaked(Spooling(0, 0, next_s=95), 60, second_life, known=RecordedPolls(read, second_life, SECOND))
     with Record.open(tmp_path) as record:
         lost = range(T0 + 100 * SECOND, second_life, SECOND)
         record.put(Poll(1, due, due, 0, PollOutcome.GAP, "the monitor was not running", NOTHING) for due in lost)
@@ -247,7 +250,7 @@ def _ok(due_ns: int, start_ns: int) -> Poll:
 
 
 def test_whoever_follows_the_run_counts_the_same_polls(tmp_path: Path) -> None:
-    """The live accounts equal those of the end after every look, and no reading is there twice."""
+    """The live accounts equal those of the end after every poll, and no reading is there twice."""
     polls = soaked(Spooling(1000, 1300, batch=70), 4000)
     with new_record(tmp_path) as record:
         following = RunFollower(tmp_path, (Coverage(),), {})
@@ -278,9 +281,9 @@ def test_late_readings_are_where_they_belong_in_every_view_of_a_live_judge(tmp_p
         tail = Tail(tmp_path, lambda _: True)
         hour, minutes, changes = Hour(), Minutes(), Changes()
         batches = [
-            [_ok(T0 + at * SECOND, T0 + at * SECOND) for at in range(600) if at not in missing],
-            [_ok(T0 + at * SECOND, T0 + at * SECOND) for at in missing if at < 250],
-            [_ok(T0 + at * SECOND, T0 + at * SECOND) for at in (600, *missing[150:], 601)],
+            [_ok(T0 + second * SECOND, T0 + second * SECOND) for second in range(600) if second not in missing],
+            [_ok(T0 + second * SECOND, T0 + second * SECOND) for second in missing if second < 250],
+            [_ok(T0 + second * SECOND, T0 + second * SECOND) for second in (600, *missing[150:], 601)],
         ]
         for batch in batches:
             record.put(batch)
@@ -291,15 +294,15 @@ def test_late_readings_are_where_they_belong_in_every_view_of_a_live_judge(tmp_p
                     changes.add(news.source, table)
     time_ns, values = hour.read(2, 0, 2**62)
     assert ((time_ns - T0) // SECOND).tolist() == list(range(602))
-    assert values.tolist() == [1000 * at for at in range(602)]
+    assert values.tolist() == [1000 * second for second in range(602)]
     middles, means = minutes.read(1, 0, 2**62)
     lasts = minutes.read(2, 0, 2**62)[1]
     expected: dict[int, list[int]] = {}
-    for at in range(602):
-        expected.setdefault((T0 + at * SECOND) // (60 * SECOND), []).append(at)
+    for second in range(602):
+        expected.setdefault((T0 + second * SECOND) // (60 * SECOND), []).append(second)
     kept = [some for _, some in sorted(expected.items())]
     assert middles.size == len(kept)
-    assert means.tolist() == pytest.approx([sum(at % 100 for at in some) / len(some) for some in kept])
+    assert means.tolist() == pytest.approx([sum(second % 100 for second in some) / len(some) for some in kept])
     assert all(value / 1000 in some for value, some in zip(lasts.tolist(), kept, strict=True))
     changed_ns, _ = changes.read(2)
     assert bool((changed_ns[1:] > changed_ns[:-1]).all())
@@ -318,16 +321,16 @@ def test_a_source_tells_what_it_is_once_and_again_when_it_changes() -> None:
         def facts(self) -> Facts:
             return Facts({"system": "box", "version": self.version}, notes=("slow", "old"))
 
-    told = [event for poll in soaked(Device(), 20) for event in poll.answer.events]
-    assert [(event.kind, event.object, (event.begin_ns - T0) // SECOND) for event in told] == [
+    identities = [event for poll in soaked(Device(), 20) for event in poll.answer.events]
+    assert [(event.kind, event.object, (event.begin_ns - T0) // SECOND) for event in identities] == [
         (IDENTITY, "dut/agent", 0),
         (IDENTITY, "dut/agent", 5),
     ]
-    assert dict(told[0].detail) == {"system": "box", "version": "1", "notes": "slow; old"}
-    assert told[1].detail["changed"] == "version was 1, is 2"
+    assert dict(identities[0].detail) == {"system": "box", "version": "1", "notes": "slow; old"}
+    assert identities[1].detail["changed"] == "version was 1, is 2"
 
 
-def test_a_spool_that_breaks_fails_the_look_and_quotes_nothing() -> None:
+def test_a_spool_that_breaks_fails_the_poll_and_quotes_nothing() -> None:
     """A defect of the poller is a failed poll with its type, as everywhere; the run goes on."""
 
     class Broken(Spooling):
@@ -347,12 +350,12 @@ def test_the_first_word_of_a_source_explains_nothing_and_a_change_does() -> None
     ]
     window = Window(T0 - 60 * SECOND, T0 + 60 * SECOND)
     series = _flat()
-    found = [
+    reasons = [
         explanations(Case("dut", "", window, (series,), events=(event,)), series, T0, 5 * SECOND, 0.1, 30.0)
         for event in with_time
     ]
-    assert found[0] == []
-    assert found[1] == [f"{IDENTITY} of dut/agent within 1 s"]
+    assert reasons[0] == []
+    assert reasons[1] == [f"{IDENTITY} of dut/agent within 1 s"]
 
 
 def _flat() -> Series:

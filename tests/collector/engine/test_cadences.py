@@ -22,13 +22,13 @@ class Slow:
     """A device that renews its CPU share every 5 s, and its memory always."""
 
     def __init__(self) -> None:
-        self._looks = 0
+        self._polls = 0
 
     async def poll(self, now_ns: int) -> Answer:
         """The share only when it is new."""
-        self._looks += 1
+        self._polls += 1
         memory = Sample("system.memory.usage", "", 1e9, now_ns)
-        share = (Sample("system.cpu.utilization", "", 0.5, now_ns),) if self._looks % 5 == 1 else ()
+        share = (Sample("system.cpu.utilization", "", 0.5, now_ns),) if self._polls % 5 == 1 else ()
         return Answer((memory, *share), (), ())
 
     def facts(self) -> Facts:

@@ -106,7 +106,7 @@ def calibrated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done, Do
 
 
 def test_calibrate_keeps_the_ceiling_beside_the_plan(calibrated: tuple[Path, Done, Done]) -> None:
-    """The generator is told 1250 packets/s and manages 900: that is its ceiling, and its record is one like others."""
+    """The generator is set to 1250 packets/s and manages 900: that is its ceiling; its record is an ordinary one."""
     folder, done, _ = calibrated
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("calibrating tg, driven through the levels, for 15 s: the ports must be connected")
@@ -129,7 +129,7 @@ def test_calibrate_keeps_the_ceiling_beside_the_plan(calibrated: tuple[Path, Don
 def test_a_run_states_its_headroom_and_is_inconclusive_without(
     calibrated: tuple[Path, Done, Done], tmp_path: Path
 ) -> None:
-    """Told 500 of 900 it has a reserve; told 880 it has none, and nothing that rests on the load is said."""
+    """At 500 of 900 it has a reserve; at 880 it has none, and nothing that depends on the load is decided."""
     shutil.copytree(calibrated[0], tmp_path, dirs_exist_ok=True)
     put(tmp_path, "high.yaml", PLAN.replace("LEVEL", "88%"))
     (run, done), (high, exceeded) = both(
@@ -145,7 +145,7 @@ def test_a_run_states_its_headroom_and_is_inconclusive_without(
         assert view.series(key).values.tolist() == [pytest.approx(900, rel=0.05)]
         frozen = json.loads(view.meta("reference") or "")
     assert frozen["used"] == ["tg"]
-    assert "tg/reference" not in done.stdout  # it is told once, and not polled
+    assert "tg/reference" not in done.stdout  # it is recorded once, and not polled
     assert "What the generators could send" in (run / "report.html").read_text(encoding="utf-8")
     assert exceeded.returncode == 3, exceeded.stdout
     (short,) = findings(high, "generator_health")
@@ -201,7 +201,7 @@ def test_what_cannot_be_calibrated_is_refused_in_one_sentence(tmp_path: Path, wo
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_lent_baseline_is_kept_in_the_record_and_judged_alike_without_the_other(tmp_path: Path) -> None:
+def test_an_imported_baseline_is_kept_in_the_record_and_judged_alike_without_the_other(tmp_path: Path) -> None:
     """The second run has no baseline phase; mailed alone, it is judged again bit for bit."""
     device = "{sources: [{command: {interval: 200ms, run: [PYTHON, device.py]}}]}"
     rest = f"targets: {{dut: {device}}}\nrules: {{cpu_spike: {{required: true, seconds: 1s}}}}\n"

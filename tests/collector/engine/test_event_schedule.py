@@ -22,12 +22,12 @@ def phasing(text: str, begun: int) -> tuple[PhaseTimeline, EventSchedule]:
 
 def happened(occurring: EventSchedule, now_s: float) -> list[tuple[str, float]]:
     """What is due up to a time, begun one after the other."""
-    found = []
+    events = []
     while (due := occurring.due(T0 + round(now_s * S))) is not None:
         event = due.event()
-        found.append((event.kind, (event.begin_ns - T0) / S))
+        events.append((event.kind, (event.begin_ns - T0) / S))
         occurring.begun(due)
-    return found
+    return events
 
 
 def test_an_event_comes_again_to_the_end_of_the_run() -> None:
@@ -68,7 +68,7 @@ def test_events_of_a_phase_count_from_its_begin() -> None:
 
 
 def test_what_an_earlier_life_began_is_not_begun_again() -> None:
-    """After a resume the events of the record are over; what was missed meanwhile is told in one, and goes on."""
+    """After a resume the events of the record are over; what was missed meanwhile is reported in one, and goes on."""
     text = "duration: 1h\nevents: [{kind: a, at: 10s, every: 10s, run: 'true'}, {kind: b, at: 30s}, {kind: b, at: 30s}]"
     phases, _ = phasing(text, 1)
     plan = plan_from_text(f"targets: {{dut: {{sources: [local]}}}}\n{text}", "p.yaml")
@@ -92,7 +92,7 @@ def test_what_an_earlier_life_began_is_not_begun_again() -> None:
     assert again.due_ns() == (T0 + 70 * S,)
 
 
-def test_a_script_is_not_run_late_and_what_never_came_is_told() -> None:
+def test_a_script_is_not_run_late_and_an_event_that_never_came_is_reported() -> None:
     """A single script whose time passed by more than three seconds is left out; one after an early end never comes."""
     text = (
         "phases: [{ramp: {for: 10m, until: settled}}, {soak: 10m}]\n"

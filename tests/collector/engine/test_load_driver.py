@@ -1,4 +1,4 @@
-"""A driven load is told its level at each change, again after it was lost, and says what it was told."""
+"""A driven load is set to its level at each change, again after it was lost, and reports that level."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from soakwatch_agent.sample import Answer, Sample
 
 
 class Generator:
-    """A load that writes down what it is told."""
+    """A load that writes down the levels it is set to."""
 
     def __init__(self, *, deaf: bool = False) -> None:
         self.levels: list[float] = []
@@ -20,7 +20,7 @@ class Generator:
         self.polls = 0
 
     async def poll(self, now_ns: int) -> Answer:
-        """One look."""
+        """One poll."""
         self.polls += 1
         return Answer((Sample("load.sending", "", 1, now_ns),), (), ())
 
@@ -35,12 +35,12 @@ class Watched:
     """A load that is only read."""
 
     async def poll(self, now_ns: int) -> Answer:
-        """One look."""
+        """One poll."""
         return Answer((Sample("load.sending", "", 1, now_ns),), (), ())
 
 
-def test_it_follows_at_once_and_says_so_with_every_look() -> None:
-    """Told once for each change of level, not at every look."""
+def test_it_follows_at_once_and_reports_it_with_every_poll() -> None:
+    """The level is set once for each change, not at every poll."""
     throttle, generator = LoadController(), Generator()
 
     async def main() -> list[Answer]:
@@ -55,8 +55,8 @@ def test_it_follows_at_once_and_says_so_with_every_look() -> None:
     assert [answer.samples[-1] for answer in after] == [Sample(LEVEL, "", 0.5, 2), Sample(LEVEL, "", 0.5, 3)]
 
 
-def test_a_load_that_does_not_follow_is_a_failed_source_and_is_told_again() -> None:
-    """Its look says why; nothing of it counts as having run at that level."""
+def test_a_load_that_does_not_follow_is_a_failed_source_and_is_set_again() -> None:
+    """Its poll says why; nothing of it counts as having run at that level."""
     throttle, generator = LoadController(), Generator(deaf=True)
 
     async def main() -> Answer:
@@ -72,7 +72,7 @@ def test_a_load_that_does_not_follow_is_a_failed_source_and_is_told_again() -> N
     assert generator.levels == [1.2]
 
 
-def test_a_load_that_comes_back_is_told_anew() -> None:
+def test_a_load_that_comes_back_is_set_anew() -> None:
     """After a reconnection nobody knows what the generator does."""
     throttle, first, second = LoadController(), Generator(), Generator()
 

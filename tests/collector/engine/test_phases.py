@@ -104,7 +104,7 @@ def test_a_resumed_run_goes_on_in_its_phase() -> None:
 
 
 def test_the_load_of_a_phase_holds_until_another_names_one() -> None:
-    """Before the first that names one nothing is told; a plan that names none means the full load all along."""
+    """Before the first phase with a level no level is set; a plan that names none means the full load all along."""
     phasing = PhaseTimeline(
         [PhasePlan("baseline", 10), PhasePlan("soak", 10, load=0.8), PhasePlan("recovery", 10)], START
     )
@@ -157,9 +157,9 @@ def test_a_plan_without_a_generator_cannot_wait_for_load() -> None:
 def test_a_stretched_plan_keeps_its_conditions() -> None:
     """``--duration`` changes the length of the soak and nothing else."""
     text = plan("[{baseline: {for: 10m, until: load}}, {soak: {for: 1h, until: event stop}}]")
-    made = plan_from_text(text, "p.yaml").lasting("30m")
-    assert made.phases == (
+    stretched = plan_from_text(text, "p.yaml").lasting("30m")
+    assert stretched.phases == (
         PhasePlan("baseline", 600.0, until="load"),
         PhasePlan("soak", 1200.0, until="event stop"),
     )
-    assert plan_from_text(made.text, "again.yaml").phases == made.phases
+    assert plan_from_text(stretched.text, "again.yaml").phases == stretched.phases

@@ -1,4 +1,4 @@
-"""The look before the run: what answers, what does not, and what the plan's cadence can show."""
+"""The check before the run: what answers, what does not, and what the plan's cadence can show."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def _tiny_house(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         del sys.modules[name]
 
 
-def test_every_source_is_looked_at_and_one_that_fails_hides_no_other(
+def test_every_source_is_checked_and_one_that_fails_hides_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each source gives samples or its sentence; a missing secret is told by its reference."""
+    """Each source gives samples or its sentence; a missing secret is named by its reference."""
     monkeypatch.delenv("SOAK_TEST_SECRET", raising=False)
     plan = plan_from_text(TEXT, "p.yaml", TINY)
     good, locked, sick, pump = asyncio.run(check_sources(plan, tmp_path, TINY))

@@ -20,18 +20,18 @@ from soakwatch.testing.virtual import VirtualTime
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 
 HOUR = 3600.0
-Look = Callable[[int], Awaitable[Answer]]
+PollFunction = Callable[[int], Awaitable[Answer]]
 
 
 class Scripted:
-    """A poller whose look is a function."""
+    """A poller whose poll is a function."""
 
-    def __init__(self, look: Look) -> None:
-        self._look = look
+    def __init__(self, answer: PollFunction) -> None:
+        self._answer = answer
 
     async def poll(self, now_ns: int) -> Answer:
         """Whatever the function does."""
-        return await self._look(now_ns)
+        return await self._answer(now_ns)
 
 
 def one_sample(now_ns: int) -> Answer:
@@ -40,13 +40,13 @@ def one_sample(now_ns: int) -> Answer:
 
 
 async def at_once(now_ns: int) -> Answer:
-    """A look that takes no time."""
+    """A poll that takes no time."""
     return one_sample(now_ns)
 
 
 def soak(
     time: VirtualTime,
-    look: Look,
+    answer: PollFunction,
     *,
     interval_s: float,
     hours: float,
@@ -58,7 +58,7 @@ def soak(
     polls: list[Poll] = []
 
     async def connect(_: AsyncExitStack) -> Poller:
-        return Scripted(look)
+        return Scripted(answer)
 
     async def main() -> None:
         start_ns = time.now_ns()
@@ -111,7 +111,7 @@ def test_the_fastest_interval_does_not_drift() -> None:
 
 
 def test_an_overrun_is_skipped_and_counted_never_stacked() -> None:
-    """A look of 2.5 s under an interval of 1 s takes every third due time; the others are overruns."""
+    """A poll of 2.5 s under an interval of 1 s takes every third due time; the others are overruns."""
     running = 0
 
     async def slow(now_ns: int) -> Answer:
@@ -128,7 +128,7 @@ def test_an_overrun_is_skipped_and_counted_never_stacked() -> None:
     assert_complete(polls[: 3 * counted[PollOutcome.OK]], 1, counted[PollOutcome.OK] * 3 / HOUR)
 
 
-def test_a_look_that_hangs_is_abandoned_and_says_so() -> None:
+def test_a_poll_that_hangs_is_abandoned_and_reported() -> None:
     """A source that never answers gives timeouts, each a Poll with its sentence."""
 
     async def hangs(_: int) -> Answer:
@@ -144,7 +144,7 @@ def test_a_look_that_hangs_is_abandoned_and_says_so() -> None:
 
 @pytest.mark.slow
 def test_a_failing_source_is_asked_less_and_complained_about_once(caplog: pytest.LogCaptureFixture) -> None:
-    """Six hours of failures cost few looks and few log lines; the recovery is told and the pace returns."""
+    """Six hours of failures cost few polls and few log lines; the recovery is reported and the pace returns."""
     time = VirtualTime()
     well_from_ns = time.now_ns() + round(6 * HOUR * 1e9)
     asked = 0
@@ -201,7 +201,7 @@ def test_a_refused_login_is_tried_so_rarely_that_no_account_is_locked() -> None:
 
 
 def test_a_cut_network_does_not_hurry_the_next_login_after_a_refused_one() -> None:
-    """What was refused stays refused until a login works; a look that did not get there is asked again as ever."""
+    """What was refused stays refused until a login works; a poll that did not get there is asked again as ever."""
     time = VirtualTime()
     count = 0
 
@@ -240,7 +240,7 @@ def test_a_stalled_monitor_records_what_it_missed() -> None:
 
 
 @pytest.mark.parametrize(("busy_s", "missed"), [(0.3, 0), (2.3, 2)])
-def test_a_monitor_that_is_late_with_its_first_look_looks_at_once(busy_s: float, missed: int) -> None:
+def test_a_monitor_that_is_late_with_its_first_poll_polls_at_once(busy_s: float, missed: int) -> None:
     """A first due time that passed while the monitor opened its sources is kept late, not missed."""
     polls = soak(VirtualTime(), at_once, interval_s=1, hours=0.1, busy_s=busy_s)
     assert_complete(polls, 1, 0.1)
@@ -306,8 +306,8 @@ def test_a_source_that_cannot_be_opened_is_tried_again() -> None:
     assert polls[0].error == "no route to host"
 
 
-def test_only_the_first_look_tells_why_it_failed(caplog: pytest.LogCaptureFixture) -> None:
-    """What ends the run is told by whoever takes it, and not logged; what goes wrong later is a failed poll."""
+def test_only_the_first_poll_reports_why_it_failed(caplog: pytest.LogCaptureFixture) -> None:
+    """What ends the run is reported by whoever takes it, and not logged; what goes wrong later is a failed poll."""
     errors: dict[str, list[Exception]] = {
         "wrong": [PlanError("dut: there is no os 'x'"), SourceError("no route to host")],
         "later": [SourceError("no route to host"), PlanError("dut: the secret's file is gone")],
@@ -343,7 +343,7 @@ def test_only_the_first_look_tells_why_it_failed(caplog: pytest.LogCaptureFixtur
 
 
 def test_timers_leave_nothing_behind() -> None:
-    """A look that is under way when the run ends is given up after the grace, and no task remains."""
+    """A poll that is under way when the run ends is given up after the grace, and no task remains."""
     time = VirtualTime()
 
     async def hangs(_: int) -> Answer:
@@ -363,8 +363,8 @@ def test_timers_leave_nothing_behind() -> None:
     assert time.run(main()) == 1
 
 
-def test_how_long_the_device_took_is_a_sample_of_each_answered_look() -> None:
-    """Under the source's label, at the look's begin; a look that failed took no known time."""
+def test_how_long_the_device_took_is_a_sample_of_each_answered_poll() -> None:
+    """Under the source's label, at the poll's begin; a poll that failed took no known time."""
     time, polls = VirtualTime(), list[Poll]()
 
     async def slower(now_ns: int) -> Answer:

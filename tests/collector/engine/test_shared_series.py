@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from soakwatch.judge.live.following import RunFollower
+from soakwatch.judge.live.run_follower import RunFollower
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
-from soakwatch.judge.recorded import judge_record
+from soakwatch.judge.record_verdict import judge_record
 from soakwatch.plan.rules import planned_rules
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record._owners import Owners
@@ -36,7 +36,7 @@ def at_s(seconds: float) -> int:
     return T0 + round(seconds * SECOND)
 
 
-def look(source: int, due_s: float, values: Mapping[Names, float], late_s: float = 0.01) -> Poll:
+def poll_of(source: int, due_s: float, values: Mapping[Names, float], late_s: float = 0.01) -> Poll:
     """A poll that was answered; it began a little late, as all do."""
     start = at_s(due_s + late_s)
     samples = tuple(Sample(metric, name, value, start) for (metric, name), value in values.items())
@@ -58,9 +58,9 @@ def new(folder: Path, **intervals_s: float) -> tuple[Record, list[int]]:
     record = Record.create(folder)
     record.target("dut", "dut")
     record.begin_span(T0)
-    made = [record.source("dut", name, name, round(s * SECOND), required=True).id for name, s in intervals_s.items()]
+    ids = [record.source("dut", name, name, round(s * SECOND), required=True).id for name, s in intervals_s.items()]
     record.begin_phase("soak", T0)
-    return record, made
+    return record, ids
 
 
 def of(folder: Path, names: Names = SWITCHES) -> Series:
@@ -74,7 +74,7 @@ def seconds(folder: Path, names: Names = SWITCHES) -> list[int]:
     return [int(time_ns - T0) // SECOND for time_ns in of(folder, names).time_ns]
 
 
-def told(folder: Path) -> list[tuple[int, str, str, int]]:
+def account(folder: Path) -> list[tuple[int, str, str, int]]:
     """The faults: source, metric, text, how often."""
     with RecordView.open(folder) as view:
         return [(fault.source, fault.metric, fault.text, fault.count) for fault in view.faults()]
@@ -87,8 +87,8 @@ def test_a_counter_that_two_sources_see_never_falls(tmp_path: Path, *, sealed: b
     with record:
         for now in range(600):
             if now % 10 == 0:
-                record.put([look(snmp, now, {IDLE: cached(now), MEMORY: 5000})])
-            record.put([look(ssh, now, {IDLE: float(now), MEMORY: 9000, PROCESSES: now % 7}, late_s=0.05)])
+                record.put([poll_of(snmp, now, {IDLE: cached(now), MEMORY: 5000})])
+            record.put([poll_of(ssh, now, {IDLE: float(now), MEMORY: 9000, PROCESSES: now % 7}, late_s=0.05)])
             if sealed and now % 100 == 99:
                 record.seal(final=True)
     idle = of(tmp_path, IDLE)
@@ -96,11 +96,11 @@ def test_a_counter_that_two_sources_see_never_falls(tmp_path: Path, *, sealed: b
     assert idle.cadence_s == 10
     assert set(of(tmp_path, MEMORY).value.tolist()) == {5000}
     assert len(of(tmp_path, PROCESSES)) == 600  # what only SSH brings stays
-    assert told(tmp_path) == [(ssh, "system.cpu.time", KEPT, 1), (ssh, "system.memory.usage", KEPT, 1)]
+    assert account(tmp_path) == [(ssh, "system.cpu.time", KEPT, 1), (ssh, "system.memory.usage", KEPT, 1)]
 
 
 def test_findings_count_the_samples_that_were_expected(tmp_path: Path) -> None:
-    """Two sources with one series: a finding tells of as many samples as its owner should bring, and doubts nothing."""
+    """Two sources with one series: a finding tells of as many samples as its owner should bring, without caveats."""
     record, (snmp, ssh) = new(tmp_path, snmp=10, ssh=3)
     rng = random.Random(5)
     with record:
@@ -108,17 +108,19 @@ def test_findings_count_the_samples_that_were_expected(tmp_path: Path) -> None:
         for now in range(3600):
             memory = 8e9 + 1e7 * rng.random()
             if now % 10 == 0:
-                record.put([look(snmp, now, {MEMORY: memory - 5e7, IDLE: cached(now), KILLS: 0.0})])
+                record.put([poll_of(snmp, now, {MEMORY: memory - 5e7, IDLE: cached(now), KILLS: 0.0})])
             if now % 3 == 0:
-                record.put([look(ssh, now, {MEMORY: memory, IDLE: float(now), KILLS: 0.0}, late_s=0.3)])
+                record.put([poll_of(ssh, now, {MEMORY: memory, IDLE: float(now), KILLS: 0.0}, late_s=0.3)])
         record.finish()
     with RecordView.open(tmp_path) as view:
         assert KEPT in {fault.text for fault in view.faults() if fault.metric == KILLS[0]}
-        findings = [one for one in judge_record(view).findings if one.expected]
-    assert [one.doubts for one in findings if one.rule == "oom_kill"] == [()]
-    of_memory = [one for one in findings if one.metric == MEMORY[0]]
+        findings = [finding for finding in judge_record(view).findings if finding.expected]
+    assert [finding.doubts for finding in findings if finding.rule == "oom_kill"] == [()]
+    of_memory = [finding for finding in findings if finding.metric == MEMORY[0]]
     assert of_memory
-    assert all(0.97 * one.expected <= one.samples <= one.expected + 1 for one in of_memory if one.expected)
+    assert all(
+        0.97 * finding.expected <= finding.samples <= finding.expected + 1 for finding in of_memory if finding.expected
+    )
 
 
 @pytest.mark.parametrize("sealed", [False, True])
@@ -132,9 +134,9 @@ def test_another_source_stands_in_until_the_owner_is_back(
         for now in range(1200):
             if now % interval_s == 0:
                 away = 300 <= now < 900
-                record.put([lost(snmp, now) if away else look(snmp, now, {SWITCHES: 1000 + now})])
+                record.put([lost(snmp, now) if away else poll_of(snmp, now, {SWITCHES: 1000 + now})])
             if now % 5 == 0:
-                record.put([look(ssh, now, {SWITCHES: 1000 + now}, late_s=0.5)])
+                record.put([poll_of(ssh, now, {SWITCHES: 1000 + now}, late_s=0.5)])
             if sealed and now % 50 == 0:
                 record.seal(final=True)
     last = (299 // interval_s) * interval_s
@@ -145,7 +147,7 @@ def test_another_source_stands_in_until_the_owner_is_back(
         *range(900, 1200, interval_s),
     ]
     assert bool((np.diff(of(tmp_path).value) >= 0).all())
-    assert told(tmp_path) == [(ssh, SWITCHES[0], KEPT, 1)]
+    assert account(tmp_path) == [(ssh, SWITCHES[0], KEPT, 1)]
 
 
 def test_the_series_that_the_owner_stops_bringing_comes_from_the_other(tmp_path: Path) -> None:
@@ -154,8 +156,8 @@ def test_the_series_that_the_owner_stops_bringing_comes_from_the_other(tmp_path:
     with record:
         for now in range(200):
             brought: dict[Names, float] = {SWITCHES: now, PROCESSES: 1}
-            record.put([look(snmp, now, brought if now < 50 else {PROCESSES: 1})])
-            record.put([look(ssh, now, {SWITCHES: now, PROCESSES: 2}, late_s=0.5)])
+            record.put([poll_of(snmp, now, brought if now < 50 else {PROCESSES: 1})])
+            record.put([poll_of(ssh, now, {SWITCHES: now, PROCESSES: 2}, late_s=0.5)])
     assert seconds(tmp_path) == [*range(50), *range(109, 200)]
     assert of(tmp_path, PROCESSES).value.tolist() == [1] * 200
 
@@ -164,12 +166,12 @@ def test_an_owner_that_brings_a_metric_seldom_is_waited_for_longer(tmp_path: Pat
     """A metric that its owner brings every 100 s by its own account is not taken over after 60 s."""
     record, (snmp, ssh) = new(tmp_path, snmp=1, ssh=10)
     with record:
-        record.put([look(snmp, 0, {SWITCHES: 0}), look(ssh, 0, {SWITCHES: 0}, late_s=0.5)])
+        record.put([poll_of(snmp, 0, {SWITCHES: 0}), poll_of(ssh, 0, {SWITCHES: 0}, late_s=0.5)])
         record.cadences(snmp, {SWITCHES[0]: 100})
         for now in range(1, 1000):
-            record.put([look(snmp, now, {SWITCHES: now} if now % 100 == 0 else {PROCESSES: 1})])
+            record.put([poll_of(snmp, now, {SWITCHES: now} if now % 100 == 0 else {PROCESSES: 1})])
             if now % 10 == 0:
-                record.put([look(ssh, now, {SWITCHES: now}, late_s=0.5)])
+                record.put([poll_of(ssh, now, {SWITCHES: now}, late_s=0.5)])
     assert seconds(tmp_path) == list(range(0, 1000, 100))
 
 
@@ -178,9 +180,9 @@ def test_two_stand_ins_do_not_mix_either(tmp_path: Path) -> None:
     record, (snmp, ssh, agent) = new(tmp_path, snmp=10, ssh=10, agent=10)
     with record:
         for now in range(0, 600, 10):
-            record.put([look(snmp, now, {SWITCHES: now}) if now < 100 else lost(snmp, now)])
-            record.put([look(ssh, now, {SWITCHES: now}, late_s=1) if now < 300 else lost(ssh, now)])
-            record.put([look(agent, now, {SWITCHES: now}, late_s=2)])
+            record.put([poll_of(snmp, now, {SWITCHES: now}) if now < 100 else lost(snmp, now)])
+            record.put([poll_of(ssh, now, {SWITCHES: now}, late_s=1) if now < 300 else lost(ssh, now)])
+            record.put([poll_of(agent, now, {SWITCHES: now}, late_s=2)])
     assert [int(t - T0) / SECOND for t in of(tmp_path).time_ns] == pytest.approx(
         [
             *(now + 0.01 for now in range(0, 100, 10)),
@@ -191,7 +193,7 @@ def test_two_stand_ins_do_not_mix_either(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sealed", [False, True])
-def test_late_looks_of_the_owner_take_the_place_of_the_stand_in(tmp_path: Path, *, sealed: bool) -> None:
+def test_late_polls_of_the_owner_take_the_place_of_the_stand_in(tmp_path: Path, *, sealed: bool) -> None:
     """An agent that was cut off brings what it saw: all of it is read, and nothing of the one that stood in."""
     record, (agent, snmp) = new(tmp_path, agent=1, snmp=10)
     with record:
@@ -200,10 +202,10 @@ def test_late_looks_of_the_owner_take_the_place_of_the_stand_in(tmp_path: Path, 
             if now == 400:
                 if sealed:
                     record.seal(final=True)
-                record.put([look(agent, missed, {SWITCHES: 10 * missed}) for missed in range(100, 400)])
-            record.put([lost(agent, now) if cut else look(agent, now, {SWITCHES: 10 * now})])
+                record.put([poll_of(agent, missed, {SWITCHES: 10 * missed}) for missed in range(100, 400)])
+            record.put([lost(agent, now) if cut else poll_of(agent, now, {SWITCHES: 10 * now})])
             if now % 10 == 0:
-                record.put([look(snmp, now, {SWITCHES: 10 * (now // 30 * 30)}, late_s=0.5)])
+                record.put([poll_of(snmp, now, {SWITCHES: 10 * (now // 30 * 30)}, late_s=0.5)])
             if now == 399:
                 record.put([])
                 assert seconds(tmp_path) == [*range(100), *range(160, 399, 10)]
@@ -215,17 +217,17 @@ def test_late_looks_of_the_owner_take_the_place_of_the_stand_in(tmp_path: Path, 
     assert some.value.tolist() == part.between(at_s(170), at_s(380)).value.tolist()
 
 
-def test_late_looks_of_another_source_fill_the_hole_of_the_owner(tmp_path: Path) -> None:
+def test_late_polls_of_another_source_fill_the_gap_of_the_owner(tmp_path: Path) -> None:
     """The network is cut for SNMP and the agent alike: what the agent kept stands for what SNMP never saw."""
     record, (snmp, agent) = new(tmp_path, snmp=10, agent=1)
     with record:
         for now in range(600):
             cut = 100 <= now < 400
             if now % 10 == 0:
-                record.put([lost(snmp, now) if cut else look(snmp, now, {SWITCHES: now})])
+                record.put([lost(snmp, now) if cut else poll_of(snmp, now, {SWITCHES: now})])
             if now == 401:
-                record.put([look(agent, missed, {SWITCHES: missed}, late_s=0.5) for missed in range(100, 400)])
-            record.put([lost(agent, now) if cut else look(agent, now, {SWITCHES: now}, late_s=0.5)])
+                record.put([poll_of(agent, missed, {SWITCHES: missed}, late_s=0.5) for missed in range(100, 400)])
+            record.put([lost(agent, now) if cut else poll_of(agent, now, {SWITCHES: now}, late_s=0.5)])
     assert seconds(tmp_path) == [*range(0, 100, 10), *range(150, 400), *range(400, 600, 10)]
 
 
@@ -245,8 +247,8 @@ def test_a_resumed_run_goes_on_as_it_was(tmp_path: Path, again_s: int, *, sealed
                 assert [snmp, ssh] == [
                     record.source("dut", n, n, 5 * SECOND, required=True).id for n in ("snmp", "ssh")
                 ]
-            record.put([lost(snmp, now) if 100 <= now < 400 else look(snmp, now, {SWITCHES: now, MEMORY: 1})])
-            record.put([look(ssh, now, {SWITCHES: now, MEMORY: 2}, late_s=0.5)])
+            record.put([lost(snmp, now) if 100 <= now < 400 else poll_of(snmp, now, {SWITCHES: now, MEMORY: 1})])
+            record.put([poll_of(ssh, now, {SWITCHES: now, MEMORY: 2}, late_s=0.5)])
         record.close()
 
     write(tmp_path / "once", None)
@@ -256,7 +258,7 @@ def test_a_resumed_run_goes_on_as_it_was(tmp_path: Path, again_s: int, *, sealed
         once, again = of(tmp_path / "once", names), of(tmp_path / "again", names)
         assert again.time_ns.tolist() == once.time_ns.tolist()
         assert again.value.tolist() == once.value.tolist()
-    assert told(tmp_path / "again") == told(tmp_path / "once")
+    assert account(tmp_path / "again") == account(tmp_path / "once")
 
 
 def schedule(seed: int, sources: Sequence[int]) -> Iterable[Poll]:
@@ -277,9 +279,9 @@ def schedule(seed: int, sources: Sequence[int]) -> Iterable[Poll]:
                 yield lost(source, now)
                 continue
             if missed[source] and nth != 1:
-                yield from (look(source, then, values | {SWITCHES: then}, late_s) for then in missed[source])
+                yield from (poll_of(source, then, values | {SWITCHES: then}, late_s) for then in missed[source])
             missed[source] = []
-            yield look(source, now, values, late_s)
+            yield poll_of(source, now, values, late_s)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -293,8 +295,8 @@ def test_an_owner_is_never_mixed_with_others(tmp_path: Path, seed: int) -> None:
     for folder in folders:
         record, sources = new(folder, snmp=5, ssh=5, agent=5)
         with record:
-            for count, one in enumerate(schedule(seed, sources)):
-                record.put([one])
+            for count, poll in enumerate(schedule(seed, sources)):
+                record.put([poll])
                 if folder is folders[1]:
                     record._state.packer.forget_layouts()
                 elif count % 90 == 89:
@@ -314,27 +316,27 @@ def test_an_owner_is_never_mixed_with_others(tmp_path: Path, seed: int) -> None:
             assert live.value.tolist() == series.value.tolist()
     memory = of(folders[0], MEMORY)
     own = memory.time_ns[memory.value == 0]
-    brought = [one for one in schedule(seed, [1, 2, 3]) if one.source == 1 and one.answer.samples]
-    assert own.tolist() == sorted(one.start_ns for one in brought)
+    brought = [poll for poll in schedule(seed, [1, 2, 3]) if poll.source == 1 and poll.answer.samples]
+    assert own.tolist() == sorted(poll.start_ns for poll in brought)
     others = memory.time_ns[memory.value != 0]
     before = own[np.maximum(np.searchsorted(own, others) - 1, 0)]
     assert bool((others - before > 60 * SECOND).all())
-    assert len(told(folders[0])) == 6  # two other sources, three metrics
+    assert len(account(folders[0])) == 6  # two other sources, three metrics
 
 
 @pytest.mark.parametrize("minutes", [1, 7])
 def test_a_live_view_of_an_outage_equals_the_record(tmp_path: Path, minutes: int) -> None:
-    """A follower that looks every so many minutes sees stand-in, hand-back and late looks as the record has them."""
+    """A follower that polls every so many minutes sees stand-in, hand-back and late polls as the record has them."""
     record, (agent, snmp) = new(tmp_path, agent=1, snmp=5)
     following: RunFollower | None = None
     with record:
         for now in range(1800):
             cut = 300 <= now < 700 or 1000 <= now < 1300
             if now == 1300:  # of the first outage nothing was kept
-                record.put([look(agent, missed, {LOST: missed, MEMORY: 1}) for missed in range(1000, 1300)])
-            record.put([lost(agent, now) if cut else look(agent, now, {LOST: now, MEMORY: 1})])
+                record.put([poll_of(agent, missed, {LOST: missed, MEMORY: 1}) for missed in range(1000, 1300)])
+            record.put([lost(agent, now) if cut else poll_of(agent, now, {LOST: now, MEMORY: 1})])
             if now % 5 == 0:
-                record.put([look(snmp, now, {LOST: round(cached(now)), MEMORY: 2}, late_s=0.5)])
+                record.put([poll_of(snmp, now, {LOST: round(cached(now)), MEMORY: 2}, late_s=0.5)])
             if now % (60 * minutes) == 60 * minutes - 1:
                 following = following or RunFollower(tmp_path, planned_rules(()), {})
                 following.read()
@@ -364,21 +366,21 @@ def test_what_is_left_out_costs_no_second_thought(tmp_path: Path, monkeypatch: p
     with record:
         for now in range(2000):
             away = 500 <= now < 1000
-            record.put([lost(snmp, now) if away else look(snmp, now, {SWITCHES: now, MEMORY: 1})])
-            record.put([look(ssh, now, {SWITCHES: now, MEMORY: 2, PROCESSES: 3}, late_s=0.5)])
+            record.put([lost(snmp, now) if away else poll_of(snmp, now, {SWITCHES: now, MEMORY: 1})])
+            record.put([poll_of(ssh, now, {SWITCHES: now, MEMORY: 2, PROCESSES: 3}, late_s=0.5)])
     assert len(slow) <= 3  # SNMP; SSH with its own alone; SSH with everything
 
 
-def test_an_owner_that_is_back_with_an_earlier_look_is_taken(tmp_path: Path) -> None:
-    """A slow answer of the owner that began before the newest look of its stand-in is the owner's, and is no fault."""
+def test_an_owner_that_is_back_with_an_earlier_poll_is_taken(tmp_path: Path) -> None:
+    """A slow answer of the owner that began before the newest poll of its stand-in is the owner's, and is no fault."""
     record, (snmp, ssh) = new(tmp_path, snmp=10, ssh=1)
     with record:
-        record.put([look(snmp, 0, {MEMORY: 1})])
-        record.put([look(ssh, now, {MEMORY: 2}) for now in range(1, 105)])
-        record.put([look(snmp, 100, {MEMORY: 1}), look(snmp, 110, {MEMORY: 1})])
+        record.put([poll_of(snmp, 0, {MEMORY: 1})])
+        record.put([poll_of(ssh, now, {MEMORY: 2}) for now in range(1, 105)])
+        record.put([poll_of(snmp, 100, {MEMORY: 1}), poll_of(snmp, 110, {MEMORY: 1})])
     assert seconds(tmp_path, MEMORY) == [0, *range(61, 100), 100, 110]
     assert of(tmp_path, MEMORY).value.tolist() == [1, *[2] * 39, 1, 1]
-    assert told(tmp_path) == [(ssh, MEMORY[0], KEPT, 1)]
+    assert account(tmp_path) == [(ssh, MEMORY[0], KEPT, 1)]
 
 
 def test_a_record_that_took_everything_reads_without_the_zigzag(
@@ -390,8 +392,8 @@ def test_a_record_that_took_everything_reads_without_the_zigzag(
         before.setattr(Owners, "takes", lambda _, __, series, *___, **____: np.ones(series.shape, np.bool_))
         for now in range(300):
             if now % 10 == 0:
-                record.put([look(snmp, now, {IDLE: cached(now)})])
-            record.put([look(ssh, now, {IDLE: float(now)}, late_s=0.5)])
+                record.put([poll_of(snmp, now, {IDLE: cached(now)})])
+            record.put([poll_of(ssh, now, {IDLE: float(now)}, late_s=0.5)])
         record.finish()
     with RecordView.open(tmp_path) as view:
         assert view.counts().samples == 330

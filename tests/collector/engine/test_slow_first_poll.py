@@ -1,4 +1,4 @@
-"""A generator that takes its time to start: its first look may take longer than its interval."""
+"""A generator that takes its time to start: its first poll may take longer than its interval."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 
 
 class Slow:
-    """A poller that answers at once for five looks, and late from then on."""
+    """A poller that answers at once for five polls, and late from then on."""
 
     def __init__(self) -> None:
-        self._looks = 0
+        self._polls = 0
 
     async def poll(self, now_ns: int) -> Answer:
         """One sample."""
-        self._looks += 1
-        if self._looks > 5:
+        self._polls += 1
+        if self._polls > 5:
             await asyncio.sleep(4)
         return Answer((Sample("load.requests", "", 1, now_ns),), (), ())
 
 
 def test_a_source_may_take_longer_to_open_than_to_answer() -> None:
-    """A command that takes 4 s to start is read each second: its start is no failure, later looks have their second."""
+    """A command that takes 4 s to start is read each second: its start is no failure, later polls have their second."""
     time, polls = VirtualTime(), list[Poll]()
 
     async def connect(_: AsyncExitStack) -> Poller:

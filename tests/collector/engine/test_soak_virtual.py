@@ -31,7 +31,7 @@ class Device:
         self._number, self._start_ns = number, start_ns
 
     async def poll(self, now_ns: int) -> Answer:
-        """A plausible look."""
+        """A plausible answer."""
         second = (now_ns - self._start_ns) // 10**9
         if self._number == 0 and second in SILENT:
             raise SourceError("no answer from 198.51.100.1")
@@ -137,7 +137,7 @@ def check(folder: Path, hours: int, interval_s: float, sources: int) -> None:
 
 @pytest.mark.slow
 def test_a_day_of_20_devices(tmp_path: Path) -> None:
-    """24 h of 20 devices at one poll a minute: complete, with an hour of silence told as what it was."""
+    """24 h of 20 devices at one poll a minute: complete, with an hour of silence reported as what it was."""
     soak(tmp_path / "run", 24, 60, 20)
     check(tmp_path / "run", 24, 60, 20)
 

@@ -24,11 +24,11 @@ def influxd(influxd_program: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 def address_of(influxd: Influxd, monkeypatch: pytest.MonkeyPatch) -> Address:
     """The address of a bucket that is made if it is new, with keys behind it."""
 
-    def made(bucket: str, **keys: str) -> str:
+    def address(bucket: str, **keys: str) -> str:
         monkeypatch.setenv("READ_TOKEN", influxd.token)
         if bucket not in [row["name"] for row in influxd.influxql("SHOW DATABASES")]:
             influxd.make_bucket(bucket)
-        told = "&".join(f"{name}={value}" for name, value in {"token": "env:READ_TOKEN", **keys}.items())
-        return f"influxdb://127.0.0.1:{influxd.port}/{bucket}?{told}"
+        query = "&".join(f"{name}={value}" for name, value in {"token": "env:READ_TOKEN", **keys}.items())
+        return f"influxdb://127.0.0.1:{influxd.port}/{bucket}?{query}"
 
-    return made
+    return address

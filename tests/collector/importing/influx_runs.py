@@ -25,7 +25,7 @@ ODD = ('a b,c="d"\\', "näme\nof two", "x=y", "it's")
 
 
 def everything(folder: Path, hours: float = 3.0, seed: int = 6) -> Path:
-    """A record in which memory grows, a source is half lost, looks come late, and names are hostile."""
+    """A record in which memory grows, a source is half lost, polls come late, and names are hostile."""
     rng = random.Random(seed)
     with Record.create(folder) as record:
         planned = f'{{"duration_s": {hours * 3600}, "phases": ["baseline", "soak"]}}'
@@ -41,17 +41,17 @@ def everything(folder: Path, hours: float = 3.0, seed: int = 6) -> Path:
         record.begin_span(T0)
         record.begin_phase("baseline", T0)
         many = int(hours * 3600 / STEP)
-        for at in range(many):
-            if at == many // 6:
-                record.begin_phase("soak", T0 + at * STEP * S)
-            due = T0 + at * STEP * S
+        for index in range(many):
+            if index == many // 6:
+                record.begin_phase("soak", T0 + index * STEP * S)
+            due = T0 + index * STEP * S
             start = due + rng.randrange(5_000_000)
-            record.put([_local(local.id, at, due, start, rng), _load(load.id, at, due, rng)])
-            if at % 6 == 0:
-                record.put([_snmp(slow.id, at, due, rng), _snmp(twin.id, at, due, rng)])
-        for at in (50, 51):  # kept by an agent and fetched later
-            due = T0 + at * STEP * S
-            samples = (Sample("system.processes", "", 100.0 + at, due),)
+            record.put([_local(local.id, index, due, start, rng), _load(load.id, index, due, rng)])
+            if index % 6 == 0:
+                record.put([_snmp(slow.id, index, due, rng), _snmp(twin.id, index, due, rng)])
+        for index in (50, 51):  # kept by an agent and fetched later
+            due = T0 + index * STEP * S
+            samples = (Sample("system.processes", "", 100.0 + index, due),)
             record.put([Poll(local.id, due, due, S, PollOutcome.OK, None, Answer(samples, (), ()))])
         _events(record)
         record.end_phase(T0 + many * STEP * S)
@@ -61,34 +61,34 @@ def everything(folder: Path, hours: float = 3.0, seed: int = 6) -> Path:
     return folder
 
 
-def _local(source: int, at: int, due: int, start: int, rng: random.Random) -> Poll:
-    if at in {50, 51} or 500 <= at < 505:
-        lost = PollOutcome.TIMEOUT if at < 500 else PollOutcome.MISSED
-        return Poll(source, due, start, 3 * S, lost, f'no answer\nwithin "3 s" ({at % 2})', NOTHING)
+def _local(source: int, index: int, due: int, start: int, rng: random.Random) -> Poll:
+    if index in {50, 51} or 500 <= index < 505:
+        lost = PollOutcome.TIMEOUT if index < 500 else PollOutcome.MISSED
+        return Poll(source, due, start, 3 * S, lost, f'no answer\nwithin "3 s" ({index % 2})', NOTHING)
     samples = [
-        Sample("process.memory.usage", LEAKY, 2**30 + at * 80_000 + rng.randrange(9), start),
+        Sample("process.memory.usage", LEAKY, 2**30 + index * 80_000 + rng.randrange(9), start),
         Sample("process.memory.usage", STEADY, 5e8 + rng.random(), start),
         Sample("process.cpu.utilization", STEADY, rng.random() / 3, start + 17),
         Sample("system.cpu.utilization", "", 0.25 + rng.random() / 100, start),
-        Sample("system.network.io", object_text(interface="eth0", direction="receive"), 2**40 + at * 12345, start),
-        Sample("system.uptime", "", 1000.5 + at * STEP, start),
-        Sample("process.memory.usage", object_text(process=ODD[at % 4], instance=at % 3), 7.0e7, start),
+        Sample("system.network.io", object_text(interface="eth0", direction="receive"), 2**40 + index * 12345, start),
+        Sample("system.uptime", "", 1000.5 + index * STEP, start),
+        Sample("process.memory.usage", object_text(process=ODD[index % 4], instance=index % 3), 7.0e7, start),
     ]
-    if at % 3 == 0:
+    if index % 3 == 0:
         samples.append(Sample("system.temperature", object_text(sensor="cpu"), 40 + rng.random(), start))
-    faults = (Fault("system.memory.slab", "", "there is no\nslab here"),) if at % 100 == 0 else ()
+    faults = (Fault("system.memory.slab", "", "there is no\nslab here"),) if index % 100 == 0 else ()
     return Poll(source, due, start, rng.randrange(S), PollOutcome.OK, None, Answer(tuple(samples), (), faults))
 
 
-def _snmp(source: int, at: int, due: int, rng: random.Random) -> Poll:
+def _snmp(source: int, index: int, due: int, rng: random.Random) -> Poll:
     if rng.random() < 0.5:
         return Poll(source, due, due, S, PollOutcome.FAILED, "198.18.0.1 refuses", NOTHING)
     name = object_text(interface=f"ge-0/0/{source}", direction="receive")
-    samples = (Sample("system.network.errors", name, at // 100, due + 5),)
+    samples = (Sample("system.network.errors", name, index // 100, due + 5),)
     return Poll(source, due, due, 999, PollOutcome.OK, None, Answer(samples, (), ()))
 
 
-def _load(source: int, at: int, due: int, rng: random.Random) -> Poll:
+def _load(source: int, index: int, due: int, rng: random.Random) -> Poll:
     samples = (
         Sample("load.request.rate", "", 1000 + rng.random(), due),
         Sample("load.latency", object_text(quantile="p99"), 0.01 + rng.random() / 1e3, due),
@@ -97,8 +97,8 @@ def _load(source: int, at: int, due: int, rng: random.Random) -> Poll:
 
 
 def _events(record: Record) -> None:
-    at = T0 + 2000 * S
-    told = Event("failover", "dut", "a,b", at, None, {"why": 'a "test"\n…'}, {"reboot": 1}, at + 60 * S)
-    record.add_event("dut", told, "user")
-    record.add_event("dut", Event("process.restart", "dut", STEADY, at + S, at + S, {}, {}), "probe")
-    record.add_event("", Event("clock.step", "", "", at + 2 * S, at + 3 * S, {"seconds": "0.5"}), "monitor")
+    begin_ns = T0 + 2000 * S
+    failover = Event("failover", "dut", "a,b", begin_ns, None, {"why": 'a "test"\n…'}, {"reboot": 1}, begin_ns + 60 * S)
+    record.add_event("dut", failover, "user")
+    record.add_event("dut", Event("process.restart", "dut", STEADY, begin_ns + S, begin_ns + S, {}, {}), "probe")
+    record.add_event("", Event("clock.step", "", "", begin_ns + 2 * S, begin_ns + 3 * S, {"seconds": "0.5"}), "monitor")

@@ -1,4 +1,4 @@
-"""What a column becomes: names, units and directions, guessed only where it shows and always told."""
+"""What a column becomes: names, units and directions, guessed only where it shows and always reported."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.importing.settle import ImportedSeries, read_table
+from soakwatch.importing.build_series import ImportedSeries, read_table
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.options import Options, checked, meaning
 
@@ -14,14 +14,14 @@ T0 = 1_767_225_600
 MIB = 2**20
 
 
-def column(folder: Path, name: str, cells: list[float], told: Options | None = None) -> tuple[ImportedSeries, str]:
-    """The series that a column of this name becomes, and all that is told."""
+def column(folder: Path, name: str, cells: list[float], options: Options | None = None) -> tuple[ImportedSeries, str]:
+    """The series that a column of this name becomes, and all that is reported."""
     file = folder / "fw.csv"
-    lines = "".join(f"{T0 + at},{cell!r}\n" for at, cell in enumerate(cells))
+    lines = "".join(f"{T0 + second},{cell!r}\n" for second, cell in enumerate(cells))
     file.write_text(f'time,"{name}"\n{lines}', encoding="utf-8")
-    made = read_table(str(file), "fw", told or Options())
-    (series,) = made.series
-    return series, "\n".join(made.notes)
+    imported = read_table(str(file), "fw", options or Options())
+    (series,) = imported.series
+    return series, "\n".join(imported.notes)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_names_and_units(tmp_path: Path, name: str, cell: float, metric: str, va
     assert series.value.tolist() == pytest.approx([value, value])
 
 
-def test_what_was_guessed_is_told(tmp_path: Path) -> None:
+def test_what_was_guessed_is_reported(tmp_path: Path) -> None:
     """Percent, bytes and a missing unit are said, with the option that says otherwise."""
     assert (
         "read in percent, because it exceeds 1 (override with --unit COLUMN=…): cpu"
@@ -72,16 +72,16 @@ def test_what_was_guessed_is_told(tmp_path: Path) -> None:
 
 def test_a_mapping_says_it_all(tmp_path: Path) -> None:
     """Metric, labels and unit of a column as the user says; without a unit it is the metric's own."""
-    told = Options(meanings=dict([meaning("m=process.memory.usage,process=nginx:KiB")]))
-    series, notes = column(tmp_path, "m", [2.0], told)
+    options = Options(meanings=dict([meaning("m=process.memory.usage,process=nginx:KiB")]))
+    series, notes = column(tmp_path, "m", [2.0], options)
     assert (series.metric, series.object, series.value.tolist()) == (
         "process.memory.usage",
         "process=nginx,instance=0",
         [2048.0],
     )
     assert notes == ""
-    told = Options(meanings=dict([meaning("m=imported.heap:MB")]), growth="down")
-    series, _ = column(tmp_path, "m", [2.0], told)
+    options = Options(meanings=dict([meaning("m=imported.heap:MB")]), growth="down")
+    series, _ = column(tmp_path, "m", [2.0], options)
     assert (series.metric, series.unit, series.value.tolist(), series.growth) == ("imported.heap", "By", [2e6], "down")
 
 
@@ -105,7 +105,7 @@ def test_wrong_mappings_are_one_sentence(tmp_path: Path, text: str, sentence: st
     assert sentence in str(error.value)
 
 
-def test_readings_that_cannot_be_are_left_out_and_told(tmp_path: Path) -> None:
+def test_readings_that_cannot_be_are_left_out_and_reported(tmp_path: Path) -> None:
     """A negative size is no size: it is named by its line, and the others stay."""
     series, notes = column(tmp_path, "rss_kb", [5.0, -5.0, 6.0])
     assert series.value.tolist() == [5e3, 6e3]
@@ -113,15 +113,15 @@ def test_readings_that_cannot_be_are_left_out_and_told(tmp_path: Path) -> None:
 
 
 def test_two_columns_of_one_metric(tmp_path: Path) -> None:
-    """The first is it, the other stays separate and this is told; mapped twice it is an error."""
+    """The first is it, the other stays separate and this is reported; mapped twice it is an error."""
     file = tmp_path / "fw.csv"
     file.write_text(f"time,rss_kb,vmrss_kb\n{T0},1,2\n", encoding="utf-8")
-    made = read_table(str(file), "fw", Options())
-    assert [series.metric for series in made.series] == ["process.memory.usage", "imported.vmrss"]
-    assert any("vmrss_kb stays separate" in note for note in made.notes)
-    said = Options(meanings=dict([meaning("vmrss_kb=process.memory.usage")]))
-    made = read_table(str(file), "fw", said)
-    assert {series.column: series.metric for series in made.series}["vmrss_kb"] == "process.memory.usage"
+    imported = read_table(str(file), "fw", Options())
+    assert [series.metric for series in imported.series] == ["process.memory.usage", "imported.vmrss"]
+    assert any("vmrss_kb stays separate" in note for note in imported.notes)
+    options = Options(meanings=dict([meaning("vmrss_kb=process.memory.usage")]))
+    imported = read_table(str(file), "fw", options)
+    assert {series.column: series.metric for series in imported.series}["vmrss_kb"] == "process.memory.usage"
     twice = Options(meanings=dict([meaning("rss_kb=process.memory.uss"), meaning("vmrss_kb=process.memory.uss")]))
     with pytest.raises(DataError, match=r"columns rss_kb and vmrss_kb would both be process\.memory\.uss"):
         read_table(str(file), "fw", twice)
@@ -131,21 +131,21 @@ def test_the_load_is_a_generators(tmp_path: Path) -> None:
     """Throughput beside the figures of a device belongs to a target of its own, with its latency quantiles."""
     file = tmp_path / "fw.csv"
     file.write_text(f"time,rss_kb,tps,p99_latency_ms\n{T0},1,2,3\n", encoding="utf-8")
-    made = {series.metric: series for series in read_table(str(file), "fw", Options()).series}
-    assert (made["process.memory.usage"].target, made["process.memory.usage"].role) == ("fw", "dut")
-    assert made["process.memory.usage"].object == "process=fw,instance=0"
-    assert (made["load.request.rate"].target, made["load.request.rate"].role) == ("fw-load", "generator")
-    assert made["load.latency"].object == "quantile=p99"
+    imported = {series.metric: series for series in read_table(str(file), "fw", Options()).series}
+    assert (imported["process.memory.usage"].target, imported["process.memory.usage"].role) == ("fw", "dut")
+    assert imported["process.memory.usage"].object == "process=fw,instance=0"
+    assert (imported["load.request.rate"].target, imported["load.request.rate"].role) == ("fw-load", "generator")
+    assert imported["load.latency"].object == "quantile=p99"
 
 
 def test_kinds_and_directions(tmp_path: Path) -> None:
-    """A counter stays exact beyond 2**53 and has no direction; a gauge has the one that is told for it."""
+    """A counter stays exact beyond 2**53 and has no direction; a gauge has the one that is given for it."""
     file = tmp_path / "fw.csv"
     file.write_text(f"time,octets,heap,free\n{T0},{2**63 + 1},1,2\n{T0 + 1},{2**63 + 3},1,2\n", encoding="utf-8")
-    told = Options(kinds={"octets": "counter"}, growth="up", growths={"free": "down"})
-    made = {series.column: series for series in read_table(str(file), "fw", told).series}
-    assert made["octets"].value.tolist() == [2**63 + 1, 2**63 + 3]
-    assert {name: (s.kind, s.growth) for name, s in made.items()} == {
+    options = Options(kinds={"octets": "counter"}, growth="up", growths={"free": "down"})
+    columns = {series.column: series for series in read_table(str(file), "fw", options).series}
+    assert columns["octets"].value.tolist() == [2**63 + 1, 2**63 + 3]
+    assert {name: (s.kind, s.growth) for name, s in columns.items()} == {
         "octets": ("counter", None),
         "heap": ("gauge", "up"),
         "free": ("gauge", "down"),

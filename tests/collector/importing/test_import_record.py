@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from soakwatch.importing.cadence import interval_of, polls_of
 from soakwatch.importing.files import import_files, stem_of
-from soakwatch.importing.pace import interval_of, polls_of
 from soakwatch.importing.timeline import ImportOptions
-from soakwatch.judge.recorded import judge_record
+from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import RecordView
 from soakwatch.runs.catalog import list_runs
 from soakwatch.sources.tables.errors import DataError
@@ -28,16 +28,16 @@ def written(folder: Path, text: str, name: str = "fw.csv") -> str:
     return str(folder / name)
 
 
-def recorded(folder: Path, texts: Sequence[str], told: ImportOptions = UP) -> RecordView:
+def recorded(folder: Path, texts: Sequence[str], options: ImportOptions = UP) -> RecordView:
     """The record of some tables."""
-    files = [written(folder, text, f"day{at}.csv") for at, text in enumerate(texts)]
-    import_files(files, folder / "runs" / "run", "run", told)
+    files = [written(folder, text, f"day{day}.csv") for day, text in enumerate(texts)]
+    import_files(files, folder / "runs" / "run", "run", options)
     return RecordView.open(folder / "runs" / "run")
 
 
 def wide(seconds: Sequence[float], column: str = "heap") -> str:
     """A table with a reading at each of these seconds."""
-    return f"time,{column}\n" + "".join(f"{T0 + at},{100 + n}\n" for n, at in enumerate(seconds))
+    return f"time,{column}\n" + "".join(f"{T0 + second},{100 + n}\n" for n, second in enumerate(seconds))
 
 
 def test_the_series_comes_back(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_the_series_comes_back(tmp_path: Path) -> None:
         (key,) = view.keys()
         series = view.series(key)
         assert (key.target, key.metric, key.object) == ("day0", "imported.heap", "")
-        assert series.time_ns.tolist() == [(T0 + at) * SECOND for at in range(0, 1000, 10)]
+        assert series.time_ns.tolist() == [(T0 + second) * SECOND for second in range(0, 1000, 10)]
         assert series.values.tolist() == [100.0 + n for n in range(100)]
         assert (series.trait.kind, series.trait.growth, series.cadence_s) == ("gauge", "up", 10.0)
         assert view.roles() == {"day0": "dut"}
@@ -54,7 +54,7 @@ def test_the_series_comes_back(tmp_path: Path) -> None:
 
 
 def test_missing_lines_are_missing_polls(tmp_path: Path) -> None:
-    """A hole in a table that has a pace is counted, with its length; the cell that is empty as well."""
+    """A gap in a table that has a pace is counted, with its length; the cell that is empty as well."""
     seconds = [*range(0, 300, 10), *range(400, 700, 10)]
     with recorded(tmp_path, [wide(seconds)]) as view:
         (ledger,) = view.ledgers(view.window())
@@ -80,8 +80,8 @@ def test_without_a_pace_nothing_is_missing() -> None:
     assert polls.interval_ns == pytest.approx(1e9, rel=0.1)
 
 
-def test_a_hole_of_years_is_bounded() -> None:
-    """A pace of a second and a hole of a century do not fill the memory; the hole stays a hole."""
+def test_a_gap_of_years_is_bounded() -> None:
+    """A pace of a second and a gap of a century do not fill the memory; the gap stays a gap."""
     times = np.concatenate([np.arange(100), 3_000_000_000 + np.arange(100)]) * SECOND
     polls = polls_of([times])
     assert 100_000 <= polls.time_ns.size < 200_000
@@ -98,7 +98,7 @@ def test_the_pace_of_few_readings(times: list[int]) -> None:
 
 def test_series_of_different_pace_have_accounts_of_their_own(tmp_path: Path) -> None:
     """A column that is filled every minute does not lack fifty-nine readings of sixty."""
-    lines = [f"{T0 + at},{at},{at if at % 60 == 0 else ''}" for at in range(600)]
+    lines = [f"{T0 + second},{second},{second if second % 60 == 0 else ''}" for second in range(600)]
     with recorded(tmp_path, ["time,fast,slow\n" + "\n".join(lines)]) as view:
         cadences = {key.metric: view.series(key).cadence_s for key in view.keys(None)}
         assert cadences == pytest.approx({"imported.fast": 1.0, "imported.slow": 60.0})
@@ -107,18 +107,20 @@ def test_series_of_different_pace_have_accounts_of_their_own(tmp_path: Path) -> 
 
 def test_series_with_shifted_times_share_polls(tmp_path: Path) -> None:
     """In a long table readings a moment apart belong to one poll, and keep their own times."""
-    lines = [f"{T0 + 10 * at + shift},{name},{at}" for at in range(50) for shift, name in ((0, "a"), (0.25, "b"))]
+    lines = [
+        f"{T0 + 10 * second + shift},{name},{second}" for second in range(50) for shift, name in ((0, "a"), (0.25, "b"))
+    ]
     with recorded(tmp_path, ["time,metric,value\n" + "\n".join(lines)]) as view:
         (ledger,) = view.ledgers(view.window())
         assert (ledger.due, ledger.got) == (50, 50)
         second = view.series(next(key for key in view.keys(None) if key.metric == "imported.b"))
-        assert second.time_ns.tolist() == [(T0 + 10 * at) * SECOND + 250_000_000 for at in range(50)]
+        assert second.time_ns.tolist() == [(T0 + 10 * second) * SECOND + 250_000_000 for second in range(50)]
         assert view.window().end_ns > int(second.time_ns[-1])
 
 
 def test_one_life_after_another_in_a_long_table(tmp_path: Path) -> None:
     """Where one object ends and another begins, both have all of their readings."""
-    lines = [f"{T0 + at},rss,process={'a' if at < 60 else 'b'},{at}" for at in range(100)]
+    lines = [f"{T0 + second},rss,process={'a' if second < 60 else 'b'},{second}" for second in range(100)]
     with recorded(tmp_path, ["time,metric,object,value\n" + "\n".join(lines)]) as view:
         assert {key.object: len(view.series(key)) for key in view.keys(None)} == {"process=a": 60, "process=b": 40}
         assert view.window().seconds == pytest.approx(99, abs=1e-6)
@@ -126,20 +128,20 @@ def test_one_life_after_another_in_a_long_table(tmp_path: Path) -> None:
 
 def test_files_that_go_on_are_one_series(tmp_path: Path) -> None:
     """Two days of one target follow each other; where both have a reading the later file counts."""
-    told = ImportOptions(target="fw", growth="up")
-    with recorded(tmp_path, [wide([0, 10, 20]), wide([20, 30, 40])], told) as view:
+    options = ImportOptions(target="fw", growth="up")
+    with recorded(tmp_path, [wide([0, 10, 20]), wide([20, 30, 40])], options) as view:
         (key,) = view.keys()
         assert key.target == "fw"
         assert view.series(key).values.tolist() == [100, 101, 100, 101, 102]
     (tmp_path / "b").mkdir()
     with pytest.raises(DataError, match=r"heap_mb is in .*|give its unit"):
-        recorded(tmp_path / "b", [wide([0, 10], "heap"), wide([20, 30], "heap (MB)")], told)
+        recorded(tmp_path / "b", [wide([0, 10], "heap"), wide([20, 30], "heap (MB)")], options)
 
 
 def test_many_chunks_are_one_series(tmp_path: Path) -> None:
     """More lines than a chunk and a stretch hold, out of order across chunks, come back whole."""
     order = np.random.default_rng(2).permutation(120_000)
-    text = "time,heap\n" + "\n".join(f"{T0 + at},{at}" for at in order.tolist())
+    text = "time,heap\n" + "\n".join(f"{T0 + second},{second}" for second in order.tolist())
     with recorded(tmp_path, [text]) as view:
         series = view.series(view.keys()[0])
         assert np.array_equal(series.values, np.arange(120_000.0))

@@ -1,4 +1,4 @@
-"""Times of tables: every form that is known, told right or refused in one sentence."""
+"""Times of tables: every form that is known, read right or refused in one sentence."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ SECOND = 10**9
 HOUR = 3600 * SECOND
 
 
-def read(texts: list[str], told: TimeOptions | None = None) -> list[int | None]:
+def read(texts: list[str], options: TimeOptions | None = None) -> list[int | None]:
     """The times of some cells; None for what is none."""
-    moments = time_reading(texts, told or TimeOptions(), "data.csv: column time").read(texts)
+    moments = time_reading(texts, options or TimeOptions(), "data.csv: column time").read(texts)
     return [None if bad else time for time, bad in zip(moments.time_ns.tolist(), moments.bad.tolist(), strict=True)]
 
 
@@ -53,7 +53,7 @@ def test_fractions_are_kept() -> None:
 
 
 def test_small_numbers_are_seconds_from_the_start() -> None:
-    """0, 10, 20 … counts from 1970, or from the start that is told, and this is said."""
+    """0, 10, 20 … counts from 1970, or from the start that is given, and this is reported."""
     assert read(["0", "10", "20.5"]) == [0, 10 * SECOND, 20_500_000_000]
     assert read(["0", "10"], TimeOptions(start_ns=T0)) == [T0, T0 + 10 * SECOND]
     (note,) = time_reading(["0", "10"], TimeOptions(), "x").notes
@@ -75,7 +75,7 @@ def test_a_clock_goes_past_midnight() -> None:
 
 
 def test_zones_by_name() -> None:
-    """A time without a zone is taken in the zone that is told, summer time included; one with a zone is not touched."""
+    """A time without a zone is taken in the given zone, summer time included; one with a zone is not touched."""
     berlin = TimeOptions(zone="Europe/Berlin")
     assert read(["2026-01-01 01:00:00", "2026-01-01 01:00:01"], berlin) == [T0, T0 + SECOND]
     summer = read(["2026-07-01 02:00:00", "2026-07-01T00:00:00Z"], berlin)
@@ -85,14 +85,14 @@ def test_zones_by_name() -> None:
 
 
 def test_slashes_are_read_where_they_show_their_order() -> None:
-    """A number above 12 tells day from month; else somebody must."""
+    """A number above 12 tells day from month; else someone must."""
     assert read(["13/01/2026 00:00:00", "01/01/2026 00:00:00"])[1] == T0
     assert read(["01/13/2026 00:00:00", "01/01/2026 00:00:00"])[1] == T0
     with pytest.raises(DataError, match="day or month first"):
         read(["01/02/2026 00:00:00"])
 
 
-def test_forms_that_are_told() -> None:
+def test_named_formats_are_read() -> None:
     """--time-format takes units and strptime; what is not known is refused with what is."""
     assert read(["1767225600"], TimeOptions(form="s")) == [T0]
     assert read(["1500"], TimeOptions(form="ms")) == [1_500_000_000]
@@ -116,10 +116,10 @@ def test_forms_that_are_told() -> None:
         (["00:00:01", "00:00", ""], [1, 2]),
     ],
 )
-def test_what_is_no_time_is_said_to_be_none(texts: list[str], bad: list[int]) -> None:
+def test_what_is_not_a_time_is_read_as_none(texts: list[str], bad: list[int]) -> None:
     """Cells that cannot be a time, or lie outside of 1970 to 2262, are bad; the others stay."""
     many = [texts[0]] * 3 + texts
-    assert [at - 3 for at, time in enumerate(read(many)) if time is None] == bad
+    assert [index - 3 for index, time in enumerate(read(many)) if time is None] == bad
 
 
 def test_unknown_forms_and_zones_are_refused() -> None:

@@ -35,17 +35,17 @@ def answering(*answers: bytes, tls: ssl.SSLContext | None = None) -> Iterator[st
         def serve() -> None:
             for answer in answers:
                 with ExitStack() as opened, suppress(ssl.SSLError, ConnectionError):
-                    one = opened.enter_context(listener.accept()[0])
-                    one.settimeout(10)
+                    connection = opened.enter_context(listener.accept()[0])
+                    connection.settimeout(10)
                     if tls is not None:
-                        one = opened.enter_context(tls.wrap_socket(one, server_side=True))
+                        connection = opened.enter_context(tls.wrap_socket(connection, server_side=True))
                     held = b""
                     while not _is_whole(held):
-                        more = one.recv(65_536)
+                        more = connection.recv(65_536)
                         if not more:
                             break
                         held += more
-                    one.sendall(answer)
+                    connection.sendall(answer)
 
         thread = threading.Thread(target=serve)
         thread.start()
@@ -73,7 +73,7 @@ def test_the_pieces_of_an_answer_come_one_by_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "message"),
     [
         (sized(FIRST), "cut its answer short: try again"),
         (sized(b""), "cut its answer short"),
@@ -94,10 +94,10 @@ def test_the_pieces_of_an_answer_come_one_by_one() -> None:
         (b'HTTP/1.1 503 Busy\r\ncontent-length: 18\r\n\r\n{"message":"full"}', "answers 503: full"),
     ],
 )
-def test_a_bad_answer_is_one_sentence(answer: bytes, told: str) -> None:
+def test_a_bad_answer_is_one_sentence(answer: bytes, message: str) -> None:
     with answering(answer) as url, Influx(Database(url, "b")) as influx, pytest.raises(DataError) as caught:
         list(influx.pieces("SELECT v FROM m"))
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -134,16 +134,16 @@ def test_an_endless_line_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_server_that_never_answers_is_given_up() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        place = Database(f"http://127.0.0.1:{listener.getsockname()[1]}", "b", timeout_s=1.0)
+        database = Database(f"http://127.0.0.1:{listener.getsockname()[1]}", "b", timeout_s=1.0)
         with (
-            Influx(place) as influx,
+            Influx(database) as influx,
             pytest.raises(DataError, match="did not answer within 1 s: try a longer"),
         ):
             list(influx.pieces("SELECT v FROM m"))
 
 
 @pytest.mark.parametrize(
-    ("address", "told"),
+    ("address", "message"),
     [
         ("influxdb:///soak", "has no host: write influxdb://HOST:8086/BUCKET"),
         ("influxdb://h", "the bucket is missing"),
@@ -161,19 +161,29 @@ def test_a_server_that_never_answers_is_given_up() -> None:
         ("influxdb://h/soak?timeout=soon", "timeout:"),
     ],
 )
-def test_an_address_that_cannot_be_is_one_sentence_without_the_secret(address: str, told: str) -> None:
+def test_an_address_that_cannot_be_is_one_sentence_without_the_secret(address: str, message: str) -> None:
     with pytest.raises(DataError) as caught:
         database_of(address)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert "hunter2" not in str(caught.value)
 
 
 def test_an_address_says_where_and_what() -> None:
-    place = database_of(
+    database = database_of(
         "influxdb://[::1]:9999/my%20bucket?org=lab&token=file:t&from=2026-01-01T00:00:00Z&tls=1&host=a%26b"
     )
-    assert (place.url, place.bucket, place.org, place.token) == ("https://[::1]:9999", "my bucket", "lab", "file:t")
-    assert (place.from_ns, place.to_ns, place.host, place.run) == (1_767_225_600_000_000_000, None, "a&b", None)
+    assert (database.url, database.bucket, database.org, database.token) == (
+        "https://[::1]:9999",
+        "my bucket",
+        "lab",
+        "file:t",
+    )
+    assert (database.from_ns, database.to_ns, database.host, database.run) == (
+        1_767_225_600_000_000_000,
+        None,
+        "a&b",
+        None,
+    )
     assert database_of("influxdbs://h/b").url == "https://h:8086"
     assert is_database("influxdbs://h/b")
     assert not is_database("runs/influxdb")
@@ -195,13 +205,13 @@ def test_a_token_that_cannot_be_one_is_one_sentence_without_it(secret: str, monk
 def test_hostile_names_come_back_from_a_real_server(
     name: str, influxd: Influxd, address_of: Callable[..., str]
 ) -> None:
-    place = database_of(address_of("names"))
+    database = database_of(address_of("names"))
     from soakwatch.sinks.lines import line, measurement, tag
 
     head = f"{measurement(name)},t={tag(name)}"
     influxd.write(line(head, {name: 1.5}, 1000), "names").raise_for_status()
     shown = name.replace("\n", "\u240a").replace("back\\", "back\u2216")
-    with Influx(place) as influx:
+    with Influx(database) as influx:
         asked = f"SELECT {quoted(shown)} FROM {quoted(shown)} WHERE t = {text(shown)} GROUP BY *"
         (piece,) = influx.pieces(asked)
     assert (piece.name, piece.tags, piece.rows) == (shown, {"t": shown}, [[1000, 1.5]])

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from soakwatch.cli.main import run
+from soakwatch.importing.cadence import polls_of
 from soakwatch.importing.files import ImportedRun
-from soakwatch.importing.pace import polls_of
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.sinks.influxdb.read.address import database_of
 from soakwatch.sinks.influxdb.read.foreign import Wanted, import_series
@@ -25,13 +25,13 @@ S = 10**9
 T0 = 1_760_000_000 * S
 
 
-def imported(address: str, folder: Path, *told: str) -> ImportedRun:
+def imported(address: str, folder: Path, *mappings: str) -> ImportedRun:
     """What is made of a bucket."""
-    return import_series(database_of(address), folder, "t", Wanted(mapping_of(told)), (), lambda _: None)
+    return import_series(database_of(address), folder, "t", Wanted(mapping_of(mappings)), (), lambda _: None)
 
 
 def write(influxd: Influxd, bucket: str, *lines: str) -> None:
-    """Points of somebody."""
+    """Points of another writer."""
     influxd.write("\n".join(lines).encode(), bucket).raise_for_status()
 
 
@@ -44,9 +44,9 @@ def telegraf(influxd: Influxd, address_of: AddressOf) -> str:
 
 
 def test_telegrafs_measurements_are_the_catalogues_metrics(telegraf: str, tmp_path: Path) -> None:
-    made = imported(telegraf, tmp_path / "run")
-    assert made.notes == ()
-    assert {one.metric for one in made.series} >= {
+    result = imported(telegraf, tmp_path / "run")
+    assert result.notes == ()
+    assert {series.metric for series in result.series} >= {
         "system.cpu.utilization",
         "system.cpu.core.utilization",
         "system.memory.usage",
@@ -100,23 +100,25 @@ def test_the_command_judges_and_imports_what_telegraf_collected(
     assert "process.memory.usage process=snmpd" in capsys.readouterr().out
     assert [path.name[17:] for path in Path("runs").iterdir()] == ["night"]
     assert run(["judge", "last", "--json", "two.json"]) == 3
-    one, two = (json.loads(Path(name).read_text(encoding="utf-8")) for name in ("one.json", "two.json"))
-    assert one["findings"] == two["findings"]
-    assert "cpu_spike" in one["reason"]
-    assert {finding["rule"] for finding in one["findings"]} >= {"coverage", "memory_growth", "drops", "reboot"}
+    first, two = (json.loads(Path(name).read_text(encoding="utf-8")) for name in ("one.json", "two.json"))
+    assert first["findings"] == two["findings"]
+    assert "cpu_spike" in first["reason"]
+    assert {finding["rule"] for finding in first["findings"]} >= {"coverage", "memory_growth", "drops", "reboot"}
 
 
 def test_only_what_is_asked_for_is_read(influxd: Influxd, address_of: AddressOf, tmp_path: Path) -> None:
-    lines = [f"mem,host=h{host} available={at}i,total=99i {T0 + at * S}" for at in range(60) for host in (1, 2)]
+    lines = [
+        f"mem,host=h{host} available={second}i,total=99i {T0 + second * S}" for second in range(60) for host in (1, 2)
+    ]
     address = address_of("asked")
     write(influxd, "asked", *lines)
-    made = imported(f"{address}&host=h2&from={T0 // S + 10}&to={T0 // S + 30}", tmp_path / "run")
-    assert {one.target for one in made.series} == {"h2"}
-    assert {one.time_ns.size for one in made.series} == {20}
+    result = imported(f"{address}&host=h2&from={T0 // S + 10}&to={T0 // S + 30}", tmp_path / "run")
+    assert {series.target for series in result.series} == {"h2"}
+    assert {series.time_ns.size for series in result.series} == {20}
     write(influxd, "asked", f"snmp,host=h1,agent_host=fw uptime=5i {T0}", f"snmp,host=h1,agent_host=gw uptime=5i {T0}")
     of_device = imported(f"{address}&host=fw", tmp_path / "device")
-    assert [(one.target, one.metric) for one in of_device.series] == [("fw", "system.agent.uptime")]
-    assert {one.target for one in imported(f"{address}&host=h1", tmp_path / "collector").series} == {"h1"}
+    assert [(series.target, series.metric) for series in of_device.series] == [("fw", "system.agent.uptime")]
+    assert {series.target for series in imported(f"{address}&host=h1", tmp_path / "collector").series} == {"h1"}
     with pytest.raises(DataError, match="holds 4 hosts"):
         import_series(
             database_of(address), tmp_path / "x", "t", Wanted(mapping_of([]), target="fw"), (), lambda _: None
@@ -130,12 +132,16 @@ def test_what_is_missing_between_readings_and_at_the_edges_counts(
 ) -> None:
     """A host that fell silent an hour before the end is no host that was fine for as long as it talked."""
     address = address_of("gaps")
-    write(influxd, "gaps", *(f"mem,host=a available=5i {T0 + at * 10 * S}" for at in range(100) if not 40 <= at < 50))
-    write(influxd, "gaps", *(f"mem,host=b available=5i {T0 + at * 10 * S}" for at in range(60)))
+    write(
+        influxd,
+        "gaps",
+        *(f"mem,host=a available=5i {T0 + second * 10 * S}" for second in range(100) if not 40 <= second < 50),
+    )
+    write(influxd, "gaps", *(f"mem,host=b available=5i {T0 + second * 10 * S}" for second in range(60)))
 
     def account(folder: Path, **keys: str) -> dict[str, tuple[int, int]]:
-        told = "".join(f"&{name}={value}" for name, value in keys.items())
-        imported(address + told, folder)
+        query = "".join(f"&{name}={value}" for name, value in keys.items())
+        imported(address + query, folder)
         with RecordView.open(folder) as view:
             return {ledger.target: (ledger.got, ledger.due) for ledger in view.ledgers(view.window())}
 
@@ -146,7 +152,7 @@ def test_what_is_missing_between_readings_and_at_the_edges_counts(
         assert view.ledgers(view.window())[0].errors == ("the database has no sample for this time",)
 
 
-def test_polls_are_due_at_the_edges_that_are_told() -> None:
+def test_polls_are_due_at_the_edges_that_are_given() -> None:
     axis = T0 + 10 * S * np.arange(5)
     polls = polls_of([axis], T0 - 25 * S, T0 + 70 * S)
     assert ((polls.time_ns - T0) // S).tolist() == [-20, -10, 0, 10, 20, 30, 40, 50, 60]
@@ -154,26 +160,29 @@ def test_polls_are_due_at_the_edges_that_are_told() -> None:
     assert polls_of([axis], int(axis[0]), int(axis[-1])).time_ns.size == 5
 
 
-def test_other_peoples_measurements_are_told_of_and_do_no_harm(
+def test_unknown_measurements_are_reported_and_do_no_harm(
     influxd: Influxd, address_of: AddressOf, tmp_path: Path
 ) -> None:
     address = address_of("odd")
     write(
         influxd,
         "odd",
-        *(f"mem,host=a available={at + 5}i,total=99i {T0 + at * S}" for at in range(20)),
+        *(f"mem,host=a available={second + 5}i,total=99i {T0 + second * S}" for second in range(20)),
         f'my\\ app,host=a,t\\ ag="q" v=1i,w="text",x=true {T0}',
         f"näme,host=it's v=1.5 {T0}",
         f'processes,host=a total="many" {T0}',  # a text where a number should be
         f"system,host=a uptime=5 {T0 - 400 * 86400 * S}",  # a float in one shard and an integer in another
-        *(f"system,host=a uptime={at}i {T0 + at * S}" for at in range(20)),
-        *(f"swap,host=a used=-1i {T0 + at * S}" for at in range(20)),  # cannot be
-        *(f"cpu,host=a,cpu=cpu-total usage_active={100.00001 - at} {T0 + at * S}" for at in range(20)),
-        *(f"conntrack,host=a nf_conntrack_count={-1 if at == 3 else at}i {T0 + at * S}" for at in range(20)),
-        *(f"soakwatch_poll,run=r ok=1.0 {T0 + at * S}" for at in range(20)),
+        *(f"system,host=a uptime={second}i {T0 + second * S}" for second in range(20)),
+        *(f"swap,host=a used=-1i {T0 + second * S}" for second in range(20)),  # cannot be
+        *(f"cpu,host=a,cpu=cpu-total usage_active={100.00001 - second} {T0 + second * S}" for second in range(20)),
+        *(
+            f"conntrack,host=a nf_conntrack_count={-1 if second == 3 else second}i {T0 + second * S}"
+            for second in range(20)
+        ),
+        *(f"soakwatch_poll,run=r ok=1.0 {T0 + second * S}" for second in range(20)),
     )
-    made = imported(address, tmp_path / "run")
-    shown = {(one.metric, one.time_ns.size) for one in made.series}
+    result = imported(address, tmp_path / "run")
+    shown = {(series.metric, series.time_ns.size) for series in result.series}
     assert shown == {
         ("system.memory.limit", 20),
         ("system.memory.usage", 20),
@@ -182,16 +191,16 @@ def test_other_peoples_measurements_are_told_of_and_do_no_harm(
         ("system.cpu.utilization", 20),
         ("system.conntrack.count", 19),
     }
-    assert made.notes[0].startswith("3 measurements were not recognised: my app, näme, processes; --map FILE.yaml")
+    assert result.notes[0].startswith("3 measurements were not recognised: my app, näme, processes; --map FILE.yaml")
     few = "conntrack.nf_conntrack_count: 1 of 20 samples cannot be system.conntrack.count in {connection}"
-    assert made.notes[1] == f"{few} (such as -1): left out"
+    assert result.notes[1] == f"{few} (such as -1): left out"
     all_of_them = "swap.used: 20 of 20 samples cannot be system.memory.swap.usage in By"
-    assert made.notes[2] == f"{all_of_them} (such as -1): all of this series are left out"
-    busy = next(one for one in made.series if one.metric == "system.cpu.utilization")
+    assert result.notes[2] == f"{all_of_them} (such as -1): all of this series are left out"
+    busy = next(series for series in result.series if series.metric == "system.cpu.utilization")
     assert float(busy.value.max()) == 1.0
 
 
-def test_sets_of_tags_that_are_one_object_go_on_from_each_other_or_are_told_apart(
+def test_sets_of_tags_of_one_object_continue_each_other_or_are_distinguished(
     influxd: Influxd, address_of: AddressOf, tmp_path: Path
 ) -> None:
     address = address_of("twins")
@@ -199,16 +208,19 @@ def test_sets_of_tags_that_are_one_object_go_on_from_each_other_or_are_told_apar
     write(
         influxd,
         "twins",
-        *(f"{process},site={'old' if at < 5 else 'new'} memory_rss={at}i {T0 + at * S}" for at in range(10)),
-        *(f"{process},user={user} num_fds={at}i {T0 + at * S}" for at in range(10) for user in ("x", "y")),
+        *(
+            f"{process},site={'old' if second < 5 else 'new'} memory_rss={second}i {T0 + second * S}"
+            for second in range(10)
+        ),
+        *(f"{process},user={user} num_fds={second}i {T0 + second * S}" for second in range(10) for user in ("x", "y")),
     )
-    made = imported(address, tmp_path / "run")
-    assert {(one.metric, one.object, one.time_ns.size) for one in made.series} == {
+    result = imported(address, tmp_path / "run")
+    assert {(series.metric, series.object, series.time_ns.size) for series in result.series} == {
         ("process.memory.usage", "process=p,instance=0", 10),
         ("process.open_files", "process=p,instance=0", 10),
         ("process.open_files", "process=p,instance=0,user=y", 10),
     }
-    assert "distinguished by user" in made.notes[0]
+    assert "distinguished by user" in result.notes[0]
 
 
 MAP = """\
@@ -231,30 +243,30 @@ def test_a_file_maps_measurements_of_ones_own(
         influxd,
         "mapped",
         *(
-            f"app,host=a,service=api,env={env} heap_used={at + 1},total=9i,idle={at % 3}i,"
-            f'state="{"UP" if at else "DOWN"}" {T0 + at * S}'
-            for at in range(20)
+            f"app,host=a,service=api,env={env} heap_used={second + 1},total=9i,idle={second % 3}i,"
+            f'state="{"UP" if second else "DOWN"}" {T0 + second * S}'
+            for second in range(20)
             for env in ("prod-1", "test")
         ),
     )
     file = tmp_path / "ours.yaml"
     file.write_text(MAP, encoding="utf-8")
-    made = imported(address, tmp_path / "run", str(file))
-    found = {(one.metric, one.object): one for one in made.series}
-    heap = found["process.memory.usage", "process=api,instance=0"]
-    assert heap.value.tolist() == [float(at + 1) * 1e6 for at in range(20)]
-    workers = next(one for one in made.series if one.metric == "imported.busy_workers")
+    result = imported(address, tmp_path / "run", str(file))
+    by_name = {(series.metric, series.object): series for series in result.series}
+    heap = by_name["process.memory.usage", "process=api,instance=0"]
+    assert heap.value.tolist() == [float(second + 1) * 1e6 for second in range(20)]
+    workers = next(series for series in result.series if series.metric == "imported.busy_workers")
     assert (workers.unit, workers.growth, workers.value.tolist()[:3]) == ("{workers}", "up", [9.0, 8.0, 7.0])
-    assert found["system.network.up", "interface=uplink"].value.tolist()[:3] == [0.0, 1.0, 1.0]
+    assert by_name["system.network.up", "interface=uplink"].value.tolist()[:3] == [0.0, 1.0, 1.0]
     assert run(["judge", address]) == 2
     assert "none of its 1 measurements is recognised (app): map them with --map FILE.yaml" in capsys.readouterr().err
-    one = "app.heap_used=process.memory.usage,process={service}:MB"
-    assert run(["judge", address, "--map", one, "--rule", "memory_growth"]) == 3
+    mapping = "app.heap_used=process.memory.usage,process={service}:MB"
+    assert run(["judge", address, "--map", mapping, "--rule", "memory_growth"]) == 3
     assert "memory_growth" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (
             "app: [{fields: [a], metric: process.memory.usag}]",
@@ -272,17 +284,17 @@ def test_a_file_maps_measurements_of_ones_own(
         ("a: [", "ours.yaml:1:"),
     ],
 )
-def test_a_mapping_that_cannot_be_is_told_with_its_place(text: str, told: str, tmp_path: Path) -> None:
+def test_an_invalid_mapping_is_reported_with_its_line(text: str, message: str, tmp_path: Path) -> None:
     file = tmp_path / "ours.yaml"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(DataError) as caught:
         mapping_of([str(file)])
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert str(file) in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("told", "why"),
+    ("mapping", "why"),
     [
         ("nothing", "write MEASUREMENT.FIELD=METRIC, or name a file that ends in .yaml"),
         ("missing.yaml", "missing.yaml: cannot be read"),
@@ -290,9 +302,9 @@ def test_a_mapping_that_cannot_be_is_told_with_its_place(text: str, told: str, t
         ("app.heap=process.memory.usag", "unknown metric 'process.memory.usag'; did you mean 'process.memory.usage'?"),
     ],
 )
-def test_an_option_that_maps_nothing_is_one_sentence(told: str, why: str) -> None:
+def test_an_option_that_maps_nothing_is_one_sentence(mapping: str, why: str) -> None:
     with pytest.raises(DataError) as caught:
-        mapping_of([told])
+        mapping_of([mapping])
     assert why in str(caught.value)
 
 

@@ -52,7 +52,7 @@ FAILOVER = """
 
 
 def test_the_fixture_tells_events(session: Session, pytester: pytest.Pytester, run: Path, events_of: Events) -> None:
-    """Header, section and summary name the run; the record has what was told."""
+    """Header, section and summary name the run; the record has what was reported."""
     pytester.makepyfile(FAILOVER)
     result = session(f"--soak-run={run}", "-rA")
     result.assert_outcomes(passed=1)
@@ -111,7 +111,7 @@ def test_the_marker_makes_an_event_of_the_test(
     assert all(event.end_ns is not None for event in (upgrade, flap, plain))
 
 
-def test_without_a_run_nothing_is_told(session: Session, pytester: pytest.Pytester) -> None:
+def test_without_a_run_no_event_is_recorded(session: Session, pytester: pytest.Pytester) -> None:
     """The same tests run, and the summary says so; sessions that know nothing of a soak are left in peace."""
     pytester.makepyfile("""
         import pytest
@@ -161,11 +161,11 @@ def test_a_device_that_failed_during_a_test(
     result.stdout.fnmatch_lines(["PASS: nothing failed in it, * judged it"])
     if words:
         result.stdout.fnmatch_lines(["soakwatch: reboot: 1 reboot*"])
-    said = {
-        case.get("name"): [one.get("value") for one in case.iter("property") if one.get("name") == "soak_verdict"]
+    verdicts = {
+        case.get("name"): [prop.get("value") for prop in case.iter("property") if prop.get("name") == "soak_verdict"]
         for case in ET.parse(pytester.path / "j.xml").iter("testcase")
     }
-    assert said == {"test_bad": ["fail"], "test_good": ["pass"], "test_says_nothing": []}
+    assert verdicts == {"test_bad": ["fail"], "test_good": ["pass"], "test_says_nothing": []}
 
 
 def test_a_run_that_fails_can_fail_the_session(session: Session, pytester: pytest.Pytester, recorded: Recorded) -> None:

@@ -53,12 +53,12 @@ def robot(tmp_path: Path) -> Robot:
 
 def outcomes(folder: Path) -> dict[str, tuple[str, str]]:
     """Each test's status and message."""
-    made = {}
+    results = {}
     for test in ET.parse(folder / "output.xml").iter("test"):
         status = test.find("status")
         assert status is not None
-        made[test.get("name", "")] = status.get("status", ""), status.text or ""
-    return made
+        results[test.get("name", "")] = status.get("status", ""), status.text or ""
+    return results
 
 
 EVENTS = """
@@ -77,7 +77,7 @@ Stretch
 """
 
 
-def test_events_are_told(robot: Robot, run: Path, tmp_path: Path, events_of: Events) -> None:
+def test_events_are_recorded(robot: Robot, run: Path, tmp_path: Path, events_of: Events) -> None:
     """Begin, end, mark: all of it is in the record."""
     with RecordView.open(run) as view:
         begin_ns = view.window().begin_ns
@@ -114,7 +114,7 @@ Fail Is What Was Wanted
     Soak Verdict Should Be    Fail
 The Run As A Whole
     Soak Verdict Should Be    fail    scope=run
-Nothing Told Is The Run
+Without An Event It Is The Run
     Soak Verdict Should Be    pass
 A Word That Is None
     Soak Verdict Should Be    great
@@ -124,7 +124,7 @@ A Scope That Is None
 
 
 def test_verdicts(robot: Robot, recorded: Recorded, tmp_path: Path) -> None:
-    """Of what a test told, or of the run; the reason is in the message, and what fails, fails."""
+    """Of the event of a test, or of the run; the reason is in the message, and what fails, fails."""
     folder = recorded("run", reboot_s=300)
     with RecordView.open(folder) as view:
         begin_ns = view.window().begin_ns
@@ -134,19 +134,19 @@ def test_verdicts(robot: Robot, recorded: Recorded, tmp_path: Path) -> None:
     suite = VERDICTS % {name: moment_text(begin_ns + seconds * SECOND) for name, seconds in times.items()}
     done = robot(suite, SOAKWATCH_RUN=str(folder))
     assert done.returncode == 4, done.stdout + done.stderr
-    said = outcomes(tmp_path)
-    assert [name for name, (status, _) in said.items() if status == "PASS"] == [
+    results = outcomes(tmp_path)
+    assert [name for name, (status, _) in results.items() if status == "PASS"] == [
         "Good Before",
         "Fail Is What Was Wanted",
         "The Run As A Whole",
     ]
-    assert said["Bad While It Rebooted"][1].startswith("the soak verdict is fail, not pass: reboot: 1 reboot")
-    assert "the soak verdict is fail, not pass" in said["Nothing Told Is The Run"][1]
+    assert results["Bad While It Rebooted"][1].startswith("the soak verdict is fail, not pass: reboot: 1 reboot")
+    assert "the soak verdict is fail, not pass" in results["Without An Event It Is The Run"][1]
     assert (
         "invalid verdict 'great': expected one or more of fail, inconclusive, warn, pass"
-        in said["A Word That Is None"][1]
+        in results["A Word That Is None"][1]
     )
-    assert "invalid scope 'moon'" in said["A Scope That Is None"][1]
+    assert "invalid scope 'moon'" in results["A Scope That Is None"][1]
 
 
 REFUSED = """
@@ -173,13 +173,13 @@ def test_refusals_are_one_sentence(robot: Robot, run: Path, tmp_path: Path) -> N
     with serve_run(WebPlan("127.0.0.1:0"), run, time.time_ns) as served:
         done = robot(REFUSED % (served.url, f"file:{run / 'web.token'}"))
     assert done.returncode == 5, done.stdout + done.stderr
-    said = {name: message for name, (_, message) in outcomes(tmp_path).items()}
-    assert "still open: end that one first" in said["Overlap"]
-    assert "no open event 'reload'" in said["Never Begun"]
-    assert "write a lower-case word" in said["Odd Kind"]
-    assert "'reboot' is not KIND=N, such as reboot=1" in said["Odd Expectation"]
-    assert "the run has no target 'moon'" in said["Moon"]
-    assert all(len(message.splitlines()) == 1 for message in said.values())
+    messages = {name: message for name, (_, message) in outcomes(tmp_path).items()}
+    assert "still open: end that one first" in messages["Overlap"]
+    assert "no open event 'reload'" in messages["Never Begun"]
+    assert "write a lower-case word" in messages["Odd Kind"]
+    assert "'reboot' is not KIND=N, such as reboot=1" in messages["Odd Expectation"]
+    assert "the run has no target 'moon'" in messages["Moon"]
+    assert all(len(message.splitlines()) == 1 for message in messages.values())
 
 
 def test_without_a_run(robot: Robot, tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_its_documentation_is_complete(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     document = ET.parse(tmp_path / "doc.xml").getroot()
-    keywords = {one.get("name"): one.findtext("doc") or "" for one in document.iter("kw")}
+    keywords = {element.get("name"): element.findtext("doc") or "" for element in document.iter("kw")}
     assert set(keywords) == {"Begin Soak Event", "End Soak Event", "Mark Soak Event", "Soak Verdict Should Be"}
     assert all(len(text) > 80 for text in keywords.values())
     assert document.findtext("version")

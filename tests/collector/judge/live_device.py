@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from soakwatch.judge.live.evaluator import LiveEvaluator
-from soakwatch.judge.live.following import RunFollower
+from soakwatch.judge.live.run_follower import RunFollower
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.record import Record, RecordView
 from soakwatch.testing.records import SECOND, T0
@@ -24,7 +24,7 @@ class Device:
     def __init__(
         self, folder: Path, interval_s: int = 10, hours: float = 24, phases: Sequence[str] = ("soak",)
     ) -> None:
-        self.folder, self.interval_s, self.at = folder, interval_s, 0
+        self.folder, self.interval_s, self.elapsed_s = folder, interval_s, 0
         self.record = Record.create(folder)
         plan = f"name: run\nduration: {round(hours * 60)}m\ntargets: {{dut: {{sources: [local]}}}}\n"
         for key, text in {"plan": plan, "run": "run", PLANNED_KEY: planned_text(hours * HOUR, phases)}.items():
@@ -38,16 +38,16 @@ class Device:
     def run(self, seconds: int) -> None:
         """Write polls; None among the levels is a reading that is not there, and no reading at all a failed poll."""
         polls = []
-        for at in range(self.at, self.at + seconds, self.interval_s):
-            due = T0 + at * SECOND
-            read = [(metric, name, level(at)) for (metric, name), level in self.levels.items()]
+        for second in range(self.elapsed_s, self.elapsed_s + seconds, self.interval_s):
+            due = T0 + second * SECOND
+            read = [(metric, name, level(second)) for (metric, name), level in self.levels.items()]
             samples = tuple(Sample(metric, name, value, due) for metric, name, value in read if value is not None)
             if samples:
                 polls.append(Poll(self.source, due, due, 1, PollOutcome.OK, None, Answer(samples, (), ())))
             else:
                 polls.append(Poll(self.source, due, due, 1, PollOutcome.TIMEOUT, "no answer", NOTHING))
         self.record.put(polls)
-        self.at += seconds
+        self.elapsed_s += seconds
 
 
 def evaluator_of(device: Device, *rules: Rule, cpu_s: Callable[[], float] = lambda: 0.0) -> LiveEvaluator:

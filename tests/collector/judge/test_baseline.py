@@ -16,7 +16,7 @@ from soakwatch.engine.phases import PhaseTimeline
 from soakwatch.engine.references import against
 from soakwatch.judge.baseline import META, BaselineSnapshot, Level, frozen_in, frozen_of, levels_of, period
 from soakwatch.judge.cases import CaseBuilder
-from soakwatch.judge.imported_baseline import MOST_READINGS, import_baseline, packed, unpacked
+from soakwatch.judge.imported_baseline import MAX_SAMPLES, import_baseline, packed, unpacked
 from soakwatch.judge.planned import planned_text
 from soakwatch.plan import Plan, plan_from_text
 from soakwatch.plan.rules import planned_rules
@@ -33,7 +33,7 @@ SOAK = "{name: fw, phases: [{soak: 10m}], targets: {dut: {sources: [local]}}}"
 
 
 def rules(plan: Plan) -> tuple[CpuSpike, ...]:
-    """The rules here: one that looks at the baseline is enough."""
+    """The rules here: one that uses the baseline is enough."""
     return tuple(rule for rule in planned_rules(plan.rules) if isinstance(rule, CpuSpike))
 
 
@@ -47,29 +47,29 @@ def run_of(folder: Path, phases: tuple[tuple[str, int], ...], text: str = PLAN, 
         record.set_meta("planned", planned_text(total, [name for name, _ in phases]))
         record.target("dut", "dut")
         source = record.source("dut", "local", "local", SECOND, required=True)
-        at = begin_s
+        second = begin_s
         for name, length in phases:
-            record.begin_phase(name, T0 + at * SECOND)
+            record.begin_phase(name, T0 + second * SECOND)
             for _ in range(length):
-                due = T0 + at * SECOND
+                due = T0 + second * SECOND
                 samples = (
                     Sample(CPU.metric, "", 0.2 + 0.02 * chance.random(), due),
-                    Sample("system.memory.usage", "", 10**9 + at, due),
+                    Sample("system.memory.usage", "", 10**9 + second, due),
                 )
                 record.put([Poll(source.id, due, due, 1, PollOutcome.OK, None, Answer(samples, (), ()))])
-                at += 1
-        record.end_phase(T0 + at * SECOND)
+                second += 1
+        record.end_phase(T0 + second * SECOND)
         record.finish()
     return folder
 
 
 def test_levels_of_gauges_and_of_counters_as_rates() -> None:
     """Median, robust noise, quantiles, period and count; too few readings have no level."""
-    at = T0 + np.arange(400, dtype=np.int64) * SECOND
+    time_ns = T0 + np.arange(400, dtype=np.int64) * SECOND
     swing = 10 + np.sin(np.arange(400) * 2 * np.pi / 40) + np.random.default_rng(1).normal(0, 0.1, 400)
-    gauge = Series("dut", "queue.depth", "queue=1", Trait("{packet}", "gauge"), at, swing)
-    counter = Series("dut", "system.network.packets", "", Trait("{packet}", "counter"), at, np.arange(400) * 7)
-    few = Series("dut", "queue.depth", "queue=2", Trait("{packet}", "gauge"), at[:5], swing[:5])
+    gauge = Series("dut", "queue.depth", "queue=1", Trait("{packet}", "gauge"), time_ns, swing)
+    counter = Series("dut", "system.network.packets", "", Trait("{packet}", "counter"), time_ns, np.arange(400) * 7)
+    few = Series("dut", "queue.depth", "queue=2", Trait("{packet}", "gauge"), time_ns[:5], swing[:5])
     first, second = levels_of([gauge, counter, few])
     assert (first.count, round(first.median), first.quantiles[0] < first.median < first.quantiles[3]) == (400, 10, True)
     assert first.period_s == pytest.approx(40, rel=0.05)
@@ -79,13 +79,13 @@ def test_levels_of_gauges_and_of_counters_as_rates() -> None:
 def test_noise_has_no_period() -> None:
     """White and strongly tied noise, 400 of each: not one in a hundred swings."""
     for tied in (0.0, 0.9):
-        found = 0
+        periodic = 0
         for seed in range(400):
             noise = np.random.default_rng(seed).normal(size=300)
             for n in range(1, 300):
                 noise[n] += tied * noise[n - 1]
-            found += period(np.arange(300.0), noise) is not None
-        assert found <= 4, (tied, found)
+            periodic += period(np.arange(300.0), noise) is not None
+        assert periodic <= 4, (tied, periodic)
 
 
 def test_what_is_frozen_reads_back_and_tells_when_it_was_changed() -> None:
@@ -128,7 +128,7 @@ def test_the_baseline_is_frozen_when_its_phase_is_over(tmp_path: Path) -> None:
     frozen = frozen_in(text)
     assert frozen is not None
     assert frozen.window == Window(T0, T0 + 60 * SECOND)
-    (level,) = [one for one in frozen.levels if one.metric == CPU.metric]
+    (level,) = [level for level in frozen.levels if level.metric == CPU.metric]
     assert level.count == 60
     assert level.median == pytest.approx(0.21, abs=0.01)
 
@@ -146,21 +146,21 @@ def test_a_run_that_ends_with_it_or_in_it_is_frozen_at_its_end(tmp_path: Path) -
     assert compute_baseline(other) is None
 
 
-def test_a_lent_baseline_is_small_and_reads_back_bit_for_bit(tmp_path: Path) -> None:
-    """At most 400 readings of a series, picked and not averaged; only what the rules look at."""
+def test_an_imported_baseline_is_small_and_reads_back_bit_for_bit(tmp_path: Path) -> None:
+    """At most 400 readings of a series, picked and not averaged; only what the rules use."""
     folder, plan = run_of(tmp_path / "run", (("baseline", 900), ("soak", 30))), plan_from_text(SOAK, "plan.yaml")
-    lent = import_baseline(folder, plan, rules(plan))
-    assert [(one.metric, len(one)) for one in lent.series] == [(CPU.metric, MOST_READINGS)]
+    imported = import_baseline(folder, plan, rules(plan))
+    assert [(series.metric, len(series)) for series in imported.series] == [(CPU.metric, MAX_SAMPLES)]
     with RecordView.open(folder) as view:
         whole = view.series(CPU).value
-    assert set(lent.series[0].value.tolist()) <= set(whole.tolist())
-    back = unpacked(packed(lent.series))[CPU]
-    for one, other in ((back.time_ns, lent.series[0].time_ns), (back.value, lent.series[0].value)):
-        assert one.tobytes() == other.tobytes()
-    assert back.trait == lent.series[0].trait
+    assert set(imported.series[0].value.tolist()) <= set(whole.tolist())
+    back = unpacked(packed(imported.series))[CPU]
+    for read, other in ((back.time_ns, imported.series[0].time_ns), (back.value, imported.series[0].value)):
+        assert read.tobytes() == other.tobytes()
+    assert back.trait == imported.series[0].trait
 
 
-def test_the_case_has_the_lent_baseline_where_the_run_has_none(tmp_path: Path) -> None:
+def test_the_case_has_the_imported_baseline_where_the_run_has_none(tmp_path: Path) -> None:
     """And its own, where it has one: then the other is not even copied, and a sentence says so."""
     earlier = run_of(tmp_path / "earlier", (("baseline", 60), ("soak", 30)))
     without, having = plan_from_text(SOAK, "plan.yaml"), plan_from_text(PLAN, "plan.yaml")
@@ -172,7 +172,7 @@ def test_the_case_has_the_lent_baseline_where_the_run_has_none(tmp_path: Path) -
     with RecordView.open(folder) as view:
         (case,) = CaseBuilder(view).cases(rule, None)
         frozen = frozen_in(view.meta(META))
-    assert [len(one) for one in case.baseline] == [60]
+    assert [len(series) for series in case.baseline] == [60]
     assert frozen is not None
     assert (frozen.run, frozen.levels[0].count) == ("earlier", 60)
     (finding,) = rule.judge(case)
@@ -182,7 +182,7 @@ def test_the_case_has_the_lent_baseline_where_the_run_has_none(tmp_path: Path) -
     assert own.warnings == ("the plan has a baseline phase of its own: that of earlier is not used",)
 
 
-def test_a_baseline_of_another_device_is_told(tmp_path: Path) -> None:
+def test_a_baseline_of_another_device_is_reported(tmp_path: Path) -> None:
     """Target names that the earlier run does not know; and a run without a baseline phase lends none."""
     earlier = run_of(tmp_path / "earlier", (("baseline", 60),))
     other = plan_from_text(SOAK.replace("dut:", "fw2:"), "plan.yaml")
@@ -195,14 +195,14 @@ def test_a_baseline_of_another_device_is_told(tmp_path: Path) -> None:
         against(other, None, str(soaked), tmp_path, 0.0)
 
 
-def test_a_lent_baseline_that_was_damaged_is_refused(tmp_path: Path) -> None:
+def test_a_damaged_imported_baseline_is_refused(tmp_path: Path) -> None:
     """Whatever was changed in its text: the same series, or one RecordError."""
     plan, chance = plan_from_text(SOAK, "plan.yaml"), random.Random(5)
     text = packed(import_baseline(run_of(tmp_path / "run", (("baseline", 60),)), plan, rules(plan)).series)
     refused = 0
     for _ in range(200):
-        at = chance.randrange(len(text))
-        changed = text[:at] + chance.choice("Ax=:é\n") + text[at + chance.choice([0, 1, 20]) :]
+        position = chance.randrange(len(text))
+        changed = text[:position] + chance.choice("Ax=:é\n") + text[position + chance.choice([0, 1, 20]) :]
         try:
             unpacked(changed)
         except RecordError:

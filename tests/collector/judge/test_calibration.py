@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from soakwatch.core.errors import PlanError, RecordError
 from soakwatch.engine.calibrate import calibration_of, driven_of, generators_of, length_of, levels_of
 from soakwatch.engine.references import against
-from soakwatch.judge.calibration import beside, chosen, fingerprint, read_reference, write_reference
+from soakwatch.judge.calibration import chosen, fingerprint, read_reference, reference_path, write_reference
 from soakwatch.judge.ceiling import METRICS, Ceiling, NoCeiling, ceilings
 from soakwatch.plan import Plan, load_plan
 from soakwatch_agent.metric import BY_NAME
@@ -34,24 +34,24 @@ rules: {level: {cpu: 90%}}
 """
 
 
-def told(metric: str, value: NDArray[np.float64], at_s: NDArray[np.float64] | None = None) -> Series:
+def sampled(metric: str, value: NDArray[np.float64], at_s: NDArray[np.float64] | None = None) -> Series:
     """A series of the whole generator, one reading a second."""
     kind: Kind = "counter" if BY_NAME[metric].kind == "counter" else "gauge"
-    at = np.arange(value.size, dtype=np.float64) if at_s is None else at_s
-    time_ns = ((NOW_S + at) * 1e9).astype(np.int64)
+    at_second = np.arange(value.size, dtype=np.float64) if at_s is None else at_s
+    time_ns = ((NOW_S + at_second) * 1e9).astype(np.int64)
     kept = np.round(value).astype(np.int64) if kind == "counter" else value
     return Series("tg", metric, "", Trait(BY_NAME[metric].unit, kind), time_ns, kept, 1.0)
 
 
 def counted(metric: str, rate: NDArray[np.float64]) -> Series:
     """A counter that rises by these every second."""
-    return told(metric, np.append(0.0, np.cumsum(rate)))
+    return sampled(metric, np.append(0.0, np.cumsum(rate)))
 
 
 def only(*series: Series) -> Ceiling | NoCeiling:
     """The one thing that is found."""
-    (found,) = ceilings(series)
-    return found
+    (findings,) = ceilings(series)
+    return findings
 
 
 def steps(*levels: float, each: int = 20) -> NDArray[np.float64]:
@@ -60,17 +60,17 @@ def steps(*levels: float, each: int = 20) -> NDArray[np.float64]:
 
 
 def test_the_ceiling_is_the_highest_rate_held_for_ten_seconds() -> None:
-    """A burst of five seconds is none; where it was, and what the CPU did meanwhile, is told."""
+    """A burst of five seconds is none; where it was, and what the CPU did meanwhile, is reported."""
     rate = np.concatenate([steps(500.0), steps(900.0), steps(5000.0, each=5), steps(100.0)])
-    busy = told("load.cpu.utilization", np.append(0.1, rate / 10_000))
-    level = told("load.level", np.append(0.5, np.where(rate > 600, 1.0, 0.5)))
-    found = only(counted("load.tx.packets", rate), busy, level)
-    assert isinstance(found, Ceiling)
-    assert found.rate == pytest.approx((5 * 5000 + 5 * 900) / 10)
-    assert found.cpu == pytest.approx(found.rate / 10_000)
-    assert found.level == pytest.approx(1.0)
-    assert found.window.seconds == pytest.approx(10)
-    assert (found.loss, found.queue_full) == (None, None)
+    busy = sampled("load.cpu.utilization", np.append(0.1, rate / 10_000))
+    level = sampled("load.level", np.append(0.5, np.where(rate > 600, 1.0, 0.5)))
+    ceiling = only(counted("load.tx.packets", rate), busy, level)
+    assert isinstance(ceiling, Ceiling)
+    assert ceiling.rate == pytest.approx((5 * 5000 + 5 * 900) / 10)
+    assert ceiling.cpu == pytest.approx(ceiling.rate / 10_000)
+    assert ceiling.level == pytest.approx(1.0)
+    assert ceiling.window.seconds == pytest.approx(10)
+    assert (ceiling.loss, ceiling.queue_full) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -96,42 +96,44 @@ def test_a_rate_at_which_it_loses_is_no_ceiling(lost: str, of: str) -> None:
     }[lost]
 
     def series(metric: str, value: NDArray[np.float64]) -> Series:
-        return counted(metric, 100 * value) if BY_NAME[metric].kind == "counter" else told(metric, np.append(0, value))
+        return (
+            counted(metric, 100 * value) if BY_NAME[metric].kind == "counter" else sampled(metric, np.append(0, value))
+        )
 
-    found = only(series(of, rate), series(lost, figures))
-    assert isinstance(found, Ceiling)
-    assert found.rate / (100 if BY_NAME[of].kind == "counter" else 1) == pytest.approx(900)
-    assert found.loss == pytest.approx(0.0005, rel=0.01)
+    ceiling = only(series(of, rate), series(lost, figures))
+    assert isinstance(ceiling, Ceiling)
+    assert ceiling.rate / (100 if BY_NAME[of].kind == "counter" else 1) == pytest.approx(900)
+    assert ceiling.loss == pytest.approx(0.0005, rel=0.01)
 
 
 def test_one_that_always_loses_or_never_sends_has_none_and_says_why() -> None:
     """One sentence each."""
     rate = steps(1000.0, 2000.0)
     lossy = only(counted("load.tx.packets", rate), counted("load.lost.packets", rate / 50))
-    idle = only(told("load.request.rate", np.zeros(60)))
+    idle = only(sampled("load.request.rate", np.zeros(60)))
     brief = only(counted("load.tx.packets", np.full(6, 100.0)))
-    sentences = [one.reason for one in (lossy, idle, brief) if isinstance(one, NoCeiling)]
+    sentences = [result.reason for result in (lossy, idle, brief) if isinstance(result, NoCeiling)]
     assert sentences == [
         "no 10 s had a loss of at most 0.1 % of its packets: it was 2 % at least",
         "it sent no requests",
         "its packets were never read for 10 s without a gap",
     ]
-    assert ceilings([told("load.cpu.utilization", np.full(60, 0.5))]) == ()
+    assert ceilings([sampled("load.cpu.utilization", np.full(60, 0.5))]) == ()
 
 
 def test_a_generator_to_which_nothing_comes_back_loses_nothing_that_it_knows_of() -> None:
     """A counter of what came back that never counts is no loss of everything."""
-    found = only(counted("load.tx.packets", np.full(30, 100.0)), counted("load.rx.packets", np.zeros(30)))
-    assert isinstance(found, Ceiling)
-    assert found.loss is None
+    ceiling = only(counted("load.tx.packets", np.full(30, 100.0)), counted("load.rx.packets", np.zeros(30)))
+    assert isinstance(ceiling, Ceiling)
+    assert ceiling.loss is None
 
 
-def test_nothing_is_held_across_a_restart_or_a_hole() -> None:
+def test_no_rate_is_sustained_across_a_restart_or_a_gap() -> None:
     """A counter that fell, and readings that were missing, would show rates that nobody saw."""
     fell = np.concatenate([np.arange(8) * 1000.0, np.arange(30) * 10.0])
-    restarted = only(told("load.tx.packets", fell))
-    at = np.concatenate([np.arange(8.0), 40 + np.arange(8.0)])
-    blind = only(told("load.tx.packets", at * 1000, at))
+    restarted = only(sampled("load.tx.packets", fell))
+    second = np.concatenate([np.arange(8.0), 40 + np.arange(8.0)])
+    blind = only(sampled("load.tx.packets", second * 1000, second))
     assert isinstance(restarted, Ceiling)
     assert restarted.rate == pytest.approx(10)
     assert isinstance(blind, NoCeiling)
@@ -140,23 +142,23 @@ def test_nothing_is_held_across_a_restart_or_a_hole() -> None:
 def test_bytes_count_as_bits_and_every_figure_is_its_own() -> None:
     """Packets, bits and requests of one generator; the parts (with labels) are not the whole."""
     rate = np.full(40, 1000.0)
-    part = told("load.port.tx.packets", np.cumsum(rate))
-    found = ceilings(
+    part = sampled("load.port.tx.packets", np.cumsum(rate))
+    results = ceilings(
         [
             counted("load.tx.packets", rate),
             counted("load.tx.bytes", 64 * rate),
-            told("load.request.rate", rate),
+            sampled("load.request.rate", rate),
             counted("load.queue_full", np.full(40, 2.0)),
             Series("tg", part.metric, "port=0", part.trait, part.time_ns, part.value),
         ]
     )
-    rates = {one.kind.metric: one.rate for one in found if isinstance(one, Ceiling)}
+    rates = {ceiling.kind.metric: ceiling.rate for ceiling in results if isinstance(ceiling, Ceiling)}
     assert rates == {
         "load.ceiling.packet.rate": pytest.approx(1000),
         "load.ceiling.bit.rate": pytest.approx(512_000),
         "load.ceiling.rate": pytest.approx(1000),
     }
-    assert [one.queue_full for one in found if isinstance(one, Ceiling)] == [pytest.approx(20)] * 3
+    assert [ceiling.queue_full for ceiling in results if isinstance(ceiling, Ceiling)] == [pytest.approx(20)] * 3
 
 
 def test_any_figures_at_all_give_an_answer() -> None:
@@ -169,12 +171,14 @@ def test_any_figures_at_all_give_an_answer() -> None:
         for metric in chance.sample(metrics, chance.randint(1, 6)):
             size = chance.choice([0, 1, 2, 3, 40])
             value = np.array([chance.choice([*odd, chance.uniform(0, 1e6)]) for _ in range(size)])
-            at = NOW_S * 1e9 + np.cumsum([chance.choice([10**4, 10**6, 10**9, 10**11]) for _ in range(size)])
+            time_ns = NOW_S * 1e9 + np.cumsum([chance.choice([10**4, 10**6, 10**9, 10**11]) for _ in range(size)])
             kind: Kind = "counter" if BY_NAME[metric].kind == "counter" else "gauge"
-            series.append(Series("tg", metric, "", Trait("1", kind), at.astype(np.int64), value))
+            series.append(Series("tg", metric, "", Trait("1", kind), time_ns.astype(np.int64), value))
         with np.errstate(all="ignore"):
-            found = ceilings(series)
-        assert all(np.isfinite(one.rate) and one.rate > 0 for one in found if isinstance(one, Ceiling))
+            results = ceilings(series)
+        assert all(
+            np.isfinite(ceiling.rate) and ceiling.rate > 0 for ceiling in results if isinstance(ceiling, Ceiling)
+        )
 
 
 def plan_in(folder: Path, text: str = PLAN) -> Plan:
@@ -186,15 +190,15 @@ def plan_in(folder: Path, text: str = PLAN) -> Plan:
 
 def test_a_calibration_is_the_generators_of_the_plan_and_nothing_else(tmp_path: Path) -> None:
     """The device is left out, and so are its rules; the levels are phases, the last of them one of stress."""
-    made = calibration_of(plan_in(tmp_path), 20, (0.5, 1.0, 1.25))
-    assert [target.name for target in made.targets] == ["tg", "host"]
-    assert [(p.name, p.seconds, p.load) for p in made.phases] == [
+    calibration = calibration_of(plan_in(tmp_path), 20, (0.5, 1.0, 1.25))
+    assert [target.name for target in calibration.targets] == ["tg", "host"]
+    assert [(p.name, p.seconds, p.load) for p in calibration.phases] == [
         ("ramp", 20, 0.5),
         ("ramp", 20, 1.0),
         ("stress", 20, 1.25),
     ]
-    assert made.rules == ()
-    assert driven_of(made)
+    assert calibration.rules == ()
+    assert driven_of(calibration)
     undriven = calibration_of(plan_in(tmp_path, PLAN.replace("drive: true, ", "")), 20, (0.5, 1.0))
     assert [(p.name, p.seconds, p.load) for p in undriven.phases] == [("soak", 20, None)]
 
@@ -221,8 +225,8 @@ def test_times_that_mean_nothing_are_refused(text: str) -> None:
 
 def reference_of(plan: Plan, file: Path, made_s: float = NOW_S) -> None:
     """Write a reference that fits a plan."""
-    found = ceilings([counted("load.tx.packets", np.full(40, 1000.0))])
-    kept = [one for one in found if isinstance(one, Ceiling)]
+    results = ceilings([counted("load.tx.packets", np.full(40, 1000.0))])
+    kept = [ceiling for ceiling in results if isinstance(ceiling, Ceiling)]
     (generator,) = generators_of(plan)
     write_reference(file, datetime.fromtimestamp(made_s, UTC), "run", "0.1.0", {"tg": (fingerprint(generator), kept)})
 
@@ -231,12 +235,12 @@ def test_a_reference_beside_the_plan_is_found_and_read_back(tmp_path: Path) -> N
     """What was written is what is used."""
     plan = plan_in(tmp_path)
     assert chosen(plan, None, NOW_S).reference is None
-    reference_of(plan, beside(tmp_path / "fw.yaml"))
-    found = chosen(plan, None, NOW_S + 3600)
-    assert found.ceilings == {"tg": {"load.ceiling.packet.rate": 1000.0}}
-    assert found.warnings == ()
-    assert found.reference is not None
-    assert found.reference.age(NOW_S + 3600) == "1 h"
+    reference_of(plan, reference_path(tmp_path / "fw.yaml"))
+    choice = chosen(plan, None, NOW_S + 3600)
+    assert choice.ceilings == {"tg": {"load.ceiling.packet.rate": 1000.0}}
+    assert choice.warnings == ()
+    assert choice.reference is not None
+    assert choice.reference.age(NOW_S + 3600) == "1 h"
     (old,) = chosen(plan, None, NOW_S + 40 * 86400).warnings
     assert old.endswith("fw.reference.yaml: is 40 d old: calibrate again if a generator has changed")
 
@@ -244,7 +248,7 @@ def test_a_reference_beside_the_plan_is_found_and_read_back(tmp_path: Path) -> N
 def test_a_reference_of_other_sources_is_not_used(tmp_path: Path) -> None:
     """Another rate, command or name: a warning, and nothing is held against it. Another interval: used."""
     plan = plan_in(tmp_path)
-    reference_of(plan, beside(tmp_path / "fw.yaml"))
+    reference_of(plan, reference_path(tmp_path / "fw.yaml"))
     for before, after in (("1000", "2000"), ("./load", "./other")):
         other = chosen(plan_in(tmp_path, PLAN.replace(before, after)), None, NOW_S)
         assert (other.reference, dict(other.ceilings)) == (None, {})
@@ -262,10 +266,10 @@ def test_a_reference_that_was_named_must_be_there_and_one_that_lies_there_need_n
         chosen(plan, tmp_path / "none.yaml", NOW_S)
     with pytest.raises(PlanError, match="cannot be read"):
         chosen(plan_in(tmp_path, PLAN + "reference: lab/none.yaml\n"), None, NOW_S)
-    beside(tmp_path / "fw.yaml").write_text("generators: {}", encoding="utf-8")
-    found = chosen(plan, None, NOW_S)
-    assert found.reference is None
-    assert found.warnings[0].endswith("make it with soakwatch calibrate PLAN; it is not used")
+    reference_path(tmp_path / "fw.yaml").write_text("generators: {}", encoding="utf-8")
+    choice = chosen(plan, None, NOW_S)
+    assert choice.reference is None
+    assert choice.warnings[0].endswith("make it with soakwatch calibrate PLAN; it is not used")
     (tmp_path / "lab").mkdir()
     reference_of(plan, tmp_path / "lab" / "tg.yaml")
     assert chosen(plan_in(tmp_path, PLAN + "reference: lab/tg.yaml\n"), None, NOW_S).ceilings["tg"]

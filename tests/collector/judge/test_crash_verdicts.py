@@ -16,7 +16,7 @@ from soakwatch.cli.main import run
 from soakwatch.record import Record
 from soakwatch_agent.kernlog import KINDS
 from soakwatch_agent.sample import Answer, Event, Poll, PollOutcome, Sample
-from soakwatch_rules.rule import Event as Told
+from soakwatch_rules.rule import Event as PlannedEvent
 
 S = 10**9
 T0 = 1_790_000_000 * S
@@ -27,42 +27,42 @@ Change = Callable[[dict[Names, float], float], None]
 
 def command(*words: str) -> tuple[int, str]:
     """Exit code and output of a command."""
-    with redirect_stdout(io.StringIO()) as said:
-        return run(list(words)), said.getvalue()
+    with redirect_stdout(io.StringIO()) as printed:
+        return run(list(words)), printed.getvalue()
 
 
 @dataclass
 class Night:
-    """A healthy device, looked at for some hours; ``changes`` are applied to each look, with its second."""
+    """A healthy device, polled for some hours; ``changes`` are applied to each poll, with its second."""
 
     hours: float = 2.0
     apart_s: int = 10
     changes: list[Change] = field(default_factory=list)
     events: list[tuple[float, str, str, dict[str, str]]] = field(default_factory=list)  # second, kind, object, detail
-    planned: list[Told] = field(default_factory=list)
+    planned: list[PlannedEvent] = field(default_factory=list)
     watched: bool = True
 
-    def told(self, at_s: float, kind: str, thing: str = "", **detail: str) -> None:
+    def reports(self, at_s: float, kind: str, name: str = "", **detail: str) -> None:
         """Something that a source tells of."""
-        self.events.append((at_s, kind, thing, detail))
+        self.events.append((at_s, kind, name, detail))
 
     def plan(self, at_s: float, within_s: float, **expect: int) -> None:
         """Something that was announced."""
         names = {name.replace("__", "."): number for name, number in expect.items()}
         begin = T0 + round(at_s * S)
-        self.planned.append(Told("upgrade", "dut", "", begin, begin, {}, names, begin + round(within_s * S)))
+        self.planned.append(PlannedEvent("upgrade", "dut", "", begin, begin, {}, names, begin + round(within_s * S)))
 
-    def counts(self, metric: str, thing: str, at_s: float) -> None:
+    def counts(self, metric: str, name: str, at_s: float) -> None:
         """A counter counts one more from this second on."""
-        self.changes.append(lambda values, now: values.update({(metric, thing): values[metric, thing] + (now >= at_s)}))
+        self.changes.append(lambda values, now: values.update({(metric, name): values[metric, name] + (now >= at_s)}))
 
-    def restarts(self, at_s: float, pid: int, thing: str = MAIN) -> None:
+    def restarts(self, at_s: float, pid: int, name: str = MAIN) -> None:
         """A process has another pid and start from this second on, and its source tells of it."""
-        values = {("process.pid", thing): float(pid), ("process.start_time", thing): T0 / S + at_s}
+        values = {("process.pid", name): float(pid), ("process.start_time", name): T0 / S + at_s}
         self.changes.append(lambda now_values, now: now_values.update(values) if now >= at_s else None)
         seen_s = -(-at_s // self.apart_s) * self.apart_s
-        self.told(seen_s, "process.exit", thing, pid=str(pid - 1))
-        self.told(seen_s, "process.restart", thing, old_pid=str(pid - 1), new_pid=str(pid))
+        self.reports(seen_s, "process.exit", name, pid=str(pid - 1))
+        self.reports(seen_s, "process.restart", name, old_pid=str(pid - 1), new_pid=str(pid))
 
     def judged(self, folder: Path, *words: str) -> tuple[int, Mapping[str, object]]:
         """Exit code and verdict."""
@@ -81,14 +81,16 @@ class Night:
             waiting = sorted(self.events)
             polls = []
             for now in range(0, round(self.hours * 3600), self.apart_s):
-                at, values = T0 + now * S, self._calm(now, rng)
+                time_ns, values = T0 + now * S, self._calm(now, rng)
                 for change in self.changes:
                     change(values, now)
-                due = [one for one in waiting if one[0] <= now]
+                due = [event for event in waiting if event[0] <= now]
                 waiting = waiting[len(due) :]
-                told = tuple(Event(k, thing, T0 + round(s * S), None, detail) for s, k, thing, detail in due)
-                samples = tuple(Sample(metric, thing, value, at) for (metric, thing), value in values.items())
-                polls.append(Poll(source, at, at, S // 100, PollOutcome.OK, None, Answer(samples, told, ())))
+                events = tuple(Event(k, name, T0 + round(s * S), None, detail) for s, k, name, detail in due)
+                samples = tuple(Sample(metric, name, value, time_ns) for (metric, name), value in values.items())
+                polls.append(
+                    Poll(source, time_ns, time_ns, S // 100, PollOutcome.OK, None, Answer(samples, events, ()))
+                )
             record.put(polls)
             for event in self.planned:
                 record.add_event("dut", event, "plan")
@@ -117,22 +119,22 @@ def rules(verdict: Mapping[str, object], outcome: str = "fail") -> set[str]:
     """The rules that say so."""
     findings = verdict["findings"]
     assert isinstance(findings, list)
-    return {one["rule"] for one in findings if one["outcome"] == outcome}
+    return {finding["rule"] for finding in findings if finding["outcome"] == outcome}
 
 
 def reason(verdict: Mapping[str, object], rule: str) -> str:
     """What a rule says."""
     findings = verdict["findings"]
     assert isinstance(findings, list)
-    return str(next(one["reason"] for one in findings if one["rule"] == rule))
+    return str(next(finding["reason"] for finding in findings if finding["rule"] == rule))
 
 
 def leading(verdict: Mapping[str, object]) -> list[str]:
-    """The rule that leads each failing cause, in the order in which they are told."""
+    """The rule that leads each failing cause, in the order in which they are reported."""
     causes, findings = verdict["causes"], verdict["findings"]
     assert isinstance(causes, list)
     assert isinstance(findings, list)
-    return [findings[one["findings"][0]]["rule"] for one in causes if one["outcome"] == "fail"]
+    return [findings[cause["findings"][0]]["rule"] for cause in causes if cause["outcome"] == "fail"]
 
 
 def test_a_healthy_device_passes(tmp_path: Path) -> None:
@@ -154,7 +156,7 @@ def test_a_segfault_of_what_is_watched_fails_without_a_core(tmp_path: Path) -> N
     """By its name, or by its pid where the watch has another name; in every output."""
     for n, detail in enumerate((SEGFAULT, {**SEGFAULT, "process": "worker-3"})):
         night = Night()
-        night.told(3000, "kernel.segfault", **detail)
+        night.reports(3000, "kernel.segfault", **detail)
         night.counts("system.kernel.alarms", "kind=segfault", 3000)
         code, verdict = night.judged(tmp_path / str(n))
         assert (code, rules(verdict)) == (1, {"kernel_fault"})
@@ -172,7 +174,7 @@ def test_a_segfault_of_another_tenant_warns(tmp_path: Path) -> None:
         [(True, tenant, 0), (False, tenant, 0), (False, {**tenant, "address": "192.0.2.1"}, 1)]
     ):
         night = Night(watched=watched)
-        night.told(3000, "kernel.segfault", **detail)
+        night.reports(3000, "kernel.segfault", **detail)
         night.counts("system.kernel.alarms", "kind=segfault", 3000)
         ended, verdict = night.judged(tmp_path / str(n))
         assert (ended, "kernel_fault" in rules(verdict, "warn")) == (code, code == 0)
@@ -195,7 +197,7 @@ def test_every_kind_is_judged_by_event_and_by_the_counter_alone(tmp_path: Path, 
     for n, (by_event, by_counter) in enumerate([(True, False), (False, True), (True, True)]):
         night = Night()
         if by_event:
-            night.told(3000, f"kernel.{kind}", line="...", uptime_s="9", process="kworker", pid="7")
+            night.reports(3000, f"kernel.{kind}", line="...", uptime_s="9", process="kworker", pid="7")
         if by_counter:
             night.counts("system.kernel.alarms", f"kind={kind}", 3000)
         code, verdict = night.judged(tmp_path / str(n))
@@ -207,12 +209,12 @@ def test_what_was_announced_passes(tmp_path: Path) -> None:
     """A lockup that a test provokes, and a crash that it announces as a core dump; another one fails."""
     night = Night()
     night.plan(2900, 300, kernel__lockup=1, core__dump=1)
-    night.told(3000, "kernel.lockup", line="...", uptime_s="9")
-    night.told(3000, "core.dump", "folder=/var/crash", file="core.swboomd.100")
-    night.told(3000, "kernel.segfault", **SEGFAULT)
+    night.reports(3000, "kernel.lockup", line="...", uptime_s="9")
+    night.reports(3000, "core.dump", "folder=/var/crash", file="core.swboomd.100")
+    night.reports(3000, "kernel.segfault", **SEGFAULT)
     code, verdict = night.judged(tmp_path / "one")
     assert (code, rules(verdict)) == (0, set()), [reason(verdict, rule) for rule in rules(verdict)]
-    night.told(5000, "kernel.lockup", line="...", uptime_s="2009")
+    night.reports(5000, "kernel.lockup", line="...", uptime_s="2009")
     code, verdict = night.judged(tmp_path / "two")
     assert (code, rules(verdict)) == (1, {"kernel_fault"})
 
@@ -221,7 +223,7 @@ def test_one_oom_kill_has_one_time(tmp_path: Path) -> None:
     """The line's own, though the poll that read it and the counter are later, and two sources tell of it."""
     night = Night()
     for late in (0, 4):
-        night.told(3003 + late, "kernel.oom", line="Out of memory: Killed process 7 (leaker)", uptime_s="9", pid="7")
+        night.reports(3003 + late, "kernel.oom", line="Out of memory: Killed process 7 (leaker)", uptime_s="9", pid="7")
     night.counts("system.memory.oom_kills", "", 3003)
     night.counts("system.kernel.alarms", "kind=oom", 3003)
     code, verdict = night.judged(tmp_path / "night")
@@ -257,8 +259,8 @@ def test_sessions_of_a_watched_daemon_fail_nothing(tmp_path: Path) -> None:
         )
     )
     for turn in range(7):
-        night.told(turn * 1000 + 700, "process.exit", SESSION, pid=str(200 + turn))
-        night.told(turn * 1000 + 1000, "process.start", SESSION, pid=str(201 + turn), parent="100")
+        night.reports(turn * 1000 + 700, "process.exit", SESSION, pid=str(200 + turn))
+        night.reports(turn * 1000 + 1000, "process.start", SESSION, pid=str(201 + turn), parent="100")
     code, verdict = night.judged(tmp_path / "night")
     assert (code, rules(verdict)) == (0, set()), reason(verdict, "process_restart")
 
@@ -288,5 +290,5 @@ def test_a_reboot_in_a_table_fails(tmp_path: Path) -> None:
     """An uptime that falls, in anybody's series."""
     rows = "".join(f"{T0 // S + 10 * n},{(10 * n) % 3600 + 500}\n" for n in range(720))
     (tmp_path / "up.csv").write_text(f"time,uptime_s\n{rows}", encoding="utf-8")
-    code, said = command("judge", str(tmp_path / "up.csv"), "--map", "uptime_s=system.uptime")
-    assert (code, "reboot" in said) == (1, True)
+    code, printed = command("judge", str(tmp_path / "up.csv"), "--map", "uptime_s=system.uptime")
+    assert (code, "reboot" in printed) == (1, True)

@@ -1,4 +1,4 @@
-"""What the samples prove though nobody told it: restarts and reboots while the monitor was away."""
+"""What the samples prove though nobody reported it: restarts and reboots while the monitor was away."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ class States:
 
 
 def restart(second: int) -> Event:
-    """A restart that a probe told of."""
+    """A restart that a probe reported."""
     return Event("process.restart", "dut", OBJECT, second * SECOND, second * SECOND)
 
 
-def test_a_restart_that_nobody_told_is_found() -> None:
+def test_an_unreported_restart_is_found() -> None:
     """A start time that changed over a gap is a restart at the first reading after it."""
     (event,) = derived_events(States("process.start_time", [100.0] * 5 + [900.0] * 5), ())
     assert (event.kind, event.object, event.begin_ns) == ("process.restart", OBJECT, 5 * SECOND)
 
 
-def test_a_restart_that_was_told_is_not_told_twice() -> None:
+def test_a_reported_restart_is_not_reported_twice() -> None:
     """The probe's own event stands; one of another time does not explain the change."""
     record = States("process.start_time", [100.0] * 50 + [900.0] * 50)
     assert derived_events(record, [restart(50)]) == ()
@@ -61,11 +61,11 @@ def test_a_new_boot_id_is_a_reboot() -> None:
     assert (event.kind, event.begin_ns) == ("reboot", 2 * SECOND)
 
 
-def test_of_many_restarts_only_those_that_nobody_told_are_found() -> None:
+def test_of_many_restarts_only_the_unreported_are_found() -> None:
     """Each change is held against the events of its own time: an announcement is none, one of no target counts."""
     record = States("process.start_time", [100.0 * (second // 20) for second in range(400)])
-    told = [restart(second) for second in range(20, 400, 40)]
-    told[0] = Event("process.restart", "", OBJECT, 20 * SECOND, 20 * SECOND)
+    restarts = [restart(second) for second in range(20, 400, 40)]
+    restarts[0] = Event("process.restart", "", OBJECT, 20 * SECOND, 20 * SECOND)
     asked = Event("process.restart", "dut", OBJECT, 40 * SECOND, 40 * SECOND, expect={"process.restart": 1})
-    found = derived_events(record, [asked, *reversed(told)])
-    assert [event.begin_ns // SECOND for event in found] == list(range(40, 400, 40))
+    events = derived_events(record, [asked, *reversed(restarts)])
+    assert [event.begin_ns // SECOND for event in events] == list(range(40, 400, 40))

@@ -1,4 +1,4 @@
-"""Judging a record: roles, and what holds up a pass."""
+"""Judging a record: roles, and what blocks a pass."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def recorded(folder: Path, role: str, levels: list[float | None]) -> RecordView:
             record.target(target, its_role)
             source = record.source(target, "local", "local", SECOND, required=True)
             record.begin_phase("soak", T0)
-            for at, value in enumerate(values):
-                due = T0 + at * SECOND
+            for index, value in enumerate(values):
+                due = T0 + index * SECOND
                 if value is None:
                     record.put([Poll(source.id, due, due, 0, PollOutcome.FAILED, "silent", NOTHING)])
                 else:
@@ -39,7 +39,7 @@ def recorded(folder: Path, role: str, levels: list[float | None]) -> RecordView:
     return RecordView.open(folder)
 
 
-LEAK: list[float | None] = [1e8 + 1e6 * at for at in range(60)]
+LEAK: list[float | None] = [1e8 + 1e6 * index for index in range(60)]
 FEW: list[float | None] = [1e8] * 5
 HOLES: list[float | None] = [1e8] * 30 + [None] * 30
 
@@ -58,15 +58,15 @@ HOLES: list[float | None] = [1e8] * 30 + [None] * 30
 def test_only_a_device_can_fail(
     tmp_path: Path, role: str, levels: list[float | None], rule: Rule, finding: Outcome, verdict: Outcome
 ) -> None:
-    """A leak of the generator or the monitor warns; holes in a required source hold up a pass, whoever it is."""
+    """A leak of the generator or the monitor warns; gaps in a required source block a pass, whoever it is."""
     with recorded(tmp_path / "run", role, levels) as view:
         judged = judge(view, "run", [RuleUse(rule)])
     assert [f.outcome for f in judged.findings if f.target == "second"] == [finding]
     assert judged.outcome is verdict
 
 
-def test_what_cannot_be_told_of_the_monitor_holds_up_nothing(tmp_path: Path) -> None:
-    """Too few readings of the monitor's own memory are told, and are no doubt about the device."""
+def test_what_is_not_known_of_the_monitor_blocks_nothing(tmp_path: Path) -> None:
+    """Too few readings of the monitor's own memory are reported, and say nothing about the device."""
     with recorded(tmp_path / "run", "monitor", [*FEW, *HOLES[30:], *[None] * 25]) as view:
         judged = judge(view, "run", [RuleUse(MemoryGrowth())])
     (of_monitor,) = [f for f in judged.findings if f.target == "second"]
@@ -75,14 +75,14 @@ def test_what_cannot_be_told_of_the_monitor_holds_up_nothing(tmp_path: Path) -> 
 
 
 def test_events_reach_the_causes(tmp_path: Path) -> None:
-    """A restart that only the samples show, and a failover that was told before it, are one cause of the verdict."""
+    """A restart that only the samples show, and a failover reported before it, are one cause of the verdict."""
     process = "process=web,instance=0"
     with Record.create(tmp_path / "run") as record:
         record.target("dut", "dut")
         source = record.source("dut", "local", "local", SECOND, required=True)
-        for at in range(600):
-            due = T0 + at * SECOND
-            started = Sample("process.start_time", process, 1000.0 if at < 300 else 2000.0, due)
+        for index in range(600):
+            due = T0 + index * SECOND
+            started = Sample("process.start_time", process, 1000.0 if index < 300 else 2000.0, due)
             record.put([Poll(source.id, due, due, 1, PollOutcome.OK, None, Answer((started,), (), ()))])
         record.add_event("dut", Event("failover", "dut", "", T0 + 298 * SECOND, None), "user")
     with RecordView.open(tmp_path / "run") as view:
@@ -100,9 +100,9 @@ def test_a_run_is_compared_with_the_earlier_runs_that_are_named(tmp_path: Path) 
     with recorded(tmp_path / "new", "monitor", [1.5e8] * 60) as view, ExitStack() as stack:
         others = [stack.enter_context(other) for other in earlier]
         alone = judge(view, "run", [RuleUse(RunDifference())])
-        beside = judge(view, "run", [RuleUse(RunDifference())], earlier=others)
+        compared = judge(view, "run", [RuleUse(RunDifference())], earlier=others)
     assert alone.findings == ()
-    (finding,) = [f for f in beside.findings if f.target == "second"]
+    (finding,) = [f for f in compared.findings if f.target == "second"]
     assert finding.outcome is Outcome.WARN
     assert "50" in finding.reason
     assert finding.metric == "system.memory.usage"

@@ -45,12 +45,12 @@ def recorded(
     Each generator sends 1000 packets a second, of which the share ``carried`` comes back under stress.
     """
     rng = np.random.default_rng(7)
-    looks = 6000 // APART
-    late = 1e-3 * (1 + 0.02 * rng.standard_normal(looks))
-    at = APART * np.arange(looks)
-    above = (at >= 1800) & (at < 2400)
+    count = 6000 // APART
+    late = 1e-3 * (1 + 0.02 * rng.standard_normal(count))
+    second = APART * np.arange(count)
+    above = (second >= 1800) & (second < 2400)
     late[above] *= 5
-    late[at >= 2400] *= after
+    late[second >= 2400] *= after
     back = np.cumsum(np.where(above, carried, 1.0) * 1000 * APART)
     with Record.create(folder) as record:
         duts = [f"dut{n}" for n in range(devices)] if devices > 1 else ["dut"]
@@ -65,7 +65,7 @@ def recorded(
         for phase, begin, _ in PHASES if stressed else (("soak", 0, 6000),):
             record.begin_phase(phase, T0 + begin * SECOND)
         polls = []
-        for number in range(looks):
+        for number in range(count):
             due = T0 + number * APART * SECOND
             for name, source in sources.items():
                 if name in duts:
@@ -81,7 +81,7 @@ def recorded(
                         samples.append(Sample("load.ceiling.loss", "", own_loss, due))
                 polls.append(Poll(source, due, due, 1, PollOutcome.OK, None, Answer(tuple(samples), (), ())))
         record.put(polls)
-        record.end_phase(T0 + looks * APART * SECOND)
+        record.end_phase(T0 + count * APART * SECOND)
         for event in events:
             record.add_event(event.target, event, "user")
     return RecordView.open(folder)
@@ -132,9 +132,9 @@ def test_with_a_generator_at_fault_it_is_nobodys(tmp_path: Path) -> None:
 def test_two_generators_have_a_finding_each(tmp_path: Path) -> None:
     """Both of the one device, each by the name of its generator."""
     verdict = judged(recorded(tmp_path / "run", 1.6, generators=2), Recovery())
-    found = of_latency(verdict)
-    assert sorted(f.object for f in found) == ["generator=tg0,quantile=p99", "generator=tg1,quantile=p99"]
-    assert {(f.target, f.outcome) for f in found} == {("dut", Outcome.FAIL)}
+    findings = of_latency(verdict)
+    assert sorted(f.object for f in findings) == ["generator=tg0,quantile=p99", "generator=tg1,quantile=p99"]
+    assert {(f.target, f.outcome) for f in findings} == {("dut", Outcome.FAIL)}
 
 
 def test_an_event_of_the_device_is_one_for_what_comes_back_over_it(tmp_path: Path) -> None:
@@ -200,15 +200,15 @@ def test_a_calibrated_loss_of_the_generator_leaves_an_overload_open(
     assert verdict.outcome is outcome
 
 
-def test_the_same_things_are_looked_at_live(tmp_path: Path) -> None:
+def test_the_same_series_are_judged_live(tmp_path: Path) -> None:
     """A running judgement names the same subjects and gives them the same case."""
     with recorded(tmp_path / "run", 1.6) as view:
-        court = CaseBuilder(view)
+        case_builder = CaseBuilder(view)
         rule = Recovery()
-        subjects = [(target, keys) for target, keys in court.subjects(rule) if keys[0].metric == LATENCY]
+        subjects = [(target, keys) for target, keys in case_builder.subjects(rule) if keys[0].metric == LATENCY]
         ((target, keys),) = subjects
         assert (target, keys[0].target) == ("dut", "tg")
-        case = court.case(rule, target, keys, Window(T0, T0 + 6000 * SECOND))
+        case = case_builder.case(rule, target, keys, Window(T0, T0 + 6000 * SECOND))
     assert (case.target, case.role, case.object, len(case.series)) == ("dut", "dut", "quantile=p99", 1)
 
 

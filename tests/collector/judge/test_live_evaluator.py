@@ -1,4 +1,4 @@
-"""Looking at a run that goes on: what is evaluator at when, what stays found, what is withdrawn."""
+"""Looking at a run that goes on: what is evaluated when, what stays found, what is withdrawn."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.collector.judge.live_device import HOUR, WORKER, Device, evaluator_of
 
 from soakwatch.core.registry import rules as installed
 from soakwatch.judge.live.evaluator import LiveEvaluator
-from soakwatch.judge.recorded import judge_record
+from soakwatch.judge.record_verdict import judge_record
 from soakwatch.plan.rules import planned_rules
 from soakwatch.record import RecordView
 from soakwatch.testing.records import SECOND, T0
@@ -26,9 +26,9 @@ from soakwatch_rules.rule import Case, Event, Finding, Forecast, InconclusiveRea
 @pytest.fixture
 def device(tmp_path: Path) -> Iterator[Device]:
     """A device whose record is closed in the end."""
-    made = Device(tmp_path / "run")
-    yield made
-    made.record.close()
+    device = Device(tmp_path / "run")
+    yield device
+    device.record.close()
 
 
 def only(evaluator: LiveEvaluator) -> Finding:
@@ -55,51 +55,53 @@ class Trending:
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """What the newest reading says."""
-        made = draft(self, case, case.series[0])
+        drafted = draft(self, case, case.series[0])
         newest = int(case.series[0].values[-1])
-        said = replace(
-            made,
+        finding = replace(
+            drafted,
             outcome=Outcome.FAIL if newest else Outcome.PASS,
             reason=f"{newest}",
             numbers={"probability": 0.5 + 0.45 * min(newest, 1) + 0.05 * (newest == 2)},
             forecast=Forecast("the limit", 3600.0, 3000.0, 4000.0),
         )
-        return (said,)
+        return (finding,)
 
 
-def test_a_trend_is_told_after_two_looks_and_withdrawn_in_the_open(device: Device) -> None:
-    """Not before two hours, not after one look; told as a warning with its forecast; withdrawn when it is over."""
+def test_a_trend_is_reported_after_two_evaluations_and_withdrawn_openly(device: Device) -> None:
+    """Not before two hours, not after one evaluation; a warning with its forecast; withdrawn when it is over."""
     grows = [2.0]
     device.levels["system.memory.usage", ""] = lambda _: grows[0]
     evaluator = evaluator_of(device, Trending())
-    said: list[str] = []
-    told_at: list[int] = []
+    outcomes: list[str] = []
+    warned_at: list[int] = []
     for _ in range(24):
         device.run(600)
-        grows[0] = 2.0 if device.at < 3 * HOUR else 0.0
+        grows[0] = 2.0 if device.elapsed_s < 3 * HOUR else 0.0
         evaluator.evaluate()
-        device.record.put_findings(evaluator.findings, live=True, judged_ns=T0 + device.at * SECOND)
-        said.append(",".join(f.outcome.value for f in evaluator.findings))
-        if "warn" in said[-1]:
-            told_at.append(device.at)
+        device.record.put_findings(evaluator.findings, live=True, judged_ns=T0 + device.elapsed_s * SECOND)
+        outcomes.append(",".join(f.outcome.value for f in evaluator.findings))
+        if "warn" in outcomes[-1]:
+            warned_at.append(device.elapsed_s)
             assert "so far: only the end of the run decides" in only(evaluator).reason
             assert only(evaluator).forecast is not None
-        elif "inconclusive" in said[-1]:
+        elif "inconclusive" in outcomes[-1]:
             assert only(evaluator).why is InconclusiveReason.PENDING
             assert only(evaluator).settle
-    assert said[:12] == [""] * 12
-    assert said[12:14] == ["inconclusive", "warn"]
-    assert said[-1] == "pass"
+    assert outcomes[:12] == [""] * 12
+    assert outcomes[12:14] == ["inconclusive", "warn"]
+    assert outcomes[-1] == "pass"
     with RecordView.open(device.folder) as view:
         ((withdrawn_ns, finding),) = view.withdrawn()
     assert finding.outcome is Outcome.WARN
-    assert withdrawn_ns > T0 + told_at[-1] * SECOND
+    assert withdrawn_ns > T0 + warned_at[-1] * SECOND
 
 
 def test_what_happens_is_judged_although_its_rule_rests(tmp_path: Path) -> None:
-    """A look that costs much makes its rule rest; an event of the target ends the rest, bookkeeping does not."""
+    """An evaluation that costs much makes its rule rest; an event of the target ends the rest, bookkeeping does not."""
     device = Device(tmp_path / "run", interval_s=10)
-    device.levels["system.cpu.utilization", ""] = lambda at: 1.0 if 1260 <= at < 1320 else 0.3 + 0.001 * (at % 7)
+    device.levels["system.cpu.utilization", ""] = lambda second: (
+        1.0 if 1260 <= second < 1320 else 0.3 + 0.001 * (second % 7)
+    )
     device.levels["system.memory.usage", ""] = lambda _: 1e9
     clock = [0.0]
 
@@ -123,7 +125,7 @@ def test_what_happens_is_judged_although_its_rule_rests(tmp_path: Path) -> None:
     assert only(evaluator).outcome is Outcome.FAIL
 
 
-def test_likely_growth_is_not_told(device: Device) -> None:
+def test_likely_growth_is_not_reported(device: Device) -> None:
     """With a probability of 0.95 a trend fails at the end; while the run goes on it takes 0.99."""
     device.levels["system.memory.usage", ""] = lambda _: 1.0
     evaluator = evaluator_of(device, Trending())
@@ -133,28 +135,28 @@ def test_likely_growth_is_not_told(device: Device) -> None:
     assert only(evaluator).outcome is Outcome.INCONCLUSIVE
 
 
-def test_a_short_run_is_told_of_trends_in_its_second_half(tmp_path: Path) -> None:
-    """A run of an hour cannot wait for two: memory that grows is warned of after half an hour and two looks."""
+def test_a_short_run_has_trends_in_its_second_half(tmp_path: Path) -> None:
+    """A run of an hour cannot wait for two: memory that grows is warned of after half an hour and two evaluations."""
     device = Device(tmp_path / "run", hours=1)
-    device.levels["system.memory.usage", ""] = lambda at: 1e9 + 1e6 * at
+    device.levels["system.memory.usage", ""] = lambda second: 1e9 + 1e6 * second
     evaluator = evaluator_of(device, MemoryGrowth())
-    said = []
+    outcomes = []
     for _ in range(60):
         device.run(60)
         evaluator.evaluate()
-        said.append(",".join(f.outcome.value for f in evaluator.findings))
+        outcomes.append(",".join(f.outcome.value for f in evaluator.findings))
     device.record.close()
-    assert set(said[:29]) == {""}
-    assert said[-1] == "warn"
+    assert set(outcomes[:29]) == {""}
+    assert outcomes[-1] == "warn"
     assert "it may be a warm-up" in only(evaluator).reason
 
 
 def test_what_was_found_stays_found(tmp_path: Path) -> None:
-    """A spike is told within the minute, and still at the end of four hours, with the marks of all spikes."""
+    """A spike is reported within the minute, and still at the end of four hours, with the marks of all spikes."""
     device = Device(tmp_path / "run", interval_s=5, hours=5)
     spikes = (range(1200, 1230), range(9000, 9040))
-    device.levels["system.cpu.utilization", ""] = lambda at: (
-        1.0 if any(at in spike for spike in spikes) else 0.3 + 0.01 * (at % 3)
+    device.levels["system.cpu.utilization", ""] = lambda second: (
+        1.0 if any(second in spike for spike in spikes) else 0.3 + 0.01 * (second % 3)
     )
     evaluator = evaluator_of(device, CpuSpike())
     first = None
@@ -162,7 +164,7 @@ def test_what_was_found_stays_found(tmp_path: Path) -> None:
         device.run(60)
         evaluator.evaluate()
         if first is None and only(evaluator).outcome is Outcome.FAIL:
-            first = device.at
+            first = device.elapsed_s
     device.record.close()
     assert first == 1260
     finding = only(evaluator)
@@ -176,27 +178,29 @@ def test_what_was_found_stays_found(tmp_path: Path) -> None:
 def test_another_process_goes_on_where_one_was_killed(tmp_path: Path) -> None:
     """A judge that works its state out from the record says the same, and what has left the hour is remembered."""
     device = Device(tmp_path / "run", interval_s=5, hours=6)
-    device.levels["system.cpu.utilization", ""] = lambda at: 1.0 if at in range(1200, 1230) else 0.3 + 0.01 * (at % 3)
-    device.levels["system.memory.usage", ""] = lambda at: 1e9 + 2e4 * at
-    device.levels["process.up", WORKER] = lambda at: float(at not in range(3000, 3010))
-    device.levels["process.start_time", WORKER] = lambda at: 1000.0 + 500 * (at > 3000)
+    device.levels["system.cpu.utilization", ""] = lambda second: (
+        1.0 if second in range(1200, 1230) else 0.3 + 0.01 * (second % 3)
+    )
+    device.levels["system.memory.usage", ""] = lambda second: 1e9 + 2e4 * second
+    device.levels["process.up", WORKER] = lambda second: float(second not in range(3000, 3010))
+    device.levels["process.start_time", WORKER] = lambda second: 1000.0 + 500 * (second > 3000)
     rules = planned_rules(())
     rules = tuple(rule for rule in rules if rule.name in {"cpu_spike", "memory_growth", "process_restart", "coverage"})
     before = evaluator_of(device, *rules)
     for _ in range(240):
         device.run(60)
         before.evaluate()
-    device.record.put_findings(before.findings, live=True, judged_ns=T0 + device.at * SECOND)
+    device.record.put_findings(before.findings, live=True, judged_ns=T0 + device.elapsed_s * SECOND)
     after = evaluator_of(device, *rules)
     with RecordView.open(device.folder) as view:
         after.remember(view.findings(live=True))
     after.evaluate()
     device.record.close()
 
-    def told(evaluator: LiveEvaluator) -> list[tuple[object, ...]]:
+    def summary(evaluator: LiveEvaluator) -> list[tuple[object, ...]]:
         return sorted((f.rule, f.metric, f.object, f.outcome, f.marks) for f in evaluator.findings)
 
-    assert told(after) == told(before)
+    assert summary(after) == summary(before)
     assert {f.outcome for f in after.findings if f.rule == "memory_growth"} == {Outcome.WARN}
     assert {f.outcome for f in after.findings if f.rule == "cpu_spike"} == {Outcome.FAIL}
 
@@ -206,13 +210,19 @@ def test_rules_of_the_whole_run_say_what_the_record_says(tmp_path: Path, back: b
     """Restarts, reboots, crashes and coverage: outcome, number and marks are those of the verdict at that moment."""
     device = Device(tmp_path / "run", hours=4, phases=("baseline", "soak"))
     device.levels |= {
-        ("process.up", WORKER): lambda at: float(at not in range(5000, 5200) and (back or at < 9000)),
-        ("process.start_time", WORKER): lambda at: None if at in range(5000, 5200) else 1000.0 + 5100 * (at >= 5200),
-        ("process.count", "process=worker"): lambda at: float(at not in range(5000, 5200) and (back or at < 9000)),
-        ("system.boot.id", ""): lambda at: None if at in range(6000, 6300) else 5.0 + (at > 6100),
-        ("system.uptime", ""): lambda at: None if at in range(6000, 6300) else float(at - 6100 * (at > 6100)),
-        ("system.memory.oom_kills", ""): lambda at: float(at > 7000),
-        ("system.core.files", "folder=/var/crash"): lambda at: float(at > 7000),
+        ("process.up", WORKER): lambda second: float(second not in range(5000, 5200) and (back or second < 9000)),
+        ("process.start_time", WORKER): lambda second: (
+            None if second in range(5000, 5200) else 1000.0 + 5100 * (second >= 5200)
+        ),
+        ("process.count", "process=worker"): lambda second: float(
+            second not in range(5000, 5200) and (back or second < 9000)
+        ),
+        ("system.boot.id", ""): lambda second: None if second in range(6000, 6300) else 5.0 + (second > 6100),
+        ("system.uptime", ""): lambda second: (
+            None if second in range(6000, 6300) else float(second - 6100 * (second > 6100))
+        ),
+        ("system.memory.oom_kills", ""): lambda second: float(second > 7000),
+        ("system.core.files", "folder=/var/crash"): lambda second: float(second > 7000),
     }
     rules = tuple(rule for rule in planned_rules(()) if rule.manner.live == "whole")
     evaluator = evaluator_of(device, *rules)
@@ -220,24 +230,24 @@ def test_rules_of_the_whole_run_say_what_the_record_says(tmp_path: Path, back: b
         device.run(60)
         evaluator.evaluate()
         if minute == 30:
-            device.record.begin_phase("soak", T0 + device.at * SECOND)
+            device.record.begin_phase("soak", T0 + device.elapsed_s * SECOND)
         if minute % 40 == 39:
             device.record.seal(final=True)
     with RecordView.open(device.folder) as view:
         final = judge_record(view, only=[rule.name for rule in rules]).findings
     device.record.close()
 
-    def told(findings: Sequence[Finding]) -> list[tuple[object, ...]]:
+    def summary(findings: Sequence[Finding]) -> list[tuple[object, ...]]:
         return sorted((f.rule, f.target, f.object, f.outcome, f.measured or 0.0, f.marks) for f in findings)
 
     known = {"process_restart", "reboot", "oom_kill", "core_dump", "coverage"}
-    assert told([f for f in evaluator.findings if f.rule in known]) == told([f for f in final if f.rule in known])
+    assert summary([f for f in evaluator.findings if f.rule in known]) == summary([f for f in final if f.rule in known])
     assert all(f.reason.endswith("(so far)") for f in evaluator.findings)
     assert {f.rule for f in evaluator.findings if f.outcome is Outcome.FAIL} >= {"process_restart", "reboot"}
 
 
-def test_a_look_spends_no_more_than_its_share(tmp_path: Path) -> None:
-    """Where looks cost more than their share, each thing is evaluator at less often, but every one of them is."""
+def test_an_evaluation_spends_no_more_than_its_share(tmp_path: Path) -> None:
+    """Where evaluations cost more than their share, each series is evaluated less often, but every one of them is."""
     device = Device(tmp_path / "run", interval_s=10)
     rng = np.random.default_rng(1)
     for core in range(40):
@@ -262,18 +272,18 @@ def test_a_look_spends_no_more_than_its_share(tmp_path: Path) -> None:
     assert max(seen.values()) - min(seen.values()) <= 2
 
 
-def test_every_installed_rule_can_look_at_a_run(tmp_path: Path) -> None:
-    """All rules together, over an outage and a restart, raise nothing and say that they evaluator at the run so far."""
+def test_every_installed_rule_can_judge_a_live_run(tmp_path: Path) -> None:
+    """All rules together, over an outage and a restart, raise nothing and say that they judged the run so far."""
     device = Device(tmp_path / "run", hours=3)
     rng = np.random.default_rng(2)
     out = range(4000, 4300)
     device.levels |= {
-        ("system.cpu.utilization", ""): lambda at: None if at in out else float(rng.random()),
-        ("system.memory.usage", ""): lambda at: None if at in out else 1e9 + 1e5 * at,
-        ("process.up", WORKER): lambda at: None if at in out else 1.0,
-        ("process.start_time", WORKER): lambda at: None if at in out else 1000.0 + 4200 * (at > 4200),
-        ("system.network.packet.dropped", "interface=eth0,direction=receive"): lambda at: (
-            None if at in out else float(at // 3000)
+        ("system.cpu.utilization", ""): lambda second: None if second in out else float(rng.random()),
+        ("system.memory.usage", ""): lambda second: None if second in out else 1e9 + 1e5 * second,
+        ("process.up", WORKER): lambda second: None if second in out else 1.0,
+        ("process.start_time", WORKER): lambda second: None if second in out else 1000.0 + 4200 * (second > 4200),
+        ("system.network.packet.dropped", "interface=eth0,direction=receive"): lambda second: (
+            None if second in out else float(second // 3000)
         ),
     }
     rules = planned_rules(())

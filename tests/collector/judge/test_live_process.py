@@ -16,7 +16,7 @@ import pytest
 
 from soakwatch.engine.finish import conclude
 from soakwatch.judge.live.client import JUDGE_EVERY_S, WOKEN_APART_S, LiveJudge
-from soakwatch.judge.recorded import judge_record
+from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import Record, RecordView
 from soakwatch.report.json import render_json
 from soakwatch.testing.records import SECOND, T0
@@ -31,11 +31,11 @@ class Clock:
     """A time that is set by hand."""
 
     def __init__(self) -> None:
-        self.at = 0
+        self.second = 0
 
     def now_ns(self) -> int:
         """Seconds after T0, in nanoseconds."""
-        return T0 + self.at * SECOND
+        return T0 + self.second * SECOND
 
 
 def begun(folder: Path) -> tuple[Record, Callable[[int, int], None]]:
@@ -50,13 +50,13 @@ def begun(folder: Path) -> tuple[Record, Callable[[int, int], None]]:
 
     def write(first: int, end: int) -> None:
         polls = []
-        for at in range(first, end, 5):
-            due = T0 + at * SECOND
+        for second in range(first, end, 5):
+            due = T0 + second * SECOND
             samples = (
-                Sample("system.cpu.utilization", "", 1.0 if 900 <= at < 930 else 0.3 + 0.01 * (at % 3), due),
-                Sample("system.memory.usage", "", 10**9 + 4096 * (at % 7), due),
+                Sample("system.cpu.utilization", "", 1.0 if 900 <= second < 930 else 0.3 + 0.01 * (second % 3), due),
+                Sample("system.memory.usage", "", 10**9 + 4096 * (second % 7), due),
                 Sample("process.up", WORKER, 1, due),
-                Sample("process.start_time", WORKER, 100.0 + 1400 * (at >= 1500), due),
+                Sample("process.start_time", WORKER, 100.0 + 1400 * (second >= 1500), due),
             )
             polls.append(Poll(source, due, due, 1, PollOutcome.OK, None, Answer(samples, (), ())))
         record.put(polls)
@@ -70,7 +70,7 @@ def failed(live: LiveJudge) -> set[str]:
 
 
 def test_a_judge_that_is_killed_is_followed_by_another(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """kill -9 costs one look and a line in the log; the next process says what the first did, and what is new."""
+    """kill -9 costs one evaluation and a line in the log; the next process says what the first did, and what is new."""
 
     async def main() -> None:
         record, write = begun(tmp_path / "run")
@@ -78,7 +78,7 @@ def test_a_judge_that_is_killed_is_followed_by_another(tmp_path: Path, caplog: p
         live = LiveJudge(tmp_path / "run", clock.now_ns)
         assert not await live.judge_when_due()
         write(0, 1200)
-        clock.at = 1200
+        clock.second = 1200
         assert await live.judge_when_due()
         assert failed(live) == {"cpu_spike"}
         assert live.unrecorded
@@ -91,20 +91,20 @@ def test_a_judge_that_is_killed_is_followed_by_another(tmp_path: Path, caplog: p
         os.kill(process.pid, signal.SIGKILL)
         await process.wait()
         write(1200, 1800)
-        clock.at = 1800
+        clock.second = 1800
         assert await live.judge_when_due(), "a process that is found dead is followed by another at once"
         assert failed(live) == {"cpu_spike", "process_restart"}
         again = live._child
         assert again is not None
         assert again.pid != process.pid
         os.kill(again.pid, signal.SIGSTOP)
-        look = asyncio.create_task(_later(live, clock))
+        later = asyncio.create_task(_later(live, clock))
         await asyncio.sleep(0.2)
         os.kill(again.pid, signal.SIGKILL)
-        assert not await look, "it dies while it is asked"
+        assert not await later, "it dies while it is asked"
         assert "live judging: the judge ended with exit code -9; the run goes on" in caplog.text
         assert failed(live) == {"cpu_spike", "process_restart"}, "what was said stands"
-        clock.at += round(JUDGE_EVERY_S)
+        clock.second += round(JUDGE_EVERY_S)
         assert await live.judge_when_due()
         assert failed(live) == {"cpu_spike", "process_restart"}
         with RecordView.open(tmp_path / "run") as view:
@@ -117,37 +117,37 @@ def test_a_judge_that_is_killed_is_followed_by_another(tmp_path: Path, caplog: p
         record.close()
 
     async def _later(live: LiveJudge, clock: Clock) -> bool:
-        clock.at += 60
+        clock.second += 60
         return await live.judge_when_due()
 
     asyncio.run(main())
 
 
 def test_a_restart_is_found_before_the_minute_is_over(tmp_path: Path) -> None:
-    """The judge that is woken looks at once; it then rests, however often it is woken, and keeps its minute."""
+    """The judge that is woken evaluates at once; it then rests, however often it is woken, and keeps its minute."""
 
     async def main() -> None:
         record, write = begun(tmp_path / "run")
         clock = Clock()
         live = LiveJudge(tmp_path / "run", clock.now_ns)
         write(0, 1440)
-        clock.at = 1440
+        clock.second = 1440
         assert await live.judge_when_due()
         write(1440, 1510)  # the worker restarts at 1500 s
-        clock.at = 1441
+        clock.second = 1441
         assert not await live.judge_when_due()
         live.wake()
         assert not await live.judge_when_due(), "it rests"
-        clock.at = 1440 + 30
+        clock.second = 1440 + 30
         assert await live.judge_when_due(), "half a minute before its time"
         assert "process_restart" in failed(live)
         assert live.judged_ns == clock.now_ns()
         for _ in range(20):
             live.wake()
             assert not await live.judge_when_due()
-        clock.at += round(WOKEN_APART_S) + 600  # however long a poll took on this machine
+        clock.second += round(WOKEN_APART_S) + 600  # however long a poll took on this machine
         assert await live.judge_when_due()
-        clock.at += round(JUDGE_EVERY_S) - 1
+        clock.second += round(JUDGE_EVERY_S) - 1
         assert not await live.judge_when_due(), "nobody woke it"
         await live.close()
         record.close()
@@ -161,11 +161,11 @@ def test_a_judge_without_a_record_does_not_hold_the_run_up(tmp_path: Path, caplo
     async def main() -> None:
         clock = Clock()
         live = LiveJudge(tmp_path / "nowhere", clock.now_ns)
-        clock.at = 60
+        clock.second = 60
         assert not await live.judge_when_due()
-        clock.at = 120
+        clock.second = 120
         assert not await live.judge_when_due()
-        clock.at = 239
+        clock.second = 239
         assert not await live.judge_when_due()
         assert caplog.text.count("holds no record") == 2
         assert live.findings == ()
@@ -174,20 +174,20 @@ def test_a_judge_without_a_record_does_not_hold_the_run_up(tmp_path: Path, caplo
     asyncio.run(main())
 
 
-def test_a_failure_stops_a_run_only_if_it_stands(tmp_path: Path) -> None:
-    """With ``confirm`` a failure is looked at again after ten seconds, and only then is confirmed."""
+def test_a_failure_stops_a_run_only_if_it_is_not_withdrawn(tmp_path: Path) -> None:
+    """With ``confirm`` a failure is evaluated again after ten seconds, and only then is confirmed."""
 
     async def main() -> None:
         record, write = begun(tmp_path / "run")
         clock = Clock()
         live = LiveJudge(tmp_path / "run", clock.now_ns, confirm=True)
         write(0, 960)
-        clock.at = 960
+        clock.second = 960
         assert await live.judge_when_due()
         assert failed(live) == {"cpu_spike"}
         assert not live.confirmed
         write(960, 970)
-        clock.at = 970
+        clock.second = 970
         assert await live.judge_when_due()
         assert live.confirmed
         await live.close()
@@ -197,7 +197,7 @@ def test_a_failure_stops_a_run_only_if_it_stands(tmp_path: Path) -> None:
 
 
 def test_the_end_withdraws_what_it_does_not_share(tmp_path: Path) -> None:
-    """A warning that stood at the last look and is not in the verdict is kept as withdrawn at the end of the run."""
+    """A warning of the last evaluation that is not in the verdict is kept as withdrawn at the end of the run."""
     record, write = begun(tmp_path / "run")
     write(0, 1200)
     record.end_phase(T0 + 1200 * SECOND)
@@ -222,9 +222,9 @@ def test_the_verdict_is_the_same_however_it_was_watched(tmp_path: Path) -> None:
         record, write = begun(folder)
         clock = Clock()
         live = LiveJudge(folder, clock.now_ns)
-        for at in range(0, 7200, 600):
-            write(at, at + 600)
-            clock.at = at + 600
+        for second in range(0, 7200, 600):
+            write(second, second + 600)
+            clock.second = second + 600
             if watched and await live.judge_when_due():
                 record.put_findings(live.findings, live=True, judged_ns=clock.now_ns())
         await live.close()
@@ -242,13 +242,13 @@ def test_the_verdict_is_the_same_however_it_was_watched(tmp_path: Path) -> None:
     shutil.copy(tmp_path / "watched" / "record.sqlite", tmp_path / "copy" / "record.sqlite")
     code = (
         "import sys\nfrom pathlib import Path\nfrom soakwatch.engine.finish import conclude\n"
-        "from soakwatch.judge.recorded import judge_record\n"
+        "from soakwatch.judge.record_verdict import judge_record\n"
         "from soakwatch.record import RecordView\nfrom soakwatch.report.json import render_json\n"
         "with RecordView.open(Path('copy')) as view:\n    sys.stdout.write(render_json(judge_record(view)))"
     )
     for seed, zone in (("7", "Asia/Tokyo"), ("4242", "America/St_Johns")):
         environment = {**os.environ, "PYTHONHASHSEED": seed, "TZ": zone, "LC_ALL": "C"}
-        told = subprocess.run(
+        judged = subprocess.run(
             [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, check=True
         )
-        assert told.stdout == watched.encode()
+        assert judged.stdout == watched.encode()

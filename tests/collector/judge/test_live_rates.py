@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.collector.judge.live_device import HOUR, WORKER, Device, evaluator_of
 
-from soakwatch.judge.live.growing import LEAST
+from soakwatch.judge.live.growth_rates import MIN_MINUTES
 from soakwatch.testing.records import SECOND, T0
 from soakwatch_rules.detectors.growth import Growth
 from soakwatch_rules.rule import Event, Finding, Outcome
@@ -19,7 +19,9 @@ def warned_of(folder: Path, seed: int) -> tuple[Finding, float]:
     device = Device(folder, interval_s=60, hours=24)
     rng = np.random.default_rng(seed)
     device.levels["system.memory.limit", ""] = lambda _: 16e9
-    device.levels["system.memory.usage", ""] = lambda at: round(8e9 * (1 + 0.2 * at / 86400 + 0.002 * rng.normal()))
+    device.levels["system.memory.usage", ""] = lambda second: round(
+        8e9 * (1 + 0.2 * second / 86400 + 0.002 * rng.normal())
+    )
     evaluator = evaluator_of(device, Growth())
     warned = None
     for minute in range(1, 10 * 60):
@@ -31,7 +33,7 @@ def warned_of(folder: Path, seed: int) -> tuple[Finding, float]:
             break
     device.record.close()
     assert warned is not None
-    return warned, (16e9 - 8e9 * (1 + 0.2 * device.at / 86400)) / (8e9 * 0.2 / 86400)
+    return warned, (16e9 - 8e9 * (1 + 0.2 * device.elapsed_s / 86400)) / (8e9 * 0.2 / 86400)
 
 
 def test_a_leak_is_warned_of_with_its_forecast(tmp_path: Path) -> None:
@@ -52,10 +54,10 @@ def test_a_leak_has_a_rate_and_a_time_to_its_limit_within_minutes(tmp_path: Path
     rng = np.random.default_rng(6)
     leak = 52 * 2**20 / HOUR
     device.levels["system.memory.limit", ""] = lambda _: 4.0 * 2**30
-    device.levels["process.memory.usage", WORKER] = lambda at: 2**28 + leak * at + 2e3 * rng.normal()
+    device.levels["process.memory.usage", WORKER] = lambda second: 2**28 + leak * second + 2e3 * rng.normal()
     device.levels["process.threads", WORKER] = lambda _: float(9 + rng.integers(2))
     evaluator = evaluator_of(device, Growth())
-    for _ in range(LEAST):
+    for _ in range(MIN_MINUTES):
         device.run(60)
         evaluator.evaluate()
         assert evaluator.rates == ()
@@ -67,7 +69,7 @@ def test_a_leak_has_a_rate_and_a_time_to_its_limit_within_minutes(tmp_path: Path
     assert rate.metric == "process.memory.usage"
     assert rate.low < rate.per_hour < rate.high
     assert rate.per_hour == pytest.approx(52 * 2**20, rel=0.01)
-    left_s = (4.0 * 2**30 - 2**28) / leak - device.at
+    left_s = (4.0 * 2**30 - 2**28) / leak - device.elapsed_s
     assert rate.forecast is not None
     assert rate.forecast.after_s == pytest.approx(left_s, rel=0.01)
     assert rate.words.startswith("dut: memory of worker +52 MiB/h so far, would")
@@ -80,18 +82,18 @@ def test_a_rate_is_withdrawn_when_it_ends_and_begins_anew_with_a_restart(tmp_pat
     """A cache that fills has a rate until it is full; a restart begins anew and is no fall."""
     device = Device(tmp_path / "run", interval_s=60, hours=24)
     rng = np.random.default_rng(7)
-    device.levels["process.memory.usage", WORKER] = lambda at: (
-        1e9 * (1 + 0.3 * min(at % 20_000, HOUR) / HOUR) + 2e5 * rng.normal()
+    device.levels["process.memory.usage", WORKER] = lambda second: (
+        1e9 * (1 + 0.3 * min(second % 20_000, HOUR) / HOUR) + 2e5 * rng.normal()
     )
-    evaluator, said = evaluator_of(device, Growth()), []
+    evaluator, per_hour = evaluator_of(device, Growth()), []
     for _ in range(20_000 // 720):
         for seconds in (660, 60):
             device.run(seconds)
             evaluator.evaluate()
-        said.append(evaluator.rates[0].per_hour if evaluator.rates else 0.0)
-    assert said[0] == pytest.approx(3e8, rel=0.05)
-    assert said[-5:] == [0.0] * 5
-    device.run(20_000 - device.at)
+        per_hour.append(evaluator.rates[0].per_hour if evaluator.rates else 0.0)
+    assert per_hour[0] == pytest.approx(3e8, rel=0.05)
+    assert per_hour[-5:] == [0.0] * 5
+    device.run(20_000 - device.elapsed_s)
     restart = Event("process.restart", "dut", WORKER, T0 + 20_000 * SECOND, None)
     device.record.add_event("dut", restart, "probe")
     for seconds in (720, 60):
@@ -100,7 +102,7 @@ def test_a_rate_is_withdrawn_when_it_ends_and_begins_anew_with_a_restart(tmp_pat
     device.record.close()
     (rate,) = evaluator.rates
     assert rate.since_ns == restart.begin_ns
-    assert rate.per_hour == pytest.approx(said[0], rel=0.1)
+    assert rate.per_hour == pytest.approx(per_hour[0], rel=0.1)
 
 
 def test_what_does_not_grow_has_no_rate(tmp_path: Path) -> None:
@@ -114,15 +116,19 @@ def test_what_does_not_grow_has_no_rate(tmp_path: Path) -> None:
         return 1e9 + 4e6 * wander[0]
 
     device.levels["system.memory.usage", ""] = noise
-    device.levels["process.memory.usage", WORKER] = lambda at: 5e8 + 3e8 * (at % HOUR) / HOUR + 1e6 * rng.normal()
-    device.levels["system.memory.committed", ""] = lambda at: (2.0e9 if at < 4 * HOUR else 2.2e9) + 1e6 * rng.normal()
-    device.levels["system.memory.available", ""] = lambda at: 3e9 + 1e4 * at + 1e6 * rng.normal()
-    evaluator, said = evaluator_of(device, Growth()), []
+    device.levels["process.memory.usage", WORKER] = lambda second: (
+        5e8 + 3e8 * (second % HOUR) / HOUR + 1e6 * rng.normal()
+    )
+    device.levels["system.memory.committed", ""] = lambda second: (
+        (2.0e9 if second < 4 * HOUR else 2.2e9) + 1e6 * rng.normal()
+    )
+    device.levels["system.memory.available", ""] = lambda second: 3e9 + 1e4 * second + 1e6 * rng.normal()
+    evaluator, rates = evaluator_of(device, Growth()), []
     for minute in range(8 * 60):
         device.run(60)
         evaluator.evaluate()
-        said += [(minute, rate.metric) for rate in evaluator.rates]
+        rates += [(minute, rate.metric) for rate in evaluator.rates]
     device.record.close()
-    wrong = {metric: sum(one == metric for _, one in said) for metric in {metric for _, metric in said}}
+    wrong = {metric: sum(name == metric for _, name in rates) for metric in {metric for _, metric in rates}}
     assert set(wrong) <= {"process.memory.usage"}  # the first teeth: it rises until it is freed
-    assert all(minute < 150 for minute, _ in said)
+    assert all(minute < 150 for minute, _ in rates)

@@ -19,7 +19,7 @@ from soakwatch.runs.stop import stop_run
 from soakwatch_rules.rule import Outcome
 
 LASTS_S = 50
-assert LASTS_S < JUDGE_EVERY_S  # so that no look falls due by itself
+assert LASTS_S < JUDGE_EVERY_S  # so that no evaluation falls due by itself
 
 
 def state_when(
@@ -40,7 +40,7 @@ def state_when(
 
 
 def test_a_killed_process_and_an_event_are_judged_while_a_short_run_goes_on(tmp_path: Path) -> None:
-    """The finding is in the record, and the time of judging behind what woke the judge, before any look was due."""
+    """The finding is in the record, and the judging came after what woke the judge, before any evaluation was due."""
     run = tmp_path / "run"
     worker = subprocess.Popen([sys.executable, "-c", "import time\nwhile True:\n    time.sleep(1)"])
     command = [
@@ -61,12 +61,17 @@ def test_a_killed_process_and_an_event_are_judged_while_a_short_run_goes_on(tmp_
             state_when(soak, run, lambda state: any(source.got > 2 for source in state.sources), "answered polls")
             worker.kill()
             worker.wait()
-            found = state_when(
-                soak, run, lambda state: any(one.outcome is Outcome.FAIL for one in state.findings), "a live failure"
+            failing = state_when(
+                soak,
+                run,
+                lambda state: any(finding.outcome is Outcome.FAIL for finding in state.findings),
+                "a live failure",
             )
-            assert {one.rule for one in found.findings if one.outcome is Outcome.FAIL} == {"process_restart"}
-            told = record_event(run, EventRequest("mark", "config"), time.time_ns()).event
-            state_when(soak, run, lambda state: (state.judged_ns or 0) >= told.begin_ns, "a look after the event")
+            assert {finding.rule for finding in failing.findings if finding.outcome is Outcome.FAIL} == {
+                "process_restart"
+            }
+            event = record_event(run, EventRequest("mark", "config"), time.time_ns()).event
+            state_when(soak, run, lambda state: (state.judged_ns or 0) >= event.begin_ns, "a look after the event")
             stop_run(run, StateReader(run).read(time.time_ns()), "seen", "test")
             assert soak.wait(60) == 1
         finally:

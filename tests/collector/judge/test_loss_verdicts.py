@@ -20,8 +20,8 @@ S = 10**9
 T0 = 1_767_225_600
 PEER = "peer=192.0.2.1,protocol=icmp"
 Columns = Mapping[str, NDArray[np.float64]]
-Told = list[tuple[str, str, float]]
-Look = Callable[[float], Told | None]
+Readings = list[tuple[str, str, float]]
+PollFunction = Callable[[float], Readings | None]
 
 
 def verdict_of(path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
@@ -46,22 +46,22 @@ def table(path: Path, apart: float, columns: Columns) -> Path:
 def recorded(
     folder: Path,
     length: int,
-    looks: Sequence[tuple[str, str, int, Look]],
+    pollers: Sequence[tuple[str, str, int, PollFunction]],
     phases: Sequence[tuple[str, int]] = (("soak", 0),),
     events: Sequence[Event] = (),
 ) -> Path:
-    """A record of polls of (target, poller, interval, look); a look that brings None timed out."""
+    """A record of polls of (target, poller, interval, function of the second); one that gives None timed out."""
     with Record.create(folder) as record:
-        for target in dict.fromkeys(look[0] for look in looks):
+        for target in dict.fromkeys(poller[0] for poller in pollers):
             record.target(target, "generator" if target == "tg" else "dut")
         polls = []
-        for target, poller, interval, look in looks:
+        for target, poller, interval, read in pollers:
             source = record.source(target, poller, poller, interval * S, required=True).id
-            for at in range(0, length, interval):
-                due, told = (T0 + at) * S, look(at)
-                samples = tuple(Sample(metric, thing, value, due) for metric, thing, value in told or ())
-                outcome = PollOutcome.TIMEOUT if told is None else PollOutcome.OK
-                error = "no answer" if told is None else None
+            for second in range(0, length, interval):
+                due, readings = (T0 + second) * S, read(second)
+                samples = tuple(Sample(metric, object_, value, due) for metric, object_, value in readings or ())
+                outcome = PollOutcome.TIMEOUT if readings is None else PollOutcome.OK
+                error = "no answer" if readings is None else None
                 polls.append(Poll(source, due, due, 1000, outcome, error, Answer(samples, (), ())))
         polls.sort(key=lambda poll: poll.due_ns)
         for number, (name, begin) in enumerate(phases):
@@ -74,9 +74,9 @@ def recorded(
     return folder
 
 
-def of(told: Mapping[str, Any], rule: str, outcome: str) -> list[Mapping[str, Any]]:
+def of(verdict: Mapping[str, Any], rule: str, outcome: str) -> list[Mapping[str, Any]]:
     """The findings of a rule with an outcome."""
-    return [f for f in told["findings"] if (f["rule"], f["outcome"]) == (rule, outcome)]
+    return [f for f in verdict["findings"] if (f["rule"], f["outcome"]) == (rule, outcome)]
 
 
 def noisy(n: int, seed: int = 1) -> NDArray[np.float64]:
@@ -103,9 +103,9 @@ def test_a_loss_fails_the_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], columns: Columns, sentence: str
 ) -> None:
     """What the generator counted as lost or failed for a day is a failure, with the share and the numbers."""
-    code, told = verdict_of(table(tmp_path / "lost.csv", 10.0, columns), capsys)
-    assert (code, told["verdict"]) == (1, "fail")
-    (finding,) = of(told, "loss", "fail")
+    code, verdict = verdict_of(table(tmp_path / "lost.csv", 10.0, columns), capsys)
+    assert (code, verdict["verdict"]) == (1, "fail")
+    (finding,) = of(verdict, "loss", "fail")
     assert sentence in finding["reason"]
 
 
@@ -113,9 +113,9 @@ def test_a_loss_fails_the_run(
 def test_next_to_no_loss_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str], share: float) -> None:
     """A few packets in a hundred thousand are within the limit."""
     columns = {"load.tx.packets": 1e6 * DAY, "load.rx.packets": np.floor((1 - share) * 1e6 * DAY)}
-    code, told = verdict_of(table(tmp_path / "well.csv", 10.0, columns), capsys)
-    assert (code, told["verdict"]) == (0, "pass")
-    assert of(told, "loss", "pass")
+    code, verdict = verdict_of(table(tmp_path / "well.csv", 10.0, columns), capsys)
+    assert (code, verdict["verdict"]) == (0, "pass")
+    assert of(verdict, "loss", "pass")
 
 
 @pytest.mark.parametrize("offered", [False, True])
@@ -128,22 +128,22 @@ def test_answers_that_stop_for_good_fail(
     rate = noisy(n)
     rate[-int(silent_s / apart) :] = 0
     columns = {"load.request.rate": rate} | ({"load.offered.rate": np.full(n, 1000.0)} if offered else {})
-    code, told = verdict_of(table(tmp_path / "stopped.csv", apart, columns), capsys)
-    assert (code, told["verdict"]) == (1, "fail")
-    (finding,) = of(told, "loss", "fail")
+    code, verdict = verdict_of(table(tmp_path / "stopped.csv", apart, columns), capsys)
+    assert (code, verdict["verdict"]) == (1, "fail")
+    (finding,) = of(verdict, "loss", "fail")
     assert "no request was answered from" in finding["reason"]
     assert "to the end of the run" in finding["reason"]
     assert finding["numbers"]["longest_stop_s"] == pytest.approx(silent_s, abs=2 * apart)
-    assert len([cause for cause in told["causes"] if cause["outcome"] == "fail"]) == 1
+    assert len([cause for cause in verdict["causes"] if cause["outcome"] == "fail"]) == 1
 
 
 def test_a_client_that_mostly_waits_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A database client of six minutes of which the last 325 s are zero: the level is that of the 17 s before."""
     rate = np.random.default_rng(2).poisson(1500, 342).astype(np.float64)
     rate[17:] = 0
-    code, told = verdict_of(table(tmp_path / "client.csv", 1.0, {"load.request.rate": rate}), capsys)
+    code, verdict = verdict_of(table(tmp_path / "client.csv", 1.0, {"load.request.rate": rate}), capsys)
     assert code == 1
-    assert "5 min 25 s" in of(told, "loss", "fail")[0]["reason"]
+    assert "5 min 25 s" in of(verdict, "loss", "fail")[0]["reason"]
 
 
 def test_a_load_that_is_turned_down_is_left_open(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -151,42 +151,44 @@ def test_a_load_that_is_turned_down_is_left_open(tmp_path: Path, capsys: pytest.
     rate = noisy(3600)
     rate[3300:3420] *= np.linspace(1, 0, 120)
     rate[3420:] = 0
-    code, told = verdict_of(table(tmp_path / "down.csv", 1.0, {"load.request.rate": rate}), capsys)
+    code, verdict = verdict_of(table(tmp_path / "down.csv", 1.0, {"load.request.rate": rate}), capsys)
     assert code == 3
-    assert "the generator may have ended" in of(told, "loss", "inconclusive")[0]["reason"]
+    assert "the generator may have ended" in of(verdict, "loss", "inconclusive")[0]["reason"]
     users = np.where(rate > 0, 50.0, 0.0)
     columns = {"load.request.rate": rate, "load.users": users}
-    told = verdict_of(table(tmp_path / "users.csv", 1.0, columns), capsys)[1]
-    assert of(told, "loss", "pass")
+    verdict = verdict_of(table(tmp_path / "users.csv", 1.0, columns), capsys)[1]
+    assert of(verdict, "loss", "pass")
     columns["load.users"] = np.full(3600, 50.0)
-    code, told = verdict_of(table(tmp_path / "wait.csv", 1.0, columns), capsys)
+    code, verdict = verdict_of(table(tmp_path / "wait.csv", 1.0, columns), capsys)
     assert code == 1
-    assert of(told, "loss", "fail"), "its users went on"
+    assert of(verdict, "loss", "fail"), "its users went on"
 
 
-def pinged(dead: float, back: float = 1e9) -> Look:
-    """A peer that answers a ping each look, but for a time."""
+def pinged(dead: float, back: float = 1e9) -> PollFunction:
+    """A peer that answers the ping of each poll, except for a time."""
     sent = lost = 0
 
-    def look(at: float) -> Told:
+    def poll(second: float) -> Readings:
         nonlocal sent, lost
-        gone = dead <= at < back
+        gone = dead <= second < back
         sent, lost = sent + 1, lost + gone
         return [("reach.up", PEER, 0 if gone else 1), ("reach.sent", PEER, sent), ("reach.lost", PEER, lost)]
 
-    return look
+    return poll
 
 
-def polled(dead: float = 1e9, back: float = 1e9, *, carried: float = 1.0, out: float = 1.0, stop: float = 1e9) -> Look:
+def polled(
+    dead: float = 1e9, back: float = 1e9, *, carried: float = 1.0, out: float = 1.0, stop: float = 1e9
+) -> PollFunction:
     """A device with two ports; ``carried`` is the share of 1000 packets a second that enters, ``out`` that leaves."""
 
-    def look(at: float) -> Told | None:
-        if dead <= at < back:
+    def poll(second: float) -> Readings | None:
+        if dead <= second < back:
             return None
-        through = 1000 * min(at, stop)
+        through = 1000 * min(second, stop)
         port = "system.network.packets"
         return [
-            ("system.uptime", "", 5000 + at),
+            ("system.uptime", "", 5000 + second),
             ("system.network.packet.dropped", "interface=e0,direction=receive", 0),
             (port, "interface=e0,direction=receive", int(carried * through)),
             (port, "interface=e0,direction=transmit", 7),
@@ -194,14 +196,14 @@ def polled(dead: float = 1e9, back: float = 1e9, *, carried: float = 1.0, out: f
             (port, "interface=e1,direction=receive", 9),
         ]
 
-    return look
+    return poll
 
 
-def sends(stop: float = 1e9, share: float = 1.0) -> Look:
+def sends(stop: float = 1e9, share: float = 1.0) -> PollFunction:
     """A generator of 1000 packets a second of which nothing comes back from a time on."""
-    return lambda at: [
-        ("load.tx.packets", "", int(1000 * at)),
-        ("load.rx.packets", "", int(share * 1000 * min(at, stop))),
+    return lambda second: [
+        ("load.tx.packets", "", int(1000 * second)),
+        ("load.rx.packets", "", int(share * 1000 * min(second, stop))),
     ]
 
 
@@ -209,7 +211,7 @@ HOURS = 4 * 3600
 
 
 @pytest.mark.parametrize(
-    ("looks", "rule", "sentence"),
+    ("pollers", "rule", "sentence"),
     [
         ([("dut", "icmp", 10, pinged(HOURS - 120))], "hang", "to the end of the run"),
         ([("dut", "icmp", 10, pinged(4000, 4060))], "hang", "did not answer from"),
@@ -235,23 +237,23 @@ HOURS = 4 * 3600
 def test_dead_is_dead(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-    looks: Sequence[tuple[str, str, int, Look]],
+    pollers: Sequence[tuple[str, str, int, PollFunction]],
     rule: str,
     sentence: str,
 ) -> None:
-    """A device that answers nothing, or nothing of one kind any more, fails the run, and it is told once."""
-    code, told = verdict_of(recorded(tmp_path / "dead", HOURS, looks), capsys)
-    assert (code, told["verdict"]) == (1, "fail")
-    assert sentence in of(told, rule, "fail")[0]["reason"]
-    assert len([cause for cause in told["causes"] if cause["outcome"] == "fail"]) == 1
+    """A device that answers nothing, or nothing of one kind any more, fails the run, and it is reported once."""
+    code, verdict = verdict_of(recorded(tmp_path / "dead", HOURS, pollers), capsys)
+    assert (code, verdict["verdict"]) == (1, "fail")
+    assert sentence in of(verdict, rule, "fail")[0]["reason"]
+    assert len([cause for cause in verdict["causes"] if cause["outcome"] == "fail"]) == 1
 
 
 def test_a_silence_in_the_middle_warns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Five minutes without an answer, of which nothing else tells, are no death."""
-    looks = [("dut", "snmp", 60, polled(4000, 4300))]
-    code, told = verdict_of(recorded(tmp_path / "silent", HOURS, looks), capsys)
-    assert (code, told["verdict"]) == (0, "pass")
-    assert of(told, "hang", "warn")
+    pollers = [("dut", "snmp", 60, polled(4000, 4300))]
+    code, verdict = verdict_of(recorded(tmp_path / "silent", HOURS, pollers), capsys)
+    assert (code, verdict["verdict"]) == (0, "pass")
+    assert of(verdict, "hang", "warn")
 
 
 @pytest.mark.parametrize(
@@ -268,10 +270,10 @@ def test_who_lost_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], out: float, share: float, outcome: str, sentence: str
 ) -> None:
     """Sent, device in, device out, received: of the four numbers follows who is to blame."""
-    looks = [("dut", "snmp", 60, polled(out=out)), ("tg", "csv", 10, sends(share=share))]
-    code, told = verdict_of(recorded(tmp_path / "run", HOURS, looks), capsys)
+    pollers = [("dut", "snmp", 60, polled(out=out)), ("tg", "csv", 10, sends(share=share))]
+    code, verdict = verdict_of(recorded(tmp_path / "run", HOURS, pollers), capsys)
     assert code == {"warn": 0, "fail": 1, "inconclusive": 3}[outcome]
-    (finding,) = of(told, "loss", outcome)
+    (finding,) = of(verdict, "loss", outcome)
     assert sentence in finding["reason"]
     if out > 0:
         assert {"sent", "device_in", "device_out", "received", "device_dropped"} <= finding["numbers"].keys()
@@ -280,15 +282,15 @@ def test_who_lost_it(
 def test_what_was_announced_and_what_is_overload_is_no_loss(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Half a minute of nothing in an announced failover, and half of everything lost under stress: neither fails."""
 
-    def generator(at: float) -> Told:
-        calm = min(at, 5000) + max(0.0, at - 5030) if at > 5000 else at
-        over = max(0.0, min(at, 9000) - 8000)
-        return [("load.tx.packets", "", int(1000 * (at + over))), ("load.rx.packets", "", int(1000 * calm))]
+    def generator(second: float) -> Readings:
+        calm = min(second, 5000) + max(0.0, second - 5030) if second > 5000 else second
+        over = max(0.0, min(second, 9000) - 8000)
+        return [("load.tx.packets", "", int(1000 * (second + over))), ("load.rx.packets", "", int(1000 * calm))]
 
     event = Event("failover", "dut", "", (T0 + 4999) * S, (T0 + 5001) * S, {}, {"outage": 1}, (T0 + 5060) * S)
     phases = (("baseline", 0), ("soak", 2000), ("stress", 8000), ("recovery", 9000))
-    looks = [("tg", "csv", 10, generator), ("dut", "snmp", 60, polled())]
-    told = verdict_of(recorded(tmp_path / "told", HOURS, looks, phases, (event,)), capsys)[1]
-    assert of(told, "loss", "pass")
-    untold = verdict_of(recorded(tmp_path / "untold", HOURS, looks, phases), capsys)[1]
+    pollers = [("tg", "csv", 10, generator), ("dut", "snmp", 60, polled())]
+    verdict = verdict_of(recorded(tmp_path / "told", HOURS, pollers, phases, (event,)), capsys)[1]
+    assert of(verdict, "loss", "pass")
+    untold = verdict_of(recorded(tmp_path / "untold", HOURS, pollers, phases), capsys)[1]
     assert not of(untold, "loss", "pass")

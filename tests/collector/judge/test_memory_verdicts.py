@@ -36,8 +36,8 @@ def night(seed: int, length: float = 24.0, **more: Floats) -> dict[str, Floats]:
     rng, t = np.random.default_rng(seed), hours(length)
 
     def around(level: float) -> Floats:
-        made: Floats = level * (1 + rng.normal(0, 0.004, t.size))
-        return made
+        values: Floats = level * (1 + rng.normal(0, 0.004, t.size))
+        return values
 
     held = {
         "cache": around(3000) - 1200 * np.clip(1 - t / (0.5 * length), 0, None),
@@ -68,23 +68,23 @@ def written(folder: Path, columns: Mapping[str, Floats]) -> Path:
 
 def verdict(folder: Path, columns: Mapping[str, Floats], **parameters: Mapping[str, float | str]) -> Verdict:
     """What all rules together say of it."""
-    return judge_csv(written(folder, columns), parameters=parameters, told=lambda _: None)
+    return judge_csv(written(folder, columns), parameters=parameters, on_note=lambda _: None)
 
 
-def said(made: Verdict, rule: str, metric: str, thing: str = "") -> Finding:
+def finding_of(judged: Verdict, rule: str, metric: str, object_: str = "") -> Finding:
     """The finding of a rule of one series."""
-    return next(f for f in made.findings if (f.rule, f.metric) == (rule, metric) and thing in f.object)
+    return next(f for f in judged.findings if (f.rule, f.metric) == (rule, metric) and object_ in f.object)
 
 
 def test_a_healthy_night_passes_and_the_literal_method_warns(tmp_path: Path) -> None:
     """A cache that filled and stays is literally growth: a warning that says both, and the command passes."""
     assert command(["judge", str(written(tmp_path, night(1)))]) == EXIT_PASS
-    made = verdict(tmp_path, night(1))
-    finding = said(made, "memory_growth", "process.memory.usage", "cache")
+    judged = verdict(tmp_path, night(1))
+    finding = finding_of(judged, "memory_growth", "process.memory.usage", "cache")
     assert finding.outcome is Outcome.WARN
     assert "but it does not grow at the end (rule growth: " in finding.reason
     assert finding.numbers["change"] > 0.05
-    whole = said(made, "memory_growth", "system.memory.usage")
+    whole = finding_of(judged, "memory_growth", "system.memory.usage")
     assert whole.outcome is Outcome.PASS
     assert "process=cache,instance=0 (+" in whole.reason
 
@@ -92,24 +92,24 @@ def test_a_healthy_night_passes_and_the_literal_method_warns(tmp_path: Path) -> 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_leaking_process_fails_and_explains_the_machine(tmp_path: Path, seed: int) -> None:
     """Both methods fail the process; the machine's memory only warns, and names it."""
-    made = verdict(tmp_path, night(seed, worker=250 * hours() / 24))
-    assert made.outcome is Outcome.FAIL
-    assert said(made, "growth", "process.memory.usage", "worker").outcome is Outcome.FAIL
-    assert said(made, "memory_growth", "process.memory.usage", "worker").outcome is Outcome.FAIL
-    assert {f.object for f in made.findings if f.outcome is Outcome.FAIL} == {"process=worker,instance=0"}
+    judged = verdict(tmp_path, night(seed, worker=250 * hours() / 24))
+    assert judged.outcome is Outcome.FAIL
+    assert finding_of(judged, "growth", "process.memory.usage", "worker").outcome is Outcome.FAIL
+    assert finding_of(judged, "memory_growth", "process.memory.usage", "worker").outcome is Outcome.FAIL
+    assert {f.object for f in judged.findings if f.outcome is Outcome.FAIL} == {"process=worker,instance=0"}
     large = verdict(tmp_path, night(seed, worker=1500 * hours() / 24))
-    whole = said(large, "growth", "system.memory.usage")
+    whole = finding_of(large, "growth", "system.memory.usage")
     assert whole.outcome is Outcome.WARN
     assert "process=worker,instance=0 (+1." in whole.reason
 
 
 def test_what_no_process_explains_fails(tmp_path: Path) -> None:
     """A leak of the kernel's is seen in the sums beside their processes, which all pass."""
-    made = verdict(tmp_path, night(2, kernel=700 * hours() / 24))
+    judged = verdict(tmp_path, night(2, kernel=700 * hours() / 24))
     for metric in ("system.memory.usage", "system.memory.available"):
-        finding = said(made, "growth", metric)
+        finding = finding_of(judged, "growth", metric)
         assert finding.outcome is Outcome.FAIL
-    assert all("system." in f.metric for f in made.findings if f.outcome is Outcome.FAIL)
+    assert all("system." in f.metric for f in judged.findings if f.outcome is Outcome.FAIL)
 
 
 def test_the_literal_method_decides_where_it_is_asked_to(tmp_path: Path) -> None:
@@ -118,26 +118,26 @@ def test_the_literal_method_decides_where_it_is_asked_to(tmp_path: Path) -> None
     path = str(written(tmp_path, night(1)))
     assert command(["judge", path, "--rule", "memory_growth"]) == EXIT_FAIL
     short = verdict(tmp_path, {"process.memory.usage{process=web}": (200 + 60 * hours(1.5)) * MIB})
-    assert said(short, "growth", "process.memory.usage").outcome is Outcome.INCONCLUSIVE
-    assert said(short, "memory_growth", "process.memory.usage").outcome is Outcome.FAIL
+    assert finding_of(short, "growth", "process.memory.usage").outcome is Outcome.INCONCLUSIVE
+    assert finding_of(short, "memory_growth", "process.memory.usage").outcome is Outcome.FAIL
     assert short.outcome is Outcome.FAIL
 
 
-def test_what_was_freed_inside_the_run_is_told(tmp_path: Path) -> None:
+def test_what_was_freed_inside_the_run_is_reported(tmp_path: Path) -> None:
     """A leak of 5 GiB that was freed at noon is no silent pass, and names the moment."""
     t = hours()
-    made = verdict(tmp_path, night(3, cache=5000 * (t / 12) * (t < 12)))
-    finding = said(made, "growth", "process.memory.usage", "cache")
+    judged = verdict(tmp_path, night(3, cache=5000 * (t / 12) * (t < 12)))
+    finding = finding_of(judged, "growth", "process.memory.usage", "cache")
     assert finding.outcome is Outcome.WARN
     assert ", released at 2023-11-15 10:" in finding.reason
 
 
-def test_a_peak_near_the_limit_is_told(tmp_path: Path) -> None:
+def test_a_peak_near_the_limit_is_reported(tmp_path: Path) -> None:
     """Memory that came within 5 % of what there is, for an hour, is a warning although nothing grows."""
     t = hours()
     peak: Floats = np.where((t > 8) & (t < 9), 11_600.0, 0.0)
     columns = night(4, cache=peak) | {"system.memory.limit": np.full(t.size, 16384 * MIB)}
-    finding = said(verdict(tmp_path, columns), "growth", "system.memory.usage")
+    finding = finding_of(verdict(tmp_path, columns), "growth", "system.memory.usage")
     assert finding.outcome is Outcome.WARN
     assert "system.memory.usage reached 15." in finding.reason
     assert "of 16 GiB" in finding.reason
@@ -145,8 +145,8 @@ def test_a_peak_near_the_limit_is_told(tmp_path: Path) -> None:
 
 def test_the_bar_follows_the_number_of_series(tmp_path: Path) -> None:
     """The finding says among how many series it was judged, and from which probability on it fails."""
-    made = verdict(tmp_path, night(1))
-    finding = said(made, "growth", "system.memory.usage")
+    judged = verdict(tmp_path, night(1))
+    finding = finding_of(judged, "growth", "system.memory.usage")
     assert "one of 6 series judged by this rule in the run, so it fails from 99.17 % on (Bonferroni)" in (
         finding.definition
     )
@@ -165,22 +165,22 @@ def test_a_shared_machine_is_not_the_device() -> None:
         finding("memory_growth", "system.memory.committed", Outcome.FAIL),
         finding("growth", "system.memory.swap.usage", Outcome.INCONCLUSIVE),
     ]
-    made = of_shared_hosts([watched, *sums], {"box"})
-    assert [f.outcome for f in made] == [Outcome.FAIL, Outcome.WARN, Outcome.WARN, Outcome.NOT_APPLICABLE]
-    assert "other programs run on this machine too" in made[1].reason
+    findings = of_shared_hosts([watched, *sums], {"box"})
+    assert [f.outcome for f in findings] == [Outcome.FAIL, Outcome.WARN, Outcome.WARN, Outcome.NOT_APPLICABLE]
+    assert "other programs run on this machine too" in findings[1].reason
     assert of_shared_hosts([watched, *sums], set()) == [watched, *sums]
     alone = of_shared_hosts(sums, {"box"})
     assert [f.outcome for f in alone] == [Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE]
 
 
-def test_a_quick_look_at_this_machine_shares_it(tmp_path: Path) -> None:
+def test_a_quick_plan_of_this_machine_shares_it(tmp_path: Path) -> None:
     """``run --process X`` says so in the plan that the record keeps; an address of a device does not."""
-    made = quick_plan(("local",), ("nginx",), duration="30s")
-    assert [target.shared for target in made.targets] == [True]
-    assert [target.shared for target in plan_from_text(plan_text(made), "record").targets] == [True]
+    plan = quick_plan(("local",), ("nginx",), duration="30s")
+    assert [target.shared for target in plan.targets] == [True]
+    assert [target.shared for target in plan_from_text(plan_text(plan), "record").targets] == [True]
     there = quick_plan(("ssh://soak@fw1",), ("nginx",), duration="30s")
     assert [target.shared for target in there.targets] == [False]
-    assert json.loads(shared_text(t.name for t in made.targets if t.shared)) == ["local"]
+    assert json.loads(shared_text(t.name for t in plan.targets if t.shared)) == ["local"]
     with Record.create(tmp_path / "run") as record:
         record.set_meta(SHARED_KEY, shared_text(["local"]))
     with RecordView.open(tmp_path / "run") as view:
@@ -197,6 +197,6 @@ def test_a_program_that_is_warm_by_its_last_third_is_no_failure_of_a_short_run(t
         (200 + 60 * t, Outcome.FAIL),
         (200 + 400 * np.maximum(t - 0.9, 0), Outcome.FAIL),
     ):
-        made = verdict(tmp_path, {"process.memory.usage{process=web}": value * MIB})
-        assert said(made, "memory_growth", "process.memory.usage").outcome is outcome
-        assert (made.outcome is Outcome.FAIL) == (outcome is Outcome.FAIL)
+        judged = verdict(tmp_path, {"process.memory.usage{process=web}": value * MIB})
+        assert finding_of(judged, "memory_growth", "process.memory.usage").outcome is outcome
+        assert (judged.outcome is Outcome.FAIL) == (outcome is Outcome.FAIL)

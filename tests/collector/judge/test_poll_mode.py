@@ -28,8 +28,8 @@ def recorded(folder: Path, levels: dict[tuple[str, str], float], **meta: str) ->
         source = record.source("dut", "local", "local", 10 * 10**9, required=True)
         for key, value in meta.items():
             record.set_meta(key, value)
-        for at in range(360):
-            due = T0 + at * 10 * 10**9
+        for index in range(360):
+            due = T0 + index * 10 * 10**9
             samples = tuple(Sample(metric, name, value, due) for (metric, name), value in levels.items())
             record.put([Poll(source.id, due, due, 1, PollOutcome.OK, None, Answer(samples, (), ()))])
     return RecordView.open(folder)
@@ -81,7 +81,7 @@ def test_a_plan_says_which_cores_poll() -> None:
     assert json.loads(planned_text(plan_from_text(text, "p.yaml").targets)) == {"a": [2, 3], "b": []}
 
 
-def test_a_device_that_is_known_to_poll_is_not_held_up(tmp_path: Path) -> None:
+def test_a_device_known_to_use_poll_mode_is_not_inconclusive(tmp_path: Path) -> None:
     """A total of 97 % all along is left open, and warned of; where the plan says that it polls it is neither."""
     uses = [RuleUse(CpuSpike()), RuleUse(CpuSaturation())]
     with recorded(tmp_path / "a", BUSY) as view:

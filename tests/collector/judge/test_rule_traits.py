@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from soakwatch.judge.demand import Demand
+from soakwatch.judge.pass_requirements import Demand
 from soakwatch.judge.verdict import Verdict, fold
 from soakwatch.report.headline import headline
 from soakwatch_rules import detectors
@@ -51,8 +51,8 @@ def strangers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 def finding(rule: str, outcome: Outcome = Outcome.FAIL, *at_s: float, **more: Any) -> Finding:
     """A finding of the device, with marks at these seconds."""
     marks = tuple(Mark(round(a * SECOND), None, f"{rule} here") for a in at_s)
-    made = Finding(rule, 1, outcome, "fw", "", "", DAY, "d", f"{rule} said so", 9, marks=marks)
-    return replace(made, **more)
+    plain = Finding(rule, 1, outcome, "fw", "", "", DAY, "d", f"{rule} said so", 9, marks=marks)
+    return replace(plain, **more)
 
 
 def verdict(*findings: Finding) -> Verdict:
@@ -63,11 +63,13 @@ def verdict(*findings: Finding) -> Verdict:
 def test_a_strangers_crash_leads_and_explains_what_follows() -> None:
     """It heads the incident, in its own words, and takes processes with it as a reboot does."""
     restart = finding("process_restart", Outcome.FAIL, 5040, object="process=bgpd,instance=0")
-    found = causes([finding("cpu_spike", Outcome.FAIL, 5030), restart, finding("blade_loss", Outcome.FAIL, 5000)])
-    assert [(cause.kind, cause.findings[0]) for cause in found] == [(CauseKind.INCIDENT, 2)]
-    assert set(found[0].findings) == {0, 1, 2}
-    said = headline(verdict(finding("blade_loss", Outcome.FAIL, 5000), finding("drops", Outcome.PASS)), ())
-    assert said == "fw failed after 1 h 23 min of 24 h: a blade left the chassis."
+    found_causes = causes(
+        [finding("cpu_spike", Outcome.FAIL, 5030), restart, finding("blade_loss", Outcome.FAIL, 5000)]
+    )
+    assert [(cause.kind, cause.findings[0]) for cause in found_causes] == [(CauseKind.INCIDENT, 2)]
+    assert set(found_causes[0].findings) == {0, 1, 2}
+    sentence = headline(verdict(finding("blade_loss", Outcome.FAIL, 5000), finding("drops", Outcome.PASS)), ())
+    assert sentence == "fw failed after 1 h 23 min of 24 h: a blade left the chassis."
 
 
 def test_a_strangers_growth_joins_that_of_the_same_series() -> None:
@@ -93,6 +95,6 @@ def test_without_traits_a_rule_has_the_defaults(rule: str) -> None:
     """Its finding explains nothing, is one of itself, and is called by its name."""
     assert traits_of(rule) is NO_TRAITS
     assert plain_words(rule) == rule.replace("_", " ")
-    found = causes([finding("cpu_spike", Outcome.FAIL, 5030), finding(rule, Outcome.FAIL, 5000, 40_000)])
-    assert {cause.kind for cause in found} == {CauseKind.FINDING}
+    found_causes = causes([finding("cpu_spike", Outcome.FAIL, 5030), finding(rule, Outcome.FAIL, 5000, 40_000)])
+    assert {cause.kind for cause in found_causes} == {CauseKind.FINDING}
     assert traits_of("reboot").crash is Crash.DEVICE

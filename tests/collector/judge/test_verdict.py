@@ -39,7 +39,7 @@ def test_a_run_without_targets_is_inconclusive() -> None:
     assert fold("run", WINDOW, {}, (), (), ()).outcome is Outcome.INCONCLUSIVE
 
 
-def test_an_optional_rule_does_not_hold_up_a_pass() -> None:
+def test_an_optional_rule_does_not_block_a_pass() -> None:
     """A rule that the plan does not require may be inconclusive."""
     findings = [finding(Outcome.PASS), finding(Outcome.INCONCLUSIVE, "cpu_spike")]
     verdict = fold("run", WINDOW, {"dut": "dut"}, findings, (), (), frozenset({"cpu_spike"}))
@@ -102,15 +102,15 @@ def test_a_short_run_of_its_full_length_has_not_ended_early() -> None:
     assert cut.reason.startswith("ended early, 4 s of 5 s")
 
 
-def test_causes_hold_what_speaks_against_the_run_and_change_no_outcome() -> None:
+def test_causes_hold_the_failures_and_warnings_and_change_no_outcome() -> None:
     """A restart and the spike at it are one cause, which an event explains; both still fail, and the restart leads."""
-    day, at = Window(0, 86_400 * 10**9), (Mark(5000 * 10**9, None, "here"),)
-    spike = replace(finding(Outcome.FAIL, "cpu_spike"), window=day, marks=at)
-    restart = replace(finding(Outcome.FAIL, "process_restart"), window=day, marks=at, reason="httpd restarted")
+    day, marks = Window(0, 86_400 * 10**9), (Mark(5000 * 10**9, None, "here"),)
+    spike = replace(finding(Outcome.FAIL, "cpu_spike"), window=day, marks=marks)
+    restart = replace(finding(Outcome.FAIL, "process_restart"), window=day, marks=marks, reason="httpd restarted")
     calm = replace(finding(Outcome.PASS), window=day)
     event = Event("failover", "dut", "", 4999 * 10**9, None)
     verdict = fold("run", day, {"dut": "dut"}, [calm, spike, restart], (), (), events=(event,))
-    assert [(one.kind, one.findings) for one in verdict.causes] == [(CauseKind.EVENT, (1, 0))]
+    assert [(cause.kind, cause.findings) for cause in verdict.causes] == [(CauseKind.EVENT, (1, 0))]
     assert verdict.outcome is Outcome.FAIL
     assert verdict.targets[0].reason == "cpu_spike, process_restart: httpd restarted"
     alone = fold("run", day, {"dut": "dut"}, [calm, spike, restart], (), ())

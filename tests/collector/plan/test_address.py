@@ -88,6 +88,7 @@ def test_a_drafted_plan_names_the_addresses() -> None:
         ("snmp://fw1?community=public-secret", "community: a secret must not be written in clear text: write env:NAME"),
         ("ssh://soak:hunter2@fw1", "the target ssh://fw1 contains a password"),
         ("ftp://fw1", "the target 'ftp' names no poller"),
+        ("k6://fw1", "the target 'k6' is a load, which has no address: name it in a plan"),
         (
             "traps://fw1",
             "traps listens for what devices send: name it in a plan, as 'traps: {listen: 127.0.0.1:PORT}'",
@@ -102,7 +103,7 @@ def test_a_drafted_plan_names_the_addresses() -> None:
     ],
 )
 def test_what_is_wrong_with_an_address(address: str, sentence: str) -> None:
-    """One sentence with the remedy, and never the secret that somebody wrote into it."""
+    """One sentence with the remedy, and never the secret that someone wrote into it."""
     with pytest.raises(PlanError) as caught:
         quick_plan([address])
     assert sentence in str(caught.value)

@@ -1,4 +1,4 @@
-"""The plan: what a good one gives, what a bad one is told, and what goes into the record."""
+"""The plan: what a good one gives, how mistakes are reported, and what goes into the record."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_full_plan_gives_what_it_says() -> None:
     assert [source.poller for source in dut.sources] == ["probe", "locked"]
     assert dut.sources[0].config.interval == 10.0
     assert dut.sources[1].config.timeout == 2.0
-    assert dut.sources[0].place == "p.yaml:8:9"
+    assert dut.sources[0].location == "p.yaml:8:9"
     assert dut.processes == (
         WatchedProcess("bgpd", "name", "bgpd"),
         WatchedProcess("snort*", "name", "snort*"),
@@ -343,22 +343,22 @@ def test_another_length_changes_the_last_soak() -> None:
         ),
     ],
 )
-def test_bad_plans_are_told_all_that_is_wrong(text: str, problems: list[str]) -> None:
+def test_all_mistakes_of_a_bad_plan_are_reported(text: str, problems: list[str]) -> None:
     """Each bad plan gives exactly these sentences: place, key, what was found, what is meant, in order."""
     assert _problems(text) == problems
 
 
 def test_a_secret_in_the_plan_is_refused_and_not_repeated() -> None:
     """A literal secret is refused whatever its type, and appears in no sentence."""
-    told = _problems(
+    problems = _problems(
         HOUR + "targets: {dut: {sources: [{locked: {host: a, password: hunter2, community: 12345, pass: swordfish}}]}}"
     )
-    assert told == [
+    assert problems == [
         "2:56: password: a secret must not be written in clear text: write env:NAME or file:PATH",
         "2:76: community: a secret must not be written in clear text: write env:NAME or file:PATH",
         "2:83: unknown key 'pass'; did you mean 'password'?",
     ]
-    assert not any(word in sentence for sentence in told for word in ("hunter2", "12345", "swordfish"))
+    assert not any(word in sentence for sentence in problems for word in ("hunter2", "12345", "swordfish"))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -369,16 +369,18 @@ def test_a_damaged_plan_is_a_plan_or_a_sentence(seed: int) -> None:
     for _ in range(100):
         text = list(FULL)
         for _ in range(chance.randrange(1, 6)):
-            at = chance.randrange(len(text))
+            position = chance.randrange(len(text))
             match chance.randrange(4):
                 case 0:
-                    del text[at : at + chance.randrange(1, 12)]
+                    del text[position : position + chance.randrange(1, 12)]
                 case 1:
-                    text[at:at] = text[at : at + chance.randrange(1, 40)]
+                    text[position:position] = text[position : position + chance.randrange(1, 40)]
                 case 2:
-                    text[at] = chance.choice("{}[]:,-#&*!|>'\"%@`\n\t 0aé\u2028\x85")
+                    text[position] = chance.choice("{}[]:,-#&*!|>'\"%@`\n\t 0aé\u2028\x85")
                 case _:
-                    text.insert(at, chance.choice(["null", "[]", "{}", "1", "true", "-1", "'", "\n", "1e9h", "~"]))
+                    text.insert(
+                        position, chance.choice(["null", "[]", "{}", "1", "true", "-1", "'", "\n", "1e9h", "~"])
+                    )
         try:
             plan = _plan("".join(text))
         except PlanError as error:
@@ -397,9 +399,9 @@ def test_a_plan_without_a_device_is_refused(tmp_path: Path) -> None:
     assert load_plan(file, device=False).targets[0].role == "generator"
 
 
-@pytest.mark.parametrize(("written", "told"), [("80", "80 is 8000 %: write 80%"), ("'1.5'", "write 1.5%")])
-def test_a_share_above_one_wants_its_sign(tmp_path: Path, written: str, told: str) -> None:
+@pytest.mark.parametrize(("written", "message"), [("80", "80 is 8000 %: write 80%"), ("'1.5'", "write 1.5%")])
+def test_a_share_above_one_wants_its_sign(tmp_path: Path, written: str, message: str) -> None:
     file, rules = tmp_path / "plan.yaml", f"rules: {{level: {{cpu: {written}}}}}\n"
     file.write_text(f"{HOUR}targets: {{fw: {{sources: [local]}}}}\n{rules}", encoding="utf-8")
-    with pytest.raises(PlanError, match=told):
+    with pytest.raises(PlanError, match=message):
         load_plan(file)

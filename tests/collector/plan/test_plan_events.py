@@ -1,4 +1,4 @@
-"""Scripted events, hooks and rules that stop a run, as a plan writes them, and how each mistake is told."""
+"""Scripted events, hooks and rules that stop a run, as a plan writes them, and how each mistake is reported."""
 
 from __future__ import annotations
 
@@ -100,13 +100,13 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize(("text", "told"), MISTAKES.items())
-def test_a_mistake_is_told_with_its_place_and_without_secrets(text: str, told: str) -> None:
+@pytest.mark.parametrize(("text", "message"), MISTAKES.items())
+def test_a_mistake_is_reported_with_its_line_and_without_secrets(text: str, message: str) -> None:
     """Each mistake is a sentence that begins with its place in the plan, and repeats no secret."""
     with pytest.raises(PlanError) as caught:
         parsed(HEAD + text)
     problems = caught.value.problems
-    assert any(told in problem for problem in problems), problems
+    assert any(message in problem for problem in problems), problems
     assert all(problem.startswith("p.yaml:") for problem in problems)
     assert not any("T0K3N" in problem or "pw" in problem for problem in problems)
 
@@ -121,7 +121,7 @@ def test_the_schema_knows_the_new_sections() -> None:
     assert {"HookPlan", "CapturePlan", "WebhookPlan", "EventShape"} <= definitions.keys()
 
 
-def test_whatever_stands_in_the_new_sections_is_a_plan_or_a_sentence() -> None:
+def test_whatever_the_new_sections_contain_is_a_plan_or_a_sentence() -> None:
     """Random values of every key: a plan, or sentences that begin with their place; never anything else."""
     chance = random.Random(20)
     words = [
@@ -171,7 +171,7 @@ def test_whatever_stands_in_the_new_sections_is_a_plan_or_a_sentence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("kind", "message"),
     [
         ("process_restart", "expect: process_restart is a rule: write process.restart, the kind of event"),
         ("core_dump", "expect: core_dump is a rule: write core.dump, the kind of event"),
@@ -180,7 +180,7 @@ def test_whatever_stands_in_the_new_sections_is_a_plan_or_a_sentence() -> None:
         ("crash", "expect: no event has the kind 'crash'; did you mean 'device.crash'?"),
     ],
 )
-def test_an_expectation_that_nothing_can_keep_is_refused(tmp_path: Path, kind: str, told: str) -> None:
+def test_an_expectation_that_nothing_can_keep_is_refused(tmp_path: Path, kind: str, message: str) -> None:
     """At its place in the plan, and on the command line alike."""
     file = tmp_path / "plan.yaml"
     file.write_text(
@@ -190,7 +190,7 @@ def test_an_expectation_that_nothing_can_keep_is_refused(tmp_path: Path, kind: s
     )
     with pytest.raises(PlanError) as error:
         load_plan(file)
-    assert f"{file}:4:38: {told}" in error.value.problems[0]
+    assert f"{file}:4:38: {message}" in error.value.problems[0]
     assert len(error.value.problems) == 1
-    with pytest.raises(EventRefusedError, match=re.escape(told)):
+    with pytest.raises(EventRefusedError, match=re.escape(message)):
         check_ask(EventRequest("mark", "upgrade", expect={kind: 1}))

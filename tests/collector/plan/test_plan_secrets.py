@@ -1,4 +1,4 @@
-"""A secret that somebody wrote into a plan all the same: refused, and repeated by no sentence."""
+"""A secret that someone wrote into a plan all the same: refused, and repeated by no sentence."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def test_no_sentence_repeats_a_secret(source: str) -> None:
     plan = f"duration: 1h\ntargets: {{dut: {{sources: [{source.replace('WORD', WORD)}]}}}}"
     with pytest.raises(PlanError) as caught:
         plan_from_text(plan, "plan.yaml")
-    told = "\n".join((str(caught.value), *caught.value.problems))
-    assert WORD not in told
-    assert WORD[:7] not in told
+    printed = "\n".join((str(caught.value), *caught.value.problems))
+    assert WORD not in printed
+    assert WORD[:7] not in printed
 
 
 def test_a_list_of_secrets_is_asked_for_by_its_form() -> None:

@@ -52,14 +52,14 @@ def readings(folder: Path) -> dict[SeriesKey, tuple[str, list[int], list[float]]
 
 def replayed(folder: Path, limit: int = 7, cursor: str = "") -> list[Poll]:
     """All polls of a record through a cursor."""
-    found: list[Poll] = []
+    polls_read: list[Poll] = []
     with RecordView.open(folder) as view:
         while True:
             polls, cursor = view.polls_after(cursor, limit)
             assert len(polls) <= limit
             if not polls:
-                return found
-            found.extend(polls)
+                return polls_read
+            polls_read.extend(polls)
 
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
@@ -125,10 +125,10 @@ def test_sealing_changes_nothing(tmp_path: Path) -> None:
                 values["load.latency", "quantile=0.9"] = float(rng.random())
             if index % 50 == 7:
                 values["load.latency", "quantile=0.5"] = int(rng.integers(5))
-            made = poll(source, index, values)
-            moved = [Sample("system.uptime", "", 1.5 + n, made.start_ns + n - 3) for n in range(index % 3)]
-            answer = Answer((*made.answer.samples, *moved), (), ())
-            record.put([Poll(source, made.due_ns, made.start_ns, 1, PollOutcome.OK, None, answer)])
+            base = poll(source, index, values)
+            moved = [Sample("system.uptime", "", 1.5 + n, base.start_ns + n - 3) for n in range(index % 3)]
+            answer = Answer((*base.answer.samples, *moved), (), ())
+            record.put([Poll(source, base.due_ns, base.start_ns, 1, PollOutcome.OK, None, answer)])
         before = readings(tmp_path / "run"), replayed(tmp_path / "run")
         with RecordView.open(tmp_path / "run") as view:
             counts, ledgers = view.counts(), view.ledgers(view.window())
@@ -282,7 +282,7 @@ def test_polls_are_read_on_from_a_cursor_across_sealing(tmp_path: Path) -> None:
     record, first = new(tmp_path)
     second = record.source("dut", "local", "another", SECOND, required=False).id
     with record:
-        found: list[Poll] = []
+        polls_read: list[Poll] = []
         for index in range(100):
             outcome = PollOutcome.OK if index % 7 else PollOutcome.TIMEOUT
             record.put([poll(first, index, {(RSS, "process=a"): index} if index % 7 else {}, outcome)])
@@ -292,12 +292,12 @@ def test_polls_are_read_on_from_a_cursor_across_sealing(tmp_path: Path) -> None:
             if index % 9 == 8:
                 with RecordView.open(tmp_path) as view:
                     polls, cursor = view.polls_after(record.cursor("sink"), 5)
-                found.extend(polls)
+                polls_read.extend(polls)
                 record.set_cursor("sink", cursor)
-        found.extend(replayed(tmp_path, 11, record.cursor("sink")))
+        polls_read.extend(replayed(tmp_path, 11, record.cursor("sink")))
     for source in (first, second):
-        assert [p.due_ns for p in found if p.source == source] == [T0 + index * SECOND for index in range(100)]
-    assert {(p.outcome, p.error) for p in found} == {
+        assert [p.due_ns for p in polls_read if p.source == source] == [T0 + index * SECOND for index in range(100)]
+    assert {(p.outcome, p.error) for p in polls_read} == {
         (PollOutcome.OK, None),
         (PollOutcome.TIMEOUT, "it was timeout"),
     }
@@ -359,7 +359,7 @@ def test_a_view_sees_one_moment(tmp_path: Path) -> None:
 
 
 def test_of_two_sources_the_first_brings_a_series(tmp_path: Path) -> None:
-    """What two sources of a target see is one series, from the one that told of it first, sealed or not."""
+    """What two sources of a target see is one series, from the one that brought it first, sealed or not."""
     record, first = new(tmp_path)
     second = record.source("dut", "agent", "agent", SECOND, required=True).id
     with record:

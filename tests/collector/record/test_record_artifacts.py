@@ -81,7 +81,7 @@ def test_artifacts_of_an_older_record_are_read(tmp_path: Path) -> None:
         assert [(artifact.name, artifact.data) for artifact in view.artifacts()] == [("new", b"ho"), ("old", b"hi")]
 
 
-def test_an_artifact_that_is_damaged_is_told(tmp_path: Path) -> None:
+def test_an_artifact_that_is_damaged_is_reported(tmp_path: Path) -> None:
     """Bytes that cannot be unpacked, or would be more than they say, are one sentence and never memory without end."""
     with Record.create(tmp_path) as record:
         record.put_artifact("bomb", "x/y", bytes(1 << 20))
@@ -97,7 +97,7 @@ def test_an_artifact_that_is_damaged_is_told(tmp_path: Path) -> None:
                 view.artifact(name)
 
 
-def test_what_became_of_an_event_is_told_beside_what_was(tmp_path: Path) -> None:
+def test_the_result_of_an_event_is_kept_with_it(tmp_path: Path) -> None:
     """An event's end and later details are added; what it said before stays."""
     with Record.create(tmp_path) as record:
         number = record.add_event("dut", Event("failover", "dut", "", T0, None, {"ticket": "7"}), "plan")

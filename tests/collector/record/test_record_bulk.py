@@ -27,5 +27,5 @@ def test_imported_files_keep_every_line(tmp_path: Path) -> None:
             record.put_stretch(source, Stretch(times, np.ones(times.size, np.bool_), "", [series]))
         record.finish()
     with RecordView.open(tmp_path) as view:
-        found = view.series(SWITCHES)
-    assert ((found.time_ns - T0) // SECOND).tolist() == list(range(0, 2000, 10))
+        switches = view.series(SWITCHES)
+    assert ((switches.time_ns - T0) // SECOND).tolist() == list(range(0, 2000, 10))

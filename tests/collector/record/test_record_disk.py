@@ -42,9 +42,9 @@ def mounted(folder: Path, size: str) -> Iterator[Path]:
     """A small file system of its own; needs root."""
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)]
-    made = subprocess.run(mount, capture_output=True, text=True, check=False)
-    if made.returncode:
-        pytest.skip(f"a small file system cannot be mounted here: {made.stderr.strip()}")
+    mounting = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if mounting.returncode:
+        pytest.skip(f"a small file system cannot be mounted here: {mounting.stderr.strip()}")
     try:
         yield folder
     finally:

@@ -281,7 +281,7 @@ def test_a_closed_record_says_so(tmp_path: Path) -> None:
 
 
 def test_finish_goes_on_without_waiting_for_readers_for_ever(tmp_path: Path) -> None:
-    """A record that somebody reads is finished with its log beside it, and everything is there."""
+    """A record that someone reads is finished with its log beside it, and everything is there."""
     with small_record(tmp_path, 10) as record, RecordView.open(tmp_path):
         assert record.finish() is False
     assert len(first_values(tmp_path)) == 10

@@ -13,7 +13,7 @@ from soakwatch.core.errors import RecordError
 from soakwatch.record import Artifact, Record, RecordView, Span, add_outside_event, finding_from_json, finding_to_json
 from soakwatch_agent.sample import Answer, Poll, PollOutcome
 from soakwatch_agent.sample import Event as ProbeEvent
-from soakwatch_rules.rule import Event, Finding, Mark, MarkKind, Outcome, Window
+from soakwatch_rules.rule import Event, Finding, Mark, MarkKind, Outcome, Victim, Window
 
 SECOND = 10**9
 T0 = 1_700_000_000 * SECOND
@@ -27,7 +27,7 @@ def new(folder: Path) -> tuple[Record, int]:
     return record, record.source("dut", "local", "this machine", SECOND, required=True).id
 
 
-def test_small_things_come_back(tmp_path: Path) -> None:
+def test_small_values_come_back(tmp_path: Path) -> None:
     """Meta, roles, sources, phases, spans, artifacts, cursors and events come back as they were given."""
     record, source = new(tmp_path)
     with record:
@@ -53,8 +53,12 @@ def test_small_things_come_back(tmp_path: Path) -> None:
             assert view.meta("plan") == "name: y\n"
             assert view.meta("none") is None
             assert view.roles() == {"dut": "dut"}
-            (one,) = view.sources()
-            assert (one.interval_ns, one.required, one.role) == (5 * SECOND, False, "dut")
+            (recorded_source,) = view.sources()
+            assert (recorded_source.interval_ns, recorded_source.required, recorded_source.role) == (
+                5 * SECOND,
+                False,
+                "dut",
+            )
             assert [(p.name, p.window) for p in view.phases()] == [
                 ("baseline", Window(T0, T0 + 50)),
                 ("soak", Window(T0 + 50, T0 + 101)),
@@ -89,7 +93,7 @@ FULL = Finding(
     float("nan"),
     "By",
     "wait",
-    (Mark(1, None, "m"), Mark(1, 2, "n", MarkKind.SILENCE, planned=True)),
+    (Mark(1, None, "m"), Mark(1, 2, "n", MarkKind.SILENCE, planned=True, victim=Victim("a b", "7", "/c/x"))),
     {"slope": 0.1, "n": 3},
     ("doubt",),
 )

@@ -1,4 +1,4 @@
-"""Series that are read through what was decoded before: they are what a view reads, whatever came between two looks."""
+"""Series that are read through what was decoded before: they are what a view reads, whatever came between two reads."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def test_only_blocks_of_the_stretch_are_decoded_and_each_once(tmp_path: Path, mo
 
     monkeypatch.setattr("soakwatch.record.series_cache.decode", counting)
     blocks = BlockCache()
-    found = held(tmp_path, KEYS[3], blocks, T0 + 210 * SECOND, T0 + 360 * SECOND)
-    assert (len(found), len(decoded)) == (150, 2)
+    stretch = held(tmp_path, KEYS[3], blocks, T0 + 210 * SECOND, T0 + 360 * SECOND)
+    assert (len(stretch), len(decoded)) == (150, 2)
     held(tmp_path, KEYS[3], blocks, T0 + 250 * SECOND, T0 + 399 * SECOND)
     assert len(decoded) == 2
     assert len(held(tmp_path, KEYS[3], blocks)) == 1000
@@ -130,7 +130,7 @@ def test_readings_are_counted_and_counted_on(tmp_path: Path) -> None:
 
 
 def test_newest_readings_are_of_the_present_only(tmp_path: Path) -> None:
-    """Sealed or not; what was last read before the given time is not told, and no more than are wanted."""
+    """Sealed or not; what was last read before the given time is not returned, and no more than are wanted."""
     with small_record(tmp_path, 40) as record:
         for sealed in (False, True):
             if sealed:

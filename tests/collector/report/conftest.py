@@ -336,7 +336,7 @@ def mark(first_s: int, last_s: int, text: str) -> tuple[Mark, ...]:
 
 @pytest.fixture(scope="session")
 def eventful() -> tuple[MemoryRecord, Verdict]:
-    """A night with a reboot and its witnesses, a leak with an owner, doubts, an explained step, a withdrawn warning."""
+    """A night with a reboot and its witnesses, a leak with an owner, inconclusive findings, an explained step, a withdrawal."""
     record, before = overnight()
     limits = {"unit": "By/h", "limit": 2e6, "smallest_detectable": 5e5, "detectable_unit": "By/h"}
     forecast = Forecast("system.memory.limit (3.80 GiB)", 31 * 3600, 25 * 3600, 37 * 3600)

@@ -11,8 +11,10 @@ import pytest
 from rich.console import Console
 from tests.collector.report.conftest import BEGIN, LENGTH, MemoryRecord, finding, series_of
 
+from soakwatch.core.event_kinds import capture_reason, key_of
 from soakwatch.judge.verdict import Verdict, fold
 from soakwatch.record.model import StoredEvent
+from soakwatch.report.captures import captures_of
 from soakwatch.report.html import render_html
 from soakwatch.report.markdown import render_markdown
 from soakwatch.report.terminal import print_verdict
@@ -59,7 +61,7 @@ def section(page: str, name: str) -> str:
     return page.partition(f'<section id="{name}">')[2].partition("</section>")[0]
 
 
-def test_the_curves_are_drawn_with_what_caused_the_look() -> None:
+def test_the_curves_are_drawn_with_what_caused_the_capture() -> None:
     """CPU with its pinned core and drops as plots of a minute; what rests in words; the cause as a mark."""
     record, verdict = recorded(window(0, "link.down interface=eth0; fail: cpu_spike system.cpu.utilization", more="4"))
     page = render_html(record, verdict)
@@ -78,7 +80,7 @@ def test_the_curves_are_drawn_with_what_caused_the_look() -> None:
     assert all(len(json.loads(piece)["roots"]) == 1 for piece in pieces)
 
 
-def test_a_finding_and_its_look_name_each_other() -> None:
+def test_a_finding_and_its_capture_name_each_other() -> None:
     """The failure whose moment lies in the stretch links there, and back; one that names no moment there does not."""
     record, verdict = recorded(window(0, "link.down interface=eth0"), window(30, "rollout"))
     page = render_html(record, verdict)
@@ -89,17 +91,17 @@ def test_a_finding_and_its_look_name_each_other() -> None:
     assert "recorder.window" not in section(page, "findings")
 
 
-def test_many_looks_are_a_table_behind_the_first() -> None:
+def test_many_captures_are_a_table_behind_the_first() -> None:
     """Twelve have a card, that of the failure among them; none is without its line."""
-    looks = [window(minute, "rollout") for minute in range(-40, 0, 2)] + [window(0, "link.down")]
-    record, verdict = recorded(*looks)
+    windows = [window(minute, "rollout") for minute in range(-40, 0, 2)] + [window(0, "link.down")]
+    record, verdict = recorded(*windows)
     markup = section(render_html(record, verdict), "captures")
     assert len(re.findall(r'<div class="card" id="capture-\d+"', markup)) == 12
-    assert len(re.findall(r'<tr id="capture-\d+"', markup)) == len(looks) - 12
+    assert len(re.findall(r'<tr id="capture-\d+"', markup)) == len(windows) - 12
     assert '<div class="card" id="capture-21"' in markup
 
 
-def test_without_a_look_there_is_no_section() -> None:
+def test_without_a_capture_there_is_no_section() -> None:
     """Nothing is said of what nobody has."""
     record, verdict = recorded()
     assert section(render_html(record, verdict), "captures") == ""
@@ -108,8 +110,8 @@ def test_without_a_look_there_is_no_section() -> None:
 
 def test_terminal_and_markdown_name_it_in_a_line() -> None:
     """How many, where, and why of the first few."""
-    looks = [window(minute, "link.down") for minute in range(5)]
-    record, verdict = recorded(*looks)
+    windows = [window(minute, "link.down") for minute in range(5)]
+    record, verdict = recorded(*windows)
     target = io.StringIO()
     print_verdict(record, verdict, Console(file=target, width=60))
     (line,) = [line for line in target.getvalue().splitlines() if "flight-recorder capture" in line]
@@ -127,6 +129,8 @@ def test_terminal_and_markdown_name_it_in_a_line() -> None:
         {"at_ns": "1 2 3"},
         {"reason": "a; b; c", "at_ns": "5"},
         {"reason": HOSTILE, "at_ns": str(MINUTE), "more": "-1"},
+        {"reason": HOSTILE, "at_ns": str(MINUTE), "findings": HOSTILE},
+        {"reason": HOSTILE, "at_ns": str(MINUTE), "findings": '[1, ["a"], {"b": []}]'},
     ],
 )
 def test_a_window_that_tells_nonsense_is_shown_as_text(detail: dict[str, str]) -> None:
@@ -138,3 +142,15 @@ def test_a_window_that_tells_nonsense_is_shown_as_text(detail: dict[str, str]) -
     assert section(page, "captures").count("<article") == 0
     assert '<div class="card" id="capture-1"' in page
     assert "<img" not in page
+
+
+def test_a_capture_names_the_finding_it_was_made_for_by_more_than_words() -> None:
+    """Two series whose long names begin alike are told apart; an earlier record names a finding by words only."""
+    near, far = (f"process={'a' * 150},instance={number}" for number in (0, 1))
+    findings = [finding(Outcome.FAIL, "dut", "growth", "process.memory.rss", name) for name in (near, far)]
+    why = capture_reason(findings[0], Outcome.WARN)
+    assert why == capture_reason(findings[1], Outcome.WARN)
+    keyed = window(0, f"rollout; {why}", findings=json.dumps([None, key_of(findings[0])]))
+    for event, related in ((keyed, [True, False]), (window(0, why), [True, True]), (window(0, "rollout"), [False] * 2)):
+        (capture,) = captures_of([StoredEvent(1, "agent", event)])
+        assert [capture.shows(item) for item in findings] == related

@@ -16,18 +16,18 @@ from soakwatch.report.json import render_json, verdict_schema
 from soakwatch.report.markdown import render_markdown
 from soakwatch.report.terminal import print_verdict
 
-Told = tuple[MemoryRecord, Verdict]
+RecordedVerdict = tuple[MemoryRecord, Verdict]
 
 
-def printed(night: Told) -> list[str]:
+def printed(night: RecordedVerdict) -> list[str]:
     """The lines that are printed in a pipe."""
     target = io.StringIO()
     print_verdict(*night, Console(file=target, width=60))
     return target.getvalue().splitlines()
 
 
-def test_the_terminal_tells_causes_and_not_rows(eventful: Told) -> None:
-    """A reboot with its witnesses is one entry with its time line; fourteen doubts are one; the forecast is there."""
+def test_the_terminal_tells_causes_and_not_rows(eventful: RecordedVerdict) -> None:
+    """A reboot with its witnesses is one entry with its time line; fourteen inconclusive findings are one entry."""
     lines = printed(eventful)
     start = lines.index("✗ fail  twin  reboot  one incident, 3 findings, confidence over 99 %")
     assert lines[start + 1] == "    1 reboot; with it: cpu_spike, gap"
@@ -42,14 +42,14 @@ def test_the_terminal_tells_causes_and_not_rows(eventful: Told) -> None:
     assert sum("process=w,instance" in line for line in lines) == 1
 
 
-def test_an_owner_and_an_event_are_named(eventful: Told) -> None:
+def test_an_owner_and_an_event_are_named(eventful: RecordedVerdict) -> None:
     """The process that owns the host's growth, and the failover before the step, stand in the headlines."""
     for text in ("\n".join(printed(eventful)), render_html(eventful[0], eventful[1])):
         assert "process httpd accounts for 92 % of it" in text
         assert "after failover at 2026-11-20 22:00:00 UTC: it rose" in text
 
 
-def test_markdown_tells_causes_in_a_line_each(eventful: Told) -> None:
+def test_markdown_tells_causes_in_a_line_each(eventful: RecordedVerdict) -> None:
     """Chain, confidence, forecast and withdrawn warnings are in it; it keeps its 60 lines."""
     text = render_markdown(*eventful)
     assert len(text.splitlines()) <= 60
@@ -63,7 +63,7 @@ def test_markdown_tells_causes_in_a_line_each(eventful: Told) -> None:
     assert len(render_markdown(crowd, eventful[1]).splitlines()) <= 60
 
 
-def test_verdict_json_has_causes_by_place(eventful: Told) -> None:
+def test_verdict_json_has_causes_by_place(eventful: RecordedVerdict) -> None:
     """The causes name findings by their place, keep the schema, and withdrawn warnings are no part of a verdict."""
     document = json.loads(render_json(eventful[1]))
     jsonschema.Draft202012Validator(json.loads(verdict_schema())).validate(document)
@@ -74,14 +74,12 @@ def test_verdict_json_has_causes_by_place(eventful: Told) -> None:
     assert (owned["owner"], round(owned["share"], 2)) == ("httpd", 0.92)
     assert "warm-up" not in render_json(eventful[1])
     held = {index for entry in document["causes"] for index in entry["findings"]}
-    told_of = {
-        n for n, entry in enumerate(document["findings"]) if entry["outcome"] in {"fail", "warn", "inconclusive"}
-    }
-    assert told_of <= held
+    listed = {n for n, entry in enumerate(document["findings"]) if entry["outcome"] in {"fail", "warn", "inconclusive"}}
+    assert listed <= held
 
 
-def test_the_page_folds_findings_under_their_cause(eventful: Told) -> None:
-    """A cause has a frame with its time line; what follows is told on top of the page; doubts and withdrawn in rows."""
+def test_the_page_folds_findings_under_their_cause(eventful: RecordedVerdict) -> None:
+    """A cause has a frame with its time line; what follows is on top; inconclusive and withdrawn in rows."""
     page = render_html(eventful[0], eventful[1])
     frame = page[page.index("one incident, 3 findings") :]
     assert "<b>+1 min 2 s</b>" in frame[: frame.index("</ol>")]
@@ -92,12 +90,12 @@ def test_the_page_folds_findings_under_their_cause(eventful: Told) -> None:
     assert "why undecided" not in page[: page.index('<section id="findings">')]
 
 
-def test_a_page_without_withdrawn_warnings_has_no_such_section(night: Told) -> None:
+def test_a_page_without_withdrawn_warnings_has_no_such_section(night: RecordedVerdict) -> None:
     """What did not happen has no heading."""
     assert '<section id="withdrawn">' not in render_html(*night)
 
 
-def test_two_hundred_findings_stay_readable(eventful: Told) -> None:
+def test_two_hundred_findings_stay_readable(eventful: RecordedVerdict) -> None:
     """Where 200 series fail by themselves the terminal tells a dozen and counts the others."""
     verdict = eventful[1]
     bad = [replace(verdict.findings[0], rule="own", object=f"interface=e{n}", marks=()) for n in range(200)]

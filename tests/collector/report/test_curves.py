@@ -38,18 +38,18 @@ def test_a_single_spike_survives_thinning(index: int, sign: float) -> None:
     assert index * 1000.0 in curve.time_ms
 
 
-def test_a_hole_breaks_the_line() -> None:
+def test_a_gap_breaks_the_line() -> None:
     """A silence is a NaN in the line, also after thinning, and an even rhythm has none."""
     times = np.concatenate([np.arange(5000), np.arange(5600, 9000)])
     thin = curve_of(series(np.ones(times.size), times=times), 500)
     assert int(np.isnan(thin.value).sum()) == 1
-    at = int(np.flatnonzero(np.isnan(thin.value))[0])
-    assert (thin.time_ms[at - 1], thin.time_ms[at]) == (4_999_000.0, 5_600_000.0)
+    gap = int(np.flatnonzero(np.isnan(thin.value))[0])
+    assert (thin.time_ms[gap - 1], thin.time_ms[gap]) == (4_999_000.0, 5_600_000.0)
     assert not np.isnan(curve_of(series(np.ones(9000)), 500).value).any()
 
 
-def test_a_counter_is_drawn_as_a_rate_with_a_hole_at_its_restart() -> None:
-    """Increments per second; the restart of the counter is a hole and not a fall."""
+def test_a_counter_is_drawn_as_a_rate_with_a_gap_at_its_restart() -> None:
+    """Increments per second; the restart of the counter is a gap and not a fall."""
     curve = curve_of(series(np.array([0, 10, 20, 5, 15, 25], dtype=np.int64), COUNTER), 100)
     assert curve.unit == "packets/s"
     assert np.nanmax(curve.value) == np.nanmin(curve.value) == 10.0

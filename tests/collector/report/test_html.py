@@ -57,7 +57,7 @@ class Outline(HTMLParser):
     @property
     def pieces(self) -> list[str]:
         """The documents of the plots."""
-        return [self.scripts[place] for place in self._places]
+        return [self.scripts[number] for number in self._places]
 
     @property
     def text(self) -> str:
@@ -72,13 +72,13 @@ def page(night: Night) -> str:
 def test_the_page_begins_with_the_verdict(page: str, night: Night) -> None:
     """The first words are the outcome, the run, and the reason."""
     text = Outline(page).text
-    at = text.index("✗ fail demo-overnight")
+    position = text.index("✗ fail demo-overnight")
     assert text.index(night[1].reason) < text.index("start (UTC)")
-    assert at < text.index(night[1].reason)
+    assert position < text.index(night[1].reason)
 
 
 def test_every_finding_is_on_the_page(page: str, night: Night) -> None:
-    """Each reason, and each definition of what speaks against the run, can be read without opening anything else."""
+    """Each reason, and each definition of what fails the run, can be read without opening anything else."""
     text = Outline(page).text
     assert all(finding.reason in text for finding in night[1].findings)
     assert all(
@@ -171,7 +171,7 @@ def test_hostile_names_are_shown_as_text(make_night: Callable[[int], Night]) -> 
     record, verdict = make_night(0)
     findings = [replace(f, reason=HOSTILE, definition=HOSTILE, doubts=(HOSTILE,)) for f in verdict.findings]
     phases = (Phase(HOSTILE, verdict.window),)
-    verdict_told = fold(HOSTILE, verdict.window, record.roles(), findings, verdict.ledgers, phases)
+    shown_verdict = fold(HOSTILE, verdict.window, record.roles(), findings, verdict.ledgers, phases)
     event = Event(HOSTILE, "leaker", HOSTILE, verdict.window.begin_ns, None, {HOSTILE: HOSTILE})
 
     class Dressed:
@@ -186,7 +186,7 @@ def test_hostile_names_are_shown_as_text(make_night: Callable[[int], Night]) -> 
         def meta(self, key: str) -> str | None:
             return HOSTILE if key in {"plan", "versions", "command"} else json.dumps({HOSTILE: {HOSTILE: HOSTILE}})
 
-    page = render_html(Dressed(), verdict_told)  # type: ignore[arg-type]
+    page = render_html(Dressed(), shown_verdict)  # type: ignore[arg-type]
     outline = Outline(page)
     assert not any(tag == "img" for tag, _ in outline.tags)
     assert len(outline.scripts) == 4 + len(outline.pieces)
@@ -212,8 +212,8 @@ def test_at_most_forty_series_stand_alone(make_night: Callable[[int], Night]) ->
     """Where everything fails by itself, forty series and forty findings have their own plot; the rest is in rows."""
     record, verdict = make_night(100)
     bad = [replace(finding, outcome=Outcome.FAIL, rule="own") for finding in verdict.findings]
-    verdict_told = fold("bad", verdict.window, record.roles(), bad, verdict.ledgers, verdict.phases)
-    page = render_html(record, verdict_told)
+    shown_verdict = fold("bad", verdict.window, record.roles(), bad, verdict.ledgers, verdict.phases)
+    page = render_html(record, shown_verdict)
     text = Outline(page).text
     assert "26 further series share plots" in text
     assert "Not plotted here: the first 40 findings have plots." in text
@@ -221,12 +221,12 @@ def test_at_most_forty_series_stand_alone(make_night: Callable[[int], Night]) ->
     assert all(f'id="finding-{n + 1}"' in page for n in range(len(bad)))
 
 
-def test_what_grows_together_is_told_once(make_night: Callable[[int], Night]) -> None:
+def test_what_grows_together_is_reported_once(make_night: Callable[[int], Night]) -> None:
     """A hundred workers of one name that all grow are one cause: a card, the others in a table."""
     record, verdict = make_night(100)
     bad = [replace(f, outcome=Outcome.FAIL) if f.rule == "memory_growth" else f for f in verdict.findings]
-    verdict_told = fold("bad", verdict.window, record.roles(), bad, verdict.ledgers, verdict.phases)
-    text = Outline(render_html(record, verdict_told)).text
+    shown_verdict = fold("bad", verdict.window, record.roles(), bad, verdict.ledgers, verdict.phases)
+    text = Outline(render_html(record, shown_verdict)).text
     assert "one growth, 100 findings" in text
     assert "99 more findings of this cause" in text
 

@@ -40,7 +40,7 @@ def totals(root: ET.Element) -> tuple[int, int]:
 
 def case(root: ET.Element, name: str) -> ET.Element:
     """The one case of that name."""
-    (element,) = [one for one in root.iter("testcase") if one.get("name") == name]
+    (element,) = [case for case in root.iter("testcase") if case.get("name") == name]
     return element
 
 
@@ -73,8 +73,8 @@ def test_junit_of_a_reported_run_agrees_with_its_exit_code(
     assert "needs 1 h 10 min more" in (skipped.text or "")
 
 
-def test_a_doubt_is_an_error_where_it_holds_up_the_verdict_and_skipped_where_it_does_not() -> None:
-    """The same doubt, of a rule that is required and of one that is not, beside a failure as well."""
+def test_an_inconclusive_finding_is_an_error_where_it_blocks_the_verdict_and_skipped_where_it_does_not() -> None:
+    """The same inconclusive finding, of a required rule and of another, with a failure as well."""
     assert totals(read(render_junit(verdict_of(DOUBT, PASS)))) == (0, 1)
     assert totals(read(render_junit(verdict_of(DOUBT, PASS, optional=("growth",))))) == (0, 0)
     assert totals(read(render_junit(verdict_of(DOUBT, PASS, FAIL)))) == (1, 1)
@@ -83,8 +83,8 @@ def test_a_doubt_is_an_error_where_it_holds_up_the_verdict_and_skipped_where_it_
     assert [child.tag for child in case(failed, "growth")] == ["skipped"]
 
 
-def test_of_one_rule_a_doubt_that_counts_goes_before_one_that_does_not() -> None:
-    """The error lists the doubt that holds up the verdict alone."""
+def test_of_one_rule_a_required_inconclusive_finding_goes_before_an_optional_one() -> None:
+    """The error lists only the inconclusive finding that blocks the verdict."""
     both = verdict_of(DOUBT, replace(DOUBT, object="process=b", reason="a hole"), PASS)
     (error,) = case(read(render_junit(replace(both, waived=frozenset({0})))), "growth")
     assert (error.tag, error.get("message")) == ("error", "a hole")

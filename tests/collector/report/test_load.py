@@ -86,7 +86,7 @@ def test_a_counter_that_began_anew_takes_nothing_back() -> None:
     assert failures_in(generator, ALL) == 5.0
 
 
-def test_quantiles_rise_and_p99_stands_for_them() -> None:
+def test_quantiles_rise_and_p99_represents_them() -> None:
     """Latencies are sorted from low to high with the maximum last; the line in a finding takes p99."""
     data = [series_of("load.latency", [n, n], f"quantile={q}") for n, q in enumerate(("max", "p99.9", "p50", "p99"), 1)]
     (generator,) = generators(source(*data))
@@ -108,7 +108,7 @@ def test_streams_and_targets_are_kept_apart() -> None:
     assert [len(generator.latencies) for generator in streams] == [1, 0, 0]
 
 
-def test_a_generator_of_packets_is_told_by_what_it_sent_and_what_came_back() -> None:
+def test_a_packet_generator_is_shown_by_what_it_sent_and_what_came_back() -> None:
     """Rates come from counters where it tells none; ports and flows are parts of it, and no generators of their own."""
     data = (
         series_of("load.tx.packets", [0, 100, 200]),
@@ -128,7 +128,7 @@ def test_a_generator_of_packets_is_told_by_what_it_sent_and_what_came_back() -> 
     assert ([figure.word for figure in line.figures][-2:], line.missing) == (["received packets", "lost"], ())
 
 
-def test_lines_that_could_not_be_read_are_told_where_there_were_any() -> None:
+def test_unreadable_lines_are_reported_where_there_were_any() -> None:
     """And they are never the load."""
     (generator,) = generators(source(series_of("load.lines.unread", [0, 3]), series_of("load.sending", [1, 1])))
     assert "lines.unread" in [trace.word for trace in generator.others]
@@ -153,7 +153,7 @@ def test_the_section_tells_each_phase(night: Night) -> None:
 
 
 def test_a_run_without_a_generator_says_so(make_night: Callable[[int], Night]) -> None:
-    """Cards and section state that no generator was recorded, and that the one in the plan told nothing."""
+    """Cards and section state that no generator was recorded, and that the one in the plan reported nothing."""
     record, verdict = make_night(0)
 
     class Bare:

@@ -39,8 +39,8 @@ def test_neighbouring_losses_are_one_stretch() -> None:
     assert (losses[0].begin_ns, losses[0].end_ns, more) == (BEGIN + SECOND, BEGIN + 3 * SECOND, 0)
 
 
-def test_the_longest_stretches_are_told_and_the_others_counted() -> None:
-    """Of a quarter of a million polls, every second of them lost, the longest holes are told in order of time."""
+def test_the_longest_stretches_are_reported_and_the_others_counted() -> None:
+    """Of a quarter of a million polls, every second of them lost, the longest gaps are reported in order of time."""
     outcome = np.arange(259_200, dtype=np.int64) % 2
     outcome[200_000:200_100] = 2
     outcome[1000:1050] = 2
@@ -60,8 +60,8 @@ def test_a_strip_hides_no_loss(outcomes: list[int], cells: int) -> None:
         assert all(a[1] <= b[0] + 0.002 for a, b in pairwise(layer))
     assert all(right <= 100.002 for _, right, _ in edges)
     for index in np.flatnonzero(outcomes):
-        at = 100 * index / len(outcomes)
-        assert any(left - 0.002 <= at < right + 0.002 and word != "ok" for left, right, word in edges)
+        percent = 100 * index / len(outcomes)
+        assert any(left - 0.002 <= percent < right + 0.002 and word != "ok" for left, right, word in edges)
 
 
 def test_one_lost_poll_among_many_is_on_the_strip() -> None:

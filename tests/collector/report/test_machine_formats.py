@@ -35,7 +35,7 @@ def hostile(verdict: Verdict) -> Verdict:
         )
         for f in verdict.findings
     ]
-    ledgers = [replace(one, target=HOSTILE, source=HOSTILE, errors=(HOSTILE,)) for one in verdict.ledgers]
+    ledgers = [replace(ledger, target=HOSTILE, source=HOSTILE, errors=(HOSTILE,)) for ledger in verdict.ledgers]
     return fold(HOSTILE, verdict.window, {HOSTILE: "dut"}, findings, ledgers, verdict.phases)
 
 
@@ -49,8 +49,8 @@ def test_the_published_schema_is_a_valid_schema() -> None:
     schema = json.loads(verdict_schema())
     jsonschema.Draft202012Validator.check_schema(schema)
     fixed = [schema, *(d for d in schema["$defs"].values() if "properties" in d)]
-    assert all(one["additionalProperties"] is False for one in fixed)
-    assert all(set(one["required"]) == set(one["properties"]) for one in fixed)
+    assert all(part["additionalProperties"] is False for part in fixed)
+    assert all(set(part["required"]) == set(part["properties"]) for part in fixed)
 
 
 @pytest.mark.parametrize("change", [lambda v: v, hostile, lambda _: empty()])
@@ -78,7 +78,7 @@ def test_verdict_json_tells_outcomes_labels_times_and_gaps(night: Night) -> None
     assert document["verdict"] == "fail"
     assert document["findings"][0]["labels"] == {"process": "httpd", "instance": "0"}
     assert document["start"] == "2026-11-20T18:40:00.000Z"
-    assert [one["longest_gap_seconds"] for one in document["coverage"]] == [600.0, 600.0, None]
+    assert [source["longest_gap_seconds"] for source in document["coverage"]] == [600.0, 600.0, None]
     assert document["targets"]["monitor"]["verdict"] == "inconclusive"
 
 
@@ -150,7 +150,7 @@ def test_markdown_stays_short_when_everything_fails(make_night: Callable[[int], 
     """Many targets, failures and sources at once still give at most 60 lines."""
     record, verdict = make_night(0)
     bad = [replace(verdict.findings[0], target=f"t{n}") for n in range(90)]
-    calm = [replace(one, outcome=Outcome.PASS, rule="calm") for one in bad]
+    calm = [replace(finding, outcome=Outcome.PASS, rule="calm") for finding in bad]
     ledgers = [replace(verdict.ledgers[0], target=f"t{n}", source="local") for n in range(90)]
     crowd = fold("crowd", verdict.window, {f"t{n}": "dut" for n in range(90)}, bad + calm, ledgers, verdict.phases)
     assert len(render_markdown(record, crowd).splitlines()) <= 60
@@ -175,7 +175,7 @@ def shown(verdict: Verdict, night: Night, *, terminal: bool) -> str:
     return target.getvalue()
 
 
-def test_terminal_text_is_plain_where_nobody_looks(night: Night) -> None:
+def test_terminal_text_is_plain_where_there_is_no_terminal(night: Night) -> None:
     """Without a terminal there is no colour and no box, and one fact is one line."""
     text = shown(night[1], night, terminal=False)
     assert "\x1b" not in text
@@ -208,7 +208,7 @@ def test_terminal_text_does_not_obey_names(night: Night) -> None:
     assert "[bold red]x[/]" in text
 
 
-def test_sparkline_shows_a_hole_as_a_space(night: Night) -> None:
+def test_sparkline_shows_a_gap_as_a_space(night: Night) -> None:
     """A stretch without readings is a space in the line, and a leak climbs."""
     key = night[0].keys(["process.memory.usage"])[0]
     line = sparkline(night[0].series(key), width=480)

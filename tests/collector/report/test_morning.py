@@ -111,14 +111,14 @@ def test_a_manager_reads_one_line(night: Night) -> None:
         night, [finding_of(Outcome.PASS, "drops", ""), replace(finding_of(Outcome.PASS, "drops", ""), target="twin")]
     )
     assert headline(good, ()) == "leaker, twin passed 8 h: no failures, 0 warnings."
-    doubt = verdict_of(
+    undecided = verdict_of(
         night, [finding_of(Outcome.INCONCLUSIVE, "growth", "system.memory.usage", why=InconclusiveReason.TOO_SHORT)]
     )
-    assert headline(doubt, ()) == "leaker, twin could not be judged over 8 h: the run was too short."
+    assert headline(undecided, ()) == "leaker, twin could not be judged over 8 h: the run was too short."
 
 
 def test_the_sections_stand_in_the_order_of_a_morning() -> None:
-    """Verdict, what broke first, evidence, headroom, doubts, coverage, generator, set-up, what changed."""
+    """Verdict, what broke first, evidence, headroom, what is inconclusive, coverage, generator, set-up, changes."""
     names = [section.name for section in all_sections()]
     wanted = [
         "verdict",
@@ -136,7 +136,7 @@ def test_the_sections_stand_in_the_order_of_a_morning() -> None:
     assert names.index("changed") < names.index("series") < names.index("words")
 
 
-def test_what_broke_first_is_told_in_order_of_time_with_the_load(eventful: Night) -> None:
+def test_what_broke_first_is_shown_in_order_of_time_with_the_load(eventful: Night) -> None:
     """Moments of all targets in one line of time: lag behind the first failure, load then, links to card and plots."""
     chain = section(render_html(*eventful), "chain")
     rows = re.findall(r"<tr.*?</tr>", chain, re.DOTALL)
@@ -144,8 +144,8 @@ def test_what_broke_first_is_told_in_order_of_time_with_the_load(eventful: Night
     first = next(n for n, row in enumerate(rows) if 'class="first"' in row)
     assert "+0 s leaker process_restart" in text[first] or "+0 s" in text[first]
     times = [re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", row) for row in text]
-    told_times = [hit[0] for hit in times[: chain.count('class="name"')] if hit]
-    moments = [time_text for time_text in told_times if time_text]
+    shown_times = [hit[0] for hit in times[: chain.count('class="name"')] if hit]
+    moments = [time_text for time_text in shown_times if time_text]
     assert moments[: len(moments) - 4] == sorted(moments[: len(moments) - 4])
     assert any("−" in row for row in text)  # the warning came before the first failure
     assert any("requests/s" in row for row in text)
@@ -220,7 +220,7 @@ def test_an_acknowledged_finding_keeps_its_outcome_and_says_so(night: Night) -> 
 
 
 def test_a_run_that_was_stopped_says_why(night: Night) -> None:
-    """The reason that somebody gave stands with the facts of the run."""
+    """The reason that someone gave stands with the facts of the run."""
     event = Event(STOP, "", "", BEGIN + 7 * HOUR, None, {"reason": "rack needed"})
     page = render_html(Beside(night[0], events=(StoredEvent(9, "web", event),)), night[1])  # type: ignore[arg-type]
     assert "stopped on request rack needed (2026-11-21 01:40:00)" in words(section(page, "verdict"))
@@ -237,8 +237,8 @@ def test_a_finding_links_to_its_exact_window(night: Night) -> None:
     assert re.search(r'<button type="button" data-zoom="\d+,\d+"', page)
 
 
-def test_what_changed_since_an_earlier_run_is_told(night: Night) -> None:
-    """A new release, a machine with other settings and another plan; the same set-up is told as that."""
+def test_what_changed_since_an_earlier_run_is_shown(night: Night) -> None:
+    """A new release, a machine with other settings and another plan; the same set-up is shown as that."""
     record = night[0]
     before = Beside(record, versions=json.dumps({"soakwatch": "0.1.0", "python": "3.11.6"}), plan="name: demo\n")
     difference = changed(record, before)  # type: ignore[arg-type]
@@ -298,13 +298,13 @@ def test_ten_thousand_interfaces_leave_the_page_bounded(make_night: Callable[[in
         assert "<script>alert" not in page
 
 
-def test_a_source_that_fell_silent_is_told_where_it_happened(night: Night) -> None:
+def test_a_source_that_fell_silent_is_shown_where_it_happened(night: Night) -> None:
     """A silence that no finding tells of stands in the line of time, with its polls, and leads to the coverage."""
     hush = Silence(Window(BEGIN + HOUR, BEGIN + HOUR + 90 * 10**9), {"timeout": 9})
     before = night[1]
     ledgers = [replace(before.ledgers[0], silences=(hush,)), *before.ledgers[1:]]
     chain = section(render_html(night[0], replace(before, ledgers=tuple(ledgers))), "chain")
-    row = next(one for one in re.findall(r"<tr.*?</tr>", chain, re.DOTALL) if "silent" in one)
+    row = next(row for row in re.findall(r"<tr.*?</tr>", chain, re.DOTALL) if "silent" in row)
     assert "leaker/local did not answer for 1 min 30 s: 9 timeout" in words(row)
     assert 'href="#coverage"' in row
 

@@ -17,10 +17,10 @@ from soakwatch.judge.verdict import Verdict
 from soakwatch.record import Record, RecordView
 from soakwatch.record.model import SeriesKey
 from soakwatch.record.source import ReportSource
-from soakwatch.report import heat
+from soakwatch.report import heatmap
 from soakwatch.report.curves import curve_of
 from soakwatch.report.flags import Flag
-from soakwatch.report.heat import Heat, binned, bins_of
+from soakwatch.report.heatmap import Heat, binned, bins_of
 from soakwatch.report.html import render_html
 from soakwatch.report.overview import (
     LINES,
@@ -155,7 +155,7 @@ def test_a_crowd_costs_a_bounded_amount_and_hides_no_failure() -> None:
     finding = _finding(failing)
     panel = panels_of(source, findings=[finding])[0]  # type: ignore[arg-type]
     assert panel.heat is not None
-    assert len(panel.heat.names) <= heat.MAX_ROWS
+    assert len(panel.heat.names) <= heatmap.MAX_ROWS
     assert "e7777 receive" in panel.heat.names
     assert "e5 receive" in panel.heat.names
     assert "300 of 10000 series shown" in panel.note
@@ -166,7 +166,7 @@ def test_a_crowd_costs_a_bounded_amount_and_hides_no_failure() -> None:
     assert len(drawing.payload()[0]) < 1_500_000
 
 
-def test_counters_that_never_counted_are_told_in_words() -> None:
+def test_counters_that_never_counted_are_listed_in_words() -> None:
     """Drops that never were have no plot; of several the one that counted is drawn."""
     still = [series_of("fw", "queue.dropped", f"queue={n}", np.zeros(100)) for n in range(5)]
     panel = panels_of(Wide(still))[0]  # type: ignore[arg-type]
@@ -185,7 +185,7 @@ def test_an_imported_file_has_panels_too() -> None:
     assert titles(Wide(data, {"csv": "dut"})) == [("csv", "heap"), ("csv", "rss")]
 
 
-def test_what_was_not_read_is_a_hole_and_not_zero() -> None:
+def test_what_was_not_read_is_a_gap_and_not_zero() -> None:
     """Bins without a reading are NaN; the others hold the mean, or the highest."""
     series = series_of("fw", "queue.depth", "queue=0", np.array([1.0, 3.0, 5.0, np.nan, 2.0, 8.0]), 1.0)
     gap = replace(series, time_ns=series.time_ns + np.array([0, 0, 0, 0, 4, 4]) * SECOND)
@@ -200,7 +200,7 @@ def test_what_was_not_read_is_a_hole_and_not_zero() -> None:
     ("seconds", "cadence", "bins"), [(3600, 1.0, 480), (60, 1.0, 30), (5, 10.0, 1), (0, 1.0, 1), (60, None, 480)]
 )
 def test_bins_are_never_finer_than_the_readings(seconds: int, cadence: float | None, bins: int) -> None:
-    """A bin holds two readings, so that a late one leaves no hole."""
+    """A bin holds two readings, so that a late one leaves no gap."""
     assert bins_of(Window(BEGIN, BEGIN + seconds * SECOND), cadence) == bins
 
 
@@ -262,7 +262,7 @@ def test_a_page_can_tell_which_series_a_source_holds() -> None:
         {"factor": 2.0**-20, "unit": "MiB", "rate": False},
         {"factor": 2.0**-20, "unit": "MiB/s", "rate": True},
     ]
-    assert [place.element for place in live.panels] == ["panel-1", "panel-2"]
+    assert [panel.element for panel in live.panels] == ["panel-1", "panel-2"]
     labels = [label["value"] for label in attributes(document(live), "label") if isinstance(label, dict)]
     assert labels
     assert {"value": "event"} not in attributes(document(live), "label"), "a legend names what there is"
@@ -340,7 +340,7 @@ def test_plots_apart_hold_what_the_whole_document_holds(night: Night) -> None:
         here = set(re.findall(r'"id":"(m\d+_\d+)"', piece.text))
         assert not here & ids
         ids |= here
-    assert used == {str(place) for place in range(len(shared))}
+    assert used == {str(index) for index in range(len(shared))}
     assert sum(len(piece.text) for piece in pieces.parts) + len(pieces.shared) < 1.5 * len(drawing.payload()[0])
 
 

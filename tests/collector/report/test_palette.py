@@ -23,8 +23,8 @@ BLIND: dict[str, NDArray[np.float64]] = {
 
 
 def lab(colour: str, sight: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A colour in CIE L*a*b* as seen by somebody."""
-    parts = np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
+    """A colour in CIE L*a*b* as seen by someone."""
+    parts = np.array([int(colour[digit : digit + 2], 16) / 255 for digit in (1, 3, 5)])
     linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
     seen = np.clip(sight @ linear, 0, 1)
     to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
@@ -52,12 +52,12 @@ def test_words_can_be_read_on_both_pages(colour: str) -> None:
 def test_neighbouring_lines_differ_for_everybody(sight: str, dark: bool) -> None:
     """Any two of the seven line colours lie apart by more than is just noticeable, also without red or green cones."""
     colours = [DARK[colour] if dark else colour for colour in LINES]
-    for one, other in itertools.combinations(colours, 2):
-        apart = float(np.linalg.norm(lab(one, BLIND[sight]) - lab(other, BLIND[sight])))
-        assert apart > 8.0, (sight, one, other, apart)
+    for first, other in itertools.combinations(colours, 2):
+        apart = float(np.linalg.norm(lab(first, BLIND[sight]) - lab(other, BLIND[sight])))
+        assert apart > 8.0, (sight, first, other, apart)
 
 
-def test_no_outcome_is_told_by_colour_alone() -> None:
+def test_no_outcome_is_shown_by_colour_alone() -> None:
     """Every outcome has a shape of its own in the plots."""
     shapes = [shape for _, shape in OUTCOMES.values()]
     assert len(set(shapes)) == len(shapes)

@@ -69,7 +69,7 @@ def judged(view: RecordView) -> Verdict:
 
 
 def test_a_record_on_disk_is_a_source(tmp_path: Path) -> None:
-    """A report over a real record shows its load, events, faults, hole and plan, and is the same when read again."""
+    """A report over a real record shows its load, events, faults, gap and plan, and is the same when read again."""
     folder = written(tmp_path / "run")
     with RecordView.open(folder) as view:
         source: ReportSource = view

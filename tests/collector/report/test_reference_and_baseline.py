@@ -62,7 +62,7 @@ def test_it_is_left_out_where_a_run_had_neither(night: tuple[WithMetas, Verdict]
 
 
 def test_it_shows_the_ceilings_and_the_baseline(night: tuple[WithMetas, Verdict]) -> None:
-    """Each alone and both; what is not told is not known; names are escaped."""
+    """Each alone and both; what is not reported is not known; names are escaped."""
     alone = section_of(night, reference=REFERENCE)
     assert alone is not None
     assert "2.5 M packets/s" in alone
@@ -82,7 +82,7 @@ def test_it_shows_the_ceilings_and_the_baseline(night: tuple[WithMetas, Verdict]
 
 
 @pytest.mark.slow
-def test_a_baseline_that_was_changed_is_told(night: tuple[WithMetas, Verdict]) -> None:
+def test_a_baseline_that_was_changed_is_reported(night: tuple[WithMetas, Verdict]) -> None:
     """Its hash no longer fits, whatever was changed; a reference that cannot be read is left out."""
     changed = section_of(night, baseline=baseline().replace("0.25", "0.35"))
     assert changed is not None

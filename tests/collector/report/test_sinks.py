@@ -75,7 +75,7 @@ def test_a_database_that_kept_up_is_one_quiet_line(night: tuple[WithSeries, Verd
     assert "soakwatch sink RUN" not in section
 
 
-def test_an_outage_refusals_and_what_waited_at_the_end_are_told(night: tuple[WithSeries, Verdict]) -> None:
+def test_an_outage_refusals_and_what_waited_at_the_end_are_reported(night: tuple[WithSeries, Verdict]) -> None:
     """The counters began anew when the monitor was killed and resumed; the second sink is well."""
     fed = with_sinks(
         night,
@@ -102,8 +102,8 @@ def test_a_report_for_a_pull_request_stays_short(night: tuple[WithSeries, Verdic
 
 
 @pytest.mark.parametrize("missing", [0, 1, 2, 3])
-def test_a_record_that_lacks_one_of_the_readings_can_still_be_told(
+def test_a_record_that_lacks_one_of_the_readings_can_still_be_shown(
     missing: int, night: tuple[WithSeries, Verdict]
 ) -> None:
-    some = [series for at, series in enumerate(healthy()) if at != missing]
+    some = [series for index, series in enumerate(healthy()) if index != missing]
     shown(with_sinks(night, *some), night[1])

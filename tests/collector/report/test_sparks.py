@@ -1,4 +1,4 @@
-"""Spark lines: no spike disappears, a hole is seen, marks lie where they were."""
+"""Spark lines: no spike disappears, a gap is seen, marks lie where they were."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_one_spike_in_a_day_is_seen_where_it_was() -> None:
     assert spark_words(gauge(value), DAY) == "10 to 99 %"
 
 
-def test_a_hole_and_what_was_not_read_are_spaces() -> None:
+def test_a_gap_and_what_was_not_read_are_spaces() -> None:
     """Readings that are no numbers tell nothing; a run that ended early leaves the rest of the line empty."""
     value = np.linspace(0, 1, 43_200)
     value[10_000:20_000] = np.nan

@@ -64,7 +64,7 @@ def orders(lines: Sequence[str], words: Sequence[str]) -> list[int]:
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_all_of_it_is_there_in_order_and_within_the_width(eventful: Night, width: int) -> None:
-    """Verdict, what broke first with lags and load, findings with lines of their series, headroom, doubts, coverage."""
+    """Verdict, what broke first with lags and load, findings with series, headroom, what is inconclusive, coverage."""
     lines = plain(printed(eventful, width, terminal=True))
     assert lines[0] == "✗ FAIL  demo-overnight"
     places = orders(lines, (*TITLES[:5], "Coverage", *TITLES[5:]))
@@ -139,18 +139,20 @@ def test_without_colour_there_is_none(eventful: Night) -> None:
     assert not {part for code in codes for part in code.split(";")} & colours
 
 
-def test_what_was_acknowledged_stands_beside_its_finding(night: Night) -> None:
-    """The outcome is the same; the reason is told with its time."""
+def test_an_acknowledgement_is_shown_with_its_finding(night: Night) -> None:
+    """The outcome is the same; the reason is reported with its time."""
 
     class Acknowledged:
         def __getattr__(self, name: str) -> object:
             return getattr(night[0], name)
 
         def events(self) -> tuple[StoredEvent, ...]:
-            found = night[1].findings[0]
-            detail = {"rule": found.rule, "metric": found.metric, "reason": "known: \x1b[31mticket 4711"}
-            said = Event("finding.acknowledged", found.target, found.object, found.window.begin_ns, None, detail)
-            return (*night[0].events(), StoredEvent(99, "told", said))
+            finding = night[1].findings[0]
+            detail = {"rule": finding.rule, "metric": finding.metric, "reason": "known: \x1b[31mticket 4711"}
+            acknowledged = Event(
+                "finding.acknowledged", finding.target, finding.object, finding.window.begin_ns, None, detail
+            )
+            return (*night[0].events(), StoredEvent(99, "told", acknowledged))
 
     source: ReportSource = Acknowledged()  # type: ignore[assignment]
     text = printed((source, night[1]), 100, terminal=False)

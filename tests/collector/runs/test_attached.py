@@ -64,7 +64,7 @@ def test_a_block_that_raises_ends_all_the_same(attached: SoakRun, run: Path, eve
 
 
 def test_moments_begins_and_ends(attached: SoakRun, run: Path, events_of: Events) -> None:
-    """What is no block is told as well."""
+    """What is no block is reported as well."""
     attached.mark("config", labels={"ticket": "7"})
     attached.begin("upgrade", expect={"reboot": 1}, within=90)
     attached.end("upgrade")
@@ -89,8 +89,8 @@ def test_two_blocks_of_one_kind_do_not_nest(attached: SoakRun, run: Path, events
     assert event.detail == {"error": "EventConflictError"}
 
 
-def test_what_is_said_of_a_stretch(recorded: Recorded) -> None:
-    """A reboot within it fails it, wherever else it happened it does not; what nobody looked at is inconclusive."""
+def test_the_verdict_of_a_stretch(recorded: Recorded) -> None:
+    """A reboot within it fails it, wherever else it happened it does not; what was not polled is inconclusive."""
     run = attach(recorded("bad", reboot_s=300))
     interim = run.verdict()
     until_ns = interim.until_ns
@@ -158,7 +158,7 @@ def test_findings_cross_the_wire(recorded: Recorded, monkeypatch: pytest.MonkeyP
     assert (final.outcome, final.reason, final.findings) == (Outcome.FAIL, "it rebooted", interim.findings)
 
 
-def test_a_look_waits_for_the_record(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_evaluation_waits_for_the_record(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What happened a moment ago is judged when the run has written it."""
     asked: list[int] = []
 
@@ -252,7 +252,7 @@ def answering(status: int, body: bytes) -> Iterator[str]:
     ],
 )
 def test_another_server(monkeypatch: pytest.MonkeyPatch, status: int, body: bytes, sentence: str) -> None:
-    """What answers something else is told, with its own sentence where it has one."""
+    """What answers something else is reported, with its own sentence where it has one."""
     monkeypatch.setenv("SOAKWATCH_TOKEN", "x" * 20)
     with answering(status, body) as url, pytest.raises(SoakwatchError, match=sentence):
         attach(url)
@@ -269,7 +269,7 @@ def test_answers_that_are_not_understood(monkeypatch: pytest.MonkeyPatch) -> Non
             run.verdict()
 
 
-def test_an_end_that_cannot_be_told_hides_no_error(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_end_that_cannot_be_recorded_hides_no_error(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The exception of the block stays, with a note; without one the sentence is raised."""
     served = serve_run(WebPlan("127.0.0.1:0"), run, time.time_ns)
     monkeypatch.setenv("SOAKWATCH_TOKEN", (run / "web.token").read_text().strip())

@@ -1,4 +1,4 @@
-"""What can be told of an event, whoever tells it; and `soakwatch event`, which only hands it on."""
+"""What can be recorded of an event, whoever reports it; and `soakwatch event`, which only hands it on."""
 
 from __future__ import annotations
 
@@ -38,21 +38,23 @@ def now() -> int:
 
 
 def test_a_moment_a_stretch_and_an_open_event_are_kept(run: Path) -> None:
-    """Every way to tell an event leaves it in the record as it was told."""
-    at = now()
-    told = record_event(run, EventRequest("mark", "config", target="dut", labels={"ticket": "4711"}), at).event
-    assert told == Event("config", "dut", "", at, at, {"ticket": "4711"})
-    record_event(run, EventRequest("mark", "flap", at - 20 * SECOND, at - 10 * SECOND, object="interface=eth0"), at)
-    record_event(run, EventRequest("begin", "upgrade", expect={"reboot": 1}, within_s=600), at)
-    ended = record_event(run, EventRequest("end", "upgrade", labels={"result": "done"}), at + 5 * SECOND)
+    """Every way to tell an event leaves it in the record as it was reported."""
+    now_ns = now()
+    event = record_event(run, EventRequest("mark", "config", target="dut", labels={"ticket": "4711"}), now_ns).event
+    assert event == Event("config", "dut", "", now_ns, now_ns, {"ticket": "4711"})
+    record_event(
+        run, EventRequest("mark", "flap", now_ns - 20 * SECOND, now_ns - 10 * SECOND, object="interface=eth0"), now_ns
+    )
+    record_event(run, EventRequest("begin", "upgrade", expect={"reboot": 1}, within_s=600), now_ns)
+    ended = record_event(run, EventRequest("end", "upgrade", labels={"result": "done"}), now_ns + 5 * SECOND)
     with RecordView.open(run) as view:
         kept = {stored.event.kind: stored for stored in view.events()}
     assert kept["upgrade"] == ended
     assert kept["upgrade"].origin == "user"
     assert kept["upgrade"].event == Event(
-        "upgrade", "", "", at, at + 5 * SECOND, {"result": "done"}, {"reboot": 1}, at + 600 * SECOND
+        "upgrade", "", "", now_ns, now_ns + 5 * SECOND, {"result": "done"}, {"reboot": 1}, now_ns + 600 * SECOND
     )
-    assert kept["flap"].event.end_ns == at - 10 * SECOND
+    assert kept["flap"].event.end_ns == now_ns - 10 * SECOND
 
 
 @pytest.mark.parametrize(
@@ -88,107 +90,114 @@ def test_what_makes_no_sense_is_refused_in_one_sentence(run: Path, ask: EventReq
         assert view.events() == ()
 
 
-def test_the_future_is_planned_not_told(run: Path) -> None:
+def test_future_events_are_planned_and_not_recorded(run: Path) -> None:
     """Clocks may be a minute apart; further ahead nobody can tell of anything, neither of a begin nor of an end."""
-    at = now()
-    assert record_event(run, EventRequest("mark", "early", at + 50 * SECOND), at).event.begin_ns == at + 50 * SECOND
+    now_ns = now()
+    assert (
+        record_event(run, EventRequest("mark", "early", now_ns + 50 * SECOND), now_ns).event.begin_ns
+        == now_ns + 50 * SECOND
+    )
     for ask in (
-        EventRequest("mark", "failover", at + 3700 * SECOND),
-        EventRequest("begin", "failover", at + 3700 * SECOND),
-        EventRequest("mark", "failover", at, at + 3700 * SECOND),
+        EventRequest("mark", "failover", now_ns + 3700 * SECOND),
+        EventRequest("begin", "failover", now_ns + 3700 * SECOND),
+        EventRequest("mark", "failover", now_ns, now_ns + 3700 * SECOND),
     ):
         with pytest.raises(EventRefusedError, match=r"in the future: .* the plan's events"):
-            record_event(run, ask, at)
-    record_event(run, EventRequest("begin", "failover"), at)
+            record_event(run, ask, now_ns)
+    record_event(run, EventRequest("begin", "failover"), now_ns)
     with pytest.raises(EventRefusedError, match="in the future"):
-        record_event(run, EventRequest("end", "failover", at + 3700 * SECOND), at)
+        record_event(run, EventRequest("end", "failover", now_ns + 3700 * SECOND), now_ns)
 
 
 def test_what_was_before_the_run_or_after_it_is_no_part_of_it(recorded: Callable[..., Path]) -> None:
     """The sentence says when the run was."""
-    over, at = recorded("over", ended=True), now()
+    over, now_ns = recorded("over", ended=True), now()
     with pytest.raises(EventRefusedError, match=r"1 h 50 min before the run started, \d{4}-"):
-        record_event(over, EventRequest("mark", "failover", at - 7200 * SECOND), at)
+        record_event(over, EventRequest("mark", "failover", now_ns - 7200 * SECOND), now_ns)
     with pytest.raises(EventRefusedError, match=r"the run ended at .*, 1 h before: say when the failover happened"):
-        record_event(over, EventRequest("mark", "failover"), at + 3600 * SECOND)
-    assert record_event(over, EventRequest("mark", "failover", at - 300 * SECOND), at + 3600 * SECOND).id
+        record_event(over, EventRequest("mark", "failover"), now_ns + 3600 * SECOND)
+    assert record_event(over, EventRequest("mark", "failover", now_ns - 300 * SECOND), now_ns + 3600 * SECOND).id
     with pytest.raises(EventRefusedError, match="would end 1 s before it starts"):
-        record_event(over, EventRequest("mark", "upgrade", at - 5 * SECOND, at - 6 * SECOND), at)
+        record_event(over, EventRequest("mark", "upgrade", now_ns - 5 * SECOND, now_ns - 6 * SECOND), now_ns)
 
 
 def test_two_events_of_one_kind_cannot_overlap(run: Path) -> None:
     """Neither open ones nor those that are over; of another kind, target or object they can, and edge to edge."""
-    at = now()
-    record_event(run, EventRequest("begin", "failover", target="dut"), at)
+    now_ns = now()
+    record_event(run, EventRequest("begin", "failover", target="dut"), now_ns)
     with pytest.raises(EventConflictError, match=r"overlaps with the failover on dut that started at .* is still open"):
-        record_event(run, EventRequest("begin", "failover", target="dut"), at + 1)
+        record_event(run, EventRequest("begin", "failover", target="dut"), now_ns + 1)
     for other in (
         EventRequest("begin", "failover"),
         EventRequest("begin", "upgrade", target="dut"),
         EventRequest("begin", "failover", target="dut", object="interface=eth0"),
     ):
-        record_event(run, other, at + 1)
+        record_event(run, other, now_ns + 1)
     with pytest.raises(EventRefusedError, match="it cannot end before"):
-        record_event(run, EventRequest("end", "failover", at - 9 * SECOND, target="dut"), at + 9)
-    record_event(run, EventRequest("end", "failover", at + 10, target="dut"), at + 10)
+        record_event(run, EventRequest("end", "failover", now_ns - 9 * SECOND, target="dut"), now_ns + 9)
+    record_event(run, EventRequest("end", "failover", now_ns + 10, target="dut"), now_ns + 10)
     with pytest.raises(EventConflictError, match="one of the two is wrong"):
-        record_event(run, EventRequest("mark", "failover", at + 5, target="dut"), at + 20)
+        record_event(run, EventRequest("mark", "failover", now_ns + 5, target="dut"), now_ns + 20)
     with pytest.raises(EventConflictError, match="overlaps"):
-        record_event(run, EventRequest("mark", "failover", at - 5, at + 20, target="dut"), at + 20)
-    record_event(run, EventRequest("mark", "failover", at - 5, at, target="dut"), at + 20)
-    record_event(run, EventRequest("begin", "failover", at + 10, target="dut"), at + 20)
+        record_event(run, EventRequest("mark", "failover", now_ns - 5, now_ns + 20, target="dut"), now_ns + 20)
+    record_event(run, EventRequest("mark", "failover", now_ns - 5, now_ns, target="dut"), now_ns + 20)
+    record_event(run, EventRequest("begin", "failover", now_ns + 10, target="dut"), now_ns + 20)
     with pytest.raises(EventConflictError, match="no open event 'reload' on dut"):
-        record_event(run, EventRequest("end", "reload", target="dut"), at + 20)
+        record_event(run, EventRequest("end", "reload", target="dut"), now_ns + 20)
 
 
 def test_an_end_finds_the_one_open_event(run: Path) -> None:
     """Without a target it ends the only open event of the kind; of several it names each, and how to choose it."""
-    at = now()
-    record_event(run, EventRequest("begin", "upgrade", target="dut"), at)
-    assert record_event(run, EventRequest("end", "upgrade"), at + SECOND).event.target == "dut"
-    record_event(run, EventRequest("begin", "upgrade", at + 2 * SECOND, target="dut"), at + 2 * SECOND)
-    record_event(run, EventRequest("begin", "upgrade", at + 3 * SECOND, target="dut", object="slot=2"), at + 3 * SECOND)
+    now_ns = now()
+    record_event(run, EventRequest("begin", "upgrade", target="dut"), now_ns)
+    assert record_event(run, EventRequest("end", "upgrade"), now_ns + SECOND).event.target == "dut"
+    record_event(run, EventRequest("begin", "upgrade", now_ns + 2 * SECOND, target="dut"), now_ns + 2 * SECOND)
+    record_event(
+        run, EventRequest("begin", "upgrade", now_ns + 3 * SECOND, target="dut", object="slot=2"), now_ns + 3 * SECOND
+    )
     with pytest.raises(EventConflictError) as several:
-        record_event(run, EventRequest("end", "upgrade"), at + 4 * SECOND)
+        record_event(run, EventRequest("end", "upgrade"), now_ns + 4 * SECOND)
     assert str(several.value) == (
-        f"2 events 'upgrade' are open: --target dut (started at {moment_text(at + 2 * SECOND)}),"
-        f" --target dut --object slot=2 (started at {moment_text(at + 3 * SECOND)}): name target and object"
+        f"2 events 'upgrade' are open: --target dut (started at {moment_text(now_ns + 2 * SECOND)}),"
+        f" --target dut --object slot=2 (started at {moment_text(now_ns + 3 * SECOND)}): name target and object"
     )
     # a target by itself means the event of the target as a whole, where there is one
-    assert record_event(run, EventRequest("end", "upgrade", target="dut"), at + 5 * SECOND).event.object == ""
-    assert record_event(run, EventRequest("end", "upgrade"), at + 6 * SECOND).event.object == "slot=2"
+    assert record_event(run, EventRequest("end", "upgrade", target="dut"), now_ns + 5 * SECOND).event.object == ""
+    assert record_event(run, EventRequest("end", "upgrade"), now_ns + 6 * SECOND).event.object == "slot=2"
     with pytest.raises(EventConflictError, match=r"no open event 'upgrade': start one first"):
-        record_event(run, EventRequest("end", "upgrade"), at + 7 * SECOND)
-    record_event(run, EventRequest("begin", "failover", at + 7 * SECOND), at + 7 * SECOND)
+        record_event(run, EventRequest("end", "upgrade"), now_ns + 7 * SECOND)
+    record_event(run, EventRequest("begin", "failover", now_ns + 7 * SECOND), now_ns + 7 * SECOND)
     with pytest.raises(EventConflictError, match=r"no open event 'failovr'; open: failover$"):
-        record_event(run, EventRequest("end", "failovr"), at + 8 * SECOND)
+        record_event(run, EventRequest("end", "failovr"), now_ns + 8 * SECOND)
 
 
 def test_a_planned_intent_is_not_announced_twice(run: Path) -> None:
-    """What the plan expects of an event is expected once; the event itself can be told beside it."""
-    at = now()
+    """What the plan expects of an event is expected once; the event itself can be reported beside it."""
+    now_ns = now()
     with Record.open(run) as record:
-        record.add_event("dut", Event("failover", "dut", "", at, None, {}, {"reboot": 1}, at + 60 * SECOND), "plan")
+        record.add_event(
+            "dut", Event("failover", "dut", "", now_ns, None, {}, {"reboot": 1}, now_ns + 60 * SECOND), "plan"
+        )
     with pytest.raises(EventConflictError, match=r"the planned failover on dut .* leave expect out"):
-        record_event(run, EventRequest("begin", "failover", target="dut", expect={"reboot": 1}), at + SECOND)
-    record_event(run, EventRequest("begin", "failover", target="dut"), at + SECOND)
-    record_event(run, EventRequest("end", "failover", target="dut"), at + 2 * SECOND)
+        record_event(run, EventRequest("begin", "failover", target="dut", expect={"reboot": 1}), now_ns + SECOND)
+    record_event(run, EventRequest("begin", "failover", target="dut"), now_ns + SECOND)
+    record_event(run, EventRequest("end", "failover", target="dut"), now_ns + 2 * SECOND)
     with RecordView.open(run) as view:
         assert [(stored.origin, stored.event.end_ns) for stored in view.events()] == [
             ("plan", None),
-            ("user", at + 2 * SECOND),
+            ("user", now_ns + 2 * SECOND),
         ]
 
 
 def test_of_many_who_begin_the_same_event_one_does(run: Path) -> None:
     """Looking and writing are one transaction: sixteen threads at once leave one open event."""
-    at, results = now(), []
+    now_ns, results = now(), []
     ready = threading.Barrier(16)
 
     def begin() -> None:
         ready.wait(30)
         try:
-            results.append(record_event(run, EventRequest("begin", "failover"), at).id)
+            results.append(record_event(run, EventRequest("begin", "failover"), now_ns).id)
         except EventConflictError:
             results.append(0)
 
@@ -202,7 +211,7 @@ def test_of_many_who_begin_the_same_event_one_does(run: Path) -> None:
 
 
 def test_a_script_that_lost_its_way_fills_no_record(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is an end to what a run is told; what is open can still be ended."""
+    """There is a limit to the events of a run; what is open can still be ended."""
     monkeypatch.setattr(marking, "MAX_EVENTS", 2)
     record_event(run, EventRequest("begin", "upgrade"), now())
     record_event(run, EventRequest("mark", "config"), now())
@@ -225,7 +234,7 @@ def test_an_event_of_a_run_that_ended_asks_for_another_judging(
 
 
 def test_an_older_record_is_brought_up_to_date(tmp_path: Path) -> None:
-    """An event can be told to a run of an older Soakwatch."""
+    """An event can be added to a run of an older Soakwatch."""
     connection = sqlite3.connect(tmp_path / "record.sqlite", isolation_level=None)
     migrate(connection, 0, STEPS[:1])
     connection.close()
@@ -235,7 +244,7 @@ def test_an_older_record_is_brought_up_to_date(tmp_path: Path) -> None:
 
 
 def test_anything_is_kept_or_refused(run: Path) -> None:
-    """Seeded nonsense in every field: one sentence, or an event that reads back as it was told."""
+    """Seeded nonsense in every field: one sentence, or an event that reads back as it was reported."""
     chooser = random.Random(5)
     texts = ["", "x" * 2000, "a.b-c", "A", "ü", "\x00", "\ud800", "'; DROP TABLE event; --", "a\tb", "gap"]
     times = [0, -1, 2**63, now(), now() - 60 * SECOND, now() + 30 * SECOND]
@@ -323,8 +332,8 @@ def test_the_command_begins_ends_and_overlaps(soakwatch: Command, run: Path) -> 
     assert "still open: end that one first" in again.stderr
     ended = soakwatch("event", "last", "upgrade", "--end", "--label", "result=done")  # the pair of the help's example
     assert (ended.returncode, ended.stdout) == (0, "upgrade ended on dut\n")
-    at = now()
-    stretch = [moment_text(at - back * SECOND) for back in (100, 90)]
+    now_ns = now()
+    stretch = [moment_text(now_ns - back * SECOND) for back in (100, 90)]
     over = soakwatch("event", run, "flap", "--at", stretch[0], "--until", stretch[1], "--object", "interface=eth0")
     assert (over.returncode, over.stdout) == (0, "flap marked\n")
     with RecordView.open(run) as view:

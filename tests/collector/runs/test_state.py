@@ -10,7 +10,7 @@ import pytest
 
 from soakwatch.cli.display.panel import RunPicture
 from soakwatch.judge.rates import META as SO_FAR
-from soakwatch.judge.rates import Look, Rate, look_text
+from soakwatch.judge.rates import LiveSnapshot, Rate, snapshot_text
 from soakwatch.record import Record, RecordView
 from soakwatch.runs.mark_event import moment_text
 from soakwatch.runs.state import StateReader
@@ -109,15 +109,15 @@ def test_what_the_monitor_says_of_itself(record: Record, tmp_path: Path) -> None
     assert own == {("monitor.memory.usage", ""): 310.0}
 
 
-def test_the_newest_look_is_told_though_nothing_new_was_found(record: Record, tmp_path: Path) -> None:
-    """Findings are written when they change; when the rules looked last, and what grows, is kept of every look."""
+def test_the_newest_evaluation_is_shown_though_nothing_new_was_found(record: Record, tmp_path: Path) -> None:
+    """Findings are written when they change; the time of the last evaluation, and what grows, is always kept."""
     source = record.source("dut", "local", "local", SECOND, required=True).id
     record.begin_span(BEGIN)
     record.begin_phase("soak", BEGIN)
     record.put([poll(source, index, PollOutcome.OK) for index in range(200)])
     record.put_findings([], live=True, judged_ns=BEGIN + 60 * SECOND)
     rate = Rate("dut", "process.memory.usage", "process=svc", "By", BEGIN, 5e7, 4e7, 6e7, 4e9, 7200.0, 6000.0, 9000.0)
-    record.set_meta(SO_FAR, look_text(Look(BEGIN + 180 * SECOND, (rate,))))
+    record.set_meta(SO_FAR, snapshot_text(LiveSnapshot(BEGIN + 180 * SECOND, (rate,))))
     reader = StateReader(tmp_path / "run")
     state = reader.read(BEGIN + 190 * SECOND)
     assert state.judged_ns == BEGIN + 180 * SECOND
@@ -145,7 +145,7 @@ def test_the_newest_look_is_told_though_nothing_new_was_found(record: Record, tm
     assert f"growing   {rate.words}" in lines
     record.set_meta(SO_FAR, "of another version")
     assert reader.read(BEGIN + 190 * SECOND).rates == ()
-    record.set_meta(SO_FAR, look_text(Look(BEGIN + 180 * SECOND, (rate,))))
+    record.set_meta(SO_FAR, snapshot_text(LiveSnapshot(BEGIN + 180 * SECOND, (rate,))))
     record.finish()
     record.close()
     assert reader.read(BEGIN + 190 * SECOND).rates == (), "nobody runs it: nothing goes on"

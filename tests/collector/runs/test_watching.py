@@ -13,7 +13,7 @@ from soakwatch.plan.timeline import stretches
 from soakwatch.record import Record
 from soakwatch.runs.state import Coming, PhaseState, StateReader
 from soakwatch.runs.status import RunSnapshot
-from soakwatch.runs.watching import coming_words, course_words, place_words, status_of
+from soakwatch.runs.watching import coming_words, course_words, phase_position_words, status_of
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.rule import Event, Finding, Forecast, Outcome, Window
 
@@ -31,29 +31,32 @@ events: [{kind: failover, at: 5m}]
 FORECAST = Forecast("system.memory.limit (3.80 GiB)", 31 * 3600, 25 * 3600, 37 * 3600)
 
 
-def polled(source: int, at: int, outcome: PollOutcome, *samples: tuple[str, float]) -> Poll:
+def polled(source: int, second: int, outcome: PollOutcome, *samples: tuple[str, float]) -> Poll:
     """A poll that was due so many seconds after the begin."""
-    due = BEGIN + at * SECOND
-    made = tuple(Sample(metric, "", value, due) for metric, value in samples)
+    due = BEGIN + second * SECOND
+    readings = tuple(Sample(metric, "", value, due) for metric, value in samples)
     why = None if outcome is PollOutcome.OK else "no answer"
-    return Poll(source, due, due, 1, outcome, why, Answer(made, (), ()))
+    return Poll(source, due, due, 1, outcome, why, Answer(readings, (), ()))
 
 
 def record_of(folder: Path) -> Record:
     """A minute of a device that fell silent after half of it, under a load, with a warning and an event."""
-    made = Record.create(folder)
+    record = Record.create(folder)
     for key, text in {"run": "night", "start_ns": str(BEGIN), "plan": PLAN}.items():
-        made.set_meta(key, text)
-    made.target("dut", "dut")
-    made.target("tg", "generator")
-    dut = made.source("dut", "local", "local", SECOND, required=True)
-    tg = made.source("tg", "local", "local", SECOND, required=True)
-    made.begin_phase("baseline", BEGIN)
+        record.set_meta(key, text)
+    record.target("dut", "dut")
+    record.target("tg", "generator")
+    dut = record.source("dut", "local", "local", SECOND, required=True)
+    tg = record.source("tg", "local", "local", SECOND, required=True)
+    record.begin_phase("baseline", BEGIN)
     ok, lost = PollOutcome.OK, PollOutcome.TIMEOUT
-    made.put(
-        [polled(dut.id, at, ok if at < 30 else lost, *([("system.uptime", at)] if at < 30 else [])) for at in range(60)]
+    record.put(
+        [
+            polled(dut.id, second, ok if second < 30 else lost, *([("system.uptime", second)] if second < 30 else []))
+            for second in range(60)
+        ]
     )
-    made.put([polled(tg.id, at, ok, ("load.tx.packet.rate", 2e6)) for at in range(60)])
+    record.put([polled(tg.id, second, ok, ("load.tx.packet.rate", 2e6)) for second in range(60)])
     warned = Finding(
         "growth",
         1,
@@ -67,16 +70,21 @@ def record_of(folder: Path) -> Record:
         9,
         forecast=FORECAST,
     )
-    made.put_findings((warned,), live=True, judged_ns=BEGIN + 50 * SECOND)
-    made.add_event("dut", Event("failover", "dut", "", BEGIN + 40 * SECOND, None), "told")
-    return made
+    record.put_findings((warned,), live=True, judged_ns=BEGIN + 50 * SECOND)
+    record.add_event("dut", Event("failover", "dut", "", BEGIN + 40 * SECOND, None), "told")
+    return record
 
 
 def test_the_record_tells_what_a_display_needs(tmp_path: Path) -> None:
     """Phase, time left, what comes, load, the source that is silent and since when, findings, events."""
     with record_of(tmp_path / "run"):
         status = status_of(StateReader(tmp_path / "run").read(BEGIN + 60 * SECOND))
-        assert (status.run, status.phase, status.place, status.standing) == ("night", "baseline", "1 of 2", "running")
+        assert (status.run, status.phase, status.phase_position, status.standing) == (
+            "night",
+            "baseline",
+            "1 of 2",
+            "running",
+        )
         assert (round(status.elapsed_s), round(status.left_s)) == (60, 540)
         assert status.coming == "phase soak in 1 min"
         (dut, tg) = status.sources
@@ -104,21 +112,21 @@ def test_a_run_is_shown_until_its_verdict_is_there(tmp_path: Path) -> None:
     """First it runs, then it is judged, then it is over; the exit codes are those of the verdict, or of none yet."""
     snapshots: list[RunSnapshot] = []
     with record_of(tmp_path / "run") as record:
-        way = RecordedRun(tmp_path / "run", lambda: BEGIN + 60 * SECOND)
+        watched = RecordedRun(tmp_path / "run", lambda: BEGIN + 60 * SECOND)
         target = io.StringIO()
         console = Console(file=target, width=80)
-        assert (way.read().over, way.read().exit_code) == (False, 3)
+        assert (watched.read().over, watched.read().exit_code) == (False, 3)
 
         def pause(_seconds: float) -> None:
-            snapshots.append(way.read())
+            snapshots.append(watched.read())
             if len(snapshots) == 2:
                 record.set_meta("ended_ns", str(BEGIN + 60 * SECOND))
             if len(snapshots) == 4:
                 record.set_meta("verdict", "fail")
                 record.set_meta("reason", "dut failed\x1b[2J growth")
 
-        last = follow(way, console, pause=pause)
-    assert [look.status.doing != "" for look in snapshots] == [False, False, True, True]
+        last = follow(watched, console, pause=pause)
+    assert [snapshot.status.doing != "" for snapshot in snapshots] == [False, False, True, True]
     assert (last.over, last.verdict, last.exit_code) == (True, "fail", 1)
     show_outcome(last, "run", console)
     lines = target.getvalue().splitlines()
@@ -130,8 +138,13 @@ def test_a_run_that_was_left_while_it_was_judged_is_broken_off(tmp_path: Path) -
     """Its end is recorded, its verdict is not, and nobody writes any more."""
     with record_of(tmp_path / "run") as record:
         record.set_meta("ended_ns", str(BEGIN + 60 * SECOND))
-    look = RecordedRun(tmp_path / "run", lambda: BEGIN + 70 * SECOND).read()
-    assert (look.over, look.verdict, look.status.standing, look.exit_code) == (True, None, "broken off", 4)
+    recorded = RecordedRun(tmp_path / "run", lambda: BEGIN + 70 * SECOND).read()
+    assert (recorded.over, recorded.verdict, recorded.status.standing, recorded.exit_code) == (
+        True,
+        None,
+        "broken off",
+        4,
+    )
 
 
 def test_what_comes_next_by_the_plan_alone() -> None:
@@ -141,6 +154,6 @@ def test_what_comes_next_by_the_plan_alone() -> None:
     assert course_words(known, plan, BEGIN + 60 * SECOND) == ("1 of 2", "phase soak in 1 min")
     assert course_words(known, plan, BEGIN + 200 * SECOND) == ("2 of 2", "event failover in 1 min 40 s")
     assert course_words(known, plan, BEGIN + 400 * SECOND) == ("2 of 2", "")
-    assert place_words([PhaseState("soak", 0, 1, "now")]) == ""
-    assert place_words([PhaseState("a", 0, 1, "over"), PhaseState("b", 1, 2, "over")]) == ""
+    assert phase_position_words([PhaseState("soak", 0, 1, "now")]) == ""
+    assert phase_position_words([PhaseState("a", 0, 1, "over"), PhaseState("b", 1, 2, "over")]) == ""
     assert coming_words(Coming("end", "end of the run", 5), 0) == ""

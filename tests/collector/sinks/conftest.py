@@ -30,12 +30,12 @@ def own_influxd(influxd_program: Path, tmp_path: Path) -> Iterator[Influxd]:
 def bucket_of(influxd: Influxd, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Influxdb]:
     """A new bucket of the server that stays up, as a sink's address."""
 
-    def made(name: str) -> Influxdb:
+    def address(name: str) -> Influxdb:
         monkeypatch.setenv("SINK_TOKEN", influxd.token)
         influxd.make_bucket(name)
         return Influxdb(influxd.url, ORG, name, "env:SINK_TOKEN")
 
-    return made
+    return address
 
 
 @pytest.fixture

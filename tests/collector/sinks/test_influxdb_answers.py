@@ -20,14 +20,14 @@ from soakwatch.sinks.abc import RefusedLine, SinkUnavailableError
 from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.sinks.influxdb.write import MAX_LINES, Writer
 
-Told = tuple[int, dict[str, str]] | tuple[int, dict[str, str], bytes]
-Answer = Callable[[bytes], Told]
-OK: Told = (204, {})
+Reply = tuple[int, dict[str, str]] | tuple[int, dict[str, str], bytes]
+Answer = Callable[[bytes], Reply]
+OK: Reply = (204, {})
 
 
 @contextmanager
 def serving(answer: Answer) -> Iterator[Influxdb]:
-    """A server that answers each write as it is told."""
+    """A server that answers each write as the test says."""
 
     class Writes(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -66,7 +66,7 @@ def test_a_batch_that_is_too_large_is_halved_until_it_fits(monkeypatch: pytest.M
     stored: list[bytes] = []
     refused: list[RefusedLine] = []
 
-    def answer(body: bytes) -> Told:
+    def answer(body: bytes) -> Reply:
         if len(body) > 1000:
             return 413, {}
         stored.extend(body.splitlines())
@@ -92,7 +92,7 @@ def test_a_busy_server_says_how_long_to_wait(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_slow_server_is_sent_less_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     hold = threading.Event()
 
-    def answer(_: bytes) -> Told:
+    def answer(_: bytes) -> Reply:
         hold.wait(30)
         return OK
 
@@ -135,7 +135,7 @@ LINES_OF_A_BATCH = [f"m value={n}.0 {n}".encode() for n in range(100)]
 
 
 @pytest.mark.parametrize(
-    ("status", "told_of", "wrong"),
+    ("status", "reason", "wrong"),
     [
         (401, "does not authorise this token for o/b: check token, org and bucket", True),
         (403, "does not authorise this token for o/b", True),
@@ -148,14 +148,14 @@ LINES_OF_A_BATCH = [f"m value={n}.0 {n}".encode() for n in range(100)]
     ],
 )
 def test_what_passes_is_waited_for_and_nothing_is_set_aside(
-    status: int, told_of: str, wrong: bool, monkeypatch: pytest.MonkeyPatch
+    status: int, reason: str, wrong: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused: list[RefusedLine] = []
     with (
         serving(lambda _: (status, {}, json_body("a  sentence\x1b[2J"))) as to,
         writing(to, monkeypatch, refused) as writer,
     ):
-        with pytest.raises(SinkUnavailableError, match=re.escape(told_of)) as caught:
+        with pytest.raises(SinkUnavailableError, match=re.escape(reason)) as caught:
             writer.write(LINES_OF_A_BATCH)
         assert caught.value.wrong is wrong
         assert "\x1b" not in str(caught.value)
@@ -194,7 +194,7 @@ def test_a_batch_that_is_dropped_as_a_whole_is_counted_without_many_questions(mo
     asked: list[int] = []
     refused: list[RefusedLine] = []
 
-    def answer(body: bytes) -> Told:
+    def answer(body: bytes) -> Reply:
         asked.append(1)
         return 422, {}, json_body(f"partial write: too old dropped={len(body.splitlines())} for database: 0e")
 
@@ -208,7 +208,7 @@ def test_a_great_many_bad_lines_cost_a_bounded_number_of_questions(monkeypatch: 
     asked: list[int] = []
     refused: list[RefusedLine] = []
 
-    def answer(body: bytes) -> Told:
+    def answer(body: bytes) -> Reply:
         asked.append(1)
         bad = sum(line.startswith(b"clash") for line in body.splitlines())
         word = f'input field "value" on measurement "clash" is type float dropped={bad}'
@@ -226,7 +226,7 @@ def test_a_great_many_bad_lines_cost_a_bounded_number_of_questions(monkeypatch: 
 def test_a_token_does_not_follow_a_redirection(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     reached: list[bytes] = []
 
-    def other(body: bytes) -> Told:
+    def other(body: bytes) -> Reply:
         reached.append(body)
         return OK
 
@@ -305,7 +305,7 @@ def test_success_with_a_long_or_strange_answer_is_success(monkeypatch: pytest.Mo
         assert writer.written == 200
 
 
-def test_no_tls_where_tls_is_meant_is_told_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_tls_where_tls_is_meant_is_reported_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     with (
         serving(lambda _: OK) as to,
         writing(replace(to, url=to.url.replace("http:", "https:")), monkeypatch, []) as writer,

@@ -23,12 +23,12 @@ from soakwatch.testing.influxd import BUCKET, Influxd
 from soakwatch.testing.records import KEYS, T0, small_poll, small_record
 
 SOAKWATCH = Path(sys.executable).with_name("soakwatch")
-LONGEST_S = 60.0
+MAX_WAIT_S = 60.0
 
 
 def until(holds: Callable[[], bool], what: str) -> None:
     """Wait for something that happens in another process."""
-    deadline = time.monotonic() + LONGEST_S
+    deadline = time.monotonic() + MAX_WAIT_S
     while not holds():
         assert time.monotonic() < deadline, what
         time.sleep(0.05)
@@ -127,7 +127,7 @@ def test_another_life_of_the_run_goes_on_at_the_cursor(tmp_path: Path, own_influ
         assert counted(own_influxd) == 40 * len(KEYS)
 
 
-def test_a_wrong_token_is_said_without_it_and_a_run_goes_on(
+def test_a_wrong_token_is_reported_without_quoting_it_and_a_run_goes_on(
     tmp_path: Path, own_influxd: Influxd, address: Influxdb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WRONG", "hunter2")
@@ -175,7 +175,7 @@ def test_a_token_that_is_not_there_is_waited_for(tmp_path: Path, own_influxd: In
     assert counted(own_influxd) == 10 * len(KEYS)
 
 
-def test_a_feed_that_cannot_begin_does_not_hold_up_the_end(tmp_path: Path, address: Influxdb) -> None:
+def test_a_feed_that_cannot_begin_does_not_delay_the_end(tmp_path: Path, address: Influxdb) -> None:
     with fed(tmp_path / "run", replace(address, token=f"file:{tmp_path}/no-such")) as feeding:
         feeding.grow(10)
         until(lambda: bool(feeding.messages), "nothing is reported")
@@ -232,7 +232,7 @@ def test_whoever_does_not_want_to_wait_for_a_database_gets_the_verdict(tmp_path:
             if "Ctrl-C: no longer" in line and "Ctrl-C: no longer" not in "".join(messages):
                 process.send_signal(signal.SIGINT)
             messages.append(line)
-        assert process.wait(LONGEST_S) in {0, 1, 3}, messages
+        assert process.wait(MAX_WAIT_S) in {0, 1, 3}, messages
     finally:
         process.kill()
         process.communicate()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.collector.sinks.test_influxdb_answers import Told, serving
+from tests.collector.sinks.test_influxdb_answers import Reply, serving
 
 from soakwatch.cli.main import run
 from soakwatch.core.errors import PlanError
@@ -48,7 +48,7 @@ def a_finding(outcome: Outcome, rule: str = "memory_growth", begin: int = T0) ->
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> Path:
-    """A minute of fifty series in two phases, with holes, events, findings and a verdict."""
+    """A minute of fifty series in two phases, with gaps, events, findings and a verdict."""
     folder = tmp_path / "20261121T000000Z-recorded"
     with small_record(folder, 60) as record:
         record.target("dut", "dut")
@@ -150,7 +150,7 @@ def test_the_command_sends_a_run_and_says_how_much(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told_of"),
+    ("arguments", "sentence"),
     [
         (["--to", "ftp://h"], "write influxdb://HOST"),
         (["--to", "influxdb://h"], "org is missing"),
@@ -160,11 +160,11 @@ def test_the_command_sends_a_run_and_says_how_much(
     ],
 )
 def test_a_bad_address_is_one_sentence_without_the_secret(
-    recorded: Path, arguments: list[str], told_of: str, capsys: pytest.CaptureFixture[str]
+    recorded: Path, arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["sink", str(recorded), *arguments]) == 2
     error = capsys.readouterr().err
-    assert told_of in error
+    assert sentence in error
     assert "hunter2" not in error
     assert error.count("\n") == 1
 
@@ -178,7 +178,7 @@ def test_a_database_that_never_answers_ends_the_patience(
     assert "cannot be reached" in capsys.readouterr().err
 
 
-def test_a_wrong_token_is_told_at_once_and_not_waited_for(
+def test_a_wrong_token_is_reported_at_once_and_not_waited_for(
     recorded: Path, influxd: Influxd, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("T", "hunter2")
@@ -192,7 +192,7 @@ def test_a_wrong_token_is_told_at_once_and_not_waited_for(
 def test_troubles_that_change_do_not_prolong_the_patience(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
-    def answer(_: bytes) -> Told:
+    def answer(_: bytes) -> Reply:
         asked.append(1)
         return 500, {"retry-after": "0"}, f'{{"message": "trouble {len(asked)}"}}'.encode()
 

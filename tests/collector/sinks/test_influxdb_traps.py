@@ -51,7 +51,7 @@ def test_flush_and_close_are_not_needed_what_was_taken_is_stored(bucket_of: Buck
 def test_nothing_is_dropped_in_silence(
     wrong: str, bucket_of: BucketOf, influxd: Influxd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Batching never raises: 400, 401 and 404 go to a callback and the batch is gone. Here each is told, and waits."""
+    """Batching never raises: 400, 401 and 404 go to a callback, the batch is gone. Here each is reported and waits."""
     to = bucket_of(f"trap-{wrong}")
     monkeypatch.setenv("WRONG", "x")
     org, bucket = ("no-such" if wrong == "org" else to.org), ("no-such" if wrong == "bucket" else to.bucket)
@@ -167,7 +167,7 @@ def test_a_first_whole_number_does_not_fix_the_type(tmp_path: Path, bucket_of: B
 
 
 @pytest.mark.parametrize("odd", [float("nan"), float("inf"), float("-inf")])
-def test_a_number_that_is_none_leaves_a_hole_and_harms_no_neighbour(
+def test_a_reading_that_is_not_a_number_leaves_a_gap_and_harms_no_neighbour(
     odd: float, tmp_path: Path, bucket_of: BucketOf, influxd: Influxd
 ) -> None:
     """Fields that are no finite number vanish in the client; the sink writes no such line, and missing is never 0."""
@@ -202,7 +202,7 @@ def test_a_partial_write_stores_the_good_lines_and_names_the_bad(bucket_of: Buck
 
 
 def test_lines_beyond_the_retention_are_counted_exactly(influxd: Influxd, bucket_of: BucketOf) -> None:
-    """A bucket that keeps an hour drops all of an old record, with 422 for each batch: told, and not asked line by
+    """A bucket that keeps an hour drops all of an old record, with 422 for each batch: reported, and not asked line by
     line."""
     to = bucket_of("trap-retention")
     influxd.make_bucket("trap-hour", 3600)

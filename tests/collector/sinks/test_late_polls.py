@@ -1,4 +1,4 @@
-"""Polls that were lost and answered late (an agent's spool): on a dashboard they are no hole any more."""
+"""Polls that were lost and answered late (an agent's spool): on a dashboard they are no gap any more."""
 
 from __future__ import annotations
 
@@ -77,12 +77,12 @@ def a_feed() -> Iterator[Callable[[Path, Influxdb, list[FeedState], str], Feed]]
     """Feeds from a cursor; what they tell is kept."""
     with ExitStack() as stack:
 
-        def made(folder: Path, to: Influxdb, states: list[FeedState], cursor: str) -> Feed:
+        def new_feed(folder: Path, to: Influxdb, states: list[FeedState], cursor: str) -> Feed:
             writer = Writer(to, lambda _: None)
             stack.callback(writer.close)
             return Feed(folder, "run", writer, Event(), lambda state: states.append(replace(state)), cursor)
 
-        yield made
+        yield new_feed
 
 
 @pytest.mark.parametrize("restarted", [False, True], ids=["one life", "a feed that is killed in between"])
@@ -93,7 +93,7 @@ def test_a_loss_that_was_written_before_its_answer_came_is_mended(
     influxd: Influxd,
     a_feed: Callable[[Path, Influxdb, list[FeedState], str], Feed],
 ) -> None:
-    """While the run goes on: first the hole is written, and is red; then the answers come, perhaps to another feed."""
+    """While the run goes on: first the gap is written, and is red; then the answers come, perhaps to another feed."""
     to = bucket_of(f"late-live-{restarted}")
     folder = tmp_path / "run"
     states: list[FeedState] = []

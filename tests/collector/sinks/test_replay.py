@@ -11,16 +11,16 @@ from soakwatch.sinks.replay import Replay
 class Hand:
     """A clock that is set by hand, and a feed that acknowledges a poll of one source each second."""
 
-    at: float = 100.0
+    now_s: float = 100.0
     read: int = 0
 
     def __call__(self) -> float:
-        return self.at
+        return self.now_s
 
     def live(self, replay: Replay, seconds: int, connections: int = 1) -> None:
         """So many seconds in which all goes well."""
         for _ in range(seconds):
-            self.at += 1.0
+            self.now_s += 1.0
             self.read += 1
             replay.taken(connections)
             replay.acknowledged({7: self.read})
@@ -39,7 +39,7 @@ def test_after_a_break_it_goes_back_by_its_window_however_long_the_outage_was() 
         hand = Hand()
         replay = Replay({}, 30, hand)
         hand.live(replay, 100)
-        hand.at += outage_s
+        hand.now_s += outage_s
         replay.taken(2)
         replay.acknowledged({7: 101})
         assert replay.back({7: 101}) == {7: 70}, outage_s
@@ -72,7 +72,7 @@ def test_a_line_that_breaks_every_time_still_gets_on() -> None:
     replay = Replay({}, 30, hand)
     hand.live(replay, 100)
     furthest = hand.read
-    for connection in range(2, 100):  # each lives for one look
+    for connection in range(2, 100):  # each lives for one poll
         hand.live(replay, 1, connection)
         furthest = max(furthest, hand.read)
         back = replay.back({7: hand.read})

@@ -32,7 +32,7 @@ def checked(tmp_path: Path, to: Influxdb) -> int:
     return run(["check", str(plan), "--runs", str(tmp_path)])
 
 
-def test_a_sink_that_takes_lines_is_said_and_none_is_written(
+def test_a_sink_that_takes_lines_is_reported_and_none_is_written(
     tmp_path: Path, bucket_of: BucketOf, influxd: Influxd, capsys: pytest.CaptureFixture[str]
 ) -> None:
     to = bucket_of("checked")
@@ -44,7 +44,7 @@ def test_a_sink_that_takes_lines_is_said_and_none_is_written(
 
 
 @pytest.mark.parametrize(
-    ("org", "bucket", "token", "told_of"),
+    ("org", "bucket", "token", "reason"),
     [
         (ORG, "soak", "wrong", "does not authorise this token for lab/soak: check token, org and bucket"),
         (ORG, "soak", "reader", "does not authorise this token for lab/soak"),
@@ -53,14 +53,14 @@ def test_a_sink_that_takes_lines_is_said_and_none_is_written(
     ],
 )
 def test_ping_is_true_even_with_a_bad_token_so_check_asks_whether_it_may_write(
-    org: str, bucket: str, token: str, told_of: str, influxd: Influxd, monkeypatch: pytest.MonkeyPatch
+    org: str, bucket: str, token: str, reason: str, influxd: Influxd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tokens = {"wrong": "hunter2", "reader": reader(influxd), "right": influxd.token}
     monkeypatch.setenv("SINK_TOKEN", tokens[token])
     (check,) = check_sinks([Influxdb(influxd.url, org, bucket, "env:SINK_TOKEN")])
     assert check.wrong
     assert check.error is not None
-    assert told_of in check.error
+    assert reason in check.error
     assert tokens[token] not in check.error
 
 

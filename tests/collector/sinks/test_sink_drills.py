@@ -121,6 +121,6 @@ def test_a_drill_writes_what_was_recorded(name: str, tmp_path: Path, influxd_pro
     if name == "full":
         needs_root()
     outcome: Outcome = DRILLS[name](influxd_program, tmp_path, 30.0)
-    assert (outcome.written, outcome.polls_written) == (outcome.recorded, outcome.polls), outcome.said
+    assert (outcome.written, outcome.polls_written) == (outcome.recorded, outcome.polls), outcome.output
     assert outcome.refused == 0
     assert outcome.longest_lag_s >= 20

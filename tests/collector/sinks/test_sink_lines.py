@@ -98,8 +98,8 @@ def test_what_is_no_number_has_no_line_and_costs_no_other(odd: float) -> None:
 @given(st.lists(st.integers(0, 12), max_size=30), st.integers(1, 20))
 @settings(max_examples=200, deadline=None, derandomize=True)
 def test_gathered_blocks_are_the_same_lines_and_bounded(counts: list[int], size: int) -> None:
-    made = iter(range(10**6))
-    parts_of = [Block.of([b"%d" % next(made) for _ in range(count)]) for count in counts]
+    numbers = iter(range(10**6))
+    parts_of = [Block.of([b"%d" % next(numbers) for _ in range(count)]) for count in counts]
     blocks = list(gathered(parts_of, lambda: size))
     assert [line_ for block in blocks for line_ in block.lines()] == [b"%d" % index for index in range(sum(counts))]
     assert all(0 < block.count == len(block.lines()) <= max(size, *counts) for block in blocks)
@@ -116,12 +116,12 @@ def test_a_block_is_divided_without_a_loss() -> None:
 
 
 def test_the_next_block_is_made_ahead_in_order_and_no_more_than_one() -> None:
-    made: list[int] = []
+    built: list[int] = []
     second = threading.Event()
 
     def making() -> Iterator[Block]:
         for index in range(5):
-            made.append(index)
+            built.append(index)
             if index == 1:
                 second.set()
             yield Block.of([b"%d" % index])
@@ -134,7 +134,7 @@ def test_the_next_block_is_made_ahead_in_order_and_no_more_than_one() -> None:
             for block in blocks:
                 assert second.wait(30)  # it is made while the first is held
                 taken.append(block.text)
-                assert len(made) <= len(taken) + 1
+                assert len(built) <= len(taken) + 1
 
     with pytest.raises(RecordError, match="is gone"):
         take()
@@ -142,16 +142,16 @@ def test_the_next_block_is_made_ahead_in_order_and_no_more_than_one() -> None:
 
 
 def test_who_stops_in_the_middle_waits_for_nobody() -> None:
-    made: list[int] = []
+    built: list[int] = []
 
     def stop() -> None:
-        with ahead(Block.of([b"a"]) for _ in map(made.append, range(9))) as blocks:
+        with ahead(Block.of([b"a"]) for _ in map(built.append, range(9))) as blocks:
             next(blocks)
             raise RuntimeError("enough")
 
     with pytest.raises(RuntimeError, match="enough"):
         stop()
-    assert len(made) <= 2
+    assert len(built) <= 2
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("lines")]
 
 

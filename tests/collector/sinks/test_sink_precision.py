@@ -1,4 +1,4 @@
-"""Times of samples that are cut to milliseconds, where somebody asks for it, and to no less where nobody does."""
+"""Times of samples that are cut to milliseconds, where someone asks for it, and to no less where nobody does."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_a_database_that_is_behind_is_seen_on_every_kind_of_terminal(tmp_path: P
     assert f"sink      {words}" in drawn.getvalue()
 
 
-def test_each_trouble_is_told_once_however_often_it_comes_and_goes(tmp_path: Path) -> None:
+def test_each_trouble_is_reported_once_however_often_it_comes_and_goes(tmp_path: Path) -> None:
     messages: list[str] = []
     sink = a_sink(tmp_path / "run", messages)
     for turn in range(50):
@@ -69,7 +69,7 @@ def test_troubles_that_never_repeat_do_not_fill_the_terminal(tmp_path: Path) -> 
     assert len(messages) <= 100
 
 
-def test_refused_lines_are_told_once_with_their_reason(tmp_path: Path) -> None:
+def test_refused_lines_are_reported_once_with_their_reason(tmp_path: Path) -> None:
     messages: list[str] = []
     sink = a_sink(tmp_path / "run", messages)
     for turn in range(5):
@@ -79,7 +79,7 @@ def test_refused_lines_are_told_once_with_their_reason(tmp_path: Path) -> None:
     assert sink.refused == 4
 
 
-def test_a_feed_that_ends_by_itself_is_told_once_and_started_again(tmp_path: Path) -> None:
+def test_a_feed_that_ends_by_itself_is_reported_once_and_started_again(tmp_path: Path) -> None:
     """Here there is no such sink in the plan of the record: an error that nobody has foreseen."""
     messages: list[str] = []
     with small_record(tmp_path / "run", 1) as record:

@@ -57,14 +57,14 @@ def test_a_folder_holds_its_sinks_and_what_they_share(tmp_path: Path) -> None:
         ("[1]", "4:9: a sink is one name with what belongs to it, such as {influxdb: {url: …}}; found a list"),
     ],
 )
-def test_what_is_wrong_with_a_sink_is_told_with_its_place(sink: str, sentence: str) -> None:
+def test_what_is_wrong_with_a_sink_is_reported_with_its_line(sink: str, sentence: str) -> None:
     text = f"name: fed\nduration: 6s\ntargets: {{dut: {{sources: [local]}}}}\nsinks: [{sink}]\n"
     with pytest.raises(PlanError) as refused:
         plan_from_text(text, "p.yaml", ONE_FOLDER)
     assert f"p.yaml:{sentence}" in refused.value.problems
 
 
-def test_a_sink_that_breaks_the_convention_is_told_by_name() -> None:
+def test_a_sink_that_breaks_the_convention_is_reported_by_name() -> None:
     text = "name: fed\nduration: 6s\ntargets: {dut: {sources: [local]}}\nsinks: [no_destination]\n"
     (sink,) = plan_from_text(text, "p.yaml", ONE_FOLDER).sinks
     with pytest.raises(PlanError, match="the sink 'no_destination' has no function 'destination': correct plugin_fold"):

@@ -31,11 +31,11 @@ ONCE = "-dedup.minScrapeInterval=1ms"
 
 @pytest.fixture(scope="module")
 def program() -> Path:
-    found = find_victoria()
-    if found is None:
+    binary = find_victoria()
+    if binary is None:
         needs("victoria-metrics")
-    assert found is not None
-    return found
+    assert binary is not None
+    return binary
 
 
 @pytest.fixture
@@ -67,9 +67,9 @@ def assert_all_there(record: Path, victoria: Victoria) -> None:
     with RecordView.open(record) as view:
         assert len(stored) == len(KEYS)
         for key in KEYS:
-            series, found = view.series(key), stored[key.object.removeprefix("process=")]
-            assert list(found.time_ms) == (series.time_ns // MS).tolist()
-            assert list(found.values) == series.value.tolist()
+            series, samples_kept = view.series(key), stored[key.object.removeprefix("process=")]
+            assert list(samples_kept.time_ms) == (series.time_ns // MS).tolist()
+            assert list(samples_kept.values) == series.value.tolist()
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_times_are_cut_to_milliseconds_and_values_share_a_scale(
     assert 0 < max(off) <= 1e-12 * max(of_all_sizes)
 
 
-def test_to_send_twice_changes_nothing_only_where_the_server_was_told_to_keep_one(
+def test_sending_twice_changes_nothing_only_where_the_server_deduplicates(
     recorded: Path,
     program: Path,
     victoria: Victoria,
@@ -167,9 +167,9 @@ def test_to_send_twice_changes_nothing_only_where_the_server_was_told_to_keep_on
         other = start_victoria(program, tmp_path / "other", stack)
         push(recorded, recorded.name, address_of(other, monkeypatch), 30)
         push(recorded, recorded.name, address_of(other, monkeypatch), 30)
-        found = samples(other)["p0"]
-        assert len(found.time_ms) == 120
-        assert len(set(zip(found.time_ms, found.values, strict=True))) == 60
+        merged = samples(other)["p0"]
+        assert len(merged.time_ms) == 120
+        assert len(set(zip(merged.time_ms, merged.values, strict=True))) == 60
 
 
 def test_what_is_older_than_it_keeps_is_dropped_without_a_word(
@@ -184,7 +184,7 @@ def test_what_is_older_than_it_keeps_is_dropped_without_a_word(
 
 
 @pytest.mark.parametrize("noticed", [True, False], ids=["while-it-is-away", "between-two-requests"])
-def test_what_a_killed_server_had_said_yes_to_is_sent_again(
+def test_what_a_killed_server_had_accepted_is_sent_again(
     tmp_path: Path, victoria: Victoria, address: Influxdb, *, noticed: bool
 ) -> None:
     run = tmp_path / "run"

@@ -59,7 +59,7 @@ def test_a_rule_is_the_class_that_its_file_names() -> None:
 
 
 def test_what_breaks_the_convention_is_named() -> None:
-    """Unknown names give the nearest; a module without its class or its start says what to mend."""
+    """Unknown names give the nearest; for a module without its class or its start the message says what to fix."""
     cases: list[tuple[Callable[[], object], str]] = [
         (lambda: poller_module("prob", TINY), "unknown source 'prob'; did you mean 'probe'?"),
         (lambda: rule_class("slowdrift", TINY), "unknown rule 'slowdrift'; did you mean 'slow_drift'?"),
@@ -162,9 +162,9 @@ def test_everything_installed_holds_the_convention() -> None:
     for name in (*pollers(), *loads()):
         assert poller_module(name).config.model_fields.keys() >= {"interval", "timeout", "required"}
     for name in rules():
-        made = rule_class(name)
-        assert made.name == name
-        assert made().definition()
+        rule = rule_class(name)
+        assert rule.name == name
+        assert rule().definition()
     for shelf in (INSTALLED.pollers, INSTALLED.loads, INSTALLED.rules):
         assert all(shelf.summary(name) for name in shelf.names())
 

@@ -43,8 +43,8 @@ def test_a_recording_may_be_disordered_repeated_packed_and_partly_broken(tmp_pat
         command = ["snmpwalk", "-v2c", "-cpublic", "-On", "-Ot", "-OU", f"127.0.0.1:{agent.address[1]}", "1.3.6.1"]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "MIBS": ""})
     pairs = (line.partition(" = ") for line in done.stdout.splitlines() if "No more variables" not in line)
-    found = {name.removeprefix("."): value for name, _, value in pairs}
-    assert found == {
+    values = {name.removeprefix("."): value for name, _, value in pairs}
+    assert values == {
         "1.3.6.1.2.1.1.1.0": 'STRING: "a | b"',
         "1.3.6.1.2.1.1.3.0": "4242",
         "1.3.6.1.2.1.1.5.0": 'STRING: "name"',
@@ -80,7 +80,7 @@ def test_it_serves_a_recording_as_a_command(tmp_path: Path) -> None:
     assert refused.stderr.startswith("snmp_responder: /nonexistent.snmprec: cannot be read")
 
 
-def test_names_survive_the_wire_and_broken_ones_are_told() -> None:
+def test_names_survive_the_wire_and_broken_ones_are_refused() -> None:
     for name in ("1.3.6.1", "0.0", "2.39.1", "2.999.128.16383.16384.4294967295"):
         assert read_name(write_name(name_of(name))) == name_of(name)
     for broken in ("", "1", "1.3.x", "3.1", "1.40", "1.3.-1", "1.3.4294967296"):

@@ -50,7 +50,7 @@ WAYS = {
 
 
 class Hour:
-    """A clock that stands until it is moved."""
+    """A clock that stops until it is moved."""
 
     def __init__(self) -> None:
         self.seconds = 1000.0
@@ -61,19 +61,19 @@ class Hour:
 
 @pytest.fixture
 def agent() -> Iterator[Responder]:
-    """A made device of ten interfaces whose time stands still."""
+    """A simulated device of ten interfaces whose time does not move."""
     with responder({**system(), **interfaces(10)}, users=USERS, now=Hour()) as running:
         yield running
 
 
-def ask(command: str, way: tuple[str, ...], agent: Responder, *rest: str) -> tuple[list[str], str]:
+def ask(command: str, access: tuple[str, ...], agent: Responder, *rest: str) -> tuple[list[str], str]:
     """Lines of a net-snmp command (``OID = TYPE: value``), and its complaints."""
     target = f"{agent.address[0]}:{agent.address[1]}"
-    # Without MIBs, configuration and a place to leave things: what is read is what the wire says.
+    # Without MIBs, configuration and a folder to keep state: what is read is what is on the wire.
     environment = {**os.environ, "MIBS": "", "SNMPCONFPATH": "/nonexistent", "SNMP_PERSISTENT_DIR": "/nonexistent"}
     options = ["-On", "-Oe", "-OU", "-Ot", "-r0", "-t2"]
     done = subprocess.run(
-        [command, *options, *way, target, *rest],
+        [command, *options, *access, target, *rest],
         capture_output=True,
         text=True,
         check=False,
@@ -88,20 +88,20 @@ def values(lines: list[str]) -> dict[str, str]:
     return {name.removeprefix("."): value for name, _, value in (line.partition(" = ") for line in lines)}
 
 
-@pytest.mark.parametrize("way", WAYS.values(), ids=list(WAYS))
-def test_every_version_and_protocol_gets_and_walks(agent: Responder, way: tuple[str, ...]) -> None:
-    lines, errors = ask("snmpget", way, agent, DESCRIPTION, UPTIME, "1.3.6.1.2.1.1.2.0")
+@pytest.mark.parametrize("options", WAYS.values(), ids=list(WAYS))
+def test_every_version_and_protocol_gets_and_walks(agent: Responder, options: tuple[str, ...]) -> None:
+    lines, errors = ask("snmpget", options, agent, DESCRIPTION, UPTIME, "1.3.6.1.2.1.1.2.0")
     assert values(lines) == {
         DESCRIPTION: 'STRING: "a made device"',
         UPTIME: "100000",
         "1.3.6.1.2.1.1.2.0": "OID: .1.3.6.1.4.1.8072.3.2.10",
     }, errors
-    command = "snmpwalk" if way == V1 else "snmpbulkwalk"
-    walked = values(ask(command, way, agent, "1.3.6.1.2.1.31.1.1.1")[0])
+    command = "snmpwalk" if options == V1 else "snmpbulkwalk"
+    walked = values(ask(command, options, agent, "1.3.6.1.2.1.31.1.1.1")[0])
     names = [value for name, value in walked.items() if name.startswith("1.3.6.1.2.1.31.1.1.1.1.")]
     assert names == [f'STRING: "eth{number}"' for number in range(10)]
     # Counter64 is not of SNMPv1 (RFC 3584 section 4.2.2.1).
-    assert ("1.3.6.1.2.1.31.1.1.1.6.3" in walked) == (way != V1)
+    assert ("1.3.6.1.2.1.31.1.1.1.6.3" in walked) == (options != V1)
 
 
 def test_every_type_arrives_as_it_is() -> None:
@@ -118,9 +118,9 @@ def test_every_type_arrives_as_it_is() -> None:
         "1.3.1.10": Cell(68, b"\x9f\x78\x04\x3f\x80\x00\x00"),
     }
     with responder(mib_of(cells)) as agent:
-        found = values(ask("snmpwalk", V2C, agent, "1.3.1")[0])
+        printed = values(ask("snmpwalk", V2C, agent, "1.3.1")[0])
         missing, _ = ask("snmpget", V2C, agent, "1.3.1.11", "1.3.2.1")
-    assert found == {
+    assert printed == {
         "1.3.1.1": "INTEGER: -5",
         "1.3.1.2": "Hex-STRING: 00 FF ",
         "1.3.1.3": "OID: .2.999.4294967295",
@@ -155,11 +155,11 @@ def test_counters_move_and_wrap_on_the_virtual_clock() -> None:
         assert read()[0] == 22
 
 
-@pytest.mark.parametrize("way", [V2C, SHA], ids=["v2c", "v3"])
-def test_reboot_and_restart_of_the_agent_look_as_they_do_on_devices(agent: Responder, way: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("options", [V2C, SHA], ids=["v2c", "v3"])
+def test_reboot_and_restart_of_the_agent_look_as_they_do_on_devices(agent: Responder, options: tuple[str, ...]) -> None:
     def life() -> list[int]:
         names = (UPTIME, "1.3.6.1.2.1.25.1.1.0", "1.3.6.1.6.3.10.2.1.2.0", "1.3.6.1.2.1.2.2.1.10.4")
-        lines, errors = ask("snmpget", way, agent, *names)
+        lines, errors = ask("snmpget", options, agent, *names)
         assert len(lines) == 4, errors
         return [int(value.split(": ")[-1]) for value in values(lines).values()]
 
@@ -172,10 +172,10 @@ def test_reboot_and_restart_of_the_agent_look_as_they_do_on_devices(agent: Respo
     assert life() == [100, 201100, 4, octets + 1000]
     agent.reboot(renumber=True)
     assert life() == [0, 0, 5, 0]
-    names = values(ask("snmpbulkwalk", way, agent, "1.3.6.1.2.1.31.1.1.1.1")[0])
+    names = values(ask("snmpbulkwalk", options, agent, "1.3.6.1.2.1.31.1.1.1.1")[0])
     assert names["1.3.6.1.2.1.31.1.1.1.1.1"] == 'STRING: "eth9"'
     assert names["1.3.6.1.2.1.31.1.1.1.1.2"] == 'STRING: "eth0"'
-    indices = values(ask("snmpbulkwalk", way, agent, "1.3.6.1.2.1.2.2.1.1")[0])
+    indices = values(ask("snmpbulkwalk", options, agent, "1.3.6.1.2.1.2.2.1.1")[0])
     assert list(indices.values()) == [f"INTEGER: {number}" for number in range(1, 11)]
 
 
@@ -190,8 +190,8 @@ def test_a_new_engine_is_a_new_engine(agent: Responder) -> None:
             )
             sock.sendto(discovery, agent.address)
             report = sock.recv(2000)
-        at = report.index(b"\x80\x00\x1f\x88\x04")
-        return report[at : at + 13]
+        start = report.index(b"\x80\x00\x1f\x88\x04")
+        return report[start : start + 13]
 
     first = engine()
     assert engine() == first
@@ -203,7 +203,7 @@ def test_a_new_engine_is_a_new_engine(agent: Responder) -> None:
     assert ask("snmpget", SHA, agent, UPTIME)[0]
 
 
-@pytest.mark.parametrize("way", [V2C, SHA], ids=["v2c", "v3"])
+@pytest.mark.parametrize("options", [V2C, SHA], ids=["v2c", "v3"])
 @pytest.mark.parametrize(
     ("faults", "complaint"),
     [
@@ -218,23 +218,23 @@ def test_a_new_engine_is_a_new_engine(agent: Responder) -> None:
     ids=["drop", "garbage", "truncate", "wrong id", "genErr", "bindings", "octets"],
 )
 def test_faults_look_as_they_do_on_devices(
-    agent: Responder, way: tuple[str, ...], faults: Faults, complaint: str
+    agent: Responder, options: tuple[str, ...], faults: Faults, complaint: str
 ) -> None:
     agent.misbehave(faults)
-    lines, errors = ask("snmpget", (*way, "-t0.5"), agent, DESCRIPTION, UPTIME)
+    lines, errors = ask("snmpget", (*options, "-t0.5"), agent, DESCRIPTION, UPTIME)
     assert not lines
     assert complaint in errors
     agent.misbehave(Faults())
-    assert len(ask("snmpget", way, agent, DESCRIPTION, UPTIME)[0]) == 2
+    assert len(ask("snmpget", options, agent, DESCRIPTION, UPTIME)[0]) == 2
 
 
-@pytest.mark.parametrize("way", [V2C, SHA], ids=["v2c", "v3"])
-def test_loops_are_found_by_a_client_that_looks(agent: Responder, way: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("options", [V2C, SHA], ids=["v2c", "v3"])
+def test_loops_are_found_by_a_client_that_checks(agent: Responder, options: tuple[str, ...]) -> None:
     agent.misbehave(Faults(loop=("1.3.6.1.2.1.2.2.1.2",)))
-    assert "OID not increasing" in ask("snmpbulkwalk", way, agent, "1.3.6.1.2.1.2")[1]
+    assert "OID not increasing" in ask("snmpbulkwalk", options, agent, "1.3.6.1.2.1.2")[1]
     agent.misbehave(Faults(backwards=("1.3.6.1.2.1.2.2.1.2.5",)))
     # net-snmp's snmpwalk shows the object that leads out of the tree, and stops there.
-    lines, _ = ask("snmpwalk", way, agent, "1.3.6.1.2.1.2.2.1.2")
+    lines, _ = ask("snmpwalk", options, agent, "1.3.6.1.2.1.2.2.1.2")
     assert [line.split()[0] for line in lines[-2:]] == [".1.3.6.1.2.1.2.2.1.2.4", f".{DESCRIPTION}"]
 
 
@@ -272,7 +272,7 @@ def test_a_late_answer_delays_nobody_else() -> None:
     assert "1.3.6.1.2.1.1.3.0" in out
 
 
-def test_a_value_of_the_wrong_type_is_said_as_such(agent: Responder) -> None:
+def test_a_value_of_the_wrong_type_is_reported_as_such(agent: Responder) -> None:
     agent.set("1.3.6.1.2.1.2.2.1.10.1", text("many"))
     assert values(ask("snmpget", V2C, agent, "1.3.6.1.2.1.2.2.1.10.1")[0]).popitem()[1] == 'STRING: "many"'
     agent.remove("1.3.6.1.2.1.2.2.1.10")
@@ -286,7 +286,7 @@ def test_devices_are_told_apart_by_community_and_by_context() -> None:
         assert '"two"' in ask("snmpget", (*SHA, "-n", "two"), agent, DESCRIPTION)[0][0]
         assert '"one"' in ask("snmpget", SHA, agent, DESCRIPTION)[0][0]
         assert not ask("snmpget", ("-v2c", "-cthree", "-t0.3"), agent, DESCRIPTION)[0]
-        assert agent.said() == {DESCRIPTION}
+        assert agent.answered_names() == {DESCRIPTION}
         with pytest.raises(KeyError, match="three"):
             agent.set(UPTIME, 1, community="three")
 

@@ -41,9 +41,9 @@ def token(served: ServedRun) -> Token:
 
 @pytest.fixture
 def browser(served: ServedRun) -> Iterator[httpx.Client]:
-    """Somebody with a browser and nothing else."""
-    with httpx.Client(base_url=served.url, headers=HTML, trust_env=False, timeout=20) as made:
-        yield made
+    """Someone with a browser and nothing else."""
+    with httpx.Client(base_url=served.url, headers=HTML, trust_env=False, timeout=20) as connection:
+        yield connection
 
 
 def code_of(token: Token, seconds: float = 60) -> str:
@@ -66,16 +66,16 @@ def may_act(client: httpx.Client) -> bool:
     return answer.status_code == 201
 
 
-def may_look(client: httpx.Client) -> bool:
-    """Whether the runs are told."""
+def may_view(client: httpx.Client) -> bool:
+    """Whether the list of runs is shown."""
     return client.get("/api/runs").status_code == 200
 
 
 def test_a_code_lets_one_browser_in_once(browser: httpx.Client, served: ServedRun, token: Token) -> None:
-    """Whoever has it first; the second one is not let in. What only looks at the link uses nothing up."""
+    """Whoever has it first; the second one is not let in. What only previews the link uses nothing up."""
     link = code_of(token)
     assert browser.head(link).status_code == 204
-    assert not may_look(browser)
+    assert not may_view(browser)
     answer = browser.get(link)
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
     assert may_act(browser)
@@ -84,7 +84,7 @@ def test_a_code_lets_one_browser_in_once(browser: httpx.Client, served: ServedRu
         answer = other.get(link)
         assert answer.status_code == 401
         assert "was used already" in answer.text
-        assert not may_look(other)
+        assert not may_view(other)
 
 
 def test_a_code_that_is_old_forged_or_of_another_server_is_refused(browser: httpx.Client, token: Token) -> None:
@@ -110,7 +110,7 @@ def test_a_code_that_is_old_forged_or_of_another_server_is_refused(browser: http
     ]
     for code in refused:
         assert browser.get(f"/enter/{code}").status_code in {401, 404}, code
-        assert not may_look(browser), code
+        assert not may_view(browser), code
     assert is_valid_code(token, good, time.time() + 59)
     assert not is_valid_code(token, good, time.time() + 62)
     assert browser.get(f"/enter/{good}").status_code == 303
@@ -118,12 +118,12 @@ def test_a_code_that_is_old_forged_or_of_another_server_is_refused(browser: http
 
 def test_the_cookie_is_for_no_script_and_no_other_site(browser: httpx.Client, served: ServedRun, token: Token) -> None:
     """HttpOnly, SameSite, for this port by its name; without TLS it cannot be Secure."""
-    name, told = cookie_of(browser.get(code_of(token)))
+    name, attributes = cookie_of(browser.get(code_of(token)))
     assert name == f"soakwatch-{urlsplit(served.url).port}"
-    assert (told["samesite"], told["path"]) == ("lax", "/")
-    assert "httponly" in told
-    assert "secure" not in told
-    assert told["value"] not in {derived(token, "view"), token.key().decode()}
+    assert (attributes["samesite"], attributes["path"]) == ("lax", "/")
+    assert "httponly" in attributes
+    assert "secure" not in attributes
+    assert attributes["value"] not in {derived(token, "view"), token.key().decode()}
 
 
 def test_over_tls_the_cookie_is_secure(run: Path, tmp_path: Path) -> None:
@@ -135,32 +135,32 @@ def test_over_tls_the_cookie_is_secure(run: Path, tmp_path: Path) -> None:
         httpx.Client(base_url=served.url, headers=HTML, trust_env=False, verify=False) as client,
     ):
         assert served.token_file is not None
-        _, told = cookie_of(client.get(code_of(Token(served.token_file.read_text().strip()))))
-        assert "secure" in told
+        _, attributes = cookie_of(client.get(code_of(Token(served.token_file.read_text().strip()))))
+        assert "secure" in attributes
         assert may_act(client)
 
 
-def test_the_view_link_only_looks(browser: httpx.Client, token: Token) -> None:
+def test_the_view_link_cannot_act(browser: httpx.Client, token: Token) -> None:
     """403 for all that acts, whatever it sends; the page shows no button that acts."""
     assert browser.get(f"/view/{derived(token, 'view')}").status_code == 303
-    assert may_look(browser)
-    acting = [one for one in endpoints() if one.may.name == "ACT"]
+    assert may_view(browser)
+    acting = [endpoint for endpoint in endpoints() if endpoint.may.name == "ACT"]
     assert len(acting) >= 3
-    for one in acting:
-        answer = browser.request(one.method, one.path.replace("{run}", "last"), json={})
-        assert answer.status_code == 403, one.path
+    for endpoint in acting:
+        answer = browser.request(endpoint.method, endpoint.path.replace("{run}", "last"), json={})
+        assert answer.status_code == 403, endpoint.path
         assert answer.json() == {"error": "view-only access: this action needs the token"}
     page = browser.get("/", follow_redirects=True)
     assert page.status_code == 200
     assert browser.get(f"/view/{derived(token, 'enter')}").status_code == 401
     with httpx.Client(base_url=str(browser.base_url), trust_env=False) as robot:
         robot.headers["authorization"] = f"Bearer {derived(token, 'view')}"
-        assert may_look(robot)
+        assert may_view(robot)
         assert not may_act(robot)
 
 
 def test_the_form_takes_the_token(browser: httpx.Client, token: Token) -> None:
-    """Also one with a space around it; a wrong one is told, and is not shown again."""
+    """Also one with a space around it; a wrong one is reported, and is not shown again."""
     answer = browser.get("/")
     assert answer.status_code == 401
     assert '<form method="post" action="/enter">' in answer.text
@@ -183,7 +183,7 @@ def test_people_get_a_page_and_programs_get_json(browser: httpx.Client) -> None:
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1", "http://localhost:1"])
 def test_another_sites_page_cannot_act(browser: httpx.Client, token: Token, origin: str) -> None:
-    """Even with the cookie or the header of somebody who may; nor can it let a browser in."""
+    """Even with the cookie or the header of someone who may; nor can it let a browser in."""
     browser.get(code_of(token))
     assert may_act(browser)
     browser.headers["origin"] = origin
@@ -199,7 +199,7 @@ def test_every_answer_is_guarded(browser: httpx.Client, token: Token) -> None:
     """Nothing from elsewhere, no script of the page's own text, no frame of others, kept by no cache."""
     seen = [browser.get("/"), browser.get("/enter/nothing"), browser.get("/api/runs"), browser.get("/nothing")]
     browser.get(code_of(token))
-    paths = [one.path for one in endpoints() if one.method == "GET"]
+    paths = [endpoint.path for endpoint in endpoints() if endpoint.method == "GET"]
     seen += [browser.get(path.replace("{run}", "last").replace("{name}", "theme.js")) for path in paths]
     assert {answer.status_code for answer in seen} >= {200, 401, 404}
     for answer in seen:
@@ -212,21 +212,21 @@ def test_every_answer_is_guarded(browser: httpx.Client, token: Token) -> None:
         assert answer.headers.get("cache-control") in {"no-store", "no-cache"}, answer.url
 
 
-def test_nobody_is_told_the_token(
+def test_no_answer_contains_the_token(
     browser: httpx.Client, run: Path, token: Token, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is in no body, no header, no log and no file but its own, whatever is asked; neither is a code."""
     secret, link = token.key().decode(), code_of(token)
     with caplog.at_level(logging.DEBUG):
         answers = [browser.get(link), browser.post("/enter", data={"token": secret})]
-        for one in endpoints():
-            path = one.path.replace("{run}", "last").replace("{name}", "theme.js")
-            answers.append(browser.request(one.method, path, json={} if one.method == "POST" else None))
+        for endpoint in endpoints():
+            path = endpoint.path.replace("{run}", "last").replace("{name}", "theme.js")
+            answers.append(browser.request(endpoint.method, path, json={} if endpoint.method == "POST" else None))
             answers.append(browser.get(path, headers={"authorization": f"Bearer {secret}"}))
     for answer in answers:
-        told = answer.content + b"\n".join(b"%b: %b" % pair for pair in answer.headers.raw)
-        assert secret.encode() not in told, answer.url
-        assert link.rpartition("/")[2].encode() not in told, answer.url
+        sent = answer.content + b"\n".join(b"%b: %b" % pair for pair in answer.headers.raw)
+        assert secret.encode() not in sent, answer.url
+        assert link.rpartition("/")[2].encode() not in sent, answer.url
     server = [record.getMessage() for record in caplog.records if not record.name.startswith(("httpx", "httpcore"))]
     assert not [line for line in server if secret in line or link in line]
     assert token.file is not None
@@ -236,7 +236,7 @@ def test_nobody_is_told_the_token(
 def test_open_prints_a_link_that_works(
     served: ServedRun, tmp_path: Path, soakwatch: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
-    """One that acts, once; one that looks, as often as it is asked for."""
+    """One that may act, once; one that may only view, as often as it is asked for."""
     assert served.url
     links = [soakwatch("open", "last", "--print", *more).stdout.strip() for more in ((), ("--view-only",))]
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/enter/[\w.-]+", links[0])
@@ -245,7 +245,7 @@ def test_open_prints_a_link_that_works(
         with httpx.Client(headers=HTML, trust_env=False, follow_redirects=False, timeout=20) as fresh:
             assert fresh.get(link).status_code == 303
             fresh.base_url = httpx.URL(served.url)
-            assert may_look(fresh)
+            assert may_view(fresh)
             assert may_act(fresh) is acts
 
 
@@ -375,10 +375,12 @@ WORDS = (
 def test_seeded_questions_are_answered_and_never_a_defect(
     served: ServedRun, token: Token, seed: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Paths and words of every kind, by somebody who may do everything: below 500, and one sentence if refused."""
+    """Paths and words of every kind, by someone who may do everything: below 500, and one sentence if refused."""
     rng = random.Random(seed)
-    names = sorted({param.name for one in endpoints() for param in one.params} - {"confirm"} | {"nothing", "a[]"})
-    known = [one.path for one in endpoints()]
+    names = sorted(
+        {param.name for endpoint in endpoints() for param in endpoint.params} - {"confirm"} | {"nothing", "a[]"}
+    )
+    known = [endpoint.path for endpoint in endpoints()]
     port = urlsplit(served.url).port
     assert port is not None
     statuses = set()
@@ -406,12 +408,12 @@ def test_seeded_questions_are_answered_and_never_a_defect(
         ]
         if rng.random() < 0.3:
             head.append(f"Origin: {rng.choice(['null', 'http://[', 'http://127.0.0.1', 'é'])}")
-        told = asked(port, "\r\n".join(head).encode("utf-8") + b"\r\n\r\n" + body)
-        status, _, rest = told.partition(b"\r\n")
+        received = asked(port, "\r\n".join(head).encode("utf-8") + b"\r\n\r\n" + body)
+        status, _, rest = received.partition(b"\r\n")
         code = int(status.split()[1]) if status else 0
         statuses.add(code)
-        assert code < 500 or code == 503, (head, told[:500])
-        assert b"Traceback" not in told, head
+        assert code < 500 or code == 503, (head, received[:500])
+        assert b"Traceback" not in received, head
         if code >= 400 and b"application/json" in rest.partition(b"\r\n\r\n")[0] and method != "HEAD":
             assert set(json.loads(rest.partition(b"\r\n\r\n")[2])) == {"error"}, head
     assert {200, 404} <= statuses
@@ -422,7 +424,7 @@ def asked(port: int, question: bytes) -> bytes:
     """All that a server answers to some bytes."""
     with socket.create_connection(("127.0.0.1", port), timeout=20) as talk:
         talk.sendall(question)
-        told = b""
+        received = b""
         while part := talk.recv(65536):
-            told += part
-    return told
+            received += part
+    return received

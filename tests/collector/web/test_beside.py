@@ -48,7 +48,7 @@ def url_of(folder: Path) -> str:
 
 
 def answers(url: str) -> bool:
-    """Whether somebody answers there."""
+    """Whether someone answers there."""
     try:
         return httpx.get(f"{url}/api/health", timeout=5, trust_env=False).status_code == 200
     except httpx.HTTPError:

@@ -23,14 +23,14 @@ EVENTS = "/runs/run/events"
 Events = Callable[[Path], list[Event]]
 
 
-def told(client: httpx.Client, **event: object) -> httpx.Response:
+def post_event(client: httpx.Client, **event: object) -> httpx.Response:
     """Tell an event."""
     return client.post(EVENTS, json=event)
 
 
-def test_an_event_is_told_and_read_back(client: httpx.Client, run: Path, events_of: Events) -> None:
+def test_an_event_is_recorded_and_read_back(client: httpx.Client, run: Path, events_of: Events) -> None:
     """Begin with an intent, end with a label: the record has it, and GET shows it."""
-    began = told(
+    began = post_event(
         client,
         kind="failover",
         begin="now",
@@ -42,7 +42,7 @@ def test_an_event_is_told_and_read_back(client: httpx.Client, run: Path, events_
     )
     assert began.status_code == 201
     assert began.json()["end"] is None
-    ended = told(client, kind="failover", end="now", target="dut", object="unit=1", labels={"result": "done"})
+    ended = post_event(client, kind="failover", end="now", target="dut", object="unit=1", labels={"result": "done"})
     assert ended.status_code == 200
     (event,) = events_of(run)
     assert (event.kind, event.target, event.object) == ("failover", "dut", "unit=1")
@@ -59,12 +59,12 @@ def test_an_event_is_told_and_read_back(client: httpx.Client, run: Path, events_
 def test_moments_and_stretches(client: httpx.Client, run: Path, events_of: Events) -> None:
     """``at``, ``begin`` with ``end``, ``at`` with ``end``, and nothing at all."""
     now = client.get(EVENTS).json()["now"]
-    assert told(client, kind="plain").status_code == 201
-    assert told(client, kind="at-now", at="now").status_code == 201
-    assert told(client, kind="moment", at=now).status_code == 201
-    assert told(client, kind="stretch", begin=now, end=now).status_code == 201
-    assert told(client, kind="at-end", at=now, end=now).status_code == 201
-    assert told(client, kind="since", begin=now).status_code == 201
+    assert post_event(client, kind="plain").status_code == 201
+    assert post_event(client, kind="at-now", at="now").status_code == 201
+    assert post_event(client, kind="moment", at=now).status_code == 201
+    assert post_event(client, kind="stretch", begin=now, end=now).status_code == 201
+    assert post_event(client, kind="at-end", at=now, end=now).status_code == 201
+    assert post_event(client, kind="since", begin=now).status_code == 201
     kept = {event.kind: event for event in events_of(run)}
     assert len(kept) == 6
     assert [kind for kind, event in kept.items() if event.end_ns is None] == ["since"]
@@ -132,7 +132,7 @@ def test_what_is_no_event_is_400(client: httpx.Client, body: bytes) -> None:
 def test_every_refusal_is_json_with_its_status(client: httpx.Client, served: ServedRun) -> None:
     """401, 404, 405, 409, 413, 415: one sentence each."""
     plain = {"content-type": "text/plain"}
-    assert told(client, kind="failover", begin="now").status_code == 201
+    assert post_event(client, kind="failover", begin="now").status_code == 201
     answers = {
         "401 without": httpx.post(f"{served.url}/api{EVENTS}", json={"kind": "a"}, trust_env=False),
         "401 wrong": client.post(EVENTS, json={"kind": "a"}, headers={"authorization": "Bearer guess"}),
@@ -144,8 +144,8 @@ def test_every_refusal_is_json_with_its_status(client: httpx.Client, served: Ser
         "404 far outside": client.get("/runs/%2e%2e/events"),
         "405": client.put(EVENTS, json={"kind": "a"}),
         "405 post": client.post("/runs", json={}),
-        "409 overlap": told(client, kind="failover", begin="now"),
-        "409 end": told(client, kind="upgrade", end="now"),
+        "409 overlap": post_event(client, kind="failover", begin="now"),
+        "409 end": post_event(client, kind="upgrade", end="now"),
         "413 told": client.post(
             EVENTS, content=b" " * (MAX_BODY_BYTES + 1), headers={"content-type": "application/json"}
         ),
@@ -172,8 +172,8 @@ def test_runs_and_health(client: httpx.Client, served: ServedRun) -> None:
 
 
 def test_events_are_read_on_from_the_last_known(client: httpx.Client) -> None:
-    """``after`` gives what is new, in the order in which it was told."""
-    numbers = [told(client, kind=kind).json()["id"] for kind in ("a", "b", "c")]
+    """``after`` gives what is new, in the order in which it was reported."""
+    numbers = [post_event(client, kind=kind).json()["id"] for kind in ("a", "b", "c")]
     later = client.get(EVENTS, params={"after": numbers[0]}).json()
     assert [event["kind"] for event in later["events"]] == ["b", "c"]
     assert later["more"] is False
@@ -181,9 +181,9 @@ def test_events_are_read_on_from_the_last_known(client: httpx.Client) -> None:
 
 def test_findings_are_those_of_the_record(client: httpx.Client) -> None:
     """A run that was not judged has none, and says how far its record reaches."""
-    said = client.get("/runs/last/findings").json()
-    assert (said["verdict"], said["findings"], said["state"]) == (None, [], "broken off")
-    assert moment(said["until"]) > 0
+    document = client.get("/runs/last/findings").json()
+    assert (document["verdict"], document["findings"], document["state"]) == (None, [], "broken off")
+    assert moment(document["until"]) > 0
 
 
 def test_the_token_is_nobody_elses(served: ServedRun, run: Path) -> None:

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from jsonschema import validate
 
-from soakwatch.judge.recorded import judge_record
+from soakwatch.judge.record_verdict import judge_record
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record, RecordView
 from soakwatch.testing.served import ServedRun, serve_run
@@ -27,7 +27,7 @@ HOSTILE = 'x"><img src=x onerror=alert(1)>\u202eevil'
 
 def finding(begin_ns: int, outcome: Outcome, **changed: object) -> Finding:
     """A finding about the device's memory."""
-    made = Finding(
+    plain = Finding(
         "memory_growth",
         1,
         outcome,
@@ -42,38 +42,38 @@ def finding(begin_ns: int, outcome: Outcome, **changed: object) -> Finding:
         limit=5.0 * 2**20,
         unit="By",
     )
-    return replace(made, **changed)  # type: ignore[arg-type] # what the caller changes
+    return replace(plain, **changed)  # type: ignore[arg-type] # what the caller changes
 
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[tuple[Record, Path, int]]:
     """A run that is being written, since a minute: record, folder, begin."""
     folder, begin_ns = tmp_path / "runs" / "now", time.time_ns() - 60 * SECOND
-    with Record.create(folder) as made:
+    with Record.create(folder) as record:
         for key, text in {"run": HOSTILE, "start_ns": str(begin_ns)}.items():
-            made.set_meta(key, text)
-        made.target("dut", "dut")
-        made.target("tg", "generator")
-        device = made.source("dut", "local", "local", SECOND, required=True)
-        load = made.source("tg", "command", "command", SECOND, required=True)
-        made.begin_phase("soak", begin_ns)
-        for at in range(60):
-            due = begin_ns + at * SECOND
-            memory = Sample("system.memory.usage", HOSTILE, 10.0 + at, due)
+            record.set_meta(key, text)
+        record.target("dut", "dut")
+        record.target("tg", "generator")
+        device = record.source("dut", "local", "local", SECOND, required=True)
+        load = record.source("tg", "command", "command", SECOND, required=True)
+        record.begin_phase("soak", begin_ns)
+        for second in range(60):
+            due = begin_ns + second * SECOND
+            memory = Sample("system.memory.usage", HOSTILE, 10.0 + second, due)
             rate = Sample("load.request.rate", "", 50.0, due)
-            lost = at > 50
+            lost = second > 50
             outcome = PollOutcome.TIMEOUT if lost else PollOutcome.OK
             answer = Answer(() if lost else (memory,), (), ())
-            made.put([Poll(device.id, due, due, 1, outcome, "no answer" if lost else None, answer)])
-            made.put([Poll(load.id, due, due, 1, PollOutcome.OK, None, Answer((rate,), (), ()))])
-        yield made, folder, begin_ns
+            record.put([Poll(device.id, due, due, 1, outcome, "no answer" if lost else None, answer)])
+            record.put([Poll(load.id, due, due, 1, PollOutcome.OK, None, Answer((rate,), (), ()))])
+        yield record, folder, begin_ns
 
 
 @pytest.fixture
 def live(running: tuple[Record, Path, int]) -> Iterator[ServedRun]:
     """Its server."""
-    with serve_run(WebPlan("127.0.0.1:0"), running[1], time.time_ns) as made:
-        yield made
+    with serve_run(WebPlan("127.0.0.1:0"), running[1], time.time_ns) as server:
+        yield server
 
 
 def token(served: ServedRun) -> str:
@@ -84,13 +84,13 @@ def token(served: ServedRun) -> str:
 
 @pytest.fixture
 def page(live: ServedRun) -> Iterator[httpx.Client]:
-    """Somebody who may act."""
+    """Someone who may act."""
     headers = {"authorization": f"Bearer {token(live)}"}
-    with httpx.Client(base_url=live.url, headers=headers, trust_env=False, timeout=30) as made:
-        yield made
+    with httpx.Client(base_url=live.url, headers=headers, trust_env=False, timeout=30) as connection:
+        yield connection
 
 
-def test_the_state_tells_how_the_run_stands(running: tuple[Record, Path, int], page: httpx.Client) -> None:
+def test_the_state_says_how_the_run_is_doing(running: tuple[Record, Path, int], page: httpx.Client) -> None:
     """Counts, who fails since when, the load, the worst finding in one line, what comes true soonest first."""
     record, _, begin_ns = running
     soon = Forecast("system.memory.limit (3.80 GiB)", 31 * 3600, 25 * 3600, 37 * 3600)
@@ -112,11 +112,11 @@ def test_the_state_tells_how_the_run_stands(running: tuple[Record, Path, int], p
     assert (device["due"], device["got"], device["failed"], device["state"]) == (60, 51, 9, "failing")
     assert device["failing_since"] is not None
     assert (load["got"], load["failing_since"]) == (60, None)
-    assert [one["words"] for one in state["load"]] == ["50 requests/s"]
+    assert [row["words"] for row in state["load"]] == ["50 requests/s"]
     assert state["findings"]["counts"] == {"fail": 1, "warn": 2, "inconclusive": 1, "pass": 1}
     assert state["line"] == "memory_growth on dut: it grew by 20 MiB/h"
     shown = state["shown"]
-    assert [(one["outcome"], one["object"][:1]) for one in shown["alarms"]] == [
+    assert [(alarm["outcome"], alarm["object"][:1]) for alarm in shown["alarms"]] == [
         ("fail", "x"),
         ("warn", "a"),
         ("warn", "b"),
@@ -129,41 +129,41 @@ def test_the_state_tells_how_the_run_stands(running: tuple[Record, Path, int], p
     assert "shown" not in page.get("/api/runs/now/state").json()
 
 
-def test_what_happened_since_the_last_look_is_no_quiet_pass(
+def test_events_since_the_last_evaluation_are_not_a_quiet_pass(
     running: tuple[Record, Path, int], page: httpx.Client
 ) -> None:
-    """Rules look each minute: until then the line says that there is something that they may not have seen."""
+    """Rules are evaluated each minute: until then the line says that there is something that they may not have seen."""
     record, _, begin_ns = running
     record.put_findings([finding(begin_ns, Outcome.PASS)], live=True, judged_ns=begin_ns + 50 * SECOND)
-    for kind, at in (("process.exit", 45), ("device.identity", 55)):  # looked at already, and no happening
-        record.add_event("dut", Event(kind, "dut", "", begin_ns + at * SECOND, None), "local")
+    for kind, second in (("process.exit", 45), ("device.identity", 55)):  # looked at already, and no happening
+        record.add_event("dut", Event(kind, "dut", "", begin_ns + second * SECOND, None), "local")
     assert page.get("/api/runs/now/state").json()["line"] == "No failure so far."
-    for at in (56, 57):
-        record.add_event("dut", Event("process.restart", "dut", "", begin_ns + at * SECOND, None), "local")
-    told = "No failure so far; 2 events not judged yet."
-    assert page.get("/api/runs/now/state").json()["line"] == told
+    for second in (56, 57):
+        record.add_event("dut", Event("process.restart", "dut", "", begin_ns + second * SECOND, None), "local")
+    line = "No failure so far; 2 events not judged yet."
+    assert page.get("/api/runs/now/state").json()["line"] == line
 
 
 def test_an_acknowledged_finding_stays_what_it_is(running: tuple[Record, Path, int], page: httpx.Client) -> None:
-    """Everybody sees that it is known; no rule looks at that, and what is not there cannot be acknowledged."""
+    """Everybody sees that it is known; no rule considers that, and what is not there cannot be acknowledged."""
     record, folder, begin_ns = running
     record.put_findings([finding(begin_ns, Outcome.FAIL)], live=True, judged_ns=begin_ns)
     with RecordView.open(folder) as view:
         before = judge_record(view)
-    way = "/api/runs/now/findings/acknowledge"
-    said = {
+    path = "/api/runs/now/findings/acknowledge"
+    acknowledgement = {
         "rule": "memory_growth",
         "target": "dut",
         "metric": "system.memory.usage",
         "object": HOSTILE.replace("\u202e", ""),
         "reason": "known since 7.1",
     }
-    assert page.post(way, json={**said, "object": "another"}).status_code == 404
-    assert page.post(way, json={**said, "reason": "  "}).status_code == 400
-    assert page.post(way, json={**said, "rule": 7}).status_code == 400
-    assert page.post(way, json={**said, "reason": "x" * 501}).status_code == 400
+    assert page.post(path, json={**acknowledgement, "object": "another"}).status_code == 404
+    assert page.post(path, json={**acknowledgement, "reason": "  "}).status_code == 400
+    assert page.post(path, json={**acknowledgement, "rule": 7}).status_code == 400
+    assert page.post(path, json={**acknowledgement, "reason": "x" * 501}).status_code == 400
     assert page.get("/api/runs/now/state?known=").json()["shown"]["alarms"][0]["acknowledged"] is None
-    assert page.post(way, json=said).status_code == 201
+    assert page.post(path, json=acknowledgement).status_code == 201
     state = page.get("/api/runs/now/state?known=").json()
     assert state["shown"]["alarms"][0]["acknowledged"]["reason"] == "known since 7.1"
     assert state["shown"]["alarms"][0]["outcome"] == "fail"
@@ -187,12 +187,15 @@ def test_a_finding_of_a_run_that_is_over_is_acknowledged(running: tuple[Record, 
         body = {"rule": rule, "target": "dut", "metric": "system.memory.usage", "object": "o", "reason": f"of {rule}"}
         assert page.post("/api/runs/now/findings/acknowledge", json=body).status_code == 201
     state = page.get("/api/runs/now/state?known=").json()
-    assert [one["acknowledged"]["reason"] for one in state["shown"]["alarms"]] == ["of memory_growth", "of step_change"]
+    assert [alarm["acknowledged"]["reason"] for alarm in state["shown"]["alarms"]] == [
+        "of memory_growth",
+        "of step_change",
+    ]
     assert (state["state"], state["verdict"], state["line"]) == ("ended", "fail", "it grew")
     assert page.post("/api/runs/now/stop", json={}).status_code == 409
 
 
-def test_a_run_is_told_to_stop_once(running: tuple[Record, Path, int], page: httpx.Client) -> None:
+def test_a_run_is_asked_to_stop_once(running: tuple[Record, Path, int], page: httpx.Client) -> None:
     """The reason is kept; the page knows that it is coming."""
     assert page.post("/api/runs/now/stop", json={"reason": 7}).status_code == 400
     answer = page.post("/api/runs/now/stop", json={"reason": " seen \n enough "})
@@ -201,8 +204,8 @@ def test_a_run_is_told_to_stop_once(running: tuple[Record, Path, int], page: htt
     state = page.get("/api/runs/now/state").json()
     assert state["stopping"] == "seen enough"
     with RecordView.open(running[1]) as view:
-        (told,) = view.events()
-    assert (told.event.kind, told.event.detail["reason"]) == ("run.stop", "seen enough")
+        (event,) = view.events()
+    assert (event.event.kind, event.event.detail["reason"]) == ("run.stop", "seen enough")
 
 
 def test_a_run_that_waits_is_stopped_from_its_page(running: tuple[Record, Path, int], page: httpx.Client) -> None:
@@ -213,7 +216,7 @@ def test_a_run_that_waits_is_stopped_from_its_page(running: tuple[Record, Path, 
     assert page.post("/api/runs/now/stop", json={}).status_code == 409
 
 
-def test_who_only_looks_sees_nothing_to_act_with(live: ServedRun, page: httpx.Client) -> None:
+def test_a_viewer_sees_nothing_to_act_with(live: ServedRun, page: httpx.Client) -> None:
     """The page has no button to mark, acknowledge or stop, and asking all the same is refused."""
     word = derived(Token(token(live)), "view")
     with httpx.Client(base_url=live.url, trust_env=False, timeout=30, follow_redirects=True) as guest:
@@ -250,21 +253,21 @@ def test_the_plots_hold_the_readings(
     monkeypatch.setattr("soakwatch.web.plot_cache._MIN_AGE_IF_CHANGED_S", 0.0)
     monkeypatch.setattr("soakwatch.web.plot_cache._AGE_PER_COST_IF_CHANGED", 0.0)
     answer = page.get("/runs/now/plots")
-    told = answer.json()
-    assert told["panels"][0]["target"] == "dut"
-    assert "series:" in json.dumps(told["document"])
-    assert told["end"] > told["begin"]
+    document = answer.json()
+    assert document["panels"][0]["target"] == "dut"
+    assert "series:" in json.dumps(document["document"])
+    assert document["end"] > document["begin"]
     assert page.get("/runs/now/plots").content == answer.content
     running[0].begin_phase("stress", running[2] + 59 * SECOND)
-    assert page.get("/runs/now/plots").json()["drawn"] != told["drawn"]
+    assert page.get("/runs/now/plots").json()["drawn"] != document["drawn"]
 
 
 def test_a_run_without_a_reading_has_a_page(tmp_path: Path) -> None:
     """It has begun, and no poll has come yet."""
     folder = tmp_path / "runs" / "young"
-    with Record.create(folder) as made:
-        made.set_meta("run", "young")
-        made.set_meta("start_ns", str(time.time_ns()))
+    with Record.create(folder) as record:
+        record.set_meta("run", "young")
+        record.set_meta("start_ns", str(time.time_ns()))
         with serve_run(WebPlan("127.0.0.1:0"), folder, time.time_ns) as served:
             headers = {"authorization": f"Bearer {token(served)}"}
             with httpx.Client(base_url=served.url, headers=headers, trust_env=False, timeout=30) as client:

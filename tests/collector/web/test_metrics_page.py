@@ -29,8 +29,8 @@ def scraper(served: ServedRun) -> Iterator[httpx.Client]:
     """Prometheus, with the token of the server."""
     assert served.token_file is not None
     headers = {"authorization": f"Bearer {served.token_file.read_text(encoding='ascii').strip()}"}
-    with httpx.Client(base_url=served.url, headers=headers, trust_env=False, timeout=20) as made:
-        yield made
+    with httpx.Client(base_url=served.url, headers=headers, trust_env=False, timeout=20) as connection:
+        yield connection
 
 
 @pytest.fixture
@@ -55,8 +55,8 @@ def polled(record: Record, at_ns: int, *samples: tuple[str, str, float], outcome
     """One poll of another source of the device."""
     source = record.source("dut", "other", "other", SECOND, required=False)
     record.target("dut", "dut")
-    told = tuple(Sample(metric, thing, value, at_ns) for metric, thing, value in samples)
-    answer = Answer(told if outcome is PollOutcome.OK else (), (), ())
+    object_ = tuple(Sample(metric, object_, value, at_ns) for metric, object_, value in samples)
+    answer = Answer(object_ if outcome is PollOutcome.OK else (), (), ())
     record.put([Poll(source.id, at_ns, at_ns, 1, outcome, None if outcome is PollOutcome.OK else "no", answer)])
 
 
@@ -75,46 +75,46 @@ def test_a_run_that_goes_on(scraper: httpx.Client, going_on: Record) -> None:
     answer = scraper.get("/metrics")
     assert (answer.status_code, answer.headers["content-type"]) == (200, MEDIA)
     assert answer.text.endswith("# EOF\n")
-    told = families(answer.text)
-    assert values(told["soakwatch_run_state"]) == {
+    metrics = families(answer.text)
+    assert values(metrics["soakwatch_run_state"]) == {
         ("run", "waiting"): 0.0,
         ("run", "running"): 1.0,
         ("run", "ended"): 0.0,
         ("run", "broken off"): 0.0,
     }
-    assert 595 < values(told["soakwatch_run_elapsed_seconds"])[("run",)] < 700
-    assert told["soakwatch_run_elapsed_seconds"].unit == "seconds"
-    assert values(told["soakwatch_findings"]) == {
+    assert 595 < values(metrics["soakwatch_run_elapsed_seconds"])[("run",)] < 700
+    assert metrics["soakwatch_run_elapsed_seconds"].unit == "seconds"
+    assert values(metrics["soakwatch_findings"]) == {
         ("fail", "run"): 1.0,
         ("warn", "run"): 0.0,
         ("inconclusive", "run"): 0.0,
         ("pass", "run"): 1.0,
     }
-    polls = told["soakwatch_polls"]
+    polls = metrics["soakwatch_polls"]
     assert polls.type == "counter"
     assert values(polls) == {
         ("ok", "run", "dut/local", "dut"): 601.0,
         ("ok", "run", "dut/other", "dut"): 1.0,
         ("timeout", "run", "dut/other", "dut"): 1.0,
     }
-    assert "soakwatch_system_uptime_seconds" not in told, "series are told of a run that is named"
+    assert "soakwatch_system_uptime_seconds" not in metrics, "series are told of a run that is named"
 
 
 def test_the_newest_readings_of_a_run_that_is_named(scraper: httpx.Client, going_on: Record) -> None:
     """Under their own names with their units; what is older than a minute is not there."""
     last_ns = going_on.last_ns
     assert last_ns is not None
-    thing = object_text(core=3)
+    object_ = object_text(core=3)
     polled(going_on, last_ns - 200 * SECOND, ("system.memory.usage", "", 7.0))
-    polled(going_on, last_ns, ("system.cpu.core.utilization", thing, 0.25), ("system.context_switches", "", 12.0))
-    told = families(scraper.get("/metrics", params={"run": "last"}).text)
-    assert values(told["soakwatch_system_cpu_core_utilization_ratio"]) == {("3", "run", "dut"): 0.25}
-    switches = told["soakwatch_system_context_switches"]
+    polled(going_on, last_ns, ("system.cpu.core.utilization", object_, 0.25), ("system.context_switches", "", 12.0))
+    metrics = families(scraper.get("/metrics", params={"run": "last"}).text)
+    assert values(metrics["soakwatch_system_cpu_core_utilization_ratio"]) == {("3", "run", "dut"): 0.25}
+    switches = metrics["soakwatch_system_context_switches"]
     assert (switches.type, switches.documentation) == ("counter", "context switches since boot")
     assert [sample.name for sample in switches.samples] == ["soakwatch_system_context_switches_total"]
-    assert "soakwatch_system_uptime_seconds" in told
-    assert "soakwatch_system_memory_usage_bytes" not in told
-    assert values(told["soakwatch_series_left_out"]) == {("run",): 0.0}
+    assert "soakwatch_system_uptime_seconds" in metrics
+    assert "soakwatch_system_memory_usage_bytes" not in metrics
+    assert values(metrics["soakwatch_series_left_out"]) == {("run",): 0.0}
 
 
 def test_no_more_than_the_most(scraper: httpx.Client, going_on: Record, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,17 +128,17 @@ def test_no_more_than_the_most(scraper: httpx.Client, going_on: Record, monkeypa
         *((f"system.{name}", "", 1.0) for name in ("memory.usage", "processes")),
         *(("system.cpu.core.utilization", object_text(core=core), 0.5) for core in range(20)),
     )
-    told = families(scraper.get("/metrics", params={"run": "run"}).text)
-    assert len(told["soakwatch_system_cpu_core_utilization_ratio"].samples) == 10
-    assert values(told["soakwatch_series_left_out"]) == {("run",): 13.0}
+    exposed = families(scraper.get("/metrics", params={"run": "run"}).text)
+    assert len(exposed["soakwatch_system_cpu_core_utilization_ratio"].samples) == 10
+    assert values(exposed["soakwatch_series_left_out"]) == {("run",): 13.0}
 
 
 def test_a_run_that_is_over_has_no_readings(scraper: httpx.Client) -> None:
     """It is not among the runs; named, it says that it is over."""
     assert families(scraper.get("/metrics").text) == {}
-    told = families(scraper.get("/metrics", params={"run": "run"}).text)
-    assert values(told["soakwatch_run_state"])["run", "broken off"] == 1.0
-    assert not [name for name in told if name.startswith("soakwatch_system")]
+    metrics = families(scraper.get("/metrics", params={"run": "run"}).text)
+    assert values(metrics["soakwatch_run_state"])["run", "broken off"] == 1.0
+    assert not [name for name in metrics if name.startswith("soakwatch_system")]
     assert scraper.get("/metrics", params={"run": "moon"}).status_code == 404
 
 
@@ -148,16 +148,21 @@ def test_strangers_get_nothing(served: ServedRun) -> None:
     assert answer.status_code == 401
 
 
-def test_every_metric_of_the_catalogue_can_be_told() -> None:
+def test_every_metric_of_the_catalogue_can_be_exposed() -> None:
     """All at once: each has a name of its own that the strict parser takes."""
-    made = Families()
+    exposed = Families()
     readings = [
-        Reading(SeriesKey("dut", one.name, object_text(**dict.fromkeys(one.labels, "x"))), one.unit, one.kind, 1.0)
-        for one in CATALOGUE
+        Reading(
+            SeriesKey("dut", metric.name, object_text(**dict.fromkeys(metric.labels, "x"))),
+            metric.unit,
+            metric.kind,
+            1.0,
+        )
+        for metric in CATALOGUE
     ]
-    add_readings(made, "run", readings)
-    assert made.left == 0
-    assert len(families(made.text().decode())) == len(CATALOGUE)
+    add_readings(exposed, "run", readings)
+    assert exposed.left == 0
+    assert len(families(exposed.text().decode())) == len(CATALOGUE)
 
 
 HOSTILE = (
@@ -175,7 +180,7 @@ HOSTILE = (
 
 def test_hostile_names_are_text() -> None:
     """Names and labels of anybody's series: parsed again, with one value each, and the file stays whole."""
-    made = Families()
+    exposed = Families()
     readings = [
         Reading(SeriesKey(name, f"their.{name}", object_text(process=name, run=name)), name, "gauge", 1.0)
         for name in HOSTILE
@@ -183,12 +188,12 @@ def test_hostile_names_are_text() -> None:
     readings += [Reading(SeriesKey("t", "some.free", name), "By", "counter", math.pi) for name in HOSTILE]
     readings += [Reading(SeriesKey("t", name, ""), "1", "gauge", 2.0) for name in ("a.b", "a_b", "c", "c.total")]
     readings += [Reading(SeriesKey("t", "c", "x=1"), "", "counter", 2.0)]
-    add_readings(made, "run", readings)
-    told = families(made.text().decode())
-    assert made.left >= 1, "a_b is a.b already"
-    told_samples = [sample for metric in told.values() for sample in metric.samples]
-    assert len(told_samples) == len(readings) - made.left
-    assert max(len(text) for sample in told_samples for text in sample.labels.values()) <= 300
+    add_readings(exposed, "run", readings)
+    metrics = families(exposed.text().decode())
+    assert exposed.left >= 1, "a_b is a.b already"
+    labelled = [sample for metric in metrics.values() for sample in metric.samples]
+    assert len(labelled) == len(readings) - exposed.left
+    assert max(len(text) for sample in labelled for text in sample.labels.values()) <= 300
 
 
 @pytest.mark.parametrize(

@@ -64,11 +64,11 @@ def going_on(full: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def asker(served: ServedRun) -> Iterator[httpx.Client]:
-    """Somebody who has the token and asks from the root."""
+    """Someone who has the token and asks from the root."""
     assert served.token_file is not None
     headers = {"authorization": f"Bearer {served.token_file.read_text(encoding='ascii').strip()}"}
-    with httpx.Client(base_url=served.url, headers=headers, trust_env=False, timeout=30) as made:
-        yield made
+    with httpx.Client(base_url=served.url, headers=headers, trust_env=False, timeout=30) as connection:
+        yield connection
 
 
 @pytest.fixture(scope="module")
@@ -104,9 +104,13 @@ def check(whole: Document, method: str, path: str, answer: httpx.Response) -> No
 def test_it_is_valid_and_holds_every_endpoint(whole: Document) -> None:
     """By the specification's own schema; pages for people and their files are not in it."""
     OpenAPIV31SpecValidator(whole).validate()
-    shelf = {(one.method.lower(), one.path) for one in endpoints() if one.path.startswith(("/api/", "/metrics"))}
-    told = {(method, path) for path, methods in part(whole, "paths").items() for method in part(methods)}
-    assert told == shelf
+    shelf = {
+        (endpoint.method.lower(), endpoint.path)
+        for endpoint in endpoints()
+        if endpoint.path.startswith(("/api/", "/metrics"))
+    }
+    described = {(method, path) for path, methods in part(whole, "paths").items() for method in part(methods)}
+    assert described == shelf
     assert len(shelf) > 15
     names = [part(whole, "paths", path, method)["operationId"] for method, path in shelf]
     assert len(set(names)) == len(names)
@@ -114,13 +118,13 @@ def test_it_is_valid_and_holds_every_endpoint(whole: Document) -> None:
 
 def test_every_schema_is_one(whole: Document) -> None:
     """Of what is sent and what is answered; every answer as JSON has a schema."""
-    for one in endpoints():
-        for schema in (one.sends, one.gives):
+    for endpoint in endpoints():
+        for schema in (endpoint.sends, endpoint.gives):
             if schema is not None:
                 Draft202012Validator.check_schema(schema)
-        if one.media == JSON and one.path.startswith("/api/"):
-            assert one.gives, f"{one.method} {one.path} does not say what it gives"
-        assert one.method != "POST" or one.sends is not None, f"{one.path} does not say what is sent"
+        if endpoint.media == JSON and endpoint.path.startswith("/api/"):
+            assert endpoint.gives, f"{endpoint.method} {endpoint.path} does not say what it gives"
+        assert endpoint.method != "POST" or endpoint.sends is not None, f"{endpoint.path} does not say what is sent"
     assert part(whole, "components", "schemas")["Error"]
 
 
@@ -133,17 +137,20 @@ def test_every_answer_is_as_declared(
     if goes_on:
         request.getfixturevalue("going_on")
     good = 0
-    for one in endpoints():
-        if not one.path.startswith(("/api/", "/metrics")) or one.method == "DELETE":
+    for endpoint in endpoints():
+        if not endpoint.path.startswith(("/api/", "/metrics")) or endpoint.method == "DELETE":
             continue
-        assert one.method == "GET" or one.path in BODIES, f"{one.path} has no example here"
-        body = BODIES[one.path] if one.method == "POST" else None
-        if body is not None and one.sends is not None:
-            Draft202012Validator(one.sends).validate(body)
+        assert endpoint.method == "GET" or endpoint.path in BODIES, f"{endpoint.path} has no example here"
+        body = BODIES[endpoint.path] if endpoint.method == "POST" else None
+        if body is not None and endpoint.sends is not None:
+            Draft202012Validator(endpoint.sends).validate(body)
         answer = asker.request(
-            one.method, one.path.replace("{run}", "last"), json=body, params=WORDS.get((one.method, one.path))
+            endpoint.method,
+            endpoint.path.replace("{run}", "last"),
+            json=body,
+            params=WORDS.get((endpoint.method, endpoint.path)),
         )
-        check(whole, one.method, one.path, answer)
+        check(whole, endpoint.method, endpoint.path, answer)
         good += answer.is_success
     assert good >= 14
 
@@ -153,20 +160,22 @@ def test_every_refusal_is_as_declared(asker: httpx.Client, served: ServedRun, wh
     assert run.is_dir()
     rng = random.Random(5)
     seen = set()
-    for one in endpoints():
-        if not one.path.startswith(("/api/", "/metrics")):
+    for endpoint in endpoints():
+        if not endpoint.path.startswith(("/api/", "/metrics")):
             continue
-        path = one.path.replace("{run}", "last")
+        path = endpoint.path.replace("{run}", "last")
         answers = [
-            asker.request(one.method, one.path.replace("{run}", "moon"), json={} if one.method == "POST" else None)
+            asker.request(
+                endpoint.method, endpoint.path.replace("{run}", "moon"), json={} if endpoint.method == "POST" else None
+            )
         ]
-        if one.may > May.NOTHING:
-            answers.append(httpx.request(one.method, f"{served.url}{path}", trust_env=False))
+        if endpoint.may > May.NOTHING:
+            answers.append(httpx.request(endpoint.method, f"{served.url}{path}", trust_env=False))
             assert answers[-1].status_code == 401
-        if one.params:
-            odd = {param.name: rng.choice(["-1", "no", "[", "☃"]) for param in one.params}
-            answers.append(asker.request(one.method, path, params=odd))
-        if one.method == "POST":
+        if endpoint.params:
+            odd = {param.name: rng.choice(["-1", "no", "[", "☃"]) for param in endpoint.params}
+            answers.append(asker.request(endpoint.method, path, params=odd))
+        if endpoint.method == "POST":
             odd_bodies: tuple[object, ...] = ([], {"": 0}, {"kind": 3, "series": 4, "rule": [], "reason": {}})
             answers += [asker.post(path, json=body) for body in odd_bodies]
             answers.append(asker.post(path, content=b"{}"))
@@ -174,7 +183,7 @@ def test_every_refusal_is_as_declared(asker: httpx.Client, served: ServedRun, wh
             assert [answer.status_code for answer in answers[-2:]] == [415, 413]
         for answer in answers:
             if not answer.is_success:
-                check(whole, one.method, one.path, answer)
+                check(whole, endpoint.method, endpoint.path, answer)
                 seen.add(answer.status_code)
     assert {400, 401, 404, 413, 415} <= seen
 
@@ -200,10 +209,10 @@ def test_a_browser_saves_artifacts_and_opens_none(asker: httpx.Client, full: Pat
 def test_the_verdict_of_a_run_that_goes_on_is_never_a_pass(asker: httpx.Client, going_on: Path) -> None:
     """A failure is one already; without it the run is inconclusive, and the reason says that it goes on."""
     assert going_on.is_dir()
-    told = asker.get("/api/runs/last/verdict").json()
-    assert (told["verdict"], told["preliminary"]) == ("fail", True)
-    assert told["reason"].startswith("still running, ")
-    assert [finding["rule"] for finding in told["findings"]] == ["cpu_spike"]
+    verdict = asker.get("/api/runs/last/verdict").json()
+    assert (verdict["verdict"], verdict["preliminary"]) == ("fail", True)
+    assert verdict["reason"].startswith("still running, ")
+    assert [finding["rule"] for finding in verdict["findings"]] == ["cpu_spike"]
 
 
 def test_the_verdict_without_a_failure_is_open(asker: httpx.Client, run: Path) -> None:
@@ -214,9 +223,9 @@ def test_the_verdict_without_a_failure_is_open(asker: httpx.Client, run: Path) -
             live=True,
             judged_ns=10**9,
         )
-    told = asker.get("/api/runs/last/verdict").json()
-    assert told["verdict"] == "inconclusive"
-    assert told["reason"].startswith("the monitor ended without a verdict; so far: ")
+    verdict = asker.get("/api/runs/last/verdict").json()
+    assert verdict["verdict"] == "inconclusive"
+    assert verdict["reason"].startswith("the monitor ended without a verdict; so far: ")
 
 
 def test_what_was_written_is_served_as_it_is(asker: httpx.Client, run: Path) -> None:
@@ -226,8 +235,8 @@ def test_what_was_written_is_served_as_it_is(asker: httpx.Client, run: Path) -> 
         record.set_meta("verdict", "pass")
         record.set_meta("reason", "all is well")
         record.set_meta("ended_ns", "5")
-    told = asker.get("/api/runs/last/verdict").json()
-    assert (told["verdict"], told["reason"]) == ("pass", "all is well")
+    verdict = asker.get("/api/runs/last/verdict").json()
+    assert (verdict["verdict"], verdict["reason"]) == ("pass", "all is well")
     (run / "verdict.json").write_text('{"written": true}\n')
     assert asker.get("/api/runs/last/verdict").text == '{"written": true}\n'
     (run / "report.html").write_text("<!DOCTYPE html><title>é</title>")
@@ -246,10 +255,10 @@ def test_the_health_of_a_run(asker: httpx.Client, request: pytest.FixtureRequest
     assert full.is_dir()
     if goes_on:
         request.getfixturevalue("going_on")
-    told = asker.get("/api/runs/last/health").json()
-    assert told["status"] in ({"ok", "degraded"} if goes_on else {"over"})
-    assert (told["behind_s"] is None) is not goes_on
-    assert [source["source"] for source in told["sources"]] == ["dut/local"]
+    health = asker.get("/api/runs/last/health").json()
+    assert health["status"] in ({"ok", "degraded"} if goes_on else {"over"})
+    assert (health["behind_s"] is None) is not goes_on
+    assert [source["source"] for source in health["sources"]] == ["dut/local"]
 
 
 def test_the_command_prints_it(soakwatch: Callable[..., subprocess.CompletedProcess[str]], whole: Document) -> None:

@@ -19,7 +19,7 @@ import pytest
 from soakwatch.api import attach, mark
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import RecordView
-from soakwatch.web.beside import Told, web_beside
+from soakwatch.web.supervisor import WebNotice, supervised_web
 
 Started = Callable[..., "subprocess.Popen[str]"]
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -38,9 +38,9 @@ def first_line(process: subprocess.Popen[str]) -> str:
 
 def address_of(line: str) -> str:
     """The address of the API in the first line of a run."""
-    found = re.search(r"http://\S+", line)
-    assert found is not None, line
-    return found[0]
+    match = re.search(r"http://\S+", line)
+    assert match is not None, line
+    return match[0]
 
 
 def polls(run: Path) -> int:
@@ -52,9 +52,9 @@ def polls(run: Path) -> int:
 def rest(process: subprocess.Popen[str]) -> str:
     """What a command says after that, to its end."""
     assert process.stdout is not None
-    said = process.stdout.read()  # communicate() would lose what the first line brought along
+    output = process.stdout.read()  # communicate() would lose what the first line brought along
     process.wait(timeout=80)
-    return said
+    return output
 
 
 def ended(process: subprocess.Popen[str]) -> str:
@@ -73,13 +73,13 @@ def bearer(run: Path) -> dict[str, str]:
 def test_a_run_takes_events_over_http(
     started: Started, until: Until, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its first line and a file say where; what was told is in its record and its report; nothing stays behind."""
+    """Its first line and a file say where; what was reported is in its record and its report; nothing stays behind."""
     process, run = started(*LONG), tmp_path / "run"
-    told = re.fullmatch(
+    answered = re.fullmatch(
         r"recording to run\. API: (http://127\.0\.0\.1:\d+) \(token in run/web\.token\)", first_line(process)
     )
-    assert told is not None
-    url = told[1]
+    assert answered is not None
+    url = answered[1]
     assert (run / "web.url").read_text().strip() == url
     assert stat.S_IMODE((run / "web.token").stat().st_mode) == 0o600
     until(lambda: polls(run) > 5, "polls")
@@ -151,11 +151,11 @@ def test_a_server_that_cannot_be_is_a_warning(started: Started, tmp_path: Path) 
 )
 def test_whatever_is_wrong_with_a_server_the_block_runs(run: Path, plan: WebPlan | None, sentence: str | None) -> None:
     """One sentence, and nothing of it stays behind."""
-    said: list[str] = []
-    with web_beside(plan, run, time.time_ns, said.append) as where:
-        assert where == Told()
-    assert len(said) == (0 if sentence is None else 1)
-    assert (sentence or "") in "".join(said)
+    messages: list[str] = []
+    with supervised_web(plan, run, time.time_ns, messages.append) as where:
+        assert where == WebNotice()
+    assert len(messages) == (0 if sentence is None else 1)
+    assert (sentence or "") in "".join(messages)
     assert [path.name for path in run.iterdir() if "web" in path.name] == []
 
 
@@ -211,14 +211,14 @@ def test_a_flood_of_requests_costs_no_poll(started: Started, until: Until, tmp_p
     ended(process)
     with RecordView.open(run) as view:
         (local,) = [ledger for ledger in view.ledgers(view.window()) if ledger.source.startswith("local")]
-        told = sum(stored.event.kind.startswith("flood") for stored in view.events())
-    assert told == sum(answers[1::2])
+        recorded = sum(stored.event.kind.startswith("flood") for stored in view.events())
+    assert recorded == sum(answers[1::2])
     assert local.got > 15
     assert not set(local.lost) - {"overrun", "missed"}
 
 
 def test_a_killed_run_is_resumed_with_the_same_token(started: Started, until: Until, tmp_path: Path) -> None:
-    """Scripts that hold it go on; the address is told anew."""
+    """Scripts that hold it go on; the address is reported anew."""
     process, run = started(*LONG), tmp_path / "run"
     first_line(process)
     until(lambda: polls(run) > 5, "polls")
@@ -242,18 +242,20 @@ def test_serve(started: Started, soakwatch: Command, recorded: Recorded, until: 
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "record.sqlite").write_bytes((old / "record.sqlite").read_bytes())
     process = started("serve", "--listen", "127.0.0.1:0")
-    told = re.fullmatch(r"serving runs at (http://127\.0\.0\.1:\d+) \(token in runs/web\.token\)", first_line(process))
-    assert told is not None
+    banner = re.fullmatch(
+        r"serving runs at (http://127\.0\.0\.1:\d+) \(token in runs/web\.token\)", first_line(process)
+    )
+    assert banner is not None
     runs = tmp_path / "runs"
-    with httpx.Client(base_url=f"{told[1]}/api", headers=bearer(runs), trust_env=False) as client:
+    with httpx.Client(base_url=f"{banner[1]}/api", headers=bearer(runs), trust_env=False) as client:
         lines = client.get("/runs").json()["runs"]
         assert [(line["run"], line["state"]) for line in lines] == [(old.name, "ended"), (new.name, "broken off")]
         assert client.get("/runs/last/events").json()["run"] == new.name
         assert client.post(f"/runs/{new.name}/events", json={"kind": "failover"}).status_code == 201
         late = client.post(f"/runs/{old.name}/events", json={"kind": "failover", "at": "2026-01-01T00:00:00Z"})
         assert (late.status_code, "before the run started" in late.json()["error"]) == (400, True)
-        for way in ("..%2foutside", "%2e%2e", ".", "outside", "old"):
-            assert client.get(f"/runs/{way}/events").status_code in {404, 405}, way  # "." is gone before it is sent
+        for name in ("..%2foutside", "%2e%2e", ".", "outside", "old"):
+            assert client.get(f"/runs/{name}/events").status_code in {404, 405}, name  # "." is gone before it is sent
         for _ in range(3):
             assert client.get("/runs").status_code == 200
     listed = soakwatch("runs").stdout

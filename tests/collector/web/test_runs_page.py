@@ -56,7 +56,7 @@ def judged(folder: Path, verdict: str, *findings: Finding, **metas: str) -> Path
 
 @pytest.fixture
 def visitor(tmp_path: Path) -> Iterator[httpx.Client]:
-    """Somebody with the token, at the server of all runs."""
+    """Someone with the token, at the server of all runs."""
     (tmp_path / "runs").mkdir(exist_ok=True)
     headers = {"authorization": f"Bearer {TOKEN}"}
     with (
@@ -70,16 +70,16 @@ def rows(client: httpx.Client) -> dict[str, dict[str, object]]:
     """All rows by the names of the runs, once all of them have been read; each is what the API says it is."""
     deadline = time.monotonic() + 20
     while True:
-        told = client.get("/api/summaries").json()
-        if told["read"] == told["there"]:
+        page = client.get("/api/summaries").json()
+        if page["read"] == page["there"]:
             break
         assert time.monotonic() < deadline, "the runs were not read within 20 s"
-    for row in told["runs"]:
+    for row in page["runs"]:
         jsonschema.validate(row, ROW)
-    return {row["run"]: row for row in told["runs"]}
+    return {row["run"]: row for row in page["runs"]}
 
 
-def test_a_run_is_told_in_one_row(recorded: Recorded, visitor: httpx.Client) -> None:
+def test_a_run_is_shown_in_one_row(recorded: Recorded, visitor: httpx.Client) -> None:
     """Verdict, worst finding, coverage, targets, length, size and the line of the series that the finding is of."""
     folder = recorded("night", reboot_s=300, ended=True)
     well, bad = finding("gap", Outcome.PASS), finding("reboot", Outcome.FAIL, reason="1 reboot")
@@ -97,11 +97,11 @@ def test_a_run_is_told_in_one_row(recorded: Recorded, visitor: httpx.Client) -> 
     assert row["bytes"] == sum(file.stat().st_size for file in folder.glob("record.sqlite*"))
 
 
-def test_a_doubt_that_held_up_nothing_is_less_than_a_warning(recorded: Recorded) -> None:
-    """Of a run that passed the warning is what to look at; of one that did not, the doubt."""
-    doubt, warning = finding("growth", Outcome.INCONCLUSIVE), finding("hang", Outcome.WARN)
+def test_an_inconclusive_finding_that_blocked_nothing_is_less_than_a_warning(recorded: Recorded) -> None:
+    """Of a run that passed the warning matters most; of one that did not, the inconclusive finding."""
+    inconclusive, warning = finding("growth", Outcome.INCONCLUSIVE), finding("hang", Outcome.WARN)
     for verdict, rule in (("pass", "hang"), ("inconclusive", "growth")):
-        worst = summary_of(judged(recorded(verdict, ended=True), verdict, doubt, warning)).worst
+        worst = summary_of(judged(recorded(verdict, ended=True), verdict, inconclusive, warning)).worst
         assert worst is not None
         assert worst.rule == rule
 
@@ -129,9 +129,9 @@ def test_what_cannot_be_read_is_listed_with_the_reason(
         (tmp_path / "runs" / name).mkdir()
         (tmp_path / "runs" / name / "record.sqlite").write_bytes(content)
     Record.create(tmp_path / "runs" / "empty").close()
-    found = rows(visitor)
-    assert found["good"]["trouble"] is None
-    troubles = {name: str(row["trouble"]) for name, row in found.items() if row["state"] == "unreadable"}
+    listed = rows(visitor)
+    assert listed["good"]["trouble"] is None
+    troubles = {name: str(row["trouble"]) for name, row in listed.items() if row["state"] == "unreadable"}
     assert troubles.keys() == {"damaged", "a name <b>", "empty"}
     assert "is not a record" in troubles["damaged"]
     assert "no poll yet" in troubles["empty"]
@@ -153,9 +153,9 @@ def test_the_list_is_sent_once(recorded: Recorded, visitor: httpx.Client) -> Non
 
 
 def test_the_first_answer_does_not_wait_for_the_last_record(recorded: Recorded, tmp_path: Path) -> None:
-    """With many records what is known is told at once, and how many are still to be read; each is read once."""
-    one = recorded("r000", ended=True)
-    template = summary_of(one)
+    """With many records what is known is returned at once, and how many are still to be read; each is read once."""
+    record_folder = recorded("r000", ended=True)
+    template = summary_of(record_folder)
     for number in range(1, 120):
         (tmp_path / "runs" / f"r{number:03}").mkdir()
         (tmp_path / "runs" / f"r{number:03}" / "record.sqlite").write_bytes(b"")
@@ -186,7 +186,7 @@ def test_the_first_answer_does_not_wait_for_the_last_record(recorded: Recorded, 
 def test_a_record_is_read_again_when_it_changed_and_a_running_one_after_a_rest(
     recorded: Recorded, tmp_path: Path
 ) -> None:
-    """A run that goes on changes each second: it is not read each time that somebody asks."""
+    """A run that goes on changes each second: it is not read each time that someone asks."""
     folder = recorded("night")
     reads, now = 0, 1000.0
 
@@ -227,7 +227,7 @@ def test_a_record_is_read_again_when_it_changed_and_a_running_one_after_a_rest(
 
 
 def test_a_defect_in_one_record_hides_no_other(recorded: Recorded, tmp_path: Path) -> None:
-    """Whatever goes wrong with one is told of that one, by its kind and without its text."""
+    """Whatever goes wrong with one is reported for that one, by its kind and without its text."""
     recorded("a", ended=True)
     recorded("b", ended=True)
 
@@ -236,11 +236,11 @@ def test_a_defect_in_one_record_hides_no_other(recorded: Recorded, tmp_path: Pat
             raise LookupError("a secret")
         return summary_of(folder)
 
-    one, other = Summaries(tmp_path / "runs", broken).overview(20.0).summaries
-    assert (one.line.state, other.line.state) == ("unreadable", "ended")
-    assert one.line.trouble is not None
-    assert "LookupError" in one.line.trouble
-    assert "secret" not in one.line.trouble
+    broken_line, other = Summaries(tmp_path / "runs", broken).overview(20.0).summaries
+    assert (broken_line.line.state, other.line.state) == ("unreadable", "ended")
+    assert broken_line.line.trouble is not None
+    assert "LookupError" in broken_line.line.trouble
+    assert "secret" not in broken_line.line.trouble
 
 
 def test_hostile_names_reach_the_page_as_text_only(tmp_path: Path, visitor: httpx.Client) -> None:
@@ -257,15 +257,15 @@ def test_hostile_names_reach_the_page_as_text_only(tmp_path: Path, visitor: http
 
 
 def test_the_page_acts_only_for_those_who_may(recorded: Recorded, visitor: httpx.Client) -> None:
-    """Whoever only looks sees no way to delete, and has none."""
+    """A viewer sees no way to delete, and has none."""
     recorded("night", ended=True)
     acting = visitor.get("/").text
     assert 'data-acting="1"' in acting
     assert "deletion.js" in acting
     foreign = {"origin": "http://elsewhere.example"}
-    looking = visitor.get("/", headers=foreign).text
-    assert 'data-acting="0"' in looking
-    assert "<dialog" not in looking
+    viewer_page = visitor.get("/", headers=foreign).text
+    assert 'data-acting="0"' in viewer_page
+    assert "<dialog" not in viewer_page
     assert visitor.delete("/api/runs/night?confirm=night", headers=foreign).status_code == 403
     assert "night" in rows(visitor)
 
@@ -293,41 +293,41 @@ def line_of(unit: str, time_ns: list[int], value: list[float]) -> Series:
     return Series("dut", "m", "", Trait(unit, "gauge"), times, values, 1.0)
 
 
-def test_a_sparkline_keeps_spikes_and_holes() -> None:
+def test_a_sparkline_keeps_spikes_and_gaps() -> None:
     """The lowest and highest of each stretch are in the path; a long silence breaks it; it stays in its box."""
     time_ns = [n * SECOND for n in (*range(1000), *range(2000, 3000))]
     value = [1.0] * 2000
     value[500], value[1500] = 9.0, -5.0
-    made = sparkline(line_of("By", time_ns, value))
-    assert made is not None
-    assert made.path.count("M") == 2
-    points = [(float(x), float(y)) for x, y in re.findall(r"[ML](\d+) ([\d.]+)", made.path)]
+    drawn = sparkline(line_of("By", time_ns, value))
+    assert drawn is not None
+    assert drawn.path.count("M") == 2
+    points = [(float(x), float(y)) for x, y in re.findall(r"[ML](\d+) ([\d.]+)", drawn.path)]
     assert {min(y for _, y in points), max(y for _, y in points)} == {2.0, HEIGHT - 2.0}
     assert all(0 <= x <= WIDTH for x, _ in points)
-    assert made.reach == "-5 to 9 B"
+    assert drawn.reach == "-5 to 9 B"
     assert sparkline(line_of("By", [], [])) is None
 
 
 def test_a_sparkline_of_extreme_or_equal_values_is_a_path() -> None:
     """Neither a constant nor numbers at the end of what floats hold break it."""
     for value in ([5.0, 5.0, 5.0], [-1.7e308, 1.7e308], [float("nan"), 1.0]):
-        made = sparkline(line_of("1", [n * SECOND for n in range(len(value))], value))
-        assert made is not None
-        assert re.fullmatch(r"M\d+ [\d.]+h1(L\d+ [\d.]+)*", made.path), made.path
+        drawn = sparkline(line_of("1", [n * SECOND for n in range(len(value))], value))
+        assert drawn is not None
+        assert re.fullmatch(r"M\d+ [\d.]+h1(L\d+ [\d.]+)*", drawn.path), drawn.path
 
 
-def test_the_release_is_what_the_devices_said() -> None:
+def test_the_release_is_what_the_devices_reported() -> None:
     """The versions of devices, each once, with the change that came in between; generators do not count."""
     roles = {"fw": "dut", "old": "dut", "tg": "generator"}
 
-    def told(target: str, **detail: str) -> Event:
+    def identity(target: str, **detail: str) -> Event:
         return Event("device.identity", target, "", 0, None, detail)
 
     events = [
-        told("fw", version="7.2.1"),
-        told("tg", version="9"),
-        told("fw", version="OS 7.2.1"),
-        told("fw", version="7.4.0", changed="version"),
+        identity("fw", version="7.2.1"),
+        identity("tg", version="9"),
+        identity("fw", version="OS 7.2.1"),
+        identity("fw", version="7.4.0", changed="version"),
     ]
     stored = [StoredEvent(number, "probe", event) for number, event in enumerate(events)]
     assert release_of(stored, roles, None) == "OS 7.2.1 → 7.4.0"
@@ -336,11 +336,11 @@ def test_the_release_is_what_the_devices_said() -> None:
     assert release_of([], roles, "no JSON") == ""
 
 
-def test_a_baseline_that_was_lent_is_known(recorded: Recorded) -> None:
+def test_an_imported_baseline_is_known(recorded: Recorded) -> None:
     """A run that was held against another's baseline names it."""
     folder = recorded("later", ended=True)
     frozen = BaselineSnapshot("earlier", Window(0, 1), ()).text()
-    assert summary_of(judged(folder, "pass", **{BASELINE: frozen})).lent_by == "earlier"
+    assert summary_of(judged(folder, "pass", **{BASELINE: frozen})).baseline_run == "earlier"
 
 
 def test_the_terminal_lists_the_same(recorded: Recorded, soakwatch: Callable[..., object]) -> None:
@@ -349,6 +349,6 @@ def test_the_terminal_lists_the_same(recorded: Recorded, soakwatch: Callable[...
     judged(folder, "fail", finding("reboot", Outcome.FAIL))
     (folder.parent / "damaged").mkdir()
     (folder.parent / "damaged" / "record.sqlite").write_bytes(b"no record")
-    told = str(getattr(soakwatch("runs"), "stdout", ""))
-    assert re.search(r"night .* ended +fail +✗ reboot on dut +100 %", told)
-    assert "damaged cannot be read: record.sqlite is not a record" in told
+    printed = str(getattr(soakwatch("runs"), "stdout", ""))
+    assert re.search(r"night .* ended +fail +✗ reboot on dut +100 %", printed)
+    assert "damaged cannot be read: record.sqlite is not a record" in printed

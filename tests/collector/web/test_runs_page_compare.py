@@ -28,7 +28,7 @@ from soakwatch_rules.rule import Event, Finding, Outcome, Window
 SECOND = 10**9
 T0 = 1_790_000_000 * SECOND
 Json = dict[str, object]
-Made = Callable[..., Path]
+MakeRun = Callable[..., Path]
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
@@ -43,7 +43,7 @@ def finding(rule: str, outcome: Outcome, target: str = "fw", **more: object) -> 
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Made:
+def make_run(tmp_path: Path) -> MakeRun:
     """A record of a device whose CPU was at ``level`` per cent and whose interface dropped a packet each second."""
 
     def make(
@@ -70,12 +70,12 @@ def made(tmp_path: Path) -> Made:
                 "fw", Event("device.identity", "fw", "fw/snmp", begin_ns, None, {"version": version}), "probe"
             )
             polls = []
-            for at in range(seconds):
-                due = begin_ns + at * SECOND
-                cpu = 0.99 if at == seconds // 2 else level / 100
+            for second in range(seconds):
+                due = begin_ns + second * SECOND
+                cpu = 0.99 if second == seconds // 2 else level / 100
                 samples = (
                     Sample("system.cpu.utilization", "", cpu, due),
-                    Sample("system.network.packet.dropped", "interface=a,direction=receive", at * dropping, due),
+                    Sample("system.network.packet.dropped", "interface=a,direction=receive", second * dropping, due),
                 )
                 polls.append(Poll(source.id, due, due, 1, PollOutcome.OK, None, Answer(samples, (), ())))
             record.put(polls)
@@ -87,7 +87,7 @@ def made(tmp_path: Path) -> Made:
 
 @pytest.fixture
 def visitor(tmp_path: Path) -> Iterator[httpx.Client]:
-    """Somebody with the token, at the server of all runs."""
+    """Someone with the token, at the server of all runs."""
     (tmp_path / "runs").mkdir(exist_ok=True)
     headers = {"authorization": "Bearer a token for tests"}
     with (
@@ -99,7 +99,7 @@ def visitor(tmp_path: Path) -> Iterator[httpx.Client]:
 
 def test_the_matrix_puts_what_differs_first() -> None:
     """A rule and a target a line, each with the worst outcome of a run; where nobody asked, nothing was said."""
-    one = [
+    first = [
         finding("drops", Outcome.PASS),
         finding("drops", Outcome.FAIL),
         finding("gap", Outcome.FAIL),
@@ -107,7 +107,7 @@ def test_the_matrix_puts_what_differs_first() -> None:
         finding("growth", Outcome.INCONCLUSIVE),
     ]
     other = [finding("drops", Outcome.PASS), finding("gap", Outcome.FAIL), finding("hang", Outcome.PASS)]
-    rows = matrix([one, other])
+    rows = matrix([first, other])
     assert [(row.rule, row.differs) for row in rows] == [
         ("drops", True),
         ("gap", False),
@@ -121,14 +121,14 @@ def test_the_matrix_puts_what_differs_first() -> None:
     assert [(row.differs, row.cells[1].outcome) for row in alone] == [(True, None)]
 
 
-def test_only_what_differs_of_the_set_up_is_told(made: Made) -> None:
+def test_only_what_differs_of_the_set_up_is_shown(make_run: MakeRun) -> None:
     """Machine, plan and software, by the way to each value; what all runs have comes before what some have."""
     plan = (
         "name: n\nphases:\n- soak: {}\ntargets:\n  fw:\n    sources:\n    - snmp: {{host: 198.18.0.1, interval: {}}}\n"
     )
     machine = '{{"tg": {{"host": {{"kernel": "{}", "os": "same"}}{}}}}}'
-    old = made("old", plan=plan.format("2m", "10s"), machine=machine.format("6.1", ""), version="7.2")
-    new = made("new", plan=plan.format("2m", "1s"), machine=machine.format("6.6", ', "smt": true'), version="7.4")
+    old = make_run("old", plan=plan.format("2m", "10s"), machine=machine.format("6.1", ""), version="7.2")
+    new = make_run("new", plan=plan.format("2m", "1s"), machine=machine.format("6.6", ', "smt": true'), version="7.4")
     with RecordView.open(old) as first, RecordView.open(new) as second:
         lines = differences([setup_of(first), setup_of(second)])
     assert [(line.of, line.head, line.cells, line.differs) for line in lines] == [
@@ -142,37 +142,38 @@ def test_only_what_differs_of_the_set_up_is_told(made: Made) -> None:
     assert (line.cells[0], line.differs) == ("a" * 300, True)
 
 
-def test_a_set_up_that_is_no_json_or_no_yaml_is_told_as_it_is(made: Made) -> None:
-    """A record that somebody's tool wrote does not break the page."""
-    with RecordView.open(made("odd", plan="a: [", machine="no JSON")) as view:
+def test_a_set_up_that_is_not_json_or_yaml_is_shown_as_it_is(make_run: MakeRun) -> None:
+    """A record that someone's tool wrote does not break the page."""
+    with RecordView.open(make_run("odd", plan="a: [", machine="no JSON")) as view:
         assert {"plan": "cannot be read", "machine": "no JSON"}.items() <= setup_of(view).items()
 
 
-def test_figures_are_of_the_whole_run_and_of_what_two_runs_have(made: Made) -> None:
+def test_figures_are_of_the_whole_run_and_of_what_two_runs_have(make_run: MakeRun) -> None:
     """Means, highest values, counts and slopes, with what was never dropped left out."""
     slope = finding(
         "memory_growth", Outcome.PASS, metric="system.memory.usage", unit="By", numbers={"rise_per_hour": 1048576.0}
     )
-    old, new = made("old", slope, level=20.0), made("new", slope, level=30.0, dropping=True)
-    quiet = made("quiet")
+    old, new = make_run("old", slope, level=20.0), make_run("new", slope, level=30.0, dropping=True)
+    quiet = make_run("quiet")
     with RecordView.open(old) as first, RecordView.open(new) as second, RecordView.open(quiet) as third:
         findings = [view.findings(live=False) for view in (first, second)]
-        told = {line.head: line.cells for line in figures([first, second], findings)}
+        cells = {line.head: line.cells for line in figures([first, second], findings)}
         none = {line.head for line in figures([first, third], [[], []])}
-    assert told["CPU, mean"] == ("20.7 %", "30.6 %")
-    assert told["CPU, highest"] == ("99 %", "99 %")
-    assert told["packets dropped"] == ("0", "119")
-    assert told["memory slope"] == ("1 MiB/h", "1 MiB/h")
+    assert cells["CPU, mean"] == ("20.7 %", "30.6 %")
+    assert cells["CPU, highest"] == ("99 %", "99 %")
+    assert cells["packets dropped"] == ("0", "119")
+    assert cells["memory slope"] == ("1 MiB/h", "1 MiB/h")
     assert none == {"CPU, mean", "CPU, highest"}
 
 
 def pieces_of(page: str) -> list[Json]:
     """The plots of a page: their documents, with what they share put in."""
     shared = json.loads(re.findall(r'<script type="application/json" id="plots-shared">(.*?)</script>', page)[0])
-    found = re.findall(r'class="plot-piece" data-element="([\w-]+)">(.*?)</script>', page, re.DOTALL)
-    assert all(f'id="{element}"' in page for element, _ in found)
+    pieces = re.findall(r'class="plot-piece" data-element="([\w-]+)">(.*?)</script>', page, re.DOTALL)
+    assert all(f'id="{element}"' in page for element, _ in pieces)
     return [
-        json.loads(re.sub(r'"data":"#(\d+)"', lambda hit: f'"data":"{shared[int(hit[1])]}"', text)) for _, text in found
+        json.loads(re.sub(r'"data":"#(\d+)"', lambda hit: f'"data":"{shared[int(hit[1])]}"', text))
+        for _, text in pieces
     ]
 
 
@@ -192,19 +193,19 @@ def sources_of(tree: object) -> Iterator[Json]:
 def numbers(source: Json, column: str) -> list[float]:
     """A column of a data source."""
     entries = cast("list[tuple[str, Json]]", cast("Json", source["data"])["entries"])
-    told = dict(entries)[column]
-    data = cast("Json", told["array"])["data"] if "array" in told else told["data"]
+    column_of = dict(entries)[column]
+    data = cast("Json", column_of["array"])["data"] if "array" in column_of else column_of["data"]
     raw = base64.b64decode(str(data))
     raw = zlib.decompress(raw, 47) if raw[:2] == b"\x1f\x8b" else raw
-    kind = {"float32": "f", "float64": "d"}[str(told["dtype"])]
+    kind = {"float32": "f", "float64": "d"}[str(column_of["dtype"])]
     return list(struct.unpack(f"<{len(raw) // struct.calcsize(kind)}{kind}", raw))
 
 
-def test_the_page_shows_them_side_by_side_with_their_series_overlaid(made: Made, visitor: httpx.Client) -> None:
+def test_the_page_shows_them_side_by_side_with_their_series_overlaid(make_run: MakeRun, visitor: httpx.Client) -> None:
     """Verdicts, matrix, figures, the command that tells whether they differ, and plots that hold the readings of each
     run from its own begin on, spike included."""
-    made("old", finding("drops", Outcome.PASS), level=20.0)
-    made("new", finding("drops", Outcome.FAIL, reason=HOSTILE), begin_s=100_000, level=30.0, seconds=240)
+    make_run("old", finding("drops", Outcome.PASS), level=20.0)
+    make_run("new", finding("drops", Outcome.FAIL, reason=HOSTILE), begin_s=100_000, level=30.0, seconds=240)
     answer = visitor.get("/compare?run=new&run=old")
     assert answer.status_code == 200
     page = answer.text
@@ -214,8 +215,8 @@ def test_the_page_shows_them_side_by_side_with_their_series_overlaid(made: Made,
     assert "&lt;img src=x" in page
     assert "soakwatch judge new --rule run_difference --against old" in page
     plots = pieces_of(page)
-    (found,) = [list(sources_of(plot)) for plot in plots if "system.cpu.utilization" in json.dumps(plot)]
-    series = {str(source["name"]): source for source in found if str(source.get("name")).startswith("compared:")}
+    (sources,) = [list(sources_of(plot)) for plot in plots if "system.cpu.utilization" in json.dumps(plot)]
+    series = {str(source["name"]): source for source in sources if str(source.get("name")).startswith("compared:")}
     for run, level, seconds in (("old", 20.0, 120), ("new", 30.0, 240)):
         source = series[f'compared:["{run}","fw","system.cpu.utilization",""]']
         time, value = numbers(source, "time"), numbers(source, "value")
@@ -226,10 +227,12 @@ def test_the_page_shows_them_side_by_side_with_their_series_overlaid(made: Made,
     assert "<script" not in re.sub(ours, "", page, flags=re.DOTALL)
 
 
-def test_what_cannot_be_compared_is_told_in_one_sentence(made: Made, visitor: httpx.Client, tmp_path: Path) -> None:
+def test_what_cannot_be_compared_is_explained_in_one_sentence(
+    make_run: MakeRun, visitor: httpx.Client, tmp_path: Path
+) -> None:
     """Too few, too many, unknown and damaged ones; none at all leads to the list."""
     for number in range(7):
-        made(f"r{number}", seconds=5)
+        make_run(f"r{number}", seconds=5)
     (tmp_path / "runs" / "damaged").mkdir()
     (tmp_path / "runs" / "damaged" / "record.sqlite").write_bytes(b"no record")
     every = "&".join(f"run=r{number}" for number in range(7))
@@ -246,9 +249,9 @@ def test_what_cannot_be_compared_is_told_in_one_sentence(made: Made, visitor: ht
     assert visitor.get("/compare").headers["location"] == "/"
 
 
-def test_runs_that_have_nothing_in_common_are_shown(made: Made, visitor: httpx.Client, tmp_path: Path) -> None:
+def test_runs_that_have_nothing_in_common_are_shown(make_run: MakeRun, visitor: httpx.Client, tmp_path: Path) -> None:
     """No shared series, no findings: the page says so."""
-    made("one", seconds=5)
+    make_run("one", seconds=5)
     folder = tmp_path / "runs" / "other"
     with Record.create(folder) as record:
         record.target("tg", "generator")
@@ -259,9 +262,9 @@ def test_runs_that_have_nothing_in_common_are_shown(made: Made, visitor: httpx.C
     assert "No key series" in page
 
 
-def test_a_comparison_is_made_again_only_when_a_record_changed(made: Made) -> None:
+def test_a_comparison_is_made_again_only_when_a_record_changed(make_run: MakeRun) -> None:
     """Reloading the page reads no record; an event more does."""
-    folders = [made("old", seconds=10), made("new", seconds=10)]
+    folders = [make_run("old", seconds=10), make_run("new", seconds=10)]
     kept = Comparisons()
     first = kept.of(folders)
     assert kept.of(folders) is first
@@ -270,8 +273,8 @@ def test_a_comparison_is_made_again_only_when_a_record_changed(made: Made) -> No
     assert kept.of(folders) is not first
 
 
-def test_gone_metrics_and_holes_do_not_break_a_plot(made: Made) -> None:
+def test_gone_metrics_and_gaps_do_not_break_a_plot(make_run: MakeRun) -> None:
     """A run of one reading beside one of many, and a series that only one of them has."""
-    found = comparison([made("short", seconds=1), made("long", seconds=400)])
-    assert [plot.key.metric for plot in found.plots] == ["system.cpu.utilization"]
-    assert [line.cells[0] for line in found.figures if line.head == "CPU, mean"] == ["99 %"]
+    compared = comparison([make_run("short", seconds=1), make_run("long", seconds=400)])
+    assert [plot.key.metric for plot in compared.plots] == ["system.cpu.utilization"]
+    assert [line.cells[0] for line in compared.figures if line.head == "CPU, mean"] == ["99 %"]

@@ -1,4 +1,4 @@
-"""Deleting a run: what is lost is told, its name is wanted, and what must not be deleted is not."""
+"""Deleting a run: what is lost is reported, its name is wanted, and what must not be deleted is not."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def server(tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def actor(server: str) -> Iterator[httpx.Client]:
-    """Somebody with the token."""
+    """Someone with the token."""
     headers = {"authorization": "Bearer a token for tests"}
     with httpx.Client(base_url=server, headers=headers, trust_env=False, timeout=20) as client:
         yield client
@@ -47,11 +47,11 @@ def actor(server: str) -> Iterator[httpx.Client]:
 def summaries_read(client: httpx.Client) -> None:
     """Wait until all runs have been read."""
     deadline = time.monotonic() + 20
-    while (told := client.get("/api/summaries").json())["read"] < told["there"]:
+    while (progress := client.get("/api/summaries").json())["read"] < progress["there"]:
         assert time.monotonic() < deadline, "the runs were not read within 20 s"
 
 
-def test_what_is_lost_is_told_first(recorded: Recorded, actor: httpx.Client) -> None:
+def test_what_will_be_lost_is_shown_first(recorded: Recorded, actor: httpx.Client) -> None:
     """Samples, hours, findings, events, files, size, who borrowed its baseline, and files of others in its folder."""
     folder, other = recorded("night", ended=True), recorded("later", ended=True)
     with Record.open(folder) as record:
@@ -82,8 +82,8 @@ def test_it_goes_as_a_whole_and_only_when_its_name_is_typed(
     for query in ("", "?confirm=", "?confirm=nigh", "?confirm=last", "?confirm=night2"):
         answer = actor.delete(f"/api/runs/night{query}")
         assert (answer.status_code, "confirm" in answer.json()["error"]) == (400, True), query
-    for way in ("last?confirm=last", "last?confirm=night2", "night/../night?confirm=night2"):
-        assert actor.delete(f"/api/runs/{way}").status_code in {400, 404}, way
+    for run_path in ("last?confirm=last", "last?confirm=night2", "night/../night?confirm=night2"):
+        assert actor.delete(f"/api/runs/{run_path}").status_code in {400, 404}, run_path
     assert folder.is_dir()
     assert actor.delete("/api/runs/night?confirm=night").json() == {"deleted": "night"}
     assert sorted(path.name for path in (tmp_path / "runs").iterdir() if path.is_dir()) == [other.name]
@@ -91,17 +91,17 @@ def test_it_goes_as_a_whole_and_only_when_its_name_is_typed(
     assert actor.get("/api/summaries").json()["there"] == 1
 
 
-def test_who_only_looks_deletes_nothing(recorded: Recorded, server: str) -> None:
-    """The word for looking, no word, and another site's page with the token are refused."""
+def test_a_viewer_deletes_nothing(recorded: Recorded, server: str) -> None:
+    """The view token, no token, and another site's page with the token are refused."""
     folder = recorded("night", ended=True)
-    way = "/api/runs/night?confirm=night"
+    path = "/api/runs/night?confirm=night"
     with httpx.Client(base_url=server, trust_env=False, timeout=20) as client:
-        assert client.delete(way).status_code == 401
-        looking = {"authorization": f"Bearer {derived(TOKEN, 'view')}"}
-        assert client.get("/api/runs/night/loss", headers=looking).status_code == 200
-        assert client.delete(way, headers=looking).status_code == 403
+        assert client.delete(path).status_code == 401
+        viewer = {"authorization": f"Bearer {derived(TOKEN, 'view')}"}
+        assert client.get("/api/runs/night/loss", headers=viewer).status_code == 200
+        assert client.delete(path, headers=viewer).status_code == 403
         foreign = {"authorization": "Bearer a token for tests", "origin": "http://elsewhere.example"}
-        assert client.delete(way, headers=foreign).status_code == 403
+        assert client.delete(path, headers=foreign).status_code == 403
     assert folder.is_dir()
 
 

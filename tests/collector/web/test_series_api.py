@@ -22,11 +22,11 @@ from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 UPTIME = ["dut", "system.uptime", ""]
 SWITCHES = ["dut", "system.context_switches", ""]
 DATA = "/runs/last/series/data"
-Made = Callable[..., int]
+AddReadings = Callable[..., int]
 
 
 @pytest.fixture
-def more(run: Path) -> Made:
+def more(run: Path) -> AddReadings:
     """Adds a counter to the record of ``run``, a reading each second from its begin; the begin in ns.
 
     ``lost`` are seconds that are missing; at ``restart_s`` it begins anew; at ``spike_s`` it counts a million more.
@@ -38,10 +38,10 @@ def more(run: Path) -> Made:
             begin_ns = view.window().begin_ns
             source = record.source("dut", "other", "other", SECOND, required=False)
             polls = []
-            for at in range(600):
-                due = begin_ns + at * SECOND
-                count = 0 if at == restart_s else count + rng.randrange(1000) + 1_000_000 * (at == spike_s)
-                answer = Answer(() if at in lost else (Sample("system.context_switches", "", count, due),), (), ())
+            for second in range(600):
+                due = begin_ns + second * SECOND
+                count = 0 if second == restart_s else count + rng.randrange(1000) + 1_000_000 * (second == spike_s)
+                answer = Answer(() if second in lost else (Sample("system.context_switches", "", count, due),), (), ())
                 polls.append(Poll(source.id, due, due, 1, PollOutcome.OK, None, answer))
             record.put(polls)
         return begin_ns
@@ -65,19 +65,21 @@ def numbers(line: Mapping[str, object], name: str) -> list[float | None]:
     return column
 
 
-def test_the_list_tells_what_there_is(client: httpx.Client, run: Path, more: Made) -> None:
+def test_the_list_tells_what_there_is(client: httpx.Client, run: Path, more: AddReadings) -> None:
     """Keys in order, unit, kind and planned distance; the readings are counted."""
     more(lost=range(100, 110))
     with RecordView.open(run) as view:
         last_ns = view.last_ns
         assert last_ns is not None
         length = {key: len(view.series(key)) for key in view.keys()}  # noqa: SIM118 - no mapping
-    said = client.get("/runs/last/series").json()
-    assert said["until"] == last_ns // 10**6
-    assert [one["key"] for one in said["series"]] == [SWITCHES, UPTIME]
-    assert [(one["unit"], one["kind"]) for one in said["series"]] == [("{switch}", "counter"), ("s", "gauge")]
-    assert [one["interval"] for one in said["series"]] == [1.0, 1.0]
-    assert [one["readings"] for one in said["series"]] == [length[SeriesKey(*one["key"])] for one in said["series"]]
+    document = client.get("/runs/last/series").json()
+    assert document["until"] == last_ns // 10**6
+    assert [row["key"] for row in document["series"]] == [SWITCHES, UPTIME]
+    assert [(row["unit"], row["kind"]) for row in document["series"]] == [("{switch}", "counter"), ("s", "gauge")]
+    assert [row["interval"] for row in document["series"]] == [1.0, 1.0]
+    assert [row["readings"] for row in document["series"]] == [
+        length[SeriesKey(*row["key"])] for row in document["series"]
+    ]
 
 
 def test_a_gauge_is_what_the_record_has(client: httpx.Client, run: Path) -> None:
@@ -93,33 +95,37 @@ def test_a_gauge_is_what_the_record_has(client: httpx.Client, run: Path) -> None
     assert line["time"] == (series.time_ns // 10**6).tolist()
 
 
-def test_a_stretch_has_its_readings_and_one_beyond_either_end(client: httpx.Client, more: Made) -> None:
+def test_a_stretch_has_its_readings_and_one_beyond_either_end(client: httpx.Client, more: AddReadings) -> None:
     """So that a line goes on to the edge; they are not counted. A zoom may have fractions of a ms."""
     begin_ms = more() // 10**6
     for key, count in ((UPTIME, 30), (SWITCHES, 30)):
         line = asked(client, series=[key], begin=begin_ms + 99_500.25, end=begin_ms + 129_500.75)
         assert (line["readings"], line["whole"]) == (count, True)
         time = numbers(line, "time")
-        assert [(one - begin_ms) // 1000 for one in time if one is not None] == list(range(99, 131))
+        assert [(moment - begin_ms) // 1000 for moment in time if moment is not None] == list(range(99, 131))
     line = asked(client, series=[UPTIME], begin=begin_ms + 10**7, end=begin_ms + 2 * 10**7)
     assert (line["time"], line["value"], line["readings"], line["whole"]) == ([], [], 0, True)
 
 
-def test_counters_are_rates_and_gaps_are_null(client: httpx.Client, more: Made) -> None:
+def test_counters_are_rates_and_gaps_are_null(client: httpx.Client, more: AddReadings) -> None:
     """Where nothing was read and where the counter began anew the line breaks; nothing is ever negative."""
     begin_ms = more(lost=range(100, 120), restart_s=300) // 10**6
     line = asked(client, series=[SWITCHES])
     assert (line["unit"], line["rate"]) == ("{switch}/s", True)
     time, value = numbers(line, "time"), numbers(line, "value")
-    told = {round((at - begin_ms) / 1000): one for at, one in zip(time, value, strict=True) if at and one is not None}
+    rates = {
+        round((moment - begin_ms) / 1000): reading
+        for moment, reading in zip(time, value, strict=True)
+        if moment and reading is not None
+    }
     assert len(time) == len(value)
-    assert [one for one in value if one is None] == [None, None]
-    assert all(0 <= one <= 1000 for one in told.values())
-    assert 300 not in told
-    assert {299, 301} <= set(told)
+    assert [reading for reading in value if reading is None] == [None, None]
+    assert all(0 <= reading <= 1000 for reading in rates.values())
+    assert 300 not in rates
+    assert {299, 301} <= set(rates)
 
 
-def test_no_spike_is_lost_however_few_points(client: httpx.Client, more: Made) -> None:
+def test_no_spike_is_lost_however_few_points(client: httpx.Client, more: AddReadings) -> None:
     """One second of 600, seen in 100 points and at the same place as in every reading."""
     more(spike_s=417)
     whole = asked(client, series=[SWITCHES])
@@ -128,36 +134,36 @@ def test_no_spike_is_lost_however_few_points(client: httpx.Client, more: Made) -
     assert len(numbers(few, "time")) < 130
     peaks = []
     for line in (whole, few):
-        value = [one or 0.0 for one in numbers(line, "value")]
-        at = int(np.argmax(value))
-        peaks.append((numbers(line, "time")[at], value[at]))
+        value = [reading or 0.0 for reading in numbers(line, "value")]
+        peak = int(np.argmax(value))
+        peaks.append((numbers(line, "time")[peak], value[peak]))
     assert peaks[0] == peaks[1]
     assert peaks[0][1] > 1_000_000
 
 
-def test_it_is_what_the_report_draws(client: httpx.Client, run: Path, more: Made) -> None:
+def test_it_is_what_the_report_draws(client: httpx.Client, run: Path, more: AddReadings) -> None:
     """The same points as the line of a report of so many points."""
     more(lost=range(200, 230))
     with RecordView.open(run) as view:
         curve = curve_of(view.series(SeriesKey(*SWITCHES)), 120, Scale(1.0, ""))
     line = asked(client, series=[SWITCHES], points=120)
     assert numbers(line, "time") == curve.time_ms.astype(np.int64).tolist()
-    value = np.array([np.nan if one is None else one for one in numbers(line, "value")], dtype=np.float32)
+    value = np.array([np.nan if reading is None else reading for reading in numbers(line, "value")], dtype=np.float32)
     np.testing.assert_array_equal(value, curve.value)
 
 
-def test_words_ask_for_the_same(client: httpx.Client, more: Made) -> None:
+def test_words_ask_for_the_same(client: httpx.Client, more: AddReadings) -> None:
     """By key, by metric or by target; times as ISO 8601 too."""
     more()
     posted = client.post(DATA, json={"series": [SWITCHES], "points": 200}).json()
     keyed = client.get(DATA, params={"series": json.dumps(SWITCHES), "points": 200}).json()
     named = client.get(DATA, params={"metric": SWITCHES[1], "points": 200}).json()
     assert posted == keyed == named
-    assert [one["key"] for one in client.get(DATA, params={"target": "dut"}).json()["series"]] == [SWITCHES, UPTIME]
+    assert [row["key"] for row in client.get(DATA, params={"target": "dut"}).json()["series"]] == [SWITCHES, UPTIME]
     assert client.get(DATA, params={"end": "2001-01-01T00:00:00Z", "target": "dut"}).json()["series"][0]["time"] == []
 
 
-def test_csv_has_a_row_for_each_value_and_none_for_gaps(client: httpx.Client, more: Made) -> None:
+def test_csv_has_a_row_for_each_value_and_none_for_gaps(client: httpx.Client, more: AddReadings) -> None:
     """Only what lies in the stretch; as a file to be saved."""
     begin_ms = more(lost=range(100, 120)) // 10**6
     words: dict[str, str | int] = {"metric": SWITCHES[1], "begin": begin_ms + 90_000, "end": begin_ms + 130_000}
@@ -192,7 +198,9 @@ def test_csv_has_a_row_for_each_value_and_none_for_gaps(client: httpx.Client, mo
         ({"series": [UPTIME], "start": 5}, 400, "'start' is not a known key"),
     ],
 )
-def test_what_makes_no_sense_is_told(client: httpx.Client, body: object, status: int, sentence: str) -> None:
+def test_invalid_requests_are_refused_with_a_reason(
+    client: httpx.Client, body: object, status: int, sentence: str
+) -> None:
     """One sentence, never a traceback."""
     answer = client.post(DATA, content=json.dumps(body), headers={"content-type": "application/json"})
     assert answer.status_code == status
@@ -219,7 +227,9 @@ def test_numbers_that_are_none_are_refused(client: httpx.Client) -> None:
         ({"target": "dut", "points": "many"}, "points must be an integer"),
     ],
 )
-def test_words_that_make_no_sense_are_told(client: httpx.Client, words: dict[str, str], sentence: str) -> None:
+def test_invalid_parameters_are_refused_with_a_reason(
+    client: httpx.Client, words: dict[str, str], sentence: str
+) -> None:
     """The same for words."""
     answer = client.get(DATA, params=words)
     assert answer.status_code == 400

@@ -60,7 +60,7 @@ def test_an_address_that_cannot_be_or_must_not_be(plan: WebPlan, sentence: str) 
         open_listener(plan)
 
 
-def test_a_taken_port_is_told_unless_nobody_asked_for_it(run: Path) -> None:
+def test_a_taken_port_is_reported_unless_nobody_asked_for_it(run: Path) -> None:
     """The usual port gives way to a free one; a port that was named does not."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
@@ -115,13 +115,15 @@ def test_a_token_of_ones_own(run: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_tls(run: Path, tmp_path: Path) -> None:
     """With a certificate it is HTTPS, on any address; plain HTTP gets no answer."""
-    made = write_certificate(tmp_path / "papers", "localhost")
-    with serve_run(WebPlan("0.0.0.0:0", None, str(made.cert), str(made.key)), run, time.time_ns) as served:
+    certificate = write_certificate(tmp_path / "papers", "localhost")
+    with serve_run(
+        WebPlan("0.0.0.0:0", None, str(certificate.cert), str(certificate.key)), run, time.time_ns
+    ) as served:
         port = int(served.url.rpartition(":")[2])
         assert served.url.startswith("https://")
         assert served.token_file is not None
         headers = {"authorization": f"Bearer {served.token_file.read_text().strip()}"}
-        verify = ssl.create_default_context(cafile=str(made.cert))
+        verify = ssl.create_default_context(cafile=str(certificate.cert))
         with httpx.Client(verify=verify, headers=headers, trust_env=False) as client:
             answer = client.post(f"https://localhost:{port}/api/runs/last/events", json={"kind": "failover"})
         assert answer.status_code == 201
@@ -131,8 +133,8 @@ def test_tls(run: Path, tmp_path: Path) -> None:
 
 def test_a_certificate_that_cannot_be_used(run: Path, tmp_path: Path) -> None:
     """Missing, no PEM, or the key of another: one sentence, no server, no token left behind."""
-    one, other = write_certificate(tmp_path / "one", "localhost"), write_certificate(tmp_path / "other", "localhost")
-    for cert, key in ((one.cert, other.key), (tmp_path / "none", one.key), (one.key, one.cert)):
+    first, other = write_certificate(tmp_path / "one", "localhost"), write_certificate(tmp_path / "other", "localhost")
+    for cert, key in ((first.cert, other.key), (tmp_path / "none", first.key), (first.key, first.cert)):
         with pytest.raises(PlanError, match="cannot be used: name PEM files that match"):
             serve_run(WebPlan("127.0.0.1:0", None, str(cert), str(key)), run, time.time_ns)
     assert not (run / TOKEN_FILE).exists()
@@ -175,7 +177,7 @@ def test_those_who_say_nothing_lock_nobody_out(served: ServedRun, client: httpx.
 
 
 @pytest.mark.parametrize(
-    ("said", "answer"),
+    ("begun", "answer"),
     [
         (b"", b""),
         (b"GET /api/hea", b""),
@@ -192,7 +194,7 @@ def test_those_who_say_nothing_lock_nobody_out(served: ServedRun, client: httpx.
     ids=["nothing", "half a head", "half of a second head", "half a body"],
 )
 def test_who_does_not_go_on_is_hung_up_on(
-    run: Path, monkeypatch: pytest.MonkeyPatch, said: bytes, answer: bytes
+    run: Path, monkeypatch: pytest.MonkeyPatch, begun: bytes, answer: bytes
 ) -> None:
     """Whatever was begun and is not ended: the connection is closed, and something was answered if it could be."""
     monkeypatch.setattr(server, "_CHECK_EVERY_S", 0.3)
@@ -201,7 +203,7 @@ def test_who_does_not_go_on_is_hung_up_on(
         assert served.token_file is not None
         host, port = served.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=30) as peer:
-            peer.sendall(said.replace(b"%b", served.token_file.read_bytes().strip()))
+            peer.sendall(begun.replace(b"%b", served.token_file.read_bytes().strip()))
             got = b""
             with contextlib.suppress(ConnectionResetError):
                 while part := peer.recv(4096):

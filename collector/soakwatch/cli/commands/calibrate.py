@@ -47,7 +47,7 @@ Exit codes: 0 every generator has a ceiling, 2 usage or plan error, 3 a generato
 def command(plan: Path, length: str, levels: str, runs_folder: Path, output: Path | None) -> int:
     """Run only the generators of PLAN, looped back without the device, and record the highest load they can send."""
     from soakwatch.engine.calibrate import calibration_of, length_of, levels_of
-    from soakwatch.judge.calibration import beside
+    from soakwatch.judge.calibration import reference_path
     from soakwatch.plan import load_plan
 
     try:
@@ -59,7 +59,7 @@ def command(plan: Path, length: str, levels: str, runs_folder: Path, output: Pat
     except ValueError as error:
         raise click.UsageError(f"--levels: {error}") from None
     loaded = load_plan(plan, device=False)
-    return _calibrate(loaded, calibration_of(loaded, length_s, wanted), runs_folder, output or beside(plan))
+    return _calibrate(loaded, calibration_of(loaded, length_s, wanted), runs_folder, output or reference_path(plan))
 
 
 def _calibrate(plan: Plan, calibration: Plan, runs: Path, file: Path) -> int:

@@ -116,7 +116,7 @@ def _connect(plan: Plan, runs: Path) -> int:
     for check in checks:
         show_source_check(check, plan.duration_s)
     problems = [
-        f"{check.source.place}: {prefixed(check.target.name, check.source.poller, check.error)}"
+        f"{check.source.location}: {prefixed(check.target.name, check.source.poller, check.error)}"
         for check in checks
         if check.error
     ]
@@ -135,7 +135,7 @@ def _connect(plan: Plan, runs: Path) -> int:
     for check in late:
         took, interval = show_seconds(check.seconds), show_seconds(check.interval_s)
         problems.append(
-            f"{check.source.place}: a poll takes {took}, longer than its interval of {interval}: raise interval"
+            f"{check.source.location}: a poll takes {took}, longer than its interval of {interval}: raise interval"
         )
     for sentence in problems:
         click.echo(f"soakwatch: {sentence}", err=True)

@@ -73,7 +73,7 @@ def command(
     from rich.console import Console
 
     from soakwatch.core.registry import rule_class
-    from soakwatch.judge.recorded import judge_record
+    from soakwatch.judge.record_verdict import judge_record
     from soakwatch.plan import load_plan
     from soakwatch.record import RecordView
     from soakwatch.report.json import render_json
@@ -122,7 +122,7 @@ def _opened(run: str, runs_folder: Path, names: tuple[str, ...], given: Mapping[
 
     from soakwatch.core.tables import harmless
     from soakwatch.importing.files import import_files, stem_of
-    from soakwatch.importing.judged import growth_of, notes_on_rules
+    from soakwatch.importing.rule_coverage import growth_of, notes_on_rules
 
     table_given = options_of(given, growth_of(names))
     with tempfile.TemporaryDirectory(prefix="soakwatch-judge-") as folder:

@@ -42,10 +42,10 @@ def command(pattern: str | None, *, events: bool) -> None:
         show_table(("event", "about the", "from", "notes", "meaning"), rows)
         return
     metrics = {metric.name: metric for metric in CATALOGUE}
-    found = [metrics[name] for name in _matching("metric", pattern, list(metrics))]
+    matching = [metrics[name] for name in _matching("metric", pattern, list(metrics))]
     show_table(
         ("metric", "unit", "kind", "growth", "labels", "meaning"),
-        [(m.name, m.unit, m.kind, m.growth or "-", ",".join(m.labels) or "-", m.about) for m in found],
+        [(m.name, m.unit, m.kind, m.growth or "-", ",".join(m.labels) or "-", m.about) for m in matching],
     )
 
 

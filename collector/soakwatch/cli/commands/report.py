@@ -48,7 +48,7 @@ def command(
 
     from rich.console import Console
 
-    from soakwatch.judge.recorded import judge_record
+    from soakwatch.judge.record_verdict import judge_record
     from soakwatch.record import RecordView
     from soakwatch.report.artifacts import write_files
     from soakwatch.report.html import render_html

@@ -84,8 +84,11 @@ def command(
     if pushed.error is not None:
         click.echo(f"soakwatch: {pushed.error}; tried for {patience}, {pushed.written} lines written", err=True)
         return EXIT_FAIL
-    for refused in pushed.refused[:5]:
-        click.echo(f"rejected: {refused.reason}: {refused.line[:200].decode(errors='replace')}", err=True)
+    examples = {refused.reason: refused.line for refused in reversed(pushed.refused)}
+    for reason, line in list(reversed(examples.items()))[:5]:
+        lines = pushed.reasons.get(reason, 1)
+        many = f"{lines} lines, the first is " if lines > 1 else ""
+        click.echo(f"rejected: {reason}: {many}{line[:200].decode(errors='replace')}", err=True)
     more = f", {pushed.rejected} rejected" if pushed.rejected else ""
     click.echo(f"wrote {pushed.written} lines of {shown}{more}")
     return EXIT_FAIL if pushed.rejected else 0

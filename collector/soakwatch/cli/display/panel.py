@@ -59,8 +59,8 @@ class RunPicture:
     def _head(self, width: int) -> Iterator[Text]:
         status = self.status
         now = status.standing if status.standing != "running" else f"phase {status.phase}"
-        if status.standing == "running" and status.place:
-            now += f" ({status.place})"
+        if status.standing == "running" and status.phase_position:
+            now += f" ({status.phase_position})"
         times = f"{span(status.elapsed_s)} elapsed"
         if status.standing in {"running", "waiting"}:
             times += f", {span(status.left_s)} left"

@@ -150,7 +150,7 @@ def panel(status: Status, withdrawn: tuple[Finding, ...] = (), encoding: str = "
 def _parts(status: Status) -> list[str]:
     due, got, failed = totals(status)
     phase = f"phase {status.phase}" if status.phase else status.standing
-    parts = [phase + (f" ({status.place})" if status.place else "")]
+    parts = [phase + (f" ({status.phase_position})" if status.phase_position else "")]
     if status.standing in {"running", "waiting"}:
         parts.append(f"{span(status.left_s)} left")
     parts += [f"polls {due} due, {got} got, {failed} failed", load_words(status)]

@@ -1,1 +1,1 @@
-"""Hooks: what a finding, the begin or the end of a run sets off. None of it holds up the run."""
+"""Hooks: actions that a finding, the start or the end of a run triggers. None of them delays the run."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from soakwatch.core.redaction import Redaction
 from soakwatch.core.roles import DUT
-from soakwatch.engine.hooks.evidence import FoundFile, OpenSource, Piece, gather
+from soakwatch.engine.hooks.evidence import MatchedFile, OpenSource, Piece, gather
 from soakwatch.engine.hooks.local_evidence import local_host
 from soakwatch.engine.hooks.ssh_evidence import AUTO, ssh_host
 from soakwatch.engine.hooks.trigger import HookFailedError, Trigger
@@ -25,7 +25,7 @@ class Capturing:
 
     def __init__(self, plan: Plan, folder: Path, notes: Notes, redaction: Redaction) -> None:
         self._plan, self._folder, self._notes, self._redaction = plan, folder, notes, redaction
-        self._taken: dict[str, set[FoundFile]] = {}
+        self._taken: dict[str, set[MatchedFile]] = {}
 
     async def take(self, planned: CapturePlan, trigger: Trigger) -> list[str]:
         """Keep the evidence; sentences on what of it could not be had."""

@@ -1,4 +1,4 @@
-"""Evidence of a device at the moment of a finding: what commands say, and files. Bounded in every direction."""
+"""Evidence of a device at the moment of a finding: the output of commands, and files. Bounded in size and time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_FILES = 8  # a capture
 
 
 @dataclass(frozen=True, slots=True)
-class FoundFile:
+class MatchedFile:
     """A file that is there: its path, size and time of its last change (s since 1970, the device's clock)."""
 
     path: str
@@ -47,7 +47,7 @@ class EvidenceSource(Protocol):
         """What a command said (``MAX_OUTPUT`` at most), and what went wrong with it."""
         ...
 
-    async def find(self, pattern: str) -> Sequence[FoundFile]:
+    async def find(self, pattern: str) -> Sequence[MatchedFile]:
         """The files that a glob means."""
         ...
 
@@ -60,7 +60,7 @@ OpenSource = AbstractAsyncContextManager[EvidenceSource]
 
 
 async def gather(
-    source: EvidenceSource, commands: Sequence[str], patterns: Sequence[str], timeout_s: float, taken: set[FoundFile]
+    source: EvidenceSource, commands: Sequence[str], patterns: Sequence[str], timeout_s: float, taken: set[MatchedFile]
 ) -> AsyncIterator[Piece]:
     """The evidence of a place, piece by piece: commands in their order, then the newest files that were not ``taken``
     before (those that are now, are added). A piece that cannot be had is a piece with its trouble."""
@@ -70,7 +70,7 @@ async def gather(
         except HookFailedError as failure:
             output, trouble = b"", str(failure)
         yield Piece(command, output, trouble=trouble)
-    matches: set[FoundFile] = set()
+    matches: set[MatchedFile] = set()
     for pattern in patterns:
         try:
             matches |= set(await source.find(pattern))
@@ -85,7 +85,7 @@ async def gather(
         yield Piece(posixpath.dirname(fresh[MAX_FILES].path), b"", file=True, trouble=left)
 
 
-async def _fetched(source: EvidenceSource, file: FoundFile) -> Piece:
+async def _fetched(source: EvidenceSource, file: MatchedFile) -> Piece:
     if file.size > MAX_FILE_SIZE:
         trouble = (
             f"{file.path} has {show_bytes(file.size)}, over {show_bytes(MAX_FILE_SIZE)}: it is left on {source.name}"

@@ -37,8 +37,8 @@ class TakesEvidence(Protocol):
 
 
 class Hooks:
-    """Hears findings and sets off what the plan wants. Nothing here raises, and nothing waits but ``finish`` and
-    ``conclude``. ``known`` are the identities of findings that set hooks off before the monitor was restarted.
+    """Receives findings and triggers the hooks of the plan. Nothing here raises, and only ``finish`` and ``conclude``
+    wait. ``known`` are the identities of findings that triggered hooks before the monitor was restarted.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Hooks:
                 hook.set_off(Trigger("start", self._run, self._now_ns(), serial=next(self._serials)))
 
     def hear_findings(self, findings: Iterable[Finding]) -> None:
-        """What is said of the run so far: what did not fail or warn before sets hooks off."""
+        """Take the findings so far: one that did not fail or warn before triggers its hooks."""
         now = {identity_of(f): f for f in findings if f.outcome.value in FINDINGS}
         for identity, finding in now.items():
             if identity not in self._known:
@@ -76,14 +76,16 @@ class Hooks:
         self._known = frozenset(now)
 
     async def finish(self, longest_s: float = FINISH_S) -> None:
-        """The run is over: what was set off is waited for, but not for longer than this; then it is given up."""
+        """The run is over: wait for the hooks triggered, but not longer than this; then they are stopped."""
         for hook in self._hooks:
             hook.release()
         if self._hooks:
             await asyncio.gather(*(hook.finish(longest_s) for hook in self._hooks))
 
     async def conclude(self, verdict: Verdict, longest_s: float = FINISH_S) -> None:
-        """The run is judged: set off what was not set off before, and for the verdict; wait as ``finish`` does."""
+        """The run is judged: trigger what was not triggered before, and the hooks on the verdict; wait as ``finish``
+        does.
+        """
         for finding in verdict.findings:
             if finding.outcome.value in FINDINGS and identity_of(finding) not in self._heard:
                 self._tell(finding)

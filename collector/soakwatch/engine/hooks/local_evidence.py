@@ -13,7 +13,7 @@ from pathlib import Path
 
 from soakwatch.core.redaction import Redaction
 from soakwatch.core.run_command import run_command
-from soakwatch.engine.hooks.evidence import MAX_OUTPUT, FoundFile
+from soakwatch.engine.hooks.evidence import MAX_OUTPUT, MatchedFile
 from soakwatch.engine.hooks.trigger import HookFailedError
 
 _MAX_FOUND = 1000
@@ -29,7 +29,7 @@ class LocalHost:
         result = await run_command(["sh", "-c", command], {}, timeout_s, asyncio.Event(), Redaction(), MAX_OUTPUT)
         return result.output, result.failure
 
-    async def find(self, pattern: str) -> Sequence[FoundFile]:
+    async def find(self, pattern: str) -> Sequence[MatchedFile]:
         """Plain files only."""
         return await asyncio.to_thread(_find, pattern)
 
@@ -43,7 +43,7 @@ class LocalHost:
             ) from None
 
 
-def _find(pattern: str) -> list[FoundFile]:
+def _find(pattern: str) -> list[MatchedFile]:
     files = []
     for path in islice(glob.iglob(pattern), _MAX_FOUND):
         try:
@@ -51,7 +51,7 @@ def _find(pattern: str) -> list[FoundFile]:
         except OSError:
             continue  # gone meanwhile
         if stat.S_ISREG(status.st_mode):
-            files.append(FoundFile(path, status.st_size, status.st_mtime))
+            files.append(MatchedFile(path, status.st_size, status.st_mtime))
     return files
 
 

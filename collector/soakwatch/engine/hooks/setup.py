@@ -1,4 +1,4 @@
-"""The hooks of a plan, made ready; and what of them, and of its scripts, can be seen to be wrong before the run."""
+"""Prepares the hooks of a plan, and checks before the run what can be known to be wrong with hooks and scripts."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ def hooks_of(plan: Plan, folder: Path, notes: Notes, now_ns: Callable[[], int], 
 
 
 def check_outside(plan: Plan) -> None:
-    """Raises PlanError with every program of scripts and hooks that is not there, and every secret of a webhook: what
-    is wrong is reported now, and not in the night."""
+    """Raises PlanError with every program of scripts and hooks that does not exist, and every missing secret of a
+    webhook, so that it is reported now and not in the night.
+    """
     problems = []
     for number, event in enumerate(plan.events, 1):
         if event.run:

@@ -13,7 +13,7 @@ import asyncssh
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.units import show_seconds
-from soakwatch.engine.hooks.evidence import MAX_OUTPUT, FoundFile
+from soakwatch.engine.hooks.evidence import MAX_OUTPUT, MatchedFile
 from soakwatch.engine.hooks.trigger import HookFailedError
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.transport.ssh.access import Access
@@ -55,7 +55,7 @@ class SshHost:
         except (OSError, asyncssh.Error, SourceError, PlanError) as error:
             raise self._failed(error) from None
 
-    async def find(self, pattern: str) -> Sequence[FoundFile]:
+    async def find(self, pattern: str) -> Sequence[MatchedFile]:
         """Plain files only."""
         try:
             async with asyncio.timeout(FILES_S), (await self._line.connection()).start_sftp_client() as sftp:
@@ -68,7 +68,7 @@ class SshHost:
                     )
                     attributes = name.attrs if name.attrs.permissions is not None else await sftp.stat(path)
                     if attributes.permissions is not None and stat.S_ISREG(attributes.permissions):
-                        files.append(FoundFile(path, attributes.size or 0, float(attributes.mtime or 0)))
+                        files.append(MatchedFile(path, attributes.size or 0, float(attributes.mtime or 0)))
                 return files
         except asyncssh.SFTPNoSuchFile:
             return []
@@ -113,12 +113,12 @@ class SshHost:
 
     async def _at_the_prompt(self, command: str, timeout_s: float) -> tuple[bytes, str]:
         from soakwatch.sources.transport.network_cli.exec_session import ExecSession
+        from soakwatch.sources.transport.network_cli.platform_registry import ANY, platform
         from soakwatch.sources.transport.network_cli.session import PromptSession, RefusedError, Session
-        from soakwatch.sources.transport.network_cli.shelf import ANY, platform
 
         dialect = ANY if self._driver == AUTO else platform(self._driver).dialect
         session: Session
-        if dialect.way == "exec":
+        if dialect.mode == "exec":
             session = ExecSession(self._line, dialect, MAX_OUTPUT)
         else:
             session = PromptSession(self._line, dialect, self._enable, MAX_OUTPUT)

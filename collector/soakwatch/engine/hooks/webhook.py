@@ -20,7 +20,7 @@ from soakwatch.sources.transport.tls import verifying
 TIMEOUT_S = 10.0
 PAUSES_S = (1.0, 4.0)
 """Between the tries: there is one more try than there are pauses."""
-_AGAIN = frozenset({408, 425, 429})
+_RETRIED_STATUS = frozenset({408, 425, 429})
 
 
 def address_of(planned: WebhookPlan) -> str:
@@ -66,7 +66,7 @@ async def _try(client: httpx.AsyncClient, address: str, content: bytes, where: s
         return failure.text, failure.cause is not Cause.CERTIFICATE
     if 200 <= status < 300:
         return "", False
-    return f"{where} answers with the status {status}", status >= 500 or status in _AGAIN
+    return f"{where} answers with the status {status}", status >= 500 or status in _RETRIED_STATUS
 
 
 def _shown(address: str) -> str:

@@ -1,4 +1,4 @@
-"""Messages on their way to one recipient: a thread takes one after the other, and nobody else waits for it."""
+"""Delivers messages to one recipient: a thread of its own sends them one by one, so that nothing else waits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_WAITING = 8
 
 
 class DeliveryQueue:
-    """The way to one recipient. ``post`` never waits; ``taken`` says what became of it."""
+    """The messages to one recipient. ``post`` never waits; ``taken`` returns what became of them."""
 
     def __init__(self, sender: Sender) -> None:
         self._sender = sender

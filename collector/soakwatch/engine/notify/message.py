@@ -33,10 +33,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a service is, and whether it took what was sent.
+    """What a service is, and whether it accepted the message.
 
-    ``service`` is the schema of its address ("" where nobody knows it), ``files`` whether it takes attachments,
-    ``trouble`` why it did not accept the message ("" if it did), ``again`` whether it may do so a moment later.
+    ``service`` is the schema of its address ("" if unknown), ``files`` whether it takes attachments, ``trouble`` why
+    it did not accept the message ("" if it did), ``again`` whether a retry may succeed.
     """
 
     service: str = ""
@@ -86,7 +86,7 @@ def order_line(to: str, message: Message | None) -> str:
 
 
 def order_of(line: str) -> tuple[str, Message | None]:
-    """The inverse of ``order_line``, as far as what sends has to know a message. Raises ValueError."""
+    """The inverse of ``order_line``, as far as the sending process needs it. Raises ValueError."""
     values = json.loads(line)
     if not isinstance(values, dict):
         raise ValueError("no order")

@@ -26,7 +26,7 @@ LIVE = "The run goes on: this finding is provisional, and only the final verdict
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Where the run is found: the machine and the folder, and the address of its page, "" if nobody serves it."""
+    """Where a run is found: machine, folder, and the address of its page ("" if it has none)."""
 
     host: str
     folder: Path
@@ -63,7 +63,7 @@ def start_message(plan: Plan, start_ns: int, end_ns: int, where: Where) -> Messa
 
 
 def failure_message(run: str, news: News, start_ns: int, where: Where, *, final: bool) -> Message:
-    """The first failure, and what else fails besides it."""
+    """The message on the first failure, and what else fails."""
     first, *others = news.findings
     at_ns = max(began_ns(first), start_ns)
     after = show_seconds((at_ns - start_ns) // 10**9)
@@ -113,7 +113,7 @@ def more_message(run: str, news: News, where: Where, *, final: bool) -> Message:
 
 
 def end_message(verdict: Verdict, start_ns: int, where: Where, attach: str, report: Path, summary: str) -> Message:
-    """The verdict; ``attach`` is what goes with it (see the plan), ``summary`` Markdown."""
+    """The message with the verdict; ``attach`` is what is attached (see the plan), ``summary`` Markdown."""
     word = verdict.outcome.value.upper()
     window = verdict.window
     body = [
@@ -148,7 +148,7 @@ def sample_message(run: str, report: Path | None) -> Message:
 
 
 def first_failure(verdict: Verdict) -> tuple[int, str] | None:
-    """When the first of what fails was to be seen, and its cause in words; None if nothing fails."""
+    """When the first failure occurred, and its cause in words; None if nothing fails."""
     moments = []
     for cause in verdict.causes:
         if cause.outcome is Outcome.FAIL:

@@ -36,8 +36,8 @@ SETTLED_NS = 5 * 10**9
 class Notifying:
     """The recipients of a run. Nothing here raises, and nothing waits but ``finish``.
 
-    ``recorded`` are the events of what was sent before the monitor was restarted; ``page`` gives the address
-    of the run's page at the moment, "" if there is none.
+    ``recorded`` are the events of messages sent before the monitor was restarted; ``page`` gives the current address
+    of the run's page, "" if there is none.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Notifying:
         self._begun = self._now_ns(), end_ns
 
     def hear_findings(self, findings: Iterable[Finding]) -> None:
-        """What is said of the run so far."""
+        """Take the findings so far."""
         if self._recipients:
             so_far = tuple(findings)
             for recipient in self._recipients:
@@ -100,7 +100,7 @@ class Notifying:
         return any(recipient.queue.busy for recipient in self._recipients)
 
     def finish(self, longest_s: float = FINISH_S) -> None:
-        """Wait for what is on its way, but not for longer than this; then it is given up."""
+        """Wait for messages under way, but not longer than this; then they are given up."""
         deadline = monotonic() + longest_s
         for recipient in self._recipients:
             recipient.queue.wait(deadline)

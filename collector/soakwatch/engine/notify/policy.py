@@ -1,5 +1,6 @@
-"""Which failures one recipient is sent while a run goes on: the first at once, the others summed up, and what does
-not last withdrawn. No more than that: who is called fifty times in a night stops listening."""
+"""Which failures a recipient is sent during a run: the first at once, further ones summed up, and those that did not
+last withdrawn. No more than that: someone notified fifty times in a night stops reading.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ MAX_SUMMARIES = 20
 class News:
     """What there is to report.
 
-    ``kind``: "failure" is the first one (``findings`` begins with it), "withdrawn" that it does not stand any more,
-    "more" what else changed since the last message: ``findings`` fail that did not, ``gone`` (in words) fail no more.
+    ``kind``: "failure" is the first one (``findings`` starts with it), "withdrawn" that it no longer holds, "more"
+    what else changed since the last message: ``findings`` are newly failing, ``gone`` (in words) no longer fail.
     ``standing`` counts all that fail now; ``last`` says that nothing more is sent before the end.
     """
 
@@ -35,9 +36,9 @@ class News:
 
 
 class FailurePolicy:
-    """What the recipient believes, and what is so: ``hear`` gives the difference when it is worth a message.
+    """What the recipient knows and what is true now: ``hear`` gives the difference if it is worth a message.
 
-    A message counts only when ``sent`` says that it arrived; until then nothing else is sent.
+    A message counts only once ``sent`` reports that it arrived; until then nothing else is sent.
     """
 
     def __init__(self, recorded: Iterable[Event] = ()) -> None:
@@ -116,5 +117,5 @@ def words_of(finding: Finding) -> str:
 
 
 def began_ns(finding: Finding) -> int:
-    """When what a finding fails for was to be seen: its first mark, else the end of its window."""
+    """When the failure of a finding occurred: its first mark, else the end of its window."""
     return min((mark.begin_ns for mark in finding.marks), default=finding.window.end_ns)

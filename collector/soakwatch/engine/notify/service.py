@@ -27,7 +27,7 @@ _TONES = {
 
 
 class _LogReader(logging.Handler):
-    """Keeps what the lines say of a trouble, and none of the lines."""
+    """Keeps which trouble the log lines report, and none of the lines."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
@@ -81,7 +81,7 @@ def ask(to: str, message: Message | None) -> Answer:
 
 
 def _service(address: str) -> tuple[NotifyBase | None, str]:
-    """The service of an address, or what is wrong with it, without a part of it."""
+    """The service of an address, or what is wrong with it, without revealing any part of the address."""
     # No picture on a foreign server is named in what is sent, and nothing is kept on the disk.
     asset = AppriseAsset(
         app_id="Soakwatch",

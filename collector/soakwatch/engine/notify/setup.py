@@ -19,7 +19,7 @@ from soakwatch_rules.rule import Event
 
 
 def notifying_of(plan: Plan, folder: Path, start_ns: int, now_ns: Callable[[], int], *, resumed: bool) -> Notifying:
-    """The notifications of a plan; where the run goes on after a crash, what was sent before is not sent again."""
+    """The notifications of a plan; messages sent before a crash of the monitor are not sent again."""
     recorded = _recorded(folder) if resumed and plan.notify else ()
     return Notifying(plan, folder, start_ns, now_ns, lambda: page_of(folder), recorded)
 

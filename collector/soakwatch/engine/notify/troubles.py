@@ -1,7 +1,7 @@
-"""Why a service did not take a message, in sentences of our own: what Apprise and libraries say may hold a password.
+"""Why a service did not accept a message, in our own sentences: those of Apprise and libraries may hold a password.
 
-Apprise says in its log what went wrong, and returns no more than that it did. Its lines are matched with what is known
-to stand in them, and nothing of a line goes on but the three digits of a status.
+Apprise logs what went wrong, and returns no more than that it did. Its lines are matched against known texts, and
+nothing of a line is passed on but the three digits of a status.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A sentence, and whether it may go better a moment later. ``rank``: the higher says more than the lower."""
+    """A sentence, and whether a retry may succeed. A higher ``rank`` is more specific."""
 
     sentence: str
     again: bool
@@ -24,7 +24,7 @@ _HTTP = re.compile(r"error=(\d{3})\b")
 _SMTP = re.compile(r"\((\d{3}), b?['\"]")
 _LOGIN = frozenset({"530", "534", "535", "538"})
 _HTTP_LOGIN = frozenset({"401", "403", "407"})
-_HTTP_AGAIN = frozenset({"408", "425", "429"})
+_RETRIED_STATUS = frozenset({"408", "425", "429"})
 _KNOWN = (
     (
         re.compile(r"starttls extension not supported", re.IGNORECASE),
@@ -68,7 +68,7 @@ _KNOWN = (
 
 
 def trouble_of(line: str) -> Trouble:
-    """What one line of the log says of why it went wrong; ``UNKNOWN`` if nothing.
+    """The trouble that one line of the log reports; ``UNKNOWN`` if none.
 
     >>> trouble_of("Failed to send JSON POST notification: error=500.").sentence
     'it answers with the status 500'
@@ -81,7 +81,7 @@ def trouble_of(line: str) -> Trouble:
             return Trouble(f"it did not accept the message (status {code} with an error)", again=True, rank=4)
         if code in _HTTP_LOGIN:
             return Trouble(f"it refuses the token or login of its address (status {code})", again=False, rank=4)
-        return Trouble(f"it answers with the status {code}", again=code[0] == "5" or code in _HTTP_AGAIN, rank=4)
+        return Trouble(f"it answers with the status {code}", again=code[0] == "5" or code in _RETRIED_STATUS, rank=4)
     if "Exception" in line and (match := _SMTP.search(line)):
         code = match[1]
         if code in _LOGIN:

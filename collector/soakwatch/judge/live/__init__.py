@@ -1,6 +1,6 @@
-"""The live judge: a process that follows a run, keeps what judging needs of it, and says what it finds so far.
+"""The live judge: a process that follows a run, keeps what judging needs, and reports its findings so far.
 
-It keeps, of each series that a rule reads, the last hour as it was read, means of one minute since the begin, and every
-change; of each source its account by phase. A look at the run costs what is new in the minute, not what the run has
-been. What it says is a look at the run so far: the verdict is made from the record when the run has ended.
+Of each series that a rule reads it keeps the last hour of samples, means of one minute since the start, and every
+change; of each source its account by phase. An evaluation costs what is new in the minute, not the length of the run.
+Its findings concern the run so far: the verdict is made from the record when the run has ended.
 """

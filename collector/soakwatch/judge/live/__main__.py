@@ -1,9 +1,8 @@
 """``python -m soakwatch.judge.live FOLDER``: follows a run and answers each line on its input with what is new.
 
-An answer is one line of JSON for each thing of which something else is said than before, ``{"of": name, "findings":
-[...]}``, the rates that are worth saying, ``{"rates": [...]}``, and a line with a dot. It ends with its input. Where it
-cannot go on it answers ``! why`` and ends: whoever asks starts another one, which works everything out from the record
-again.
+An answer is one line of JSON for each subject whose findings changed, ``{"of": name, "findings": [...]}``, the growth
+rates, ``{"rates": [...]}``, and a line with a dot. It ends with its input. If it cannot go on it answers ``! reason``
+and ends: the caller starts another one, which restores its state from the record.
 """
 
 from __future__ import annotations
@@ -15,15 +14,15 @@ from pathlib import Path
 
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.judge.live.evaluator import LiveEvaluator
-from soakwatch.judge.live.following import RunFollower
+from soakwatch.judge.live.run_follower import RunFollower
 from soakwatch.judge.rates import rates_json
-from soakwatch.judge.recorded import recorded_rules
+from soakwatch.judge.record_verdict import recorded_rules
 from soakwatch.plan.rules import planned_rules
 from soakwatch.record import RecordView, finding_to_json
 
 
 def evaluator_of(folder: Path) -> LiveEvaluator:
-    """The live judgement of a run: its rules, and what was said of it before. Raises RecordError and PlanError."""
+    """The live judgement of a run: its rules, and its findings so far. Raises RecordError and PlanError."""
     with RecordView.open(folder) as view:
         metas, rules, before = view.metas(), planned_rules(recorded_rules(view)), view.findings(live=True)
     evaluator = LiveEvaluator(RunFollower(folder, rules, metas), rules)

@@ -1,7 +1,7 @@
-"""Every change of every series since the begin: what rules need that look for a restart in the whole of a run.
+"""Every change of every series since the start, for rules that search a whole run for restarts.
 
-A reading that equals both its neighbours says nothing and is left out; the two sides of a change and of a gap stay.
-Of a series that changes all the time, the last reading of each minute stays.
+A sample that equals both its neighbours is left out; the two sides of a change and of a gap stay. Of a series that
+changes all the time, the last sample of each minute stays.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch.judge.live.minutes import MINUTE_NS
-from soakwatch.judge.live.raw_words import typed
+from soakwatch.judge.live.raw_values import typed
 from soakwatch.judge.live.recent import Part, joined
 from soakwatch.record.follow import Table, Words
 from soakwatch.record.model import Ints
 
-_FEW = 4  # changes in one batch (a minute, mostly) that are all kept
+_MAX_KEPT_WHOLE = 4  # changes in one batch (a minute, mostly) that are all kept
 _GAP = 3  # distances of readings
 _PIECES = 64
-_MOST = 20_000  # readings of a series; then every second change is forgotten
+_MAX_CHANGES = 20_000  # readings of a series; then every second change is forgotten
 
 
 class Changes:
@@ -59,7 +59,11 @@ class Changes:
         changed = set()
         for column in np.flatnonzero(moved).tolist():
             rows = np.flatnonzero(differs[:, column] | gaps)
-            keep = _last_of_minutes(time_ns) if rows.size > _FEW else np.unique(np.concatenate([rows, rows + 1]))
+            keep = (
+                _last_of_minutes(time_ns)
+                if rows.size > _MAX_KEPT_WHOLE
+                else np.unique(np.concatenate([rows, rows + 1]))
+            )
             series = table.series[column]
             self._keep(series, time_ns[keep], table.kinds[column], words[keep, column])
             changed.add(series)
@@ -71,7 +75,7 @@ class Changes:
         ends = np.array([0, table.time_ns.size - 1])
         for column, series in enumerate(table.series):
             rows = np.flatnonzero(differs[:, column])
-            keep = _last_of_minutes(table.time_ns) if rows.size > _FEW else np.concatenate([rows, rows + 1])
+            keep = _last_of_minutes(table.time_ns) if rows.size > _MAX_KEPT_WHOLE else np.concatenate([rows, rows + 1])
             keep = np.unique(np.concatenate([ends, keep]))
             self._keep(series, table.time_ns[keep], table.kinds[column], table.words[keep, column])
 
@@ -97,10 +101,10 @@ class Changes:
 def _ordered(part: Part) -> Part:
     """The same, bounded: the first reading and the newest stay, of the others every second pair."""
     time_ns, values = part
-    if time_ns.size <= _MOST:
+    if time_ns.size <= _MAX_CHANGES:
         return part
     keep: NDArray[np.bool_] = (np.arange(time_ns.size) // 2) % 2 == 0
-    keep[-_MOST // 4 :] = True
+    keep[-_MAX_CHANGES // 4 :] = True
     return time_ns[keep], values[keep]
 
 

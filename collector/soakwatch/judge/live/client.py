@@ -1,8 +1,8 @@
-"""Judging while the run goes on, in a process of its own: polls are not delayed and the collector stays small.
+"""Judges a run while it goes on, in a process of its own: polls are not delayed and the collector stays small.
 
-The process lives as long as the run and keeps what it needs of it, so that a look costs what is new in a minute, not
-what the run has been. It is asked once a minute, and at once when something happened that matters; it is never waited
-for by anything but the next look. If it dies, another one works out its state from the record.
+The process lives as long as the run and keeps what it needs, so that an evaluation costs what is new in a minute, not
+the length of the run. It is asked once a minute, and at once after an important event; only the next evaluation ever
+waits for it. If it dies, another one restores its state from the record.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from soakwatch.core.log_throttle import ThrottledLog
 from soakwatch.core.supervised_child import AsyncChild, python_module
-from soakwatch.judge.rates import Look, Rate, rates_of
+from soakwatch.judge.rates import LiveSnapshot, Rate, rates_of
 from soakwatch.record import finding_from_json
 from soakwatch.record.findings import identity_of
 from soakwatch_rules.rule import Finding, Outcome
@@ -27,15 +27,15 @@ WOKEN_APART_S = 4.0
 """What happens sooner after a look that was woken, or took long, waits for so long, or for twice what it took."""
 REST_PER_WORK = 10.0  # a look that takes long is followed by a longer rest
 RECORD_EVERY_S = 600.0  # what is said is recorded when it says something else, and as often as this
-LONGEST_S = 600.0  # a look that takes longer is given up
-MOST_REST_S = 3600.0
+JUDGE_TIMEOUT_S = 600.0  # a look that takes longer is given up
+MAX_PAUSE_S = 3600.0
 
 
 class LiveJudge:
     """The newest findings of a run that goes on.
 
-    With ``confirm`` a failure is looked at again soon, until it is ``confirmed``; ``rules`` are those whose failures
-    are meant, where it is not every rule.
+    With ``confirm`` a failure is soon judged again, until it is ``confirmed``; ``rules`` are those whose failures
+    count, if not every rule.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class LiveJudge:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What is said of the run so far, worst first."""
+        """The findings so far, worst first."""
         order = list(Outcome)
         every = [finding for findings in self._findings.values() for finding in findings]
         return tuple(sorted(every, key=lambda f: (order.index(f.outcome), f.target, f.rule, f.metric, f.object)))
@@ -69,7 +69,7 @@ class LiveJudge:
 
     @property
     def unrecorded(self) -> bool:
-        """Whether the record should be given the findings: they say something else, or it has had none for long."""
+        """Whether the findings should be recorded: they changed, or were not recorded for long."""
         if self.judged_ns is None:
             return False
         identities, recorded_ns = self._recorded
@@ -80,14 +80,14 @@ class LiveJudge:
         self._recorded = self._identities(), self.judged_ns or 0
 
     @property
-    def look(self) -> Look | None:
-        """When it looked last, and how fast things grow so far; None before the first look."""
-        return None if self.judged_ns is None else Look(self.judged_ns, self.rates)
+    def snapshot(self) -> LiveSnapshot | None:
+        """When it judged last, and the growth rates so far; None before the first evaluation."""
+        return None if self.judged_ns is None else LiveSnapshot(self.judged_ns, self.rates)
 
     def wake(self) -> None:
-        """Something that matters is in the record: look now and not only when the minute is over.
+        """Something important is in the record: judge now instead of at the end of the minute.
 
-        A judge that has just looked rests first, and one that breaks is not woken.
+        A judge that has just finished pauses first, and one that fails is not woken.
         """
         if not self._failures:
             self._due_ns = min(self._due_ns, max(self._now_ns(), self._rested_ns))
@@ -99,28 +99,28 @@ class LiveJudge:
         judged_ns, began, self._due_ns = self._now_ns(), time.monotonic(), 2**62
         answer: list[str] | str
         try:
-            async with asyncio.timeout(LONGEST_S):
+            async with asyncio.timeout(JUDGE_TIMEOUT_S):
                 answer = await self._ask()
         except (OSError, ValueError, TimeoutError) as error:
-            answer = str(error) or f"no answer in {LONGEST_S:g} s"
+            answer = str(error) or f"no answer in {JUDGE_TIMEOUT_S:g} s"
         except BaseException:
             await self.close()  # what it would still say is nobody's answer
             raise
         worked_s = time.monotonic() - began
-        rest_s = max(JUDGE_EVERY_S, REST_PER_WORK * worked_s)
+        pause_s = max(JUDGE_EVERY_S, REST_PER_WORK * worked_s)
         self._rested_ns = judged_ns + round(1e9 * max(WOKEN_APART_S, 2 * worked_s))
         if isinstance(answer, str):
             await self.close()
             self._failures += 1
-            rest_s = min(MOST_REST_S, max(rest_s, JUDGE_EVERY_S * 2.0 ** (self._failures - 1)))
-            self._due_ns = self._now_ns() + int(1e9 * rest_s)
+            pause_s = min(MAX_PAUSE_S, max(pause_s, JUDGE_EVERY_S * 2.0 ** (self._failures - 1)))
+            self._due_ns = self._now_ns() + int(1e9 * pause_s)
             self._complaint.failed(judged_ns, f"{answer}; the run goes on")
             return False
         self._complaint.well()
         self._failures = 0
         self._hear(answer, judged_ns)
         soon = self._confirm and bool(self._failing) and not self.confirmed
-        due_ns = self._now_ns() + int(1e9 * (CONFIRM_S if soon else rest_s))
+        due_ns = self._now_ns() + int(1e9 * (CONFIRM_S if soon else pause_s))
         self._due_ns = max(min(self._due_ns, due_ns), self._rested_ns)  # it may have been woken while it looked
         return True
 
@@ -131,7 +131,7 @@ class LiveJudge:
             await child.kill()
 
     async def _ask(self) -> list[str] | str:
-        """The lines of an answer, or why there is none."""
+        """The lines of an answer; a string if there is none, which says why."""
         child = self._child
         fresh = child is None or child.exit_code is not None
         if child is None or fresh:

@@ -1,6 +1,6 @@
-"""The account of a source that goes on: polls by how they ended and the silences, added up batch by batch.
+"""The account of a source during a run: polls by outcome and the silences, added up batch by batch.
 
-Two accounts of successive stretches make the account of both, so one is kept for each phase, and a window that begins
+Two accounts of successive stretches add up to that of both, so one is kept for each phase, and a window that starts
 and ends with phases is the sum of theirs. The result is that of ``record.follow.ledger_of``, from every poll.
 """
 
@@ -19,7 +19,7 @@ from soakwatch_rules.rule import Ledger, Silence, Window
 
 _OK = OUTCOME_NUMBERS[PollOutcome.OK]
 _SILENT_INTERVALS = 3
-_MOST_SILENCES = 1000
+_MAX_SILENCES = 1000
 _SHOWN_ERRORS = 3
 
 _Silence = tuple[int, int, Counter[int]]  # begin, end, polls lost in it by how they ended
@@ -110,9 +110,9 @@ class Account:
             self.longest = begin_ns, end_ns
 
     def _bound(self) -> None:
-        if len(self.silences) > 2 * _MOST_SILENCES:
+        if len(self.silences) > 2 * _MAX_SILENCES:
             self.silences.sort(key=lambda silence: silence[0] - silence[1])
-            del self.silences[_MOST_SILENCES:]
+            del self.silences[_MAX_SILENCES:]
             self.silences.sort(key=lambda silence: silence[:2])
 
 
@@ -151,7 +151,7 @@ class Accounts:
 
     def __init__(self) -> None:
         self._edges: list[int] = []
-        self._made: dict[int, defaultdict[int, Account]] = {}
+        self._accounts: dict[int, defaultdict[int, Account]] = {}
         self._last_ns: dict[int, int] = {}  # the last due time of each source
 
     def begin(self, edges: Sequence[int]) -> None:
@@ -169,8 +169,8 @@ class Accounts:
         self._take(source, effective_polls(polls))
 
     def retake(self, source: Source, whole: EffectivePolls) -> None:
-        """Forget a source, and take all its polls anew: looks came late and stand for polls that had been lost."""
-        self._made.pop(source.id, None)
+        """Forget a source, and count all its polls again: polls arrived late and replace some that had been lost."""
+        self._accounts.pop(source.id, None)
         self._take(source, whole)
 
     def _take(self, source: Source, taken: EffectivePolls) -> None:
@@ -178,7 +178,7 @@ class Accounts:
         if not polls.due_ns.size:
             return
         self._last_ns[source.id] = int(polls.due_ns[-1])
-        mine = self._made.setdefault(source.id, defaultdict(Account))
+        mine = self._accounts.setdefault(source.id, defaultdict(Account))
         stretch = np.searchsorted(np.array(self._edges, dtype=np.int64), polls.due_ns, side="right")
         for number in np.unique(stretch).tolist():
             inside = stretch == number
@@ -188,11 +188,11 @@ class Accounts:
             mine[begin_ns].add(some, source.interval_ns)
 
     def ledger(self, source: Source, shown: str, errors: Mapping[int, str], window: Window) -> Ledger:
-        """The account of a source in a window that begins and ends with phases, or with the run."""
+        """The account of a source in a window that starts and ends with phases, or with the run."""
         sum_ = Account()
         edges = [edge for edge in self._edges if edge <= window.begin_ns]
         first_ns = edges[-1] if edges else -(2**62)
-        for begin_ns, account in sorted(self._made.get(source.id, {}).items()):
+        for begin_ns, account in sorted(self._accounts.get(source.id, {}).items()):
             if first_ns <= begin_ns < window.end_ns:
                 sum_.add(account, source.interval_ns)
         return sum_.ledger(source, shown, errors, window)

@@ -1,7 +1,7 @@
-"""Looking at a run again and again: which rule looks at what, when, and what of it is said.
+"""Evaluates the rules again and again while a run goes on: which rule judges what, when, and which findings result.
 
-A look judges what there is news of, and of the rest what has waited longest, as far as its share of the CPU goes: so
-much for each hundred series and minute. What was not looked at keeps its finding, with the window of that look.
+Each evaluation judges the subjects with news first, then those that have waited longest, within its CPU budget (so
+much per hundred series and minute). A subject that is not evaluated keeps its finding and that finding's window.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ import numpy as np
 from soakwatch.core.roles import DUT
 from soakwatch.judge.cases import CaseBuilder
 from soakwatch.judge.judge import of_role, without_load
-from soakwatch.judge.live.following import Fresh, RunFollower
-from soakwatch.judge.live.growing import Growing
+from soakwatch.judge.live.growth_rates import GrowthRates
 from soakwatch.judge.live.live_policy import ALARMS, Streak, earliest_s, lasting, of_trend, so_far
 from soakwatch.judge.live.recent import HOUR_NS
+from soakwatch.judge.live.run_follower import Fresh, RunFollower
 from soakwatch.judge.rates import Rate
 from soakwatch.record import SeriesKey
 from soakwatch.record.findings import identity_of
 from soakwatch_rules.rule import Case, Finding, Outcome, Rule, Window
 from soakwatch_rules.traits import GrowthMethod, traits_of
 
-SHARE_S = 0.016  # CPU seconds a minute for each 100 series; the rest of 20 ms goes to what cannot be put off
-AGAIN_NS = 600_000_000_000  # without news a thing is looked at again after so long
+SHARE_S = 0.016  # CPU seconds a minute per 100 series; the rest of 20 ms is for what cannot be deferred
+REJUDGE_AFTER_NS = 600_000_000_000  # a subject without news is judged again after this long
 MINUTE_NS = 60_000_000_000
 SLACK_NS = MINUTE_NS // 2
-_MOST_OF_SHARE = 0.25  # of one thing; what costs more is looked at less often
-_SAVED_MINUTES = 10.0  # of its share that a quiet run saves up
-_LATER = 2  # the rank of what there is no news of
-_OWED_MINUTES = 5.0  # of its share that news may cost beyond it
+_MAX_SHARE_OF_SUBJECT = 0.25  # of one subject; one that costs more is judged less often
+_SAVED_MINUTES = 10.0  # of its budget that a quiet run can save up
+_LATER = 2  # the rank of subjects without news
+_OWED_MINUTES = 5.0  # of its budget that news may exceed it by
 _BLOCKS = 96
 
 Name = tuple[str, str, tuple[SeriesKey, ...]]
@@ -41,16 +41,16 @@ Name = tuple[str, str, tuple[SeriesKey, ...]]
 
 @dataclass(slots=True, eq=False)
 class Subject:
-    """One thing that one rule looks at, and what was said of it."""
+    """What one rule judges (a series, an object or a target), and its findings so far."""
 
     rule: Rule
     target: str
     keys: tuple[SeriesKey, ...]
     named_ns: int = 0
     evaluated_ns: int | None = None
-    news: bool = True  # since it was looked at
+    news: bool = True  # since it was last judged
     took_s: float = 0.0
-    rests_ns: int = 0  # until then news of it can wait: its looks cost much
+    rests_ns: int = 0  # until then news of it waits: it is costly to judge
     findings: tuple[Finding, ...] = ()
     streaks: dict[tuple[str, str], Streak] = field(default_factory=dict)
 
@@ -64,12 +64,12 @@ class Subject:
 
     @property
     def alarmed(self) -> bool:
-        """Whether a failure or warning stands, or may after another look."""
+        """Whether it has a failure or warning, or may have one after another evaluation."""
         alarmed = any(finding.outcome in ALARMS for finding in self.findings)
         return alarmed or any(streak.times for streak in self.streaks.values())
 
     def covers(self, finding: Finding) -> bool:
-        """Whether a finding of an earlier look is about this."""
+        """Whether a finding of an earlier evaluation is about this subject."""
         if (finding.rule, finding.target) != (self.rule.name, self.target):
             return False
         if self.rule.scope == "target" or not self.keys:
@@ -90,23 +90,23 @@ class LiveEvaluator:
         self._subjects: dict[Name, Subject] = {}
         self._reported: dict[str, tuple[Finding, ...]] = {}
         self._remembered: tuple[Finding, ...] = ()
-        self._growing = Growing(next((rule for rule in self._rules if _by_shape(rule)), None))
+        self._growth_rates = GrowthRates(next((rule for rule in self._rules if _by_shape(rule)), None))
         self._last_ns: int | None = None
         self._left_s = 0.0  # of the share; below 0 it is owed
 
     def remember(self, findings: Sequence[Finding]) -> None:
-        """What earlier looks at this run said: it stands until a look says otherwise."""
+        """Take the findings of earlier evaluations of this run: they hold until replaced."""
         self._remembered = tuple(findings)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """All that is said at the moment."""
+        """All current findings."""
         return tuple(finding for findings in self._reported.values() for finding in findings)
 
     @property
     def rates(self) -> tuple[Rate, ...]:
-        """How fast things grow so far, where that is worth saying."""
-        return self._growing.rates
+        """The growth rates so far."""
+        return self._growth_rates.rates
 
     @property
     def nbytes(self) -> int:
@@ -126,33 +126,33 @@ class LiveEvaluator:
         self._last_ns = now_ns
         if first:
             began_s = self._cpu_s()  # the past is taken in once
-        court = CaseBuilder(self._following.through("whole"))
-        courts: dict[str, CaseBuilder] = {"whole": court}
+        case_builder = CaseBuilder(self._following.through("whole"))
+        builders: dict[str, CaseBuilder] = {"whole": case_builder}
         if fresh.layout:
-            self._name_subjects(court, now_ns)
-        self._growing.update(court, self._following)
+            self._name_subjects(case_builder, now_ns)
+        self._growth_rates.update(case_builder, self._following)
         spent_s = self._cpu_s() - began_s
         self._left_s -= spent_s
-        for subject, urgent in self._due(court, fresh, now_ns):
+        for subject, urgent in self._due(case_builder, fresh, now_ns):
             if self._left_s < (-_OWED_MINUTES * share_s if urgent else 0.0):
                 break
             began_s = self._cpu_s()
             live = subject.rule.manner.live
-            if live not in courts and live != "end":
-                courts[live] = court.seeing(self._following.through(live))
-            self._judge(courts[live], subject, now_ns)
+            if live not in builders and live != "end":
+                builders[live] = case_builder.seeing(self._following.through(live))
+            self._judge(builders[live], subject, now_ns)
             took_s = self._cpu_s() - began_s
             self._left_s -= took_s
-            rest_s = min(subject.took_s, took_s) / (_MOST_OF_SHARE * share_s) * 60  # the first look also imports
-            subject.rests_ns = now_ns + min(AGAIN_NS, round(rest_s * 1e9)) - SLACK_NS
+            rest_s = min(subject.took_s, took_s) / (_MAX_SHARE_OF_SUBJECT * share_s) * 60  # the first look also imports
+            subject.rests_ns = now_ns + min(REJUDGE_AFTER_NS, round(rest_s * 1e9)) - SLACK_NS
             subject.took_s = took_s
         return self._news()
 
-    def _name_subjects(self, court: CaseBuilder, now_ns: int) -> None:
-        """Everything that there is to look at now; what was known keeps what was said of it."""
+    def _name_subjects(self, case_builder: CaseBuilder, now_ns: int) -> None:
+        """Update the subjects; those known before keep their findings."""
         named: dict[Name, Subject] = {}
         for rule in self._rules:
-            for target, keys in court.subjects(rule):
+            for target, keys in case_builder.subjects(rule):
                 name = rule.name, target, tuple(keys)
                 subject = self._subjects.get(name)
                 if subject is None:
@@ -177,14 +177,14 @@ class LiveEvaluator:
                 if f.outcome is Outcome.WARN
             }
 
-    def _due(self, court: CaseBuilder, fresh: Fresh, now_ns: int) -> list[tuple[Subject, bool]]:
-        """What to look at, the most urgent first."""
+    def _due(self, case_builder: CaseBuilder, fresh: Fresh, now_ns: int) -> list[tuple[Subject, bool]]:
+        """The subjects to judge, the most urgent first."""
         due: list[tuple[int, int, str, Subject]] = []
         for subject in self._subjects.values():
             rule, evaluated_ns = subject.rule, subject.evaluated_ns
-            stretch = court.stretch(rule)
+            stretch = case_builder.stretch(rule)
             over = evaluated_ns is not None and stretch.end_ns <= evaluated_ns
-            if over or not court.begun(rule) or stretch.end_ns <= stretch.begin_ns:
+            if over or not case_builder.begun(rule) or stretch.end_ns <= stretch.begin_ns:
                 continue
             if rule.manner.live == "recent" and stretch.end_ns < now_ns - HOUR_NS:
                 continue  # nothing of it is kept: what was said of it stands
@@ -192,36 +192,36 @@ class LiveEvaluator:
             pressing = subject.target in fresh.struck  # something happened to it: nothing rests now
             news = rule.manner.live != "minutes" and subject.news and (pressing or now_ns >= subject.rests_ns)
             waited_ns = now_ns - (subject.named_ns if evaluated_ns is None else evaluated_ns)
-            if news or waited_ns >= AGAIN_NS - SLACK_NS:
+            if news or waited_ns >= REJUDGE_AFTER_NS - SLACK_NS:
                 rank = 0 if news and pressing else 1 if news else 2
                 due.append((rank, 0 if evaluated_ns is None else evaluated_ns, subject.name, subject))
         due.sort(key=lambda entry: entry[:3])
         return [(subject, rank < _LATER) for rank, _, _, subject in due]
 
-    def _judge(self, court: CaseBuilder, subject: Subject, now_ns: int) -> None:
-        rule, stretch = subject.rule, court.stretch(subject.rule)
+    def _judge(self, case_builder: CaseBuilder, subject: Subject, now_ns: int) -> None:
+        rule, stretch = subject.rule, case_builder.stretch(subject.rule)
         subject.evaluated_ns, subject.news = now_ns, False
         if rule.manner.live == "recent":
             stretch = Window(max(stretch.begin_ns, stretch.end_ns - HOUR_NS), stretch.end_ns)
-        planned_s = None if court.planned is None else court.planned.duration_s
+        planned_s = None if case_builder.planned is None else case_builder.planned.duration_s
         if rule.manner.live == "minutes" and stretch.seconds < earliest_s(rule, planned_s):
             return
-        case = court.case(rule, subject.target, subject.keys, stretch)
+        case = case_builder.case(rule, subject.target, subject.keys, stretch)
         if rule.manner.live == "minutes" and not subject.alarmed and not _worth_judging(rule, case):
             subject.findings = ()  # nothing to tell; what was said before is old
             return
         before = {(f.metric, f.object): f for f in subject.findings}
         findings = []
         for judged in rule.judge(case):
-            finding = of_role(judged, court.roles.get(judged.target, DUT), court.devices)
+            finding = of_role(judged, case_builder.roles.get(judged.target, DUT), case_builder.devices)
             key = finding.metric, finding.object
             if rule.manner.live == "minutes":
                 finding, subject.streaks[key] = of_trend(finding, subject.streaks.get(key, Streak()))
             elif rule.manner.live == "recent":
-                finding = so_far(finding, "recent", court.window)
+                finding = so_far(finding, "recent", case_builder.window)
                 finding = lasting(before[key], finding) if key in before else finding
             else:
-                finding = so_far(finding, "whole", court.window)
+                finding = so_far(finding, "whole", case_builder.window)
             findings.append(finding)
         if rule.manner.live == "recent":
             now = {(f.metric, f.object) for f in findings}
@@ -229,7 +229,7 @@ class LiveEvaluator:
         subject.findings = tuple(findings)
 
     def _news(self) -> Mapping[str, tuple[Finding, ...]]:
-        """What each thing says that it did not say before; nothing, for one that is gone."""
+        """The findings of each subject that changed; none for a subject that is gone."""
         every = [(subject, finding) for subject in self._subjects.values() for finding in subject.findings]
         shown = without_load([finding for _, finding in every], self._bound)
         now: dict[str, list[Finding]] = {}

@@ -1,10 +1,10 @@
-"""What a live finding may say: it is a look at the run so far, and must not say more than such a look can know.
+"""What a live finding may state: it judges the run so far, and must not claim more than that shows.
 
-* "recent" rules look at the last hour. What they find there stays found until the end, with all its marks.
-* "minutes" rules look at trends, and a trend so far may be a warm-up: they only warn, when two looks in a row say the
-  same, and never before the run has lasted for two hours (or for half of its planned length, if that is less). A
-  warning that is no longer true is withdrawn: the record keeps it, with the time.
-* "whole" rules look at everything that happened; what they say now they would say at the end, if nothing more happened.
+* "recent" rules judge the last hour. Their findings stay until the end, with all their marks.
+* "minutes" rules judge trends, and a trend so far may be a warm-up: they only warn, when two evaluations in a row
+  agree, and never before the run has lasted two hours (or half of its planned length, if that is less). A warning
+  that no longer holds is withdrawn: the record keeps it, with the time.
+* "whole" rules judge everything that happened; their result is final if nothing more happens.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from soakwatch_rules.rule import Finding, InconclusiveReason, Mark, Outcome, Rul
 from soakwatch_rules.traits import GrowthMethod, traits_of
 
 EARLIEST_S = 7200.0
-SURE = 0.99  # probability of growth from which a look counts, for rules that state one
-LEAST = 96  # minutes with readings from which growth is warned of
-APART_NS = 300_000_000_000  # two looks at a trend that are closer to each other are one
+SURE = 0.99  # probability of growth from which an evaluation counts, for rules that state one
+MIN_MINUTES = 96  # minutes with samples from which growth is warned of
+APART_NS = 300_000_000_000  # evaluations of a trend closer than this count as one
 
 ALARMS = frozenset({Outcome.FAIL, Outcome.WARN})
-_MOST_MARKS = 200
+_MAX_MARKS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Streak:
-    """How many looks in a row found a trend, the last of them at this time; ``reported`` once it is a warning."""
+    """How many evaluations in a row found a trend, and when the last one was; ``reported`` once it is a warning."""
 
     times: int = 0
     last_ns: int = 0
@@ -34,27 +34,27 @@ class Streak:
 
 
 def earliest_s(rule: Rule, planned_s: float | None) -> float:
-    """How long the window of a trend must be before anything is said of it."""
+    """How long the window of a trend must be before it may warn."""
     if traits_of(rule.name).growth is GrowthMethod.SHAPE or planned_s is None:
         return EARLIEST_S
     return min(EARLIEST_S, planned_s / 2)
 
 
 def so_far(finding: Finding, live: Literal["recent", "whole"], run: Window) -> Finding:
-    """What a look says, marked as one."""
+    """A finding marked as being about the run so far."""
     part = live == "recent" and finding.window.begin_ns > run.begin_ns
     return replace(finding, reason=f"{finding.reason} ({'in the last hour' if part else 'so far'})")
 
 
 def of_trend(finding: Finding, streak: Streak) -> tuple[Finding, Streak]:
-    """A trend so far: a warning if two looks say so, else not told yet."""
+    """A trend so far: a warning if two evaluations agree, else not reported yet."""
     if finding.outcome not in ALARMS:
         return replace(finding, reason=f"{finding.reason} (so far)"), Streak()
     now_ns, traits = finding.window.end_ns, traits_of(finding.rule)
     unsure = finding.numbers.get("probability", 1.0) < SURE
     if streak.reported:
         streak = replace(streak, last_ns=now_ns)
-    elif unsure or (traits.growth is GrowthMethod.SHAPE and finding.samples < LEAST):
+    elif unsure or (traits.growth is GrowthMethod.SHAPE and finding.samples < MIN_MINUTES):
         streak = Streak()
     elif not streak.times or now_ns - streak.last_ns >= APART_NS:
         streak = Streak(streak.times + 1, now_ns, reported=streak.times >= 1)
@@ -88,6 +88,6 @@ def lasting(before: Finding, now: Finding) -> Finding:
 
 
 def _bounded(marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
-    if len(marks) <= _MOST_MARKS:
+    if len(marks) <= _MAX_MARKS:
         return marks
-    return (*marks[: _MOST_MARKS // 2], *marks[-_MOST_MARKS // 2 :])
+    return (*marks[: _MAX_MARKS // 2], *marks[-_MAX_MARKS // 2 :])

@@ -1,7 +1,7 @@
-"""Means of one minute of every series since the begin of the run, in memory that is bounded.
+"""Means of one minute of every series since the start of the run, in bounded memory.
 
-A gauge is kept as the mean of its minute, a counter or a state as its last reading in it (the mean of a counter that
-began again is nothing). A minute without readings is missing, never zero. After 72 hours two minutes become one.
+A gauge is kept as the mean of its minute, a counter or a state as its last sample in it (the mean of a counter that
+restarted is meaningless). A minute without samples is missing, never zero. After 72 hours two minutes become one.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from soakwatch.judge.live.raw_words import Floats, floats
+from soakwatch.judge.live.raw_values import Floats, floats
 from soakwatch.record.follow import Table
 from soakwatch.record.model import Ints
 
 MINUTE_NS = 60_000_000_000
-MOST = 4320  # bins of a series: 72 h of minutes
+MAX_BINS = 4320  # bins of a series: 72 h of minutes
 
 
 class Minutes:
@@ -38,13 +38,13 @@ class Minutes:
         rows = np.array([self._row(series, mean) for series, mean in zip(table.series, gauges, strict=True)])
         late = bool((self._newest_ns[rows] >= table.time_ns[0]).any())
         self._newest_ns[rows] = np.maximum(self._newest_ns[rows], table.time_ns[-1])
-        at = self._bins(table.time_ns)
-        inside = at >= 0  # readings from before the first bin came late: the final judgement sees them
-        at, values = at[inside], values[inside]
-        if not at.size:
+        bin_index = self._bins(table.time_ns)
+        inside = bin_index >= 0  # readings from before the first bin came late: the final judgement sees them
+        bin_index, values = bin_index[inside], values[inside]
+        if not bin_index.size:
             return
-        edges = np.flatnonzero(np.append(True, at[1:] != at[:-1]))
-        bins, last = at[edges], np.append(edges[1:], at.size) - 1
+        edges = np.flatnonzero(np.append(True, bin_index[1:] != bin_index[:-1]))
+        bins, last = bin_index[edges], np.append(edges[1:], bin_index.size) - 1
         good = np.isfinite(values)
         with np.errstate(over="ignore", invalid="ignore"):
             sums = np.add.reduceat(np.where(good, values, 0.0), edges, axis=0)
@@ -98,13 +98,13 @@ class Minutes:
         """The bins of some times; negative for times before the first."""
         if self._origin is None:
             self._origin = int(time_ns[0]) // self.bin_ns
-        while int(time_ns[-1]) // self.bin_ns - self._origin >= MOST:
+        while int(time_ns[-1]) // self.bin_ns - self._origin >= MAX_BINS:
             self._fold()
         bins: Ints = time_ns // self.bin_ns - self._origin
         if int(bins[-1]) >= self._sum.shape[1]:
             columns = max(64, self._sum.shape[1])
             while columns <= int(bins[-1]):
-                columns = min(MOST, 2 * columns)
+                columns = min(MAX_BINS, 2 * columns)
             self._resize(self._sum.shape[0], columns)
         return bins
 

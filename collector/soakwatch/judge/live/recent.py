@@ -8,13 +8,13 @@ from collections.abc import Collection
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.judge.live.raw_words import Floats, floats, typed
+from soakwatch.judge.live.raw_values import Floats, floats, typed
 from soakwatch.record.follow import Owner, Table, Words
 from soakwatch.record.merge import between, unified
 from soakwatch.record.model import Ints, Values
 
 HOUR_NS = 3_600_000_000_000
-MOST_ROWS = 36_000  # an hour at ten readings a second; of faster ones the last hour is shorter
+MAX_ROWS = 36_000  # an hour at ten readings a second; of faster ones the last hour is shorter
 _PIECES = 64
 
 Part = tuple[Ints, Values]
@@ -56,7 +56,7 @@ class _Ring:
                 self._keep(table.time_ns[low:high].copy(), table.words[low:high].copy())
         time = self._time[self._low : self._high]
         oldest = int(np.searchsorted(time, int(time[-1]) - HOUR_NS))
-        self._low = max(self._low + oldest, self._high - MOST_ROWS)
+        self._low = max(self._low + oldest, self._high - MAX_ROWS)
         return self._beyond(floats(table.kinds, table.words), int(table.time_ns[-1]) // (HOUR_NS // 2))
 
     @property
@@ -151,7 +151,7 @@ class Hour:
         for key in [key for key, ring in self._rings.items() if ring.last_ns < before_ns]:
             gone = self._rings.pop(key)
             for series in set(key[1]):
-                self._places[series] = [place for place in self._places[series] if place[1] is not gone]
+                self._places[series] = [entry for entry in self._places[series] if entry[1] is not gone]
 
     def read(
         self, series: int, begin_ns: int, end_ns: int, most: int | None = None, owner: Owner | None = None

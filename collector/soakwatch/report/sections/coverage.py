@@ -115,7 +115,7 @@ def blocks(page: Page) -> Sequence[Block]:
     ids = {source_label(source, sources): source.id for source in sources}
     columns = (Column("source", "name"), Column("coverage", "number"), Column("the run"), Column("answered"))
     rows: list[list[Cell | str]] = [
-        [source_name(one), _share(one), _strip(page, ids.get(one.source)), account(one)] for one in ranked[:_BRIEF]
+        [source_name(row), _share(row), _strip(page, ids.get(row.source)), account(row)] for row in ranked[:_BRIEF]
     ]
     drawn: list[Block] = [Table("Coverage", columns, rows, _TERMINAL, _BRIEF, left_out=len(ranked) - len(rows))]
     lines = [f"{source_name(ledger)}: {account(ledger, share_text(ledger.coverage))}" for ledger in ledgers]

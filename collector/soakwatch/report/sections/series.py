@@ -83,7 +83,7 @@ def facts(page: Page) -> Mapping[str, object]:
     ranked = [key for key in apart if key not in still]
     alone = [k for k in ranked if k not in crowd][:_MAX_SINGLES]
     singles = [_single(page, key, judged[key]) for key in alone]
-    places = {key: place for place, key in enumerate(ranked)}
+    places = {key: index for index, key in enumerate(ranked)}
     others = sorted(set(ranked).difference(alone), key=lambda k: (k.metric, places[k]))
     rest = _most_varying(page, others, crowd)[: _MAX_GROUPS * _LINES]
     groups = []

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse, HTTPResponse, PoolManager
     from urllib3._base_connection import BaseHTTPConnection
 
-MOST = 64 * 1024
-"""Bytes of an answer that are read; to a write there is little to say."""
+MOST = 256 * 1024
+"""Bytes of an answer that are read; a refusal may name two points, whose keys have up to 64 KiB each."""
 
 
 class TooSlowError(Exception):

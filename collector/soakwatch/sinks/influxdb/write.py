@@ -30,13 +30,17 @@ _MIN_LINES = 100
 _MAX_ASKED_S = 300.0
 _TOO_LARGE = "too large for the database"
 _MAX_REMEMBERED = 10_000
+_MAX_REASON = 500  # characters
 _MAX_NARROWING = 80  # requests that may be spent on naming the bad lines of a batch of which the good are stored
 
 
 class _BadError(Exception):
-    def __init__(self, reason: str, *, partial: bool) -> None:
-        super().__init__(reason)
-        self.partial = partial
+    """The database's sentence, whole: where keys are long, what tells most stands beyond what anybody wants to read."""
+
+    def __init__(self, message: str, *, partial: bool) -> None:
+        super().__init__(_reason(message))
+        self.partial, self.dropped = partial, _dropped(message)
+        self.measurement = message.partition('on measurement "')[2].partition('"')[0]
 
 
 class _LargeError(Exception):
@@ -124,7 +128,7 @@ class Writer:
             bad = self._parts(block.lines(), _TOO_LARGE)
         except _BadError as refusal:
             if refusal.partial:
-                return self._named(block.lines(), str(refusal))
+                return self._named(block.lines(), refusal)
             bad = self._parts(block.lines(), str(refusal))
         else:
             return []
@@ -140,7 +144,7 @@ class Writer:
         except _LargeError:
             return self._parts(lines, _TOO_LARGE)
         except _BadError as refusal:
-            return (self._named if refusal.partial else self._parts)(lines, str(refusal))
+            return self._named(lines, refusal) if refusal.partial else self._parts(lines, str(refusal))
         return []
 
     def _parts(self, lines: Sequence[bytes], reason: str) -> list[RefusedLine]:
@@ -150,18 +154,18 @@ class Writer:
         middle = len(lines) // 2
         return self._half(lines[:middle]) + self._half(lines[middle:])
 
-    def _named(self, lines: Sequence[bytes], refused_for: str) -> list[RefusedLine]:
+    def _named(self, lines: Sequence[bytes], refused_for: _BadError) -> list[RefusedLine]:
         """A batch of which the good lines are stored: find the bad ones, with a bound on the requests."""
         left, bad = _MAX_NARROWING, list[RefusedLine]()
         stretches = [(lines, refused_for)]
         while stretches:
-            stretch, reason = stretches.pop()
-            dropped = _dropped(reason)
-            if len(stretch) == 1 or (dropped is not None and dropped >= len(stretch)):
-                bad += [RefusedLine(line, reason) for line in stretch]
+            stretch, refusal = stretches.pop()
+            if len(stretch) == 1 or (refusal.dropped is not None and refusal.dropped >= len(stretch)):
+                bad += [RefusedLine(line, str(refusal)) for line in stretch]
                 continue
             if left < 2:
-                bad += [RefusedLine(line, f"one of several: {reason}") for line in _suspects(stretch, reason, dropped)]
+                reason = f"one of several: {refusal}"
+                bad += [RefusedLine(line, reason) for line in _suspects(stretch, refusal)]
                 continue
             middle = len(stretch) // 2
             left -= 2
@@ -170,8 +174,8 @@ class Writer:
                     self._post(Block.of(half))
                 except _LargeError:
                     bad += self._parts(half, _TOO_LARGE)
-                except _BadError as refusal:
-                    stretches.append((half, str(refusal)))
+                except _BadError as again:
+                    stretches.append((half, again))
         return bad
 
     def _set_aside(self, refused: RefusedLine) -> None:
@@ -228,7 +232,7 @@ def _error_of(status: int | None, message: str, to: Influxdb, headers: Mapping[s
         )
     asked = headers.get("Retry-After") or ""
     after_s = min(float(asked), _MAX_ASKED_S) if asked.isdecimal() else None
-    return SinkUnavailableError(f"{to.url} answers {status}{f': {message}' if message else ''}", after_s)
+    return SinkUnavailableError(f"{to.url} answers {status}{f': {_short(message)}' if message else ''}", after_s)
 
 
 def _wrong(reason: str) -> SinkUnavailableError:
@@ -244,7 +248,7 @@ def _message(error: ApiException) -> str:
     except (ValueError, RecursionError):
         return ""
     message = (answer.get("message") or answer.get("error") or "") if isinstance(answer, dict) else ""
-    return harmless(" ".join(str(message).split())[:500])
+    return harmless(" ".join(str(message).split()))
 
 
 def _elsewhere(headers: Mapping[str, str]) -> str:
@@ -258,17 +262,34 @@ def _elsewhere(headers: Mapping[str, str]) -> str:
     return harmless(f" to {parts.scheme}://{parts.hostname}{port}") if parts.hostname else ""
 
 
-def _dropped(reason: str) -> int | None:
-    """How many lines of a partial write were dropped, if the server says so."""
-    match = re.search(r"\bdropped=(\d{1,9})\b", reason)
-    return int(match[1]) if match else None
+def _dropped(message: str) -> int | None:
+    """How many lines of a partial write were dropped, if the server says so: at the end of its sentence, behind the
+    keys of some lines, which may read like that too."""
+    numbers = re.findall(r"\bdropped=(\d{1,9})\b", message)
+    return int(numbers[-1]) if numbers else None
 
 
-def _suspects(lines: Sequence[bytes], reason: str, dropped: int | None) -> Sequence[bytes]:
+def _reason(message: str) -> str:
+    """Why lines were refused, in few words.
+
+    >>> _reason("partial write: dropped 5 points outside retention policy of duration 1h0m0s - oldest point m at …")
+    "older than the bucket's retention of 1h0m0s"
+    """
+    retention = re.search(r"(?:outside|beyond) retention policy(?: of duration (\S+))?", message)
+    if retention is None:
+        return _short(message)
+    return f"older than the bucket's retention{f' of {retention[1]}' if retention[1] else ''}"
+
+
+def _short(message: str) -> str:
+    return message if len(message) <= _MAX_REASON else message[:_MAX_REASON] + " …"
+
+
+def _suspects(lines: Sequence[bytes], refusal: _BadError) -> Sequence[bytes]:
     """As many lines as a refusal means, of the measurement that it names if it names one."""
-    named = reason.partition('on measurement "')[2].partition('"')[0].encode()
+    named = refusal.measurement.encode()
     suspects = [line for line in lines if named and line.replace(b"\\", b"").startswith(named)] or lines
-    return suspects[: 1 if dropped is None else dropped]
+    return suspects[: 1 if refusal.dropped is None else refusal.dropped]
 
 
 def influxdb_of(url: str, org: str | None, bucket: str | None, token: str | None, ca: str | None = None) -> Influxdb:

@@ -21,7 +21,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from soakwatch.core.roles import GENERATOR
 from soakwatch.sources.abc import Poller, SourceContext
 from soakwatch.sources.result_files.columns import ColumnMap
-from soakwatch.sources.result_files.following import TimedFileConfig, begin_of, follow
+from soakwatch.sources.result_files.result_file import TimedFileConfig, begin_of, follow
 from soakwatch.sources.result_files.table import TableFormat, TableReader, in_plan_words
 from soakwatch.sources.result_files.times import TimeFormat
 from soakwatch.sources.result_files.zone import ZoneName

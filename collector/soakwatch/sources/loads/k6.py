@@ -14,8 +14,8 @@ from typing import Annotated
 from pydantic import Field
 
 from soakwatch.sources.abc import Poller, SourceContext
-from soakwatch.sources.result_files.following import TimedFileConfig, begin_of, follow
 from soakwatch.sources.result_files.k6 import K6Names, K6Reader
+from soakwatch.sources.result_files.result_file import TimedFileConfig, begin_of, follow
 
 
 class Config(TimedFileConfig):

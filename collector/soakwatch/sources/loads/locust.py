@@ -10,8 +10,8 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 
 from soakwatch.sources.abc import Poller, SourceContext
-from soakwatch.sources.result_files.following import TimedFileConfig, begin_of, follow
 from soakwatch.sources.result_files.locust import LocustReader
+from soakwatch.sources.result_files.result_file import TimedFileConfig, begin_of, follow
 
 
 class Config(TimedFileConfig):

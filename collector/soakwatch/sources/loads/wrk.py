@@ -11,7 +11,7 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 
 from soakwatch.sources.abc import Poller, SourceContext
-from soakwatch.sources.result_files.following import FileConfig, follow
+from soakwatch.sources.result_files.result_file import FileConfig, follow
 from soakwatch.sources.result_files.wrk import WrkReader
 
 

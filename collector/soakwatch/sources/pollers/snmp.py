@@ -23,13 +23,13 @@ from soakwatch.sources.profiles.matching import Match, match
 from soakwatch.sources.profiles.model import Profile
 from soakwatch.sources.profiles.reader import Reader
 from soakwatch.sources.profiles.survey import Survey
-from soakwatch.sources.profiles.value import Value, text
+from soakwatch.sources.profiles.value import Asker, Value, text
 from soakwatch.sources.receivers.names import InterfaceNames, share_names
 from soakwatch.sources.transport.snmp.access import check
 from soakwatch.sources.transport.snmp.config import Config, access_of
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
-from soakwatch.sources.transport.snmp.life import ClockSources, Life, engine_event
-from soakwatch.sources.transport.snmp.profile_adapter import DEADLINE, ProfileAdapter
+from soakwatch.sources.transport.snmp.profile_adapter import ProfileAdapter
+from soakwatch.sources.transport.snmp.restarts import ClockSources, Life, engine_event
 from soakwatch.sources.transport.snmp.session import Session, SessionOptions
 from soakwatch_agent.metric import BY_NAME, COUNTER
 from soakwatch_agent.sample import Answer, Event, Sample
@@ -41,7 +41,7 @@ _ASKING = 0.75  # share of that for requests without an answer; the rest is for 
 _MAX_SHARE_S = 5.0
 _SURVEY_S = 120.0  # a survey of a large and slow device goes on in the background for so long
 _AFRESH_NS = 540 * 10**9  # a survey in the background, before the reader makes one within a poll
-_AGAIN_NS = 60 * 10**9  # a device that is too slow for its polls is not surveyed more often than this
+_SURVEY_INTERVAL_NS = 60 * 10**9  # a device that is too slow for its polls is not surveyed more often than this
 _KEPT_EVENTS = 100
 _FILLED_S = 6.0  # net-snmp fills its caches within 5 s
 _GROWN_S = 70.0  # and averages over a minute (hrProcessorLoad) when it has seen one: until then their table is empty
@@ -64,7 +64,7 @@ class SnmpPoller:
     ) -> None:
         self._config, self._site, self._session, self._profiles = config, site, session, profiles
         self._budget_s = timeout_s * _BUDGET
-        self._asker = ProfileAdapter(session)
+        self._adapter = ProfileAdapter(session)
         self._life = Life()
         self._was_young = False
         self._clock_oids: tuple[str, ...] | None = None
@@ -84,7 +84,6 @@ class SnmpPoller:
     async def poll(self, now_ns: int) -> Answer:
         """One poll. Raises SourceError with the cause, as far as it is known."""
         deadline = time.monotonic() + self._budget_s
-        DEADLINE.set(deadline)
         try:
             return await self._poll_once(now_ns, deadline)
         except SnmpPollError as failure:
@@ -176,7 +175,7 @@ class SnmpPoller:
         young = self._young()
         try:
             async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
-                reading = await self._reader.poll(now_ns)
+                reading = await self._reader.poll(now_ns, deadline)
         except TimeoutError:
             raise self._too_slow(now_ns) from None
         except SnmpPollError as failure:
@@ -212,7 +211,7 @@ class SnmpPoller:
 
     def _too_slow(self, now_ns: int) -> SnmpPollError:
         """The reader may have been looking for rows that came or went: that takes its own time, beside the polls."""
-        self._fresh = now_ns - self._surveyed_ns < _AGAIN_NS
+        self._fresh = now_ns - self._surveyed_ns < _SURVEY_INTERVAL_NS
         return SnmpPollError(Kind.TOO_SLOW, self._session.access.where)
 
     async def _clocks(self, now_ns: int, deadline: float) -> bool:
@@ -280,13 +279,13 @@ class SnmpPoller:
     async def _first_contact(self) -> None:
         """The first contact: what the device is, its profile, its clocks, its survey."""
         began = time.monotonic()
-        DEADLINE.set(began + _SURVEY_S)
-        profile = await self._choose()
+        deadline = began + _SURVEY_S
+        profile = await self._choose(self._adapter.until(deadline))
         excluded = _excluded(self._site.target, self._config, profile)
         asked = tuple(group for group in profile.groups if group.name not in excluded)
         self._profile = profile = replace(profile, groups=asked)  # what the plan leaves out is not promised
-        reader = Reader(self._asker, profile, self._site.interfaces, self._site.processes)
-        await self._discover(reader, profile)
+        reader = Reader(self._adapter, profile, self._site.interfaces, self._site.processes)
+        await self._discover(reader, profile, deadline)
         self._survey_s = time.monotonic() - began
         self._sources = ClockSources(
             profile.clocks.host, profile.clocks.agent, profile.clocks.boots, profile.clocks.engine
@@ -297,20 +296,19 @@ class SnmpPoller:
         """Surveys the same device again; ``settled``: some time after it restarted."""
         assert self._reader is not None
         assert self._profile is not None
-        DEADLINE.set(time.monotonic() + _SURVEY_S)
-        await self._discover(self._reader, self._profile, settled=settled)
+        await self._discover(self._reader, self._profile, time.monotonic() + _SURVEY_S, settled=settled)
         if settled:
             self._grown_ns = None
 
-    async def _discover(self, reader: Reader, profile: Profile, *, settled: bool = False) -> None:
+    async def _discover(self, reader: Reader, profile: Profile, deadline: float, *, settled: bool = False) -> None:
         """What the device has, and what it says about itself."""
         now_ns = self._site.now_ns()
-        self._reported_facts = await read_facts(self._asker, profile)
-        await reader.discover(now_ns, settled=settled)
+        self._reported_facts = await read_facts(self._adapter.until(deadline), profile)
+        await reader.discover(now_ns, deadline, settled=settled)
         self._surveyed_ns, self._fresh = now_ns, True
 
-    async def _choose(self) -> Profile:
-        values = await self._asker.get((SYS_DESCR, SYS_OBJECT_ID, SYS_NAME))
+    async def _choose(self, asker: Asker) -> Profile:
+        values = await asker.get((SYS_DESCR, SYS_OBJECT_ID, SYS_NAME))
         description, object_id = _words(values.get(SYS_DESCR)), _words(values.get(SYS_OBJECT_ID))
         self._system = {
             "system": description[:_DESCRIBED],
@@ -318,25 +316,25 @@ class SnmpPoller:
             "name": _words(values.get(SYS_NAME)),
         }
         if self._config.profile == "auto":
-            self._match = await self._match_of(object_id, description)
+            self._match = await self._match_of(asker, object_id, description)
         elif self._site.trial:
-            self._profile_warning = await self._check_profile(object_id, description)
+            self._profile_warning = await self._check_profile(asker, object_id, description)
         return await asyncio.to_thread(self._profiles.__getitem__, self._match.name)
 
-    async def _match_of(self, object_id: str, description: str) -> Match:
+    async def _match_of(self, asker: Asker, object_id: str, description: str) -> Match:
         heads = await asyncio.to_thread(self._profiles.heads)
 
         async def present(oid: str) -> str | None:
-            value = (await self._asker.get((oid,))).get(oid)
+            value = (await asker.get((oid,))).get(oid)
             return None if value is None else text(value)
 
         return await match(object_id, description, present, heads)
 
-    async def _check_profile(self, object_id: str, description: str) -> str:
+    async def _check_profile(self, asker: Asker, object_id: str, description: str) -> str:
         """A warning if another profile fits better than the one in the plan, else empty."""
         named = self._config.profile
         try:
-            chosen = await self._match_of(object_id, description)
+            chosen = await self._match_of(asker, object_id, description)
         except PlanError:  # another profile is wrong, which does not concern this device
             return ""
         if chosen.name in {named, FALLBACK}:

@@ -83,7 +83,7 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> P
         try:
             return await _start_linux(line, wish, site, stack)
         except NoShellError as refused:
-            driver = None if config.os == "linux" else _recognised(line, refused.said)
+            driver = None if config.os == "linux" else _recognised(line, refused.answer)
             if driver is None:
                 raise _no_shell(config, refused) from None
     else:
@@ -121,8 +121,8 @@ def _cli() -> CliSource:
     return cast("CliSource", importlib.import_module("soakwatch.sources.transport.network_cli.source"))
 
 
-def _recognised(line: SshLine, said: str) -> str | None:
-    return _cli().recognised(line.server_version, line.banner, said)
+def _recognised(line: SshLine, refusal: str) -> str | None:
+    return _cli().recognised(line.server_version, line.banner, refusal)
 
 
 def _no_shell(config: Config, refused: NoShellError) -> SourceError:

@@ -171,8 +171,8 @@ def _requests(config: Config, target: str) -> list[tuple[Listen, list[str]]]:
 def _patterns(profile: str | None) -> tuple[SearchPattern, ...]:
     profiles = load_profiles()
     names = [name for name in _DEFAULT_PROFILES if name in profiles] if profile is None else [profile]
-    found = [pattern for name in names for pattern in profiles[name].logs]
-    return prepare_patterns({(pattern.kind, pattern.match.pattern): pattern for pattern in found}.values())
+    patterns = [pattern for name in names for pattern in profiles[name].logs]
+    return prepare_patterns({(pattern.kind, pattern.match.pattern): pattern for pattern in patterns}.values())
 
 
 async def _tls(config: Config, target: str) -> Secure | None:

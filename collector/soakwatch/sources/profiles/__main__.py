@@ -74,8 +74,8 @@ async def _try(file: Path, device: Recording, profile: Profile | None) -> None:
     why = "given"
     if profile is None:
         profiles = Profiles((shipped(),))
-        found = await match(object_id, description, _present(device), profiles.heads())
-        profile, why = profiles[found.name], found.why
+        chosen = await match(object_id, description, _present(device), profiles.heads())
+        profile, why = profiles[chosen.name], chosen.why
     click.echo(f"{file.name}: {profile.name} ({why}); sysObjectID {object_id or 'absent'}; {description[:80]}")
     for name, words in (await read_facts(device, profile)).items():
         click.echo(f"  fact    {name} = {words}")
@@ -95,8 +95,8 @@ async def _try(file: Path, device: Recording, profile: Profile | None) -> None:
 
 def _present(device: Recording) -> Present:
     async def present(oid: str) -> str | None:
-        found = (await device.get([oid])).get(oid)
-        return None if found is None else text(found)
+        answer = (await device.get([oid])).get(oid)
+        return None if answer is None else text(answer)
 
     return present
 

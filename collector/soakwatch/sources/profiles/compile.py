@@ -49,8 +49,8 @@ class Checker:
         if shape.watch == "process" and joins:
             self._tell((*path, "joins"), "a group that watches processes cannot join another table")
         lines = [
-            self._line((*path, "metrics", at), line, shape, known, counters=self._widths(shape))
-            for at, line in enumerate(shape.metrics)
+            self._line((*path, "metrics", number), line, shape, known, counters=self._widths(shape))
+            for number, line in enumerate(shape.metrics)
         ]
         return Group(
             name,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from soakwatch.sources.profiles.aside import run_in_thread_if_large
-from soakwatch.sources.profiles.keeping import held_of, kept_of, past_of, sift
 from soakwatch.sources.profiles.model import Group, Profile
+from soakwatch.sources.profiles.offload import run_in_thread_if_large
 from soakwatch.sources.profiles.processes import key_columns
 from soakwatch.sources.profiles.rows import Rows, by_column, columns_of, scalars_of
 from soakwatch.sources.profiles.survey import Survey, Table
+from soakwatch.sources.profiles.survey_merge import held_of, kept_of, past_of, sift
 from soakwatch.sources.profiles.tables import INTERFACE, Draft, Key, draft, share_out, watch_interfaces
 from soakwatch.sources.profiles.value import Asker, Value
 from soakwatch_agent.sample import Fault
@@ -47,9 +47,9 @@ async def discover(
     drafts: dict[str, Draft] = {}
     usable: set[str] = set()
     for stage in _stages([group for group in groups if group.watch != "process"]):
-        found = await finder.drafts([group for group in stage if not usable & set(group.unless)])
-        drafts |= found
-        usable |= {name for name, each in found.items() if each.sound or each.faulty}
+        drafted = await finder.drafts([group for group in stage if not usable & set(group.unless)])
+        drafts |= drafted
+        usable |= {name for name, each in drafted.items() if each.sound or each.faulty}
     running = await _processes(asker, groups, usable) if processes else ()
     found_series = [drafts[group.name] for group in groups if group.name in drafts]
     size = sum(len(each.sound) for each in found_series)
@@ -82,13 +82,13 @@ def _stages(groups: Sequence[Group]) -> list[list[Group]]:
 
 async def _processes(asker: Asker, groups: Iterable[Group], usable: set[str]) -> tuple[Group, ...]:
     """The groups of processes that the device has; their rows are found anew at each look."""
-    found: list[Group] = []
+    chosen: list[Group] = []
     for group in groups:
-        if group.watch != "process" or ({each.name for each in found} | usable) & set(group.unless):
+        if group.watch != "process" or ({each.name for each in chosen} | usable) & set(group.unless):
             continue
         if await asker.walk([oid for column in key_columns(group) for oid in column.oids]):
-            found.append(group)
-    return tuple(found)
+            chosen.append(group)
+    return tuple(chosen)
 
 
 class _Finder:
@@ -129,7 +129,7 @@ class _Finder:
         rows.narrow()
         if group.watch == INTERFACE and self._interfaces is not None:
             watch_interfaces(rows, self._interfaces)
-        every: ChainMap[str, Value] = ChainMap(rows.found, _dict(rows.scalars), _dict(values))
+        every: ChainMap[str, Value] = ChainMap(rows.joined_values, _dict(rows.scalars), _dict(values))
         return await run_in_thread_if_large(len(rows.indexes) * len(group.lines), draft, rows, every)
 
     async def _joined(self, wanted: Mapping[str, Sequence[str]], bases: tuple[str, ...]) -> Mapping[str, Value]:

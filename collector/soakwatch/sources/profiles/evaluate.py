@@ -53,23 +53,23 @@ def increment(first: Number, last: Number, bits: int | None) -> Number | None:
     if last >= first:
         return last - first
     width = bits or (32 if first < 2**32 else 64)
-    way = last - first + 2**width
-    return way if 0 <= way < _HALF[width] and first < 2**width else None
+    forward = last - first + 2**width
+    return forward if 0 <= forward < _HALF[width] and first < 2**width else None
 
 
 def raw(want: Want, values: Mapping[str, Value]) -> Raw:
     """The number of each name of a series; None where it is not there. Raises FaultError for what is no number."""
-    found: dict[str, Number | None] = {}
+    cells: dict[str, Number | None] = {}
     for cell in want.cells:
         value = values.get(cell.oid)
         if value is None or not valid(cell.column, value):
-            found[cell.name] = None
+            cells[cell.name] = None
             continue
         try:
-            found[cell.name] = value if type(value) is int and -(2**64) < value < 2**64 else number(value)
+            cells[cell.name] = value if type(value) is int and -(2**64) < value < 2**64 else number(value)
         except ValueError as error:
             raise FaultError(f"{cell.name} ({cell.oid}): {error}") from None
-    return found
+    return cells
 
 
 def valid(column: Column, value: Value) -> bool:
@@ -86,10 +86,10 @@ def _read_as(line: Line, want: Want, values: Mapping[str, Value]) -> Number:
         raise MissingError(line.value.text)
     words = text(value, cell.column.form)
     if line.match is not None:
-        found = line.match.search(words)
-        if found is None or found[1] is None:
+        match = line.match.search(words)
+        if match is None or match[1] is None:
             raise FaultError(f"{cell.name} ({cell.oid}): {words!r} does not hold a number where one is expected")
-        words = found[1]
+        words = match[1]
     if line.values is not None:
         meant = line.values.get(words, line.default)
         if meant is None:

@@ -61,13 +61,15 @@ class Expression:
         >>> choice.fixed(choice.picks({"size": 9, "free": 2})).names, choice.fixed(choice.picks({"size": 9})).names
         (('size', 'free'), ('size',))
         """
-        built = _Made(set(self.names), {id(first.node): pick for first, pick in zip(self.firsts, picks, strict=True)})
+        built = _Compilation(
+            set(self.names), {id(first.node): pick for first, pick in zip(self.firsts, picks, strict=True)}
+        )
         run = _compile(self.tree, built)
         return Expression(self.text, tuple(built.names), self.plain, run, self.tree)
 
 
 @dataclass(slots=True)
-class _Made:
+class _Compilation:
     """An expression under way: the names that it may and does read, its choices, and those that are made already."""
 
     known: set[str]
@@ -94,12 +96,12 @@ def parse(words: str, known: Iterable[str]) -> Expression:
             f"{stripped!r} is neither a name of this group nor arithmetic (names, numbers, + - * / ( ), "
             f"{', '.join(sorted(FUNCTIONS))})"
         ) from None
-    built = _Made(known)
+    built = _Compilation(known)
     run = _compile(tree, built)
     return Expression(stripped, tuple(built.names), plain=False, run=run, tree=tree, firsts=tuple(built.firsts))
 
 
-def _compile(node: ast.expr, built: _Made) -> Run:
+def _compile(node: ast.expr, built: _Compilation) -> Run:
     if isinstance(node, ast.Constant):
         if isinstance(node.value, bool) or not isinstance(node.value, int | float) or not math.isfinite(node.value):
             raise ValueError(f"{node.value!r} is not a number")
@@ -178,11 +180,13 @@ def _call(name: str, arguments: list[Run]) -> Run:
         return _first(arguments)
 
     def run(values: Values) -> Number:
-        found = [argument(values) for argument in arguments]
+        operands = [argument(values) for argument in arguments]
         try:
-            return _bounded(work(*found))
+            return _bounded(work(*operands))
         except (OverflowError, ValueError, ZeroDivisionError):
-            raise UndefinedError(f"{name}() has no result for {', '.join(f'{one:g}' for one in found)}") from None
+            raise UndefinedError(
+                f"{name}() has no result for {', '.join(f'{operand:g}' for operand in operands)}"
+            ) from None
 
     return run
 

@@ -17,8 +17,8 @@ async def read_facts(asker: Asker, profile: Profile) -> dict[str, str]:
     bases = tuple(dict.fromkeys(oid for fact in profile.facts if fact.column for oid in fact.oids))
     values = await asker.get(whole) if whole else {}
     tree = by_column(bases, await asker.walk(bases) if bases else {})
-    found = {fact.name: _words(fact, values, tree) for fact in profile.facts}
-    return {name: words for name, words in found.items() if words}
+    facts = {fact.name: _words(fact, values, tree) for fact in profile.facts}
+    return {name: words for name, words in facts.items() if words}
 
 
 def _words(fact: Fact, values: Mapping[str, Value], tree: Mapping[str, Mapping[str, Value]]) -> str:
@@ -36,6 +36,6 @@ def _words(fact: Fact, values: Mapping[str, Value], tree: Mapping[str, Mapping[s
 def _meaning(fact: Fact, value: Value) -> str:
     words = text(value, fact.form)
     if fact.match is not None:
-        found = fact.match.search(words)
-        words = (found[1] if found.re.groups else found[0]) or "" if found is not None else ""
+        match = fact.match.search(words)
+        words = (match[1] if match.re.groups else match[0]) or "" if match is not None else ""
     return fact.values.get(words, words)

@@ -82,25 +82,25 @@ def assemble(name: str, read: Read) -> Profile:
 
 def _line(name: str, read: Read) -> list[File]:
     """The file and its ancestors, each once and before its own parents; of two parents the later one is nearer."""
-    found: dict[str, File] = {}  # in the order in which they are done: ancestors first
+    files: dict[str, File] = {}  # in the order in which they are done: ancestors first
 
     def visit(wanted: str, above: tuple[str, ...], child: File | None, index: int) -> None:
         if wanted in above:
             raise _problem(child, index, f"{wanted} extends itself by way of {', '.join(above)}: remove one 'extends'")
-        if wanted in found:
+        if wanted in files:
             return
         try:
             file = read(wanted)
         except UnknownProfileError as error:
             raise error if child is None else _problem(child, index, f"unknown parent {error.tail}") from None
-        if len(found) + len(above) >= MAX_ANCESTORS:
+        if len(files) + len(above) >= MAX_ANCESTORS:
             raise _problem(child, index, f"has more than {MAX_ANCESTORS} ancestors")
         for position, parent in enumerate(file.shape.extends):
             visit(parent, (*above, wanted), file, position)
-        found[wanted] = file
+        files[wanted] = file
 
     visit(name, (), None, 0)
-    return list(reversed(found.values()))
+    return list(reversed(files.values()))
 
 
 def _problem(child: File | None, index: int, text: str) -> PlanError:

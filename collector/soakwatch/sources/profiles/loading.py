@@ -44,13 +44,13 @@ class Profiles(Mapping[str, Profile]):
     """
 
     folders: tuple[FilePath, ...]
-    _made: dict[str, Profile] = field(default_factory=dict)
+    _assembled: dict[str, Profile] = field(default_factory=dict)
     _files: dict[str, File] = field(default_factory=dict)
 
     def names(self, *, parts: bool = False) -> tuple[str, ...]:
         """The names, sorted; ``parts`` adds those that are only extended (``_name``)."""
-        found = {file.stem for folder in self.folders for file in folder.glob("*.yaml")}
-        return tuple(sorted(name for name in found if parts or not name.startswith("_")))
+        stems = {file.stem for folder in self.folders for file in folder.glob("*.yaml")}
+        return tuple(sorted(name for name in stems if parts or not name.startswith("_")))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())
@@ -64,9 +64,9 @@ class Profiles(Mapping[str, Profile]):
     def __getitem__(self, name: str) -> Profile:
         if name.startswith("_") and name in self.names(parts=True):
             raise PlanError(f"{name!r} is a part of profiles, not a profile{self._having(name)}")
-        if name not in self._made:
-            self._made[name] = assemble(name, self._read)
-        return self._made[name]
+        if name not in self._assembled:
+            self._assembled[name] = assemble(name, self._read)
+        return self._assembled[name]
 
     def part(self, name: str) -> Profile:
         """A part (``_name``) as if it were a profile, for those who write it."""

@@ -27,7 +27,7 @@ async def match(object_id: str, description: str, present: Present, heads: Itera
     The higher rank wins, then the longest object id, then the clause that asks for more, then the name. ``present`` is
     asked only where everything else of a clause holds, and for each OID once. Nothing that holds gives ``generic``.
     """
-    found: list[tuple[tuple[int, int, int], str, str]] = []
+    candidates: list[tuple[tuple[int, int, int], str, str]] = []
     asked: dict[str, str | None] = {}
     for head in heads:
         for clause in head.select:
@@ -40,12 +40,12 @@ async def match(object_id: str, description: str, present: Present, heads: Itera
                 answer = asked[clause.present]
                 if answer is None or (clause.text is not None and clause.text.search(answer) is None):
                     continue
-            found.append(
+            candidates.append(
                 ((head.rank, under.count(".") + 1 if under else 0, clause.parts), head.name, _why(clause, under))
             )
-    if not found:
+    if not candidates:
         return Match(FALLBACK, f"no profile knows the sysObjectID {object_id or 'that the device does not report'}")
-    _, name, why = min(found, key=lambda each: (*(-part for part in each[0]), each[1]))
+    _, name, why = min(candidates, key=lambda each: (*(-part for part in each[0]), each[1]))
     return Match(name, why)
 
 

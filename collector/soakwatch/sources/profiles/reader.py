@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from soakwatch.sources.abc import WatchedProcess
-from soakwatch.sources.profiles.aside import run_in_thread_if_large
 from soakwatch.sources.profiles.discovery import discover
 from soakwatch.sources.profiles.evaluate import FaultError, Raw, change, level, raw
 from soakwatch.sources.profiles.expression import MissingError, UndefinedError
 from soakwatch.sources.profiles.model import Group, Profile
+from soakwatch.sources.profiles.offload import run_in_thread_if_large
 from soakwatch.sources.profiles.processes import poll_processes, watch_state, without_table
 from soakwatch.sources.profiles.survey import Fold, Reading, Survey, Table, Traced, Want
-from soakwatch.sources.profiles.value import Asker, Number, Value
+from soakwatch.sources.profiles.value import Askable, Asker, Number, Value
 from soakwatch_agent.sample import Fault, Sample
 
 SECOND = 1_000_000_000
@@ -96,7 +97,7 @@ def _unanswered(oid: str | None) -> str:
 
 def evaluate(answers: Answers, state: State, now_ns: int) -> Reading:
     """Samples and faults of what a device answered."""
-    poll = _Look(answers.values, state, now_ns)
+    poll = _Evaluation(answers.values, state, now_ns)
     for table in answers.tables:
         state.seen(table.group, now_ns)
         poll.table(table)
@@ -109,7 +110,7 @@ async def read(asker: Asker, survey: Survey, state: State, now_ns: int) -> Readi
     return await run_in_thread_if_large(len(answers.values), evaluate, answers, state, now_ns)
 
 
-class _Look:
+class _Evaluation:
     """One look under way."""
 
     def __init__(self, values: Mapping[str, Value], state: State, now_ns: int) -> None:
@@ -156,10 +157,10 @@ class _Look:
         return value
 
     def _fold(self, fold: Fold) -> None:
-        found: list[Number | None] = []
+        operands: list[Number | None] = []
         for want in fold.rows:
             try:
-                found.append(self._value(want, row=want.oids[0]))
+                operands.append(self._value(want, row=want.oids[0]))
             except FaultError as error:
                 self._fault(fold, str(error))
                 return
@@ -170,8 +171,8 @@ class _Look:
             except MissingError:
                 self._fault(fold, f"a row of {len(fold.rows)} has no value ({', '.join(want.oids)})")
                 return
-        values = [value for value in found if value is not None]
-        if len(values) < len(found):
+        values = [value for value in operands if value is not None]
+        if len(values) < len(operands):
             return
         built = {"sum": sum(values), "max": max(values), "min": min(values), "mean": sum(values) / len(values)}
         self._sample(fold, built[fold.line.over or "mean"], tuple(oid for want in fold.rows for oid in want.oids))
@@ -197,7 +198,7 @@ class Reader:
 
     def __init__(
         self,
-        asker: Asker,
+        asker: Askable,
         profile: Profile,
         interfaces: tuple[str, ...] | None = None,
         processes: tuple[WatchedProcess, ...] = (),
@@ -221,12 +222,12 @@ class Reader:
         """Increases are counted from the next look on."""
         self._state.forget_changes()
 
-    async def discover(self, now_ns: int, *, settled: bool = False) -> Survey:
+    async def discover(self, now_ns: int, deadline_s: float = math.inf, *, settled: bool = False) -> Survey:
         """Finds out what the device has. ``settled``: it began anew so long ago that what is still not there is not
-        waited for any more."""
+        waited for any more. ``deadline_s`` is a time of the monotonic clock, by which the requests end."""
         before = self.survey.settled() if self.survey is not None and settled else self.survey
         survey = await discover(
-            self._asker,
+            self._asker.until(deadline_s),
             self._profile,
             self._interfaces,
             processes=bool(self._watched.watches),
@@ -241,16 +242,18 @@ class Reader:
         self._gone += survey.faults
         return survey
 
-    async def poll(self, now_ns: int) -> Reading:
-        """One look. Where rows came or went, they are found out before anything is said of them."""
+    async def poll(self, now_ns: int, deadline_s: float = math.inf) -> Reading:
+        """One look, with the deadline of ``discover``. Where rows came or went, they are found out before anything is
+        said of them."""
+        asker = self._asker.until(deadline_s)
         if self.survey is None or self._due(now_ns):
-            await self._again(now_ns)
+            await self._again(now_ns, deadline_s)
         assert self.survey is not None
-        answers = self._twice(await ask(self._asker, self.survey, self._state, now_ns))
+        answers = self._twice(await ask(asker, self.survey, self._state, now_ns))
         if answers.stale and now_ns - self._found_ns >= self._patience_ns:
-            await self._again(now_ns)
-            answers = await ask(self._asker, self.survey, self._state, now_ns)
-        running = await self._look_at_processes(self.survey, now_ns)
+            await self._again(now_ns, deadline_s)
+            answers = await ask(asker, self.survey, self._state, now_ns)
+        running = await self._read_processes(asker, self.survey, now_ns)
         if self._new and (self._state.before or self._state.reported):
             self._state.keep({(part.line.metric, part.object) for table in self.survey.tables for part in table.parts})
         self._new = False
@@ -269,7 +272,7 @@ class Reader:
         absent, self._absent = self._absent, answers.absent
         return replace(answers, stale=answers.stale or answers.absent) if absent else answers
 
-    async def _look_at_processes(self, survey: Survey, now_ns: int) -> Reading:
+    async def _read_processes(self, asker: Asker, survey: Survey, now_ns: int) -> Reading:
         if not self._watched.watches:
             return Reading((), ())
         if not survey.processes:
@@ -277,13 +280,13 @@ class Reader:
         group = survey.processes[0]
         if not self._state.due(group, now_ns):
             return Reading((), ())
-        reading = await poll_processes(self._asker, group, self._watched, now_ns)
+        reading = await poll_processes(asker, group, self._watched, now_ns)
         self._state.seen(group, now_ns)
         return reading
 
-    async def _again(self, now_ns: int) -> Survey:
+    async def _again(self, now_ns: int, deadline_s: float) -> Survey:
         eager = bool(self._stale) and now_ns - self._found_ns < REDISCOVER_NS
-        survey = await self.discover(now_ns)
+        survey = await self.discover(now_ns, deadline_s)
         self._patience_ns = min(max(self._patience_ns, SETTLE_NS // 2) * 2, REDISCOVER_NS) if eager else SETTLE_NS
         return survey
 

@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.profiles.value import Value
@@ -29,18 +30,22 @@ class Recording:
     names: tuple[str, ...]
     skipped: int
 
+    def until(self, _deadline_s: float) -> Self:
+        """Itself: nothing takes time."""
+        return self
+
     async def get(self, oids: Sequence[str]) -> Mapping[str, Value]:
         """The values of whole OIDs."""
         return {oid: self.values[oid] for oid in oids if oid in self.values}
 
     async def walk(self, columns: Sequence[str]) -> Mapping[str, Value]:
         """Every value under each of the OIDs."""
-        found: dict[str, Value] = {}
+        values: dict[str, Value] = {}
         for column in columns:
             key = _key(column)
             for index in range(bisect_left(self.keys, (*key, 0)), bisect_left(self.keys, (*key[:-1], key[-1] + 1))):
-                found[self.names[index]] = self.values[self.names[index]]
-        return found
+                values[self.names[index]] = self.values[self.names[index]]
+        return values
 
 
 def recording(values: Mapping[str, Value], skipped: int = 0) -> Recording:

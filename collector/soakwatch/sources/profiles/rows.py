@@ -23,9 +23,9 @@ def by_column(bases: Iterable[str], values: Mapping[str, Value]) -> dict[str, di
     for oid, value in values.items():
         arcs = oid.split(".")
         for length in lengths:
-            found = tree.get(".".join(arcs[: length + 1]))
-            if found is not None and len(arcs) > length + 1 and "".join(arcs).isdecimal():
-                found[".".join(arcs[length + 1 :])] = value
+            column = tree.get(".".join(arcs[: length + 1]))
+            if column is not None and len(arcs) > length + 1 and "".join(arcs).isdecimal():
+                column[".".join(arcs[length + 1 :])] = value
     return tree
 
 
@@ -47,7 +47,7 @@ class Rows:
     choices: dict[str, str] = field(default_factory=dict)  # column -> the OID that this device has
     indexes: list[str] = field(default_factory=list)
     joined: dict[str, dict[str, Cell]] = field(default_factory=dict)  # join -> index of the row -> cell
-    found: dict[str, Value] = field(default_factory=dict)  # values of joins by OID
+    joined_values: dict[str, Value] = field(default_factory=dict)  # values of joins by OID
 
     def settle(self, before: Mapping[tuple[str, str], str]) -> None:
         """Chooses among alternatives (what was chosen ``before`` stays, if it is there) and lists the rows."""
@@ -90,7 +90,7 @@ class Rows:
             return None
         if name in self.columns:
             return self.tree[cell.oid[: -len(index) - 1]].get(index)
-        return self.scalars.get(cell.oid) if name in self.places else self.found.get(cell.oid)
+        return self.scalars.get(cell.oid) if name in self.places else self.joined_values.get(cell.oid)
 
     def text(self, name: str, index: str) -> str:
         """The text of a name in a row, empty where there is none."""
@@ -115,7 +115,7 @@ class Rows:
             oid = next((oid for oid in oids if oid in values), None)
             if oid is not None:
                 cells[index] = Cell(join.column.name, oid, join.column)
-                self.found[oid] = values[oid]
+                self.joined_values[oid] = values[oid]
 
     def narrow(self) -> None:
         """Drops the rows that the group does not want."""

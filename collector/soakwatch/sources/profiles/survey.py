@@ -121,25 +121,25 @@ class Survey:
         That are those of groups that are asked less often, and increases of counters that the device renews less often:
         a gauge that the device keeps for a while is a reading at every poll all the same.
         """
-        found: dict[str, float] = {}
+        cadences: dict[str, float] = {}
         for table in self.tables:
             for part in table.parts:
                 every_s = table.group.every_s or 0.0
                 renewed_s = (table.group.refresh_s or 0.0) if part.line.change else 0.0
                 seconds = max(every_s, renewed_s)
                 if seconds > interval_s:
-                    found[part.line.metric] = max(seconds, found.get(part.line.metric, 0.0))
-        return found
+                    cadences[part.line.metric] = max(seconds, cadences.get(part.line.metric, 0.0))
+        return cadences
 
     def renewals(self, interval_s: float) -> Mapping[str, float]:
         """Seconds between values of metrics that the device renews less often than every ``interval_s``: the readings
         between repeat the last one. Of a metric that comes in several ways the fastest counts."""
-        found: dict[str, float] = {}
+        renewals: dict[str, float] = {}
         for table in self.tables:
             for metric in {part.line.metric for part in table.parts}:
                 seconds = max(interval_s, table.group.refresh_s or 0.0)
-                found[metric] = min(seconds, found.get(metric, seconds))
-        return {metric: seconds for metric, seconds in found.items() if seconds > interval_s}
+                renewals[metric] = min(seconds, renewals.get(metric, seconds))
+        return {metric: seconds for metric, seconds in renewals.items() if seconds > interval_s}
 
     def expected(self, tables: Iterable[Table]) -> int:
         """How many values the walks of some tables bring while no row comes or goes."""

@@ -57,8 +57,8 @@ def draft(rows: Rows, values: Mapping[str, Value]) -> Draft:
         names = [name for name in line.value.names if name != SECONDS]
         for name in names:
             if name not in cells:
-                found = ((index, rows.cell(name, index)) for index in rows.indexes)
-                cells[name] = {index: cell for index, cell in found if cell is not None}
+                cells_of_rows = ((index, rows.cell(name, index)) for index in rows.indexes)
+                cells[name] = {index: cell for index, cell in cells_of_rows if cell is not None}
         folded: list[tuple[Want, bool]] = []
         for index in rows.indexes:
             object_label = objects[key].get(index, "") if line.over is None else _fixed(line)
@@ -116,16 +116,16 @@ def _standing(want: Want, values: Mapping[str, Value]) -> bool | None:
 def share_out(drafts: Sequence[Draft], totals: Mapping[str, int]) -> list[Table]:
     """The tables: of several that bring the same series the first keeps it, those that answered well before others."""
     owner: dict[Key, int] = {}
-    for at, each in enumerate(part for d in drafts for part in d.sound):
-        owner.setdefault((each.line.metric, each.object), at)
+    for number, each in enumerate(part for d in drafts for part in d.sound):
+        owner.setdefault((each.line.metric, each.object), number)
     taken = set(owner)
-    tables, at = [], 0
+    tables, number = [], 0
     for one_draft in drafts:
         kept: list[Want | Fold] = []
         for part in one_draft.sound:
-            if owner[part.line.metric, part.object] == at:
+            if owner[part.line.metric, part.object] == number:
                 kept.append(part)
-            at += 1
+            number += 1
         for part in one_draft.faulty:
             if (part.line.metric, part.object) not in taken:
                 taken.add((part.line.metric, part.object))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from soakwatch.core.suggest import hint
 from soakwatch.sources.profiles.value import clean
 
-_PLACE = re.compile(r"\{([^{}]*)\}")
+_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _INDEX = re.compile(r"index(\.(-?[0-9]{1,3}|text))?")
 _MIN_PRINTABLE = 32
 
@@ -28,17 +28,17 @@ class Template:
             name for part in self.parts if isinstance(part, tuple) for name in part if not _INDEX.fullmatch(name)
         )
 
-    def render(self, index: str, look: Callable[[str], str]) -> str:
-        """The text for a row; ``look`` gives the text of a name there, empty where the device has none."""
+    def render(self, index: str, lookup: Callable[[str], str]) -> str:
+        """The text for a row; ``lookup`` gives the text of a name there, empty where the device has none."""
         built = []
         for part in self.parts:
             if isinstance(part, str):
                 built.append(part)
                 continue
             for name in part:
-                found = index_part(index, name) if _INDEX.fullmatch(name) else look(name)
-                if found:
-                    built.append(found)
+                text = index_part(index, name) if _INDEX.fullmatch(name) else lookup(name)
+                if text:
+                    built.append(text)
                     break
         return clean("".join(built))
 
@@ -50,16 +50,16 @@ def parse(words: str, known: Iterable[str]) -> Template:
     '7 out'
     """
     parts: list[str | tuple[str, ...]] = []
-    at, known = 0, set(known)
-    for location in _PLACE.finditer(words):
-        parts += [_literal(words[at : location.start()])]
+    position, known = 0, set(known)
+    for location in _PLACEHOLDER.finditer(words):
+        parts += [_literal(words[position : location.start()])]
         choices = tuple(choice.strip() for choice in location[1].split("|"))
         for choice in choices:
             if choice not in known and not _INDEX.fullmatch(choice):
                 raise ValueError(f"unknown name {choice!r} in {words!r}{hint(choice, {*known, 'index'})}")
         parts.append(choices)
-        at = location.end()
-    parts.append(_literal(words[at:]))
+        position = location.end()
+    parts.append(_literal(words[position:]))
     return Template(words, tuple(part for part in parts if part))
 
 
@@ -83,5 +83,5 @@ def index_part(index: str, name: str) -> str:
         if len(codes) > 1 and codes[0] == len(codes) - 1:
             codes = codes[1:]  # a string of variable length carries its length (RFC 2578, section 7.7)
         return bytes(code for code in codes if _MIN_PRINTABLE <= code < 256).decode("utf-8", "replace")
-    at = int(what)
-    return arcs[at] if -len(arcs) <= at < len(arcs) else ""
+    position = int(what)
+    return arcs[position] if -len(arcs) <= position < len(arcs) else ""

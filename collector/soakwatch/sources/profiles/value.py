@@ -90,3 +90,11 @@ class Asker(Protocol):
     async def walk(self, columns: Sequence[str]) -> Mapping[str, Value]:
         """Every value under each of the OIDs, by its whole OID."""
         ...
+
+
+class Askable(Protocol):
+    """One device that is asked in polls, each with a deadline of its own."""
+
+    def until(self, deadline_s: float) -> Asker:
+        """The asker of one poll or survey: its requests end at this time of the monotonic clock."""
+        ...

@@ -52,7 +52,7 @@ class Datagrams:
         )
 
     def send(self, data: bytes, address: str, port: int) -> None:
-        """Answer somebody; what cannot be sent now is not sent: UDP promises nothing."""
+        """Send an answer; what cannot be sent now is not sent: UDP promises nothing."""
         try:
             self._socket.sendto(data, reached(self._socket.family, address, port))
         except OSError:

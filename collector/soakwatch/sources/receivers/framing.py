@@ -23,13 +23,13 @@ class Frames:
     def feed(self, data: bytes) -> list[bytes]:
         """The messages that are complete now. Raises NoSyslog for a length that cannot be."""
         self._buffer += data
-        found: list[bytes] = []
+        messages: list[bytes] = []
         while True:
             frame = self._next()
             if frame is None:
-                return found
+                return messages
             if frame:
-                found.append(frame)
+                messages.append(frame)
 
     def rest(self) -> bytes:
         """What came after the last message when the stream ended."""

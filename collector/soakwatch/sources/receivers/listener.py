@@ -1,4 +1,4 @@
-"""A place that sources listen at together: one socket a way, and each message goes to those that claim its sender."""
+"""An address that sources share: one socket per transport, and each message goes to those that claim its sender."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from soakwatch.sources.receivers.streams import Streams
 from soakwatch.sources.receivers.user import Receiver
 
 UDP, TCP, TLS = "udp", "tcp", "tls"
-_MAX_ROUTES = 4096  # senders that are remembered; beyond, they are looked up anew
+_MAX_ROUTES = 4096  # senders that are remembered; beyond, they are looked up again
 
 Route = tuple[Subscriber, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Secure:
-    """TLS: its files, by which two are compared, and the context made of them."""
+    """TLS: its files, by which two are compared, and the context built from them."""
 
     files: tuple[str, ...]
     context: ssl.SSLContext = field(compare=False)
@@ -128,16 +128,16 @@ class Listener:
 
     def route(self, channel: str, address: str) -> Route:
         """The sources that take what an address sends over a transport."""
-        found = self._routes.get((channel, address))
-        if found is None:
+        takers = self._routes.get((channel, address))
+        if takers is None:
             claiming = [subscriber for subscriber in self._subscribers if address in subscriber.senders]
             # What a source claims but does not want on this transport is dropped: it is not another device's.
             taking = claiming or [subscriber for subscriber in self._subscribers if not subscriber.senders.named]
-            found = tuple(subscriber for subscriber in taking if channel in self._subscribers[subscriber].channels)
+            takers = tuple(subscriber for subscriber in taking if channel in self._subscribers[subscriber].channels)
             if len(self._routes) >= _MAX_ROUTES:
                 self._routes.clear()
-            self._routes[channel, address] = found
-        return found
+            self._routes[channel, address] = takers
+        return takers
 
     def foreign(self) -> None:
         """Counts a message that no source takes, in each source here."""
@@ -178,7 +178,7 @@ class Subscription:
     @property
     def neighbours(self) -> str:
         """The other targets that listen here, as text; empty if there are none."""
-        return ", ".join(sorted({one.target for one in self.listener.subscribers} - {self.subscriber.target}))
+        return ", ".join(sorted({other.target for other in self.listener.subscribers} - {self.subscriber.target}))
 
 
 @dataclass(slots=True, weakref_slot=True)
@@ -203,7 +203,7 @@ class Listeners:
             listener = self.by_address.get((what, listen.address, listen.port)) if listen.port else None
             listener = listener or Listener(what, listen)
             listener.check(subscriber, channels)
-            names = {one.queue.name for one in listener.subscribers if one.target == subscriber.target}
+            names = {other.queue.name for other in listener.subscribers if other.target == subscriber.target}
             before = listener.dropped
             try:
                 await listener.enter(subscriber, channels)
@@ -230,16 +230,20 @@ class Listeners:
 
     def _rivals(self, listener: Listener) -> str:
         return ", ".join(
-            f"{one.what} of {subscriber.target} at {one.listen}"
-            for one in self.by_address.values()
-            if one is not listener and one.listen.port == listener.listen.port
-            for subscriber in one.subscribers
+            f"{other.what} of {subscriber.target} at {other.listen}"
+            for other in self.by_address.values()
+            if other is not listener and other.listen.port == listener.listen.port
+            for subscriber in other.subscribers
         )
 
 
 def _free(name: str, taken: Collection[str]) -> str:
     """A name that no other source of the target has at this address."""
-    return next(one for one in (name, *(f"{name}-{at}" for at in range(2, len(taken) + 2))) if one not in taken)
+    return next(
+        candidate
+        for candidate in (name, *(f"{name}-{number}" for number in range(2, len(taken) + 2)))
+        if candidate not in taken
+    )
 
 
 _LISTENERS: WeakKeyDictionary[asyncio.AbstractEventLoop, ref[Listeners]] = WeakKeyDictionary()
@@ -249,8 +253,8 @@ def listeners() -> Listeners:
     """The listeners of the running loop: sockets cannot go from one loop to another."""
     loop = asyncio.get_running_loop()
     held = _LISTENERS.get(loop)
-    found = held() if held is not None else None
-    if found is None:
-        found = Listeners()
-        _LISTENERS[loop] = ref(found)
-    return found
+    registry = held() if held is not None else None
+    if registry is None:
+        registry = Listeners()
+        _LISTENERS[loop] = ref(registry)
+    return registry

@@ -1,4 +1,4 @@
-"""What a text must contain for a regular expression to match: looked for first, for it costs next to nothing."""
+"""What a text must contain for a regular expression to match: searched first, because that costs next to nothing."""
 
 from __future__ import annotations
 
@@ -19,22 +19,26 @@ def literal_of(pattern: re.Pattern[str]) -> str:
     """
     if pattern.flags & (re.IGNORECASE | re.VERBOSE) or "(?i" in pattern.pattern:
         return ""
-    runs, run, depth, at, text = [""], "", 0, 0, pattern.pattern
-    while at < len(text):
-        char, size = text[at], 1
+    runs, run, depth, index, text = [""], "", 0, 0, pattern.pattern
+    while index < len(text):
+        char, size = text[index], 1
         plain = ""
         if char == "\\":
             size = 2
-            plain = "" if text[at + 1 : at + 2] in _LETTERS or text[at + 1 : at + 2].isalpha() else text[at + 1]
+            plain = (
+                ""
+                if text[index + 1 : index + 2] in _LETTERS or text[index + 1 : index + 2].isalpha()
+                else text[index + 1]
+            )
         elif char == "[":
-            size = _class(text, at)
+            size = _class(text, index)
         elif char in "()":
             depth += 1 if char == "(" else -1
         elif char == "|" and not depth:
             return ""
         elif char not in ".^$*+?{}|":
             plain = char
-        following = text[at + size : at + size + 1]
+        following = text[index + size : index + size + 1]
         if plain and not depth and following not in {"*", "?", "{"}:
             run += plain
             if following == "+":
@@ -42,18 +46,18 @@ def literal_of(pattern: re.Pattern[str]) -> str:
         else:
             runs, run = [*runs, run], ""
         if char == "{" and not depth:
-            size = max(1, text.find("}", at) - at + 1)
-        at += size
+            size = max(1, text.find("}", index) - index + 1)
+        index += size
     return max((*runs, run), key=len)
 
 
-def _class(text: str, at: int) -> int:
+def _class(text: str, start: int) -> int:
     """How long the class is that begins here."""
-    end = at + 1
+    end = start + 1
     if text[end : end + 1] == "^":
         end += 1
     if text[end : end + 1] == "]":
         end += 1
     while end < len(text) and text[end] != "]":
         end += 2 if text[end] == "\\" else 1
-    return end - at + 1
+    return end - start + 1

@@ -11,7 +11,7 @@ from soakwatch.sources.receivers.syslog_line import SEVERITIES, LogLine
 from soakwatch.sources.receivers.text import LINE, WORD, shown
 from soakwatch_agent.sample import Event, object_text
 
-_SEARCHED = 600  # characters: a pattern may cost their square on a line that somebody made for it
+_SEARCHED = 600  # characters: a pattern may cost their square on a line that was written for it
 _OBJECT_GROUPS = ("interface", "process")  # groups of a pattern that name what the event is about
 
 
@@ -24,21 +24,21 @@ class SearchPattern:
 
 
 def prepare_patterns(patterns: Iterable[LogPattern]) -> tuple[SearchPattern, ...]:
-    """Patterns made ready, in their order."""
+    """Patterns prepared for searching, in their order."""
     return tuple(SearchPattern(pattern, literal_of(pattern.match)) for pattern in patterns)
 
 
 def event_of(line: LogLine, address: str, time_ns: int, patterns: Sequence[SearchPattern]) -> Event | None:
     """The event of the first pattern that is found in a line; None if there is none."""
     text = line.text[:_SEARCHED]
-    for one in patterns:
-        if one.literal not in text:
+    for log_pattern in patterns:
+        if log_pattern.literal not in text:
             continue
-        pattern = one.pattern
-        found = pattern.match.search(text)
-        if found is None:
+        pattern = log_pattern.pattern
+        match = pattern.match.search(text)
+        if match is None:
             continue
-        groups = {name: shown(value, WORD) for name, value in found.groupdict().items() if value}
+        groups = {name: shown(value, WORD) for name, value in match.groupdict().items() if value}
         detail = {**groups, "line": shown(line.text, LINE), "address": address}
         if line.host:
             detail["host"] = shown(line.host, WORD)

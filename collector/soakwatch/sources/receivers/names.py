@@ -1,4 +1,4 @@
-"""What the SNMP source of a target calls an interface, for notifications that tell only its index."""
+"""What the SNMP source of a target calls an interface, for notifications that give only its index."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UP = "system.network.up"  # the metric whose object is the interface and nothin
 class InterfaceNames:
     """The object of an interface by its ifIndex, as a survey has it; None while there is no survey, or no such row.
 
-    An index may mean another interface after a reboot: ``survey`` shall give None until the device was looked at anew.
+    An index may mean another interface after a reboot: ``survey`` shall give None until the device is surveyed again.
     """
 
     def __init__(self, survey: Callable[[], Survey | None]) -> None:
@@ -49,8 +49,8 @@ def share_names(target: str, name: Name, stack: AsyncExitStack) -> None:
 
 def name_of(target: str, index: str) -> str | None:
     """The object of an interface of a target by its ifIndex, if a source of the target knows it."""
-    found = (name(index) for name in listeners().names.get(target, ()))
-    return next((one for one in found if one is not None), None)
+    objects = (name(index) for name in listeners().names.get(target, ()))
+    return next((known for known in objects if known is not None), None)
 
 
 def _objects(survey: Survey) -> Mapping[str, str]:

@@ -74,7 +74,7 @@ class MessageQueue:
         self._wake.set()
 
     async def room(self) -> None:
-        """Waits until there is room: for senders that can be made to wait."""
+        """Waits until there is room: for senders that can wait."""
         await self._room.wait()
 
     def answer(self, now_ns: int, dropped: int = 0) -> Answer:

@@ -1,4 +1,4 @@
-"""Syslog over TCP and TLS: connections, read as fast as the desks take it, and no more of them than a number."""
+"""Syslog over TCP and TLS: connections, read as fast as the queues take them, with a bounded number of connections."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Streams:
     """The open connections of one listener.
 
     Each source has a number of connections from those whom it listens to; when there are too many, the one that was
-    silent longest is closed. A connection that nobody listens to (any more) is closed, and ``foreign`` called.
+    silent longest is closed. A connection that no source takes (any more) is closed, and ``foreign`` called.
     """
 
     def __init__(self, takers: Takers, foreign: Callable[[], None]) -> None:
@@ -69,7 +69,7 @@ class Streams:
             task.cancel()
 
     def rerouted(self) -> None:
-        """End the connections that nobody takes any more."""
+        """End the connections that no source takes any more."""
         for connection in tuple(self._open):
             if not self._takers(connection.address):
                 self._open.discard(connection)
@@ -93,18 +93,18 @@ class Streams:
             else:
                 self._foreign()
         except asyncio.CancelledError:
-            pass  # the run ends, or another connection needs the room: nobody waits for this task
+            pass  # the run ends, or another connection needs the room: nothing waits for this task
         finally:
             self._open.discard(connection)
             writer.transport.abort()
 
     def _entered(self, connection: _Connection) -> bool:
-        """Take a connection in, unless nobody listens to it."""
+        """Accept a connection, unless no source listens to it."""
         takers = self._takers(connection.address)
         for subscriber in takers:
-            having = [one for one in self._open if subscriber in self._takers(one.address)]
+            having = [connected for connected in self._open if subscriber in self._takers(connected.address)]
             if len(having) >= subscriber.connections:
-                silent = min(having, key=lambda one: one.spoke)
+                silent = min(having, key=lambda connected: connected.spoke)
                 self._open.discard(silent)
                 silent.task.cancel()
                 subscriber.queue.fates["connection closed"] += 1
@@ -117,19 +117,19 @@ class Streams:
         while data := await reader.read(_AT_ONCE):
             connection.spoke = time.monotonic()
             try:
-                found = frames.feed(data)
+                messages = frames.feed(data)
             except NoSyslogError:
                 for subscriber in self._takers(connection.address):
                     subscriber.queue.fates["garbled"] += 1
                 return
-            if not await self._put(found, connection):
+            if not await self._put(messages, connection):
                 self._foreign()
                 return
         await self._put([rest] if (rest := frames.rest()) else [], connection)
 
-    async def _put(self, found: list[bytes], connection: _Connection) -> bool:
-        """Put messages down; False if nobody takes them any more."""
-        for frame in found:
+    async def _put(self, messages: list[bytes], connection: _Connection) -> bool:
+        """Queue messages; False if no source takes them any more."""
+        for frame in messages:
             takers = self._takers(connection.address)
             for subscriber in takers:
                 await subscriber.queue.room()

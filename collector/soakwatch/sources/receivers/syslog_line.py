@@ -45,21 +45,21 @@ def log_line(data: bytes) -> LogLine | None:
     >>> log_line(b"<189>77: *Mar  1 18:46:11.123 UTC: %SYS-5-CONFIG_I: Configured")
     LogLine(severity=5, host='', text='%SYS-5-CONFIG_I: Configured')
     """
-    said = data[:MAX_MESSAGE_BYTES].decode("utf-8", "replace").removeprefix(_BOM).strip("\0\r\n\t ")
-    if not said:
+    text = data[:MAX_MESSAGE_BYTES].decode("utf-8", "replace").removeprefix(_BOM).strip("\0\r\n\t ")
+    if not text:
         return None
-    severity, rest = _priority(said)
+    severity, rest = _priority(text)
     head = _HEAD_5424.match(rest)
     if severity is not None and head is not None:
         return _of_5424(severity, head, rest[head.end() :])
     return _of_3164(severity, rest)
 
 
-def _priority(said: str) -> tuple[int | None, str]:
-    found = _PRI.match(said)
-    if found is None or int(found[1]) > 191:
-        return None, said
-    return int(found[1]) % 8, said[found.end() :]
+def _priority(text: str) -> tuple[int | None, str]:
+    match = _PRI.match(text)
+    if match is None or int(match[1]) > 191:
+        return None, text
+    return int(match[1]) % 8, text[match.end() :]
 
 
 def _of_5424(severity: int, head: re.Match[str], rest: str) -> LogLine:
@@ -73,18 +73,18 @@ def _after_data(rest: str) -> str:
     """What follows the structured data; all of it if that is malformed."""
     if rest.startswith("-"):
         return rest[1:]
-    at, quoted = 0, False
+    index, quoted = 0, False
     if not rest.startswith("["):
         return rest
-    while at < len(rest):
-        char = rest[at]
+    while index < len(rest):
+        char = rest[index]
         if quoted and char == "\\":
-            at += 1
+            index += 1
         elif char == '"':
             quoted = not quoted
-        elif char == "]" and not quoted and rest[at + 1 : at + 2] != "[":
-            return rest[at + 1 :]
-        at += 1
+        elif char == "]" and not quoted and rest[index + 1 : index + 2] != "[":
+            return rest[index + 1 :]
+        index += 1
     return rest
 
 

@@ -1,4 +1,4 @@
-"""Whatever somebody sent, as text that can be shown: printable, in one line, and not too long."""
+"""Whatever a sender sent, as text that can be shown: printable, in one line, and not too long."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ LINE = 500
 WORD = 200
 
 
-def shown(said: str | bytes, most: int = LINE) -> str:
+def shown(text: str | bytes, most: int = LINE) -> str:
     r"""Printable text of at most ``most`` characters; what is not printable becomes a space, the end "…" if cut.
 
     >>> shown(b"link\x1b[31m down\r\n")
     'link [31m down'
     """
-    if isinstance(said, bytes):
-        said = said[: 4 * most].decode("utf-8", "replace")
-    cut = len(said) > most
-    said = "".join(char if char.isprintable() else " " for char in said[: most + 1]).strip()
-    return f"{said[: most - 1]}…" if cut else said
+    if isinstance(text, bytes):
+        text = text[: 4 * most].decode("utf-8", "replace")
+    cut = len(text) > most
+    text = "".join(char if char.isprintable() else " " for char in text[: most + 1]).strip()
+    return f"{text[: most - 1]}…" if cut else text
 
 
-def octets(said: bytes, most: int = WORD) -> str:
+def octets(data: bytes, most: int = WORD) -> str:
     """An octet string as text if it is some, else in hexadecimal."""
-    body = said.rstrip(b"\0")
+    body = data.rstrip(b"\0")
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError:
         text = ""
     if body and all(char.isprintable() or char in "\r\n\t" for char in text) and text:
         return shown(text, most)
-    return shown(said[:most].hex(" "), most) if said else ""
+    return shown(data[:most].hex(" "), most) if data else ""

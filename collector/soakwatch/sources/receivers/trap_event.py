@@ -38,7 +38,7 @@ def event_of(
     traps: Mapping[str, TrapPattern],
     known_as: Name = lambda _: None,
 ) -> Event:
-    """The event of a notification that came from an address. What it says is kept, bounded, in ``binds``.
+    """The event of a notification that came from an address. Its content is kept, bounded, in ``binds``.
 
     The object of a link is the interface as its series call it: by its ifName, by what ``known_as`` knows of its
     index, by its ifDescr, or else ``interface=ifIndex N``. Before ``known_as`` has noticed that the device numbered its
@@ -51,9 +51,9 @@ def event_of(
         detail["uptime"] = f"{notification.uptime_s:.2f}"
     if pattern is not None:
         for name, oid in pattern.detail.items():
-            found = _under(notification, oid)
-            if found is not None:
-                detail[name] = found
+            value = _under(notification, oid)
+            if value is not None:
+                detail[name] = value
     label = ""
     if kind in {"link.down", "link.up"}:
         index = _index(notification)
@@ -70,7 +70,7 @@ def event_of(
 def _interface(notification: Notification, index: str | None, known_as: Name) -> str:
     known = known_as(index) if index is not None else None
     named = _under(notification, _IF_NAME)
-    if named and known != object_text(interface=f"{named} #{index}"):  # that is how series tell two of one name apart
+    if named and known != object_text(interface=f"{named} #{index}"):  # that is how series distinguish two of one name
         return object_text(interface=named)
     if known is not None:
         return known
@@ -79,28 +79,28 @@ def _interface(notification: Notification, index: str | None, known_as: Name) ->
 
 
 def _index(notification: Notification) -> str | None:
-    """The ifIndex: as it is told, or as the instance that something is told of.
+    """The ifIndex: as it is given, or as the instance of an object that is given.
 
     Some agents name the column without the instance: the last number is that of the column then, and no index.
     """
-    said = next(
+    index = next(
         (value for oid, value in notification.binds if oid == _IF_INDEX or oid.startswith(f"{_IF_INDEX}.")), None
     )
-    if isinstance(said, int):
-        return str(said)
+    if isinstance(index, int):
+        return str(index)
     cells = (_CELL.fullmatch(oid) for oid, _ in notification.binds)
     return next((cell[1] for cell in cells if cell is not None), None)
 
 
 def _states(notification: Notification) -> dict[str, str]:
-    found = {}
+    states = {}
     for prefix, name in _STATES.items():
         value = next(
             (value for oid, value in notification.binds if oid == prefix or oid.startswith(f"{prefix}.")), None
         )
         if isinstance(value, int) and value in _STATE_WORDS:
-            found[name] = _STATE_WORDS[value]
-    return found
+            states[name] = _STATE_WORDS[value]
+    return states
 
 
 def _under(notification: Notification, prefix: str) -> str | None:

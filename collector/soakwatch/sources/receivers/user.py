@@ -22,7 +22,7 @@ class User:
 
     @property
     def key(self) -> Key:
-        """What a receiver tells users apart by."""
+        """What a receiver distinguishes users by."""
         return self.name, self.engine_id
 
 
@@ -37,7 +37,7 @@ class Receiver(Protocol):
         ...
 
     def dismiss(self, target: str, users: Sequence[User]) -> bool:
-        """Let them go; True if nobody is left, and the receiver closed."""
+        """Remove the users; True if no user is left, and the receiver closed."""
         ...
 
     def read(self, data: bytes, address: str, port: int, mine: frozenset[Key]) -> Notification | str | None:

@@ -106,7 +106,7 @@ class Receiver3:
             ) from None
 
     def dismiss(self, target: str, users: Sequence[User]) -> bool:
-        """Let them go; True if nobody is left, and the receiver closed."""
+        """Remove the users; True if no user is left, and the receiver closed."""
         self._remove(target, users)
         if self._admitted:
             return False

@@ -13,8 +13,8 @@ from datetime import datetime, tzinfo
 from html import unescape
 
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.result_files.following import Moment, ParsedLines
 from soakwatch.sources.result_files.lines import Rows, cells_of, epoch_ns, lines_in, positive
+from soakwatch.sources.result_files.result_file import Moment, ParsedLines
 from soakwatch.sources.result_files.ticks import ANSWERED, FAILED, Ticks
 from soakwatch_agent.sample import Sample
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.result_files.following import Moment, ParsedLines
 from soakwatch.sources.result_files.lines import epoch_ns, positive
+from soakwatch.sources.result_files.result_file import Moment, ParsedLines
 from soakwatch.sources.result_files.ticks import ANSWERED, FAILED, Ticks
 from soakwatch_agent.sample import Sample
 

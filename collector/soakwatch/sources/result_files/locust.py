@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.result_files.following import Moment, ParsedLines
 from soakwatch.sources.result_files.lines import Rows, cells_of, epoch_ns, lines_in, positive
+from soakwatch.sources.result_files.result_file import Moment, ParsedLines
 from soakwatch.sources.result_files.ticks import ANSWERED, FAILED
 from soakwatch_agent.sample import Sample
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.result_files.columns import ColumnMap, PlacedColumn, column_index, guessed, mapped
-from soakwatch.sources.result_files.following import SENDING, Moment, ParsedLines
 from soakwatch.sources.result_files.lines import Rows, cells_of, lines_in
+from soakwatch.sources.result_files.result_file import SENDING, Moment, ParsedLines
 from soakwatch.sources.result_files.times import ColumnTimes, TimeFormat
 from soakwatch.sources.tables.cells import numbers
 from soakwatch.sources.tables.columns import TIME_NAMES

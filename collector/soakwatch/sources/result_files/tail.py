@@ -71,20 +71,20 @@ class Tail:
         if self._file is None and not self._open():
             return None
         assert self._file is not None
-        if self._written_anew():
+        if self._was_rewritten():
             self._forget()
         data = self._pread(CHUNK_BYTES, self._offset)
         if data:
             return self._take(data)
         where = self._where()
         if where == _identity(os.fstat(self._file)):
-            return Piece((), self._take_anew())
+            return Piece((), self._start_over())
         if where is None:
             return None  # still open here: its writer may continue until it creates another
         self.close()  # rotated, and read to its end
-        last, anew = self._part, self._take_anew()
+        last, started_over = self._part, self._start_over()
         self._forget()
-        return Piece((last,), anew, more=True) if last else self.read()
+        return Piece((last,), started_over, more=True) if last else self.read()
 
     def _open(self) -> bool:
         try:
@@ -112,7 +112,7 @@ class Tail:
         except OSError as error:
             raise SourceError(f"{self.path}: {(error.strerror or 'cannot be read').lower()}") from None
 
-    def _written_anew(self) -> bool:
+    def _was_rewritten(self) -> bool:
         """Whether the file was truncated, or truncated and filled again."""
         assert self._file is not None
         if os.fstat(self._file).st_size < self._offset:
@@ -139,11 +139,11 @@ class Tail:
             self._part, self._skipping = "", True
         fitting = tuple(line.removesuffix("\r") for line in lines if len(line) <= MAX_LINE_BYTES)
         overlong += len(lines) - len(fitting)
-        return Piece(fitting, self._take_anew(), more=len(data) > 0, overlong=overlong)
+        return Piece(fitting, self._start_over(), more=len(data) > 0, overlong=overlong)
 
-    def _take_anew(self) -> bool:
-        anew, self._anew = self._anew, False
-        return anew
+    def _start_over(self) -> bool:
+        started_over, self._anew = self._anew, False
+        return started_over
 
     def _decoding(self, data: bytes) -> tuple[codecs.IncrementalDecoder, bytes]:
         for mark, what in _NOT_TEXT:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.sources.result_files.following import Moment
+from soakwatch.sources.result_files.result_file import Moment
 from soakwatch.sources.result_files.zone import second_of, zone_of
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.times import Moments, TimeOptions, time_reading

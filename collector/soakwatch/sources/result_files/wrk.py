@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from soakwatch.sources.result_files.following import Moment, ParsedLines
 from soakwatch.sources.result_files.lines import positive
+from soakwatch.sources.result_files.result_file import Moment, ParsedLines
 from soakwatch.sources.result_files.ticks import ANSWERED, FAILED
 from soakwatch_agent.sample import Sample
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -113,27 +113,32 @@ def kinds(texts: Iterable[str]) -> dict[str, str]:
 
 def growths(texts: Iterable[str]) -> tuple[str | None, dict[str, str]]:
     """The direction of all columns, and those of single ones, from ``up`` and ``COLUMN=down`` texts."""
-    every, single = None, {}
-    for text in texts:
-        column, equal, word = text.rpartition("=")
-        if word not in DIRECTIONS or (equal and not column):
-            raise DataError(f"--growth {text}: write up or down, or COLUMN=down for one column")
-        if equal:
-            single[column] = word
-        else:
-            every = word
-    return every, single
+    remedy = "write up or down, or COLUMN=down for one column"
+    return _every_and_single(texts, DIRECTIONS, lambda text, _: f"--growth {text}: {remedy}")
 
 
 def roles(texts: Iterable[str]) -> tuple[str | None, dict[str, str]]:
     """The role of all targets, and those of single ones, from ``generator`` and ``TARGET=generator`` texts."""
+    remedy = "write a role, or TARGET=ROLE"
+    return _every_and_single(
+        texts, ROLES, lambda text, word: f"--role {text}: unknown role {word!r}{hint(word, ROLES)} ({remedy})"
+    )
+
+
+def _every_and_single(
+    texts: Iterable[str], words: Collection[str], refusal: Callable[[str, str], str]
+) -> tuple[str | None, dict[str, str]]:
+    """The word for all (``up``, the last one counts), and those of single names (``NAME=down``).
+
+    ``refusal`` says why a text is refused whose word is none of ``words``. Raises DataError.
+    """
     every, single = None, {}
     for text in texts:
-        target, equal, word = text.rpartition("=")
-        if word not in ROLES or (equal and not target):
-            raise DataError(f"--role {text}: unknown role {word!r}{hint(word, ROLES)} (write a role, or TARGET=ROLE)")
+        name, equal, word = text.rpartition("=")
+        if word not in words or (equal and not name):
+            raise DataError(refusal(text, word))
         if equal:
-            single[target] = word
+            single[name] = word
         else:
             every = word
     return every, single

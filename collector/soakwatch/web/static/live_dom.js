@@ -29,7 +29,7 @@ export const name = (text) => make("bdi", {class: "name"}, text);
    what has the focus is not moved. build(row) makes an element, change(element, row) brings it up to date. */
 export function keyed(list, rows, keyOf, build, change) {
   const there = new Map([...list.children].map((child) => [child.dataset.key, child]));
-  let at = list.firstElementChild;
+  let cursor = list.firstElementChild;
   for (const row of rows) {
     const key = keyOf(row);
     let element = there.get(key);
@@ -39,17 +39,17 @@ export function keyed(list, rows, keyOf, build, change) {
     }
     there.delete(key);
     change(element, row);
-    if (element === at) {
-      at = at.nextElementSibling;
+    if (element === cursor) {
+      cursor = cursor.nextElementSibling;
     } else if (element.parentNode === list && element.contains(document.activeElement)) {
-      while (at !== null && at !== element) { // the others go round it
-        const next = at.nextElementSibling;
-        list.append(at);
-        at = next;
+      while (cursor !== null && cursor !== element) { // the others go round it
+        const next = cursor.nextElementSibling;
+        list.append(cursor);
+        cursor = next;
       }
-      at = element.nextElementSibling;
+      cursor = element.nextElementSibling;
     } else {
-      list.insertBefore(element, at);
+      list.insertBefore(element, cursor);
     }
   }
   for (const gone of there.values()) gone.remove();

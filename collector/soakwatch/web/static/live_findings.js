@@ -38,7 +38,7 @@ function pairs(list, finding) {
     ["samples", `${finding.samples}, coverage ${finding.coverage}`],
     ["smallest detectable", finding.detectable ?? "not stated"], ["window (UTC)", finding.stretch],
     ...finding.marks.map(([begin, , text]) => [`at ${new Date(begin).toISOString().slice(11, 19)}`, text]),
-    ...finding.doubts.map((doubt) => ["doubt", doubt]),
+    ...finding.doubts.map((text) => ["doubt", text]),
     ...(finding.settle === "" ? [] : [["to resolve", finding.settle]]),
   ];
   keyed(list, rows.map(([term, text], index) => ({term, text, index})), (row) => `${row.index}`,
@@ -47,8 +47,8 @@ function pairs(list, finding) {
 }
 
 function change(item, finding) {
-  if (item.said === JSON.stringify(finding)) return;
-  item.said = JSON.stringify(finding);
+  if (item.rendered === JSON.stringify(finding)) return;
+  item.rendered = JSON.stringify(finding);
   item.finding = finding;
   item.classList.remove("fail", "warn", "inconclusive");
   item.classList.add(finding.outcome);

@@ -10,7 +10,7 @@ export function showCourse(state) {
   const end = Math.max(last, Date.parse(state.end_planned) || 0);
   const share = (ms) => `${(100 * Math.min(1, Math.max(0, (ms - begin) / (end - begin)))).toFixed(3)}%`;
   const bar = byId("bar");
-  keyed(bar, phases.map((phase, at) => ({...phase, at})), (phase) => `${phase.at}`, () => make("div", {class: "phase"}, name("")),
+  keyed(bar, phases.map((phase, index) => ({...phase, index})), (phase) => `${phase.index}`, () => make("div", {class: "phase"}, name("")),
     (element, phase) => {
       element.className = `phase ${phase.state}`;
       put(element.firstChild, phase.name);

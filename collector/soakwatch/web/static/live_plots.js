@@ -1,10 +1,10 @@
 /* The plots: drawn by the server now and then, filled with new readings in between, in full resolution where somebody
-   zooms. At most MOST points of a line are kept, however long the page stays open. */
+   zooms. At most MAX_POINTS points of a line are kept, however long the page stays open. */
 /* global Bokeh, soakwatchPlots */
 import {ask, later} from "./live_talk.js";
 import {byId, clock, keyed, make, name, put, show} from "./live_dom.js";
 
-const POINTS = 2000, MOST = 3000, AT_ONCE = 100;
+const POINTS = 2000, MAX_POINTS = 3000, SERIES_PER_REQUEST = 100;
 const TICK_MS = 5000, PAUSE_MS = 150, REDRAW_MS = 20000, AGAIN_MS = 120000;
 const MINUTE = 60000;
 
@@ -66,7 +66,7 @@ async function draw() {
   put(byId("plots-note"), "");
   const focus = document.activeElement?.closest?.(".plot")?.id ?? null;
   clear();
-  place(plots.panels);
+  placePlots(plots.panels);
   views = (await Bokeh.embed.embed_items(plots.document, plots.items)).filter((view) => view !== undefined);
   const before = range();
   whole = [plots.begin, Math.max(plots.end, plots.begin + 1)];
@@ -81,7 +81,7 @@ async function draw() {
 }
 
 /* The places of the plots; one that was there stays where it is. */
-function place(panels) {
+function placePlots(panels) {
   const groups = [];
   for (const panel of panels) {
     if (groups.at(-1)?.target !== panel.target) groups.push({target: panel.target, figures: []});
@@ -217,7 +217,7 @@ async function fillVisible() {
   const near = lines.filter((line) => [...line.elements].some((element) => visible.has(element)));
   const grown = [], missing = [];
   for (const line of near) {
-    if (line.full === null || line.source.data.time.length > MOST) missing.push(line);
+    if (line.full === null || line.source.data.time.length > MAX_POINTS) missing.push(line);
     else if (line.last < seenUntil && shown[1] >= line.last) grown.push(line);
   }
   const pad = mode.held === null ? 0 : (shown[1] - shown[0]) / 4;
@@ -229,8 +229,8 @@ async function fillVisible() {
 
 async function fetchLines(wanted, begin, end, added) {
   const keys = [...new Map(wanted.map((line) => [line.text, line.key])).values()];
-  for (let at = 0; at < keys.length; at += AT_ONCE) {
-    const some = keys.slice(at, at + AT_ONCE);
+  for (let index = 0; index < keys.length; index += SERIES_PER_REQUEST) {
+    const some = keys.slice(index, index + SERIES_PER_REQUEST);
     if (end !== null && end <= begin) return;
     const answer = await ask(`/api${base}/series/data`, {body: {series: some, begin, end, points: POINTS}, timeout: 30000});
     if (!answer.ok) return;
@@ -257,7 +257,7 @@ function refill(line, fresh, stretch) {
 function append(line, fresh) {
   const {time, value} = line.source.data;
   const last = time.length === 0 ? -Infinity : time[time.length - 1];
-  const first = fresh.time.findIndex((at) => at > last);
+  const first = fresh.time.findIndex((time) => time > last);
   if (first < 0) return;
   const [from] = range();
   let drop = 0;

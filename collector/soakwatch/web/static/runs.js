@@ -8,8 +8,8 @@
   const BAD = ["fail", "inconclusive", "warn", "not judged", "pass"];
   const FILTERS = ["q", "target", "release", "verdict", "state"];
   const SYMBOLS = {fail: "✗", inconclusive: "?", warn: "!", pass: "✓"};
-  const at = (id) => document.getElementById(id);
-  const table = at("runs"), rows = at("rows"), form = at("filter");
+  const byId = (id) => document.getElementById(id);
+  const table = byId("runs"), rows = byId("rows"), form = byId("filter");
   const acting = table.dataset.acting === "1";
   const kept = new Map(); // name of a run -> {run, text, row}
   const chosen = new Set();
@@ -199,7 +199,7 @@
   }
 
   function options(id, words) {
-    const select = at(id);
+    const select = byId(id);
     const wanted = select.value || select.dataset.wanted || "";
     const values = [...new Set(words.filter((word) => word !== ""))].sort();
     if (wanted !== "" && !values.includes(wanted)) values.unshift(wanted);
@@ -211,7 +211,7 @@
   }
 
   function fits(entry) {
-    const run = entry.run, wish = (id) => at(id).value;
+    const run = entry.run, wish = (id) => byId(id).value;
     if (wish("verdict") !== "" && verdictOf(run) !== wish("verdict")) return false;
     if (wish("state") !== "" && run.state !== wish("state")) return false;
     if (wish("release") !== "" && run.release !== wish("release")) return false;
@@ -249,8 +249,8 @@
       else head.setAttribute("aria-sort", order.startsWith("-") ? "descending" : "ascending");
     }
     table.hidden = shown.length === 0;
-    at("none").hidden = there === null || shown.length > 0 || read < there;
-    at("none").textContent = there === 0
+    byId("none").hidden = there === null || shown.length > 0 || read < there;
+    byId("none").textContent = there === 0
       ? "No runs yet. Start one with soakwatch run PLAN or soakwatch demo." : "No run matches this filter.";
     showCount(shown.length);
     showChosen();
@@ -260,15 +260,15 @@
     if (there === null) return;
     const runs = `${there} ${there === 1 ? "run" : "runs"}`;
     const text = read < there ? `Reading ${read} of ${there} runs …` : shown === kept.size ? runs : `${shown} of ${runs}`;
-    if (at("count").textContent !== text) at("count").textContent = text;
+    if (byId("count").textContent !== text) byId("count").textContent = text;
   }
 
   function showChosen() {
     const count = chosen.size;
-    at("compare").disabled = count < 2 || count > MAX_COMPARED;
+    byId("compare").disabled = count < 2 || count > MAX_COMPARED;
     const text = count === 0 ? "" : count === 1 ? "1 selected, one more to compare" : count > MAX_COMPARED
       ? `${count} selected, ${MAX_COMPARED} at most` : `${count} selected`;
-    if (at("chosen").textContent !== text) at("chosen").textContent = text;
+    if (byId("chosen").textContent !== text) byId("chosen").textContent = text;
   }
 
   /* --- the address holds filter and order --- */
@@ -276,7 +276,7 @@
   function fromAddress() {
     const words = new URLSearchParams(location.search);
     for (const name of FILTERS) {
-      const field = at(name), value = words.get(name) ?? "";
+      const field = byId(name), value = words.get(name) ?? "";
       field.value = value;
       if (field.tagName === "SELECT" && field.value !== value) {
         field.dataset.wanted = value;
@@ -290,7 +290,7 @@
 
   function toAddress() {
     const words = new URLSearchParams();
-    for (const name of FILTERS) if (at(name).value !== "") words.set(name, at(name).value);
+    for (const name of FILTERS) if (byId(name).value !== "") words.set(name, byId(name).value);
     if (order !== "-begin") words.set("sort", order);
     const text = words.toString();
     history.replaceState(null, "", text === "" ? location.pathname : `?${text}`);
@@ -310,14 +310,14 @@
       } else if (answer.status !== 304) throw new Error(String(answer.status));
       failed = 0;
       lostSince = null;
-      if (!at("lost").hidden) at("lost").hidden = true;
+      if (!byId("lost").hidden) byId("lost").hidden = true;
       wait = read < there ? SOON : [...kept.values()].some((entry) => entry.run.state === "running") ? BUSY : CALM;
     } catch {
       failed += 1;
       lostSince ??= new Date();
       const message = `No answer since ${lostSince.toTimeString().slice(0, 8)}: this page shows the state of that time.`;
-      if (at("lost").textContent !== message) at("lost").textContent = message;
-      at("lost").hidden = false;
+      if (byId("lost").textContent !== message) byId("lost").textContent = message;
+      byId("lost").hidden = false;
       wait = Math.min(WORST, 1000 * 2 ** failed);
     }
     timer = setTimeout(ask, document.hidden ? Math.max(wait, CALM) : wait);
@@ -329,7 +329,7 @@
     read -= 1;
     tag = "";
     show();
-    at("count").textContent = `${name} was deleted. ${there} ${there === 1 ? "run" : "runs"} left.`;
+    byId("count").textContent = `${name} was deleted. ${there} ${there === 1 ? "run" : "runs"} left.`;
     form.q.focus();
   }
 
@@ -348,11 +348,11 @@
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("reset", (event) => {
     event.preventDefault();
-    for (const name of FILTERS) at(name).value = "";
+    for (const name of FILTERS) byId(name).value = "";
     filtered();
   });
-  at("compare").addEventListener("click", () => {
-    at("chosen").textContent = "Comparing …";
+  byId("compare").addEventListener("click", () => {
+    byId("chosen").textContent = "Comparing …";
     const words = [...chosen].sort().map((name) => `run=${encodeURIComponent(name)}`);
     location.assign(`/compare?${words.join("&")}`);
   });

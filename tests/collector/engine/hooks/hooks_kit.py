@@ -35,10 +35,10 @@ FAIL = Finding(
 
 
 def finding(
-    rule: str = "memory_growth", outcome: Outcome = Outcome.FAIL, target: str = "dut", thing: str = ""
+    rule: str = "memory_growth", outcome: Outcome = Outcome.FAIL, target: str = "dut", object_: str = ""
 ) -> Finding:
     """A finding of another rule, outcome, target or object."""
-    return replace(FAIL, rule=rule, outcome=outcome, target=target, object=thing or FAIL.object)
+    return replace(FAIL, rule=rule, outcome=outcome, target=target, object=object_ or FAIL.object)
 
 
 def plan(text: str, targets: str = "{dut: {sources: [local]}}") -> Plan:
@@ -73,10 +73,10 @@ def posts(certificate: Path | None = None) -> Iterator[Posts]:
     class Taking(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
-            told.bodies.append(json.loads(body))
-            told.headers.append({name.lower(): value for name, value in self.headers.items()})
-            told.paths.append(self.path)
-            status = told.statuses.pop(0) if len(told.statuses) > 1 else told.statuses[0]
+            received.bodies.append(json.loads(body))
+            received.headers.append({name.lower(): value for name, value in self.headers.items()})
+            received.paths.append(self.path)
+            status = received.statuses.pop(0) if len(received.statuses) > 1 else received.statuses[0]
             if status:
                 self.send_response(status)
                 self.send_header("content-length", "0")
@@ -92,11 +92,11 @@ def posts(certificate: Path | None = None) -> Iterator[Posts]:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(certificate)
             server.socket = context.wrap_socket(server.socket, server_side=True)
-        told = Posts(f"http{'s' if certificate else ''}://127.0.0.1:{server.server_address[1]}")
+        received = Posts(f"http{'s' if certificate else ''}://127.0.0.1:{server.server_address[1]}")
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:
-            yield told
+            yield received
         finally:
             server.shutdown()
             thread.join()

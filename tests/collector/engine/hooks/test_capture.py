@@ -32,20 +32,22 @@ def keys(server: Sshd) -> str:
     return ", ".join(f"{key}: {value!r}" for key, value in server.keys.items())
 
 
-def captured(folder: Path, text: str, targets: str, *looks: list[Finding]) -> tuple[dict[str, Artifact], list[str]]:
-    """What hooks kept of successive looks, by name; and why something is not there."""
+def captured(
+    folder: Path, text: str, targets: str, *findings_by_poll: list[Finding]
+) -> tuple[dict[str, Artifact], list[str]]:
+    """What hooks kept of successive evaluations, by name; and why something is not there."""
     with noting(folder) as (notes, record):
 
         async def main() -> None:
             hooks = hooks_of(plan(text, targets), folder, notes, lambda: T0)
-            for look in looks:
-                hooks.hear_findings(look)
+            for findings in findings_by_poll:
+                hooks.hear_findings(findings)
                 await hooks.finish()
 
         asyncio.run(main())
         reasons = [stored.event.detail["reason"] for stored in record.events_after(0)]
     with RecordView.open(folder) as view:
-        return {one.name: one for one in view.artifacts()}, reasons
+        return {artifact.name: artifact for artifact in view.artifacts()}, reasons
 
 
 def test_commands_and_files_come_over_the_targets_own_ssh(
@@ -62,20 +64,22 @@ def test_commands_and_files_come_over_the_targets_own_ssh(
         f"'sleep 60'], files: ['{cores}/*', '/no/such/*'], timeout: 2s}}, run: [echo, env:DUT_SECRET]}}]"
     )
     targets = f"{{dut: {{sources: [{{ssh: {{{keys(sshd)}}}}}]}}}}"
-    look = [FAIL, finding("hang")]
-    kept, reasons = captured(tmp_path / "run", text, targets, [FAIL], look)
-    said = {name.removeprefix("capture/dut/"): one for name, one in kept.items() if name.startswith("capture/")}
+    second_findings = [FAIL, finding("hang")]
+    kept, reasons = captured(tmp_path / "run", text, targets, [FAIL], second_findings)
+    contents = {
+        name.removeprefix("capture/dut/"): artifact for name, artifact in kept.items() if name.startswith("capture/")
+    }
     first = "20231114T221320.000Z-001-memory_growth"
-    assert sorted(said) == [
+    assert sorted(contents) == [
         f"{first}/01-echo_up_echo_hunter2hunter2_2_exit_2.txt",
         f"{first}/02-head_-c_3000000_dev_zero.txt",
         f"{first}/04-core.1",
         "20231114T221320.000Z-002-hang/01-echo_up_echo_hunter2hunter2_2_exit_2.txt",
         "20231114T221320.000Z-002-hang/02-head_-c_3000000_dev_zero.txt",
     ]
-    assert said[f"{first}/01-echo_up_echo_hunter2hunter2_2_exit_2.txt"].data == b"up\n***\n"
-    assert said[f"{first}/02-head_-c_3000000_dev_zero.txt"].data == bytes(MAX_OUTPUT)
-    core = said[f"{first}/04-core.1"]
+    assert contents[f"{first}/01-echo_up_echo_hunter2hunter2_2_exit_2.txt"].data == b"up\n***\n"
+    assert contents[f"{first}/02-head_-c_3000000_dev_zero.txt"].data == bytes(MAX_OUTPUT)
+    core = contents[f"{first}/04-core.1"]
     assert (core.data, core.media) == (b"\x7fELF ************** \0", "application/octet-stream")
     assert core.about == f"{cores}/core.1 (fail memory_growth dut process=bgpd)"
     assert len(reasons) == 6
@@ -85,7 +89,7 @@ def test_commands_and_files_come_over_the_targets_own_ssh(
 
 
 def test_only_so_many_files_and_none_that_is_too_large(sshd: Sshd, tmp_path: Path) -> None:
-    """The newest files come first; the rest, and what is larger than the bound, stays on the device and is told."""
+    """The newest files come first; the rest, and what is larger than the bound, stays on the device and is reported."""
     cores = tmp_path / "cores"
     cores.mkdir()
     for number in range(MAX_FILES + 2):
@@ -108,11 +112,11 @@ def test_a_local_target_is_captured_here(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "corepipe")
     text = f"hooks: [{{capture: {{commands: ['echo a | tr a b'], files: ['{tmp_path}/core*']}}}}]"
     kept, reasons = captured(tmp_path / "run", text, "{dut: {sources: [local]}}", [FAIL])
-    assert [one.data for one in kept.values()] == [b"b\n", b"\0"]
+    assert [artifact.data for artifact in kept.values()] == [b"b\n", b"\0"]
     assert reasons == []
 
 
-def test_what_cannot_be_had_is_told_and_nothing_else_happens(sshd: Sshd, tmp_path: Path) -> None:
+def test_what_cannot_be_captured_is_reported_and_nothing_else_happens(sshd: Sshd, tmp_path: Path) -> None:
     """A target without SSH, a device that is gone, a file system that says no: a sentence each."""
     text = "hooks: [{capture: {commands: [uptime]}}]"
     kept, reasons = captured(tmp_path / "a", text, "{dut: {sources: [{icmp: {host: 127.0.0.1}}]}}", [FAIL])
@@ -138,8 +142,10 @@ def test_a_network_system_is_asked_at_its_prompt(tmp_path: Path, system: str) ->
             async with run_cli_device(device, tmp_path):
                 login = ", ".join(f"{key}: {value!r}" for key, value in device.keys(tmp_path).items())
                 targets = f"{{dut: {{sources: [{{ssh: {{{login}, os: {system}}}}}]}}}}"
-                made = plan("hooks: [{capture: {commands: [show tech, reload, show nothing], timeout: 10s}}]", targets)
-                hooks = hooks_of(made, tmp_path / "run", notes, lambda: T0)
+                planned = plan(
+                    "hooks: [{capture: {commands: [show tech, reload, show nothing], timeout: 10s}}]", targets
+                )
+                hooks = hooks_of(planned, tmp_path / "run", notes, lambda: T0)
                 hooks.hear_findings([FAIL])
                 await hooks.finish()
 
@@ -155,11 +161,11 @@ def test_a_network_system_is_asked_at_its_prompt(tmp_path: Path, system: str) ->
 
 
 def test_a_server_without_files_still_gives_what_commands_say(tmp_path: Path) -> None:
-    """Many network systems have no SFTP: that is told once, and the outputs are there."""
+    """Many network systems have no SFTP: that is reported once, and the outputs are there."""
     needs(SSHD, "ssh-keygen")
     with run_sshd(tmp_path / "sshd") as server:
         text = f"hooks: [{{capture: {{ssh: {{{keys(server)}}}, commands: [echo a], files: [/var/core/*]}}}}]"
         kept, reasons = captured(tmp_path / "run", text, "{dut: {sources: [local]}}", [FAIL])
-    assert [one.data for one in kept.values()] == [b"a\n"]
+    assert [artifact.data for artifact in kept.values()] == [b"a\n"]
     assert len(reasons) == 1
     assert "/var/core/* on " in reasons[0]

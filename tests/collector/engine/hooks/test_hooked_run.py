@@ -33,7 +33,7 @@ def soakwatch(folder: Path, *words: object, **environment: str) -> subprocess.Co
 
 def test_scripts_and_hooks_of_a_run(tmp_path: Path) -> None:
     """A script kills the watched process: its event ends with it, the failure sets off command, webhook and capture,
-    and the reports have what they brought. A script that fails is told; no secret is anywhere."""
+    and the reports have what they brought. A script that fails is reported; no secret is anywhere."""
     victim = subprocess.Popen(["sleep", "300"])
     try:
         with posts() as server:

@@ -1,4 +1,4 @@
-"""Hooks: who is told of what, how often, and what becomes of a hook that fails."""
+"""Hooks: what they receive, how often, and what happens to a hook that fails."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from soakwatch.record.findings import identity_of
 from soakwatch.report.json import finding_document, verdict_schema
 from soakwatch_rules.rule import Finding, Outcome, Window
 
-Deed = Callable[[Hooks], Awaitable[None]]
+Action = Callable[[Hooks], Awaitable[None]]
 
 
-def hooked(folder: Path, text: str, deed: Deed, targets: str = "{dut: {sources: [local]}}") -> list[StoredEvent]:
+def hooked(folder: Path, text: str, action: Action, targets: str = "{dut: {sources: [local]}}") -> list[StoredEvent]:
     """Do something with the hooks of a plan, wait for them, and give the events that the record then has."""
     with noting(folder) as (notes, record):
 
         async def main() -> None:
             hooks = hooks_of(plan(text, targets), folder, notes, lambda: T0)
-            await deed(hooks)
+            await action(hooks)
             await hooks.finish()
 
         asyncio.run(main())
@@ -50,7 +50,7 @@ def files(folder: Path) -> dict[str, Artifact]:
 
 
 async def heard(hooks: Hooks, *judgings: Sequence[Finding]) -> None:
-    """The findings of successive looks."""
+    """The findings of successive evaluations."""
     for judging in judgings:
         hooks.hear_findings(judging)
 
@@ -79,7 +79,7 @@ def test_a_command_finds_the_finding_in_its_environment_and_nowhere_else(tmp_pat
     }
 
 
-def test_a_finding_is_told_once_to_those_who_asked_for_it(tmp_path: Path) -> None:
+def test_a_hook_receives_the_findings_it_asked_for_once(tmp_path: Path) -> None:
     """By outcome, rule and target; again only if it was gone meanwhile."""
     text = (
         "hooks: [{run: 'echo a'}, {on: warn, run: 'echo b'}, {on: any, rule: mem*, run: 'echo c'},"
@@ -87,7 +87,7 @@ def test_a_finding_is_told_once_to_those_who_asked_for_it(tmp_path: Path) -> Non
     )
     targets = "{dut: {sources: [local]}, tg: {role: generator, sources: [local]}}"
     warn = finding("cpu_spike", Outcome.WARN)
-    there, other = finding(target="tg", thing="process=x"), finding("hang", Outcome.INCONCLUSIVE)
+    there, other = finding(target="tg", object_="process=x"), finding("hang", Outcome.INCONCLUSIVE)
     hooked(
         tmp_path / "run",
         text,
@@ -108,7 +108,7 @@ def test_a_finding_is_told_once_to_those_who_asked_for_it(tmp_path: Path) -> Non
     }
 
 
-def test_what_an_earlier_life_told_is_not_told_again(tmp_path: Path) -> None:
+def test_what_was_posted_before_a_crash_is_not_posted_again(tmp_path: Path) -> None:
     """A resumed run knows what was said before its monitor died."""
     with noting(tmp_path / "run") as (notes, _):
 
@@ -126,7 +126,7 @@ def test_what_an_earlier_life_told_is_not_told_again(tmp_path: Path) -> None:
 
 
 def test_a_hook_that_fails_is_an_event_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exit codes, missing programs, time-outs: one sentence each, without secrets; the next hook is not held up."""
+    """Exit codes, missing programs, time-outs: one sentence each, without secrets; the next hook is not delayed."""
     monkeypatch.setenv("WEBHOOK", "https://hooks.example/T0K3N-OF-MINE")
     text = (
         "hooks: [{run: [sh, -c, 'echo posting to $WEBHOOK >&2; exit 4']}, {run: /no/such/program},"
@@ -200,26 +200,26 @@ def test_a_webhook_gets_the_finding_as_the_verdict_has_it(tmp_path: Path, monkey
         assert (len(server.bodies), "status 302" in event.event.detail["reason"]) == (1, True)
 
 
-def test_what_the_verdict_adds_is_told_at_the_end(tmp_path: Path) -> None:
-    """A failure that only the whole run shows sets hooks off as well; what was told live is not repeated."""
+def test_what_the_verdict_adds_is_posted_at_the_end(tmp_path: Path) -> None:
+    """A failure that only the whole run shows sets hooks off as well; what was reported live is not repeated."""
     late = finding("growth")
     verdict = fold("p", Window(T0, T0 + 1), {"dut": "dut"}, [FAIL, late], (), ())
 
-    async def deed(hooks: Hooks) -> None:
+    async def action(hooks: Hooks) -> None:
         hooks.hear_findings([FAIL])
         await hooks.finish()
         await hooks.conclude(verdict)
 
     hooked(
-        tmp_path / "run", "hooks: [{on: [fail, end], run: [sh, -c, 'echo $SOAKWATCH_RULE $SOAKWATCH_OUTCOME']}]", deed
+        tmp_path / "run", "hooks: [{on: [fail, end], run: [sh, -c, 'echo $SOAKWATCH_RULE $SOAKWATCH_OUTCOME']}]", action
     )
     reported = sorted(kept.data.decode().strip() for kept in files(tmp_path / "run").values())
     assert reported == ["fail", "growth fail", "memory_growth fail"]
 
 
-def test_a_storm_is_counted_and_told_in_one(tmp_path: Path) -> None:
+def test_a_storm_is_counted_and_posted_once(tmp_path: Path) -> None:
     """Beyond the limit nothing is done one by one; at the end, or when the limit opens, one call tells how many."""
-    storm = [finding("drops", thing=f"interface=e{i}") for i in range(40)] + [finding("hang")]
+    storm = [finding("drops", object_=f"interface=e{i}") for i in range(40)] + [finding("hang")]
     script = "echo $SOAKWATCH_ON $SOAKWATCH_RULE $SOAKWATCH_HELD_BACK $SOAKWATCH_REASON"
     text = f"hooks: [{{limit: 3 per 10m, run: [sh, -c, '{script}']}}]"
     hooked(tmp_path / "run", text, lambda h: heard(h, storm))
@@ -244,21 +244,21 @@ def test_the_limit_opens_again_when_its_time_has_passed() -> None:
     assert [limit.take("a"), limit.take("a")] == [True, False]
 
 
-def test_what_is_held_back_is_told_when_the_limit_opens(tmp_path: Path) -> None:
+def test_what_is_held_back_is_posted_when_the_limit_allows(tmp_path: Path) -> None:
     """Nobody waits for the end of the run to learn of a storm."""
 
-    async def deed(hooks: Hooks) -> None:
+    async def action(hooks: Hooks) -> None:
         hooks.hear_findings([FAIL, finding("hang")])
         async with asyncio.timeout(20):
             while len(files(tmp_path / "run")) < 2:
                 await asyncio.sleep(0.05)
 
-    hooked(tmp_path / "run", "hooks: [{limit: 1 per 1s, run: [sh, -c, 'echo $SOAKWATCH_HELD_BACK']}]", deed)
+    hooked(tmp_path / "run", "hooks: [{limit: 1 per 1s, run: [sh, -c, 'echo $SOAKWATCH_HELD_BACK']}]", action)
     assert sorted(kept.data for kept in files(tmp_path / "run").values()) == [b"\n", b"1\n"]
 
 
 def test_the_end_of_the_run_waits_for_hooks_but_not_for_ever(tmp_path: Path) -> None:
-    """What was set off just before the end is done; what takes too long is killed, and told."""
+    """What was set off just before the end is done; what takes too long is killed, and reported."""
     with noting(tmp_path / "run") as (notes, record):
 
         async def main() -> None:
@@ -274,7 +274,7 @@ def test_the_end_of_the_run_waits_for_hooks_but_not_for_ever(tmp_path: Path) -> 
     ]
 
 
-def test_what_is_wrong_outside_of_the_plan_is_told_before_the_run(
+def test_what_is_wrong_outside_of_the_plan_is_reported_before_the_run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Programs that are missing, secrets that are not there or no address: every sentence at once."""
@@ -304,7 +304,7 @@ def test_what_is_wrong_outside_of_the_plan_is_told_before_the_run(
         ("https://127.0.0.1:1/T0K3N", "https://127.0.0.1:1 refuses the connection: nothing listens on that port"),
     ],
 )
-def test_a_webhook_that_nobody_answers_is_told_without_its_path(address: str, reported: str) -> None:
+def test_a_webhook_that_does_not_answer_is_reported_without_its_path(address: str, reported: str) -> None:
     """The path of a webhook is its password: no sentence has it."""
     with pytest.raises(HookFailedError) as caught:
         asyncio.run(post(WebhookPlan.model_validate({"url": address}), {}, (0.0,)))

@@ -107,7 +107,7 @@ def mails(*, login: bool = True, refuses: str = "") -> Iterator[Mails]:
             server_double.recipients += envelope.rcpt_tos
             return "250 OK"
 
-    def known(_server: SMTP, _session: Session, _envelope: Envelope, _way: str, data: object) -> AuthResult:
+    def known(_server: SMTP, _session: Session, _envelope: Envelope, _mechanism: str, data: object) -> AuthResult:
         assert isinstance(data, LoginPassword)
         return AuthResult(success=data.password == PASSWORD.encode(), handled=False)
 
@@ -129,7 +129,7 @@ def mails(*, login: bool = True, refuses: str = "") -> Iterator[Mails]:
 
 
 def finding(
-    rule: str = "memory_growth", thing: str = "process=bgpd", outcome: Outcome = Outcome.FAIL, at_s: float = 60.0
+    rule: str = "memory_growth", object_: str = "process=bgpd", outcome: Outcome = Outcome.FAIL, at_s: float = 60.0
 ) -> Finding:
     """A finding whose window ends some seconds after ``T0``."""
     return Finding(
@@ -138,10 +138,10 @@ def finding(
         outcome,
         "dut",
         "process.memory.usage",
-        thing,
+        object_,
         Window(T0, T0 + round(at_s * 1e9)),
         "grows by more than 1 MiB/h",
-        f"{thing} grows by 3 MiB/h",
+        f"{object_} grows by 3 MiB/h",
         7,
         expected=10,
         measured=3.0 * 2**20,

@@ -80,7 +80,7 @@ def test_a_withdrawn_failure_is_taken_back() -> None:
 
 def test_the_end_is_the_verdict_with_the_first_failure() -> None:
     """The first is the earliest moment of all causes that fail, not the worst cause."""
-    later, sooner, doubt = finding(), finding("hang", ""), finding("gap", "", Outcome.INCONCLUSIVE, at_s=1)
+    later, sooner, inconclusive = finding(), finding("hang", ""), finding("gap", "", Outcome.INCONCLUSIVE, at_s=1)
     causes = (
         Cause(
             CauseKind.FINDING,
@@ -104,7 +104,7 @@ def test_the_end_is_the_verdict_with_the_first_failure() -> None:
         ),
         Cause(CauseKind.FINDING, "dut", T0, T0, "a gap", Outcome.INCONCLUSIVE, (2,)),
     )
-    failed = replace(verdict(Outcome.FAIL, later, sooner, doubt), causes=causes)
+    failed = replace(verdict(Outcome.FAIL, later, sooner, inconclusive), causes=causes)
     assert first_failure(failed) == (T0 + 600 * 10**9, "dut it hung")
     message = end_message(failed, T0, WHERE, "report", REPORT, "# summary")
     assert message.title == "FAIL night: dut failed memory_growth"

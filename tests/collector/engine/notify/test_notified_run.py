@@ -1,4 +1,4 @@
-"""A whole run as a command that tells a webhook, a mailbox and somebody who is not there; and the test command."""
+"""A whole run as a command that tells a webhook, a mailbox and someone who is not there; and the test command."""
 
 from __future__ import annotations
 
@@ -40,9 +40,11 @@ def soakwatch(folder: Path, *words: object, **environment: str) -> subprocess.Co
 
 def attached(server: Mails) -> bytes:
     """The file of the last mail."""
-    found = [part.get_payload(decode=True) for part in server.taken[-1].walk() if part.get_filename() == "report.html"]
-    assert isinstance(found[0], bytes)
-    return found[0]
+    reports = [
+        part.get_payload(decode=True) for part in server.taken[-1].walk() if part.get_filename() == "report.html"
+    ]
+    assert isinstance(reports[0], bytes)
+    return reports[0]
 
 
 def test_a_run_tells_its_start_and_its_end_with_the_report(tmp_path: Path) -> None:
@@ -79,7 +81,7 @@ notify:
     assert done.returncode == 1, done.stdout
     start, *live, end = (json.loads(body) for body in hook.bodies)
     # the crash wakes the live judge, which is done before the end or is not: what it tells is that failure, once
-    assert [one["title"].partition(":")[0] for one in live] in ([], ["Failing told"])
+    assert [message["title"].partition(":")[0] for message in live] in ([], ["Failing told"])
     assert (start["title"], start["type"]) == ("Started told: 12 s on dut", "info")
     assert "Page: http://127.0.0.1:" in start["message"]
     assert end["title"].startswith("FAIL told: dut failed ")
@@ -95,8 +97,8 @@ notify:
     assert attached(mailbox) == page
     with RecordView.open(tmp_path / "run") as view:
         events = [stored.event for stored in view.events() if stored.event.kind in {SENT, FAILED}]
-    told = [(event.kind, event.detail["to"], event.detail["what"]) for event in events]
-    assert sorted(told) == sorted(
+    sent_events = [(event.kind, event.detail["to"], event.detail["what"]) for event in events]
+    assert sorted(sent_events) == sorted(
         [
             (SENT, "env:SOAK_HOOK", "start"),
             (SENT, "env:SOAK_HOOK", "end"),
@@ -119,8 +121,8 @@ notify:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_live_failure_is_told_once_also_over_a_crash(tmp_path: Path) -> None:
-    """The watched process is gone: the failure is told live, with the page. kill -9, and the resumed run looks
+def test_a_live_failure_is_sent_once_also_over_a_crash(tmp_path: Path) -> None:
+    """The watched process is gone: the failure is reported live, with the page. kill -9, and the resumed run looks
     again, and tells neither start nor failure a second time."""
     victim = subprocess.Popen(["sleep", "600"])
     with posts() as hook:
@@ -144,7 +146,7 @@ notify: [{{to: env:SOAK_HOOK, on: [start, failure, end], attach: none}}]
             hook.wait_for(1)
             hook.wait_for(2, 120)
             deadline = time.monotonic() + 30
-            while told(tmp_path / "run") != ["start", "failure"]:
+            while notified(tmp_path / "run") != ["start", "failure"]:
                 assert time.monotonic() < deadline
                 time.sleep(0.1)
         finally:
@@ -160,20 +162,20 @@ notify: [{{to: env:SOAK_HOOK, on: [start, failure, end], attach: none}}]
     assert "is no verdict" in failure["message"]
     assert "Page: http://127.0.0.1:" in failure["message"]
     assert end["title"].startswith("FAIL told: dut failed ")
-    assert told(tmp_path / "run") == ["start", "failure", "end"]
+    assert notified(tmp_path / "run") == ["start", "failure", "end"]
     with RecordView.open(tmp_path / "run") as view:
-        looks = [finding.rule for finding in view.findings(live=True) if finding.outcome is Outcome.FAIL]
-    assert looks, "the second life looked, and the failure stood"
+        live_failures = [finding.rule for finding in view.findings(live=True) if finding.outcome is Outcome.FAIL]
+    assert live_failures, "the second life looked, and the failure stood"
 
 
-def told(run: Path) -> list[str]:
+def notified(run: Path) -> list[str]:
     """What the record says was sent."""
     with RecordView.open(run) as view:
         return [stored.event.detail["what"] for stored in view.events() if stored.event.kind == SENT]
 
 
 def test_the_test_command(tmp_path: Path) -> None:
-    """Each recipient gets one message and is told of; one that fails makes the exit code 2."""
+    """Each recipient gets one message and is listed; one that fails makes the exit code 2."""
     (tmp_path / "plan.yaml").write_text(
         "name: told\nduration: 1h\ntargets: {dut: {sources: [local]}}\n"
         "notify: [{to: env:SOAK_HOOK}, {to: env:SOAK_MAIL, attach: none}]\n"
@@ -185,9 +187,9 @@ def test_the_test_command(tmp_path: Path) -> None:
             0,
             "env:SOAK_HOOK (json): sent, with an attachment\nenv:SOAK_MAIL (mailto): sent\n",
         )
-        looked = soakwatch(tmp_path, "notify", "plan.yaml", **addresses)
-        assert looked.returncode == 0
-        assert "notify: env:SOAK_MAIL by mailto on failure and end" in looked.stdout
+        tested = soakwatch(tmp_path, "notify", "plan.yaml", **addresses)
+        assert tested.returncode == 0
+        assert "notify: env:SOAK_MAIL by mailto on failure and end" in tested.stdout
         checked = soakwatch(tmp_path, "check", "plan.yaml", "--no-connect", **addresses)
         assert checked.returncode == 0
         assert "notify: env:SOAK_HOOK by json on failure and end, report attached" in checked.stdout
@@ -205,8 +207,8 @@ def test_the_test_command(tmp_path: Path) -> None:
 def test_one_address_without_a_plan(tmp_path: Path) -> None:
     """A reference and never the address itself; and a run whose address is none does not begin."""
     with posts() as hook:
-        told_to = {"SOAK_HOOK": f"json://127.0.0.1:{hook.port}"}
-        assert soakwatch(tmp_path, "notify", "--test", "--to", "env:SOAK_HOOK", **told_to).returncode == 0
+        recipients = {"SOAK_HOOK": f"json://127.0.0.1:{hook.port}"}
+        assert soakwatch(tmp_path, "notify", "--test", "--to", "env:SOAK_HOOK", **recipients).returncode == 0
         assert len(hook.bodies) == 1
     plain = soakwatch(tmp_path, "notify", "--test", "--to", f"json://soak:{PASSWORD}@127.0.0.1")
     assert plain.returncode == 2

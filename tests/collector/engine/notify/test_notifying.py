@@ -1,4 +1,4 @@
-"""The notifications of a run by themselves: who hears what, what the record is told, and that the end does not wait
+"""The notifications of a run by themselves: who hears what, what the record keeps, and that the end does not wait
 for long."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Clock:
         return self.now_ns
 
 
-def made(text: str, folder: Path, clock: Clock, reported: Sequence[Event] = ()) -> Notifying:
+def notifying_of(text: str, folder: Path, clock: Clock, reported: Sequence[Event] = ()) -> Notifying:
     """The notifications of a plan with this section."""
     return Notifying(plan(f"notify: {text}"), folder, T0, clock, lambda: "", reported)
 
@@ -48,7 +48,7 @@ def test_each_recipient_hears_what_it_asked_for(monkeypatch: pytest.MonkeyPatch,
     with posts() as everything, posts() as failures, posts() as end:
         for name, server in (("ALL", everything), ("BAD", failures), ("END", end)):
             monkeypatch.setenv(name, f"json://127.0.0.1:{server.port}")
-        notifying = made(
+        notifying = notifying_of(
             "[{to: env:ALL, on: [start, failure, end]}, {to: env:BAD, on: failure},"
             " {to: env:END, on: end, attach: summary}]",
             tmp_path,
@@ -82,26 +82,26 @@ def test_each_recipient_hears_what_it_asked_for(monkeypatch: pytest.MonkeyPatch,
     )
 
 
-def test_a_failure_that_only_the_end_sees_is_told_to_who_hears_of_failures(
+def test_a_failure_found_only_at_the_end_is_sent_to_recipients_of_failures(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A run that is shorter than a live look."""
+    """A run that is shorter than the interval of live evaluations."""
     with posts() as server:
         monkeypatch.setenv("BAD", f"json://127.0.0.1:{server.port}")
-        notifying = made("[{to: env:BAD, on: failure}]", tmp_path, Clock())
+        notifying = notifying_of("[{to: env:BAD, on: failure}]", tmp_path, Clock())
         notifying.conclude(verdict(Outcome.FAIL, finding()), tmp_path / "none", tmp_path / "none")
         notifying.finish()
         assert len(notifying.account()) == 1
     assert titles(server) == ["FAIL night: dut memory_growth"]
 
 
-def test_after_a_crash_nothing_is_told_twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What the first life told is in its events: the second tells neither start nor first failure, but the end."""
+def test_after_a_crash_nothing_is_sent_twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What was sent before the crash is in the events: after it neither start nor first failure is sent again."""
     clock = Clock()
     with posts() as server:
         monkeypatch.setenv("ALL", f"json://127.0.0.1:{server.port}")
         text = "[{to: env:ALL, on: [start, failure, end], attach: none}]"
-        first = made(text, tmp_path, clock)
+        first = notifying_of(text, tmp_path, clock)
         first.start(T0 + HOUR)
         clock.now_ns += SETTLED_NS
         first.account()
@@ -110,7 +110,7 @@ def test_after_a_crash_nothing_is_told_twice(monkeypatch: pytest.MonkeyPatch, tm
         reported = first.account()
         assert [event.detail["what"] for event in reported] == ["start", "failure"]
         clock.now_ns += 60 * 10**9
-        second = made(text, tmp_path, clock, reported)
+        second = notifying_of(text, tmp_path, clock, reported)
         second.start(T0 + HOUR)
         clock.now_ns += SETTLED_NS
         second.hear_findings([finding()])
@@ -123,15 +123,15 @@ def test_after_a_crash_nothing_is_told_twice(monkeypatch: pytest.MonkeyPatch, tm
     assert len(server.bodies) == 3
 
 
-def test_one_recipient_that_is_down_is_one_complaint_and_holds_up_nobody(
+def test_one_recipient_that_is_down_is_reported_once_and_delays_no_other(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The record says why; nothing holds the address; who could not be told of the failure is told of it later."""
+    """The record says why; nothing holds the address; a recipient that missed the failure gets it later."""
     clock = Clock()
     monkeypatch.setenv("DOWN", f"json://soak:hunter2hunter2@127.0.0.1:{free_port()}/T0K3N")
     with posts() as server, caplog.at_level(logging.DEBUG):
         monkeypatch.setenv("UP", f"json://127.0.0.1:{server.port}")
-        notifying = made("[{to: env:DOWN, on: failure}, {to: env:UP, on: failure}]", tmp_path, clock)
+        notifying = notifying_of("[{to: env:DOWN, on: failure}, {to: env:UP, on: failure}]", tmp_path, clock)
         notifying.hear_findings([finding()])
         server.wait_for(1)
         notifying.finish(4.0)
@@ -152,11 +152,11 @@ def test_one_recipient_that_is_down_is_one_complaint_and_holds_up_nobody(
 
 
 def test_a_hanging_recipient_is_given_up_at_the_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What waits behind it as well; each is told in the record, and nothing of it goes on."""
+    """What waits behind it as well; each is noted in the record, and nothing of it goes on."""
     with posts() as server:
         server.free.clear()
         monkeypatch.setenv("SLOW", f"json://127.0.0.1:{server.port}/?rto=90")
-        notifying = made("[{to: env:SLOW, attach: none}]", tmp_path, Clock())
+        notifying = notifying_of("[{to: env:SLOW, attach: none}]", tmp_path, Clock())
         notifying.hear_findings([finding()])
         server.wait_for(1)
         notifying.broke("the disk is full")
@@ -171,7 +171,7 @@ def test_a_hanging_recipient_is_given_up_at_the_end(monkeypatch: pytest.MonkeyPa
 
 def test_a_run_that_tells_nobody_starts_nothing(tmp_path: Path) -> None:
     """No thread, no process, no word."""
-    notifying = made("[]", tmp_path, Clock())
+    notifying = notifying_of("[]", tmp_path, Clock())
     notifying.start(T0 + HOUR)
     notifying.hear_findings([finding()])
     notifying.conclude(verdict(), tmp_path / "none", tmp_path / "none")

@@ -1,4 +1,4 @@
-"""Notifications in a plan: their shape, their secrets, and what is told of them before a run."""
+"""Notifications in a plan: their shape, their secrets, and what is reported of them before a run."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_what_is_wrong_is_one_sentence_without_the_secret(text: str, sentence: s
     assert "TIiajkdnlazkcOXrIdevi7FQ" not in lines
 
 
-def test_well_formed_addresses_are_told_by_their_service(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_well_formed_addresses_are_named_by_their_service(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slack, Teams and Telegram cannot be reached from a test: that their addresses are understood, and by which
     plugin, is what can be seen without them. A webhook of Slack takes no files; a bot does."""
     addresses = {
@@ -122,8 +122,8 @@ def test_what_slack_telegram_and_teams_would_be_sent(
     """Up to the wire and not further: one request, with title, text and summary, and names of processes as text."""
     asked: list[tuple[str, str]] = []
 
-    def request(_session: object, method: str, url: str, **told: object) -> requests.Response:
-        asked.append((f"{method.upper()} {url}", str(told["data"])))
+    def request(_session: object, method: str, url: str, **arguments: object) -> requests.Response:
+        asked.append((f"{method.upper()} {url}", str(arguments["data"])))
         answer = requests.Response()
         answer.status_code = 200
         answer._content = b"ok"
@@ -140,8 +140,8 @@ def test_what_slack_telegram_and_teams_would_be_sent(
         assert part in text
     long = Message("more", "night: 40 findings fail", "\n".join(f"- <{n}> {'& ' * 100}" for n in range(40)), "failure")
     assert not service.ask("env:SOAK_TO", long).trouble
-    told = json.dumps(json.loads(asked[1][1]), ensure_ascii=False)
-    assert ("the rest is in the report" in told) == (host[0] != "h"), "it is cut at the end of a line"
+    payload = json.dumps(json.loads(asked[1][1]), ensure_ascii=False)
+    assert ("the rest is in the report" in payload) == (host[0] != "h"), "it is cut at the end of a line"
 
 
 def test_apprise_is_not_in_a_run() -> None:

@@ -1,4 +1,4 @@
-"""What a recipient is told of failures while a run goes on: first, more, withdrawn, and nothing twice."""
+"""What a recipient hears of failures while a run goes on: first, more, withdrawn, and nothing twice."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from soakwatch_rules.rule import Event, Finding, Outcome
 MINUTE = 60 * 10**9
 
 
-def told(what: str, at_ns: int, of: Finding | None = None) -> Event:
+def notification(what: str, at_ns: int, of: Finding | None = None) -> Event:
     """What the record holds of a message that was sent."""
     detail = {"what": what, "number": "1"} | ({} if of is None else {"finding": identity_of(of), "about": "bgpd"})
     return Event(SENT, "", "", at_ns, at_ns, detail)
 
 
-def test_the_first_failure_is_told_at_once_and_once() -> None:
+def test_the_first_failure_is_sent_at_once_and_once() -> None:
     """Warnings and passes are no failures; of several the earliest is the first."""
     policy = FailurePolicy()
     assert policy.hear([finding(outcome=Outcome.WARN), finding(outcome=Outcome.PASS)], T0) is None
@@ -67,7 +67,7 @@ def test_a_first_failure_that_does_not_last_is_withdrawn_once() -> None:
     assert (news.kind, news.findings) == ("more", (first,))
 
 
-def test_what_could_not_be_sent_is_told_again_later() -> None:
+def test_what_could_not_be_sent_is_sent_again_later() -> None:
     """After a pause, as the first failure that it still is."""
     policy, first = FailurePolicy(), finding()
     assert policy.hear([first], T0) is not None
@@ -79,7 +79,7 @@ def test_what_could_not_be_sent_is_told_again_later() -> None:
 
 
 def test_a_storm_of_days_is_a_bounded_number_of_messages() -> None:
-    """Seventy-two hours of findings that come and go, looked at every minute."""
+    """Seventy-two hours of findings that come and go, evaluated every minute."""
     policy, chance = FailurePolicy(), random.Random(7)
     kinds = []
     for minute in range(72 * 60):
@@ -97,16 +97,16 @@ def test_a_storm_of_days_is_a_bounded_number_of_messages() -> None:
 
 
 def test_an_earlier_life_of_the_monitor_is_remembered() -> None:
-    """After a crash the first failure is not told twice; what came later is, after the pause."""
+    """After a crash the first failure is not reported twice; what came later is, after the pause."""
     first, other = finding(), finding("hang", "")
-    resumed = FailurePolicy([told("start", T0), told("failure", T0, first)])
+    resumed = FailurePolicy([notification("start", T0), notification("failure", T0, first)])
     assert resumed.hear([first], T0 + MINUTE) is None
     assert resumed.hear([first, other], T0 + MINUTE) is None
     news = resumed.hear([first, other], T0 + PAUSE_NS)
     assert news is not None
     assert (news.kind, news.findings) == ("more", (other,))
-    withdrawn = FailurePolicy([told("failure", T0, first), told("withdrawn", T0 + MINUTE)])
+    withdrawn = FailurePolicy([notification("failure", T0, first), notification("withdrawn", T0 + MINUTE)])
     assert withdrawn.hear([], T0 + 2 * MINUTE) is None
-    gone = FailurePolicy([told("failure", T0, first)]).hear([], T0 + MINUTE)
+    gone = FailurePolicy([notification("failure", T0, first)]).hear([], T0 + MINUTE)
     assert gone is not None
     assert (gone.kind, gone.gone) == ("withdrawn", ("bgpd",))

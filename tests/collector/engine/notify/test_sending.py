@@ -66,8 +66,8 @@ def test_a_report_that_is_too_large_or_not_there_is_a_summary(monkeypatch: pytes
             sent = send(f"json://127.0.0.1:{server.port}", monkeypatch, message)
             assert (sent.well, sent.answer.attached) == (True, False)
     for body in server.bodies:
-        told = json.loads(body)
-        assert (told["message"], told["attachments"]) == ("b\n\n## summary", [])
+        payload = json.loads(body)
+        assert (payload["message"], payload["attachments"]) == ("b\n\n## summary", [])
 
 
 def test_xml(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""A source that counts its looks.
+"""A source that counts its polls.
 
 It needs nothing and reaches nothing.
 """
@@ -42,8 +42,8 @@ class _Probe:
         samples = [Sample("system.cpu.utilization", "", 0.5, now_ns)]
         for watch in self._site.processes:
             if watch.name != "ghost":
-                thing = object_text(process=watch.name, instance=0)
-                samples.append(Sample("process.memory.usage", thing, 4096.0, now_ns))
+                object_ = object_text(process=watch.name, instance=0)
+                samples.append(Sample("process.memory.usage", object_, 4096.0, now_ns))
         return Answer(tuple(samples), (), (Fault("system.temperature", "", "there is no sensor"),))
 
 

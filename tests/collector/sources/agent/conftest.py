@@ -16,16 +16,16 @@ from soakwatch.testing.sshd import SSHD, Sshd, run_sshd
 @pytest.fixture
 def make_agent(tmp_path: Path) -> Iterator[Callable[..., LocalAgent]]:
     """Starts agents; each has a folder of its own."""
-    made: list[LocalAgent] = []
+    agents: list[LocalAgent] = []
 
     def make(*arguments: str) -> LocalAgent:
-        agent = LocalAgent(tmp_path / f"agent{len(made)}", arguments)
-        made.append(agent)
+        agent = LocalAgent(tmp_path / f"agent{len(agents)}", arguments)
+        agents.append(agent)
         agent.start()
         return agent
 
     yield make
-    for agent in made:
+    for agent in agents:
         agent.kill()
 
 

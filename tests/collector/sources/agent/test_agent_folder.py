@@ -59,7 +59,7 @@ def test_a_folder_is_counted_from_the_home_wherever_a_session_begins(sshd: Sshd)
 
 
 def test_a_folder_with_other_files_is_left_alone(sshd: Sshd) -> None:
-    """Nothing is put into somebody's folder, and what came to lie beside an agent outlives it."""
+    """Nothing is put into a user's folder, and other files in the agent's folder survive its removal."""
     home = sshd.folder / "home"
     (home / "lib").mkdir()
     (home / "lib" / "thesis.tex").write_text("mine")
@@ -76,16 +76,16 @@ def test_a_folder_with_other_files_is_left_alone(sshd: Sshd) -> None:
     assert [str(each.relative_to(home / "guest")) for each in (home / "guest").rglob("*")] == ["lib", "lib/thesis.tex"]
 
 
-def test_the_folder_is_for_the_account_alone_whoever_made_it(sshd: Sshd) -> None:
+def test_the_folder_is_for_the_account_alone_whoever_created_it(sshd: Sshd) -> None:
     """Tokens and readings lie in it; one that others could read is closed, with the same agent in it as well."""
     folder = sshd.folder / "home" / "guest"
     folder.mkdir(mode=0o755)
     folder.chmod(0o755)
     try:
-        for told in ("put the agent into", "the same agent is already in"):
+        for outcome in ("put the agent into", "the same agent is already in"):
             done = agent(sshd, "install", "--dir", "guest", "--child")
             assert (done.returncode, done.stderr) == (0, "")
-            assert told in done.stdout
+            assert outcome in done.stdout
             assert folder.stat().st_mode & 0o777 == 0o700
             folder.chmod(0o755)
     finally:
@@ -93,7 +93,7 @@ def test_the_folder_is_for_the_account_alone_whoever_made_it(sshd: Sshd) -> None
 
 
 def test_where_no_agent_is_the_command_that_puts_it_there_is_named(sshd: Sshd) -> None:
-    """Not what the device's shell says of a file."""
+    """The text of the device's shell about a file is not shown."""
     for word in ("status", "remove"):
         missing = agent(sshd, word)
         assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
@@ -102,7 +102,7 @@ def test_where_no_agent_is_the_command_that_puts_it_there_is_named(sshd: Sshd) -
 
 
 @pytest.mark.parametrize("words", ["echo Welcome; echo 'to this host'", "echo 'hello [1]'; echo 'done [2]'"])
-def test_a_status_that_is_none_is_told_in_one_sentence(sshd: Sshd, words: str) -> None:
+def test_an_invalid_status_is_reported_in_one_sentence(sshd: Sshd, words: str) -> None:
     """A profile that greets, or something that was put in the agent's place."""
     folder = sshd.folder / "home" / ".soakwatch-agent"
     folder.mkdir()
@@ -188,7 +188,7 @@ def test_an_account_that_answers_without_an_end_is_cut_off(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("soak@127.0.0.1", "--password", "hunter2"), "--password: a secret must not be written in clear text"),
         (("soak@127.0.0.1", "--host-key", "abc"), "--host-key: a pinned host key is SHA256:"),
@@ -196,12 +196,12 @@ def test_an_account_that_answers_without_an_end_is_cut_off(tmp_path: Path) -> No
         (("soak@127.0.0.1", "--jump", "a b"), "--jump: "),
     ],
 )
-def test_a_wrong_option_is_named(arguments: tuple[str, ...], told: str) -> None:
+def test_a_wrong_option_is_named(arguments: tuple[str, ...], message: str) -> None:
     """And what it holds is not, for it may be a secret."""
     done = subprocess.run(
         [_SOAKWATCH, "agent", "status", *arguments], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert told in done.stderr
+    assert message in done.stderr
     assert "hunter2" not in done.stderr
     assert "value error" not in done.stderr.lower()

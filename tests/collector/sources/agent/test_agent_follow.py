@@ -28,12 +28,12 @@ Make = Callable[..., LocalAgent]
 
 
 def whole(slots: list[int]) -> bool:
-    """One look for each due time, from the first to the last."""
+    """One poll for each due time, from the first to the last."""
     return slots == list(range(slots[0], slots[0] + len(slots)))
 
 
 def test_a_network_that_is_cut_loses_nothing(tmp_path: Path, make_agent: Make) -> None:
-    """Two cuts in the middle of conversations, 7 due times each: in the end each due time has its one look."""
+    """Two cuts in the middle of conversations, 7 due times each: in the end each due time has its one poll."""
 
     async def run() -> None:
         agent = make_agent("--no-recorder")
@@ -51,7 +51,7 @@ def test_a_network_that_is_cut_loses_nothing(tmp_path: Path, make_agent: Make) -
         slots = follower.slots()
         assert whole(slots)
         assert len(slots) == 5 + 2 * 10
-        starts = [look.start_ns for look in follower.late]
+        starts = [poll.start_ns for poll in follower.late]
         assert starts == sorted(starts)
 
     asyncio.run(run())
@@ -96,12 +96,12 @@ def test_a_trial_leaves_alone_what_a_killed_run_has_not_fetched(tmp_path: Path, 
             await again.poll(2)
         return str(caught.value), len(again.late)
 
-    told, late = asyncio.run(run())
-    assert "polls of the run 'killed', which did not end in order: soakwatch resume it first" in told
+    error, late = asyncio.run(run())
+    assert "polls of the run 'killed', which did not end in order: soakwatch resume it first" in error
     assert late >= 3, "what nobody had fetched was still there"
 
 
-def test_the_agent_and_the_collector_killed_in_turn_lose_only_what_nobody_looked_at(
+def test_the_agent_and_the_collector_killed_in_turn_lose_only_what_nobody_polled(
     tmp_path: Path, make_agent: Make
 ) -> None:
     """A collector that dies without a word and one that goes on for it; then the agent itself by SIGKILL.
@@ -140,7 +140,7 @@ def test_the_agent_and_the_collector_killed_in_turn_lose_only_what_nobody_looked
 def test_a_long_absence_comes_in_parts_with_the_present_first(
     tmp_path: Path, make_agent: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With more behind than one answer holds, the newest look is told at once and the past follows, each look once."""
+    """With more behind than one answer holds, the newest poll comes at once and the past follows, each poll once."""
     monkeypatch.setattr("soakwatch.sources.pollers.agent._MAX_WAITING", 8)
 
     async def run() -> None:
@@ -164,8 +164,8 @@ def test_a_long_absence_comes_in_parts_with_the_present_first(
 
 
 @pytest.mark.slow
-def test_a_full_spool_is_told(tmp_path: Path, make_agent: Make) -> None:
-    """An absence that is longer than the spool: what is gone is counted, an event tells the numbers."""
+def test_a_full_spool_is_reported(tmp_path: Path, make_agent: Make) -> None:
+    """An absence that is longer than the spool: what is lost is counted, an event gives the numbers."""
 
     async def run() -> None:
         agent = make_agent("--no-recorder", "--spool-bytes", "65536")
@@ -182,9 +182,9 @@ def test_a_full_spool_is_told(tmp_path: Path, make_agent: Make) -> None:
             await follower.poll(2)
         samples = {s.metric: s.value for _, answer in follower.answers for s in answer.samples}
         events = [event for _, answer in follower.answers for event in answer.events]
-        told = [event for event in events if event.kind == "source.spool.lost"]
+        lost = [event for event in events if event.kind == "source.spool.lost"]
         assert samples["source.spool.lost"] > 0
-        assert sum(int(event.detail["looks"]) for event in told) == samples["source.spool.lost"]
+        assert sum(int(event.detail["looks"]) for event in lost) == samples["source.spool.lost"]
         slots = follower.slots()
         holes = slots[-1] - slots[0] + 1 - len(slots)
         assert holes == samples["source.spool.lost"]
@@ -194,7 +194,7 @@ def test_a_full_spool_is_told(tmp_path: Path, make_agent: Make) -> None:
 
 @pytest.mark.parametrize("shift_s", [-7200.0, 3600.0])
 def test_an_agent_whose_clock_is_wrong_is_put_right(tmp_path: Path, make_agent: Make, shift_s: float) -> None:
-    """Its steady clock stands hours away from ours; samples carry our time, on our grid, and the offset is told."""
+    """Its steady clock is hours away from ours; samples carry our time, on our grid, and the offset is reported."""
 
     async def run() -> None:
         agent = make_agent("--no-recorder")
@@ -217,8 +217,8 @@ def test_an_agent_whose_clock_is_wrong_is_put_right(tmp_path: Path, make_agent: 
     asyncio.run(run())
 
 
-def test_the_state_of_the_agent_comes_with_each_look(tmp_path: Path, make_agent: Make) -> None:
-    """What the looks cost the device, and what waits there; facts say who it is."""
+def test_the_state_of_the_agent_comes_with_each_poll(tmp_path: Path, make_agent: Make) -> None:
+    """What the polls cost the device, and what waits there; facts say which device it is."""
 
     async def run() -> None:
         agent = make_agent("--no-recorder")
@@ -269,7 +269,7 @@ def test_the_window_around_an_event_is_fetched_once(
 
 
 def test_the_record_holds_every_due_time_of_a_run_whose_network_was_cut(tmp_path: Path, make_agent: Make) -> None:
-    """The real wrapper, grid and record: what was lost while the way was cut is made up for in the account."""
+    """The real wrapper, grid and record: what was lost while the network was cut is recovered in the account."""
     record = Record.create(tmp_path / "run")
     record.target("dut", "dut")
     number = record.source("dut", "agent", "agent", INTERVAL_NS, required=True)
@@ -307,8 +307,8 @@ def test_the_record_holds_every_due_time_of_a_run_whose_network_was_cut(tmp_path
     record.close()
     with RecordView.open(tmp_path / "run") as view:
         (ledger,) = view.ledgers(view.window())
-        (told,) = [event for event in view.events() if event.event.kind == "device.identity"]
-        assert told.event.detail["agent runs as"] == "service"
+        (identity,) = [event for event in view.events() if event.event.kind == "device.identity"]
+        assert identity.event.detail["agent runs as"] == "service"
     assert ledger.recovered >= 10
     assert set(ledger.lost) <= {"overrun", "missed"}  # a busy machine's, and not the network's
     assert ledger.got == ledger.due - sum(ledger.lost.values())
@@ -326,12 +326,12 @@ _FALSE = {
 
 
 @pytest.mark.parametrize("what", _FALSE)
-def test_what_is_no_agent_or_another_version_is_said_in_one_sentence(tmp_path: Path, what: str) -> None:
-    """Whatever stands at the other end: one sentence, no hang, bounded memory."""
-    said, sentence = _FALSE[what]
+def test_no_agent_or_another_version_is_reported_in_one_sentence(tmp_path: Path, what: str) -> None:
+    """Whatever listens at the other end: one sentence, no hang, bounded memory."""
+    greeting, sentence = _FALSE[what]
 
     async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(said)
+        writer.write(greeting)
         writer.close()
 
     async def run() -> None:
@@ -356,7 +356,7 @@ def test_what_is_no_agent_or_another_version_is_said_in_one_sentence(tmp_path: P
         ({"url": "https://127.0.0.1:1", "token": "env:T", "fingerprint": "abc"}, "a pin is the SHA-256"),
     ],
 )
-def test_keys_that_cannot_be_are_refused(keys: dict[str, object], sentence: str) -> None:
+def test_invalid_keys_are_refused(keys: dict[str, object], sentence: str) -> None:
     """Before anything is connected."""
     with pytest.raises(ValidationError, match=sentence):
         Config.model_validate(keys)

@@ -1,4 +1,4 @@
-"""The agent over HTTPS: token and pinned certificate, and what is said when they are wrong."""
+"""The agent over HTTPS: token and pinned certificate, and the messages when they are wrong."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def port(make_agent: Make, papers: CertificateFiles) -> int:
             return port
 
 
-def test_looks_come_over_https(tmp_path: Path, port: int, papers: CertificateFiles) -> None:
+def test_polls_come_over_https(tmp_path: Path, port: int, papers: CertificateFiles) -> None:
     """As over any other way: each due time once, also with a pause between."""
 
     async def run() -> None:
@@ -96,9 +96,9 @@ def test_a_wrong_token_is_refused_without_being_shown(
                 await follow(keys, tmp_path, stack)
         return str(caught.value)
 
-    said = asyncio.run(run())
-    assert "refused the token" in said
-    assert WRONG not in said
+    error = asyncio.run(run())
+    assert "refused the token" in error
+    assert WRONG not in error
 
 
 def test_nothing_is_sent_to_a_server_with_another_certificate(tmp_path: Path, papers: CertificateFiles) -> None:
@@ -126,16 +126,16 @@ def test_nothing_is_sent_to_a_server_with_another_certificate(tmp_path: Path, pa
                 await left.wait()  # the connection has ended, so all that was sent has been read
         return str(caught.value)
 
-    said = asyncio.run(run())
-    assert other.fingerprint in said
-    assert "not the pinned one" in said
+    error = asyncio.run(run())
+    assert other.fingerprint in error
+    assert "not the pinned one" in error
     assert bytes(seen) == b""
 
 
 def test_without_a_pin_a_certificate_that_nobody_signed_is_refused(
     tmp_path: Path, port: int, papers: CertificateFiles
 ) -> None:
-    """The sentence says what to do."""
+    """The message says what to do."""
 
     async def run() -> str:
         keys = config(url=f"https://127.0.0.1:{port}", token=f"file:{papers.token}")
@@ -147,7 +147,9 @@ def test_without_a_pin_a_certificate_that_nobody_signed_is_refused(
     assert "pin it with fingerprint" in asyncio.run(run())
 
 
-def test_what_strangers_send_neither_ends_nor_blocks_it(tmp_path: Path, port: int, papers: CertificateFiles) -> None:
+def test_what_unknown_clients_send_neither_ends_nor_blocks_it(
+    tmp_path: Path, port: int, papers: CertificateFiles
+) -> None:
     """No TLS, no request, wrong path, too long, no token: short answers; the next question is answered."""
     context = ssl.create_default_context(cafile=str(papers.cert))
     token = papers.token.read_text().strip()
@@ -160,7 +162,7 @@ def test_what_strangers_send_neither_ends_nor_blocks_it(tmp_path: Path, port: in
             safe.sendall(request)
             return safe.recv(100)
 
-    silent = socket.create_connection(("127.0.0.1", port), 10)  # shakes no hands, and nobody waits for it
+    silent = socket.create_connection(("127.0.0.1", port), 10)  # never begins TLS, and nothing waits for it
     with silent, socket.create_connection(("127.0.0.1", port), 10) as plain:
         plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
         head = f"Authorization: Bearer {token}\r\n".encode()

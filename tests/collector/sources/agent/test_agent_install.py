@@ -123,7 +123,7 @@ def test_a_link_that_falls_silent_is_noticed_and_made_up_for(tmp_path: Path, ssh
 
 
 @pytest.mark.slow
-def test_another_agent_is_replaced_only_when_told_so(
+def test_another_agent_is_replaced_only_when_asked_to(
     tmp_path: Path, sshd: Sshd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The sentence names the command; ``--upgrade`` keeps the spool."""
@@ -166,7 +166,7 @@ def test_a_child_of_the_session_and_a_host_without_the_agent(tmp_path: Path, ssh
         agent(sshd, "remove", folder)
 
 
-def test_a_host_of_another_kind_is_told_before_anything_is_put_there(
+def test_a_host_of_another_kind_is_reported_before_anything_is_put_there(
     tmp_path: Path, sshd: Sshd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A wheel for another architecture, given by mistake."""

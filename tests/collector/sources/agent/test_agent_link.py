@@ -1,4 +1,4 @@
-"""The parts of the collector's side that need no agent: places in numbered looks, offsets, triggers, bundles."""
+"""The parts of the collector's side that need no agent: positions in numbered polls, offsets, triggers, bundles."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECOND = 10**9
 
 
 def test_numbers_that_never_came_are_counted_whatever_came_early() -> None:
-    """Looks 1-3, then the newest 9 early, then 4, 7, 8: 5 and 6 are missing; 9 comes once."""
+    """Polls 1-3, then the newest 9 early, then 4, 7, 8: 5 and 6 are missing; 9 comes once."""
     progress = FetchProgress()
     assert [progress.take(number, ahead=False) for number in (1, 2, 3)] == [True] * 3
     assert progress.take(9, ahead=True)
@@ -41,8 +41,8 @@ def test_only_what_was_handed_over_some_seconds_ago_is_acknowledged() -> None:
     assert progress.settle(100.0 + 2 * ACK_AFTER_S, []) == 5
 
 
-def test_random_conversations_take_each_look_once(tmp_path: Path) -> None:
-    """Interruptions, early looks and repeats in any order: nothing twice, and all that came is accounted for."""
+def test_random_conversations_take_each_poll_once(tmp_path: Path) -> None:
+    """Interruptions, early polls and repeats in any order: nothing twice, and all that came is accounted for."""
     chance = random.Random(11)
     for _ in range(200):
         progress, taken, last = FetchProgress(), [], 0
@@ -59,7 +59,7 @@ def test_random_conversations_take_each_look_once(tmp_path: Path) -> None:
         assert sorted(taken) == sorted({*range(1, progress.after + 1), *progress.ahead})
 
 
-def test_a_slow_way_in_one_direction_moves_the_offset_by_no_more_than_it_says() -> None:
+def test_a_slow_network_in_one_direction_moves_the_offset_by_no_more_than_it_says() -> None:
     """The true offset lies within the error of what is measured, whatever the ways were."""
     chance = random.Random(2)
     for _ in range(500):
@@ -73,10 +73,10 @@ def test_a_slow_way_in_one_direction_moves_the_offset_by_no_more_than_it_says() 
         assert abs(again.steady_ns - true) <= 10**8 + 1
 
 
-def test_a_look_never_slides_into_its_neighbours_due_time() -> None:
-    """With the offset wrong by 40 ms a look still begins at its own due time."""
+def test_a_poll_never_slides_into_its_neighbours_due_time() -> None:
+    """With the offset wrong by 40 ms a poll still begins at its own due time."""
     for wrong in (-40_000_000, 40_000_000):
-        look = Poll(
+        poll = Poll(
             0,
             5 * SECOND,
             5 * SECOND + 1000,
@@ -85,7 +85,7 @@ def test_a_look_never_slides_into_its_neighbours_due_time() -> None:
             None,
             Answer((Sample("system.cpu.load", "minutes=1", 1.0, 5 * SECOND + 1000),), (), ()),
         )
-        ours = in_our_time(look, 2 * SECOND + wrong, SECOND, 0)
+        ours = in_our_time(poll, 2 * SECOND + wrong, SECOND, 0)
         assert ours.due_ns == 3 * SECOND
         assert 3 * SECOND <= ours.start_ns < 4 * SECOND
         assert ours.answer.samples[0].time_ns >= ours.due_ns
@@ -100,12 +100,12 @@ def test_no_line_makes_the_reader_of_frames_fail() -> None:
         data = bytearray(chance.choice([good, b'done {"id":1}\n', b"hello {}\n", b"error {}\n"]))
         for _ in range(chance.randrange(1, 5)):
             data[chance.randrange(len(data))] = chance.randrange(256)
-        said = "fine"
+        outcome = "fine"
         try:
             frame_of(bytes(data))
         except FrameError as error:
-            said = str(error)
-        assert said.isprintable()
+            outcome = str(error)
+        assert outcome.isprintable()
 
 
 def test_the_bundle_is_the_same_bytes_and_runs_with_a_bare_python(tmp_path: Path) -> None:

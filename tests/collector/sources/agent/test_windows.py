@@ -14,8 +14,8 @@ S = 10**9
 NOON = 1_795_200_000 * S
 
 
-def look(second: int, cores: dict[int, float], every: float = 0.1) -> Answer:
-    """One look at a machine with some cores."""
+def answer_at(second: int, cores: dict[int, float], every: float = 0.1) -> Answer:
+    """One poll of a machine with some cores."""
     samples = [Sample("system.cpu.utilization", "", every, NOON + second * S)]
     samples += [
         Sample("system.cpu.core.utilization", object_text(core=core), share, NOON + second * S)
@@ -26,8 +26,8 @@ def look(second: int, cores: dict[int, float], every: float = 0.1) -> Answer:
 
 def drained(windows: Windows, begin: int, end: int) -> list[Window]:
     """The windows that fall due when they are asked for each second."""
-    found = (windows.due(NOON + second * S) for second in range(begin, end))
-    return [window for window in found if window is not None]
+    windows_due = (windows.due(NOON + second * S) for second in range(begin, end))
+    return [window for window in windows_due if window is not None]
 
 
 def test_two_events_within_reach_share_a_window_and_both_are_named() -> None:
@@ -40,7 +40,7 @@ def test_two_events_within_reach_share_a_window_and_both_are_named() -> None:
     (window,) = drained(windows, 0, 1000)
     assert (window.begin_ns, window.end_ns) == (NOON - REACH_NS, NOON + REACH_NS)
     assert window.reason == "failover; link.down"
-    assert [at for at, _ in window.moments] == [NOON, NOON + 20 * S]
+    assert [moment.time_ns for moment in window.moments] == [NOON, NOON + 20 * S]
 
 
 def test_an_event_after_the_end_of_a_window_gets_one_of_its_own_after_the_quiet_time() -> None:
@@ -57,7 +57,7 @@ def test_an_event_after_the_end_of_a_window_gets_one_of_its_own_after_the_quiet_
     assert second.reason == "failback; link.down"
 
 
-def test_what_is_told_late_is_looked_at_in_its_own_time() -> None:
+def test_a_late_event_gets_a_window_at_its_own_time() -> None:
     """A finding of a minute ago; what lies within a window that was fetched already asks for nothing."""
     windows = Windows()
     windows.want(NOON, "fail cpu_spike")
@@ -97,9 +97,9 @@ def test_a_run_has_only_so_many_windows(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_what_the_ring_cannot_hold_is_not_asked_for() -> None:
-    """An event of an hour ago, told now; one of tomorrow; and a window that waited too long for a dead link."""
+    """An event of an hour ago, reported now; one of tomorrow; and a window that waited too long for a dead link."""
     windows = Windows()
-    windows.consider(look(3600, {}), NOON + 3600 * S)
+    windows.consider(answer_at(3600, {}), NOON + 3600 * S)
     windows.want(NOON, "failover")
     windows.want(NOON + 90_000 * S, "upgrade")
     assert drained(windows, 3600, 3700) == []
@@ -114,27 +114,27 @@ def test_one_pinned_core_of_eight_is_seen() -> None:
     windows = Windows()
     calm = {core: 0.05 + 0.01 * core for core in range(8)}
     for second in range(30):
-        windows.consider(look(second, calm), NOON + second * S)
+        windows.consider(answer_at(second, calm), NOON + second * S)
     assert drained(windows, 0, 200) == []
     for second in range(30, 33):
-        windows.consider(look(second, {**calm, 5: 1.0}, 0.22), NOON + second * S)
+        windows.consider(answer_at(second, {**calm, 5: 1.0}, 0.22), NOON + second * S)
     (window,) = drained(windows, 33, 200)
     assert window.reason == "jump of the CPU: core 5"
-    assert window.moments[0][0] == NOON + 30 * S, "when it began, not when it was believed"
+    assert window.moments[0].time_ns == NOON + 30 * S, "when it began, not when it was believed"
 
 
-def test_a_core_that_is_always_busy_or_busy_for_one_look_is_nothing_new() -> None:
-    """A polling core of DPDK; one that flickers between nothing and all; a burst of one look."""
+def test_a_core_that_is_always_busy_or_busy_for_one_poll_is_nothing_new() -> None:
+    """A polling core of DPDK; one that flickers between nothing and all; a burst of one poll."""
     windows = Windows()
     for second in range(600):
         flicker = 1.0 if second // 3 % 4 == 0 else 0.0
         burst = 1.0 if second == 300 else 0.02
-        windows.consider(look(second, {0: 1.0, 1: flicker, 2: burst}, 0.6), NOON + second * S)
+        windows.consider(answer_at(second, {0: 1.0, 1: flicker, 2: burst}, 0.6), NOON + second * S)
         assert windows.due(NOON + second * S) is None
 
 
 def test_an_event_of_the_agent_itself_is_named_in_the_words_of_the_run() -> None:
-    """The run tells the same event again when it is recorded: one reason, not two."""
+    """The run reports the same event again when it is recorded: one reason, not two."""
     windows = Windows()
     event = Event("core.dump", object_text(process="bgpd"), NOON, None, {})
     windows.consider(Answer((), (event, Event("device.identity", "", NOON, None, {})), ()), NOON + S)
@@ -194,7 +194,7 @@ def test_a_jump_of_the_cpu_and_an_event_ask_for_a_window_but_not_for_many() -> N
     assert windows.due(500 * S) is None
 
 
-def test_a_failed_look_of_the_agent_is_no_look() -> None:
+def test_a_failed_poll_of_the_agent_is_no_poll() -> None:
     """The trigger for a window is not confused by an answer without samples."""
     windows = Windows()
     windows.consider(NOTHING, 0)

@@ -18,19 +18,19 @@ from soakwatch.sources.registry import poller_module
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Answer
 
-SITE = SourceContext("tg", "generator", (), None, Path(), lambda: 10**18, 1.0)
+SITE = SourceContext("tg", "generator", (), None, Path(), lambda: 10**18, 3.0)
 T = TypeVar("T")
 
 
 class Load:
-    """A load that was started: looked at, driven, asked for its facts."""
+    """A load that was started: polled, driven, asked for its facts."""
 
     def __init__(self, poller: Poller) -> None:
         self.poller: object = poller
         self._poll = poller.poll
 
-    async def look(self) -> Answer:
-        """One look."""
+    async def poll(self) -> Answer:
+        """One poll."""
         return await self._poll(10**18)
 
     async def drive(self, level: float) -> None:
@@ -39,7 +39,7 @@ class Load:
         await self.poller.drive(level)
 
     def facts(self) -> Facts:
-        """What it tells of itself."""
+        """What it reports of itself."""
         assert isinstance(self.poller, Identifies)
         return self.poller.facts()
 
@@ -55,28 +55,28 @@ def acted(name: str, keys: dict[str, object], act: Callable[[Load], Awaitable[T]
     return asyncio.run(do())
 
 
-def looked(name: str, keys: dict[str, object], count: int = 1) -> list[Answer]:
-    """Some looks, one after the other."""
+def polled(name: str, keys: dict[str, object], count: int = 1) -> list[Answer]:
+    """Some polls, one after the other."""
 
-    async def look(load: Load) -> list[Answer]:
-        return [await load.look() for _ in range(count)]
+    async def poll(load: Load) -> list[Answer]:
+        return [await load.poll() for _ in range(count)]
 
-    return acted(name, keys, look)
+    return acted(name, keys, poll)
 
 
 def left_open(name: str, keys: dict[str, object], count: int = 100) -> int:
-    """File descriptors and tasks that many looks have left, over those of some."""
+    """File descriptors and tasks that many polls have left open, over those of some."""
 
-    async def look(load: Load) -> int:
+    async def poll(load: Load) -> int:
         held = []
         for number in range(10 + count):
-            await load.look()
+            await load.poll()
             if number in {9, 9 + count}:
                 gc.collect()
                 held.append(len(os.listdir("/proc/self/fd")) + len(asyncio.all_tasks()))
         return held[1] - held[0]
 
-    return acted(name, keys, look)
+    return acted(name, keys, poll)
 
 
 def by_series(answer: Answer) -> dict[tuple[str, str], float]:
@@ -84,9 +84,9 @@ def by_series(answer: Answer) -> dict[tuple[str, str], float]:
     for sample in answer.samples:
         labels = tuple(part.partition("=")[0] for part in sample.object.split(",")) if sample.object else ()
         assert labels == BY_NAME[sample.metric].labels
-    found = {(sample.metric, sample.object): sample.value for sample in answer.samples}
-    assert len(found) == len(answer.samples)
-    return found
+    values = {(sample.metric, sample.object): sample.value for sample in answer.samples}
+    assert len(values) == len(answer.samples)
+    return values
 
 
 PLAN = """\
@@ -123,12 +123,12 @@ def whole_run(folder: Path, source: str, phases: str = "{soak: 2500ms}") -> Path
 
 
 def refused_run(folder: Path, source: str) -> str:
-    """A run that has no use in it: what it says."""
+    """A run that is refused: its message."""
     done = run(folder, source, "{soak: 2s}")
     assert done.returncode in {2, 3}, done.stdout + done.stderr
     return done.stdout + done.stderr
 
 
-def values(view: RecordView, metric: str, thing: str = "") -> list[float]:
+def values(view: RecordView, metric: str, name: str = "") -> list[float]:
     """The readings of one series of the generator."""
-    return [float(value) for value in view.series(SeriesKey("tg", metric, thing)).value]
+    return [float(value) for value in view.series(SeriesKey("tg", metric, name)).value]

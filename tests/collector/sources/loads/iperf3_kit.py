@@ -1,4 +1,4 @@
-"""What the tests of iperf3 and interfaces share: a site, looks, readings, and whole runs as commands."""
+"""What the tests of iperf3 and interfaces share: a context, polls, readings, and whole runs as commands."""
 
 from __future__ import annotations
 
@@ -43,22 +43,22 @@ async def loaded(name: str, folder: Path, **keys: object) -> AsyncIterator[Polle
 
 def figures(answer: Answer) -> Figures:
     """The last reading of each series; each is of the catalogue, with its labels, in order and within its bounds."""
-    found: Figures = {}
-    at: dict[tuple[str, str], int] = {}
+    values: Figures = {}
+    last_ns: dict[tuple[str, str], int] = {}
     for sample in answer.samples:
         entry = BY_NAME[sample.metric]
         labels = tuple(part.partition("=")[0] for part in sample.object.split(",")) if sample.object else ()
         assert labels == entry.labels, sample
         assert entry.low is None or sample.value >= entry.low, sample
         assert entry.high is None or sample.value <= entry.high, sample
-        assert sample.time_ns > at.get((sample.metric, sample.object), 0), sample
-        at[sample.metric, sample.object] = sample.time_ns
-        found[sample.metric, sample.object] = sample.value
-    return found
+        assert sample.time_ns > last_ns.get((sample.metric, sample.object), 0), sample
+        last_ns[sample.metric, sample.object] = sample.time_ns
+        values[sample.metric, sample.object] = sample.value
+    return values
 
 
 async def until(poller: Poller, ready: Callable[[Figures], bool], seconds: float = 20) -> Figures:
-    """Looks until the figures are as they must become; failed looks are no figures."""
+    """Polls until the figures are as they must become; failed polls are no figures."""
     deadline, seen, failed = time.monotonic() + seconds, Figures(), ""
     while True:
         try:
@@ -72,17 +72,17 @@ async def until(poller: Poller, ready: Callable[[Figures], bool], seconds: float
 
 
 async def failing(poller: Poller, says: str, seconds: float = 20) -> str:
-    """Looks until one fails with these words."""
-    deadline, told = time.monotonic() + seconds, "it did not fail"
+    """Polls until one fails with these words."""
+    deadline, message = time.monotonic() + seconds, "it did not fail"
     while time.monotonic() < deadline:
         try:
             await poller.poll(time.time_ns())
         except SourceError as failure:
-            told = str(failure)
-            if says in told:
-                return told
+            message = str(failure)
+            if says in message:
+                return message
         await asyncio.sleep(0.05)
-    raise AssertionError(told)
+    raise AssertionError(message)
 
 
 def command(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
@@ -100,7 +100,7 @@ def command(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
 
 
 def run_plan(folder: Path, sources: dict[str, list[dict[str, object]]], duration: str, **more: object) -> Path:
-    """A whole run of generators beside this machine; its folder."""
+    """A whole run with generators and this machine as the target; its folder."""
     targets: dict[str, object] = {name: {"role": "generator", "sources": each} for name, each in sources.items()}
     targets["dut"] = {"role": "dut", "sources": [{"local": {"interval": "1s", "probes": ["load"]}}]}
     plan = {"name": "loaded", "duration": duration, "targets": targets, **more}
@@ -112,15 +112,15 @@ def run_plan(folder: Path, sources: dict[str, list[dict[str, object]]], duration
     return run
 
 
-def readings(run: Path, target: str, metric: str, thing: str = "") -> list[float]:
+def readings(run: Path, target: str, metric: str, name: str = "") -> list[float]:
     """What a record holds of one series."""
     with RecordView.open(run) as view:
-        return [float(value) for value in view.series(SeriesKey(target, metric, thing)).value]
+        return [float(value) for value in view.series(SeriesKey(target, metric, name)).value]
 
 
 @contextmanager
 def real_server(port: int) -> Iterator[subprocess.Popen[bytes]]:
-    """A server that somebody else runs."""
+    """A server that the load did not start."""
     process = subprocess.Popen(
         ["iperf3", "-s", "-B", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -137,10 +137,10 @@ def real_server(port: int) -> Iterator[subprocess.Popen[bytes]]:
 
 def clients_of(port: int) -> list[psutil.Process]:
     """The processes that run as clients of a port."""
-    found = []
+    clients = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             words = process.cmdline()
             if "-c" in words and str(port) in words and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-    return found
+                clients.append(process)
+    return clients

@@ -25,12 +25,12 @@ SOAKWATCH = Path(sys.executable).with_name("soakwatch")
 
 
 def until(bench: LoadBench, wanted: Callable[[Answer], bool]) -> Answer:
-    """Look until an answer is as wanted, for 20 s at most."""
+    """Poll until an answer is as wanted, for 20 s at most."""
     deadline = time.monotonic() + 20
-    at = 0.0
+    seconds = 0.0
     while True:
-        at += 1
-        answer = bench.look(at)
+        seconds += 1
+        answer = bench.poll(seconds)
         if wanted(answer):
             return answer
         assert time.monotonic() < deadline, answer
@@ -38,11 +38,11 @@ def until(bench: LoadBench, wanted: Callable[[Answer], bool]) -> Answer:
 
 
 def failure(bench: LoadBench) -> str:
-    """Look until it fails, for 20 s at most; why it does."""
+    """Poll until it fails, for 20 s at most; returns the reason."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         try:
-            bench.look(1)
+            bench.poll(1)
         except SourceError as failed:
             return str(failed)
         bench.wait(0.05)
@@ -57,7 +57,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-def test_a_command_that_ends_tells_its_last_words_without_secrets() -> None:
+def test_a_command_that_ends_reports_its_last_words_without_secrets() -> None:
     """The exit code and the last line of stderr; what looks like a secret is left out."""
     script = "echo first >&2; echo 'login: password=hunter2 refused for http://bob:pw@dut/' >&2; exit 7"
     with LoadBench("command", {"run": ["sh", "-c", script]}) as bench:
@@ -86,7 +86,7 @@ def test_a_flood_of_errors_does_not_block_the_command() -> None:
 
 
 def test_lines_that_cannot_be_read_are_counted() -> None:
-    """Each counts, the texts are told, the good ones come in."""
+    """Each counts, their texts are reported, the good lines are stored."""
     script = (
         "echo hello; echo '{\"load.requests\": 1e999}'; echo 'load.latency{colour=red} 1';"
         " echo '{\"load.requests\": 7}';"
@@ -122,23 +122,23 @@ def test_everything_it_started_ends_with_it(tmp_path: Path) -> None:
         time.sleep(0.01)
 
 
-def test_a_driven_command_is_told_its_level(tmp_path: Path) -> None:
-    """Level and rate stand among its words and in its environment; 0 is rest; what it started is ended."""
+def test_a_driven_command_gets_its_level(tmp_path: Path) -> None:
+    """Level and rate are among its words and in its environment; 0 is rest; what it started is ended."""
     pids = tmp_path / "pids"
     figures = "load.offered.rate $1, load.users $SOAKWATCH_RATE, load.loss $SOAKWATCH_LEVEL"
     script = f'echo $$ >> {pids}; echo "{figures}"; exec sleep 60'
     keys: dict[str, object] = {"drive": True, "full": 2000, "run": ["sh", "-c", script, "load", "{rate}"]}
     with LoadBench("command", keys) as bench:
-        assert last(bench.look(0)) == {"load.lines.unread": 0, "load.sending": 0}
+        assert last(bench.poll(0)) == {"load.lines.unread": 0, "load.sending": 0}
         assert not pids.exists()
         bench.drive(0.5)
-        told = last(until(bench, lambda answer: "load.users" in last(answer)))
-        assert (told["load.offered.rate"], told["load.users"], told["load.loss"]) == (1000, 1000, 0.5)
+        latest = last(until(bench, lambda answer: "load.users" in last(answer)))
+        assert (latest["load.offered.rate"], latest["load.users"], latest["load.loss"]) == (1000, 1000, 0.5)
         bench.drive(1.0)
         answer = until(bench, lambda answer: "load.users" in last(answer))
         assert last(answer)["load.offered.rate"] == 2000
         bench.drive(0)
-        assert last(bench.look(90))["load.sending"] == 0
+        assert last(bench.poll(90))["load.sending"] == 0
         first, second = map(int, pids.read_text().split())
         assert not alive(first)
         assert not alive(second)
@@ -150,14 +150,14 @@ def test_a_driven_command_is_told_its_level(tmp_path: Path) -> None:
 
 
 def test_a_change_of_level_is_an_event() -> None:
-    """Its counters begin anew, and the record says why."""
+    """Its counters start again, and the record says why."""
     with LoadBench("command", {"drive": True, "run": ["sleep", "60"]}) as bench:
         bench.drive(0.5)
-        assert bench.look(1).events == ()
+        assert bench.poll(1).events == ()
         bench.drive(0.5)
-        assert bench.look(2).events == ()
+        assert bench.poll(2).events == ()
         bench.drive(1)
-        (event,) = bench.look(3).events
+        (event,) = bench.poll(3).events
         assert (event.kind, dict(event.detail)) == ("generator.restart", {"cause": "restarted for the level 1"})
 
 
@@ -225,7 +225,7 @@ def test_a_run_has_the_figures_of_its_command(tmp_path: Path) -> None:
 
 
 def test_phases_drive_a_command(tmp_path: Path) -> None:
-    """A plan with a rest, half and full load: the record has the levels and what the command was told."""
+    """A plan with a rest, half and full load: the record has the levels and what the command was given."""
     ticks = "while :; do echo load.offered.rate {rate}; sleep 0.1; done"
     (tmp_path / "plan.yaml").write_text(
         "phases: [{baseline: {for: 2s, load: 0%}}, {soak: {for: 2s, load: 50%}}, {stress: {for: 2s, load: 100%}}]\n"
@@ -245,9 +245,9 @@ def test_phases_drive_a_command(tmp_path: Path) -> None:
     assert done.returncode in {0, 1, 3}, done.stdout + done.stderr
     (run,) = (tmp_path / "runs").iterdir()
     with RecordView.open(run) as view:
-        found = {key.metric: view.series(key).values.tolist() for key in view.keys(None) if key.target == "tg"}
+        values = {key.metric: view.series(key).values.tolist() for key in view.keys(None) if key.target == "tg"}
         restarts = [stored.event.kind for stored in view.events() if stored.event.kind == "generator.restart"]
-    assert list(dict.fromkeys(found["load.level"])) == [0, 0.5, 1]
-    assert list(dict.fromkeys(found["load.offered.rate"])) == [100, 200]
-    assert set(found["load.sending"]) == {0}
+    assert list(dict.fromkeys(values["load.level"])) == [0, 0.5, 1]
+    assert list(dict.fromkeys(values["load.offered.rate"])) == [100, 200]
+    assert set(values["load.sending"]) == {0}
     assert restarts == ["generator.restart"]

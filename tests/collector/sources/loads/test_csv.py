@@ -27,9 +27,9 @@ def stamp(at_s: float, form: str = "%Y-%m-%d %H:%M:%S") -> str:
 
 
 def failing(bench: LoadBench, at_s: float) -> str:
-    """Why a look fails."""
+    """Why a poll fails."""
     with pytest.raises(SourceError) as caught:
-        bench.look(at_s)
+        bench.poll(at_s)
     return str(caught.value)
 
 
@@ -43,7 +43,7 @@ def test_ports_and_their_sum_with_units_of_the_headers(tmp_path: Path) -> None:
             + f"{stamp(1)},1/1,{many},5,100.5,0.5,1500\n{stamp(1)},1/2,7,5,200,0,1500\n"
             + f"{stamp(2)},1/1,{many + 2},5,100.5,0.5,1500\n{stamp(2)},1/2,8,5,200,0,1500\n"
         )
-        answer = bench.look(3)
+        answer = bench.poll(3)
     assert series(answer, "load.port.tx.packets", "port=1/1") == [(1, many), (2, many + 2)]
     assert series(answer, "load.port.tx.packets", "port=1/2") == [(1, 7), (2, 8)]
     assert series(answer, "load.tx.bit.rate") == [(1, 300_500.0)]  # the second line of a time may still come
@@ -61,19 +61,19 @@ def test_plain_columns_and_units(tmp_path: Path) -> None:
     }
     with LoadBench("csv", {"file": file, "tz": "UTC", "columns": columns}) as bench:
         file.write_text(IXIA + f"{stamp(1)},all,1,1,2,0.5,1500\n{stamp(2)},all,N/A,1,0,,-\n")
-        answer = bench.look(3)
+        answer = bench.poll(3)
     assert series(answer, "load.loss") == [(1, 0.005)]
     assert series(answer, "load.latency", "quantile=mean")[0][1] == pytest.approx(1.5e-6)
     assert series(answer, "load.tx.bit.rate") == [(1, 2e6), (2, 0)]
     assert last(answer)["load.lines.unread"] == 0  # missing is no trouble
 
 
-def test_names_that_tell_enough_need_no_mapping(tmp_path: Path) -> None:
-    """Headers as for judge; a column whose unit nobody knows, or that nobody knows, is left out and told."""
+def test_names_that_say_enough_need_no_mapping(tmp_path: Path) -> None:
+    """Headers as for judge; an unknown column, or one of an unknown unit, is left out and reported."""
     file = tmp_path / "load.csv"
     with LoadBench("csv", {"file": file}) as bench:
         file.write_text(f"time,rps,latency (ms),latency,widgets\n{stamp(1)}Z,100,20,20,3\n{stamp(2)}Z,110,21,21,3\n")
-        answer = bench.look(3)
+        answer = bench.poll(3)
         assert last(answer) == {
             "load.request.rate": 110,
             "load.latency": 0.021,
@@ -101,16 +101,16 @@ def test_names_that_tell_enough_need_no_mapping(tmp_path: Path) -> None:
 def test_times_as_generators_write_them(
     tmp_path: Path, keys: dict[str, object], form: str, first_s: float | None
 ) -> None:
-    """Dates with and without zones, epochs, and times that begin at nought."""
+    """Dates with and without zones, epochs, and times that begin at zero."""
     file = tmp_path / "load.csv"
     with LoadBench("csv", {"file": file, **keys}) as bench:
-        bench.look(1)
+        bench.poll(1)
         file.write_text(f"timestamp,rps\n{form.format(s=1)},1\n{form.format(s=2)},2\n")
         bench_at = 30.0 if first_s is None else 3.0
-        answer = bench.look(bench_at)
+        answer = bench.poll(bench_at)
         with file.open("a") as out:
             out.write(f"{form.format(s=5)},5\n")
-        later = bench.look(bench_at + 3)
+        later = bench.poll(bench_at + 3)
     begin = 28.0 if first_s is None else first_s
     assert series(answer, "load.request.rate") == [(begin + 1, 1), (begin + 2, 2)]
     assert series(later, "load.request.rate") == [(begin + 5, 5)]
@@ -121,18 +121,18 @@ def test_the_hour_that_a_clock_shows_twice(tmp_path: Path) -> None:
     begin = 1_792_889_400 * SECOND  # 00:50 UTC, 02:50 there for the first time
     file = tmp_path / "load.csv"
     with LoadBench("csv", {"file": file, "tz": "Europe/Berlin"}, begin_ns=begin) as bench:
-        text, found = "time,rps\n", []
+        text, rates = "time,rps\n", []
         for minute in range(0, 80, 5):
             local = (2 * 60 + 50 + minute) if minute < 10 else (2 * 60 + 50 + minute - 60)
             text += f"2026-10-25 {local // 60:02d}:{local % 60:02d}:00,{minute}\n"
             file.write_text(text)
-            answer = bench.look(minute * 60 + 1)
-            found += [
+            answer = bench.poll(minute * 60 + 1)
+            rates += [
                 (round((s.time_ns - begin) / SECOND / 60), s.value)
                 for s in answer.samples
                 if s.metric == "load.request.rate"
             ]
-    assert found == [(minute, minute) for minute in range(0, 80, 5)]
+    assert rates == [(minute, minute) for minute in range(0, 80, 5)]
 
 
 def test_times_without_a_zone_are_refused(tmp_path: Path) -> None:
@@ -145,16 +145,16 @@ def test_times_without_a_zone_are_refused(tmp_path: Path) -> None:
         assert "have no time zone" in failing(bench, 3)
     file.unlink()
     with LoadBench("csv", {"file": file, "time": "arrival"}) as bench:
-        bench.look(1)
+        bench.poll(1)
         file.write_text("rps,users\n5,1\n6,1\n")
-        assert series(bench.look(2), "load.request.rate") == [(2, 6)]
+        assert series(bench.poll(2), "load.request.rate") == [(2, 6)]
 
 
 def test_a_wrong_clock_does_no_harm(tmp_path: Path) -> None:
     """A day behind or two hours ahead: refused in one sentence, no sample; when it is right again it goes on."""
     file = tmp_path / "load.csv"
     with LoadBench("csv", {"file": file, "tz": "UTC"}) as bench:
-        bench.look(0)
+        bench.poll(0)
         file.write_text(f"time,rps\n{stamp(-86_399)},1\n")
         assert "the newest line is 24 h before now: set the generator's clock" in failing(bench, 1)
         assert "before now" in failing(bench, 2)
@@ -163,19 +163,19 @@ def test_a_wrong_clock_does_no_harm(tmp_path: Path) -> None:
         assert "after now" in failing(bench, 3)
         with file.open("a") as out:
             out.write(f"{stamp(4)},3\n")
-        assert series(bench.look(5), "load.request.rate") == [(4, 3)]
+        assert series(bench.poll(5), "load.request.rate") == [(4, 3)]
         assert "clock" in bench.facts().identity
 
 
 def test_lines_from_before_the_run_are_of_no_run(tmp_path: Path) -> None:
-    """A file that lies there from yesterday is followed; what it holds is not told."""
+    """A file that lies there from yesterday is followed; what it holds is not reported."""
     file = tmp_path / "load.csv"
-    file.write_text("time,rps\n" + "".join(f"{stamp(at - 86_400)},1\n" for at in range(50)))
+    file.write_text("time,rps\n" + "".join(f"{stamp(second - 86_400)},1\n" for second in range(50)))
     with LoadBench("csv", {"file": file, "tz": "UTC"}) as bench:
-        assert "load.request.rate" not in last(bench.look(1))
+        assert "load.request.rate" not in last(bench.poll(1))
         with file.open("a") as out:
             out.write(f"{stamp(2)},7\n")
-        assert series(bench.look(3), "load.request.rate") == [(2, 7)]
+        assert series(bench.poll(3), "load.request.rate") == [(2, 7)]
 
 
 def test_a_decimal_comma(tmp_path: Path) -> None:
@@ -183,10 +183,10 @@ def test_a_decimal_comma(tmp_path: Path) -> None:
     file = tmp_path / "load.csv"
     with LoadBench("csv", {"file": file, "tz": "UTC"}) as bench:
         file.write_text(f"time;rps\n{stamp(1)};1\n")
-        assert series(bench.look(2), "load.request.rate") == [(1, 1)]
+        assert series(bench.poll(2), "load.request.rate") == [(1, 1)]
         with file.open("a") as out:
             out.write(f"{stamp(3)};12,25\n")
-        assert series(bench.look(4), "load.request.rate") == [(3, 12.25)]
+        assert series(bench.poll(4), "load.request.rate") == [(3, 12.25)]
     file.unlink()
     with LoadBench("csv", {"file": file, "tz": "UTC"}) as bench:
         file.write_text(f"time;rps\n{stamp(1)};1\n{stamp(2)};1,500\n")
@@ -194,25 +194,25 @@ def test_a_decimal_comma(tmp_path: Path) -> None:
 
 
 def test_a_header_comes_again_and_lines_are_broken(tmp_path: Path) -> None:
-    """Headers and comments are passed over; short lines, words for numbers and odd times are counted, told once."""
+    """Headers and comments are passed over; short lines, words for numbers and odd times are counted, reported once."""
     file = tmp_path / "load.csv"
     with LoadBench("csv", {"file": file, "tz": "UTC"}) as bench:
         file.write_text(
             f"time,rps,users\n{stamp(1)},1,1\ntime,rps,users\n# pause\n\n{stamp(2)},2\n{stamp(3)},many,1\nsoon,4,1\n"
             f'{stamp(5)},5,1\n{stamp(4000)},5,1\n{stamp(6)},"6",1\n'
         )
-        answer = bench.look(7)
+        answer = bench.poll(7)
     assert series(answer, "load.request.rate") == [(1, 1), (5, 5), (6, 6)]
     assert last(answer)["load.lines.unread"] == 4
     assert len(answer.faults) == 1
 
 
 def test_late_lines_and_lines_of_one_time(tmp_path: Path) -> None:
-    """A line that comes late by the bound is taken where it is later than the last; doubles without labels are told."""
+    """A line later than the bound is taken if it is later than the last; doubles without labels are reported."""
     file = tmp_path / "load.csv"
     with LoadBench("csv", {"file": file, "tz": "UTC"}) as bench:
         file.write_text(f"time,rps\n{stamp(1)},1\n{stamp(1)},2\n{stamp(5)},5\n{stamp(3)},3\n")
-        answer = bench.look(200)
+        answer = bench.poll(200)
         assert series(answer, "load.request.rate") == [(1, 2), (5, 5)]
         assert "several lines have load.request.rate at one time" in answer.faults[0].text
 
@@ -223,7 +223,7 @@ def test_only_the_lines_that_are_wanted(tmp_path: Path) -> None:
     keys = {"file": file, "tz": "UTC", "where": {"item": "total"}}
     with LoadBench("csv", keys) as bench:
         file.write_text(f"time,item,rps\n{stamp(1)},total,1\n{stamp(1)},subtotal,9\n")
-        assert series(bench.look(2), "load.request.rate") == [(1, 1)]
+        assert series(bench.poll(2), "load.request.rate") == [(1, 1)]
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_only_the_lines_that_are_wanted(tmp_path: Path) -> None:
         ({"bound": "5"}, "is not a duration"),
     ],
 )
-def test_plans_that_cannot_be(keys: dict[str, object], sentence: str) -> None:
+def test_invalid_plans(keys: dict[str, object], sentence: str) -> None:
     """Each is refused when the plan is read."""
     with pytest.raises(ValidationError, match="(?s)" + sentence.replace("(", r"\(")):
         Config.model_validate({"file": "x.csv", **keys})
@@ -265,22 +265,22 @@ def test_plans_that_cannot_be(keys: dict[str, object], sentence: str) -> None:
     ],
 )
 def test_tables_that_the_plan_does_not_fit(tmp_path: Path, keys: dict[str, object], text: str, sentence: str) -> None:
-    """Each is one sentence at every look, with the remedy in the words of a plan."""
+    """Each is one sentence at every poll, with the remedy in the words of a plan."""
     file = tmp_path / "load.csv"
     with LoadBench("csv", {"file": file, **keys}) as bench:
         file.write_text(text)
-        for at in (2, 3):
-            said = failing(bench, at)
-            assert sentence in said
-            assert "--" not in said
+        for second in (2, 3):
+            error = failing(bench, second)
+            assert sentence in error
+            assert "--" not in error
 
 
 def test_a_running_number_as_a_label_is_refused(tmp_path: Path) -> None:
-    """More than 5000 series is a mistake, said in one sentence."""
+    """More than 5000 series is a mistake, reported in one sentence."""
     file = tmp_path / "load.csv"
     columns = {"rps": {"metric": "load.flow.tx.packets", "labels": {"flow": "{id}"}}}
     with LoadBench("csv", {"file": file, "columns": columns, "timeout": "20s"}) as bench:
-        file.write_text("time,id,rps\n" + "".join(f"1795260001,{at},1\n" for at in range(5_001)))
+        file.write_text("time,id,rps\n" + "".join(f"1795260001,{number},1\n" for number in range(5_001)))
         assert "more than 5000 series: is a label a running number?" in failing(bench, 2)
 
 
@@ -289,13 +289,15 @@ def test_a_figure_of_the_device_makes_no_load(tmp_path: Path) -> None:
     file = tmp_path / "load.csv"
     with LoadBench("csv", {"file": file, "tz": "UTC"}, role="dut") as bench:
         file.write_text(f"time,cpu (%)\n{stamp(1)},50\n")
-        assert last(bench.look(2)) == {"system.cpu.utilization": 0.5}
+        assert last(bench.poll(2)) == {"system.cpu.utilization": 0.5}
 
 
 def test_noise_is_harmless(tmp_path: Path) -> None:
     """Seeded noise in good lines, and cut writes: figures or a sentence, never another exception."""
     dice = random.Random(21)
-    good = IXIA + "".join(f"{stamp(at)},1/{at % 2},{at},5,100.5,0.5,1500\n" for at in range(200))
+    good = IXIA + "".join(
+        f"{stamp(position)},1/{position % 2},{position},5,100.5,0.5,1500\n" for position in range(200)
+    )
     for turn in range(40):
         file = tmp_path / f"{turn}.csv"
         data = bytearray(good.encode())
@@ -305,12 +307,12 @@ def test_noise_is_harmless(tmp_path: Path) -> None:
             LoadBench("csv", {"file": file, "tz": "UTC", "columns": PORTS}) as bench,
             file.open("wb", buffering=0) as out,
         ):
-            at = 0
-            while at < len(data):
+            position = 0
+            while position < len(data):
                 many = dice.randrange(1, 4000)
-                out.write(data[at : at + many])
-                at += many
+                out.write(data[position : position + many])
+                position += many
                 try:
-                    bench.look(200)
+                    bench.poll(200)
                 except SourceError:
                     continue

@@ -1,4 +1,4 @@
-"""``csv``: how files come to be read whole: cut lines, encodings, rotation, and files that are written anew."""
+"""``csv``: how files come to be read whole: cut lines, encodings, rotation, and files that are rewritten."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def stamp(at_s: float, form: str = "%Y-%m-%d %H:%M:%S") -> str:
 
 
 def failing(bench: LoadBench, at_s: float) -> str:
-    """Why a look fails."""
+    """Why a poll fails."""
     with pytest.raises(SourceError) as caught:
-        bench.look(at_s)
+        bench.poll(at_s)
     return str(caught.value)
 
 
@@ -30,9 +30,9 @@ def test_a_last_line_waits_for_its_end(tmp_path: Path) -> None:
     with LoadBench("csv", {"file": file, "tz": "UTC"}) as bench, file.open("w", buffering=1) as out:
         out.write(f"time,rps\n{stamp(1)},1\n{stamp(2)},123")
         out.flush()
-        assert series(bench.look(3), "load.request.rate") == [(1, 1)]
+        assert series(bench.poll(3), "load.request.rate") == [(1, 1)]
         out.write("45\n")
-        assert series(bench.look(4), "load.request.rate") == [(2, 12345)]
+        assert series(bench.poll(4), "load.request.rate") == [(2, 12345)]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le"])
@@ -40,12 +40,12 @@ def test_encodings_of_windows(tmp_path: Path, encoding: str) -> None:
     """BOM and UTF-16, written in pieces of odd length."""
     file = tmp_path / "load.csv"
     data = f"time,rps,Größe\r\n{stamp(1)},1,ä\r\n{stamp(2)},2,ö\r\n".encode(encoding)
-    found = []
+    rates = []
     with LoadBench("csv", {"file": file, "tz": "UTC"}) as bench, file.open("wb", buffering=0) as out:
-        for at in range(0, len(data), 7):
-            out.write(data[at : at + 7])
-            found += series(bench.look(3 + at / 1000), "load.request.rate")
-    assert found == [(1, 1), (2, 2)]
+        for start in range(0, len(data), 7):
+            out.write(data[start : start + 7])
+            rates += series(bench.poll(3 + start / 1000), "load.request.rate")
+    assert rates == [(1, 1), (2, 2)]
 
 
 def test_a_file_moves_away_and_another_takes_its_name(tmp_path: Path) -> None:
@@ -53,30 +53,30 @@ def test_a_file_moves_away_and_another_takes_its_name(tmp_path: Path) -> None:
     file = tmp_path / "load.csv"
     with LoadBench("csv", {"file": file, "tz": "UTC"}) as bench:
         file.write_text(f"time,rps\n{stamp(1)},1\n")
-        bench.look(2)
+        bench.poll(2)
         with file.open("a") as out:
             out.write(f"{stamp(3)},3\n{stamp(4)},4")  # no line end: the writer is done with it
         file.rename(tmp_path / "load.csv.1")
         file.write_text(f"users;time;rps\n9;{stamp(5)};5\n")
-        answer = bench.look(6)
+        answer = bench.poll(6)
         assert series(answer, "load.request.rate") == [(3, 3), (4, 4), (5, 5)]
         assert answer.events == ()
         file.unlink()
         assert "was removed" in failing(bench, 7)
         file.write_text(f"time,rps\n{stamp(8)},8\n")
-        assert series(bench.look(9), "load.request.rate") == [(8, 8)]
+        assert series(bench.poll(9), "load.request.rate") == [(8, 8)]
 
 
-def test_a_file_that_is_cut_or_written_anew_in_place(tmp_path: Path) -> None:
-    """Shorter than before, or another begin: read from its begin; what was told already is not told again."""
+def test_a_file_that_is_cut_or_rewritten_in_place(tmp_path: Path) -> None:
+    """Shorter than before, or another begin: read from its begin; what was reported already is not reported again."""
     file = tmp_path / "load.csv"
     with LoadBench("csv", {"file": file, "tz": "UTC"}) as bench:
         file.write_text(f"time,rps\n{stamp(1)},1\n{stamp(2)},2\n")
-        bench.look(3)
+        bench.poll(3)
         file.write_text(f"time,rps\n{stamp(4)},4\n")
-        assert series(bench.look(5), "load.request.rate") == [(4, 4)]
-        file.write_text("time,users,rps\n" + "".join(f"{stamp(at)},1,{at}\n" for at in range(1, 9)))
-        assert series(bench.look(9), "load.request.rate") == [(at, at) for at in range(5, 9)]
+        assert series(bench.poll(5), "load.request.rate") == [(4, 4)]
+        file.write_text("time,users,rps\n" + "".join(f"{stamp(second)},1,{second}\n" for second in range(1, 9)))
+        assert series(bench.poll(9), "load.request.rate") == [(second, second) for second in range(5, 9)]
 
 
 def test_a_writer_that_goes_on_in_the_file_that_was_moved(tmp_path: Path) -> None:
@@ -85,27 +85,27 @@ def test_a_writer_that_goes_on_in_the_file_that_was_moved(tmp_path: Path) -> Non
     with LoadBench("csv", {"file": file, "tz": "UTC"}) as bench, file.open("w") as out:
         out.write(f"time,rps\n{stamp(1)},1\n")
         out.flush()
-        bench.look(2)
+        bench.poll(2)
         file.rename(tmp_path / "load.csv.1")
         assert "was removed" in failing(bench, 3)
         out.write(f"{stamp(4)},4\n")
         out.flush()
-        assert series(bench.look(5), "load.request.rate") == [(4, 4)]
+        assert series(bench.poll(5), "load.request.rate") == [(4, 4)]
         file.write_text(f"time,rps\n{stamp(6)},6\n")
-        assert series(bench.look(7), "load.request.rate") == [(6, 6)]
+        assert series(bench.poll(7), "load.request.rate") == [(6, 6)]
 
 
 def test_a_file_is_cut_and_its_writer_does_not_know(tmp_path: Path) -> None:
     """A rotation that copies and cuts: noughts up to where the writer was, then lines without a header."""
     file = tmp_path / "load.csv"
     with LoadBench("csv", {"file": file, "tz": "UTC"}) as bench, file.open("w") as out:
-        out.write("time,rps\n" + "".join(f"{stamp(at)},{at}\n" for at in range(1, 40)))
+        out.write("time,rps\n" + "".join(f"{stamp(second)},{second}\n" for second in range(1, 40)))
         out.flush()
-        bench.look(40)
+        bench.poll(40)
         os.truncate(file, 0)
         out.write(f"{stamp(41)},41\n{stamp(42)},42\n")
         out.flush()
-        answer = bench.look(43)
+        answer = bench.poll(43)
     assert series(answer, "load.request.rate") == [(41, 41), (42, 42)]
     assert last(answer)["load.lines.unread"] == 0
 
@@ -115,6 +115,6 @@ def test_a_file_without_line_ends_does_not_fill_the_memory(tmp_path: Path) -> No
     file = tmp_path / "load.csv"
     with LoadBench("csv", {"file": file, "tz": "UTC", "timeout": "20s"}) as bench:
         file.write_text(f"time,rps\n{stamp(1)},1\n" + "9" * 3_000_000 + f"\n{stamp(2)},2\n")
-        answer = bench.look(3)
+        answer = bench.poll(3)
     assert series(answer, "load.request.rate") == [(1, 1), (2, 2)]
     assert last(answer)["load.lines.unread"] == 1

@@ -53,7 +53,7 @@ rules:
   {others}
 """
 _BUSY = ("cpu_spike", "cpu_saturation", "memory_growth", "drops", "core_dump", "oom_kill", "queue_growth")
-"""Rules that look at the machine on which the test runs, which may be busy with anything."""
+"""Rules that judge the machine on which the test runs, which may be busy with anything."""
 
 
 def begun(folder: Path, limit: str) -> subprocess.Popen[str]:
@@ -79,10 +79,10 @@ def begun(folder: Path, limit: str) -> subprocess.Popen[str]:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a run ended: its exit code, what it said, its verdict as JSON, and its record."""
+    """How a run ended: its exit code, what it printed, its verdict as JSON, and its record."""
 
     code: int
-    said: str
+    output: str
     verdict: dict[str, Any]
     record: Path
 
@@ -97,18 +97,18 @@ class Ended:
 def ended(folder: Path, run: subprocess.Popen[str]) -> Ended:
     """Wait for a run, and have it reported once more."""
     try:
-        said, _ = run.communicate(timeout=100)
+        output, _ = run.communicate(timeout=100)
     finally:
         run.kill()
         run.wait()
-    assert run.returncode in {0, 1, 3}, said
-    assert "Traceback" not in said
+    assert run.returncode in {0, 1, 3}, output
+    assert "Traceback" not in output
     (record,) = (folder / "runs").iterdir()
     document = folder / "verdict.json"
     subprocess.run(
         [SOAKWATCH, "report", record, "--json", document], cwd=folder, capture_output=True, timeout=100, check=False
     )
-    return Ended(run.returncode, said, json.loads(document.read_text(encoding="utf-8")), record)
+    return Ended(run.returncode, output, json.loads(document.read_text(encoding="utf-8")), record)
 
 
 def test_an_outage_of_three_seconds_is_over_two_and_under_five(tmp_path: Path) -> None:
@@ -129,12 +129,12 @@ def test_an_outage_of_three_seconds_is_over_two_and_under_five(tmp_path: Path) -
         assert apart <= max(longest_reading(each.record), numbers["outage_1_time_error_s"])
         assert (each.impact["target"], each.impact["object"]) == ("dut", "event=failover")
         assert "the methods agree" in each.impact["reason"]
-    assert (over.code, over.verdict["verdict"], over.impact["outcome"]) == (1, "fail", "fail"), over.said
-    sentence = re.search(r"outage of (\S+) s; allowed 2 s", over.said)
-    assert sentence, over.said
+    assert (over.code, over.verdict["verdict"], over.impact["outcome"]) == (1, "fail", "fail"), over.output
+    sentence = re.search(r"outage of (\S+) s; allowed 2 s", over.output)
+    assert sentence, over.output
     assert float(sentence[1]) == pytest.approx(OUTAGE_S, abs=0.05)
     assert over.verdict["targets"]["dut"]["verdict"] == "fail"
-    assert (under.code, under.verdict["verdict"], under.impact["outcome"]) == (0, "pass", "pass"), under.said
+    assert (under.code, under.verdict["verdict"], under.impact["outcome"]) == (0, "pass", "pass"), under.output
     assert under.impact["limit"] == 5.0
 
 
@@ -154,7 +154,7 @@ def test_the_load_stops_when_it_sees_the_switch(tmp_path: Path) -> None:
         lost = 0.0
         while lost < RATE:
             bench.wait(TICK_S)
-            answer = bench.look(1)
+            answer = bench.poll(1)
             pairs = zip(series(answer, "load.tx.packets"), series(answer, "load.rx.packets"), strict=True)
             lost = max((sent - back for (_, sent), (_, back) in pairs), default=0.0)
             assert lost == 0 or switch.exists()

@@ -1,4 +1,4 @@
-"""The load ``interface``: the real loopback here and over SSH, ports that go and begin anew, and a whole run."""
+"""The load ``interface``: the real loopback here and over SSH, ports that go and start again, and a whole run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Inter-|   Receive                                   |  Transmit
 
 
 def send(packets: int, length: int = 400) -> None:
-    """Datagrams over the loopback that somebody takes."""
+    """Datagrams over the loopback with a receiver."""
     with (
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sink,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as tg,
@@ -43,19 +43,19 @@ def send(packets: int, length: int = 400) -> None:
 
 
 class Replay:
-    """A host whose looks are given."""
+    """A host with given readings."""
 
     name = "the host"
 
-    def __init__(self, *looks: Mapping[str, Counters] | str) -> None:
-        self._looks = list(looks)
+    def __init__(self, *readings: Mapping[str, Counters] | str) -> None:
+        self._readings = list(readings)
 
     async def read(self) -> Mapping[str, Counters]:
         """The next, the last for ever."""
-        found = self._looks.pop(0) if len(self._looks) > 1 else self._looks[0]
-        if isinstance(found, str):
-            raise SourceError(found)
-        return found
+        reading = self._readings.pop(0) if len(self._readings) > 1 else self._readings[0]
+        if isinstance(reading, str):
+            raise SourceError(reading)
+        return reading
 
     def facts(self) -> Facts:
         """Nothing."""
@@ -67,8 +67,8 @@ def counted(packets: int, dropped: int = 0, *, up: bool | None = None) -> Counte
     return Counters(packets * 10, packets, 0, packets * 100, packets, 0, dropped, up)
 
 
-def looks(*seen: Mapping[str, Counters] | str, **keys: object) -> list[Answer]:
-    """One look after the other, a second apart."""
+def polls(*seen: Mapping[str, Counters] | str, **keys: object) -> list[Answer]:
+    """One poll after the other, a second apart."""
     ports = Ports(Config.model_validate({"ports": ["e*"], **keys}), Replay(*seen))
 
     async def go() -> list[Answer]:
@@ -79,10 +79,10 @@ def looks(*seen: Mapping[str, Counters] | str, **keys: object) -> list[Answer]:
 
 def test_the_kernels_table() -> None:
     """64-bit counters are whole, drops and FIFO errors of sending are one figure, a line that is none is left out."""
-    found = parse(DEV, {"eth0": "up", "lo": "unknown"})
-    assert set(found) == {"lo", "eth0"}
-    assert found["eth0"] == Counters(18446744073709551615, 7, 3, 1800, 18, 1, 5, True)
-    assert found["lo"].up is None, "a loopback has no link: nobody knows"
+    counters = parse(DEV, {"eth0": "up", "lo": "unknown"})
+    assert set(counters) == {"lo", "eth0"}
+    assert counters["eth0"] == Counters(18446744073709551615, 7, 3, 1800, 18, 1, 5, True)
+    assert counters["lo"].up is None, "a loopback has no link: its state is unknown"
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -98,22 +98,22 @@ def test_any_table_is_survived(seed: int) -> None:
 
 def test_sums_and_ports() -> None:
     """Each port is raw, the whole is their sum; an interface that is not meant is not there."""
-    (answer,) = looks({"eth0": counted(5, 2, up=True), "eth1": counted(7, up=False), "lo": counted(1000)})
-    found = figures(answer)
-    assert found["load.tx.packets", ""] == 12
-    assert found["load.rx.bytes", ""] == 120
-    assert found["load.queue_full", ""] == 2
-    assert found["load.port.tx.bytes", "port=eth1"] == 700
-    assert found["load.port.up", "port=eth0"] == 1
-    assert found["load.port.up", "port=eth1"] == 0
-    assert found["load.port.errors", "port=eth0,direction=receive"] == 0
-    assert ("load.sending", "") not in found
-    assert not [thing for _, thing in found if "lo" in thing]
+    (answer,) = polls({"eth0": counted(5, 2, up=True), "eth1": counted(7, up=False), "lo": counted(1000)})
+    values = figures(answer)
+    assert values["load.tx.packets", ""] == 12
+    assert values["load.rx.bytes", ""] == 120
+    assert values["load.queue_full", ""] == 2
+    assert values["load.port.tx.bytes", "port=eth1"] == 700
+    assert values["load.port.up", "port=eth0"] == 1
+    assert values["load.port.up", "port=eth1"] == 0
+    assert values["load.port.errors", "port=eth0,direction=receive"] == 0
+    assert ("load.sending", "") not in values
+    assert not [name for _, name in values if "lo" in name]
 
 
-def test_a_port_that_begins_anew_is_no_fall_of_the_sum() -> None:
+def test_a_port_that_starts_again_is_no_fall_of_the_sum() -> None:
     """The port's own series shows it, with an event; the sum counts on."""
-    answers = looks({"eth0": counted(100), "eth1": counted(50)}, {"eth0": counted(10), "eth1": counted(60)})
+    answers = polls({"eth0": counted(100), "eth1": counted(50)}, {"eth0": counted(10), "eth1": counted(60)})
     second = figures(answers[1])
     assert second["load.tx.packets", ""] == 170
     assert second["load.port.tx.packets", "port=eth0"] == 10
@@ -123,17 +123,17 @@ def test_a_port_that_begins_anew_is_no_fall_of_the_sum() -> None:
 
 
 def test_a_sum_that_no_counter_can_be() -> None:
-    """Beyond 64 bits there is no reading, and none is made up."""
-    (answer,) = looks({"eth0": counted(2**63), "eth1": counted(2**63)})
-    found = figures(answer)
-    assert ("load.tx.packets", "") not in found
-    assert found["load.port.tx.packets", "port=eth0"] == 2**63
+    """Beyond 64 bits there is no reading, and none is invented."""
+    (answer,) = polls({"eth0": counted(2**63), "eth1": counted(2**63)})
+    values = figures(answer)
+    assert ("load.tx.packets", "") not in values
+    assert values["load.port.tx.packets", "port=eth0"] == 2**63
 
 
 def test_a_port_that_goes_and_comes_again() -> None:
-    """What it had sent stays sent; that it is missing is told; all of them gone is a failed look."""
+    """What it had sent stays sent; that it is missing is reported; all of them gone is a failed poll."""
     both = {"eth0": counted(100), "eth1": counted(50)}
-    first, gone, back = looks(both, {"eth1": counted(60)}, {"eth0": counted(1), "eth1": counted(60)})
+    first, gone, back = polls(both, {"eth1": counted(60)}, {"eth0": counted(1), "eth1": counted(60)})
     assert figures(first)["load.tx.packets", ""] == 150
     assert figures(gone)["load.tx.packets", ""] == 160
     assert ("load.port.tx.packets", "port=eth0") not in figures(gone)
@@ -141,14 +141,14 @@ def test_a_port_that_goes_and_comes_again() -> None:
     assert figures(back)["load.tx.packets", ""] == 161
     assert back.faults == ()
     with pytest.raises(SourceError, match=r"the host no longer has an interface e\*"):
-        looks(both, {"lo": counted(1)})
+        polls(both, {"lo": counted(1)})
 
 
 def test_whether_it_sends() -> None:
     """By packets per second, where the plan says from how many on."""
     seen = [{"eth0": counted(packets)} for packets in (0, 5, 1005, 1006)]
-    told = [figures(answer).get(("load.sending", "")) for answer in looks(*seen, sends_above=100)]
-    assert told == [None, 0, 1, 0]
+    sending = [figures(answer).get(("load.sending", "")) for answer in polls(*seen, sends_above=100)]
+    assert sending == [None, 0, 1, 0]
 
 
 def test_no_such_interface(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def sshd(tmp_path: Path) -> Iterator[Sshd]:
 
 
 def test_another_machine_over_ssh(sshd: Sshd, tmp_path: Path) -> None:
-    """The same figures; a host that goes away is a failed look, and one that is back is seen again."""
+    """The same figures; a host that goes away is a failed poll, and one that is back is read again."""
 
     async def go() -> None:
         async with (
@@ -211,7 +211,7 @@ def test_another_machine_over_ssh(sshd: Sshd, tmp_path: Path) -> None:
                 with pytest.raises(SourceError):
                     await far.poll(time.time_ns())
             sshd.start()
-            again = await until(far, lambda found: ("load.tx.packets", "") in found)
+            again = await until(far, lambda values: ("load.tx.packets", "") in values)
             assert again["load.tx.packets", ""] >= seen["load.tx.packets", ""]
 
     asyncio.run(go())

@@ -49,7 +49,7 @@ async def driven(poller: Poller, level: float) -> DrivenClient:
 
 
 async def restarts(poller: Poller, ready: Callable[[Event], bool] = lambda _: True) -> Event:
-    """Looks until one tells of a restart."""
+    """Polls until one reports a restart."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         with suppress(SourceError):
@@ -92,7 +92,7 @@ def test_a_client_is_driven_against_a_server_that_is_kept(tmp_path: Path) -> Non
             assert full["load.offered.bit.rate", ""] == 4e6
             assert full["load.tx.packet.rate", ""] == pytest.approx(1000, rel=0.15)
             assert full["load.tx.bytes", ""] == 500 * full["load.tx.packets", ""]
-            assert {"flow=1", "flow=2"} == {thing for metric, thing in full if metric == "load.flow.tx.packets"}
+            assert {"flow=1", "flow=2"} == {name for metric, name in full if metric == "load.flow.tx.packets"}
             await driven(client, 0.25)
             more = full["load.tx.packets", ""] + 250
             quarter = await until(
@@ -107,7 +107,7 @@ def test_a_client_is_driven_against_a_server_that_is_kept(tmp_path: Path) -> Non
             got = await until(server, lambda seen: seen.get(("load.sending", "")) == 0)
             assert got["load.rx.packets", ""] + got["load.lost.packets", ""] == pytest.approx(
                 sent["load.tx.packets", ""],
-                abs=60,  # of those under way when the client ended, nobody tells
+                abs=60,  # those under way when the client ended are not reported
             )
             assert 0 <= got["load.jitter", ""] < 0.1
             assert got["load.loss", ""] < 0.2
@@ -119,8 +119,8 @@ def test_a_client_is_driven_against_a_server_that_is_kept(tmp_path: Path) -> Non
 
 
 @needs_iperf3
-@pytest.mark.parametrize("way", ["reverse", "bidir"])
-def test_tcp_and_who_sends(tmp_path: Path, way: str) -> None:
+@pytest.mark.parametrize("direction", ["reverse", "bidir"])
+def test_tcp_and_who_sends(tmp_path: Path, direction: str) -> None:
     """What the server sends is what comes back to the client."""
     port = free_port()
     keys: dict[str, object] = {
@@ -129,25 +129,25 @@ def test_tcp_and_who_sends(tmp_path: Path, way: str) -> None:
         "port": port,
         "rate": "4M",
         "length": 8192,
-        way: True,
+        direction: True,
     }
 
     async def go() -> None:
         with real_server(port):
             async with loaded("iperf3", tmp_path, interval="500 ms", **keys) as poller:
                 await driven(poller, 1.0)
-                wanted = {"load.rx.bytes"} | ({"load.tx.bytes"} if way == "bidir" else set())
+                wanted = {"load.rx.bytes"} | ({"load.tx.bytes"} if direction == "bidir" else set())
                 seen = await until(poller, lambda seen: all(seen.get((each, ""), 0) > 250_000 for each in wanted))
                 assert {metric for metric, _ in seen if metric.endswith("x.bytes")} == wanted
                 assert seen["load.rx.bit.rate", ""] == pytest.approx(4e6, rel=0.5)
-                assert seen["load.offered.bit.rate", ""] == (8e6 if way == "bidir" else 4e6)
+                assert seen["load.offered.bit.rate", ""] == (8e6 if direction == "bidir" else 4e6)
 
     asyncio.run(go())
 
 
 @needs_iperf3
 def test_a_server_that_is_not_there_and_then_is_and_goes_again(tmp_path: Path) -> None:
-    """Refused is told with its reason; the client comes by itself; a failure in between is a restart from 0 on."""
+    """A refusal is reported with its reason; the client returns by itself; a failure between is a restart from 0 on."""
     port = free_port()
     keys: dict[str, object] = {
         "drive": True,
@@ -167,8 +167,8 @@ def test_a_server_that_is_not_there_and_then_is_and_goes_again(tmp_path: Path) -
             with real_server(port):
                 first = await until(poller, lambda seen: seen.get(("load.tx.packets", ""), 0) > 100)
                 assert first["load.sending", ""] == 1
-            told = await failing(poller, "next attempt after")
-            assert "control socket has closed" in told or "refused" in told or "terminated" in told
+            message = await failing(poller, "next attempt after")
+            assert "control socket has closed" in message or "refused" in message or "terminated" in message
             with real_server(port):
                 event = await restarts(poller)
                 assert event.detail["test"] == "2"
@@ -202,8 +202,8 @@ asyncio.run(go())
 
 @needs_iperf3
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("iptables") or not shutil.which("ip"), reason="needs root")
-def test_loss_on_the_way_is_what_the_receiver_saw(tmp_path: Path) -> None:
-    """Every tenth packet is dropped: the server tells it of UDP, the client sends again what was lost of TCP."""
+def test_loss_in_the_network_is_what_the_receiver_saw(tmp_path: Path) -> None:
+    """Every tenth packet is dropped: the server reports it for UDP, the client retransmits what was lost of TCP."""
     namespace, root = f"soak{os.getpid()}", Path(__file__).parents[4]
     inside = ["ip", "netns", "exec", namespace]
     drop = ["-m", "statistic", "--mode", "nth", "--every", "10", "--packet", "5", "-j", "DROP"]
@@ -215,8 +215,10 @@ def test_loss_on_the_way_is_what_the_receiver_saw(tmp_path: Path) -> None:
             ["-p", "udp", "--dport", "5201"],
             ["-p", "tcp", "--dport", "5201", "-m", "length", "--length", "5000:"],
         ):
-            made = subprocess.run([*inside, "iptables", "-A", "INPUT", *rule, *drop], check=False, capture_output=True)
-            if made.returncode:
+            rule_added = subprocess.run(
+                [*inside, "iptables", "-A", "INPUT", *rule, *drop], check=False, capture_output=True
+            )
+            if rule_added.returncode:
                 pytest.skip("no iptables statistics here")
         done = subprocess.run(
             [*inside, sys.executable, "-c", LOSSY],
@@ -230,13 +232,13 @@ def test_loss_on_the_way_is_what_the_receiver_saw(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
     finally:
         subprocess.run(["ip", "netns", "del", namespace], check=True)
-    told = json.loads(done.stdout)
-    sent, got = told["udp"]
+    counts = json.loads(done.stdout)
+    sent, got = counts["udp"]
     assert got["load.lost.packets"] == pytest.approx(sent["load.tx.packets"] / 10, abs=2)
     assert got["load.rx.packets"] + got["load.lost.packets"] == pytest.approx(sent["load.tx.packets"], abs=2)
     assert got["load.loss"] == pytest.approx(0.1, abs=0.01)
     assert got["load.drop.estimate"] == got["load.lost.packets"]
-    sent, got = told["tcp"]
+    sent, got = counts["tcp"]
     assert sent["load.retransmits"] > 0
     assert "load.lost.packets" not in got
 
@@ -334,8 +336,8 @@ def test_both_sides_of_a_newer_version(tmp_path: Path, stand_in: str) -> None:
         ("silence", "has printed nothing for"),
     ],
 )
-def test_one_that_misbehaves(tmp_path: Path, stand_in: str, mood: str, says: str) -> None:
-    """Each look fails with what is known of the reason, and nothing hangs."""
+def test_an_iperf3_that_misbehaves(tmp_path: Path, stand_in: str, mood: str, says: str) -> None:
+    """Each poll fails with what is known of the reason, and nothing hangs."""
     port = free_port()
     keys: dict[str, object] = {
         "drive": True,
@@ -381,7 +383,7 @@ def test_noise_between_the_events_is_counted(tmp_path: Path, stand_in: str) -> N
     asyncio.run(go())
 
 
-def test_programs_that_are_none(tmp_path: Path) -> None:
+def test_programs_that_are_not_iperf3(tmp_path: Path) -> None:
     """Missing, or something else: one sentence with the remedy."""
     other = tmp_path / "other"
     other.write_text("#!/bin/sh\necho other 1.0\n")
@@ -396,7 +398,7 @@ def test_programs_that_are_none(tmp_path: Path) -> None:
             asyncio.run(go(program))
 
 
-def test_levels_that_cannot_be(tmp_path: Path, stand_in: str) -> None:
+def test_invalid_levels(tmp_path: Path, stand_in: str) -> None:
     """Without a rate there is no half of it."""
 
     async def go() -> None:

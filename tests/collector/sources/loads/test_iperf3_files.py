@@ -35,7 +35,7 @@ def write(file: Path, *lines: str) -> None:
 
 
 def test_a_file_that_grows(tmp_path: Path) -> None:
-    """What it held before the run sets the account and is no sample; a file made anew is a restart."""
+    """What it held before the run sets the account and is no sample; a new file of the same name is a restart."""
     file, streams = tmp_path / "iperf3.json", 3
     begun = double.event("start", double.start(streams=streams))
     write(file, begun, double.event("interval", double.interval(0, 1, sender=True, packets=100, streams=streams)))
@@ -53,8 +53,8 @@ def test_a_file_that_grows(tmp_path: Path) -> None:
             write(
                 file,
                 *(
-                    double.event("interval", double.interval(at, at + 1, sender=True, packets=100, streams=3))
-                    for at in (1, 2)
+                    double.event("interval", double.interval(second, second + 1, sender=True, packets=100, streams=3))
+                    for second in (1, 2)
                 ),
             )
             now = time.time_ns()
@@ -78,8 +78,8 @@ def test_a_file_that_grows(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
-def test_a_file_that_stands_still_or_is_missing(tmp_path: Path) -> None:
-    """A test under way that writes nothing has failed; a file that never comes is told after its time."""
+def test_a_file_that_does_not_grow_or_is_missing(tmp_path: Path) -> None:
+    """A test under way that writes nothing has failed; a file that never comes is reported after its time."""
     file, now = tmp_path / "iperf3.json", time.time_ns()
 
     async def go() -> None:
@@ -126,12 +126,12 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
     ],
 )
 def test_plans_that_are_refused(keys: dict[str, object], says: str) -> None:
-    """What cannot be meant is said before the run."""
+    """What cannot be meant is reported before the run."""
     with pytest.raises(ValueError, match=re.escape(says)):
         Config.model_validate(keys)
 
 
-def test_a_look_before_the_run_starts_nothing(tmp_path: Path) -> None:
+def test_a_check_before_the_run_starts_nothing(tmp_path: Path) -> None:
     """``check`` and ``probe`` do not send, and do not start what a run would."""
     mark, stand_in = tmp_path / "mark", str(double.script(tmp_path))
 
@@ -173,7 +173,7 @@ def test_a_whole_run(tmp_path: Path) -> None:
 
 @needs_iperf3
 def test_a_whole_run_that_drives(tmp_path: Path) -> None:
-    """Phases set the level; the generator's counters go on over them, and match what it was told."""
+    """Phases set the level; the generator's counters go on over them, and match what it was set to."""
     port = free_port()
     client = {"drive": True, "server": "127.0.0.1", "port": port, "rate": "4M", "udp": True, "length": 1000}
     sources: dict[str, list[dict[str, object]]] = {
@@ -196,13 +196,13 @@ def test_a_whole_run_that_drives(tmp_path: Path) -> None:
     assert sorted(set(readings(run, "tg", "load.offered.packet.rate"))) == [0, 500, 1000]
     assert readings(run, "sink", "load.offered.packet.rate") == [], "what is offered is told once"
     assert sorted(set(readings(run, "tg", "load.sending"))) == [0, 1]
-    found = json.loads((run / "verdict.json").read_text())["findings"]
-    (healthy,) = [each for each in found if each["rule"] == "generator_health" and each["target"] == "tg"]
+    findings = json.loads((run / "verdict.json").read_text())["findings"]
+    (healthy,) = [each for each in findings if each["rule"] == "generator_health" and each["target"] == "tg"]
     assert "counters never fell" in healthy["reason"] or "commanded" in healthy["reason"], healthy
 
 
 def test_a_whole_run_follows_a_file(tmp_path: Path) -> None:
-    """The lines that come during a run are in its record, and what cannot be read is told."""
+    """The lines that come during a run are in its record, and what cannot be read is reported."""
     file = tmp_path / "stream.json"
     writer = (
         "import sys, time\nfrom pathlib import Path\nfrom soakwatch.testing import iperf3_double as double\n"
@@ -222,7 +222,7 @@ def test_a_whole_run_follows_a_file(tmp_path: Path) -> None:
     assert readings(run, "tg", "load.lines.unread")[-1] == 1
 
 
-def test_a_plan_that_is_wrong_is_told_with_its_place(tmp_path: Path) -> None:
+def test_a_wrong_plan_is_reported_with_its_position(tmp_path: Path) -> None:
     """As all plans are."""
     generator = {"role": "generator", "sources": [{"iperf3": {"drive": True}}]}
     plan = {"name": "x", "duration": "5s", "targets": {"tg": generator, "dut": {"sources": ["local"]}}}

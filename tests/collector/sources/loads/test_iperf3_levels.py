@@ -24,14 +24,14 @@ TX = ("load.tx.packets", "")
 
 
 class Watched:
-    """A poller whose counters may not fall, and which may tell of no restart."""
+    """A poller whose counters may not fall, and which may report no restart."""
 
     def __init__(self, poller: Poller) -> None:
         self._poller = poller
         self.sent = 0.0
 
     async def poll(self, now_ns: int) -> object:
-        """A look."""
+        """One poll."""
         answer = await self._poller.poll(now_ns)
         assert [event for event in answer.events if event.kind == "generator.restart"] == []
         for sample in answer.samples:
@@ -93,7 +93,7 @@ def test_a_server_that_is_still_busy_at_a_change_of_level(tmp_path: Path, stand_
 
 
 def test_a_server_that_stays_busy(tmp_path: Path, stand_in: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The looks say so once the patience is over; when it is free at last, that is no restart either."""
+    """The polls report it once the patience is over; when it is free at last, that is no restart either."""
     monkeypatch.setattr(keeping, "PATIENCE_S", 0.4)
     port, refusals = free_port(), tmp_path / "refusals"
 

@@ -99,76 +99,76 @@ iperf Done.
 """
 
 
-def said_of(text: str) -> list[Report]:
+def reports_of(text: str) -> list[Report]:
     """All that an output says, and that nothing of it is unread."""
     reader = AnyReader()
-    said = [each for line in text.splitlines() for each in reader.feed(line)] + reader.done()
-    assert not [each for each in said if isinstance(each, Unread)]
-    return said
+    reports = [each for line in text.splitlines() for each in reader.feed(line)] + reader.done()
+    assert not [each for each in reports if isinstance(each, Unread)]
+    return reports
 
 
-def answer_of(said: Iterable[Report], *, own: bool = False) -> Answer:
+def answer_of(reports: Iterable[Report], *, own: bool = False) -> Answer:
     """What becomes of it at once."""
     account = Account(0, own=own)
-    account.take(list(said), NOW)
+    account.take(list(reports), NOW)
     return account.answer(NOW + SECOND)
 
 
 def figures_of(text: str) -> Figures:
     """The last readings of an output."""
-    return figures(answer_of(said_of(text)))
+    return figures(answer_of(reports_of(text)))
 
 
 def test_text_of_a_udp_client() -> None:
     """Datagrams are exact and give the bytes; what iperf3 heard nothing of (all zeros) is no measurement."""
-    began, first, last, ended = said_of(UDP_CLIENT)
+    began, first, last, ended = reports_of(UDP_CLIENT)
     assert began == Began(True, 2, 1000, 4e6, False, "iperf 3.12")
     assert isinstance(first, Interval)
     assert isinstance(last, Interval)
     assert (first.begin_s, first.end_s, last.end_s) == (0, 1, 1.41)
     assert isinstance(ended, Ended)
-    found = figures_of(UDP_CLIENT)
-    assert found["load.tx.packets", ""] == 704
-    assert found["load.tx.bytes", ""] == 704_000
-    assert found["load.flow.tx.packets", "flow=2"] == 352
-    assert found["load.tx.bit.rate", ""] == pytest.approx(4e6, rel=0.01)
-    assert found["load.cpu.utilization", ""] == pytest.approx(0.023)
-    assert found["load.sending", ""] == 0
-    assert not [metric for metric, _ in found if metric.startswith(("load.rx.", "load.lost"))]
+    values = figures_of(UDP_CLIENT)
+    assert values["load.tx.packets", ""] == 704
+    assert values["load.tx.bytes", ""] == 704_000
+    assert values["load.flow.tx.packets", "flow=2"] == 352
+    assert values["load.tx.bit.rate", ""] == pytest.approx(4e6, rel=0.01)
+    assert values["load.cpu.utilization", ""] == pytest.approx(0.023)
+    assert values["load.sending", ""] == 0
+    assert not [metric for metric, _ in values if metric.startswith(("load.rx.", "load.lost"))]
 
 
 def test_text_of_a_udp_server_whose_client_went_away() -> None:
-    """The interval that it repeats is left out, and the summary makes up for what no interval told."""
-    assert [each.end_s for each in said_of(UDP_SERVER) if isinstance(each, Interval)] == [1, 2]
-    found = figures_of(UDP_SERVER)
-    assert found["load.rx.packets", ""] == 602 - 8
-    assert found["load.rx.bytes", ""] == 594_000
-    assert found["load.drop.estimate", ""] == 8
-    assert found["load.lost.packets", ""] == 10, "a loss that was made good late does not turn the counter back"
-    assert found["load.disordered.packets", ""] == 3
-    assert found["load.loss", ""] == 0
-    assert found["load.jitter", ""] == pytest.approx(1e-6)
+    """The interval that it repeats is left out, and the summary makes up for what no interval reported."""
+    assert [each.end_s for each in reports_of(UDP_SERVER) if isinstance(each, Interval)] == [1, 2]
+    values = figures_of(UDP_SERVER)
+    assert values["load.rx.packets", ""] == 602 - 8
+    assert values["load.rx.bytes", ""] == 594_000
+    assert values["load.drop.estimate", ""] == 8
+    assert values["load.lost.packets", ""] == 10, "a loss that was made good late does not turn the counter back"
+    assert values["load.disordered.packets", ""] == 3
+    assert values["load.loss", ""] == 0
+    assert values["load.jitter", ""] == pytest.approx(1e-6)
 
 
 def test_text_of_tcp_both_ways() -> None:
     """Bytes are counted from the figure with more digits; each direction for itself."""
-    found = figures_of(TCP_BOTH_WAYS)
-    assert found["load.tx.bytes", ""] == 655_250
-    assert found["load.rx.bytes", ""] == 327_625
-    assert found["load.retransmits", ""] == 3
-    assert not [metric for metric, _ in found if "packets" in metric], "nobody counts the packets of TCP"
+    values = figures_of(TCP_BOTH_WAYS)
+    assert values["load.tx.bytes", ""] == 655_250
+    assert values["load.rx.bytes", ""] == 327_625
+    assert values["load.retransmits", ""] == 3
+    assert not [metric for metric, _ in values if "packets" in metric], "nobody counts the packets of TCP"
 
 
 def test_time_stamps_and_titles_before_the_lines() -> None:
     """``--timestamps`` and ``--title`` put words before each line."""
     stamped = "".join(f"Sat Nov 21 11:08:33 2026 {line}\n" for line in TCP_BOTH_WAYS.splitlines() if line)
     reader = TextReader()
-    said = [each for line in stamped.splitlines() for each in reader.feed(line)] + reader.done()
-    assert figures(answer_of(said))["load.tx.bytes", ""] == 655_250
+    reports = [each for line in stamped.splitlines() for each in reader.feed(line)] + reader.done()
+    assert figures(answer_of(reports))["load.tx.bytes", ""] == 655_250
 
 
 def test_events_of_json_stream() -> None:
-    """Each event as it comes; the end tells what the other side counted, and the CPU."""
+    """Each event as it comes; the end has what the other side counted, and the CPU."""
     lines = [
         double.event("start", double.start(streams=2, rate=4_000_000)),
         double.event("interval", double.interval(0, 1, sender=True, packets=500, streams=2)),
@@ -176,20 +176,20 @@ def test_events_of_json_stream() -> None:
         double.event("server_output_text", "what newer versions add"),
         double.event("end", double.end(2, packets=2000, lost=40)),
     ]
-    answer = answer_of(said_of("\n".join(lines)))
-    found = figures(answer)
-    assert found["load.tx.packets", ""] == 2000
-    assert found["load.rx.packets", ""] == 1960
-    assert found["load.lost.packets", ""] == 40
-    assert found["load.loss", ""] == pytest.approx(0.02)
-    assert found["load.disordered.packets", ""] == 3
-    assert found["load.cpu.utilization", ""] == pytest.approx(0.125)
+    answer = answer_of(reports_of("\n".join(lines)))
+    values = figures(answer)
+    assert values["load.tx.packets", ""] == 2000
+    assert values["load.rx.packets", ""] == 1960
+    assert values["load.lost.packets", ""] == 40
+    assert values["load.loss", ""] == pytest.approx(0.02)
+    assert values["load.disordered.packets", ""] == 3
+    assert values["load.cpu.utilization", ""] == pytest.approx(0.125)
     assert answer.events == ()
     sent = [(sample.time_ns - NOW, sample.value) for sample in answer.samples if sample.metric == "load.tx.packets"]
     assert sent[:3] == [(-2 * SECOND, 0), (-SECOND, 1000), (0, 2000)]
 
 
-def test_a_server_that_says_its_last_interval_again() -> None:
+def test_a_server_that_repeats_its_last_interval() -> None:
     """As all versions do when their client goes away; what comes after a document does no harm."""
     last = double.event("interval", double.interval(1, 2, sender=False, packets=100, lost=1))
     lines = [
@@ -201,10 +201,10 @@ def test_a_server_that_says_its_last_interval_again() -> None:
         double.event("end", double.end(2, packets=0, heard=False)),
         "iperf3: error - unable to send control message: Broken pipe",
     ]
-    found = figures(answer_of(said_of("\n".join(lines))))
-    assert found["load.rx.packets", ""] == 199
-    assert found["load.lost.packets", ""] == 1
-    assert Ended(error="the client has terminated") in said_of("\n".join(lines))
+    values = figures(answer_of(reports_of("\n".join(lines))))
+    assert values["load.rx.packets", ""] == 199
+    assert values["load.lost.packets", ""] == 1
+    assert Ended(error="the client has terminated") in reports_of("\n".join(lines))
 
 
 def test_the_round_trip_time_of_tcp() -> None:
@@ -214,21 +214,21 @@ def test_the_round_trip_time_of_tcp() -> None:
     assert isinstance(streams, list)
     streams[1]["rtt"] = 750
     lines = [double.event("start", double.start(udp=False, streams=2)), double.event("interval", whole)]
-    found = figures(answer_of(said_of("\n".join(lines))))
-    assert found["load.latency", "quantile=mean"] == pytest.approx(500e-6)
-    assert found["load.flow.latency", "flow=2,quantile=mean"] == pytest.approx(750e-6)
-    assert found["load.retransmits", ""] == 1
+    values = figures(answer_of(reports_of("\n".join(lines))))
+    assert values["load.latency", "quantile=mean"] == pytest.approx(500e-6)
+    assert values["load.flow.latency", "flow=2,quantile=mean"] == pytest.approx(750e-6)
+    assert values["load.retransmits", ""] == 1
 
 
 def test_documents_that_come_at_the_end() -> None:
     """``-J``: the intervals are laid out over the time before; two documents of a client are two processes."""
     document = {
         "start": double.start(),
-        "intervals": [double.interval(at, at + 1, sender=True, packets=100) for at in range(3)],
+        "intervals": [double.interval(second, second + 1, sender=True, packets=100) for second in range(3)],
         "end": double.end(3, packets=300),
     }
     text = json.dumps(document, indent="\t") + "\n"
-    answer = answer_of(said_of(text + text))
+    answer = answer_of(reports_of(text + text))
     figures(answer)
     sent = [
         ((sample.time_ns - NOW) / SECOND, sample.value)
@@ -236,47 +236,47 @@ def test_documents_that_come_at_the_end() -> None:
         if sample.metric == "load.tx.packets"
     ]
     begun = [pytest.approx(-6, abs=0.1), pytest.approx(-3, abs=0.1)]
-    assert [at for at, value in sent if value == 0] == begun, "each begins at 0"
+    assert [second for second, value in sent if value == 0] == begun, "each begins at 0"
     assert [value for _, value in sent] == [0, 100, 200, 300, 0, 100, 200, 300]
     assert ("load.sending", "") not in figures(answer), "whether another test is under way is not known"
     assert [event.kind for event in answer.events] == ["generator.restart"]
     document["start"] = double.start(server=True)
     text = json.dumps(document, indent="\t") + "\n"
-    answer = answer_of(said_of(text + text))
+    answer = answer_of(reports_of(text + text))
     assert figures(answer)["load.tx.packets", ""] == 600, "a server goes on counting"
     assert answer.events == ()
 
 
 def test_a_document_that_comes_later() -> None:
-    """Looks in between do not push its intervals together."""
+    """Polls in between do not push its intervals together."""
     document = {
         "start": double.start(server=True),
         "end": double.end(3, packets=300),
-        "intervals": [double.interval(at, at + 1, sender=False, packets=100) for at in range(3)],
+        "intervals": [double.interval(start_s, start_s + 1, sender=False, packets=100) for start_s in range(3)],
     }
-    said = said_of(json.dumps(document, indent="\t"))
+    reports = reports_of(json.dumps(document, indent="\t"))
     account = Account(0)
-    account.take(said, NOW)
+    account.take(reports, NOW)
     account.answer(NOW)
     for second in range(1, 5):
         assert [sample.metric for sample in account.answer(NOW + second * SECOND).samples] == ["load.lines.unread"]
-    account.take(said, NOW + 5 * SECOND)
+    account.take(reports, NOW + 5 * SECOND)
     rates = [
         (sample.time_ns - NOW) / SECOND
         for sample in account.answer(NOW + 5 * SECOND).samples
         if sample.metric == "load.rx.packets"
     ]
-    assert rates == [pytest.approx(at, abs=0.001) for at in (2, 3, 4, 5)]
+    assert rates == [pytest.approx(start_s, abs=0.001) for start_s in (2, 3, 4, 5)]
 
 
 def test_a_document_of_a_failure() -> None:
-    """iperf3 tells in the document why there is no result."""
+    """iperf3 reports in the document why there is no result."""
     text = json.dumps({"start": {}, "intervals": [], "end": {}, "error": "unable to connect to server"}, indent=1)
-    assert said_of(text) == [Ended(error="unable to connect to server")]
+    assert reports_of(text) == [Ended(error="unable to connect to server")]
 
 
-def test_a_flood_is_bounded_and_told() -> None:
-    """More than a look can hold: the newest are kept, and that others are not is said."""
+def test_a_flood_is_bounded_and_reported() -> None:
+    """More than a poll can hold: the newest are kept, and the loss of the others is reported."""
     interval = JsonReader().feed(double.event("interval", double.interval(0, 1, sender=True, packets=1)))
     account = Account(0)
     for _ in range(40_000):
@@ -288,7 +288,7 @@ def test_a_flood_is_bounded_and_told() -> None:
     assert account.answer(NOW + 2 * SECOND).faults == ()
 
 
-def test_what_cannot_be_read_is_counted_and_told_once() -> None:
+def test_what_cannot_be_read_is_counted_and_reported_once() -> None:
     """A malformed line is a line that is lost, and the ones around it are read."""
     lines = [
         double.event("start", double.start()),
@@ -333,38 +333,43 @@ def test_a_document_is_held_within_bounds() -> None:
     """One that never ends, or is beyond bounds, is left out, and the next is read."""
     reader = JsonReader(max_document=1000)
     document = json.dumps({"start": {}, "intervals": [], "end": {}, "error": "why"}, indent=1).splitlines()
-    said = [each for line in ["{", *(["  filler"] * 500), "}", *document] for each in reader.feed(line)]
-    assert [type(each) for each in said] == [Unread, Ended]
+    reports = [each for line in ["{", *(["  filler"] * 500), "}", *document] for each in reader.feed(line)]
+    assert [type(each) for each in reports] == [Unread, Ended]
     reader.feed("{")
     assert [type(each) for each in reader.done()] == [Unread]
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_any_garbage_is_survived(seed: int) -> None:
-    """Lines cut, mixed, doubled and filled with noise: no exception, no hang, and all that is told can be kept."""
+    """Lines cut, mixed, doubled and filled with noise: no exception, no hang, and all that is read can be stored."""
     chance = random.Random(seed)
     pool = [*UDP_CLIENT.splitlines(), *UDP_SERVER.splitlines(), *TCP_BOTH_WAYS.splitlines()]
     pool += [double.event("start", double.start(udp=bool(seed % 2))), double.event("end", double.end(3, packets=9))]
     pool += [
-        double.event("interval", double.interval(at, at + 1, sender=bool(at % 2), packets=9, streams=3, lost=at))
-        for at in range(4)
+        double.event(
+            "interval",
+            double.interval(position, position + 1, sender=bool(position % 2), packets=9, streams=3, lost=position),
+        )
+        for position in range(4)
     ]
     pool += json.dumps({"start": double.start(), "intervals": [], "end": {}}, indent="\t").splitlines()
     account, reader, now = Account(0, own=bool(seed % 3)), AnyReader(), NOW
     for _ in range(1500):
         line = chance.choice(pool)
-        way = chance.randrange(6)
-        if way == 0:
+        change = chance.randrange(6)
+        if change == 0:
             line = line[: chance.randrange(len(line) + 1)]
-        elif way == 1 and line:
-            at = chance.randrange(len(line))
-            line = line[:at] + chr(chance.choice([0, 34, 45, 57, 58, 91, 123, 125, 0x1F4A9])) + line[at + 1 :]
-        elif way == 2:
+        elif change == 1 and line:
+            position = chance.randrange(len(line))
+            line = (
+                line[:position] + chr(chance.choice([0, 34, 45, 57, 58, 91, 123, 125, 0x1F4A9])) + line[position + 1 :]
+            )
+        elif change == 2:
             line = "".join(chr(chance.randrange(32, 127)) for _ in range(chance.randrange(200)))
-        elif way == 3:
+        elif change == 3:
             line = line.replace("0", "9" * chance.randrange(1, 30), 2)
         now += chance.randrange(SECOND)
         account.take(reader.feed(line), now)
     account.take(reader.done(), now)
-    found = figures(account.answer(now + SECOND))
-    assert found["load.lines.unread", ""] > 0
+    values = figures(account.answer(now + SECOND))
+    assert values["load.lines.unread", ""] > 0

@@ -17,10 +17,12 @@ HEAD = (
 BEGIN_MS = BEGIN_NS // 10**6
 
 
-def row(at_s: float, took_ms: int = 100, success: str = "true", said: str = "OK", users: int = 4) -> str:
+def row(at_s: float, took_ms: int = 100, success: str = "true", message: str = "OK", users: int = 4) -> str:
     """A line of JMeter for a sample that began then."""
     stamp = BEGIN_MS + round(at_s * 1000)
-    return f"{stamp},{took_ms},home,200,{said},Group 1-1,text,{success},,500,120,{users},{users},http://dut/,90,0,3\n"
+    return (
+        f"{stamp},{took_ms},home,200,{message},Group 1-1,text,{success},,500,120,{users},{users},http://dut/,90,0,3\n"
+    )
 
 
 def element(at_s: float, took_ms: int = 100, success: str = "true", end: str = "/") -> str:
@@ -37,7 +39,7 @@ def test_rows_are_counted_at_their_ends(tmp_path: Path) -> None:
     file = tmp_path / "soak.jtl"
     with LoadBench("jmeter", {"file": file}) as bench:
         file.write_text(HEAD + row(0.1) + row(0.95, 100) + row(1.2, 300, "false") + row(1.5, 200) + row(2.5) + row(4))
-        answer = bench.look(5)
+        answer = bench.poll(5)
     assert series(answer, "load.requests") == [(1, 1), (2, 3), (3, 4)]
     assert series(answer, "load.failures") == [(1, 0), (2, 1), (3, 1)]
     assert series(answer, "load.request.rate") == [(2, 2), (3, 1)]
@@ -49,28 +51,28 @@ def test_rows_are_counted_at_their_ends(tmp_path: Path) -> None:
 
 
 def test_what_would_count_twice_is_left_out(tmp_path: Path) -> None:
-    """Transaction controllers add up what was told already; a header comes again where JMeter went on in a file."""
+    """Transaction controllers add up what was reported already; a header comes again where JMeter went on in a file."""
     file = tmp_path / "soak.jtl"
     total = '"Number of samples in transaction : 2, number of failing samples : 0"'
     with LoadBench("jmeter", {"file": file}) as bench:
-        file.write_text(HEAD + row(0.1) + row(0.2) + row(0.1, 300, said=total) + HEAD + row(3))
-        assert last(bench.look(4))["load.requests"] == 2
-        assert last(bench.look(4))["load.lines.unread"] == 0
+        file.write_text(HEAD + row(0.1) + row(0.2) + row(0.1, 300, message=total) + HEAD + row(3))
+        assert last(bench.poll(4))["load.requests"] == 2
+        assert last(bench.poll(4))["load.lines.unread"] == 0
 
 
 def test_texts_with_line_ends_in_them(tmp_path: Path) -> None:
-    """A message in quotes over several lines is one row, also where a look ends within it."""
+    """A message in quotes over several lines is one row, also where a poll ends within it."""
     file = tmp_path / "soak.jtl"
-    text = HEAD + row(0.1, said='"expected ""x"",\nfound\ny"') + row(0.3) + row(3)
+    text = HEAD + row(0.1, message='"expected ""x"",\nfound\ny"') + row(0.3) + row(3)
     with LoadBench("jmeter", {"file": file}) as bench:
         cut = text.index("found")
         file.write_text(text[:cut])
-        bench.look(1)
+        bench.poll(1)
         with file.open("a") as out:
             out.write(text[cut:])
-        found = last(bench.look(4))
-    assert found["load.requests"] == 2
-    assert found["load.lines.unread"] == 0
+        latest = last(bench.poll(4))
+    assert latest["load.requests"] == 2
+    assert latest["load.lines.unread"] == 0
 
 
 def test_xml_is_read_too(tmp_path: Path) -> None:
@@ -87,7 +89,7 @@ def test_xml_is_read_too(tmp_path: Path) -> None:
             + element(2.5)
             + "<httpSample t=\n"
         )
-        answer = bench.look(4)
+        answer = bench.poll(4)
         assert series(answer, "load.requests") == [(1, 1)]
         assert series(answer, "load.failures") == [(1, 1)]
         assert last(answer)["load.lines.unread"] == 1
@@ -101,28 +103,28 @@ def test_dates_need_a_zone(tmp_path: Path) -> None:
     for keys, fails in (({}, True), ({"tz": "Europe/Berlin"}, False)):
         file.unlink(missing_ok=True)
         with LoadBench("jmeter", {"file": file, **keys}) as bench:
-            bench.look(0)
+            bench.poll(0)
             file.write_text(HEAD + line + row(4))
             if fails:
                 with pytest.raises(SourceError, match="has no time zone: set it"):
-                    bench.look(5)
+                    bench.poll(5)
             else:
-                assert series(bench.look(5), "load.requests") == [(2, 1)]
+                assert series(bench.poll(5), "load.requests") == [(2, 1)]
 
 
 def test_a_file_without_a_header_is_refused(tmp_path: Path) -> None:
-    """One sentence, and again at the next look; another sign between cells is found."""
+    """One sentence, and again at the next poll; another sign between cells is found."""
     file = tmp_path / "soak.jtl"
     with LoadBench("jmeter", {"file": file}) as bench:
         file.write_text(row(0.1))
-        for at in (1, 2):
+        for second in (1, 2):
             with pytest.raises(SourceError, match="not a JTL with a header: timeStamp is missing in"):
-                bench.look(at)
+                bench.poll(second)
         file.write_text((HEAD + row(2.1) + row(5)).replace(",", ";"))
-        assert last(bench.look(6))["load.requests"] == 1
+        assert last(bench.poll(6))["load.requests"] == 1
 
 
-def test_rows_that_are_none_are_counted(tmp_path: Path) -> None:
+def test_broken_rows_are_counted(tmp_path: Path) -> None:
     """Cut rows, words for numbers, times ahead of now: counted, and the rest comes in."""
     file = tmp_path / "soak.jtl"
     bad = (
@@ -130,7 +132,7 @@ def test_rows_that_are_none_are_counted(tmp_path: Path) -> None:
     )
     with LoadBench("jmeter", {"file": file}) as bench:
         file.write_text(HEAD + row(0.1) + bad + row(3))
-        answer = bench.look(4)
+        answer = bench.poll(4)
     assert last(answer)["load.lines.unread"] == 5
     assert len(answer.faults) == 1
     assert last(answer)["load.requests"] == 1
@@ -143,13 +145,13 @@ def test_random_changes_are_harmless(tmp_path: Path, begin: str) -> None:
     file = tmp_path / "soak.jtl"
     make = row if begin == HEAD else element
     for _ in range(30):
-        data = bytearray((begin + "".join(make(at / 50) for at in range(200))).encode())
+        data = bytearray((begin + "".join(make(number / 50) for number in range(200))).encode())
         for _ in range(200):
             data[dice.randrange(len(begin), len(data))] = dice.choice(b'",\n\0<>/=- 9\xff')
         file.write_bytes(data)
         with LoadBench("jmeter", {"file": file}, begin_ns=BEGIN_NS - SECOND) as bench:
             try:
-                found = last(bench.look(8))
+                latest = last(bench.poll(8))
             except SourceError:
                 continue
-            assert found["load.lines.unread"] > 0
+            assert latest["load.lines.unread"] > 0

@@ -15,24 +15,24 @@ BEGIN_NS = 1_795_259_366 * SECOND
 
 
 def test_a_real_history_gives_its_totals_and_the_rates_between_them(tmp_path: Path) -> None:
-    """Requests less failures; locust's own rate is nought at first while requests are answered, these are not."""
+    """Requests less failures; locust's own rate is zero at first while requests are answered, these are not."""
     file = tmp_path / "soak_stats_history.csv"
     lines = REAL.read_bytes().splitlines(keepends=True)
-    found, rates = [], []
+    totals, rates = [], []
     with LoadBench("locust", {"file": file}, begin_ns=BEGIN_NS) as bench:
-        for at in range(len(lines)):
-            file.write_bytes(b"".join(lines[: at + 1])) if at == 0 else file.open("ab").close()
-            if at:
+        for index in range(len(lines)):
+            file.write_bytes(b"".join(lines[: index + 1])) if index == 0 else file.open("ab").close()
+            if index:
                 with file.open("ab") as out:
-                    out.write(lines[at][:20])
+                    out.write(lines[index][:20])
                     out.flush()
-                    bench.look(1 + at / 10)
-                    out.write(lines[at][20:])
-            answer = bench.look(1.05 + at / 10)
-            found += [value for _, value in series(answer, "load.requests")]
+                    bench.poll(1 + index / 10)
+                    out.write(lines[index][20:])
+            answer = bench.poll(1.05 + index / 10)
+            totals += [value for _, value in series(answer, "load.requests")]
             rates += [value for _, value in series(answer, "load.request.rate")]
-        answer = bench.look(10)
-    assert found == [0, 13, 41, 81, 119, 161]
+        answer = bench.poll(10)
+    assert totals == [0, 13, 41, 81, 119, 161]
     assert rates == [13, 28, 40, 38, 42]
     assert last(answer)["load.lines.unread"] == 0
 
@@ -42,7 +42,7 @@ def test_missing_percentiles_are_missing(tmp_path: Path) -> None:
     file = tmp_path / "soak_stats_history.csv"
     with LoadBench("locust", {"file": file}, begin_ns=BEGIN_NS) as bench:
         file.write_bytes(REAL.read_bytes())
-        answer = bench.look(6)
+        answer = bench.poll(6)
     p50 = series(answer, "load.latency", "quantile=p50")
     assert [value for _, value in p50] == [pytest.approx(ms / 1000) for ms in (19, 17, 19, 18)]
     assert last(answer)["load.latency{quantile=p99.9}"] == pytest.approx(0.032)
@@ -52,24 +52,24 @@ def test_missing_percentiles_are_missing(tmp_path: Path) -> None:
 
 
 def test_another_file_of_locust_is_refused(tmp_path: Path) -> None:
-    """The statistics without history have no times: one sentence that says which file it is."""
+    """The statistics without history have no times: one sentence that names the file that is needed."""
     (tmp_path / "soak_stats.csv").write_text("Type,Name,Request Count,Failure Count\n,Aggregated,1,0\n")
     with LoadBench("locust", {"file": tmp_path / "soak_stats.csv"}) as bench:
-        for at in (1, 2):
+        for second in (1, 2):
             with pytest.raises(SourceError, match=r"NAME_stats_history\.csv\): Timestamp is missing in"):
-                bench.look(at)
+                bench.poll(second)
 
 
-def test_a_second_run_begins_its_counters_anew(tmp_path: Path) -> None:
-    """No rate is made over the restart."""
+def test_a_second_run_starts_its_counters_again(tmp_path: Path) -> None:
+    """No rate is computed over the restart."""
     file = tmp_path / "soak_stats_history.csv"
     head = "Timestamp,User Count,Type,Name,Total Request Count,Total Failure Count\n"
     begin = BEGIN_NS // SECOND
     with LoadBench("locust", {"file": file}, begin_ns=BEGIN_NS) as bench:
         file.write_text(head + f"{begin + 1},1,,Aggregated,50,0\n{begin + 2},1,,Aggregated,60,0\n")
-        assert series(bench.look(3), "load.request.rate")[-1][1] == 10
+        assert series(bench.poll(3), "load.request.rate")[-1][1] == 10
         file.write_text(head + f"{begin + 4},1,,Aggregated,5,0\n")
-        answer = bench.look(5)
+        answer = bench.poll(5)
         assert [event.kind for event in answer.events] == ["generator.restart"]
         assert last(answer)["load.requests"] == 5
         assert "load.request.rate" not in last(answer)
@@ -86,7 +86,7 @@ def test_noise_is_counted(tmp_path: Path) -> None:
         file.write_bytes(data)
         with LoadBench("locust", {"file": file}, begin_ns=BEGIN_NS) as bench:
             try:
-                found = last(bench.look(6))
+                latest = last(bench.poll(6))
             except SourceError:
                 continue  # its newest line has no time that can be
-            assert found["load.lines.unread"] > 0
+            assert latest["load.lines.unread"] > 0

@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from tests.collector.sources.loads.generator_kit import Load, acted, by_series, looked
+from tests.collector.sources.loads.generator_kit import Load, acted, by_series, polled
 
 from soakwatch.sources.answer_builder import AnswerBuilder
 from soakwatch.sources.loads.otg.metrics import MAX_ROWS, is_sending, put_flows, put_ports, put_whole, rows_of
@@ -22,51 +22,51 @@ def two_flows() -> OtgServer:
     return OtgServer([up, FakeFlow("down", "p2", "p1", step=500, size=128, sending=True)])
 
 
-def looks(server: OtgServer, count: int = 1, **keys: object) -> list[Answer]:
-    """Some looks at it."""
+def polls(server: OtgServer, count: int = 1, **keys: object) -> list[Answer]:
+    """Some polls of the generator."""
     with otg_server(server):
-        return looked("otg", {"url": f"http://127.0.0.1:{server.port}", **keys}, count)
+        return polled("otg", {"url": f"http://127.0.0.1:{server.port}", **keys}, count)
 
 
 @pytest.mark.parametrize("wire", [{}, {"quoted": True}, {"quoted": True, "camel": True}])
-def test_one_look(wire: dict[str, bool]) -> None:
+def test_one_poll(wire: dict[str, bool]) -> None:
     """Integers as numbers or in quotes, keys as the model or as protobuf's JSON names them: the same exact figures."""
     server = two_flows()
     server.quoted, server.camel = wire.get("quoted", False), wire.get("camel", False)
-    (answer,) = looks(server)
+    (answer,) = polls(server)
     assert answer.faults == ()
-    said = by_series(answer)
-    assert said["load.flow.tx.packets", "flow=up"] == 2**50 + 1000
-    assert said["load.flow.rx.packets", "flow=up"] == 2**50 - 5 + 990
-    assert said["load.tx.packets", ""] == 2**50 + 1500
-    assert isinstance(said["load.tx.packets", ""], int)
-    assert said["load.drop.estimate", ""] == 15
-    assert said["load.tx.bytes", ""] == (2**50 + 1000) * 64 + 500 * 128
-    assert said["load.tx.packet.rate", ""] == 1500
-    assert said["load.tx.bit.rate", ""] == (1000 * 64 + 500 * 128) * 8
-    assert said["load.port.tx.packets", "port=p1"] == 2**50 + 1000
-    assert said["load.port.rx.packet.rate", "port=p2"] == 990
-    assert said["load.port.up", "port=p2"] == 1
-    assert said["load.flow.latency", "flow=up,quantile=mean"] == pytest.approx(2.5e-6)
-    assert said["load.latency", "quantile=max"] == pytest.approx(9e-6)
-    assert ("load.flow.latency", "flow=down,quantile=mean") not in said
-    assert said["load.sending", ""] == 1
-    assert said["load.flow.loss", "flow=down"] == 0
+    values = by_series(answer)
+    assert values["load.flow.tx.packets", "flow=up"] == 2**50 + 1000
+    assert values["load.flow.rx.packets", "flow=up"] == 2**50 - 5 + 990
+    assert values["load.tx.packets", ""] == 2**50 + 1500
+    assert isinstance(values["load.tx.packets", ""], int)
+    assert values["load.drop.estimate", ""] == 15
+    assert values["load.tx.bytes", ""] == (2**50 + 1000) * 64 + 500 * 128
+    assert values["load.tx.packet.rate", ""] == 1500
+    assert values["load.tx.bit.rate", ""] == (1000 * 64 + 500 * 128) * 8
+    assert values["load.port.tx.packets", "port=p1"] == 2**50 + 1000
+    assert values["load.port.rx.packet.rate", "port=p2"] == 990
+    assert values["load.port.up", "port=p2"] == 1
+    assert values["load.flow.latency", "flow=up,quantile=mean"] == pytest.approx(2.5e-6)
+    assert values["load.latency", "quantile=max"] == pytest.approx(9e-6)
+    assert ("load.flow.latency", "flow=down,quantile=mean") not in values
+    assert values["load.sending", ""] == 1
+    assert values["load.flow.loss", "flow=down"] == 0
 
 
 def test_loss_is_a_share_and_none_before_anything_was_sent() -> None:
     """The generator says percent, the catalogue a share; over flows it is weighed by what they sent."""
     flows = [FakeFlow("a", step=300, lost=30, sending=True), FakeFlow("b", step=100, sending=True), FakeFlow("c")]
-    (answer,) = looks(OtgServer(flows))
-    said = by_series(answer)
-    assert said["load.flow.loss", "flow=a"] == pytest.approx(0.1)
-    assert said["load.loss", ""] == pytest.approx(30 / 400)
-    assert ("load.flow.loss", "flow=c") not in said
-    (answer,) = looks(OtgServer([FakeFlow("c", latency_ns=(0.0, 0.0, 0.0))]))
-    said = by_series(answer)
-    assert ("load.loss", "") not in said
-    assert ("load.latency", "quantile=mean") not in said
-    assert said["load.sending", ""] == 0
+    (answer,) = polls(OtgServer(flows))
+    values = by_series(answer)
+    assert values["load.flow.loss", "flow=a"] == pytest.approx(0.1)
+    assert values["load.loss", ""] == pytest.approx(30 / 400)
+    assert ("load.flow.loss", "flow=c") not in values
+    (answer,) = polls(OtgServer([FakeFlow("c", latency_ns=(0.0, 0.0, 0.0))]))
+    values = by_series(answer)
+    assert ("load.loss", "") not in values
+    assert ("load.latency", "quantile=mean") not in values
+    assert values["load.sending", ""] == 0
     assert answer.faults == ()
 
 
@@ -74,39 +74,39 @@ def test_a_flow_in_rows_by_receiving_port() -> None:
     """It is one flow: its counters add up, and no series is written twice."""
     server = two_flows()
     server.per_port = True
-    (answer,) = looks(server)
+    (answer,) = polls(server)
     assert answer.faults == ()
-    said = by_series(answer)
-    assert said["load.flow.tx.packets", "flow=up"] == 2**50 + 1000
-    assert said["load.tx.packets", ""] == 2**50 + 1500
+    values = by_series(answer)
+    assert values["load.flow.tx.packets", "flow=up"] == 2**50 + 1000
+    assert values["load.tx.packets", ""] == 2**50 + 1500
 
 
 def test_the_whole_is_of_ports_where_no_flow_counts() -> None:
-    """Or where the plan says so; what it is is told, and does not change within a run."""
+    """Or where the plan says so; which it is is reported, and does not change within a run."""
     server = OtgServer([FakeFlow("a", sending=True)])
 
     async def ports(load: Load) -> None:
         server.flows[0].more = dict.fromkeys(("frames_tx", "frames_rx", "bytes_tx", "bytes_rx"))
-        said = by_series(await load.look())
-        assert said["load.tx.packets", ""] == 100
-        assert ("load.drop.estimate", "") not in said
+        values = by_series(await load.poll())
+        assert values["load.tx.packets", ""] == 100
+        assert ("load.drop.estimate", "") not in values
         assert load.facts().identity["the whole"] == "the sum of its ports"
         server.flows[0].more = {}
-        assert ("load.drop.estimate", "") not in by_series(await load.look())
+        assert ("load.drop.estimate", "") not in by_series(await load.poll())
 
     with otg_server(server):
         acted("otg", {"url": f"http://127.0.0.1:{server.port}"}, ports)
-    (answer,) = looks(two_flows(), total="ports")
+    (answer,) = polls(two_flows(), total="ports")
     assert ("load.loss", "") not in by_series(answer)
 
     async def flows(load: Load) -> None:
-        assert ("load.loss", "") in by_series(await load.look())
+        assert ("load.loss", "") in by_series(await load.poll())
         assert load.facts().identity["the whole"] == "the sum of its flows"
         server.flow_errors = "the engine of p1 is busy"
-        answer = await load.look()
-        said = by_series(answer)
-        assert ("load.tx.packets", "") not in said
-        assert said["load.port.tx.packets", "port=p1"] > 0
+        answer = await load.poll()
+        values = by_series(answer)
+        assert ("load.tx.packets", "") not in values
+        assert values["load.port.tx.packets", "port=p1"] > 0
         assert any("the engine of p1 is busy" in fault.text for fault in answer.faults)
 
     server = two_flows()
@@ -117,10 +117,10 @@ def test_the_whole_is_of_ports_where_no_flow_counts() -> None:
 def test_some_flows_only() -> None:
     """The controller is asked for those alone."""
     server = two_flows()
-    (answer,) = looks(server, flows=["down"])
-    said = by_series(answer)
-    assert said["load.tx.packets", ""] == 500
-    assert ("load.flow.tx.packets", "flow=up") not in said
+    (answer,) = polls(server, flows=["down"])
+    values = by_series(answer)
+    assert values["load.tx.packets", ""] == 500
+    assert ("load.flow.tx.packets", "flow=up") not in values
     assert server.asked[-1][2] == {"choice": "flow", "flow": {"flow_names": ["down"]}}
 
 
@@ -128,16 +128,16 @@ def test_what_is_no_number_is_a_fault() -> None:
     """Of that flow; the whole is unknown with it, and the rest is read."""
     server = two_flows()
     server.flows[1].more = {"frames_tx": "-4", "frames_rx": 1.5, "loss": "NaN", "link": 7, "latency": [1]}
-    (answer,) = looks(server)
-    told = {(fault.metric, fault.object): fault.text for fault in answer.faults}
-    assert told == {
+    (answer,) = polls(server)
+    faults = {(fault.metric, fault.object): fault.text for fault in answer.faults}
+    assert faults == {
         ("load.flow.tx.packets", "flow=down"): "frames_tx: '-4' is not a count",
         ("load.flow.rx.packets", "flow=down"): "frames_rx: 1.5 is not a count",
         ("load.flow.loss", "flow=down"): "loss: 'NaN' is not a percentage",
     }
-    said = by_series(answer)
-    assert ("load.tx.packets", "") not in said
-    assert said["load.flow.tx.packets", "flow=up"] == 2**50 + 1000
+    values = by_series(answer)
+    assert ("load.tx.packets", "") not in values
+    assert values["load.flow.tx.packets", "flow=up"] == 2**50 + 1000
 
 
 def test_random_answers_raise_nothing() -> None:

@@ -1,4 +1,4 @@
-"""The load ``otg`` driven by a run, and read beside one: rates in flight, start and stop, what is never touched."""
+"""The load ``otg`` driven by a run, and read during one: rates in flight, start and stop, what is never touched."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def test_nothing_is_changed_without_drive() -> None:
     """Only metrics and the version are asked for, and it is none that could be driven."""
     server = OtgServer([FakeFlow("up", sending=True)])
 
-    async def look(load: Load) -> None:
+    async def poll(load: Load) -> None:
         assert not isinstance(load.poller, Drivable)
-        await load.look()
+        await load.poll()
 
-    acts(server, look)
+    acts(server, poll)
     assert {(method, path) for method, path, _ in server.asked} == {
         ("GET", "/capabilities/version"),
         ("POST", "/monitor/metrics"),
@@ -88,11 +88,11 @@ def test_what_is_offered() -> None:
     server = OtgServer([FakeFlow("a", rate={"choice": "pps", "pps": 1000}), FakeFlow("b", rate={})])
 
     async def drive(load: Load) -> None:
-        assert ("load.offered.packet.rate", "") not in by_series(await load.look())
+        assert ("load.offered.packet.rate", "") not in by_series(await load.poll())
         await load.drive(0.25)
-        assert by_series(await load.look())["load.offered.packet.rate", ""] == 500
+        assert by_series(await load.poll())["load.offered.packet.rate", ""] == 500
         await load.drive(0)
-        assert by_series(await load.look())["load.offered.packet.rate", ""] == 0
+        assert by_series(await load.poll())["load.offered.packet.rate", ""] == 0
 
     acts(server, drive, drive=True)
     pps: dict[str, Any]
@@ -105,7 +105,7 @@ def test_what_is_offered() -> None:
         scaled({"name": "x", "rate": {"choice": "pps", "pps": "many"}}, 0.5)
 
 
-def test_a_generator_that_was_started_anew_is_told_again() -> None:
+def test_a_restarted_generator_is_set_again() -> None:
     """It comes back at rest: it sends again, and the record has the event."""
     server = driven()
 
@@ -113,15 +113,15 @@ def test_a_generator_that_was_started_anew_is_told_again() -> None:
         await load.drive(0.5)
         server.mood = "reset"
         with pytest.raises(SourceError):
-            await load.look()
+            await load.poll()
         server.mood = "well"
         for flow in server.flows:
             flow.sending, flow.rate = False, {"choice": "pps", "pps": 7}
-        (event,) = (await load.look()).events
+        (event,) = (await load.poll()).events
         assert event.kind == "generator.restart"
         assert server.flows[0].rate == {"choice": "pps", "pps": 500}
         assert all(flow.sending for flow in server.flows)
-        assert (await load.look()).events == ()
+        assert (await load.poll()).events == ()
 
     acts(server, anew, drive=True)
 
@@ -156,7 +156,7 @@ def test_flows_that_are_not_there() -> None:
         with pytest.raises(SourceError, match="has no flows to drive"):
             await load.drive(1.0)
         with pytest.raises(SourceError, match="has no ports and no flows: push the test's configuration first"):
-            await load.look()
+            await load.poll()
 
     acts(OtgServer(ports={}), none, drive=True)
 
@@ -173,8 +173,8 @@ def test_a_whole_run(tmp_path: Path) -> None:
         assert all(after > before and (after - before) % 1000 == 0 for before, after in pairwise(sent))
         lost = values(view, "load.drop.estimate")
         assert all(after > before and (after - before) % 10 == 0 for before, after in pairwise(lost))
-        told = [one.event for one in view.events() if one.event.kind == "device.identity"]
-        assert any(event.detail.get("API") == "1.62.0" for event in told)
+        identities = [reported.event for reported in view.events() if reported.event.kind == "device.identity"]
+        assert any(event.detail.get("API") == "1.62.0" for event in identities)
 
 
 def test_the_phases_drive_it(tmp_path: Path) -> None:
@@ -192,9 +192,9 @@ def test_the_phases_drive_it(tmp_path: Path) -> None:
         assert set(values(view, "load.sending")) == {0.0, 1.0}
 
 
-def test_nobody_there_ends_the_run_before_it_begins(tmp_path: Path) -> None:
+def test_a_missing_generator_ends_the_run_before_it_begins(tmp_path: Path) -> None:
     """A required generator that cannot be reached: one sentence, no traceback."""
     port = free_port()
-    told = refused_run(tmp_path, f'{{otg: {{url: "http://127.0.0.1:{port}"}}}}')
-    assert "refuses the connection: nothing listens on that port" in told
-    assert str(port) in told
+    error = refused_run(tmp_path, f'{{otg: {{url: "http://127.0.0.1:{port}"}}}}')
+    assert "refuses the connection: nothing listens on that port" in error
+    assert str(port) in error

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from pydantic import ValidationError
-from tests.collector.sources.loads.generator_kit import Load, acted, by_series, left_open, looked
+from tests.collector.sources.loads.generator_kit import Load, acted, by_series, left_open, polled
 
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import LoginRefusedError, SourceError
@@ -41,7 +41,7 @@ def acts(server: OtgServer, act: Act) -> None:
     [
         ("garbage", "does not answer with JSON"),
         ("html", "does not answer with JSON"),
-        ("silent", "did not answer within 0.9 s"),
+        ("silent", "did not answer within 2.7 s"),
         ("reset", "closed the connection without an answer"),
         ("half", "closed the connection in the middle of its answer"),
         ("flood", "answers with more than 8 MiB: not read"),
@@ -49,24 +49,24 @@ def acts(server: OtgServer, act: Act) -> None:
     ],
 )
 def test_misbehaviour_mid_run(mood: Mood, sentence: str) -> None:
-    """Each look fails with one sentence, and the first look after it is well."""
+    """Each poll fails with one sentence, and the first poll after it succeeds."""
 
     server = one_flow()
 
     async def misbehave(load: Load) -> None:
-        await load.look()
+        await load.poll()
         server.mood = mood
         with pytest.raises(SourceError) as caught:
-            await load.look()
+            await load.poll()
         assert sentence in str(caught.value)
         assert "\n" not in str(caught.value)
         server.mood = "well"
-        assert by_series(await load.look())["load.sending", ""] == 1
+        assert by_series(await load.poll())["load.sending", ""] == 1
 
     acts(server, misbehave)
 
 
-def test_looks_leave_nothing_open() -> None:
+def test_polls_leave_nothing_open() -> None:
     """One connection that is kept."""
     with otg_server(one_flow()) as server:
         assert left_open("otg", {"url": f"http://127.0.0.1:{server.port}"}) <= 2
@@ -77,7 +77,7 @@ def test_nothing_answers_at_the_start() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(SourceError) as caught:
-        looked("otg", {"url": f"https://127.0.0.1:{port}"})
+        polled("otg", {"url": f"https://127.0.0.1:{port}"})
     assert str(caught.value) == (
         f"https://127.0.0.1:{port} refuses the connection: nothing listens on that port; is the controller running, "
         "and the port right?"
@@ -89,20 +89,20 @@ def test_a_controller_without_a_version() -> None:
     server = one_flow()
     server.version = None
 
-    async def look(load: Load) -> None:
+    async def poll(load: Load) -> None:
         assert "API" not in load.facts().identity
-        assert by_series(await load.look())["load.sending", ""] == 1
+        assert by_series(await load.poll())["load.sending", ""] == 1
 
-    acts(server, look)
+    acts(server, poll)
 
     async def known(load: Load) -> None:
         assert load.facts().identity["API"] == "1.62.0"
         assert load.facts().identity["application"] == "0.1-test"
         server.mood = "reset"
         with pytest.raises(SourceError):
-            await load.look()
+            await load.poll()
         server.mood, server.version = "well", "1.63.0"
-        await load.look()
+        await load.poll()
         assert load.facts().identity["API"] == "1.63.0"
 
     server = one_flow()
@@ -114,16 +114,16 @@ def self_signed(folder: Path) -> tuple[ssl.SSLContext, str]:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ixia-c")])
     now = datetime.now(UTC)
-    made = x509.CertificateBuilder(
+    certificate = x509.CertificateBuilder(
         name, name, key.public_key(), x509.random_serial_number(), now - timedelta(hours=1), now + timedelta(days=1)
     ).sign(key, hashes.SHA256())
     (folder / "key").write_bytes(
         key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
-    (folder / "crt").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    (folder / "crt").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "crt", folder / "key")
-    return context, hashlib.sha256(made.public_bytes(serialization.Encoding.DER)).hexdigest()
+    return context, hashlib.sha256(certificate.public_bytes(serialization.Encoding.DER)).hexdigest()
 
 
 def test_a_self_signed_certificate(tmp_path: Path) -> None:
@@ -131,41 +131,41 @@ def test_a_self_signed_certificate(tmp_path: Path) -> None:
     context, pin = self_signed(tmp_path)
     with otg_server(one_flow(), context) as server:
         url = f"https://127.0.0.1:{server.port}"
-        (answer,) = looked("otg", {"url": url, "pin": f"sha256:{pin}"})
+        (answer,) = polled("otg", {"url": url, "pin": f"sha256:{pin}"})
         assert by_series(answer)["load.sending", ""] == 1
         with pytest.raises(SourceError, match="presents a certificate that is not trusted: set ca, or pin"):
-            looked("otg", {"url": url})
+            polled("otg", {"url": url})
         with pytest.raises(SourceError, match=f"another certificate than the pinned one, refused: sha256:{pin}"):
-            looked("otg", {"url": url, "pin": "0" * 64})
-        (answer,) = looked("otg", {"url": url, "verify": False})
+            polled("otg", {"url": url, "pin": "0" * 64})
+        (answer,) = polled("otg", {"url": url, "verify": False})
         assert by_series(answer)["load.sending", ""] == 1
 
 
 def test_plain_http_where_tls_is_asked() -> None:
-    """The sentence says what it is."""
+    """The message says what it is."""
     with (
         otg_server(one_flow()) as server,
         pytest.raises(SourceError, match="does not speak TLS: does the port serve plain HTTP"),
     ):
-        looked("otg", {"url": f"https://127.0.0.1:{server.port}"})
+        polled("otg", {"url": f"https://127.0.0.1:{server.port}"})
 
 
 def test_a_controller_that_asks_who_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A token and a password are sent; a refused password is told as such, so that no account is locked."""
+    """A token and a password are sent; a refused password is reported as such, so that no account is locked."""
     monkeypatch.setenv("T", "hunter2")
     server = one_flow()
     with otg_server(server):
         url = f"http://127.0.0.1:{server.port}"
         server.authorization = "Bearer hunter2"
-        (answer,) = looked("otg", {"url": url, "token": "env:T"})
+        (answer,) = polled("otg", {"url": url, "token": "env:T"})
         assert by_series(answer)["load.sending", ""] == 1
         server.authorization = "Basic bWU6aHVudGVyMg=="
-        (answer,) = looked("otg", {"url": url, "user": "me", "password": "env:T"})
+        (answer,) = polled("otg", {"url": url, "user": "me", "password": "env:T"})
         assert by_series(answer)["load.sending", ""] == 1
         with pytest.raises(LoginRefusedError, match="refuses the login of you: check user and password"):
-            looked("otg", {"url": url, "user": "you", "password": "env:T"})
+            polled("otg", {"url": url, "user": "you", "password": "env:T"})
         with pytest.raises(SourceError, match="status 401: who are you") as caught:
-            looked("otg", {"url": url, "token": "env:T"})
+            polled("otg", {"url": url, "token": "env:T"})
         assert not isinstance(caught.value, LoginRefusedError)
 
 
@@ -184,7 +184,7 @@ def test_secrets_are_kept(keys: dict[str, object], sentence: str, monkeypatch: p
     """A plan that would give one away is refused before anything is sent."""
     monkeypatch.setenv("T", "hunter2")
     with pytest.raises(PlanError) as caught:
-        looked("otg", keys)
+        polled("otg", keys)
     assert sentence in str(caught.value)
     assert "hunter2" not in str(caught.value)
 

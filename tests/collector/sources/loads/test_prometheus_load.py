@@ -76,8 +76,8 @@ def test_a_generator_is_mapped_to_the_load(exporter: Exporter) -> None:
     """The sum of the ports, the ports, a percentile in seconds, a share of percent, and that it sends."""
     exporter.page = PAGE.format(first=2**40, cpu=80)
     with LoadBench("prometheus", {"url": exporter.url, "metrics": MAPPING}) as bench:
-        found = last(bench.look(1))
-        assert found == {
+        latest = last(bench.poll(1))
+        assert latest == {
             "load.tx.packets": 2**40 + 5,
             "load.port.tx.packets{port=0}": 2**40,
             "load.port.tx.packets{port=1}": 5,
@@ -86,9 +86,9 @@ def test_a_generator_is_mapped_to_the_load(exporter: Exporter) -> None:
             "load.sending": 1,
         }
         exporter.page = PAGE.format(first=3, cpu=180)
-        answer = bench.look(2)
+        answer = bench.poll(2)
         assert last(answer)["load.tx.packets"] == 8  # it began anew: stored as it is
         assert [fault.metric for fault in answer.faults] == ["load.cpu.utilization"]
         exporter.status = 503
         with pytest.raises(SourceError, match="answers with status 503"):
-            bench.look(3)
+            bench.poll(3)

@@ -1,4 +1,4 @@
-"""Whole runs whose load is told by files that grow meanwhile: the figures arrive in the record."""
+"""Whole runs whose load is read from files that grow meanwhile: the figures arrive in the record."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def write_all(folder: Path, over: threading.Event) -> None:
 
 
 def run_with_files(folder: Path, plan: str) -> subprocess.CompletedProcess[str]:
-    """A run of the installed command, with the generators beside it."""
+    """A run of the installed command, with the generators running meanwhile."""
     (folder / "plan.yaml").write_text(plan)
     over = threading.Event()
     writer = threading.Thread(target=write_all, args=(folder, over))
@@ -97,24 +97,24 @@ def test_the_figures_of_all_files_arrive(tmp_path: Path) -> None:
     (run,) = (tmp_path / "runs").iterdir()
     with RecordView.open(run) as view:
         begin = view.window().begin_ns
-        found = {}
+        values = {}
         for key in view.keys(None):
             if key.target != "dut":
                 read = view.series(key)
-                found[key.target, key.metric, key.object] = read.values.tolist()
+                values[key.target, key.metric, key.object] = read.values.tolist()
                 assert int(read.time_ns[0]) >= begin - 2 * 10**9
     for target in ("k6", "jmeter", "locust", "wrk"):
-        counted = found[target, "load.requests", ""]
+        counted = values[target, "load.requests", ""]
         assert counted == sorted(counted)
         assert counted[-1] > counted[0]
-        assert found[target, "load.lines.unread", ""][-1] == 0
-    assert 5 <= max(found["k6", "load.request.rate", ""]) <= 15
-    assert found["k6", "load.latency", "quantile=p50"][0] == pytest.approx(0.02)
-    assert found["jmeter", "load.failures", ""][-1] >= 1
-    assert found["locust", "load.users", ""][-1] == 3
-    assert found["wrk", "load.connections", ""][-1] == 5
-    assert found["ixia", "load.port.tx.packets", "port=2"][-1] > 10
-    assert set(found["ixia", "load.tx.bit.rate", ""]) == {2000.0}
-    assert set(found["ixia", "load.sending", ""]) == {1}
-    assert not any(target == "broken" for target, *_ in found)
+        assert values[target, "load.lines.unread", ""][-1] == 0
+    assert 5 <= max(values["k6", "load.request.rate", ""]) <= 15
+    assert values["k6", "load.latency", "quantile=p50"][0] == pytest.approx(0.02)
+    assert values["jmeter", "load.failures", ""][-1] >= 1
+    assert values["locust", "load.users", ""][-1] == 3
+    assert values["wrk", "load.connections", ""][-1] == 5
+    assert values["ixia", "load.port.tx.packets", "port=2"][-1] > 10
+    assert set(values["ixia", "load.tx.bit.rate", ""]) == {2000.0}
+    assert set(values["ixia", "load.sending", ""]) == {1}
+    assert not any(target == "broken" for target, *_ in values)
     assert "broken" in done.stdout + done.stderr

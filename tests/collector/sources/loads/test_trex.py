@@ -24,11 +24,11 @@ BEGIN_NS = 10**18
 
 class _Clock:
     def __init__(self) -> None:
-        self._at = BEGIN_NS
+        self._now_ns = BEGIN_NS
 
     def now_ns(self) -> int:
-        self._at += 10**6
-        return self._at
+        self._now_ns += 10**6
+        return self._now_ns
 
 
 def sending(**keys: object) -> TrexModel:
@@ -37,7 +37,7 @@ def sending(**keys: object) -> TrexModel:
 
 
 def site() -> SourceContext:
-    """Where the source stands."""
+    """The context of the source."""
     return SourceContext("tg", "generator", (), None, Path("run"), _Clock().now_ns, 1.0)
 
 
@@ -57,8 +57,8 @@ def with_source(server: TrexServer, use: Callable[[Poller], Awaitable[None]], **
     asyncio.run(run())
 
 
-def looks(server: TrexServer, steps: Sequence[Callable[[TrexModel], None]], **keys: object) -> list[Answer]:
-    """A look after each step, a second of traffic before each."""
+def polls(server: TrexServer, steps: Sequence[Callable[[TrexModel], None]], **keys: object) -> list[Answer]:
+    """A poll after each step, a second of traffic before each."""
     answers: list[Answer] = []
 
     async def use(poller: Poller) -> None:
@@ -93,7 +93,7 @@ def test_totals_rates_and_ports_of_a_stateless_trex() -> None:
         model.ports[1].up = False
 
     with trex_server(TrexServer(model)) as server:
-        first, second = (values(answer) for answer in looks(server, [nothing, errors]))
+        first, second = (values(answer) for answer in polls(server, [nothing, errors]))
     assert first["load.tx.packets", ""] == 2000
     assert second["load.tx.packets", ""] == 4000
     assert isinstance(second["load.tx.packets", ""], int)
@@ -113,7 +113,7 @@ def test_totals_rates_and_ports_of_a_stateless_trex() -> None:
     assert second["load.port.up", "port=1"] == 0
 
 
-def test_a_rest_is_told_and_the_drain_is_not_loss() -> None:
+def test_a_rest_is_reported_and_the_drain_is_not_loss() -> None:
     """When the traffic stops the estimate goes down again as the last packets come; ``load.sending`` says when."""
     model = sending(under_way=50)
 
@@ -125,14 +125,14 @@ def test_a_rest_is_told_and_the_drain_is_not_loss() -> None:
         model.under_way = 0
 
     with trex_server(TrexServer(model)) as server:
-        answers = [values(answer) for answer in looks(server, [nothing, stop, arrived])]
+        answers = [values(answer) for answer in polls(server, [nothing, stop, arrived])]
     assert [answer["load.sending", ""] for answer in answers] == [1, 0, 0]
     assert [answer["load.drop.estimate", ""] for answer in answers] == [50, 50, 0]
     assert answers[2]["load.tx.packet.rate", ""] == 0
 
 
 def test_flows_with_latency_jitter_and_loss_by_sequence_numbers() -> None:
-    """Quantiles are of the packets since the look before; a flow that began anew is an event and no negative rate."""
+    """Quantiles are of the packets since the last poll; a flow that started again is an event and no negative rate."""
     model = sending(groups={7: Group(latency=14.0), 9: Group(pps=10)})
 
     def slower(model: TrexModel) -> None:
@@ -143,7 +143,7 @@ def test_flows_with_latency_jitter_and_loss_by_sequence_numbers() -> None:
         model.groups[7] = Group(latency=14.0, version=2, sent=3, received=3, histogram={10: 3})
 
     with trex_server(TrexServer(model)) as server:
-        answers = looks(server, [nothing, nothing, slower, nothing, anew])
+        answers = polls(server, [nothing, nothing, slower, nothing, anew])
     first, second, _, fourth, last = (values(answer) for answer in answers)
     assert ("load.latency", "quantile=p50") not in first  # nothing to compare with yet
     assert second["load.latency", "quantile=p50"] == pytest.approx(14e-6)
@@ -170,10 +170,10 @@ def test_packets_that_need_a_second_are_in_no_bucket_and_count_all_the_same() ->
         flow.last_max = flow.total_max = 2_000_000
 
     with trex_server(TrexServer(model)) as server:
-        told = values(looks(server, [nothing, late])[1])
-    assert told["load.latency", "quantile=p50"] < 20e-6
-    assert 1 <= told["load.latency", "quantile=p90"] <= 2
-    assert told["load.latency", "quantile=max"] == pytest.approx(2)
+        readings = values(polls(server, [nothing, late])[1])
+    assert readings["load.latency", "quantile=p50"] < 20e-6
+    assert 1 <= readings["load.latency", "quantile=p90"] <= 2
+    assert readings["load.latency", "quantile=max"] == pytest.approx(2)
 
 
 def test_only_so_many_flows_are_sampled() -> None:
@@ -183,8 +183,8 @@ def test_only_so_many_flows_are_sampled() -> None:
 
     async def use(poller: Poller) -> None:
         assert isinstance(poller, Reader)
-        told = values(await poller.poll(BEGIN_NS))
-        assert sum(metric == "load.flow.tx.packets" for metric, _ in told) == 3
+        readings = values(await poller.poll(BEGIN_NS))
+        assert sum(metric == "load.flow.tx.packets" for metric, _ in readings) == 3
         facts.append(poller.facts())
 
     with trex_server(TrexServer(model)) as server:
@@ -192,7 +192,7 @@ def test_only_so_many_flows_are_sampled() -> None:
         assert "7 flows are not sampled: raise flows" in facts[0].notes
         with_source(server, use, flows=3)
         model.questions.clear()
-        looks(server, [nothing], flows=0)
+        polls(server, [nothing], flows=0)
         assert "get_pgid_stats" not in model.questions
 
 
@@ -218,7 +218,7 @@ def test_connections_and_latency_of_astf() -> None:
         model.epoch += 1
 
     with trex_server(TrexServer(model)) as server:
-        answers = looks(server, [nothing, again, cleared, begun])
+        answers = polls(server, [nothing, again, cleared, begun])
     first, second, third, _ = (values(answer) for answer in answers)
     assert first["load.connections", ""] == 5
     assert first["load.connections.opened", ""] == 7
@@ -236,7 +236,7 @@ def test_connections_and_latency_of_astf() -> None:
 
 
 def test_astf_before_any_traffic_has_no_counters_and_no_trouble() -> None:
-    """A newer TRex refuses counters that are not there yet: that is neither nought nor a fault."""
+    """A newer TRex refuses counters that are not there yet: that is neither zero nor a fault."""
     refusal = (-32000, "Statistics are not initialized yet")
     model = TrexModel(mode="ASTF", api=(2, 3), refused={"get_counter_values": refusal, "get_counter_desc": refusal})
 
@@ -245,7 +245,7 @@ def test_astf_before_any_traffic_has_no_counters_and_no_trouble() -> None:
         model.stack["client"]["tcps_connects"] = 2
 
     with trex_server(TrexServer(model)) as server:
-        before, after = looks(server, [nothing, begun])
+        before, after = polls(server, [nothing, begun])
     assert not before.faults
     assert ("load.connections.opened", "") not in values(before)
     assert values(after)["load.connections.opened", ""] == 2
@@ -322,7 +322,7 @@ def test_an_older_trex_publishes_its_figures(asks_flows: bool) -> None:
     assert "publish_now" not in model.questions  # it would reach the consoles of others
 
 
-def test_an_older_trex_that_publishes_nothing_is_told() -> None:
+def test_an_older_trex_that_publishes_nothing_is_reported() -> None:
     """The questions are answered and the publisher's port is shut: the sentence names it."""
     shut = free_port()
     seen: list[str] = []
@@ -345,8 +345,8 @@ def test_an_older_trex_that_publishes_nothing_is_told() -> None:
     assert seen == [f"TRex publishes nothing at 127.0.0.1 port {shut}: is that port open too?"]
 
 
-def test_a_restarted_trex_is_an_event_and_its_counters_begin_anew() -> None:
-    """Another process has another handle: the look shakes hands again, by itself, and says so."""
+def test_a_restarted_trex_is_an_event_and_its_counters_start_again() -> None:
+    """Another process has another handle: the poll shakes hands again, by itself, and reports it."""
     model = sending(groups={7: Group(latency=14.0)})
 
     def restarted(model: TrexModel) -> None:
@@ -354,7 +354,7 @@ def test_a_restarted_trex_is_an_event_and_its_counters_begin_anew() -> None:
         model.version = "v3.05"
 
     with trex_server(TrexServer(model)) as server:
-        answers = looks(server, [nothing, restarted, nothing])
+        answers = polls(server, [nothing, restarted, nothing])
     assert [[event.kind for event in answer.events] for answer in answers] == [[], ["generator.restart"], []]
     assert dict(answers[1].events[0].detail) == {
         "source": f"TRex at 127.0.0.1 port {server.port}",
@@ -373,5 +373,5 @@ def test_a_trex_that_runs_out_of_buffers_is_an_event_once() -> None:
         model.alloc_errors += 5
 
     with trex_server(TrexServer(sending())) as server:
-        answers = looks(server, [nothing, starving, starving])
+        answers = polls(server, [nothing, starving, starving])
     assert [[event.kind for event in answer.events] for answer in answers] == [[], ["generator.out_of_buffers"], []]

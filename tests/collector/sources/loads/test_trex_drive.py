@@ -49,8 +49,8 @@ async def nothing(_: DrivenTrex) -> None:
 
 def value(answer: Answer, metric: str) -> float:
     """The one value of a metric of the whole."""
-    (found,) = [sample.value for sample in answer.samples if (sample.metric, sample.object) == (metric, "")]
-    return found
+    (reading,) = [sample.value for sample in answer.samples if (sample.metric, sample.object) == (metric, "")]
+    return reading
 
 
 def test_the_ports_follow_the_level_and_are_given_back() -> None:
@@ -60,7 +60,7 @@ def test_the_ports_follow_the_level_and_are_given_back() -> None:
 
     async def use(poller: DrivenTrex) -> None:
         assert [port.owner for port in model.ports] == ["tester", "tester"]
-        assert [port.state for port in model.ports] == ["STREAMS", "STREAMS"]  # nothing is sent before it is told
+        assert [port.state for port in model.ports] == ["STREAMS", "STREAMS"]  # nothing is sent before a level is set
         for level in (1.0, 0.25, 0.0, 1.5):
             await poller.drive(level)
             answer = await poller.poll(BEGIN_NS)
@@ -129,7 +129,7 @@ def test_a_resumed_run_takes_its_ports_again_and_another_run_does_not() -> None:
     assert [port.owner for port in model.ports] == ["", ""]
 
 
-def test_a_look_before_the_run_touches_nothing() -> None:
+def test_a_check_before_the_run_touches_nothing() -> None:
     """``trial``: neither acquired nor started."""
     model = TrexModel()
     with trex_server(TrexServer(model)) as server:
@@ -170,7 +170,7 @@ def test_only_a_stateless_trex_can_be_driven() -> None:
 
 
 def test_a_paused_port_is_resumed_at_its_level() -> None:
-    """Somebody paused it at the console before."""
+    """It was paused at the console before."""
     model = TrexModel(ports=[Port(state="PAUSE"), Port(state="TX")])
 
     async def use(poller: DrivenTrex) -> None:
@@ -183,7 +183,7 @@ def test_a_paused_port_is_resumed_at_its_level() -> None:
 
 
 def test_the_throttle_of_a_run_drives_it() -> None:
-    """Told between two looks at every change of phase; a port that refuses is told again with the next look."""
+    """Set between two polls at every change of phase; a port that refuses is set again with the next poll."""
     model = TrexModel()
 
     async def use(poller: DrivenTrex) -> None:
@@ -204,8 +204,8 @@ def test_the_throttle_of_a_run_drives_it() -> None:
         drive(server, use)
 
 
-def test_a_trex_that_was_started_anew_is_told_its_level_again() -> None:
-    """With its streams it sends again; without them a fault says at every look that nothing drives it."""
+def test_a_restarted_trex_gets_its_level_again() -> None:
+    """With its streams it sends again; without them a fault says at every poll that nothing drives it."""
     model = TrexModel()
 
     async def use(poller: DrivenTrex) -> None:
@@ -225,8 +225,8 @@ def test_a_trex_that_was_started_anew_is_told_its_level_again() -> None:
         drive(server, use)
 
 
-def test_a_level_for_a_trex_that_was_started_anew_unnoticed() -> None:
-    """It is told between two looks: what it refuses shows that it is another, and the other is told."""
+def test_a_level_for_a_trex_that_restarted_unnoticed() -> None:
+    """It is set between two polls: what it refuses shows that it is another process, and that one is set."""
     model = TrexModel()
 
     async def use(poller: DrivenTrex) -> None:
@@ -264,7 +264,7 @@ def test_the_end_does_not_hang_on_a_silent_trex() -> None:
         server.manners = "silent"
 
     with trex_server(server):
-        drive(server, use, timeout="600ms")
+        drive(server, use, timeout="2s")
     assert server.model.questions[-3:] == ["stop_traffic", "stop_traffic", "release"] or (
         server.model.questions[-2:] == ["release", "release"]
     )

@@ -43,9 +43,9 @@ def run(folder: Path, port: int, phases: str = "{soak: 4s}", more: str = "") -> 
     )
 
 
-def values(view: RecordView, metric: str, thing: str = "") -> list[float]:
+def values(view: RecordView, metric: str, name: str = "") -> list[float]:
     """The readings of one series of the generator."""
-    return [float(value) for value in np.asarray(view.series(SeriesKey("tg", metric, thing)).value)]
+    return [float(value) for value in np.asarray(view.series(SeriesKey("tg", metric, name)).value)]
 
 
 @pytest.mark.slow
@@ -63,15 +63,17 @@ def test_the_figures_arrive_in_the_record(tmp_path: Path) -> None:
         assert set(values(view, "load.sending")) == {1.0}
         assert values(view, "load.port.tx.packets", "port=1")[0] > 0
         assert set(values(view, "load.flow.latency", "flow=7,quantile=max")) == {14e-6}
-        (told,) = [
-            one.event for one in view.events() if one.event.kind == "device.identity" and "trex" in one.event.object
+        (identity,) = [
+            reported.event
+            for reported in view.events()
+            if reported.event.kind == "device.identity" and "trex" in reported.event.object
         ]
-        assert told.detail["generator"] == "TRex v3.04 STL"
-        assert "drain" in told.detail["notes"]
+        assert identity.detail["generator"] == "TRex v3.04 STL"
+        assert "drain" in identity.detail["notes"]
 
 
 def test_the_phases_drive_it_and_leave_it_at_rest(tmp_path: Path) -> None:
-    """A phase says its load; the offered rate follows; at the end the ports rest and are nobody's."""
+    """A phase says its load; the offered rate follows; at the end the ports rest and are released."""
     model = TrexModel()
     phases = "{baseline: {for: 2s, load: 0%}}, {soak: {for: 3s, load: 50%}}, {stress: {for: 3s, load: 100%}}"
     with trex_server(TrexServer(model, speed=0.5)) as server:
@@ -86,7 +88,7 @@ def test_the_phases_drive_it_and_leave_it_at_rest(tmp_path: Path) -> None:
     assert [(port.state, port.owner) for port in model.ports] == [("STREAMS", ""), ("STREAMS", "")]
 
 
-def test_nobody_there_ends_the_run_before_it_begins(tmp_path: Path) -> None:
+def test_a_missing_generator_ends_the_run_before_it_begins(tmp_path: Path) -> None:
     """A generator that is required and cannot be reached: one sentence, no traceback."""
     port = free_port()
     done = run(tmp_path, port)

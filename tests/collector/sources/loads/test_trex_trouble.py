@@ -42,11 +42,11 @@ LEAVES: list[object] = [
 
 class _Clock:
     def __init__(self) -> None:
-        self._at = BEGIN_NS
+        self._now_ns = BEGIN_NS
 
     def now_ns(self) -> int:
-        self._at += 10**6
-        return self._at
+        self._now_ns += 10**6
+        return self._now_ns
 
 
 def sending(**keys: object) -> TrexModel:
@@ -55,7 +55,7 @@ def sending(**keys: object) -> TrexModel:
 
 
 def site() -> SourceContext:
-    """Where the source stands."""
+    """The context of the source."""
     return SourceContext("tg", "generator", (), None, Path("run"), _Clock().now_ns, 1.0)
 
 
@@ -87,25 +87,25 @@ def nothing(_: TrexModel) -> None:
     """No change."""
 
 
-def one_look(server: TrexServer) -> Answer:
-    """One look at a server."""
-    found: list[Answer] = []
+def one_poll(server: TrexServer) -> Answer:
+    """One poll of a server."""
+    answers: list[Answer] = []
 
     async def use(poller: Poller) -> None:
-        found.append(await poller.poll(BEGIN_NS))
+        answers.append(await poller.poll(BEGIN_NS))
 
     with_source(server, use)
-    return found[0]
+    return answers[0]
 
 
 def test_a_trex_that_goes_and_comes_back() -> None:
-    """While it is away every look fails with a reason; when it is back the looks go on, and it is another process."""
+    """While it is away every poll fails with a reason; when it is back the polls go on, and it is another process."""
     model = sending()
 
     async def run() -> None:
         async with AsyncExitStack() as stack:
             with trex_server(TrexServer(model)) as server:
-                poller = await opened(server, stack, timeout="600ms")
+                poller = await opened(server, stack, timeout="2s")
                 await poller.poll(BEGIN_NS)
             for step in range(2):
                 with pytest.raises(SourceError, match=f"TRex at 127.0.0.1 port {server.port}"):
@@ -118,8 +118,8 @@ def test_a_trex_that_goes_and_comes_back() -> None:
     asyncio.run(run())
 
 
-def test_nobody_there_is_one_sentence() -> None:
-    """A closed port, and a name that nobody knows."""
+def test_a_missing_server_is_one_sentence() -> None:
+    """A closed port, and an unknown name."""
 
     async def run(**keys: object) -> str:
         async with AsyncExitStack() as stack:
@@ -137,7 +137,7 @@ def test_nobody_there_is_one_sentence() -> None:
 @pytest.mark.parametrize(
     ("manners", "why"),
     [
-        ("silent", "did not answer within 0.54 s"),
+        ("silent", "did not answer within 1.8 s"),
         ("garbage", "sent not JSON"),
         ("half", "sent not JSON"),
         ("other", "did not answer get_"),
@@ -146,7 +146,7 @@ def test_nobody_there_is_one_sentence() -> None:
         ("deep", "not JSON"),
     ],
 )
-def test_bad_manners_fail_the_look_and_pass(manners: str, why: str) -> None:
+def test_bad_manners_fail_the_poll_and_pass(manners: str, why: str) -> None:
     """Silence, trash, half answers, a bomb: one sentence each time, and the next good answer is read."""
     server = TrexServer(sending())
 
@@ -159,11 +159,11 @@ def test_bad_manners_fail_the_look_and_pass(manners: str, why: str) -> None:
         assert values(await poller.poll(BEGIN_NS))["load.sending", ""] == 1
 
     with trex_server(server):
-        with_source(server, use, timeout="600ms")
+        with_source(server, use, timeout="2s")
 
 
-def test_a_look_that_is_given_up_does_not_spoil_the_next() -> None:
-    """A request socket that waits for a reply cannot ask again: it is closed, and the late reply is nobody's."""
+def test_a_cancelled_poll_does_not_spoil_the_next() -> None:
+    """A request socket that waits for a reply cannot ask again: it is closed, and the late reply is discarded."""
     server = TrexServer(sending())
 
     async def use(poller: Poller) -> None:
@@ -204,13 +204,13 @@ def test_what_trex_refuses_is_a_fault_and_the_rest_is_read() -> None:
     )
     with trex_server(TrexServer(model)) as server:
         model.advance(1.0)
-        answer = one_look(server)
+        answer = one_poll(server)
         model.refused = {"get_global_stats": (-32603, "sick")}
         with pytest.raises(SourceError, match="refuses get_global_stats: sick"):
-            one_look(server)
+            one_poll(server)
         model.refused = {"get_supported_cmds": (-32603, "sick")}
         with pytest.raises(SourceError, match="refuses the handshake: sick"):
-            one_look(server)
+            one_poll(server)
     assert values(answer)["load.tx.packets", ""] == 2000
     assert ("load.sending", "") not in values(answer)  # not known is not nought
     assert {fault.text for fault in answer.faults} == {
@@ -235,8 +235,8 @@ def broken(value: object, chance: random.Random, depth: int = 0) -> object:
         ("ASTF", (2, 3), "get_global_stats get_counter_desc get_counter_values get_latency_stats"),
     ],
 )
-def test_random_answers_never_break_a_look(mode: str, api: tuple[int, int], methods: str) -> None:
-    """Results of the wrong shape in every place: a look ends with samples and faults, or with SourceError."""
+def test_random_answers_never_break_a_poll(mode: str, api: tuple[int, int], methods: str) -> None:
+    """Results of the wrong shape everywhere: a poll ends with samples and faults, or with SourceError."""
     chance = random.Random(20)
     model = sending(mode=mode, api=api, groups={7: Group(latency=14.0), 9: Group()}, probes={0: Group(latency=9.0)})
     server = TrexServer(model)
@@ -262,7 +262,7 @@ def test_random_handshakes_end_in_a_sentence() -> None:
     chance = random.Random(21)
     trash: list[object] = [None, 3, "x", [], {}, {"mode": "STF"}, {"api_h": 7}, {"ports": [{"index": -4}]}, [1, 2]]
     methods = ("get_version", "api_sync_v2", "get_supported_cmds", "get_system_info")
-    said: list[str] = []
+    errors: list[str] = []
 
     async def run(server: TrexServer) -> None:
         for _ in range(60):
@@ -271,12 +271,12 @@ def test_random_handshakes_end_in_a_sentence() -> None:
                 try:
                     await opened(server, stack)
                 except SourceError as failure:
-                    said.append(str(failure))
+                    errors.append(str(failure))
 
     with trex_server(TrexServer(sending())) as server:
         asyncio.run(run(server))
-    assert len(said) > 10
-    assert not [sentence for sentence in said if "\n" in sentence]
+    assert len(errors) > 10
+    assert not [sentence for sentence in errors if "\n" in sentence]
 
 
 def test_random_frames_are_json_or_refused() -> None:
@@ -321,7 +321,7 @@ def test_a_plan_that_cannot_be_meant_is_refused(keys: dict[str, object]) -> None
 
 
 def test_driving_keys_without_drive_are_refused() -> None:
-    """Somebody thinks that this plan drives."""
+    """A plan with a level for a load that is not driven."""
 
     async def run() -> None:
         async with AsyncExitStack() as stack:

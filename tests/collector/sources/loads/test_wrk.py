@@ -37,23 +37,23 @@ def test_outputs_one_after_the_other(tmp_path: Path) -> None:
     """Counts go on from one wrk to the next; failures are statuses and sockets; percentiles are the corrected ones."""
     file = tmp_path / "wrk.txt"
     with LoadBench("wrk", {"file": file}) as bench:
-        assert bench.look(0).samples == ()
+        assert bench.poll(0).samples == ()
         file.write_bytes(REAL.read_bytes())
-        found = last(bench.look(3))
-        assert (found["load.requests"], found["load.failures"]) == (147, 19)
-        assert found["load.request.rate"] == pytest.approx(73.5)
-        assert found["load.latency{quantile=p99}"] == pytest.approx(0.07605)
-        assert found["load.latency{quantile=mean}"] == pytest.approx(0.05941)
-        assert found["load.connections"] == 5
+        latest = last(bench.poll(3))
+        assert (latest["load.requests"], latest["load.failures"]) == (147, 19)
+        assert latest["load.request.rate"] == pytest.approx(73.5)
+        assert latest["load.latency{quantile=p99}"] == pytest.approx(0.07605)
+        assert latest["load.latency{quantile=mean}"] == pytest.approx(0.05941)
+        assert latest["load.connections"] == 5
         with file.open("a") as out:
             out.write(WRK2)
-        found = last(bench.look(40))
-    assert (found["load.requests"], found["load.failures"]) == (147 + 60018, 19 + 18)
-    assert found["load.connections.failed"] == 3
-    assert found["load.latency{quantile=p50}"] == pytest.approx(0.00667)
-    assert found["load.latency{quantile=p99.9}"] == pytest.approx(11.14e-6)
-    assert found["load.latency{quantile=max}"] == pytest.approx(1.25)
-    assert "load.sending" not in found  # it does not tell
+        latest = last(bench.poll(40))
+    assert (latest["load.requests"], latest["load.failures"]) == (147 + 60018, 19 + 18)
+    assert latest["load.connections.failed"] == 3
+    assert latest["load.latency{quantile=p50}"] == pytest.approx(0.00667)
+    assert latest["load.latency{quantile=p99.9}"] == pytest.approx(11.14e-6)
+    assert latest["load.latency{quantile=max}"] == pytest.approx(1.25)
+    assert "load.sending" not in latest  # it does not tell
 
 
 def test_what_was_there_before_is_of_no_run(tmp_path: Path) -> None:
@@ -61,26 +61,26 @@ def test_what_was_there_before_is_of_no_run(tmp_path: Path) -> None:
     file = tmp_path / "wrk.txt"
     file.write_bytes(REAL.read_bytes())
     with LoadBench("wrk", {"file": file}) as bench:
-        assert "load.requests" not in last(bench.look(1))
+        assert "load.requests" not in last(bench.poll(1))
         with file.open("ab") as out:
             out.write(REAL.read_bytes())
-        assert last(bench.look(2))["load.requests"] == 147
+        assert last(bench.poll(2))["load.requests"] == 147
 
 
 def test_wrk_that_reaches_nobody(tmp_path: Path) -> None:
-    """Its one line is told, and no latency is made of no request."""
+    """Its one line is reported, and no request means no latency."""
     file = tmp_path / "wrk.txt"
     with LoadBench("wrk", {"file": file}) as bench:
         file.write_text("unable to connect to 127.0.0.1:1 Connection refused\n")
-        answer = bench.look(1)
+        answer = bench.poll(1)
         assert "unable to connect" in answer.faults[0].text
         with file.open("a") as out:
             out.write(
                 REAL.read_text().replace("  166 requests", "  0 requests").replace("responses: 19", "responses: 0")
             )
-        found = last(bench.look(2))
-        assert found["load.requests"] == 0
-        assert not any(name.startswith("load.latency") for name in found)
+        latest = last(bench.poll(2))
+        assert latest["load.requests"] == 0
+        assert not any(name.startswith("load.latency") for name in latest)
 
 
 @pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is not installed")
@@ -99,9 +99,9 @@ def test_wrk_itself(tmp_path: Path) -> None:
                 subprocess.run(["wrk", "-t1", "-c2", "-d1s", "--latency", url], stdout=out, check=True, timeout=30)
         finally:
             page.terminate()
-        found = last(bench.look(2))
-    assert found["load.requests"] > 0
-    assert 0 < found["load.latency{quantile=p50}"] <= found["load.latency{quantile=max}"] < 5
+        latest = last(bench.poll(2))
+    assert latest["load.requests"] > 0
+    assert 0 < latest["load.latency{quantile=p50}"] <= latest["load.latency{quantile=max}"] < 5
 
 
 def test_noise_is_harmless(tmp_path: Path) -> None:
@@ -114,5 +114,5 @@ def test_noise_is_harmless(tmp_path: Path) -> None:
             data[dice.randrange(len(data))] = dice.choice(b"\n\0 9.%x\xff")
         with LoadBench("wrk", {"file": file}) as bench:
             file.write_bytes(data)
-            bench.look(1)
+            bench.poll(1)
         file.unlink()

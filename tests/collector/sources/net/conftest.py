@@ -50,7 +50,7 @@ def make(folder: Path, name: str) -> Certificate:
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)
-    made = (
+    certificate = (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(subject)
@@ -62,7 +62,7 @@ def make(folder: Path, name: str) -> Certificate:
         .sign(key, hashes.SHA256())
     )
     files = Certificate(folder / f"{name}.crt", folder / f"{name}.key")
-    files.certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    files.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     plain = serialization.NoEncryption()
     files.key.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain))
     return files
@@ -71,8 +71,8 @@ def make(folder: Path, name: str) -> Certificate:
 SITE = SourceContext("dut", "dut", (), None, Path(), lambda: 10**18, 1.0)
 
 
-def _looks(name: str, keys: dict[str, object], count: int = 1, site: SourceContext | None = None) -> list[Answer]:
-    """Some looks of a poller, one after the other, as the wrapper would have them made."""
+def _polls(name: str, keys: dict[str, object], count: int = 1, site: SourceContext | None = None) -> list[Answer]:
+    """Some polls, one after the other, as the wrapper would make them."""
     module = poller_module(name)
 
     async def polled() -> list[Answer]:
@@ -128,9 +128,9 @@ def _page_server(page: Page, context: ssl.SSLContext | None = None) -> Iterator[
 
 
 @pytest.fixture
-def looks() -> Callable[..., list[Answer]]:
-    """``looks(name, keys, count=1, site=None)``: some looks of a poller."""
-    return _looks
+def polls() -> Callable[..., list[Answer]]:
+    """``polls(name, keys, count=1, site=None)``: some polls of a poller."""
+    return _polls
 
 
 @pytest.fixture

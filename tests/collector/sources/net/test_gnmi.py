@@ -98,7 +98,7 @@ def _config(target: GnmiTarget, **more: object) -> Config:
 
 
 def test_samples_and_changes() -> None:
-    """``gnmi``: counters keep every digit, a link that goes down is an event, and its state holds until told else."""
+    """``gnmi``: counters keep every digit, a link going down is an event, and its state holds until it is updated."""
     with gnmi_target(_target()) as target:
 
         async def watch() -> tuple[Answer, Answer, Answer]:
@@ -122,7 +122,7 @@ def test_samples_and_changes() -> None:
     assert [(sample.value, sample.time_ns) for sample in held] == [(0, 10**18 + 10**6)]
 
 
-def test_a_broken_stream_is_told_and_opened_anew() -> None:
+def test_a_broken_stream_is_reported_and_reopened() -> None:
     """A stream that the device ends is a failed poll; the next one subscribes again."""
     with gnmi_target(_target()) as target:
 
@@ -158,17 +158,17 @@ def test_login_and_encodings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GNMI_PW", "wonderful")
     with gnmi_target(_target(login=("soak", "wonderful"))) as target:
         good = _config(target, user="soak", password="env:GNMI_PW")
-        assert asyncio.run(_one(good)).samples == ()
+        assert asyncio.run(_first_poll(good)).samples == ()
         monkeypatch.setenv("GNMI_PW", "mistaken")
         with pytest.raises(LoginRefusedError, match="refuses the login: check user or password") as caught:
-            asyncio.run(_one(good))
+            asyncio.run(_first_poll(good))
         assert "mistaken" not in str(caught.value)
         monkeypatch.setenv("GNMI_PW", "wonderful")
         with pytest.raises(SourceError, match="has no encoding JSON: it has JSON_IETF, PROTO"):
-            asyncio.run(_one(_config(target, user="soak", password="env:GNMI_PW", encoding="JSON")))
+            asyncio.run(_first_poll(_config(target, user="soak", password="env:GNMI_PW", encoding="JSON")))
 
 
-async def _one(config: Config) -> Answer:
+async def _first_poll(config: Config) -> Answer:
     async with AsyncExitStack() as stack:
         poller = await start(config, _site(), stack)
         answer = await poller.poll(0)
@@ -180,11 +180,11 @@ def test_tls(certificate: Files, other_certificate: Files) -> None:
     files = certificate.key.read_bytes(), certificate.certificate.read_bytes()
     with gnmi_target(_target(), *files) as target:
         for more in ({"pin": certificate.pin}, {"ca": str(certificate.certificate)}):
-            asyncio.run(_one(_config(target, plaintext=False, **more)))
+            asyncio.run(_first_poll(_config(target, plaintext=False, **more)))
         with pytest.raises(SourceError, match="shows another certificate than the pinned one, refused"):
-            asyncio.run(_one(_config(target, plaintext=False, pin=other_certificate.pin)))
+            asyncio.run(_first_poll(_config(target, plaintext=False, pin=other_certificate.pin)))
         with pytest.raises(SourceError, match="its TLS certificate is not trusted: give ca, pin or name"):
-            asyncio.run(_one(_config(target, plaintext=False)))
+            asyncio.run(_first_poll(_config(target, plaintext=False)))
 
 
 @pytest.mark.parametrize(
@@ -200,14 +200,14 @@ def test_tls(certificate: Files, other_certificate: Files) -> None:
 def test_bad_plans(keys: dict[str, object], sentence: str) -> None:
     """What cannot be subscribed to is refused before anything is sent."""
     with pytest.raises(PlanError) as caught:
-        asyncio.run(_one(_config(GnmiTarget(port=1), **keys)))
+        asyncio.run(_first_poll(_config(GnmiTarget(port=1), **keys)))
     assert sentence in str(caught.value)
 
 
-def test_nobody_listens() -> None:
+def test_a_port_without_a_server() -> None:
     """A closed port is one sentence."""
     with pytest.raises(SourceError, match="127.0.0.1 port 1 refuses: nothing listens there"):  # noqa: RUF043
-        asyncio.run(_one(_config(GnmiTarget(port=1))))
+        asyncio.run(_first_poll(_config(GnmiTarget(port=1))))
 
 
 def test_the_paths_of_every_profile_can_be_asked() -> None:

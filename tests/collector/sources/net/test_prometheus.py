@@ -22,7 +22,7 @@ from soakwatch.sources.pollers.prometheus.reading import read_page
 from soakwatch.sources.pollers.prometheus.shape import MapEntry, installed_maps
 from soakwatch_agent.sample import Answer, object_text
 
-Looks = Callable[..., list[Answer]]
+Polls = Callable[..., list[Answer]]
 Serve = Callable[..., AbstractContextManager[int]]
 
 
@@ -32,7 +32,7 @@ def by_series(answer: Answer) -> dict[tuple[str, str], float]:
 
 
 @pytest.mark.parametrize("open_metrics", [False, True])
-def test_what_the_client_library_exposes(looks: Looks, page_server: Serve, open_metrics: bool) -> None:
+def test_what_the_client_library_exposes(polls: Polls, page_server: Serve, open_metrics: bool) -> None:
     """``prometheus``: both formats, with awkward labels; unmapped names are kept when a glob asks for them."""
     registry = CollectorRegistry()
     Gauge("vpp_buffers", "Buffers\nused", ["pool"], registry=registry).labels(pool='a "b"\\c,d=e').set(-2.5)
@@ -42,7 +42,7 @@ def test_what_the_client_library_exposes(looks: Looks, page_server: Serve, open_
     page = generate_openmetrics(registry) if open_metrics else generate_latest(registry)  # type: ignore[no-untyped-call]
     kind = "application/openmetrics-text; version=1.0.0" if open_metrics else "text/plain; version=0.0.4"
     with page_server(lambda *_: (200, {"Content-Type": kind}, page)) as port:
-        (answer,) = looks(
+        (answer,) = polls(
             "prometheus", {"url": f"http://127.0.0.1:{port}/metrics", "keep": ["vpp_b*", "vpp_drops_total"]}
         )
     assert answer.faults == ()
@@ -53,23 +53,23 @@ def test_what_the_client_library_exposes(looks: Looks, page_server: Serve, open_
     }
 
 
-def test_a_share_is_of_the_increase_between_two_looks(looks: Looks, page_server: Serve) -> None:
-    """The busy share needs two looks, and a counter that began anew gives none."""
-    looked = iter([(100.0, 50.0), (160.0, 90.0), (10.0, 5.0), (20.0, 5.0)])
+def test_a_share_is_of_the_increase_between_two_polls(polls: Polls, page_server: Serve) -> None:
+    """The busy share needs two polls, and a counter that started again gives none."""
+    times = iter([(100.0, 50.0), (160.0, 90.0), (10.0, 5.0), (20.0, 5.0)])
 
     def page(*_: object) -> tuple[int, dict[str, str], bytes]:
-        idle, user = next(looked)
+        idle, user = next(times)
         lines = [f'node_cpu_seconds_total{{cpu="0",mode="{m}"}} {v}' for m, v in (("idle", idle), ("user", user))]
         return 200, {}, "\n".join(lines).encode() + b"\n"
 
     with page_server(page) as port:
-        answers = looks("prometheus", {"url": f"http://127.0.0.1:{port}/"}, 4)
+        answers = polls("prometheus", {"url": f"http://127.0.0.1:{port}/"}, 4)
     busy = [by_series(answer).get(("system.cpu.utilization", "")) for answer in answers]
     assert busy == [None, pytest.approx(0.4), None, 0.0]
     assert by_series(answers[1])["system.cpu.time", "mode=user"] == 90
 
 
-def test_own_mappings_come_first(looks: Looks, page_server: Serve) -> None:
+def test_own_mappings_come_first(polls: Polls, page_server: Serve) -> None:
     """A mapping of the plan wins over an installed one; totals add up, differences subtract."""
     body = b"""node_nf_conntrack_entries 5
 drops{reason="a",core="0"} 3
@@ -88,7 +88,7 @@ free{t="x"} 4
         },
     ]
     with page_server(lambda *_: (200, {}, body)) as port:
-        (answer,) = looks("prometheus", {"url": f"http://127.0.0.1:{port}/", "metrics": metrics})
+        (answer,) = polls("prometheus", {"url": f"http://127.0.0.1:{port}/", "metrics": metrics})
     assert by_series(answer) == {
         ("system.conntrack.count", ""): 6,
         ("system.forwarding.dropped", "place=vpp,reason=a"): 7,
@@ -105,12 +105,12 @@ free{t="x"} 4
         ((200, {"Content-Type": "application/openmetrics-text"}, b"a 1\n"), "the page is not a metrics page: "),
     ],
 )
-def test_a_page_that_is_none(
-    answer: tuple[int, dict[str, str], bytes], sentence: str, looks: Looks, page_server: Serve
+def test_a_page_that_is_not_metrics(
+    answer: tuple[int, dict[str, str], bytes], sentence: str, polls: Polls, page_server: Serve
 ) -> None:
     """It is a failed poll with one sentence."""
     with page_server(lambda *_: answer) as port, pytest.raises(SourceError) as caught:
-        looks("prometheus", {"url": f"http://127.0.0.1:{port}/"})
+        polls("prometheus", {"url": f"http://127.0.0.1:{port}/"})
     assert sentence in str(caught.value)
 
 
@@ -124,17 +124,17 @@ def test_a_page_that_is_none(
         ({"from": "a", "metric": "system.uptime", "where": {"x": "("}}, "'(' is not a regular expression"),
     ],
 )
-def test_a_mapping_that_cannot_be(entry: dict[str, object], sentence: str) -> None:
+def test_an_invalid_mapping(entry: dict[str, object], sentence: str) -> None:
     """It is refused with the remedy."""
     with pytest.raises(ValueError, match="1 validation error") as caught:
         MapEntry.model_validate(entry)
     assert sentence in str(caught.value)
 
 
-def test_an_unknown_map(looks: Looks) -> None:
+def test_an_unknown_map(polls: Polls) -> None:
     """It names the nearest."""
     with pytest.raises(PlanError, match="unknown map 'nod'; did you mean 'node'"):
-        looks("prometheus", {"url": "http://127.0.0.1:1/", "maps": ["nod"]})
+        polls("prometheus", {"url": "http://127.0.0.1:1/", "maps": ["nod"]})
 
 
 def test_random_pages_raise_nothing_else() -> None:
@@ -188,22 +188,22 @@ def node_exporter() -> Iterator[int]:
         process.wait()
 
 
-def test_node_exporter_agrees_with_the_probes(looks: Looks, node_exporter: int) -> None:
-    """What node_exporter says of this machine is what the local source says."""
-    _, far = looks("prometheus", {"url": f"http://127.0.0.1:{node_exporter}/metrics"}, 2)
-    (near,) = looks("local", {})
-    told, own = by_series(far), by_series(near)
-    assert told["system.memory.limit", ""] == own["system.memory.limit", ""]
-    assert told["system.memory.usage", ""] == pytest.approx(own["system.memory.usage", ""], rel=0.2)
-    assert told["system.cpu.time", "mode=user"] == pytest.approx(own["system.cpu.time", "mode=user"], rel=0.05)
-    interfaces = [key for key in own if key[0] == "system.network.io" and key in told]
+def test_node_exporter_agrees_with_the_probes(polls: Polls, node_exporter: int) -> None:
+    """node_exporter and the local source report the same of this machine."""
+    _, far = polls("prometheus", {"url": f"http://127.0.0.1:{node_exporter}/metrics"}, 2)
+    (near,) = polls("local", {})
+    exported, own = by_series(far), by_series(near)
+    assert exported["system.memory.limit", ""] == own["system.memory.limit", ""]
+    assert exported["system.memory.usage", ""] == pytest.approx(own["system.memory.usage", ""], rel=0.2)
+    assert exported["system.cpu.time", "mode=user"] == pytest.approx(own["system.cpu.time", "mode=user"], rel=0.05)
+    interfaces = [key for key in own if key[0] == "system.network.io" and key in exported]
     assert len(interfaces) >= 2
-    assert all(told[key] == pytest.approx(own[key], rel=0.05, abs=5e6) for key in interfaces)
-    assert 0 <= told["system.cpu.utilization", ""] <= 1
+    assert all(exported[key] == pytest.approx(own[key], rel=0.05, abs=5e6) for key in interfaces)
+    assert 0 <= exported["system.cpu.utilization", ""] <= 1
     assert far.faults == ()
 
 
-def test_a_page_is_read_beside_the_loop(looks: Looks, page_server: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_is_read_beside_the_loop(polls: Polls, page_server: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of some megabytes takes a second, which every other source would be late by."""
     read = []
 
@@ -215,6 +215,6 @@ def test_a_page_is_read_beside_the_loop(looks: Looks, page_server: Serve, monkey
 
     monkeypatch.setattr("soakwatch.sources.pollers.prometheus.read_page", reading)
     with page_server(lambda *_: (200, {"Content-Type": "text/plain"}, b"node_nf_conntrack_entries 3\n")) as port:
-        (answer,) = looks("prometheus", {"url": f"http://127.0.0.1:{port}/metrics"})
+        (answer,) = polls("prometheus", {"url": f"http://127.0.0.1:{port}/metrics"})
     assert by_series(answer) == {("system.conntrack.count", ""): 3}
     assert len(read) == 1

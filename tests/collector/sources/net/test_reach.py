@@ -1,4 +1,4 @@
-"""Whether a peer answers: echo requests, TCP connections and pages, against the real thing on loopback."""
+"""Whether a peer answers: echo requests, TCP connections and pages, against real servers on loopback."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from soakwatch.sources.pollers.icmp import sequence_of
 from soakwatch.sources.transport.tls import pin_of
 from soakwatch_agent.sample import Answer, object_text
 
-Looks = Callable[..., list[Answer]]
+Polls = Callable[..., list[Answer]]
 Values = Callable[[Answer], dict[str, float]]
 Serve = Callable[..., AbstractContextManager[int]]
 
@@ -54,11 +54,11 @@ ping = pytest.mark.skipif(not _may_ping(), reason="this user may not send echo r
 
 @ping
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1"])
-def test_a_peer_that_answers(host: str, looks: Looks, values: Values) -> None:
+def test_a_peer_that_answers(host: str, polls: Polls, values: Values) -> None:
     """``icmp``: every request is counted, the round trip is one that loopback can have."""
     if host == "::1" and not Path("/proc/net/if_inet6").read_text(encoding="ascii"):
         pytest.skip("this machine has no IPv6")
-    first, second = looks("icmp", {"host": host, "count": 2, "spacing": "1ms"}, 2)
+    first, second = polls("icmp", {"host": host, "count": 2, "spacing": "1ms"}, 2)
     assert values(second)["reach.up"] == 1
     assert (values(first)["reach.sent"], values(second)["reach.sent"], values(second)["reach.lost"]) == (2, 4, 0)
     assert 0 < values(second)["reach.round_trip"] < 0.5
@@ -66,17 +66,17 @@ def test_a_peer_that_answers(host: str, looks: Looks, values: Values) -> None:
 
 
 @ping
-def test_times_that_do_not_fit_are_refused(looks: Looks) -> None:
+def test_times_that_do_not_fit_are_refused(polls: Polls) -> None:
     """More requests than a poll has time for is the plan's mistake."""
     with pytest.raises(PlanError, match=r"50 requests and the wait take 5\.4 s, but a poll has 1 s: lower count"):
-        looks("icmp", {"host": "127.0.0.1", "count": 50, "spacing": "100ms"})
+        polls("icmp", {"host": "127.0.0.1", "count": 50, "spacing": "100ms"})
 
 
 @ping
-def test_an_unknown_name_is_no_lost_packet(looks: Looks) -> None:
-    """A name that nobody knows says nothing of the device."""
+def test_an_unknown_name_is_no_lost_packet(polls: Polls) -> None:
+    """An unknown name says nothing about the device."""
     with pytest.raises(SourceError, match=r"the name 'nobody\.invalid' is not known"):
-        looks("icmp", {"host": "nobody.invalid"})
+        polls("icmp", {"host": "nobody.invalid"})
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("ip") is None, reason="needs root and ip to make a namespace")
@@ -94,16 +94,16 @@ site = SourceContext("dut", "dut", (), None, Path(), lambda: 0, 1.0)
 async def main():
     async with AsyncExitStack() as stack:
         poller = await module.start(CONFIG, site, stack)
-        async def look():
+        async def poll():
             answer = await poller.poll(0)
             print({s.metric: s.value for s in answer.samples if s.metric != "reach.round_trip"}, len(answer.faults))
-        await look()
+        await poll()
         subprocess.run(["ip", "netns", "exec", sys.argv[1] + "b", "ip", "link", "set", "lo", "down"], check=True)
         subprocess.run(["ip", "-n", sys.argv[1] + "b", "link", "set", "vb", "down"], check=True)
-        await look()
+        await poll()
         subprocess.run(["ip", "link", "set", "va", "down"], check=True)
         try:
-            await look()
+            await poll()
         except SourceError as failure:
             print(failure)
 asyncio.run(main())
@@ -157,20 +157,20 @@ def test_only_the_own_answers_count() -> None:
         sequence_of(bytes(cut), b"nothing!", socket.AF_INET, raw=bool(rng.randrange(2)))
 
 
-def test_a_port_that_accepts_refuses_or_is_silent(looks: Looks, values: Values) -> None:
+def test_a_port_that_accepts_refuses_or_is_silent(polls: Polls, values: Values) -> None:
     """``tcp``: accepted, refused and silent are told apart, and none of them is a failed poll."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        (well,) = looks("tcp", {"host": "127.0.0.1", "port": port})
-        (silent,) = looks("tcp", {"host": "127.0.0.1", "port": port, "tls": True, "verify": False, "wait": "100ms"})
-    (refused,) = looks("tcp", {"host": "127.0.0.1", "port": port})
+        (well,) = polls("tcp", {"host": "127.0.0.1", "port": port})
+        (silent,) = polls("tcp", {"host": "127.0.0.1", "port": port, "tls": True, "verify": False, "wait": "100ms"})
+    (refused,) = polls("tcp", {"host": "127.0.0.1", "port": port})
     assert (values(well)["reach.up"], well.faults) == (1, ())
     assert 0 < values(well)["reach.round_trip"] < 0.5
     assert (values(silent)["reach.up"], silent.faults[0].text) == (0, "no answer within 0.1 s")
     assert (values(refused)["reach.lost"], refused.faults[0].text) == (1, f"refused: nothing listens on port {port}")
 
 
-def test_a_banner_is_read_to_the_end_of_what_is_expected(looks: Looks, values: Values) -> None:
+def test_a_banner_is_read_to_the_end_of_what_is_expected(polls: Polls, values: Values) -> None:
     """``expect`` finds text that comes in parts, and says when it does not come."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -184,25 +184,23 @@ def test_a_banner_is_read_to_the_end_of_what_is_expected(looks: Looks, values: V
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         port = server.getsockname()[1]
-        (well,) = looks("tcp", {"host": "127.0.0.1", "port": port, "expect": "SSH-2.0"})
-        (other,) = looks("tcp", {"host": "127.0.0.1", "port": port, "expect": "SMTP"})
+        (well,) = polls("tcp", {"host": "127.0.0.1", "port": port, "expect": "SSH-2.0"})
+        (other,) = polls("tcp", {"host": "127.0.0.1", "port": port, "expect": "SMTP"})
         thread.join()
     assert values(well)["reach.up"] == 1
     assert other.faults[0].text == "the banner does not contain 'SMTP'"
 
 
-def test_a_certificate_that_nobody_vouches_for(
-    looks: Looks, values: Values, page_server: Serve, certificate: Files
-) -> None:
+def test_a_certificate_that_nobody_signed(polls: Polls, values: Values, page_server: Serve, certificate: Files) -> None:
     """Without its authority a certificate is refused; with it, the port is up."""
     with page_server(lambda *_: (200, {}, b"ok"), certificate.server()) as port:
-        (refused,) = looks("tcp", {"host": "127.0.0.1", "port": port, "tls": True})
-        (well,) = looks("tcp", {"host": "127.0.0.1", "port": port, "tls": True, "ca": str(certificate.certificate)})
+        (refused,) = polls("tcp", {"host": "127.0.0.1", "port": port, "tls": True})
+        (well,) = polls("tcp", {"host": "127.0.0.1", "port": port, "tls": True, "ca": str(certificate.certificate)})
     assert refused.faults[0].text.startswith("the certificate is not trusted")
     assert values(well)["reach.up"] == 1
 
 
-def test_a_page_and_its_values(looks: Looks, values: Values, page_server: Serve) -> None:
+def test_a_page_and_its_values(polls: Polls, values: Values, page_server: Serve) -> None:
     """``http``: values come by path, expression and header; what is missing is a fault of its metric alone."""
     body = b'{"data": {"sessions": 12, "list": [{"n": "7.5"}], "text": "many"}}'
     shapes: list[dict[str, object]] = [
@@ -214,10 +212,10 @@ def test_a_page_and_its_values(looks: Looks, values: Values, page_server: Serve)
         {"metric": "system.memory.available", "json": "data.list[3].n"},
     ]
     with page_server(lambda *_: (200, {"X-Count": "31"}, body)) as port:
-        (answer,) = looks("http", {"url": f"http://127.0.0.1:{port}/state", "values": shapes, "expect": "data"})
-    found = values(answer)
-    assert (found["system.sessions"], found["system.uptime"], found["system.processes"]) == (12, 450.0, 31)
-    assert found["system.memory.usage"] == 12288
+        (answer,) = polls("http", {"url": f"http://127.0.0.1:{port}/state", "values": shapes, "expect": "data"})
+    readings = values(answer)
+    assert (readings["system.sessions"], readings["system.uptime"], readings["system.processes"]) == (12, 450.0, 31)
+    assert readings["system.memory.usage"] == 12288
     assert {fault.metric: fault.text for fault in answer.faults} == {
         "system.cpu.utilization": "'many' is not a number",
         "system.memory.available": "the page's JSON has no data.list[3].n",
@@ -236,28 +234,28 @@ def test_a_page_that_is_not_as_it_should_be(
     page: tuple[int, dict[str, str], bytes],
     keys: dict[str, object],
     sentence: str,
-    looks: Looks,
+    polls: Polls,
     values: Values,
     page_server: Serve,
 ) -> None:
-    """It is down with the reason, and its status is told; a redirect is not followed."""
+    """It is down with the reason, and its status is reported; a redirect is not followed."""
     with page_server(lambda *_: page) as port:
-        (answer,) = looks("http", {"url": f"http://127.0.0.1:{port}/", **keys})
+        (answer,) = polls("http", {"url": f"http://127.0.0.1:{port}/", **keys})
     assert (values(answer)["reach.up"], values(answer)["reach.status"]) == (0, page[0])
     assert answer.faults[0].text == sentence
 
 
-def test_a_page_without_end_is_not_read(looks: Looks, page_server: Serve) -> None:
+def test_a_page_without_end_is_not_read(polls: Polls, page_server: Serve) -> None:
     """A body beyond the limit is refused, not kept."""
     with (
         page_server(lambda *_: (200, {}, b"x" * (9 * 2**20))) as port,
         pytest.raises(SourceError, match="answers with more than 8 MiB: not read"),
     ):
-        looks("http", {"url": f"http://127.0.0.1:{port}/"})
+        polls("http", {"url": f"http://127.0.0.1:{port}/"})
 
 
 def test_a_secret_goes_to_the_pinned_server_only(
-    looks: Looks,
+    polls: Polls,
     values: Values,
     page_server: Serve,
     certificate: Files,
@@ -274,13 +272,13 @@ def test_a_secret_goes_to_the_pinned_server_only(
 
     keys: dict[str, object] = {"token": "env:WEB_TOKEN", "pin": certificate.pin}
     with page_server(page, certificate.server()) as port:
-        (answer,) = looks("http", {"url": f"https://127.0.0.1:{port}/", **keys})
+        (answer,) = polls("http", {"url": f"https://127.0.0.1:{port}/", **keys})
     assert (values(answer)["reach.up"], heard) == (1, ["Bearer wonderful"])
     with (
         page_server(page, other_certificate.server()) as port,
         pytest.raises(SourceError, match="shows another certificate than the pinned one, refused: sha256:") as caught,
     ):
-        looks("http", {"url": f"https://127.0.0.1:{port}/", **keys})
+        polls("http", {"url": f"https://127.0.0.1:{port}/", **keys})
     assert heard == ["Bearer wonderful"]
     assert "wonderful" not in str(caught.value)
 
@@ -301,12 +299,12 @@ def test_a_secret_goes_to_the_pinned_server_only(
     ],
 )
 def test_secrets_that_would_be_shown_are_refused(
-    keys: dict[str, object], sentence: str, looks: Looks, monkeypatch: pytest.MonkeyPatch
+    keys: dict[str, object], sentence: str, polls: Polls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No secret leaves over plain HTTP, or to a server that nobody verified."""
+    """No secret leaves over plain HTTP, or to a server that is not verified."""
     monkeypatch.setenv("WEB_TOKEN", "wonderful")
     with pytest.raises(PlanError) as caught:
-        looks("http", keys)
+        polls("http", keys)
     assert sentence in str(caught.value)
     assert "wonderful" not in str(caught.value)
 
@@ -319,11 +317,11 @@ def test_a_pin_is_a_digest() -> None:
         pin_of("abc")
 
 
-def test_the_wait_fits_the_poll(looks: Looks, page_server: Serve) -> None:
+def test_the_wait_fits_the_poll(polls: Polls, page_server: Serve) -> None:
     """A wait that is longer than a poll may take is refused."""
     site = replace(_site(), interval_s=1.0)
     with page_server(lambda *_: (200, {}, b"")) as port, pytest.raises(PlanError, match="wait of 5 s is longer"):
-        looks("http", {"url": f"http://127.0.0.1:{port}/", "wait": "5s"}, 1, site)
+        polls("http", {"url": f"http://127.0.0.1:{port}/", "wait": "5s"}, 1, site)
 
 
 def _site() -> SourceContext:

@@ -9,13 +9,17 @@ from collections.abc import Callable, Iterator
 import pytest
 from tests.collector.sources.network_cli.conftest import OUTPUTS, output
 
-from soakwatch.sources.transport.network_cli import shelf
+from soakwatch.sources.transport.network_cli import platform_registry
 from soakwatch.sources.transport.network_cli.parsed import KEPT_UNKNOWN, MAX_LINE_LENGTH, Parsed
 from soakwatch.sources.transport.network_cli.screen import last_line, shown
 from soakwatch_agent.metric import fault_of
 
 ROUNDS = 60
-COMMANDS = [(platform, command.name) for platform in shelf.names() for command in shelf.platform(platform).commands]
+COMMANDS = [
+    (platform, command.name)
+    for platform in platform_registry.names()
+    for command in platform_registry.platform(platform).commands
+]
 _NOISE = (
     "%LINK-3-UPDOWN: Interface Gi0/1, changed state to down",
     " --More-- ",
@@ -38,20 +42,20 @@ _NOISE = (
 def _spoilt(text: str, dice: random.Random) -> str:
     lines = text.split("\n")
     for _ in range(dice.randint(1, 6)):
-        what, at = dice.randrange(7), dice.randrange(len(lines))
-        line = lines[at]
+        what, number = dice.randrange(7), dice.randrange(len(lines))
+        line = lines[number]
         if what == 0:
-            lines.insert(at, dice.choice(_NOISE))
+            lines.insert(number, dice.choice(_NOISE))
         elif what == 1:
-            lines[at] = line[: dice.randint(0, len(line))]
+            lines[number] = line[: dice.randint(0, len(line))]
         elif what == 2:
-            lines[at] = line + dice.choice(_NOISE)
+            lines[number] = line + dice.choice(_NOISE)
         elif what == 3:
-            lines[at] = "".join(chr(dice.randrange(32, 0x300)) if dice.random() < 0.2 else char for char in line)
+            lines[number] = "".join(chr(dice.randrange(32, 0x300)) if dice.random() < 0.2 else char for char in line)
         elif what == 4:
-            lines[at] = line.replace(" ", "")
+            lines[number] = line.replace(" ", "")
         elif what == 5:
-            lines[at] = "".join(dice.choice("0123456789-.,%kMG") if char.isdigit() else char for char in line)
+            lines[number] = "".join(dice.choice("0123456789-.,%kMG") if char.isdigit() else char for char in line)
         else:
             dice.shuffle(lines)
     joined = "\n".join(lines)
@@ -67,7 +71,7 @@ def _checked(parsed: Parsed) -> None:
 
 @pytest.mark.parametrize(("platform", "name"), COMMANDS)
 def test_spoilt_outputs_are_read_without_an_exception(platform: str, name: str) -> None:
-    command = shelf.platform(platform).command(name)
+    command = platform_registry.platform(platform).command(name)
     assert command is not None
     dice = random.Random(f"{platform}/{name}")
     text = output(platform, name)
@@ -81,10 +85,10 @@ def _evil() -> Iterator[str]:
         yield "\n".join([piece * (MAX_LINE_LENGTH // len(piece) - 1)] * 20)
 
 
-@pytest.mark.parametrize("platform", list(shelf.names()))
+@pytest.mark.parametrize("platform", list(platform_registry.names()))
 def test_no_expression_takes_more_than_its_share_of_time(platform: str) -> None:
     texts = list(_evil())
-    for command in shelf.platform(platform).commands:
+    for command in platform_registry.platform(platform).commands:
         head = output(platform, command.name)
         begun = time.process_time()
         for text in texts:
@@ -93,10 +97,10 @@ def test_no_expression_takes_more_than_its_share_of_time(platform: str) -> None:
         assert time.process_time() - begun < 20
 
 
-@pytest.mark.parametrize("platform", list(shelf.names()))
+@pytest.mark.parametrize("platform", list(platform_registry.names()))
 def test_a_whole_answer_of_rubbish_is_bounded(platform: str) -> None:
     rubbish = "what is this line 12 34 56\n" * 20_000
-    for command in shelf.platform(platform).commands[:2]:
+    for command in platform_registry.platform(platform).commands[:2]:
         parsed = command.parse(rubbish)
         assert len(parsed.unknown) <= KEPT_UNKNOWN
         assert len(parsed.values) <= 20_000

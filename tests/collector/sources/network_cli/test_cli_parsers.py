@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.collector.sources.network_cli.conftest import OUTPUTS, output
 
-from soakwatch.sources.transport.network_cli import shelf
+from soakwatch.sources.transport.network_cli import platform_registry
 from soakwatch.sources.transport.network_cli.guard import refusal
 from soakwatch.sources.transport.network_cli.parsed import Parsed
 from soakwatch.sources.transport.network_cli.parsers import (
@@ -229,18 +229,18 @@ EXPECTED: dict[str, dict[str, dict[str, Any]]] = {
 CASES = [(platform, command) for platform, commands in EXPECTED.items() for command in commands]
 
 
-def found(parsed: Parsed) -> dict[str, Any]:
+def results_of(parsed: Parsed) -> dict[str, Any]:
     """Everything that was found under short names."""
-    told: dict[str, Any] = {f"{value.metric} {value.object}".strip(): value.value for value in parsed.values}
-    told |= {f"cpu {process.name}": process.cpu for process in parsed.processes}
-    told |= {f"memory {process.name}": process.memory for process in parsed.processes}
-    told |= {f"fact {name}": text for name, text in parsed.facts.items()}
-    told |= {f"event {notable.kind}": notable.key for notable in reversed(parsed.notables)}
-    return told | ({"uptime": parsed.uptime.seconds} if parsed.uptime else {})
+    results: dict[str, Any] = {f"{value.metric} {value.object}".strip(): value.value for value in parsed.values}
+    results |= {f"cpu {process.name}": process.cpu for process in parsed.processes}
+    results |= {f"memory {process.name}": process.memory for process in parsed.processes}
+    results |= {f"fact {name}": text for name, text in parsed.facts.items()}
+    results |= {f"event {notable.kind}": notable.key for notable in reversed(parsed.notables)}
+    return results | ({"uptime": parsed.uptime.seconds} if parsed.uptime else {})
 
 
 def parse(platform: str, name: str) -> Parsed:
-    command = shelf.platform(platform).command(name)
+    command = platform_registry.platform(platform).command(name)
     assert command is not None, f"{platform} has no command {name}"
     return command.parse(output(platform, name))
 
@@ -248,10 +248,10 @@ def parse(platform: str, name: str) -> Parsed:
 @pytest.mark.parametrize(("platform", "name"), CASES)
 def test_a_command_brings_what_its_output_says(platform: str, name: str) -> None:
     parsed = parse(platform, name)
-    told = found(parsed)
+    results = results_of(parsed)
     for key, value in EXPECTED[platform][name].items():
-        assert key in told
-        assert told[key] == (pytest.approx(value) if isinstance(value, float) else value), key
+        assert key in results
+        assert results[key] == (pytest.approx(value) if isinstance(value, float) else value), key
     assert parsed.unknown == ()
     assert parsed.faults == ()
 
@@ -263,15 +263,19 @@ def test_values_have_the_labels_of_the_catalogue(platform: str, name: str) -> No
 
 
 def test_every_platform_and_every_command_is_tried_here() -> None:
-    here = {(platform, command.name) for platform in shelf.names() for command in shelf.platform(platform).commands}
+    here = {
+        (platform, command.name)
+        for platform in platform_registry.names()
+        for command in platform_registry.platform(platform).commands
+    }
     assert here == set(CASES)
-    assert {folder.name for folder in OUTPUTS.iterdir()} == set(shelf.names())
+    assert {folder.name for folder in OUTPUTS.iterdir()} == set(platform_registry.names())
 
 
 @pytest.mark.parametrize("platform", list(EXPECTED))
 def test_every_text_of_every_command_is_a_question(platform: str) -> None:
-    one = shelf.platform(platform)
-    for command in one.commands:
+    driver = platform_registry.platform(platform)
+    for command in driver.commands:
         assert [text for text in command.texts if refusal(text)] == []
         assert set(command.metrics) <= set(BY_NAME)
 
@@ -304,16 +308,16 @@ def test_nothing_but_questions_is_sent(harmful: str) -> None:
     assert refusal(harmful) is not None
 
 
-def test_eos_tells_the_same_as_text_and_as_json() -> None:
+def test_eos_gives_the_same_as_text_and_as_json() -> None:
     text = eos.show_processes_top(output("arista_eos", "show_processes_top.text"))
-    told = found(text)
-    assert told["memory Sysdb"] == 201780 * 1024
-    assert told["memory Bgp-main"] == int(1.1 * 2**30)
-    assert told[CPU] == pytest.approx(0.073)
+    results = results_of(text)
+    assert results["memory Sysdb"] == 201780 * 1024
+    assert results["memory Bgp-main"] == int(1.1 * 2**30)
+    assert results[CPU] == pytest.approx(0.073)
     assert text.unknown == ()
 
 
-def test_a_value_that_is_none_is_a_fault_and_not_a_number() -> None:
+def test_an_invalid_value_is_a_fault_and_not_a_number() -> None:
     faults = [
         nxos.show_system_resources("CPU states  :   busy").faults,
         comware.display_cpu_usage("Slot 1 CPU 0 CPU usage:\n  250% in last 5 seconds").faults,
@@ -327,7 +331,7 @@ def test_a_value_that_is_none_is_a_fault_and_not_a_number() -> None:
     assert "the catalogue allows" in faults[1][0].text
 
 
-def test_lines_that_nobody_knows_are_kept_and_counted() -> None:
+def test_unknown_lines_are_kept_and_counted() -> None:
     text = output("cisco_asa", "show_asp_drop").replace("Flow drop:", "%ASA-6-302013: Built\nFlow drop:")
     parsed = asa.show_asp_drop(text)
     assert parsed.strange == 1
@@ -337,12 +341,17 @@ def test_lines_that_nobody_knows_are_kept_and_counted() -> None:
 
 def test_older_shapes_are_read_too() -> None:
     old = "CPU utilization for 5 seconds = 12%; 1 minute: 11%; 5 minutes: 10%"
-    assert found(asa.show_cpu(old))[CPU] == 0.12
-    assert found(fortios.get_system_performance_status("Memory states: 40% used"))["system.memory.utilization"] == 0.4
-    assert found(vrp.display_cpu_usage("System CPU Using Percentage :   8%"))[CPU] == 0.08
+    assert results_of(asa.show_cpu(old))[CPU] == 0.12
     assert (
-        found(comware.display_memory("System Total Memory(bytes): 400\nTotal Used Memory(bytes): 100"))[MEMORY] == 100
+        results_of(fortios.get_system_performance_status("Memory states: 40% used"))["system.memory.utilization"] == 0.4
     )
-    one = "Routing Engine status:\n  CPU utilization:\n    User   3 percent\n    Idle   90 percent\n    Uptime   3 days"
-    assert found(junos.show_chassis_routing_engine(one))[CPU] == 0.1
-    assert found(sros.show_uptime("System Up Time : 0 days, 00:01:02.03 (hr:min:sec)"))["uptime"] == 62
+    assert results_of(vrp.display_cpu_usage("System CPU Using Percentage :   8%"))[CPU] == 0.08
+    assert (
+        results_of(comware.display_memory("System Total Memory(bytes): 400\nTotal Used Memory(bytes): 100"))[MEMORY]
+        == 100
+    )
+    single = (
+        "Routing Engine status:\n  CPU utilization:\n    User   3 percent\n    Idle   90 percent\n    Uptime   3 days"
+    )
+    assert results_of(junos.show_chassis_routing_engine(single))[CPU] == 0.1
+    assert results_of(sros.show_uptime("System Up Time : 0 days, 00:01:02.03 (hr:min:sec)"))["uptime"] == 62

@@ -6,15 +6,15 @@ import pytest
 
 from soakwatch.sources.abc import WatchedProcess
 from soakwatch.sources.profiles.loading import load_profiles
-from soakwatch.sources.transport.network_cli import shelf
-from soakwatch.sources.transport.network_cli.life import SECOND, Seen, life
+from soakwatch.sources.transport.network_cli import platform_registry
 from soakwatch.sources.transport.network_cli.parsed import Process
 from soakwatch.sources.transport.network_cli.processes import WatchedProcesses
+from soakwatch.sources.transport.network_cli.restarts import SECOND, Seen, life
 from soakwatch.sources.transport.network_cli.units import Length
 
 
 @pytest.mark.parametrize(
-    ("before_s", "passed_s", "now", "told"),
+    ("before_s", "passed_s", "now", "reported"),
     [
         (1000, 60, Length(1060, 1), False),
         (1000, 60, Length(1020, 60), False),  # whole minutes
@@ -22,28 +22,28 @@ from soakwatch.sources.transport.network_cli.units import Length
         (1000, 600, Length(180, 60), True),
         (300, 900, Length(360, 60), True),  # it is higher than before, and yet too low
         (59, 61, Length(60, 60), False),
-        (5, 2, Length(0, 60), False),  # nothing can be told of less than a step
+        (5, 2, Length(0, 60), False),  # less than a step shows nothing
     ],
 )
-def test_a_restart_is_told_where_no_rounding_explains_it(
-    before_s: float, passed_s: float, now: Length, *, told: bool
+def test_a_restart_is_reported_where_no_rounding_explains_it(
+    before_s: float, passed_s: float, now: Length, *, reported: bool
 ) -> None:
-    at = 10**18
-    before = Seen(at, Length(before_s, now.step))
-    _, sample, events = life(before, now, at + int(passed_s * SECOND), {"reboot_reason": "power"})
+    time_ns = 10**18
+    before = Seen(time_ns, Length(before_s, now.step))
+    _, sample, events = life(before, now, time_ns + int(passed_s * SECOND), {"reboot_reason": "power"})
     assert sample.value == now.seconds
-    assert [event.kind for event in events] == (["reboot"] if told else [])
-    if told:
+    assert [event.kind for event in events] == (["reboot"] if reported else [])
+    if reported:
         assert events[0].detail["reboot_reason"] == "power"
-        assert at <= events[0].begin_ns <= at + int(passed_s * SECOND)
+        assert time_ns <= events[0].begin_ns <= time_ns + int(passed_s * SECOND)
 
 
 def test_who_is_watched_keeps_its_series_over_a_restart() -> None:
     watched = WatchedProcesses([WatchedProcess("bgp", "name", "bgp"), WatchedProcess("file", "pidfile", "/run/x.pid")])
     samples, events, faults = watched.take("cpu", [Process("bgp", 7, 0.5), Process("init", 1)], 1, whole=True)
-    told = {(sample.metric, sample.object): sample.value for sample in samples}
-    assert told["process.up", "process=bgp,instance=0"] == 1
-    assert told["process.cpu.utilization", "process=bgp,instance=0"] == 0.5
+    readings = {(sample.metric, sample.object): sample.value for sample in samples}
+    assert readings["process.up", "process=bgp,instance=0"] == 1
+    assert readings["process.cpu.utilization", "process=bgp,instance=0"] == 0.5
     assert [fault.object for fault in faults] == ["process=file"]
     assert events == []
     samples, _, _ = watched.take("memory", [Process("bgp", 7, memory=4096)], 2, whole=True)
@@ -86,17 +86,17 @@ def test_a_list_of_the_busiest_says_nothing_of_who_is_not_in_it() -> None:
     ],
 )
 def test_prompts(platform: str, prompt: str, host: str) -> None:
-    dialect = shelf.platform(platform).dialect
+    dialect = platform_registry.platform(platform).dialect
     match = dialect.prompts().fullmatch(prompt)
     assert match is not None
     assert match["host"] == host
     assert dialect.prompts(host).fullmatch(prompt)
-    assert shelf.ANY.prompts().fullmatch(prompt)
+    assert platform_registry.ANY.prompts().fullmatch(prompt)
     assert dialect.prompts().fullmatch("Last login: today from 192.0.2.1") is None
 
 
 @pytest.mark.parametrize(
-    ("server", "banner", "said", "driver"),
+    ("server", "banner", "refusal", "driver"),
     [
         ("SSH-2.0-HUAWEI-1.5", "", "", "huawei_vrp"),
         ("SSH-2.0-Comware-7.1.070", "", "", "hp_comware"),
@@ -109,15 +109,15 @@ def test_prompts(platform: str, prompt: str, host: str) -> None:
         ("SSH-2.0-OpenSSH_9.2", "", "This account is currently not available.", None),
     ],
 )
-def test_systems_are_recognised(server: str, banner: str, said: str, driver: str | None) -> None:
-    assert shelf.recognised(server, banner, said) == driver
+def test_systems_are_recognised(server: str, banner: str, refusal: str, driver: str | None) -> None:
+    assert platform_registry.recognised(server, banner, refusal) == driver
 
 
 def test_the_questions_of_all_profiles_are_commands_here() -> None:
     asked = {name: profile.cli for name, profile in load_profiles().items() if profile.cli is not None}
     assert len(asked) >= 10
     for name, cli in asked.items():
-        one = shelf.platform(cli.driver)
-        assert [command for command in cli.commands if one.command(command) is None] == [], name
-    assert shelf.platform("cisco_asa").command("cisco_asa/show_version") is not None
-    assert shelf.platform("cisco_asa").command("cisco_ios/show_version") is None
+        driver = platform_registry.platform(cli.driver)
+        assert [command for command in cli.commands if driver.command(command) is None] == [], name
+    assert platform_registry.platform("cisco_asa").command("cisco_asa/show_version") is not None
+    assert platform_registry.platform("cisco_asa").command("cisco_ios/show_version") is None

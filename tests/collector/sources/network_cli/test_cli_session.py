@@ -14,7 +14,7 @@ from tests.collector.sources.network_cli.conftest import Clock, output, with_pol
 
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import Identifies, LoginRefusedError, Poller, SourceError, WatchedProcess
-from soakwatch.sources.transport.network_cli import shelf
+from soakwatch.sources.transport.network_cli import platform_registry
 from soakwatch.sources.transport.network_cli.guard import refusal
 from soakwatch.testing.cli_device import ERASURES, CliDevice
 from soakwatch_agent.sample import Answer
@@ -60,50 +60,50 @@ def values(answer: Answer) -> dict[tuple[str, str], float]:
     return {(sample.metric, sample.object): sample.value for sample in answer.samples}
 
 
-def one_look(device: CliDevice, folder: Path, *processes: WatchedProcess, **keys: Any) -> tuple[Answer, Poller]:
+def one_poll(device: CliDevice, folder: Path, *processes: WatchedProcess, **keys: Any) -> tuple[Answer, Poller]:
     got: list[tuple[Answer, Poller]] = []
 
-    async def look(poller: Poller, clock: Clock) -> None:
+    async def poll_once(poller: Poller, clock: Clock) -> None:
         got.append((await poller.poll(clock.now), poller))
 
-    asyncio.run(with_poller(device, folder, look, *processes, **keys))
+    asyncio.run(with_poller(device, folder, poll_once, *processes, **keys))
     return got[0]
 
 
 def test_an_asa_is_asked_and_only_asked(tmp_path: Path) -> None:
     device = asa()
-    answer, poller = one_look(device, tmp_path, WatchedProcess("dp", "name", "Dispatch Unit"), os="cisco_asa")
-    found = values(answer)
-    assert found["system.cpu.utilization", ""] == pytest.approx(0.077)
-    assert found["system.memory.usage", ""] == 2010205958
-    assert found["system.forwarding.dropped", "place=frame,reason=brand-new-reason"] == 3
-    assert found["system.forwarding.denied", "place=frame,reason=acl-drop"] == 98765
-    assert found["system.forwarding.denied", "place=flow,reason=acl-drop"] == 482
-    assert found["process.up", "process=dp,instance=0"] == 1
-    assert found["process.cpu.utilization", "process=dp,instance=0"] == pytest.approx(0.012)
-    assert found["system.uptime", ""] == 12 * 86400 + 3 * 3600
+    answer, poller = one_poll(device, tmp_path, WatchedProcess("dp", "name", "Dispatch Unit"), os="cisco_asa")
+    readings = values(answer)
+    assert readings["system.cpu.utilization", ""] == pytest.approx(0.077)
+    assert readings["system.memory.usage", ""] == 2010205958
+    assert readings["system.forwarding.dropped", "place=frame,reason=brand-new-reason"] == 3
+    assert readings["system.forwarding.denied", "place=frame,reason=acl-drop"] == 98765
+    assert readings["system.forwarding.denied", "place=flow,reason=acl-drop"] == 482
+    assert readings["process.up", "process=dp,instance=0"] == 1
+    assert readings["process.cpu.utilization", "process=dp,instance=0"] == pytest.approx(0.012)
+    assert readings["system.uptime", ""] == 12 * 86400 + 3 * 3600
     assert isinstance(poller, Identifies)
     facts = poller.facts()
     assert facts.identity["version"] == "9.16(4)14"
     assert facts.identity["serial"] == "JAD00000AAA"
     assert "known_hosts" in facts.identity["host key"]
-    setup = shelf.platform("cisco_asa").dialect.setup
+    setup = platform_registry.platform("cisco_asa").dialect.setup
     assert device.typed
     assert [line for line in device.typed if refusal(line, setup)] == []
 
 
 def test_auto_recognises_ios_after_its_refusal_of_a_shell_and_needs_one_session_a_connection(tmp_path: Path) -> None:
-    answer, poller = one_look(ios(), tmp_path)
-    found = values(answer)
+    answer, poller = one_poll(ios(), tmp_path)
+    readings = values(answer)
     assert isinstance(poller, Identifies)
     assert poller.facts().identity["driver"] == "cisco_ios"
-    assert found["system.cpu.utilization", ""] == 0.05
-    assert found["queue.dropped", "queue=GigabitEthernet0/0/0 input"] == 12
+    assert readings["system.cpu.utilization", ""] == 0.05
+    assert readings["queue.dropped", "queue=GigabitEthernet0/0/0 input"] == 12
 
 
 def test_a_system_that_says_nothing_of_itself_is_asked_what_it_is(tmp_path: Path) -> None:
     device = asa(exec_refusal="ERROR: % Invalid input detected", version="Cisco-1.25")
-    _, poller = one_look(device, tmp_path)
+    _, poller = one_poll(device, tmp_path)
     assert isinstance(poller, Identifies)
     assert poller.facts().identity["driver"] == "cisco_asa"
 
@@ -123,7 +123,7 @@ def test_a_system_that_says_nothing_of_itself_is_asked_what_it_is(tmp_path: Path
 def test_pages_are_turned_whatever_the_pager_looks_like(tmp_path: Path, pager: str, erase: str) -> None:
     device = asa(rows=5, pager=pager, erase=erase)
     device.unpage = ()
-    answer, poller = one_look(device, tmp_path, os="cisco_asa", commands=("show_asp_drop",))
+    answer, poller = one_poll(device, tmp_path, os="cisco_asa", commands=("show_asp_drop",))
     assert len(values(answer)) == 10
     assert isinstance(poller, Identifies)
     assert any("pages are turned" in note for note in poller.facts().notes)
@@ -135,17 +135,17 @@ def test_privileges_are_raised_with_the_secret_and_the_secret_is_nowhere_else(
 ) -> None:
     monkeypatch.setenv("ENABLE", "s3cr3t!")
     device = ios(enable_password="s3cr3t!")
-    answer, poller = one_look(device, tmp_path, os="cisco_ios", enable="env:ENABLE")
+    answer, poller = one_poll(device, tmp_path, os="cisco_ios", enable="env:ENABLE")
     assert values(answer)["system.cpu.utilization", ""] == 0.05
     assert isinstance(poller, Identifies)
     assert "s3cr3t!" not in repr(poller.facts()) + repr(answer)
 
 
-def test_a_wrong_enable_password_is_sent_once_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_enable_password_is_sent_once_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ENABLE", "wr0ng-one")
     device = ios(enable_password="right")
     with pytest.raises(LoginRefusedError, match="refused the enable password: check enable") as failed:
-        one_look(device, tmp_path, os="cisco_ios", enable="env:ENABLE")
+        one_poll(device, tmp_path, os="cisco_ios", enable="env:ENABLE")
     assert "wr0ng-one" not in str(failed.value)
     assert "wr0ng-one" not in device.typed
 
@@ -153,7 +153,7 @@ def test_a_wrong_enable_password_is_sent_once_and_told(tmp_path: Path, monkeypat
 def test_without_the_enable_password_refusals_are_faults_and_a_note(tmp_path: Path) -> None:
     device = ios(enable_password="right")
     del device.answers["show processes memory"]
-    answer, poller = one_look(device, tmp_path, os="cisco_ios")
+    answer, poller = one_poll(device, tmp_path, os="cisco_ios")
     assert values(answer)["system.cpu.utilization", ""] == 0.05
     fault = next(fault for fault in answer.faults if fault.metric == "system.memory.usage")
     assert "refuses 'show processes memory'" in fault.text
@@ -161,11 +161,11 @@ def test_without_the_enable_password_refusals_are_faults_and_a_note(tmp_path: Pa
     assert any("no enable password" in note for note in poller.facts().notes)
 
 
-def test_a_prompt_that_never_comes_is_told_with_the_last_line(tmp_path: Path) -> None:
+def test_a_prompt_that_never_comes_is_reported_with_the_last_line(tmp_path: Path) -> None:
     device = ios(greeting="Welcome to nothing\n\x1b[2Jchoose 1 or 2: ", silent={""})
     begun = time.monotonic()
     with pytest.raises(SourceError) as failed:
-        one_look(device, tmp_path, os="cisco_ios")
+        one_poll(device, tmp_path, os="cisco_ios")
     assert re.search(r"no prompt like NAME# or NAME> within [\d.]+ ?s; last line 'choose 1 or 2:'", str(failed.value))
     assert time.monotonic() - begun < 20
 
@@ -191,37 +191,37 @@ def test_a_command_that_hangs_costs_its_own_metrics_only_and_the_session_is_open
 def test_log_lines_before_the_echo_and_in_the_answer_do_no_harm(tmp_path: Path) -> None:
     line = "%ASA-4-106023: Deny tcp src outside:192.0.2.9/1 dst inside:192.0.2.1/22"
     device = asa(logs=[line, line, line, line])
-    answer, poller = one_look(device, tmp_path, os="cisco_asa", commands=("show_asp_drop", "show_memory"))
-    found = values(answer)
-    assert found["system.forwarding.dropped", "place=frame,reason=no-route"] == 35
-    assert found["system.memory.limit", ""] == 5218306208
+    answer, poller = one_poll(device, tmp_path, os="cisco_asa", commands=("show_asp_drop", "show_memory"))
+    readings = values(answer)
+    assert readings["system.forwarding.dropped", "place=frame,reason=no-route"] == 35
+    assert readings["system.memory.limit", ""] == 5218306208
     assert isinstance(poller, Identifies)
     assert any("unknown, such as '%ASA-4-106023" in note for note in poller.facts().notes)
 
 
 def test_a_prompt_that_changes_is_followed(tmp_path: Path) -> None:
     device = asa(rename={"show memory": "fw2/sec/act{mark} "})
-    answer, poller = one_look(device, tmp_path, os="cisco_asa", commands=("show_memory", "show_asp_drop"))
+    answer, poller = one_poll(device, tmp_path, os="cisco_asa", commands=("show_memory", "show_asp_drop"))
     assert len(values(answer)) == 13
     assert isinstance(poller, Identifies)
     assert poller.facts().identity["name in the prompt"] == "fw2"
 
 
 def test_a_config_prompt_is_a_prompt(tmp_path: Path) -> None:
-    answer, _ = one_look(ios(prompt="edge1(config-if){mark}"), tmp_path, os="cisco_ios")
+    answer, _ = one_poll(ios(prompt="edge1(config-if){mark}"), tmp_path, os="cisco_ios")
     assert values(answer)["system.cpu.utilization", ""] == 0.05
 
 
 def test_no_echo_and_dribbling_output(tmp_path: Path) -> None:
-    answer, _ = one_look(ios(echo=False), tmp_path, os="cisco_ios", commands=("show_processes_cpu",))
+    answer, _ = one_poll(ios(echo=False), tmp_path, os="cisco_ios", commands=("show_processes_cpu",))
     assert values(answer)["system.cpu.utilization", ""] == 0.05
     device = ios(piece=23, pause_s=0.002)
-    answer, _ = one_look(device, tmp_path, os="cisco_ios", commands=("show_processes_cpu", "show_version"))
+    answer, _ = one_poll(device, tmp_path, os="cisco_ios", commands=("show_processes_cpu", "show_version"))
     assert values(answer)["system.cpu.utilization", ""] == 0.05
     assert values(answer)["system.uptime", ""] == 1472700
 
 
-def test_a_device_that_hangs_up_in_the_middle_is_asked_again_at_the_next_look(tmp_path: Path) -> None:
+def test_a_device_that_hangs_up_in_the_middle_is_asked_again_at_the_next_poll(tmp_path: Path) -> None:
     device = ios(cut={"show processes cpu"})
 
     async def work(poller: Poller, clock: Clock) -> None:
@@ -248,7 +248,7 @@ def test_a_poll_that_is_given_up_leaves_nothing_out_of_step(tmp_path: Path) -> N
     asyncio.run(with_poller(device, tmp_path, work, os="cisco_ios"))
 
 
-def test_a_reboot_is_told_with_its_reason_and_a_crash_as_such(tmp_path: Path) -> None:
+def test_a_reboot_is_reported_with_its_reason_and_a_crash_as_such(tmp_path: Path) -> None:
     device = ios()
 
     async def work(poller: Poller, clock: Clock) -> None:
@@ -295,11 +295,11 @@ def test_a_crash_file_from_before_is_a_note_and_a_new_one_an_event_once(tmp_path
         assert isinstance(poller, Identifies)
         assert any("device.crash from before the run" in note for note in poller.facts().notes)
         device.answers["show crashinfo"] = crash.replace("03:04:05", "04:05:06")
-        told = []
+        kinds = []
         for _ in range(3):
             clock.sleep(400)
-            told += [event.kind for event in (await poller.poll(clock.now)).events if event.kind != "reboot"]
-        assert told == ["device.crash"]
+            kinds += [event.kind for event in (await poller.poll(clock.now)).events if event.kind != "reboot"]
+        assert kinds == ["device.crash"]
 
     asyncio.run(with_poller(device, tmp_path, work, os="cisco_asa", commands=("show_crashinfo", "show_cpu")))
 
@@ -328,7 +328,7 @@ def test_routeros_is_asked_one_exec_a_command(tmp_path: Path) -> None:
     device = CliDevice(version="ROSSSH", exec_refusal="bad command name exec (line 1 column 1)")
     device.answers["/system resource print"] = output("mikrotik_routeros", "system_resource_print")
     device.answers["/system routerboard print"] = output("mikrotik_routeros", "system_routerboard_print")
-    answer, poller = one_look(device, tmp_path)
+    answer, poller = one_poll(device, tmp_path)
     assert values(answer)["system.cpu.utilization", ""] == 0.12
     assert isinstance(poller, Identifies)
     assert poller.facts().identity["driver"] == "mikrotik_routeros"
@@ -346,17 +346,17 @@ def test_a_top_that_does_not_end_is_ended(tmp_path: Path) -> None:
     )
     device.answers["get system performance status"] = output("fortinet", "get_system_performance_status")
     device.answers["diagnose sys top 1 99"] = output("fortinet", "diagnose_sys_top") + "\n--More-- "
-    answer, _ = one_look(device, tmp_path, WatchedProcess("ips", "name", "ipsengine"), os="fortinet")
-    found = values(answer)
-    assert found["system.uptime", ""] == 12 * 86400 + 3 * 3600 + 4 * 60
-    assert found["process.cpu.utilization", "process=ips,instance=0"] == pytest.approx(0.12)
+    answer, _ = one_poll(device, tmp_path, WatchedProcess("ips", "name", "ipsengine"), os="fortinet")
+    readings = values(answer)
+    assert readings["system.uptime", ""] == 12 * 86400 + 3 * 3600 + 4 * 60
+    assert readings["process.cpu.utilization", "process=ips,instance=0"] == pytest.approx(0.12)
 
 
-def test_a_device_that_refuses_everything_is_a_failed_look(tmp_path: Path) -> None:
+def test_a_device_that_refuses_everything_is_a_failed_poll(tmp_path: Path) -> None:
     device = ios()
     device.answers.clear()
     with pytest.raises(SourceError, match="refuses every command"):
-        one_look(device, tmp_path, os="cisco_ios")
+        one_poll(device, tmp_path, os="cisco_ios")
 
 
 def test_endless_output_is_cut_off(tmp_path: Path) -> None:
@@ -364,7 +364,7 @@ def test_endless_output_is_cut_off(tmp_path: Path) -> None:
     device.answers["show processes cpu"] = "x" * 79 + "\n"
     device.answers["show processes cpu"] *= 80_000
     with pytest.raises(SourceError, match="sent more than 4 MiB for 'show processes cpu': it was cut off"):
-        one_look(device, tmp_path, os="cisco_ios", interval="14s")
+        one_poll(device, tmp_path, os="cisco_ios", interval="14s")
 
 
 @pytest.mark.parametrize(
@@ -374,15 +374,15 @@ def test_endless_output_is_cut_off(tmp_path: Path) -> None:
         ({"os": "cisco_asa", "commands": ("show_asp_drops",)}, "did you mean 'show_asp_drop'"),
     ],
 )
-def test_wrong_names_are_told_with_the_nearest(tmp_path: Path, keys: dict[str, Any], words: str) -> None:
+def test_wrong_names_are_reported_with_the_nearest(tmp_path: Path, keys: dict[str, Any], words: str) -> None:
     with pytest.raises(PlanError, match=words):
-        one_look(asa(), tmp_path, **keys)
+        one_poll(asa(), tmp_path, **keys)
 
 
-def test_an_unknown_system_is_told_with_what_it_said(tmp_path: Path) -> None:
+def test_an_unknown_system_is_reported_with_what_it_printed(tmp_path: Path) -> None:
     device = CliDevice(prompt="toaster> ", refusal="% Unknown command: bread only", exec_refusal="% No")
     with pytest.raises(SourceError, match=r"not a known network system \(it answered '% Unknown command: bread"):
-        one_look(device, tmp_path)
+        one_poll(device, tmp_path)
 
 
 def test_the_session_ends_with_the_run(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 from soakwatch.sources.profiles import Profile, Profiles, Reading, Value
 from soakwatch.sources.profiles.loading import shipped
@@ -18,7 +19,7 @@ SW, PERF = "1.3.6.1.2.1.25.4.2.1", "1.3.6.1.2.1.25.5.1.1"
 
 
 def profile(folder: Path, text: str, name: str = "box") -> Profile:
-    """A profile from its text; its parents are beside it or shipped."""
+    """A profile from its text; its parents are in the same folder or shipped."""
     (folder / f"{name}.yaml").write_text(text)
     return Profiles((folder, shipped()))[name]
 
@@ -46,6 +47,10 @@ class Device:
     values: dict[str, Value]
     gets: list[Sequence[str]] = field(default_factory=list)
     walks: list[Sequence[str]] = field(default_factory=list)
+
+    def until(self, _deadline_s: float) -> Self:
+        """Itself: nothing takes time."""
+        return self
 
     async def get(self, oids: Sequence[str]) -> Mapping[str, Value]:
         """The values of whole OIDs."""
@@ -93,6 +98,6 @@ def poll(reader: Reader, second: float) -> Reading:
 
 def table(reading: Reading) -> dict[tuple[str, str], float]:
     """The values by metric and object."""
-    found = {(sample.metric, sample.object): sample.value for sample in reading.samples}
-    assert len(found) == len(reading.samples), "a series has two samples in one poll"
-    return found
+    values = {(sample.metric, sample.object): sample.value for sample in reading.samples}
+    assert len(values) == len(reading.samples), "a series has two samples in one poll"
+    return values

@@ -39,12 +39,12 @@ def test_arithmetic(words: str, value: float) -> None:
 
 
 def test_a_counter_keeps_every_digit() -> None:
-    found = parse_expression("big", NAMES).run(NAMES)
-    assert isinstance(found, int)
-    assert found == 18446744073709551615
+    result = parse_expression("big", NAMES).run(NAMES)
+    assert isinstance(result, int)
+    assert result == 18446744073709551615
 
 
-def test_what_is_not_there_is_missing_and_what_cannot_be_is_told() -> None:
+def test_what_is_not_there_is_missing_and_what_cannot_be_is_reported() -> None:
     for words in ("c", "c + 1", "first(c, c)", "max(a, c)"):
         with pytest.raises(MissingError):
             parse_expression(words, NAMES).run(NAMES)
@@ -76,7 +76,7 @@ ODD = [
 
 
 @pytest.mark.parametrize("words", ODD)
-def test_nothing_else_can_stand_in_a_value(words: str) -> None:
+def test_nothing_else_can_be_in_a_value(words: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_expression(words, NAMES)
 
@@ -156,7 +156,7 @@ def test_values_as_text() -> None:
         (2**31 + 5, 0, 32, 2**31 - 5),
     ],
 )
-def test_a_wrap_is_told_from_a_restart(first: int, last: int, bits: int | None, grown: int | None) -> None:
+def test_a_wrap_is_distinguished_from_a_restart(first: int, last: int, bits: int | None, grown: int | None) -> None:
     assert increment(first, last, bits) == grown
 
 
@@ -168,7 +168,7 @@ def test_scales_are_exact() -> None:
 
 def test_labels() -> None:
     values = {"name": "Gi0/1", "empty": ""}
-    made = parse_template("{empty|name} q{index.-1}", values)
-    assert made.render("7.3", values.__getitem__) == "Gi0/1 q3"
-    assert made.names == ("empty", "name")
+    template = parse_template("{empty|name} q{index.-1}", values)
+    assert template.render("7.3", values.__getitem__) == "Gi0/1 q3"
+    assert template.names == ("empty", "name")
     assert parse_template("{index.text}", ()).render("3.102.111.111", str) == "foo"

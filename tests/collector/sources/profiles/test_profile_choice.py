@@ -31,8 +31,8 @@ def choose(
         asked.append(oid)
         return answers.get(oid)
 
-    found = asyncio.run(match(object_id, description, present, Profiles((folder,)).heads()))
-    return found, asked
+    chosen = asyncio.run(match(object_id, description, present, Profiles((folder,)).heads()))
+    return chosen, asked
 
 
 def test_whole_arcs_of_the_object_id_count_and_the_longest_wins(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_shipped_profiles_are_chosen_for_plain_devices() -> None:
 
 
 def test_facts(tmp_path: Path) -> None:
-    made = profile(
+    selected = profile(
         tmp_path,
         "title: x\nsnmp:\n  facts:\n    version: {oid: [1.3.1.0, 1.3.2.0], match: 'Version ([^ ,]+)'}\n"
         "    serial: {column: 1.3.3}\n    model: {column: [1.3.8, 1.3.3], joined: true}\n"
@@ -102,7 +102,7 @@ def test_facts(tmp_path: Path) -> None:
     values: dict[str, Value] = {"1.3.1.0": b"no such word", "1.3.2.0": b"Cisco Version 9.1(2),\x00 x"}
     values |= {"1.3.3.10": b"B", "1.3.3.2": b"", "1.3.3.9": b"A", "1.3.4.0": 6, "1.3.5.0": b"\x0a\x00\x00\x01"}
     device = Device(values)
-    assert asyncio.run(read_facts(device, made)) == {
+    assert asyncio.run(read_facts(device, selected)) == {
         "version": "9.1(2)",
         "serial": "A",
         "model": "A, B",

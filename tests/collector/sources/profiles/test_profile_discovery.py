@@ -1,4 +1,4 @@
-"""What a profile finds on a device: rows, names, alternatives, and what it tells of a device that lacks something."""
+"""What a profile finds on a device: rows, names, alternatives, and notes about what a device lacks."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def read(
 def test_interfaces_are_called_by_ifname_else_ifdescr_and_never_two_the_same() -> None:
     values = interfaces({3: "Gi0/1", 12: "Gi0/1", 5: "", 7: "Gi0/2"})
     values[f"{IF}.2.5"] = b"Null0\x00"
-    found = table(poll(Reader(Device(values), load_profiles()["generic"]), 1))
-    names = [thing for metric, thing in found if metric == UP]
+    readings = table(poll(Reader(Device(values), load_profiles()["generic"]), 1))
+    names = [name for metric, name in readings if metric == UP]
     assert names == ["interface=Gi0/1", "interface=Null0", "interface=Gi0/2", "interface=Gi0/1 #12"]
-    assert found[IO, "interface=Gi0/1 #12,direction=receive"] == 12000
+    assert readings[IO, "interface=Gi0/1 #12,direction=receive"] == 12000
 
 
 def test_each_interface_has_the_widest_counter_that_it_has() -> None:
@@ -36,17 +36,17 @@ def test_each_interface_has_the_widest_counter_that_it_has() -> None:
     del values[f"{IFX}.6.2"]
     values |= {f"{IF}.10.1": 77, f"{IF}.10.2": 88, f"{IF}.10.3": 99, f"{IFX}.6.3": b""}
     reading = poll(Reader(Device(values), load_profiles()["generic"]), 1)
-    oids = {one.sample.object: one.oids for one in reading.traced if one.sample.metric == IO}
+    oids = {traced.sample.object: traced.oids for traced in reading.traced if traced.sample.metric == IO}
     assert oids["interface=fast,direction=receive"] == (f"{IFX}.6.1",)
     assert oids["interface=slow,direction=receive"] == (f"{IF}.10.2",)
     assert oids["interface=empty,direction=receive"] == (f"{IF}.10.3",)
 
 
-def test_the_state_of_an_interface_is_told_only_if_the_device_knows_it() -> None:
+def test_the_state_of_an_interface_is_reported_only_if_the_device_knows_it() -> None:
     values = interfaces({1: "up", 2: "down", 3: "unknown", 4: "dormant"})
     values |= {f"{IF}.8.2": 2, f"{IF}.8.3": 4, f"{IF}.8.4": 5}
-    found = table(poll(Reader(Device(values), load_profiles()["generic"]), 1))
-    assert {thing: value for (metric, thing), value in found.items() if metric == UP} == {
+    readings = table(poll(Reader(Device(values), load_profiles()["generic"]), 1))
+    assert {name: value for (metric, name), value in readings.items() if metric == UP} == {
         "interface=up": 1,
         "interface=down": 0,
         "interface=dormant": 0,
@@ -56,8 +56,8 @@ def test_the_state_of_an_interface_is_told_only_if_the_device_knows_it() -> None
 def test_only_the_watched_interfaces_are_asked() -> None:
     device = Device(interfaces({index: f"Et{index}" for index in range(1, 201)}))
     reader = Reader(device, load_profiles()["generic"], ("Et1", "Et2?"))
-    found = table(poll(reader, 1))
-    assert len([thing for metric, thing in found if metric == UP]) == 11
+    values = table(poll(reader, 1))
+    assert len([name for metric, name in values if metric == UP]) == 11
     device.gets.clear()
     device.walks.clear()
     poll(reader, 2)
@@ -107,7 +107,7 @@ def test_joins_conditions_and_alternatives_of_labels(tmp_path: Path) -> None:
     }
 
 
-def test_a_group_stands_back_for_another_and_the_first_that_brings_a_series_keeps_it(tmp_path: Path) -> None:
+def test_a_group_yields_to_another_and_the_first_that_brings_a_series_keeps_it(tmp_path: Path) -> None:
     total = "metrics: [{metric: system.memory.usage, value: used, over: sum}]"
     text = (
         "title: x\nsnmp:\n  groups:\n"
@@ -134,7 +134,7 @@ def test_an_alternative_that_answers_well_comes_before_one_that_answers_nonsense
     assert [fault.text for fault in reading.faults] == [f"bad ({COL}.1.0): 'many' is not a number"]
 
 
-def test_a_metric_that_is_promised_and_not_there_is_told_with_its_oids(tmp_path: Path) -> None:
+def test_a_promised_metric_that_is_missing_is_reported_with_its_oids(tmp_path: Path) -> None:
     text = group(
         f"      scalars: {{count: {COL}.1.0, level: {COL}.2.0}}\n      metrics:\n"
         "        - {metric: system.processes, value: count}\n        - {metric: system.cpu.utilization, value: level}\n"
@@ -156,7 +156,7 @@ def test_ten_thousand_interfaces_are_found_and_read_beside_the_event_loop() -> N
     device = Device(interfaces({index: f"Ethernet{index}" for index in range(1, 10_001)}))
     reader = Reader(device, load_profiles()["generic"])
 
-    async def look() -> tuple[int, float]:
+    async def poll_once() -> tuple[int, float]:
         beats = 0
 
         async def beat() -> None:
@@ -174,5 +174,5 @@ def test_ten_thousand_interfaces_are_found_and_read_beside_the_event_loop() -> N
         assert len(reading.samples) == 80_000 - 20_000
         return beats, spent
 
-    beats, _ = asyncio.run(look())
+    beats, _ = asyncio.run(poll_once())
     assert beats > 10, "the loop went on"

@@ -1,4 +1,4 @@
-"""Profile files: what they may say, what they have of their parents, and how they are told to be wrong."""
+"""Profile files: what they may say, what they have of their parents, and how their mistakes are reported."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def line(words: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "box.yaml: is empty: a profile has at least a title"),
         ("titel: x\n", "box.yaml:1:1: unknown key 'titel'; did you mean 'title'?"),
@@ -90,13 +90,13 @@ def line(words: str) -> str:
         ("title: x\nlogs: [{kind: Crash!, match: x}]\n", "box.yaml:2:15: kind: 'Crash!' is not a kind of event"),
     ],
 )
-def test_a_wrong_profile_is_told_with_its_place(text: str, told: str, tmp_path: Path) -> None:
-    found = problems(tmp_path, text)
-    assert any(told in problem for problem in found), found
-    assert all(problem.startswith("box.yaml") for problem in found)
+def test_a_wrong_profile_is_reported_with_its_position(text: str, message: str, tmp_path: Path) -> None:
+    messages = problems(tmp_path, text)
+    assert any(message in problem for problem in messages), messages
+    assert all(problem.startswith("box.yaml") for problem in messages)
 
 
-def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
+def test_every_problem_is_reported_at_once(tmp_path: Path) -> None:
     text = group(f"{COLUMN}      metrics: [{{metric: nope, value: a}}, {{metric: nope2, value: a}}]")
     assert len(problems(tmp_path, text)) == 2
 
@@ -110,28 +110,28 @@ def test_a_child_replaces_what_its_parents_have_and_a_later_parent_an_earlier_on
     )
     (tmp_path / "_one.yaml").write_text(part.format(1))
     (tmp_path / "_two.yaml").write_text("extends: [_one]\n" + part.format(2))
-    made = profile(
+    child = profile(
         tmp_path,
         "title: x\nextends: [_two, _one]\nsnmp: {groups: {own_1: null}}\nlogs: [{kind: failover, match: m0}]\n",
     )
-    assert [one.name for one in made.groups] == ["shared", "own_2"]
-    assert made.groups[0].scalars[0].oids == ("1.3.2",), "an ancestor of another parent comes after that parent"
-    assert made.facts[0].oids == ("1.3.2",)
-    assert made.clocks.host[0].oid == "1.3.2"
-    assert [log.match.pattern for log in made.logs] == ["m0", "m2", "m1"]
-    assert [trap.kind for trap in made.traps] == ["reboot.by2"]
+    assert [profile_group.name for profile_group in child.groups] == ["shared", "own_2"]
+    assert child.groups[0].scalars[0].oids == ("1.3.2",), "an ancestor of another parent comes after that parent"
+    assert child.facts[0].oids == ("1.3.2",)
+    assert child.clocks.host[0].oid == "1.3.2"
+    assert [log.match.pattern for log in child.logs] == ["m0", "m2", "m1"]
+    assert [trap.kind for trap in child.traps] == ["reboot.by2"]
 
 
 def test_an_own_folder_hides_a_shipped_profile_and_extends_it(tmp_path: Path) -> None:
     (tmp_path / "linux.yaml").write_text("title: ours\nextends: [generic]\n")
     profiles = load_profiles(tmp_path)
     assert profiles["linux"].title == "ours"
-    assert "interfaces" in {one.name for one in profiles["linux"].groups}
+    assert "interfaces" in {profile_group.name for profile_group in profiles["linux"].groups}
     assert set(load_profiles()) <= set(profiles)
 
 
 @pytest.mark.parametrize("name", ["lnux", "../plan", "/etc/passwd", "x" * 5000, ""])
-def test_an_unknown_profile_is_told_with_the_nearest(name: str) -> None:
+def test_an_unknown_profile_is_reported_with_the_nearest(name: str) -> None:
     with pytest.raises(PlanError, match=r"^unknown profile ") as error:
         load_profiles()[name]
     assert len(str(error.value)) < 400
@@ -139,7 +139,7 @@ def test_an_unknown_profile_is_told_with_the_nearest(name: str) -> None:
         assert "did you mean 'linux'?" in str(error.value)
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="there is no such folder of profiles"):
         load_profiles(tmp_path / "nowhere")
 
@@ -151,16 +151,16 @@ HEADS = {head.name: head for head in SHIPPED.heads()}
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_shipped_profile_is_sound(name: str) -> None:
-    made = SHIPPED.part(name)
-    for one in made.groups:
-        for row in one.lines:
+    loaded = SHIPPED.part(name)
+    for profile_group in loaded.groups:
+        for row in profile_group.lines:
             assert row.metric in BY_NAME
     if name.startswith("_"):
         return
     head = HEADS[name]
-    assert (head.title, head.select, head.rank) == (made.title, made.select, made.rank), "the head reads the same"
-    assert made.clocks.agent, "every device has at least sysUpTime: extend generic"
-    assert "interfaces" in {one.name for one in made.groups} or name == "generic"
+    assert (head.title, head.select, head.rank) == (loaded.title, loaded.select, loaded.rank), "the head reads the same"
+    assert loaded.clocks.agent, "every device has at least sysUpTime: extend generic"
+    assert "interfaces" in {profile_group.name for profile_group in loaded.groups} or name == "generic"
 
 
 def test_the_published_schema_holds_for_what_is_shipped() -> None:
@@ -174,19 +174,21 @@ def test_the_published_schema_holds_for_what_is_shipped() -> None:
 
 
 def test_generic_promises_interfaces_and_its_parts_are_the_standard_mibs() -> None:
-    made = load_profiles()["generic"]
-    assert made.extends == ("_clocks", "_entity-sensor", "_ip-mib", "_host-resources", "_ucd", "_if-mib")
-    assert "system.network.io" in made.promised
-    assert [clock.oid for clock in made.clocks.host] == ["1.3.6.1.2.1.25.1.1.0"]
-    assert made.clocks.boots == ("1.3.6.1.6.3.10.2.1.2.0",)
+    generic = load_profiles()["generic"]
+    assert generic.extends == ("_clocks", "_entity-sensor", "_ip-mib", "_host-resources", "_ucd", "_if-mib")
+    assert "system.network.io" in generic.promised
+    assert [clock.oid for clock in generic.clocks.host] == ["1.3.6.1.2.1.25.1.1.0"]
+    assert generic.clocks.boots == ("1.3.6.1.6.3.10.2.1.2.0",)
 
 
 @pytest.mark.parametrize(("name", "near"), [("_ucd", "generic"), ("_cisco", "cisco-ios"), ("_if-mib", "generic")])
 def test_a_part_is_no_profile_and_those_that_have_it_are_named(name: str, near: str) -> None:
     with pytest.raises(PlanError) as error:
         SHIPPED[name]
-    told = str(error.value)
-    assert told.startswith(f"{name!r} is a part of profiles, not a profile: use one of those that extend it, such as ")
-    assert f" {near}" in told
-    assert "\n" not in told
+    message = str(error.value)
+    assert message.startswith(
+        f"{name!r} is a part of profiles, not a profile: use one of those that extend it, such as "
+    )
+    assert f" {near}" in message
+    assert "\n" not in message
     assert SHIPPED.part(name).groups, "those who write one can still read it"

@@ -35,7 +35,7 @@ def kb(number: int) -> float:
     return number * 1024.0
 
 
-def told(reading_faults: object) -> list[str]:
+def fault_metrics(reading_faults: object) -> list[str]:
     assert isinstance(reading_faults, tuple)
     return [fault.metric for fault in reading_faults]
 
@@ -49,7 +49,7 @@ def test_a_part_that_is_missing_in_one_poll_is_a_fault_and_no_0(pause_s: float) 
     del device.values[BUFFERS]
     reading = poll(reader, pause_s)
     assert USED not in table(reading)
-    assert "system.memory.usage" in told(reading.faults)
+    assert "system.memory.usage" in fault_metrics(reading.faults)
     device.values[BUFFERS] = 210
     assert table(poll(reader, pause_s + 1))[USED] == kb(390), "and the next poll has it again"
 
@@ -63,9 +63,9 @@ def test_a_part_that_stays_away_is_never_taken_for_0() -> None:
     assert not any(USED in table(reading) for reading in readings)
     assert sum(fault.metric == USED[0] for reading in readings for fault in reading.faults) in {1, 2}
     device.values[BUFFERS] = 210
-    found = [table(poll(reader, 2000 + 10.0 * step)).get(USED) for step in range(70)]
-    assert found[-1] == kb(390)
-    assert set(found) <= {None, kb(390)}
+    usages = [table(poll(reader, 2000 + 10.0 * step)).get(USED) for step in range(70)]
+    assert usages[-1] == kb(390)
+    assert set(usages) <= {None, kb(390)}
 
 
 def test_a_device_that_never_had_a_part_is_read_without_it() -> None:
@@ -88,7 +88,7 @@ def test_what_is_no_reading_at_one_poll_is_not_replaced_by_another(tmp_path: Pat
     assert not any(f"{COL}.2.0" in oids for oids in device.gets[1:]), "what is not needed is not asked for"
     device.values[f"{COL}.1.0"] = 255
     reading = poll(reader, 1)
-    assert (table(reading), told(reading.faults)) == ({}, [CPU[0]])
+    assert (table(reading), fault_metrics(reading.faults)) == ({}, [CPU[0]])
     assert table(poll(reader, MANY_S)) == {}
     device.values[f"{COL}.1.0"] = 80
     assert table(poll(reader, MANY_S + 40)) == {CPU: 0.8}
@@ -151,7 +151,7 @@ def test_a_sum_and_a_mean_over_fewer_rows_need_two_surveys_to_be_believed(tmp_pa
         del device.values[oid]
     reading = poll(reader, MANY_S)
     assert table(reading) == {}
-    assert set(told(reading.faults)) == {CPU[0], USED[0]}
+    assert set(fault_metrics(reading.faults)) == {CPU[0], USED[0]}
     device.values |= values
     assert table(poll(reader, MANY_S + 35)) == {CPU: 0.2, USED: 1200}
     for oid in gone:
@@ -247,4 +247,4 @@ def test_an_object_withdrawn_for_one_poll_through_the_poller(tmp_path: Path) -> 
         answers = asyncio.run(main(device))
     used = [[s.value for s in answer.samples if s.metric == USED[0]] for answer in answers]
     assert used == [[kb(400)]] * 3 + [[]] + [[kb(400)]] * 2
-    assert [USED[0] in told(answer.faults) for answer in answers] == [False] * 3 + [True] + [False] * 2
+    assert [USED[0] in fault_metrics(answer.faults) for answer in answers] == [False] * 3 + [True] + [False] * 2

@@ -52,7 +52,7 @@ def test_seconds_are_those_between_two_readings_of_the_value(tmp_path: Path) -> 
     for second in range(31):
         device.values[f"{COL}.1.0"] = 1000 + 25 * second
         values.append(table(poll(reader, second)).get(CPU))
-    assert [at for at, value in enumerate(values) if value is not None] == [10, 20, 30]
+    assert [index for index, value in enumerate(values) if value is not None] == [10, 20, 30]
     assert set(values) == {None, 0.25}
 
 
@@ -113,17 +113,17 @@ def test_what_does_not_parse_is_a_fault_of_that_metric(tmp_path: Path) -> None:
     ]
 
 
-def test_an_index_that_is_given_anew_does_not_move_a_series() -> None:
+def test_an_index_that_is_reused_does_not_move_a_series() -> None:
     device = Device(interfaces({1: "a", 2: "b", 3: "c"}))
     reader = Reader(device, load_profiles()["generic"])
     before = table(poll(reader, 1))
     assert before[IO, "interface=c,direction=receive"] == 3000
     device.values = interfaces({11: "c", 12: "b", 14: "d"})  # after a card was changed
     reading = poll(reader, 100)
-    found = table(reading)
-    assert found[IO, "interface=c,direction=receive"] == 11_000
-    assert found[IO, "interface=d,direction=receive"] == 14_000
-    assert not any("interface=a" in thing for _, thing in found)
+    readings = table(reading)
+    assert readings[IO, "interface=c,direction=receive"] == 11_000
+    assert readings[IO, "interface=d,direction=receive"] == 14_000
+    assert not any("interface=a" in name for _, name in readings)
     assert "the device does not have it any more" in {fault.text for fault in reading.faults if "=a" in fault.object}
 
 
@@ -135,7 +135,7 @@ def test_rows_that_swap_their_names_are_noticed_by_what_the_device_says_of_its_t
     assert table(poll(reader, 100))[IO, "interface=a,direction=receive"] == 2000
 
 
-def test_a_restart_finds_rows_anew_before_anything_is_said() -> None:
+def test_a_restart_finds_rows_again_before_anything_is_reported() -> None:
     device = Device(interfaces({1: "a", 2: "b"}))
     reader = Reader(device, load_profiles()["generic"])
     poll(reader, 1)
@@ -144,7 +144,7 @@ def test_a_restart_finds_rows_anew_before_anything_is_said() -> None:
     assert table(poll(reader, 2))[IO, "interface=a,direction=receive"] == 2000
 
 
-def test_names_are_looked_at_again_in_the_end_even_if_nothing_tells() -> None:
+def test_names_are_read_again_in_the_end_even_if_nothing_says_so() -> None:
     device = Device(interfaces({1: "a", 2: "b"}))
     reader = Reader(device, load_profiles()["generic"])
     poll(reader, 1)
@@ -152,7 +152,7 @@ def test_names_are_looked_at_again_in_the_end_even_if_nothing_tells() -> None:
     assert table(poll(reader, 700))[IO, "interface=a,direction=receive"] == 2000
 
 
-def test_a_table_whose_rows_come_and_go_is_not_walked_anew_at_every_poll() -> None:
+def test_a_table_whose_rows_come_and_go_is_not_walked_at_every_poll() -> None:
     device = Device(interfaces({index: f"e{index}" for index in range(1, 30)}))
     reader = Reader(device, load_profiles()["generic"])
     poll(reader, 0)
@@ -172,7 +172,7 @@ def test_a_counter_of_64_bits_keeps_every_digit() -> None:
     assert value == 18446744073709551615
 
 
-def test_a_failed_look_is_forgotten(tmp_path: Path) -> None:
+def test_a_failed_poll_is_forgotten(tmp_path: Path) -> None:
     class Failing(Device):
         async def get(self, oids: object) -> dict[str, Value]:
             raise SourceError("no answer")
@@ -195,12 +195,12 @@ ODD += ["1.3.6.1", "10.0.0.1"]
 @pytest.mark.parametrize("name", ["generic", "linux"])
 def test_any_values_make_samples_of_the_catalogue_or_faults_in_one_sentence(name: str) -> None:
     chance = random.Random(4)
-    made = load_profiles()[name]
-    bases = [oid for one in made.groups for column in one.columns for oid in column.oids]
-    whole = [oid for one in made.groups for scalar in one.scalars for oid in scalar.oids]
+    shipped = load_profiles()[name]
+    bases = [oid for group in shipped.groups for column in group.columns for oid in column.oids]
+    whole = [oid for group in shipped.groups for scalar in group.scalars for oid in scalar.oids]
     for _ in range(25):
         device = Device({})
-        reader = Reader(device, made)
+        reader = Reader(device, shipped)
         for second in range(0, 120, 40):
             for oid in (*whole, *(f"{base}.{chance.choice((0, 1, 2, 77777, '1.2'))}" for base in bases)):
                 if chance.random() < 0.7:

@@ -28,9 +28,13 @@ def _patterns(profile: Profile) -> Iterator[re.Pattern[str]]:
     for log in profile.logs:
         yield log.match
     for clause in profile.select:
-        yield from (found for found in (clause.description, clause.not_description, clause.text) if found is not None)
+        yield from (
+            pattern for pattern in (clause.description, clause.not_description, clause.text) if pattern is not None
+        )
     for group in profile.groups:
-        yield from (one.pattern for one in (*group.where, *group.where_not) if one.pattern is not None)
+        yield from (
+            condition.pattern for condition in (*group.where, *group.where_not) if condition.pattern is not None
+        )
         yield from (line.match for line in group.lines if line.match is not None)
 
 
@@ -54,7 +58,7 @@ def _stop(_signal: int, _frame: FrameType | None) -> None:
 
 
 @pytest.mark.slow
-def test_no_line_holds_a_listener_up() -> None:
+def test_no_line_blocks_a_listener() -> None:
     """Each pattern is tried on 8 kB lines made against it, within an allowance of processor time, not of the clock."""
     before = signal.signal(signal.SIGVTALRM, _stop)
     tried: set[str] = set()
@@ -81,27 +85,27 @@ def test_no_line_holds_a_listener_up() -> None:
 
 
 def test_no_pattern_begins_with_an_endless_run() -> None:
-    r"""A pattern that begins with ``\S+`` is tried anew at each place of a long line."""
+    r"""A pattern that begins with ``\S+`` is tried again at each position of a long line."""
     endless = re.compile(r"(\(\?P<\w+>|\(\?:|\()*(\\[SWw]|\.|\[\^[^]]*\])[+*]")
-    found = [
+    offenders = [
         f"{name}: {log.match.pattern}"
         for name in NAMES
         for log in PROFILES.part(name).logs
         if endless.match(log.match.pattern)
     ]
-    assert found == []
+    assert offenders == []
 
 
 def test_no_name_is_cut_to_its_last_letter() -> None:
     r"""A greedy ``.*`` before a name such as ``(?P<process>\S+)`` leaves it one letter."""
     cut = re.compile(r"\.(\*|\+|\{\d+,\d+\})\(\?P<\w+>(\\[Sw]|\[[^]]*\])(\+|\{1,\d+\})")
-    found = [
+    offenders = [
         f"{name}: {log.match.pattern}"
         for name in NAMES
         for log in PROFILES.part(name).logs
         if cut.search(log.match.pattern)
     ]
-    assert found == []
+    assert offenders == []
 
 
 def _bare(head: Head) -> Iterator[str]:
@@ -134,7 +138,9 @@ def test_no_two_profiles_are_chosen_by_the_same() -> None:
 
     owners: dict[tuple[object, ...], str] = {}
     twice = []
-    for head, clause in itertools.chain.from_iterable(((head, one) for one in head.select) for head in HEADS):
+    for head, clause in itertools.chain.from_iterable(
+        ((head, clause_of_head) for clause_of_head in head.select) for head in HEADS
+    ):
         for oid in clause.object_ids or (None,):
             owner = owners.setdefault(key(clause, oid, head.rank), head.name)
             if owner != head.name:

@@ -45,11 +45,11 @@ def _polled(name: str, rows: Mapping[str, Value]) -> tuple[dict[str, float], dic
     async def poll() -> tuple[dict[str, float], dict[str, tuple[str, ...]], list[str]]:
         await reader.discover(0)
         reading = await reader.poll(60 * SECOND)
-        made = {f"{one.sample.metric}{{{one.sample.object}}}": one for one in reading.traced}
-        values = {series: one.sample.value for series, one in made.items()}
+        traced = {f"{sampled.sample.metric}{{{sampled.sample.object}}}": sampled for sampled in reading.traced}
+        values = {series: sampled.sample.value for series, sampled in traced.items()}
         return (
             values,
-            {series: tuple(one.oids) for series, one in made.items()},
+            {series: tuple(sampled.oids) for series, sampled in traced.items()},
             [f"{f.metric}: {f.text}" for f in reading.faults],
         )
 
@@ -64,21 +64,21 @@ def test_a_device_gets_its_profile(name: str) -> None:
         return None
 
     for oid, description in DEVICES[name]["is"]:
-        found = asyncio.run(match(f"{ENTERPRISES}{oid}", description, absent, PROFILES.heads()))
-        assert found.name == name, f"{oid} {description!r} is taken for {found.name}: {found.why}"
+        chosen = asyncio.run(match(f"{ENTERPRISES}{oid}", description, absent, PROFILES.heads()))
+        assert chosen.name == name, f"{oid} {description!r} is taken for {chosen.name}: {chosen.why}"
 
 
 @pytest.mark.parametrize("name", [name for name, device in DEVICES.items() if "rows" in device])
 def test_its_values_become_samples(name: str) -> None:
-    """In the unit of the catalogue, and nothing from what the device says not to have."""
+    """In the unit of the catalogue, and nothing that the device does not have."""
     rows = {f"{ENTERPRISES}{oid}": _value(value) for oid, value in DEVICES[name]["rows"].items()}
-    made, _, faults = _polled(name, rows)
+    values, _, faults = _polled(name, rows)
     assert not faults
     wanted = {series: value if value is None else float(value) for series, value in DEVICES[name]["makes"].items()}
-    assert {series: made.get(series) for series in wanted} == pytest.approx(wanted)
+    assert {series: values.get(series) for series in wanted} == pytest.approx(wanted)
 
 
-SAYING = [(name, *said) for name, device in DEVICES.items() for said in device.get("says", ())]
+SAYING = [(name, *log_line) for name, device in DEVICES.items() for log_line in device.get("says", ())]
 
 
 @pytest.mark.parametrize(("name", "line", "kind", "detail"), SAYING, ids=[line[:40] for _, line, _, _ in SAYING])
@@ -105,8 +105,8 @@ def test_memory_of_odd_agents_is_neither_made_up_nor_cut_to_fit() -> None:
         **_storage(5, "System memory", 100, 40, kind="0.0"),
         **_storage(6, "/flash", 100, 40, kind="0.0"),
     }
-    made, _, faults = _polled("generic", rows)
-    pools = {series: value for series, value in made.items() if series.startswith("system.memory.pool")}
+    values, _, faults = _polled("generic", rows)
+    pools = {series: value for series, value in values.items() if series.startswith("system.memory.pool")}
     assert pools == pytest.approx(
         {
             "system.memory.pool.usage{pool=huge}": 2**31 * 1024,
@@ -124,7 +124,7 @@ def test_memory_of_odd_agents_is_neither_made_up_nor_cut_to_fit() -> None:
 
 
 def test_an_agent_with_little_more_than_ucd_has_a_processor_and_pools() -> None:
-    """Each pool with its size, and each value told with the object that it came from."""
+    """Each pool with its size, and each value with the object that it came from."""
     rows: dict[str, Value] = {
         f"{UCD}.11.11.0": 93,
         f"{UCD}.4.5.0": 1000,
@@ -134,9 +134,9 @@ def test_an_agent_with_little_more_than_ucd_has_a_processor_and_pools() -> None:
         f"{UCD}.4.3.0": 500,
         f"{UCD}.4.4.0": 400,
     }
-    made, oids, faults = _polled("generic", rows)
+    values, oids, faults = _polled("generic", rows)
     assert not faults
-    assert made["system.cpu.utilization{}"] == pytest.approx(0.07)
+    assert values["system.cpu.utilization{}"] == pytest.approx(0.07)
     assert oids["system.cpu.module.average{module=cpu,window=1m}"] == (f"{UCD}.11.11.0",)
     for pool, used, size in (
         ("Physical memory", 700, 1000),
@@ -145,14 +145,14 @@ def test_an_agent_with_little_more_than_ucd_has_a_processor_and_pools() -> None:
         ("Swap space", 100, 500),
     ):
         kind = "pool" if pool == "Swap space" else "cache"  # what fills up with page cache is no leak
-        assert made[f"system.memory.{kind}.usage{{pool={pool}}}"] == used * 1024
-        assert made[f"system.memory.{kind}.limit{{pool={pool}}}"] == size * 1024
+        assert values[f"system.memory.{kind}.usage{{pool={pool}}}"] == used * 1024
+        assert values[f"system.memory.{kind}.limit{{pool={pool}}}"] == size * 1024
     assert f"{UCD}.4.14.0" in oids["system.memory.cache.usage{pool=Memory buffers}"]
-    assert made["system.memory.usage{}"] == 400 * 1024, "without buffers and page cache"
-    assert "system.memory.cache.limit{pool=Shared memory}" not in made, "it tells nothing of shared memory"
+    assert values["system.memory.usage{}"] == 400 * 1024, "without buffers and page cache"
+    assert "system.memory.cache.limit{pool=Shared memory}" not in values, "it tells nothing of shared memory"
 
 
-def test_ucd_stands_back_for_the_tables_of_the_host() -> None:
+def test_ucd_yields_to_the_tables_of_the_host() -> None:
     rows: dict[str, Value] = {
         f"{UCD}.11.11.0": 93,
         f"{UCD}.4.5.0": 1000,
@@ -160,9 +160,9 @@ def test_ucd_stands_back_for_the_tables_of_the_host() -> None:
         "1.3.6.1.2.1.25.3.3.1.2.1": 12,
         **_storage(1, "Physical memory", 1000, 700),
     }
-    made, oids, _ = _polled("generic", rows)
+    values, oids, _ = _polled("generic", rows)
     assert oids["system.cpu.utilization{}"] == ("1.3.6.1.2.1.25.3.3.1.2.1",)
-    assert not [series for series in made if series.startswith("system.cpu.module")]
+    assert not [series for series in values if series.startswith("system.cpu.module")]
     assert f"{STORAGE}.6.1" in oids["system.memory.cache.usage{pool=Physical memory}"]
 
 

@@ -87,17 +87,17 @@ async def _absent(_: str) -> str | None:
 @pytest.mark.parametrize(("arcs", "description", "name"), BY, ids=[f"{name}-{arcs}" for arcs, _, name in BY])
 def test_a_device_is_recognised_among_all_profiles(arcs: str, description: str, name: str) -> None:
     """By sysObjectID and sysDescr, among everything that is shipped."""
-    found = asyncio.run(match(ENTERPRISES + arcs, description, _absent, HEADS))
-    assert found.name == name, found.why
+    chosen = asyncio.run(match(ENTERPRISES + arcs, description, _absent, HEADS))
+    assert chosen.name == name, chosen.why
 
 
 @pytest.mark.parametrize(("words", "name"), [("Gaia", "checkpoint-gaia"), ("SecurePlatform Pro", "checkpoint-splat")])
-def test_a_check_point_behind_net_snmp_is_told_by_what_it_answers(words: str, name: str) -> None:
+def test_a_check_point_behind_net_snmp_is_recognised_by_what_it_answers(words: str, name: str) -> None:
     async def present(oid: str) -> str | None:
         return words if oid == "1.3.6.1.4.1.2620.1.6.5.1.0" else None
 
-    found = asyncio.run(match("1.3.6.1.4.1.8072.3.2.10", "Linux fw 2.6.18-92cp #1 SMP", present, HEADS))
-    assert found.name == name, found.why
+    chosen = asyncio.run(match("1.3.6.1.4.1.8072.3.2.10", "Linux fw 2.6.18-92cp #1 SMP", present, HEADS))
+    assert chosen.name == name, chosen.why
 
 
 SAYS: tuple[tuple[str, str, str, Mapping[str, str]], ...] = (
@@ -336,9 +336,9 @@ def _heard(name: str, line: str) -> tuple[str, Mapping[str, str]]:
 
 @pytest.mark.parametrize(("name", "line", "kind", "detail"), SAYS, ids=[f"{n}-{line[:40]}" for n, line, _, _ in SAYS])
 def test_a_line_of_the_log_means_an_event(name: str, line: str, kind: str, detail: Mapping[str, str]) -> None:
-    heard, found = _heard(name, line)
+    heard, details = _heard(name, line)
     assert heard == kind
-    assert {key: found.get(key) for key in detail} == dict(detail)
+    assert {key: details.get(key) for key in detail} == dict(detail)
 
 
 @pytest.mark.parametrize(("name", "line"), QUIET, ids=[name for name, _ in QUIET])
@@ -351,8 +351,8 @@ OWN = tuple(dict.fromkeys((*PARTS, *(name for _, _, name in BY), "checkpoint-spl
 
 @pytest.mark.parametrize("name", OWN)
 def test_a_long_hostile_line_is_soon_done_with(name: str) -> None:
-    """Every pattern, on what nearly matches over and over: one that tries each place anew three deep would not end."""
-    lines = [line for said, line, _, _ in SAYS if said == name] or [line for _, line, _, _ in SAYS[::4]]
+    """Every pattern, on what nearly matches repeatedly: one that tries each position again three deep would not end."""
+    lines = [line for profile, line, _, _ in SAYS if profile == name] or [line for _, line, _, _ in SAYS[::4]]
     for log in PROFILES.part(name).logs:
         for line in lines:
             for piece in (line[:12], line[: len(line) // 2], line[:-3] + " ", "a", "a ", "%a-1-"):

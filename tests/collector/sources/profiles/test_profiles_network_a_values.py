@@ -1,4 +1,4 @@
-"""Profiles of network vendors on tables made by hand from the MIBs: what is rarely recorded or easily misread."""
+"""Profiles of network vendors on tables written by hand from the MIBs: what is rarely recorded or easily misread."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROFILES = load_profiles()
 Rows = Mapping[str, Value]
 
 
-def _made(name: str, rows: Rows, *watched: str) -> tuple[dict[str, float], list[str]]:
+def _polled(name: str, rows: Rows, *watched: str) -> tuple[dict[str, float], list[str]]:
     """Samples by series, and faults, of the second poll of a device that has these rows."""
     watch = tuple(WatchedProcess(process, "name", process) for process in watched)
 
@@ -29,8 +29,8 @@ def _made(name: str, rows: Rows, *watched: str) -> tuple[dict[str, float], list[
         await reader.discover(0)
         first = await reader.poll(60 * SECOND)
         reading = await reader.poll(120 * SECOND)
-        made = {f"{one.sample.metric}{{{one.sample.object}}}": one.sample.value for one in reading.traced}
-        return made, [f"{fault.metric}: {fault.text}" for fault in (*first.faults, *reading.faults)]
+        values = {f"{traced.sample.metric}{{{traced.sample.object}}}": traced.sample.value for traced in reading.traced}
+        return values, [f"{fault.metric}: {fault.text}" for fault in (*first.faults, *reading.faults)]
 
     return asyncio.run(polled())
 
@@ -53,25 +53,25 @@ BGP: Rows = {
 
 
 def test_a_process_of_ios_holds_what_it_allocated_less_what_it_freed() -> None:
-    made, faults = _made("cisco-ios", BGP, "BGP Router")
+    values, faults = _polled("cisco-ios", BGP, "BGP Router")
     assert not faults
-    assert made["process.cpu.utilization{process=BGP Router,instance=0}"] == 0.37
-    assert made["process.memory.usage{process=BGP Router,instance=0}"] == 40_000_000
-    assert made["process.pid{process=BGP Router,instance=0}"] == 118
-    assert not any("OSPF" in series for series in made)
+    assert values["process.cpu.utilization{process=BGP Router,instance=0}"] == 0.37
+    assert values["process.memory.usage{process=BGP Router,instance=0}"] == 40_000_000
+    assert values["process.pid{process=BGP Router,instance=0}"] == 118
+    assert not any("OSPF" in series for series in values)
 
 
 def test_the_64_bit_columns_of_a_process_are_preferred() -> None:
     wide = {f"{CISCO}9.109.1.2.3.1.20.1.118": 2**33, f"{CISCO}9.109.1.2.3.1.22.1.118": 1000}
-    made, _ = _made("cisco-iosxe", {**BGP, **wide}, "BGP Router")
-    assert made["process.memory.usage{process=BGP Router,instance=0}"] == 2**33 - 1000
+    values, _ = _polled("cisco-iosxe", {**BGP, **wide}, "BGP Router")
+    assert values["process.memory.usage{process=BGP Router,instance=0}"] == 2**33 - 1000
 
 
-def test_an_asa_tells_no_memory_of_a_process() -> None:
-    """Its MIB tells 0 for it, and 0 would be taken for a process without memory."""
-    made, _ = _made("cisco-asa", BGP, "BGP Router")
-    assert made["process.cpu.utilization{process=BGP Router,instance=0}"] == 0.37
-    assert "process.memory.usage{process=BGP Router,instance=0}" not in made
+def test_an_asa_reports_no_memory_of_a_process() -> None:
+    """Its MIB gives 0 for it, and 0 would be taken for a process without memory."""
+    values, _ = _polled("cisco-asa", BGP, "BGP Router")
+    assert values["process.cpu.utilization{process=BGP Router,instance=0}"] == 0.37
+    assert "process.memory.usage{process=BGP Router,instance=0}" not in values
 
 
 def test_a_class_of_qos_is_named_by_port_direction_and_class() -> None:
@@ -91,21 +91,21 @@ def test_a_class_of_qos_is_named_by_port_direction_and_class() -> None:
         f"{QOS}18.1.1.9.77.1020": 42,
         f"{QOS}18.1.1.8.77.1020": 5,
     }
-    made, faults = _made("cisco-iosxr", rows)
+    values, faults = _polled("cisco-iosxr", rows)
     assert not faults
-    assert made["queue.packets{queue=Gi0/0/3 out VOICE}"] == 1_000_000
-    assert made["queue.dropped{queue=Gi0/0/3 out VOICE}"] == 11_228
-    assert made["system.forwarding.dropped{place=Gi0/0/3 out VOICE,reason=no buffer}"] == 7
-    assert made["queue.depth{queue=Gi0/0/3 VOICE queue}"] == 42
-    assert made["queue.usage{queue=Gi0/0/3 VOICE queue}"] == 64_000
-    assert made["queue.dropped{queue=Gi0/0/3 VOICE queue}"] == 5
+    assert values["queue.packets{queue=Gi0/0/3 out VOICE}"] == 1_000_000
+    assert values["queue.dropped{queue=Gi0/0/3 out VOICE}"] == 11_228
+    assert values["system.forwarding.dropped{place=Gi0/0/3 out VOICE,reason=no buffer}"] == 7
+    assert values["queue.depth{queue=Gi0/0/3 VOICE queue}"] == 42
+    assert values["queue.usage{queue=Gi0/0/3 VOICE queue}"] == 64_000
+    assert values["queue.dropped{queue=Gi0/0/3 VOICE queue}"] == 5
 
 
 def test_the_queue_of_an_interface_drops_on_both_sides() -> None:
     rows: Rows = {f"{NAME}.5": b"Te1/1", f"{CISCO}9.276.1.1.1.1.10.5": 12, f"{CISCO}9.276.1.1.1.1.11.5": 2**32 - 1}
-    made, _ = _made("cisco-ios", rows)
-    assert made["queue.dropped{queue=Te1/1 in}"] == 12
-    assert made["queue.dropped{queue=Te1/1 out}"] == 2**32 - 1
+    values, _ = _polled("cisco-ios", rows)
+    assert values["queue.dropped{queue=Te1/1 in}"] == 12
+    assert values["queue.dropped{queue=Te1/1 out}"] == 2**32 - 1
 
 
 @pytest.mark.parametrize(
@@ -115,17 +115,17 @@ def test_the_queue_of_an_interface_drops_on_both_sides() -> None:
 def test_every_generation_of_the_processor_table_is_read(columns: tuple[int, ...], expected: dict[str, int]) -> None:
     table = f"{CISCO}9.109.1.1.1.1"
     rows: Rows = {f"{table}.{column}.1": value for column, value in zip(columns, (7, 6, 5), strict=True)}
-    made, _ = _made("cisco-ios", {**rows, f"{table}.2.1": 9, f"{ENTITY}.9": b"CPU of Switch 1"})
-    assert made["system.cpu.utilization{}"] == pytest.approx(0.07)
+    values, _ = _polled("cisco-ios", {**rows, f"{table}.2.1": 9, f"{ENTITY}.9": b"CPU of Switch 1"})
+    assert values["system.cpu.utilization{}"] == pytest.approx(0.07)
     for window, percent in expected.items():
         kind = f"average{{module=CPU of Switch 1,window={window}}}" if window else "utilization{module=CPU of Switch 1}"
-        assert made[f"system.cpu.module.{kind}"] == pytest.approx(percent / 100)
+        assert values[f"system.cpu.module.{kind}"] == pytest.approx(percent / 100)
 
 
 def test_a_router_before_the_process_mib_has_a_load_too() -> None:
-    made, _ = _made("cisco-ios", _rows(CISCO, _2_1_56_0=31, _2_1_57_0=21, _2_1_58_0=11))
-    assert made["system.cpu.utilization{}"] == 0.31
-    assert made["system.cpu.module.average{module=CPU,window=5m}"] == 0.11
+    values, _ = _polled("cisco-ios", _rows(CISCO, _2_1_56_0=31, _2_1_57_0=21, _2_1_58_0=11))
+    assert values["system.cpu.utilization{}"] == 0.31
+    assert values["system.cpu.module.average{module=CPU,window=5m}"] == 0.11
 
 
 def test_memory_comes_from_the_best_table_and_only_from_that() -> None:
@@ -133,13 +133,13 @@ def test_memory_comes_from_the_best_table_and_only_from_that() -> None:
     kilobytes = _rows(f"{CISCO}9.109.1.1.1.1.", _12_1=1000, _13_1=3000)
     pools = _rows(f"{CISCO}9.221.1.1.1.1.", _3_7_1=b"processor", _7_7_1=5, _8_7_1=15)
     named = {f"{ENTITY}.7": b"RP"}
-    assert _made("cisco-ios", kilobytes)[0]["system.memory.pool.limit{pool=1}"] == 4000 * 1024
-    made, _ = _made("cisco-ios", {**kilobytes, **old})
-    assert made["system.memory.pool.limit{pool=Processor}"] == 400
-    assert "system.memory.pool.usage{pool=1}" not in made
-    made, _ = _made("cisco-ios", {**kilobytes, **old, **pools, **named})
-    assert made["system.memory.pool.usage{pool=RP processor}"] == 5
-    assert "system.memory.pool.usage{pool=Processor}" not in made
+    assert _polled("cisco-ios", kilobytes)[0]["system.memory.pool.limit{pool=1}"] == 4000 * 1024
+    values, _ = _polled("cisco-ios", {**kilobytes, **old})
+    assert values["system.memory.pool.limit{pool=Processor}"] == 400
+    assert "system.memory.pool.usage{pool=1}" not in values
+    values, _ = _polled("cisco-ios", {**kilobytes, **old, **pools, **named})
+    assert values["system.memory.pool.usage{pool=RP processor}"] == 5
+    assert "system.memory.pool.usage{pool=Processor}" not in values
 
 
 def test_reasons_of_the_last_restart_are_facts() -> None:
@@ -155,11 +155,11 @@ def test_reasons_of_the_last_restart_are_facts() -> None:
 def test_juniper_queues_count_packets_and_drops() -> None:
     rows: Rows = {f"{NAME}.531": b"xe-0/0/3"}
     rows = {**rows, **_rows(f"{JNX}15.4.1.", _3_531_0=10**12, _11_531_0=3, _13_531_0=4, _53_531_0=7)}
-    made, faults = _made("juniper-junos", rows)
+    values, faults = _polled("juniper-junos", rows)
     assert not faults
-    assert made["queue.packets{queue=xe-0/0/3 queue 0}"] == 10**12
-    assert made["queue.dropped{queue=xe-0/0/3 queue 0}"] == 7
-    assert made["queue.dropped{queue=xe-0/0/3 queue 0 tail}"] == 3
+    assert values["queue.packets{queue=xe-0/0/3 queue 0}"] == 10**12
+    assert values["queue.dropped{queue=xe-0/0/3 queue 0}"] == 7
+    assert values["queue.dropped{queue=xe-0/0/3 queue 0 tail}"] == 3
 
 
 def test_junos_memory_above_2_gigabytes_comes_from_megabytes() -> None:
@@ -168,19 +168,19 @@ def test_junos_memory_above_2_gigabytes_comes_from_megabytes() -> None:
     rows = _rows(
         table, _5_9_1_0_0=b"Routing Engine 0", _8_9_1_0_0=33, _10_9_1_0_0=2147483647, _11_9_1_0_0=21, _15_9_1_0_0=16384
     )
-    made, _ = _made("juniper-junos", rows)
-    assert made["system.cpu.utilization{}"] == 0.33
-    assert made["system.memory.pool.limit{pool=Routing Engine 0}"] == 16384 * 2**20
-    assert made["system.memory.pool.utilization{pool=Routing Engine 0}"] == 0.21
+    values, _ = _polled("juniper-junos", rows)
+    assert values["system.cpu.utilization{}"] == 0.33
+    assert values["system.memory.pool.limit{pool=Routing Engine 0}"] == 16384 * 2**20
+    assert values["system.memory.pool.utilization{pool=Routing Engine 0}"] == 0.21
 
 
 def test_flow_sessions_of_an_srx_have_a_limit() -> None:
-    made, _ = _made(
+    values, _ = _polled(
         "juniper-junos", _rows(f"{JNX}39.1.12.1.1.1.", _2_0=0, _4_0=12, _5_0=57, _6_0=312, _7_0=65536, _11_0=b"single")
     )
-    assert made["system.cpu.module.utilization{module=single SPU 0}"] == 0.12
-    assert made["system.sessions{table=single SPU 0 flows}"] == 312
-    assert made["system.sessions.limit{table=single SPU 0 flows}"] == 65536
+    assert values["system.cpu.module.utilization{module=single SPU 0}"] == 0.12
+    assert values["system.sessions{table=single SPU 0 flows}"] == 312
+    assert values["system.sessions.limit{table=single SPU 0 flows}"] == 65536
 
 
 E = "1.3.6.1.4.1."
@@ -388,46 +388,48 @@ VALUES: tuple[tuple[str, Rows, Mapping[str, float]], ...] = (
 
 @pytest.mark.parametrize(("name", "rows", "makes"), VALUES, ids=[f"{n}-{next(iter(m))}" for n, _, m in VALUES])
 def test_values_become_samples_in_the_unit_of_the_catalogue(name: str, rows: Rows, makes: Mapping[str, float]) -> None:
-    made, faults = _made(name, rows)
+    values, faults = _polled(name, rows)
     assert not faults
-    assert {series: made.get(series) for series in makes} == pytest.approx(dict(makes))
+    assert {series: values.get(series) for series in makes} == pytest.approx(dict(makes))
 
 
 def test_memory_of_eos_is_what_buffers_and_cache_leave() -> None:
     storage = "1.3.6.1.2.1.25.2.3.1."
     rows = _rows(storage, _3_1=b"RAM", _3_2=b"RAM (Buffers)", _3_3=b"RAM (Cache)", _4_1=1024, _5_1=4000, _6_1=3000)
-    made, _ = _made("arista-eos", {**rows, **_rows(storage, _6_2=200, _6_3=1800)})
-    assert made["system.memory.usage{}"] == 1000 * 1024
-    assert made["system.memory.cached{}"] == 1800 * 1024
+    values, _ = _polled("arista-eos", {**rows, **_rows(storage, _6_2=200, _6_3=1800)})
+    assert values["system.memory.usage{}"] == 1000 * 1024
+    assert values["system.memory.cached{}"] == 1800 * 1024
 
 
 def test_a_switched_off_measurement_is_no_load() -> None:
     """101 percent of a Small Business switch says that it does not measure."""
-    made, _ = _made("cisco-sb", _rows(f"{E}9.6.1.101.1.", _7_0=101, _8_0=101, _9_0=101))
-    assert not any(series.startswith("system.cpu") for series in made)
+    values, _ = _polled("cisco-sb", _rows(f"{E}9.6.1.101.1.", _7_0=101, _8_0=101, _9_0=101))
+    assert not any(series.startswith("system.cpu") for series in values)
 
 
 def test_an_unlimited_table_has_no_limit_of_nothing() -> None:
-    made, _ = _made("checkpoint-gaia", {f"{E}2620.1.1.25.3.0": 5, f"{E}2620.1.1.25.10.0": 0})
-    assert "system.sessions.limit{table=connections}" not in made
-    made, _ = _made("paloalto-panos", {f"{E}25461.2.1.2.3.3.0": 38, f"{E}25461.2.1.2.3.2.0": 0})
-    assert made["system.sessions{table=sessions}"] == 38
-    assert "system.sessions.limit{table=sessions}" not in made
+    values, _ = _polled("checkpoint-gaia", {f"{E}2620.1.1.25.3.0": 5, f"{E}2620.1.1.25.10.0": 0})
+    assert "system.sessions.limit{table=connections}" not in values
+    values, _ = _polled("paloalto-panos", {f"{E}25461.2.1.2.3.3.0": 38, f"{E}25461.2.1.2.3.2.0": 0})
+    assert values["system.sessions{table=sessions}"] == 38
+    assert "system.sessions.limit{table=sessions}" not in values
 
 
 def test_processes_of_other_vendors() -> None:
     f5 = _rows(f"{TMM}12.1.2.1.", _2_4711=b"tmm0", _8_4711=71, _35_4711=1000, _59_4711=9000)
-    made, _ = _made("f5-bigip", f5, "tmm0")
-    assert made["process.cpu.utilization{process=tmm0,instance=0}"] == 0.71
-    assert made["process.memory.usage{process=tmm0,instance=0}"] == 4096 * 1000
-    assert made["process.memory.virtual{process=tmm0,instance=0}"] == 1024 * 9000
+    values, _ = _polled("f5-bigip", f5, "tmm0")
+    assert values["process.cpu.utilization{process=tmm0,instance=0}"] == 0.71
+    assert values["process.memory.usage{process=tmm0,instance=0}"] == 4096 * 1000
+    assert values["process.memory.virtual{process=tmm0,instance=0}"] == 1024 * 9000
     bgp = "1." + ".".join(str(code) for code in b"bgp")
     xos: Rows = {f"{XOS}1.3.1.3.{bgp}": 1490, f"{XOS}1.3.1.4.{bgp}": b"Ready", f"{XOS}1.3.1.5.{bgp}": b"1.5"}
-    made, _ = _made("extreme-xos", xos, "bgp")
-    assert made["process.cpu.utilization{process=bgp,instance=0}"] == 0.015
+    values, _ = _polled("extreme-xos", xos, "bgp")
+    assert values["process.cpu.utilization{process=bgp,instance=0}"] == 0.015
 
 
 def test_a_text_that_is_no_number_is_a_fault_of_that_metric() -> None:
-    made, faults = _made("extreme-xos", {f"{XOS}1.2.0": b"54", f"{XOS}2.2.1.2.1": b"much", f"{XOS}2.2.1.3.1": b"400"})
-    assert made["system.cpu.utilization{}"] == 0.54
+    values, faults = _polled(
+        "extreme-xos", {f"{XOS}1.2.0": b"54", f"{XOS}2.2.1.2.1": b"much", f"{XOS}2.2.1.3.1": b"400"}
+    )
+    assert values["system.cpu.utilization{}"] == 0.54
     assert any(fault.startswith("system.memory.pool.") and "much" in fault for fault in faults)

@@ -63,10 +63,10 @@ PROFILES = load_profiles()
 
 def _heard(profile: Profile, line: str) -> tuple[str | None, Mapping[str, str]]:
     """What a line means: the first pattern that it has."""
-    found: Iterator[tuple[LogPattern, Mapping[str, str]]] = (
+    events: Iterator[tuple[LogPattern, Mapping[str, str]]] = (
         (log, hit.groupdict()) for log in profile.logs if (hit := log.match.search(line))
     )
-    log, detail = next(found, (None, {}))
+    log, detail = next(events, (None, {}))
     return (log.kind if log is not None else None), detail
 
 
@@ -78,8 +78,8 @@ def test_a_device_gets_its_profile(device: Device) -> None:
         return None
 
     for object_id, description in device.known_by:
-        found = asyncio.run(match(object_id, description, absent, PROFILES.heads()))
-        assert found.name == device.name, f"{object_id} {description!r} is taken for {found.name}: {found.why}"
+        chosen = asyncio.run(match(object_id, description, absent, PROFILES.heads()))
+        assert chosen.name == device.name, f"{object_id} {description!r} is taken for {chosen.name}: {chosen.why}"
 
 
 @pytest.mark.parametrize("device", [device for device in DEVICES if device.rows], ids=lambda device: device.name)
@@ -90,24 +90,24 @@ def test_its_values_become_samples(device: Device) -> None:
     async def polled() -> tuple[dict[str, float], tuple[str, ...]]:
         await reader.discover(0)
         reading = await reader.poll(60 * SECOND)
-        made = {f"{one.sample.metric}{{{one.sample.object}}}": one.sample.value for one in reading.traced}
-        return made, tuple(f"{fault.metric}: {fault.text}" for fault in reading.faults)
+        values = {f"{traced.sample.metric}{{{traced.sample.object}}}": traced.sample.value for traced in reading.traced}
+        return values, tuple(f"{fault.metric}: {fault.text}" for fault in reading.faults)
 
-    made, faults = asyncio.run(polled())
+    values, faults = asyncio.run(polled())
     assert not faults
-    assert {series: made.get(series) for series in device.makes} == pytest.approx(device.makes)
+    assert {series: values.get(series) for series in device.makes} == pytest.approx(device.makes)
 
 
-SAYING = [(device.name, *said) for device in DEVICES for said in device.says]
+SAYING = [(device.name, *log_line) for device in DEVICES for log_line in device.says]
 
 
 @pytest.mark.parametrize(
     ("name", "line", "kind", "detail"), SAYING, ids=[f"{n}-{line[:40]}" for n, line, _, _ in SAYING]
 )
 def test_a_line_of_its_log_means_an_event(name: str, line: str, kind: str | None, detail: Mapping[str, str]) -> None:
-    heard, found = _heard(PROFILES[name], line)
+    heard, details = _heard(PROFILES[name], line)
     assert heard == kind
-    assert {key: found.get(key) for key in detail} == dict(detail)
+    assert {key: details.get(key) for key in detail} == dict(detail)
 
 
 LINUX = [
@@ -148,19 +148,19 @@ LINUX = [
 @pytest.mark.parametrize(("line", "kind", "detail"), LINUX, ids=[line[:50] for line, _, _ in LINUX])
 def test_lines_of_linux_that_mean_a_failure(line: str, kind: str | None, detail: Mapping[str, str]) -> None:
     for name in ("_linux-logs", "vyos", "sonic", "proxmox"):
-        heard, found = _heard(PROFILES.part(name), line)
+        heard, details = _heard(PROFILES.part(name), line)
         assert heard == kind, name
-        assert {key: found.get(key) for key in detail} == detail
+        assert {key: details.get(key) for key in detail} == detail
 
 
 def test_a_netscaler_behind_freebsd_is_found_by_what_it_answers() -> None:
-    """Its net-snmp names FreeBSD; only a GET tells them apart."""
+    """Its net-snmp names FreeBSD; only a GET distinguishes them."""
 
     async def only_netscaler(oid: str) -> str | None:
         return "NetScaler NS13.0" if oid == f"{ENTERPRISES}5951.4.1.1.1.0" else None
 
-    found = asyncio.run(match(f"{ENTERPRISES}8072.3.2.8", "FreeBSD ns", only_netscaler, PROFILES.heads()))
-    assert found.name == "citrix-netscaler"
+    chosen = asyncio.run(match(f"{ENTERPRISES}8072.3.2.8", "FreeBSD ns", only_netscaler, PROFILES.heads()))
+    assert chosen.name == "citrix-netscaler"
 
 
 def test_sonic_subscribes_to_queues_and_links() -> None:
@@ -176,19 +176,19 @@ def test_a_load_that_is_not_measured_is_absent() -> None:
     async def polled() -> list[str]:
         await reader.discover(0)
         reading = await reader.poll(60 * SECOND)
-        return [one.sample.metric for one in reading.traced] + [fault.metric for fault in reading.faults]
+        return [traced.sample.metric for traced in reading.traced] + [fault.metric for fault in reading.faults]
 
     assert [metric for metric in asyncio.run(polled()) if metric.startswith("system.cpu")] == []
 
 
-def test_failovers_are_told_by_notifications_too() -> None:
+def test_failovers_are_reported_by_notifications_too() -> None:
     kinds = {trap.oid: trap.kind for trap in PROFILES["vyos"].traps}
     assert kinds["1.3.6.1.2.1.68.0.1"] == "failover"
     assert {trap.kind for trap in PROFILES["allied-telesis-awplus"].traps} >= {"hardware.fault", "failover"}
 
 
 def test_no_pattern_begins_with_an_endless_run() -> None:
-    r"""A pattern that begins with ``\S+`` is tried anew at each place of a long line: 8 kB would hold up a listener."""
+    r"""A pattern that begins with ``\S+`` is tried again at each place of a long line: 8 kB would delay a listener."""
     endless = re.compile(r"(\(\?P<\w+>|\(\?:|\()*(\\[SWw]|\.|\[\^[^]]*\])[+*]")
     for name in ("_linux-logs", "_bsd-logs", *(device.name for device in DEVICES)):
         for log in PROFILES.part(name).logs:

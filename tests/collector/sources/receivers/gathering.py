@@ -12,12 +12,12 @@ from pathlib import Path
 from soakwatch.sources.abc import Poller, SourceContext
 from soakwatch_agent.sample import Answer, Event
 
-LONGEST_S = 30.0
+MAX_WAIT_S = 60.0
 
 
 @dataclass
 class Gathered:
-    """Everything that a receiver told so far."""
+    """Everything that a receiver has reported so far."""
 
     events: list[Event]
     counted: dict[str, float]
@@ -43,14 +43,14 @@ class Gathered:
 
 
 async def gather(poller: Poller, enough: Callable[[Gathered], bool], into: Gathered | None = None) -> Gathered:
-    """Look until there is enough, or until it takes too long."""
-    found = into or Gathered([], {})
-    until = time.monotonic() + LONGEST_S
+    """Poll until there is enough, or until it takes too long."""
+    gathered = into or Gathered([], {})
+    until = time.monotonic() + MAX_WAIT_S
     while True:
-        found.add(await poller.poll(time.time_ns()))
-        if enough(found):
-            return found
-        assert time.monotonic() < until, f"only {found.counted} and {found.kinds[:20]} after {LONGEST_S} s"
+        gathered.add(await poller.poll(time.time_ns()))
+        if enough(gathered):
+            return gathered
+        assert time.monotonic() < until, f"only {gathered.counted} and {gathered.kinds[:20]} after {MAX_WAIT_S} s"
         await asyncio.sleep(0.02)
 
 
@@ -61,7 +61,7 @@ class Sender:
     home: Path
 
     async def __call__(self, *command: str | int | Path) -> tuple[int, str]:
-        """Exit code and what it said."""
+        """Exit code and what it printed."""
         environment = {
             "PATH": f"{os.environ['PATH']}:/usr/sbin",
             "MIBS": "",
@@ -72,10 +72,10 @@ class Sender:
         process = await asyncio.create_subprocess_exec(
             *map(str, command), env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
         )
-        said, _ = await asyncio.wait_for(process.communicate(), LONGEST_S)
-        return process.returncode or 0, said.decode()
+        output, _ = await asyncio.wait_for(process.communicate(), MAX_WAIT_S)
+        return process.returncode or 0, output.decode()
 
 
 def site(folder: Path) -> SourceContext:
-    """Where the receivers of the tests stand."""
+    """The context of the receivers in the tests."""
     return SourceContext("dut", "dut", (), None, folder, time.time_ns, 1.0)

@@ -30,10 +30,10 @@ async def relay(address: str, port: int) -> AsyncIterator[int]:
             while data := await reader.read(65536):
                 onward.write(data)
                 await onward.drain()
-        for one in (onward, writer):
-            one.close()
+        for end in (onward, writer):
+            end.close()
             with suppress(OSError):
-                await one.wait_closed()
+                await end.wait_closed()
 
     server = await asyncio.start_server(connected, "127.0.0.1", 0)
     listening = int(server.sockets[0].getsockname()[1])

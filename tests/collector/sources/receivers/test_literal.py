@@ -57,7 +57,7 @@ def test_a_text_that_matches_contains_it(data: st.DataObject) -> None:
 
 
 def test_most_patterns_of_the_shipped_profiles_have_one() -> None:
-    """What is shipped is looked for quickly: six in ten patterns have a text of four characters or more."""
+    """Shipped patterns are searched quickly: six in ten patterns have a text of four characters or more."""
     profiles = load_profiles()
     patterns = {pattern.match for name in ("linux", "cisco-asa", "cisco-ios") for pattern in profiles[name].logs}
     long = sum(len(literal_of(pattern)) >= 4 for pattern in patterns)

@@ -50,11 +50,11 @@ def test_a_link_is_called_as_its_series_are(
             share_names("dut", InterfaceNames(lambda: reader.survey), stack)
             share_names("another", lambda _: "interface=of another device", stack)
             await sent_from("127.0.0.1", poller.port, link_down(*binds))
-            found = await gather(poller, lambda found: found.total == 1)
+            gathered = await gather(poller, lambda gathered: gathered.total == 1)
             await reader.poll(SECOND)
             await sent_from("127.0.0.1", poller.port, link_down(*binds))
-            found = await gather(poller, lambda found: found.total == 2, found)
-            return [(event.object, event.detail.get("ifindex")) for event in found.events]
+            gathered = await gather(poller, lambda gathered: gathered.total == 2, gathered)
+            return [(event.object, event.detail.get("ifindex")) for event in gathered.events]
 
     index = binds[0][0].rpartition(".")[2] if binds else None
     assert asyncio.run(main()) == [(unknown, index), (known, index)]

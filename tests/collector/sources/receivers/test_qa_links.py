@@ -37,7 +37,7 @@ def known_as(index: str) -> str | None:
     ids=["whole", "no instance", "instance 0", "only a state", "only ifXTable", "states alone", "a column", "unknown"],
 )
 def test_a_column_without_its_instance_is_no_index(binds: tuple[tuple[str, Value], ...], interface: str) -> None:
-    """The number of a column taken for an ifIndex would tell of a link that never went down."""
+    """The number of a column taken for an ifIndex would report a link that never went down."""
     event = event_of(Notification("2c", LINK_DOWN, 1.0, binds), "192.0.2.1", 10**18, {}, known_as)
     assert event.kind == "link.down"
     assert event.object == interface

@@ -45,13 +45,13 @@ async def closed(writer: asyncio.StreamWriter) -> None:
         await writer.wait_closed()
 
 
-def things(found: dict[str, Gathered]) -> dict[str, list[str]]:
+def objects_of(gathered: dict[str, Gathered]) -> dict[str, list[str]]:
     """What the events of each source are about."""
-    return {name: [event.object for event in one.events] for name, one in found.items()}
+    return {name: [event.object for event in source.events] for name, source in gathered.items()}
 
 
-def test_logger_on_two_devices_is_told_apart_over_udp_and_tcp(tmp_path: Path, send: Sender) -> None:
-    """Each target has its own lines and its own patterns; who is nobody's goes to the one that names nobody."""
+def test_logger_on_two_devices_is_distinguished_over_udp_and_tcp(tmp_path: Path, send: Sender) -> None:
+    """Each target has its own lines and its own patterns; an unknown sender's go to the target without ``from``."""
 
     async def main() -> dict[str, Gathered]:
         async with AsyncExitStack() as relays, stacks("fw1", "fw2", "lab") as to:
@@ -64,7 +64,7 @@ def test_logger_on_two_devices_is_told_apart_over_udp_and_tcp(tmp_path: Path, se
             for address in (ONE, OTHER, STRANGER):
                 through = await relays.enter_async_context(relay(address, port))
                 for channel in ("-d", "-T"):
-                    code, said = await send(
+                    code, output = await send(
                         "logger",
                         "-n",
                         "127.0.0.1",
@@ -75,24 +75,24 @@ def test_logger_on_two_devices_is_told_apart_over_udp_and_tcp(tmp_path: Path, se
                         "kernel",
                         oom(f"p{address[-1]}{channel}"),
                     )
-                    assert code == 0, said
+                    assert code == 0, output
             assert "is shared with fw2, lab:" in " ".join(pollers["fw1"].facts().notes)
-            return await gather_all(pollers, lambda found: all(one.total == 2 for one in found.values()))
+            return await gather_all(pollers, lambda gathered: all(source.total == 2 for source in gathered.values()))
 
-    found = asyncio.run(main())
-    assert things(found) == {
+    gathered = asyncio.run(main())
+    assert objects_of(gathered) == {
         "fw1": ["process=p2-d", "process=p2-T"],
         "fw2": [],
         "lab": ["process=p9-d", "process=p9-T"],
     }
-    assert {event.detail["address"] for event in found["fw1"].events} == {ONE}
-    assert found["fw2"].fate("no event") == 2
-    assert [sum(value for name, value in one.counted.items() if ",severity=" in name) for one in found.values()] == [
-        2
-    ] * 3
+    assert {event.detail["address"] for event in gathered["fw1"].events} == {ONE}
+    assert gathered["fw2"].fate("no event") == 2
+    assert [
+        sum(value for name, value in source.counted.items() if ",severity=" in name) for source in gathered.values()
+    ] == [2] * 3
 
 
-def test_a_way_that_a_device_is_not_listened_to_gives_its_lines_to_nobody_else(tmp_path: Path) -> None:
+def test_a_transport_that_a_target_does_not_use_gives_its_lines_to_no_other_target(tmp_path: Path) -> None:
     """One source takes UDP only: what its device sends over TCP is counted as foreign and not taken for another's."""
 
     async def main() -> dict[str, Gathered]:
@@ -108,11 +108,11 @@ def test_a_way_that_a_device_is_not_listened_to_gives_its_lines_to_nobody_else(t
                     assert await reader.read() == b""
             await closed(writer)
             await sent_from(ONE, port, f"<3>kernel: {oom('udp')}".encode())
-            return await gather_all(pollers, lambda found: found["fw1"].total == 2 and found["lab"].total == 1)
+            return await gather_all(pollers, lambda gathered: gathered["fw1"].total == 2 and gathered["lab"].total == 1)
 
-    found = asyncio.run(main())
-    assert things(found) == {"fw1": ["process=udp"], "lab": []}
-    assert [one.fate("foreign") for one in found.values()] == [1, 1]
+    gathered = asyncio.run(main())
+    assert objects_of(gathered) == {"fw1": ["process=udp"], "lab": []}
+    assert [source.fate("foreign") for source in gathered.values()] == [1, 1]
 
 
 def test_connections_are_counted_for_each_source_and_end_with_it(tmp_path: Path) -> None:
@@ -129,14 +129,14 @@ def test_connections_are_counted_for_each_source_and_end_with_it(tmp_path: Path)
                 with suppress(OSError):
                     writer.write(f"<5>hello {number}\n".encode())
                     await writer.drain()
-            mine = await gather(first, lambda found: found.fate("connection closed") == 2)
+            mine = await gather(first, lambda gathered: gathered.fate("connection closed") == 2)
             await to["fw1"].aclose()
             async with asyncio.timeout(30):
                 for reader, _ in opened:
                     with suppress(OSError):
                         assert await reader.read() == b""
             kept.write(f"<3>kernel: {oom('bgpd')}\n".encode())
-            theirs = await gather(second, lambda found: "kernel.oom" in found.kinds)
+            theirs = await gather(second, lambda gathered: "kernel.oom" in gathered.kinds)
             await to["fw2"].aclose()
             assert not listeners().by_address
             with pytest.raises(ConnectionRefusedError):
@@ -151,7 +151,7 @@ def test_connections_are_counted_for_each_source_and_end_with_it(tmp_path: Path)
 
 
 def test_tls_is_shared_by_those_that_name_the_same_files(tmp_path: Path, send: Sender) -> None:
-    """Each device is told apart; other files at the same place are refused with both targets' names."""
+    """Each device is distinguished; other files at the same address are refused with both targets' names."""
     chain, key = asyncio.run(certificate(send, tmp_path))
     (tmp_path / "other.pem").write_bytes(chain.read_bytes())
 
@@ -177,12 +177,12 @@ def test_tls_is_shared_by_those_that_name_the_same_files(tmp_path: Path, send: S
                 writer.write(str(len(line)).encode() + b" " + line)
                 await writer.drain()
                 await closed(writer)
-            return await gather_all(pollers, lambda found: all(one.total == 1 for one in found.values()))
+            return await gather_all(pollers, lambda gathered: all(source.total == 1 for source in gathered.values()))
 
-    assert things(asyncio.run(main())) == {"fw1": ["process=p2"], "fw2": ["process=p3"]}
+    assert objects_of(asyncio.run(main())) == {"fw1": ["process=p2"], "fw2": ["process=p3"]}
 
 
-def test_udp_and_tls_at_one_place_and_never_tls_and_tcp(tmp_path: Path, send: Sender) -> None:
+def test_udp_and_tls_at_one_address_and_never_tls_and_tcp(tmp_path: Path, send: Sender) -> None:
     """UDP and TLS of one source may have one port number."""
     chain, key = asyncio.run(certificate(send, tmp_path))
 
@@ -199,13 +199,13 @@ def test_udp_and_tls_at_one_place_and_never_tls_and_tcp(tmp_path: Path, send: Se
             writer.write(f"<3>kernel: {oom('tls')}\n".encode())
             await writer.drain()
             await closed(writer)
-            found = await gather(poller, lambda found: found.total == 2)
-            return [event.object for event in found.events]
+            gathered = await gather(poller, lambda gathered: gathered.total == 2)
+            return [event.object for event in gathered.events]
 
     assert sorted(asyncio.run(main())) == ["process=tls", "process=udp"]
 
 
-def test_ipv6_and_ipv4_over_tcp_at_one_place(tmp_path: Path, send: Sender) -> None:
+def test_ipv6_and_ipv4_over_tcp_at_one_address(tmp_path: Path, send: Sender) -> None:
     """``[::]`` takes both, and a sender of IPv4 is called as ``from`` calls it."""
 
     async def main() -> dict[str, Gathered]:
@@ -218,10 +218,12 @@ def test_ipv6_and_ipv4_over_tcp_at_one_place(tmp_path: Path, send: Sender) -> No
             }
             for host in ("::1", "127.0.0.1"):
                 for channel in ("-d", "-T"):
-                    code, said = await send("logger", "-n", host, "-P", port, channel, "-t", "kernel", oom(f"at{host}"))
-                    assert code == 0, said
-            return await gather_all(pollers, lambda found: all(one.total == 2 for one in found.values()))
+                    code, output = await send(
+                        "logger", "-n", host, "-P", port, channel, "-t", "kernel", oom(f"at{host}")
+                    )
+                    assert code == 0, output
+            return await gather_all(pollers, lambda gathered: all(source.total == 2 for source in gathered.values()))
 
-    found = asyncio.run(main())
-    assert things(found) == {"six": ["process=at::1"] * 2, "four": ["process=at127.0.0.1"] * 2}
-    assert {event.detail["address"] for event in found["four"].events} == {"127.0.0.1"}
+    gathered = asyncio.run(main())
+    assert objects_of(gathered) == {"six": ["process=at::1"] * 2, "four": ["process=at127.0.0.1"] * 2}
+    assert {event.detail["address"] for event in gathered["four"].events} == {"127.0.0.1"}

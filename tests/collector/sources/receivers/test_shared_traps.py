@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-from tests.collector.sources.receivers.gathering import LONGEST_S, Gathered, Sender, gather
+from tests.collector.sources.receivers.gathering import MAX_WAIT_S, Gathered, Sender, gather
 from tests.collector.sources.receivers.shared import (
     LINK_DOWN,
     ONE,
@@ -58,13 +58,15 @@ async def receiver(target: str, folder: Path, stack: AsyncExitStack, port: int, 
     return await start(config, site_of(target, folder), stack)
 
 
-def fates(found: Mapping[str, Gathered], word: str) -> dict[str, float]:
+def fates(gathered: Mapping[str, Gathered], word: str) -> dict[str, float]:
     """How many messages of each source had a fate."""
-    return {name: one.fate(word) for name, one in found.items()}
+    return {name: source.fate(word) for name, source in gathered.items()}
 
 
-def test_each_device_has_its_own_traps_and_the_rest_goes_to_who_names_nobody(tmp_path: Path, send: Sender) -> None:
-    """Two devices send to one port, each with its community; a third address belongs to nobody's ``from``."""
+def test_each_device_has_its_own_traps_and_the_rest_goes_to_the_target_without_from(
+    tmp_path: Path, send: Sender
+) -> None:
+    """Two devices send to one port, each with its community; a third address is in no ``from``."""
 
     async def main() -> dict[str, Gathered]:
         async with stacks("fw1", "fw2", "lab") as to:
@@ -77,7 +79,7 @@ def test_each_device_has_its_own_traps_and_the_rest_goes_to_who_names_nobody(tmp
                 "lab": await receiver("lab", tmp_path, to["lab"], port),
             }
             for address, community in ((ONE, "first"), (OTHER, "second"), (OTHER, "first"), (STRANGER, "any")):
-                code, said = await send(
+                code, output = await send(
                     "snmptrap",
                     f"--clientaddr={address}",
                     "-v2c",
@@ -90,26 +92,26 @@ def test_each_device_has_its_own_traps_and_the_rest_goes_to_who_names_nobody(tmp
                     "s",
                     f"if-{address}",
                 )
-                assert code == 0, said
+                assert code == 0, output
             inform = ("-v2c", "-r0", "-t5", "-c", "second", f"127.0.0.1:{port}", 1, COLD_START)
             assert (await send("snmpinform", f"--clientaddr={OTHER}", *inform))[0] == 0
             refused = ("-v2c", "-r0", "-t0.3", "-c", "second", f"127.0.0.1:{port}", 1, COLD_START)
             assert (await send("snmpinform", f"--clientaddr={ONE}", *refused))[0] == 1
             assert "is shared with fw2, lab:" in " ".join(pollers["fw1"].facts().notes)
-            return await gather_all(pollers, lambda found: sum(one.total for one in found.values()) == 6)
+            return await gather_all(pollers, lambda gathered: sum(source.total for source in gathered.values()) == 6)
 
-    found = asyncio.run(main())
-    assert {name: [event.object for event in one.events] for name, one in found.items()} == {
+    gathered = asyncio.run(main())
+    assert {name: [event.object for event in source.events] for name, source in gathered.items()} == {
         "fw1": [f"interface=if-{ONE}"],
         "fw2": [f"interface=if-{OTHER}", ""],
         "lab": [f"interface=if-{STRANGER}"],
     }
-    assert found["fw2"].events[0].detail["address"] == OTHER
-    assert fates(found, "refused") == {"fw1": 1, "fw2": 1, "lab": 0}
-    assert fates(found, "foreign") == {"fw1": 0, "fw2": 0, "lab": 0}
+    assert gathered["fw2"].events[0].detail["address"] == OTHER
+    assert fates(gathered, "refused") == {"fw1": 1, "fw2": 1, "lab": 0}
+    assert fates(gathered, "foreign") == {"fw1": 0, "fw2": 0, "lab": 0}
 
 
-def test_two_that_claim_one_device_both_hear_it_and_a_stranger_is_counted_by_all(tmp_path: Path) -> None:
+def test_two_that_claim_one_device_both_hear_it_and_an_unknown_sender_is_counted_by_all(tmp_path: Path) -> None:
     """Also two sources of one target, whose series have names of their own."""
 
     async def main() -> dict[str, Gathered]:
@@ -122,17 +124,19 @@ def test_two_that_claim_one_device_both_hear_it_and_a_stranger_is_counted_by_all
             }
             await sent_from(ONE, port, *[link_down(named("eth1"))] * 3)
             await sent_from(STRANGER, port, link_down())
-            found = await gather_all(pollers, lambda found: all(one.total == 4 for one in found.values()))
-            assert not {*found["a"].counted} & {*found["again"].counted}
-            assert f"source=traps:{port}-2,fate=event" in found["again"].counted
-            return found
+            gathered = await gather_all(
+                pollers, lambda gathered: all(source.total == 4 for source in gathered.values())
+            )
+            assert not {*gathered["a"].counted} & {*gathered["again"].counted}
+            assert f"source=traps:{port}-2,fate=event" in gathered["again"].counted
+            return gathered
 
-    found = asyncio.run(main())
-    assert fates(found, "event") == {"a": 3, "b": 3, "again": 1}
-    assert fates(found, "foreign") == {"a": 1, "b": 1, "again": 1}
+    gathered = asyncio.run(main())
+    assert fates(gathered, "event") == {"a": 3, "b": 3, "again": 1}
+    assert fates(gathered, "foreign") == {"a": 1, "b": 1, "again": 1}
 
 
-def test_the_last_one_closes_the_port_and_who_comes_back_is_heard_again(tmp_path: Path) -> None:
+def test_the_last_source_closes_the_port_and_a_returning_one_receives_again(tmp_path: Path) -> None:
     """The source that opened the port leaves first; the other loses nothing; then the port is free."""
 
     async def main() -> None:
@@ -143,10 +147,10 @@ def test_the_last_one_closes_the_port_and_who_comes_back_is_heard_again(tmp_path
             await to["fw1"].aclose()
             await sent_from(OTHER, port, link_down(named("eth1")))
             await sent_from(ONE, port, link_down(named("eth1")))
-            assert (await gather(second, lambda found: found.total == 2)).fate("foreign") == 1
+            assert (await gather(second, lambda gathered: gathered.total == 2)).fate("foreign") == 1
             again = await receiver("fw1", tmp_path, to["fw1"], port, senders=[ONE])
             await sent_from(ONE, port, link_down(named("eth1")))
-            assert (await gather(again, lambda found: found.total == 1)).kinds == ["link.down"]
+            assert (await gather(again, lambda gathered: gathered.total == 1)).kinds == ["link.down"]
             await to["fw1"].aclose()
             await to["fw2"].aclose()
             assert not listeners().by_address
@@ -164,10 +168,10 @@ def test_many_that_open_one_port_at_the_same_time_share_it(tmp_path: Path) -> No
         async with stacks(*names) as to:
             port = free_port()
 
-            async def one(number: int, name: str) -> TrapPoller:
+            async def source(number: int, name: str) -> TrapPoller:
                 return await receiver(name, tmp_path, to[name], port, senders=[f"127.0.0.{number}"])
 
-            tasks = [asyncio.create_task(one(number, name)) for number, name in enumerate(names, 2)]
+            tasks = [asyncio.create_task(source(number, name)) for number, name in enumerate(names, 2)]
             await asyncio.sleep(0)
             tasks[0].cancel()
             done = await asyncio.gather(*tasks, return_exceptions=True)
@@ -175,18 +179,18 @@ def test_many_that_open_one_port_at_the_same_time_share_it(tmp_path: Path) -> No
             assert len(pollers) == 19
             for number, name in enumerate(names, 2):
                 await sent_from(f"127.0.0.{number}", port, link_down(named(name)))
-            return await gather_all(pollers, lambda found: all(one.fate("event") for one in found.values()))
+            return await gather_all(pollers, lambda gathered: all(source.fate("event") for source in gathered.values()))
 
-    found = asyncio.run(main())
-    assert all([event.object for event in one.events] == [f"interface={name}"] for name, one in found.items())
+    gathered = asyncio.run(main())
+    assert all([event.object for event in source.events] == [f"interface={name}"] for name, source in gathered.items())
 
 
-def test_users_of_v3_are_united_and_each_source_hears_its_own(tmp_path: Path, send: Sender) -> None:
-    """Traps of two engines with one user name, informs of two users; nobody speaks with another device's user."""
+def test_users_of_v3_are_combined_and_each_source_receives_its_own(tmp_path: Path, send: Sender) -> None:
+    """Traps of two engines with one user name, informs of two users; no device gets in with another device's user."""
     both = {"user": "soak", "priv": "env:PRIV", "auth_protocol": "SHA-256"}
-    one, other = {**both, "auth": "env:KEY_1"}, {**both, "auth": "env:KEY_2"}
+    source, other = {**both, "auth": "env:KEY_1"}, {**both, "auth": "env:KEY_2"}
     users = {
-        "fw1": [{**one, "engine_id": ENGINES[ONE]}, {**one, "user": "inf1"}],
+        "fw1": [{**source, "engine_id": ENGINES[ONE]}, {**source, "user": "inf1"}],
         "fw2": [{**other, "engine_id": ENGINES[OTHER]}, {**other, "user": "inf2"}],
     }
 
@@ -210,30 +214,51 @@ def test_users_of_v3_are_united_and_each_source_hears_its_own(tmp_path: Path, se
     async def main() -> dict[str, Gathered]:
         async with stacks("fw1", "fw2") as to:
             port = free_port()
-            at = f"127.0.0.1:{port}"
+            address_and_port = f"127.0.0.1:{port}"
             pollers = {
                 name: await receiver(name, tmp_path, to[name], port, senders=[address], users=users[name])
                 for name, address in (("fw1", ONE), ("fw2", OTHER))
             }
             for address, key, user in ((ONE, "KEY_1", "inf1"), (OTHER, "KEY_2", "inf2")):
-                trap: tuple[str | int, ...] = ("-e", f"0x{ENGINES[address]}", *v3("soak", key), at, 1, COLD_START)
+                trap: tuple[str | int, ...] = (
+                    "-e",
+                    f"0x{ENGINES[address]}",
+                    *v3("soak", key),
+                    address_and_port,
+                    1,
+                    COLD_START,
+                )
                 assert (await send("snmptrap", f"--clientaddr={address}", *trap))[0] == 0
-                inform: tuple[str | int, ...] = (*v3(user, key), "-r1", "-t5", at, 1, LINK_DOWN, IF_NAME, "s", "eth3")
+                inform: tuple[str | int, ...] = (
+                    *v3(user, key),
+                    "-r1",
+                    "-t5",
+                    address_and_port,
+                    1,
+                    LINK_DOWN,
+                    IF_NAME,
+                    "s",
+                    "eth3",
+                )
                 assert (await send("snmpinform", f"--clientaddr={address}", *inform))[0] == 0
-            found = await gather_all(pollers, lambda found: all(one.fate("event") == 2 for one in found.values()))
-            strange: tuple[str | int, ...] = (*v3("inf2", "KEY_2"), "-r0", "-t1", at, 1, COLD_START)
+            gathered = await gather_all(
+                pollers, lambda gathered: all(source.fate("event") == 2 for source in gathered.values())
+            )
+            strange: tuple[str | int, ...] = (*v3("inf2", "KEY_2"), "-r0", "-t1", address_and_port, 1, COLD_START)
             assert (await send("snmpinform", f"--clientaddr={ONE}", *strange))[0] == 1
-            await gather(pollers["fw1"], lambda found: found.fate("refused") >= 1, found["fw1"])
+            await gather(pollers["fw1"], lambda gathered: gathered.fate("refused") >= 1, gathered["fw1"])
             await to["fw1"].aclose()
-            inform = (*v3("inf2", "KEY_2"), "-r1", "-t5", at, 1, COLD_START)
+            inform = (*v3("inf2", "KEY_2"), "-r1", "-t5", address_and_port, 1, COLD_START)
             assert (await send("snmpinform", f"--clientaddr={OTHER}", *inform))[0] == 0
-            found["fw2"] = await gather(pollers["fw2"], lambda found: found.fate("event") == 3, found["fw2"])
-            return found
+            gathered["fw2"] = await gather(
+                pollers["fw2"], lambda gathered: gathered.fate("event") == 3, gathered["fw2"]
+            )
+            return gathered
 
-    found = asyncio.run(main())
-    assert found["fw1"].kinds == ["snmp.cold_start", "link.down"]
-    assert found["fw2"].kinds == ["snmp.cold_start", "link.down", "snmp.cold_start"]
-    assert {event.detail["address"] for event in found["fw2"].events} == {OTHER}
+    gathered = asyncio.run(main())
+    assert gathered["fw1"].kinds == ["snmp.cold_start", "link.down"]
+    assert gathered["fw2"].kinds == ["snmp.cold_start", "link.down", "snmp.cold_start"]
+    assert {event.detail["address"] for event in gathered["fw2"].events} == {OTHER}
 
 
 @pytest.mark.parametrize(
@@ -266,11 +291,11 @@ def test_what_cannot_be_shared_names_both_targets(
                 await receiver("fw2", tmp_path, to["fw2"], port, **{**second, **listen})
             await to["fw2"].aclose()
             await sent_from(ONE, port, link_down(named("eth1")))
-            assert (await gather(poller, lambda found: found.total == 1)).fate("event") == 1
+            assert (await gather(poller, lambda gathered: gathered.total == 1)).fate("event") == 1
             return str(caught.value)
 
-    said = asyncio.run(main())
-    assert not any(secret in said for secret in SECRETS.values())
+    error = asyncio.run(main())
+    assert not any(secret in error for secret in SECRETS.values())
 
 
 def test_a_device_that_is_named_is_found_again_when_its_address_changes(
@@ -292,12 +317,12 @@ def test_a_device_that_is_named_is_found_again_when_its_address_changes(
     async def settled(poller: TrapPoller, port: int, address: str) -> Gathered:
         """Send until it is heard."""
         before = (await gather(poller, lambda _: True)).fate("event")
-        async with asyncio.timeout(LONGEST_S):
+        async with asyncio.timeout(MAX_WAIT_S):
             while True:
                 await sent_from(address, port, link_down(named("eth1")))
-                found = await gather(poller, lambda found: found.total > 0)
-                if found.fate("event") > before:
-                    return found
+                gathered = await gather(poller, lambda gathered: gathered.total > 0)
+                if gathered.fate("event") > before:
+                    return gathered
 
     async def main() -> None:
         async with stacks("fw1") as to:
@@ -308,10 +333,10 @@ def test_a_device_that_is_named_is_found_again_when_its_address_changes(
             await settled(poller, port, OTHER)
             before = (await gather(poller, lambda _: True)).fate("foreign")
             await sent_from(ONE, port, link_down(named("eth1")))
-            await gather(poller, lambda found: found.fate("foreign") == before + 1)
+            await gather(poller, lambda gathered: gathered.fate("foreign") == before + 1)
             addresses.clear()
             times = len(asked)
-            async with asyncio.timeout(LONGEST_S):
+            async with asyncio.timeout(MAX_WAIT_S):
                 while len(asked) < times + 3:
                     await asyncio.sleep(0.02)
             await settled(poller, port, OTHER)
@@ -352,14 +377,16 @@ def test_ipv6_and_both_at_once(tmp_path: Path, send: Sender) -> None:
             last = ("-r1", "-t5")
             for version in (v2, v3):
                 for how in ([f"udp6:[::1]:{port}"], [f"--clientaddr={ONE}", f"udp:127.0.0.1:{port}"]):
-                    code, said = await send("snmpinform", *version, *last, *how, 1, COLD_START)
-                    assert code == 0, said
-            code, said = await send("snmpinform", *v2, *last, f"udp6:[::1]:{own}", 1, COLD_START)
-            assert code == 0, said
-            return await gather_all(pollers, lambda found: sum(one.fate("event") for one in found.values()) == 5)
+                    code, output = await send("snmpinform", *version, *last, *how, 1, COLD_START)
+                    assert code == 0, output
+            code, output = await send("snmpinform", *v2, *last, f"udp6:[::1]:{own}", 1, COLD_START)
+            assert code == 0, output
+            return await gather_all(
+                pollers, lambda gathered: sum(source.fate("event") for source in gathered.values()) == 5
+            )
 
-    found = asyncio.run(main())
-    assert {name: [event.detail["address"] for event in one.events] for name, one in found.items()} == {
+    gathered = asyncio.run(main())
+    assert {name: [event.detail["address"] for event in source.events] for name, source in gathered.items()} == {
         "six": ["::1"] * 2,
         "four": [ONE] * 2,
         "alone": ["::1"],
@@ -378,11 +405,13 @@ def test_two_switches_that_lose_300_ports_each_have_one_event_a_port(tmp_path: P
             }
             burst = [link_down(named(f"eth{index}")) for index in range(300)] * 10
             await asyncio.gather(sent_from(ONE, port, *burst), sent_from(OTHER, port, *burst))
-            return await gather_all(pollers, lambda found: all(one.total == 3000 for one in found.values()))
+            return await gather_all(pollers, lambda gathered: all(source.total == 3000 for source in gathered.values()))
 
-    for one in asyncio.run(main()).values():
-        assert sorted(event.object for event in one.events) == sorted(f"interface=eth{index}" for index in range(300))
-        assert (one.fate("dropped"), one.fate("suppressed")) == (0, 2700)
+    for source in asyncio.run(main()).values():
+        assert sorted(event.object for event in source.events) == sorted(
+            f"interface=eth{index}" for index in range(300)
+        )
+        assert (source.fate("dropped"), source.fate("suppressed")) == (0, 2700)
 
 
 PLAN = """\
@@ -394,11 +423,11 @@ targets:
 
 
 def test_a_plan_of_two_devices_with_one_port_is_checked_and_run(tmp_path: Path, send: Sender) -> None:
-    """Both sources answer in the look before the run, and each device's trap is in the record under its target."""
+    """Both sources answer in the check before the run, and each device's trap is in the record under its target."""
     port = free_port()
     text = PLAN.format(port=port)
-    looks = asyncio.run(check_sources(plan_from_text(text, "plan.yaml"), tmp_path))
-    assert [look.error for look in looks] == [None, None]
+    checks = asyncio.run(check_sources(plan_from_text(text, "plan.yaml"), tmp_path))
+    assert [check.error for check in checks] == [None, None]
     (tmp_path / "plan.yaml").write_text(text)
 
     async def main() -> str:
@@ -412,26 +441,28 @@ def test_a_plan_of_two_devices_with_one_port_is_checked_and_run(tmp_path: Path, 
             stderr=asyncio.subprocess.STDOUT,
         )
         try:
-            said = asyncio.create_task(run.communicate())
-            until = time.monotonic() + LONGEST_S
+            output = asyncio.create_task(run.communicate())
+            until = time.monotonic() + MAX_WAIT_S
             while f":{port:04X} " not in Path("/proc/net/udp").read_text():
-                assert time.monotonic() < until, "nobody listens"
-                assert run.returncode is None, (await said)[0].decode()
+                assert time.monotonic() < until, "no source listens"
+                assert run.returncode is None, (await output)[0].decode()
                 await asyncio.sleep(0.05)
-            async with asyncio.timeout(LONGEST_S):
-                while not said.done():  # the second source may begin to listen a moment after the first
+            async with asyncio.timeout(MAX_WAIT_S):
+                while not output.done():  # the second source may begin to listen a moment after the first
                     for address in (ONE, OTHER):
                         trap = ("-v2c", "-c", "any", f"127.0.0.1:{port}", 1, LINK_DOWN, IF_NAME, "s", f"if-{address}")
                         assert (await send("snmptrap", f"--clientaddr={address}", *trap))[0] == 0
-                    await asyncio.wait((said,), timeout=0.4)
-                return (await said)[0].decode()
+                    await asyncio.wait((output,), timeout=0.4)
+                return (await output)[0].decode()
         finally:
             if run.returncode is None:
                 run.kill()
                 await run.wait()
 
-    said = asyncio.run(main())
+    output = asyncio.run(main())
     (record,) = (tmp_path / "runs").glob("*/record.sqlite")
     with RecordView.open(record.parent) as view:
-        events = {(one.event.target, one.event.object) for one in view.events() if one.event.kind == "link.down"}
-    assert events == {("fw1", f"interface=if-{ONE}"), ("fw2", f"interface=if-{OTHER}")}, said
+        events = {
+            (stored.event.target, stored.event.object) for stored in view.events() if stored.event.kind == "link.down"
+        }
+    assert events == {("fw1", f"interface=if-{ONE}"), ("fw2", f"interface=if-{OTHER}")}, output

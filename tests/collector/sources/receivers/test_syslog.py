@@ -26,20 +26,20 @@ Work = Callable[[SyslogPoller, dict[str, int]], Awaitable[Gathered]]
 
 
 def received(folder: Path, work: Work, keys: dict[str, object] | None = None) -> Gathered:
-    """What a receiver tells while something is sent to it; ``work`` gets the ports by how they listen."""
+    """What a receiver reports while something is sent to it; ``work`` gets the ports by how they listen."""
 
     async def main() -> Gathered:
         async with AsyncExitStack() as stack:
             here = f"127.0.0.1:{free_port()}"  # over UDP and TCP, which no 0 promises
             poller = await start(Config.model_validate({"listen": here, **(keys or {})}), site(folder), stack)
-            listens = [one.split() for one in poller.facts().identity["listens"].split(", ")]
+            listens = [listen.split() for listen in poller.facts().identity["listens"].split(", ")]
             return await work(poller, {how: int(where.rpartition(":")[2]) for how, where in listens})
 
     return asyncio.run(main())
 
 
 def test_logger_is_understood_over_udp_and_tcp_in_both_forms(tmp_path: Path, send: Sender) -> None:
-    """Each way brings the same event: what happened, to whom, and the line as it was written."""
+    """Each transport brings the same event: what happened, to whom, and the line as it was written."""
     channels = [
         ("-d", "--rfc5424"),
         ("-d", "--rfc3164"),
@@ -52,23 +52,23 @@ def test_logger_is_understood_over_udp_and_tcp_in_both_forms(tmp_path: Path, sen
         for channel in channels:
             port = ports["udp" if "-d" in channel else "tcp"]
             for line in (OOM.removeprefix("kernel: "), "all is well"):
-                code, said = await send(
+                code, output = await send(
                     "logger", "-n", "127.0.0.1", "-P", port, *channel, "-t", "kernel", "-p", "kern.err", line
                 )
-                assert code == 0, said
-        return await gather(poller, lambda found: found.total == 2 * len(channels))
+                assert code == 0, output
+        return await gather(poller, lambda gathered: gathered.total == 2 * len(channels))
 
-    found = received(tmp_path, work)
-    assert found.kinds == ["kernel.oom"] * len(channels)
-    for event in found.events:
+    gathered = received(tmp_path, work)
+    assert gathered.kinds == ["kernel.oom"] * len(channels)
+    for event in gathered.events:
         assert event.object == "process=bgpd"
         assert (event.detail["process"], event.detail["pid"]) == ("bgpd", "4711")
         assert event.detail["line"].endswith(OOM.removeprefix("kernel: "))
         assert event.detail["host"]
         assert event.detail["severity"] in {"err", "notice"}  # logger does not let a user speak for the kernel
         assert abs(event.begin_ns - time.time_ns()) < 60 * 10**9
-    assert found.fate("no event") == len(channels)
-    assert sum(value for name, value in found.counted.items() if ",severity=" in name) == 2 * len(channels)
+    assert gathered.fate("no event") == len(channels)
+    assert sum(value for name, value in gathered.counted.items() if ",severity=" in name) == 2 * len(channels)
 
 
 def udp(port: int, lines: list[bytes]) -> None:
@@ -88,7 +88,7 @@ def test_the_lines_of_a_vendor_mean_what_its_profile_says(tmp_path: Path) -> Non
 
     async def work(poller: SyslogPoller, ports: dict[str, int]) -> Gathered:
         await asyncio.to_thread(udp, ports["udp"], lines)
-        return await gather(poller, lambda found: found.total == 3)
+        return await gather(poller, lambda gathered: gathered.total == 3)
 
     ios = received(tmp_path, work, {"profile": "cisco-ios"})
     asa = received(tmp_path, work, {"profile": "cisco-asa"})
@@ -112,18 +112,18 @@ def test_a_storm_of_lines_is_kept_short_and_counted(tmp_path: Path) -> None:
             await writer.drain()
         writer.close()
         await writer.wait_closed()
-        found = await gather(poller, lambda found: found.total == 20_000)
-        found.add(await poller.poll(time.time_ns() + 61 * 10**9))
-        return found
+        gathered = await gather(poller, lambda gathered: gathered.total == 20_000)
+        gathered.add(await poller.poll(time.time_ns() + 61 * 10**9))
+        return gathered
 
-    found = received(tmp_path, work, {"storm": 10})
-    assert found.kinds == ["kernel.oom"] * 10 + [STORM]
-    assert found.events[-1].detail["suppressed"] == "19990"
-    assert found.fate("dropped") == 0
+    gathered = received(tmp_path, work, {"storm": 10})
+    assert gathered.kinds == ["kernel.oom"] * 10 + [STORM]
+    assert gathered.events[-1].detail["suppressed"] == "19990"
+    assert gathered.fate("dropped") == 0
 
 
 def test_many_different_things_in_a_storm_stay_bounded(tmp_path: Path) -> None:
-    """Somebody who invents a new process in each line gets a bounded number of events, and the rest is counted."""
+    """A sender that invents a new process in each line gets a bounded number of events, and the rest is counted."""
 
     async def work(poller: SyslogPoller, ports: dict[str, int]) -> Gathered:
         _, writer = await asyncio.open_connection("127.0.0.1", ports["tcp"])
@@ -131,17 +131,17 @@ def test_many_different_things_in_a_storm_stay_bounded(tmp_path: Path) -> None:
             writer.write(f"<3>kernel: Out of memory: Killed process 1 (p{number}) x\n".encode())
         await writer.drain()
         writer.close()
-        return await gather(poller, lambda found: found.total == 6000)
+        return await gather(poller, lambda gathered: gathered.total == 6000)
 
-    found = received(tmp_path, work)
-    assert len(found.events) <= 4096
-    assert found.fate("suppressed") == 6000 - len(found.events)
+    gathered = received(tmp_path, work)
+    assert len(gathered.events) <= 4096
+    assert gathered.fate("suppressed") == 6000 - len(gathered.events)
 
 
 async def certificate(send: Sender, folder: Path) -> tuple[Path, Path]:
     """A certificate for 127.0.0.1 and its key."""
     key, chain = folder / "key.pem", folder / "certificate.pem"
-    code, said = await send(
+    code, output = await send(
         "openssl",
         "req",
         "-x509",
@@ -161,7 +161,7 @@ async def certificate(send: Sender, folder: Path) -> tuple[Path, Path]:
         "-out",
         chain,
     )
-    assert code == 0, said
+    assert code == 0, output
     return chain, key
 
 
@@ -171,7 +171,7 @@ def test_tls_is_served_and_a_client_without_a_certificate_is_turned_away(tmp_pat
     keys = {"over": [], "tls_listen": "127.0.0.1:0", "certificate": str(chain), "key": str(key)}
     line = f"<3>1 2026-01-02T03:04:05Z leaf1 kernel - - - {OOM.removeprefix('kernel: ')}".encode()
 
-    async def one(ports: dict[str, int], *, named: bool) -> None:
+    async def send_line(ports: dict[str, int], *, named: bool) -> None:
         context = ssl.create_default_context(cafile=str(chain))
         if named:
             context.load_cert_chain(chain, key)
@@ -185,19 +185,19 @@ def test_tls_is_served_and_a_client_without_a_certificate_is_turned_away(tmp_pat
                 await writer.wait_closed()
 
     async def anybody(poller: SyslogPoller, ports: dict[str, int]) -> Gathered:
-        await one(ports, named=False)
-        return await gather(poller, lambda found: found.total == 1)
+        await send_line(ports, named=False)
+        return await gather(poller, lambda gathered: gathered.total == 1)
 
     async def known(poller: SyslogPoller, ports: dict[str, int]) -> Gathered:
         with suppress(OSError):  # it may learn only from the end of the connection that it was turned away
-            await one(ports, named=False)
-        await one(ports, named=True)
-        return await gather(poller, lambda found: found.total == 1)
+            await send_line(ports, named=False)
+        await send_line(ports, named=True)
+        return await gather(poller, lambda gathered: gathered.total == 1)
 
     for work, more in ((anybody, {}), (known, {"client_ca": str(chain)})):
-        found = received(tmp_path, work, {**keys, **more})
-        assert found.kinds == ["kernel.oom"]
-        assert found.events[0].detail["host"] == "leaf1"
+        gathered = received(tmp_path, work, {**keys, **more})
+        assert gathered.kinds == ["kernel.oom"]
+        assert gathered.events[0].detail["host"] == "leaf1"
 
 
 def test_more_connections_than_allowed_push_out_the_silent_one(tmp_path: Path) -> None:
@@ -208,13 +208,13 @@ def test_more_connections_than_allowed_push_out_the_silent_one(tmp_path: Path) -
         for number in range(4):
             dead.append((await asyncio.open_connection("127.0.0.1", ports["tcp"]))[1])
             dead[-1].write(f"<5>hello {number}\n".encode())
-            await gather(poller, lambda found, wanted=number + 1: found.total >= wanted)  # type: ignore[misc]
+            await gather(poller, lambda gathered, wanted=number + 1: gathered.total >= wanted)  # type: ignore[misc]
         _, writer = await asyncio.open_connection("127.0.0.1", ports["tcp"])
         writer.write(f"<3>{OOM}\n".encode())
-        found = await gather(poller, lambda found: "kernel.oom" in found.kinds)
-        for one in (*dead, writer):
-            one.close()
-        return found
+        gathered = await gather(poller, lambda gathered: "kernel.oom" in gathered.kinds)
+        for open_writer in (*dead, writer):
+            open_writer.close()
+        return gathered
 
     assert received(tmp_path, work, {"connections": 2}).fate("connection closed") == 3
 
@@ -233,21 +233,21 @@ def test_nonsense_over_udp_and_tcp_is_counted_and_nothing_stops(tmp_path: Path) 
     async def work(poller: SyslogPoller, ports: dict[str, int]) -> Gathered:
         for begin in range(0, len(twisted), 300):
             await asyncio.to_thread(udp, ports["udp"], twisted[begin : begin + 300])
-        for said in (b"x" * 300_000, b"99999999 <3>x", b"5 <3>x", rng.randbytes(100_000)):
+        for junk in (b"x" * 300_000, b"99999999 <3>x", b"5 <3>x", rng.randbytes(100_000)):
             _, writer = await asyncio.open_connection("127.0.0.1", ports["tcp"])
-            writer.write(said)
+            writer.write(junk)
             with suppress(OSError):
                 await writer.drain()
             writer.close()
             with suppress(OSError):
                 await writer.wait_closed()
         await asyncio.to_thread(udp, ports["udp"], [b"<3>kernel: Out of memory: Killed process 1 (last) x"])
-        return await gather(poller, lambda found: any(e.object == "process=last" for e in found.events))
+        return await gather(poller, lambda gathered: any(e.object == "process=last" for e in gathered.events))
 
-    found = received(tmp_path, work)
-    assert found.fate("garbled") >= 3
-    assert found.fate("dropped") == 0
-    assert all(len(event.detail["line"]) <= 500 and event.detail["line"].isprintable() for event in found.events)
+    gathered = received(tmp_path, work)
+    assert gathered.fate("garbled") >= 3
+    assert gathered.fate("dropped") == 0
+    assert all(len(event.detail["line"]) <= 500 and event.detail["line"].isprintable() for event in gathered.events)
 
 
 def test_every_cut_of_a_stream_gives_the_same_messages() -> None:
@@ -265,12 +265,12 @@ def test_every_cut_of_a_stream_gives_the_same_messages() -> None:
     ]
     rng = random.Random(6)
     for _ in range(100):
-        frames, found, at = Frames(), list[bytes](), 0
-        while at < len(stream):
+        frames, messages, start = Frames(), list[bytes](), 0
+        while start < len(stream):
             size = rng.choice((1, 2, 3, 7, 100, 5000))
-            found += frames.feed(stream[at : at + size])
-            at += size
-        assert found == whole
+            messages += frames.feed(stream[start : start + size])
+            start += size
+        assert messages == whole
         assert frames.rest() == b""
     frames = Frames()
     for _ in range(1000):
@@ -282,7 +282,7 @@ def test_every_cut_of_a_stream_gives_the_same_messages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "severity", "host", "text"),
+    ("data", "severity", "host", "text"),
     [
         (b"<165>1 2026-08-24T05:14:15.000003-07:00 r1 su - ID47 - \xef\xbb\xbffailed", 5, "r1", "su: failed"),
         (b"<165>1 - - - - - -", 5, "", ""),
@@ -297,9 +297,9 @@ def test_every_cut_of_a_stream_gives_the_same_messages() -> None:
         (b"<13>Oct 11 22:14:15 kernel: tag right after the time", 5, "", "kernel: tag right after the time"),
     ],
 )
-def test_lines_are_read_in_whatever_form_they_come(said: bytes, severity: int | None, host: str, text: str) -> None:
+def test_lines_are_read_in_whatever_form_they_come(data: bytes, severity: int | None, host: str, text: str) -> None:
     """RFC 5424, RFC 3164 and their relatives."""
-    line = log_line(said)
+    line = log_line(data)
     assert line is not None
     assert (line.severity, line.host, line.text) == (severity, host, text)
 

@@ -35,16 +35,16 @@ def _secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 def received(
     folder: Path, work: Callable[[TrapPoller, str], Awaitable[Gathered]], keys: dict[str, object] | None = None
 ) -> Gathered:
-    """What a receiver tells while something is sent to it."""
+    """What a receiver reports while something is sent to it."""
 
     async def main() -> Gathered:
         async with AsyncExitStack() as stack:
             config = Config.model_validate({"listen": "127.0.0.1:0", "communities": ["env:SOAK_C"], **(keys or {})})
             poller = await start(config, site(folder), stack)
-            found = await work(poller, f"127.0.0.1:{poller.port}")
-            shown = repr((found, poller.facts()))
+            gathered = await work(poller, f"127.0.0.1:{poller.port}")
+            shown = repr((gathered, poller.facts()))
             assert not any(secret in shown for secret in SECRETS.values())
-            return found
+            return gathered
 
     return asyncio.run(main())
 
@@ -76,11 +76,11 @@ def test_traps_and_informs_of_v1_and_v2c_become_events(tmp_path: Path, send: Sen
         stranger = await send("snmptrap", "-v2c", "-c", "public", to, 123, COLD_START)
         unheard = await send("snmpinform", "-v2c", "-r0", "-t0.3", "-c", "public", to, 123, COLD_START)
         assert [code for code, _ in (v1, v2, inform, stranger, unheard)] == [0, 0, 0, 0, 1]
-        return await gather(poller, lambda found: found.total == 5)
+        return await gather(poller, lambda gathered: gathered.total == 5)
 
-    found = received(tmp_path, work)
-    assert found.kinds == ["link.down", "snmp.cold_start", "link.up"]
-    down, cold, up = found.events
+    gathered = received(tmp_path, work)
+    assert gathered.kinds == ["link.down", "snmp.cold_start", "link.up"]
+    down, cold, up = gathered.events
     assert (down.object, up.object) == ("interface=Gi0/3", "interface=ifIndex 3")
     assert dict(down.detail) == {
         "trap": LINK_DOWN[1:],
@@ -93,8 +93,8 @@ def test_traps_and_informs_of_v1_and_v2c_become_events(tmp_path: Path, send: Sen
     assert up.detail["operational"] == "up"
     assert cold.detail["uptime"] == "1.23"
     assert abs(cold.begin_ns - time.time_ns()) < 60 * 10**9
-    assert found.fate("refused") == 2
-    assert found.fate("event") == 3
+    assert gathered.fate("refused") == 2
+    assert gathered.fate("event") == 3
 
 
 def test_v3_informs_are_acknowledged_and_traps_need_the_engine_id(tmp_path: Path, send: Sender) -> None:
@@ -114,14 +114,14 @@ def test_v3_informs_are_acknowledged_and_traps_need_the_engine_id(tmp_path: Path
         codes += [(await send("snmpinform", *options, "-r0", "-t1", to, 1, COLD_START))[0] for options in wrong]
         codes.append((await send("snmptrap", "-e", "0x8000000009090909", *v3(), to, 1, COLD_START))[0])
         assert codes == [0, 0, 1, 1, 0]
-        return await gather(poller, lambda found: found.fate("event") == 2 and found.fate("refused") >= 3)
+        return await gather(poller, lambda gathered: gathered.fate("event") == 2 and gathered.fate("refused") >= 3)
 
-    found = received(tmp_path, work, {"users": [user, {**user, "engine_id": ENGINE}]})
-    assert found.kinds == ["link.down", "snmp.trap"]
-    assert found.events[0].object == "interface=eth3"
-    assert found.events[1].detail["trap"] == "1.3.6.1.4.1.99.7"
-    assert found.events[1].detail["binds"] == "1.3.6.1.4.1.99.7.1=00 ff"
-    assert found.events[1].detail["uptime"] == "4.56"
+    gathered = received(tmp_path, work, {"users": [user, {**user, "engine_id": ENGINE}]})
+    assert gathered.kinds == ["link.down", "snmp.trap"]
+    assert gathered.events[0].object == "interface=eth3"
+    assert gathered.events[1].detail["trap"] == "1.3.6.1.4.1.99.7"
+    assert gathered.events[1].detail["binds"] == "1.3.6.1.4.1.99.7.1=00 ff"
+    assert gathered.events[1].detail["uptime"] == "4.56"
 
 
 def test_traps_of_the_vendor_mean_what_its_profile_says(tmp_path: Path, send: Sender) -> None:
@@ -130,11 +130,11 @@ def test_traps_of_the_vendor_mean_what_its_profile_says(tmp_path: Path, send: Se
     async def work(poller: TrapPoller, to: str) -> Gathered:
         for trap in (".1.3.6.1.4.1.9.9.43.2.0.1", ".1.3.6.1.4.1.9.9.9999.0.1"):
             await send("snmptrap", "-v2c", "-c", "anything", to, 1, trap, ".1.3.6.1.4.1.9.9.9999.2", "s", "x" * 3000)
-        return await gather(poller, lambda found: found.fate("event") == 2)
+        return await gather(poller, lambda gathered: gathered.fate("event") == 2)
 
-    found = received(tmp_path, work, {"profile": "cisco-asa", "communities": None})
-    assert found.kinds == ["config.change", "snmp.trap"]
-    assert all(len(event.detail["binds"]) < 400 for event in found.events)
+    gathered = received(tmp_path, work, {"profile": "cisco-asa", "communities": None})
+    assert gathered.kinds == ["config.change", "snmp.trap"]
+    assert all(len(event.detail["binds"]) < 400 for event in gathered.events)
 
 
 def trap(index: int, oid: str = LINK_DOWN) -> bytes:
@@ -166,44 +166,44 @@ def test_a_burst_of_3000_traps_is_kept(tmp_path: Path) -> None:
     async def work(poller: TrapPoller, _: str) -> Gathered:
         assert "room" not in " ".join(poller.facts().notes)
         await fire(poller, [trap(index) for index in range(3000)])
-        return await gather(poller, lambda found: found.total >= 3000)
+        return await gather(poller, lambda gathered: gathered.total >= 3000)
 
-    found = received(tmp_path, work)
-    assert found.fate("dropped") == 0
-    assert found.total == 3000
-    assert len({event.object for event in found.events}) >= 1000
-    assert found.fate("event") + found.fate("suppressed") == 3000
+    gathered = received(tmp_path, work)
+    assert gathered.fate("dropped") == 0
+    assert gathered.total == 3000
+    assert len({event.object for event in gathered.events}) >= 1000
+    assert gathered.fate("event") + gathered.fate("suppressed") == 3000
     assert all(f"source.{word}" in BY_NAME for word in ("messages", "log.lines"))
 
 
 def test_a_storm_keeps_the_first_and_counts_the_others(tmp_path: Path) -> None:
-    """One flapping interface leaves a few events and one that tells how many there were; others are not drowned."""
+    """One flapping interface leaves a few events and one that gives their number; others are not drowned."""
 
     async def main() -> Gathered:
         async with AsyncExitStack() as stack:
             config = Config.model_validate({"listen": "127.0.0.1:0", "storm": 5})
             poller = await start(config, site(tmp_path), stack)
             await fire(poller, [trap(1)] * 500 + [trap(2)])
-            found = await gather(poller, lambda found: found.total == 501)
-            found.add(await poller.poll(time.time_ns() + 61 * 10**9))
-            return found
+            gathered = await gather(poller, lambda gathered: gathered.total == 501)
+            gathered.add(await poller.poll(time.time_ns() + 61 * 10**9))
+            return gathered
 
-    found = asyncio.run(main())
-    assert [(event.kind, event.object) for event in found.events] == [
+    gathered = asyncio.run(main())
+    assert [(event.kind, event.object) for event in gathered.events] == [
         *[("link.down", "interface=eth1")] * 5,
         ("link.down", "interface=eth2"),
         (STORM, "interface=eth1"),
     ]
-    assert dict(found.events[-1].detail) == {"of": "link.down", "suppressed": "495", "kept": "5"}
-    assert found.fate("suppressed") == 495
+    assert dict(gathered.events[-1].detail) == {"of": "link.down", "suppressed": "495", "kept": "5"}
+    assert gathered.fate("suppressed") == 495
 
 
-def test_strangers_are_counted_and_not_heard(tmp_path: Path) -> None:
+def test_unknown_senders_are_counted_and_ignored(tmp_path: Path) -> None:
     """With ``from``, what comes from elsewhere is no event."""
 
     async def work(poller: TrapPoller, _: str) -> Gathered:
         await fire(poller, [trap(1)])
-        return await gather(poller, lambda found: found.total == 1)
+        return await gather(poller, lambda gathered: gathered.total == 1)
 
     assert received(tmp_path, work, {"from": ["192.0.2.0/24"]}).fate("foreign") == 1
     assert received(tmp_path, work, {"from": ["127.0.0.0/8"]}).fate("event") == 1
@@ -211,7 +211,7 @@ def test_strangers_are_counted_and_not_heard(tmp_path: Path) -> None:
         received(tmp_path, work, {"from": ["no.such.invalid"]})
 
 
-def test_no_datagram_makes_the_receiver_stop_or_talk(tmp_path: Path) -> None:
+def test_no_datagram_makes_the_receiver_stop_or_answer(tmp_path: Path) -> None:
     """Random bytes, cut and twisted traps of all versions: each is counted, none is an error, and traps go on."""
     rng = random.Random(4)
     good = trap(1)
@@ -240,14 +240,14 @@ def test_no_datagram_makes_the_receiver_stop_or_talk(tmp_path: Path) -> None:
         sent += [bytes(base[: rng.randrange(len(base) + 1)]), rng.randbytes(rng.randrange(200))]
 
     async def work(poller: TrapPoller, _: str) -> Gathered:
-        found = Gathered([], {})
+        gathered = Gathered([], {})
         for begin in range(0, len(sent), 200):
             await fire(poller, sent[begin : begin + 200])
         await fire(poller, [trap(77)])
-        return await gather(poller, lambda found: "interface=eth77" in {e.object for e in found.events}, found)
+        return await gather(poller, lambda gathered: "interface=eth77" in {e.object for e in gathered.events}, gathered)
 
-    found = received(tmp_path, work, {"users": [{"user": "soak", "auth": "env:SOAK_A"}]})
-    assert found.fate("garbled") > 1000
+    gathered = received(tmp_path, work, {"users": [{"user": "soak", "auth": "env:SOAK_A"}]})
+    assert gathered.fate("garbled") > 1000
 
 
 @pytest.mark.parametrize(
@@ -273,8 +273,8 @@ def test_a_wrong_plan_says_what_to_do(
     assert "short" not in str(caught.value)
 
 
-def test_a_port_that_is_taken_and_a_place_that_is_none(tmp_path: Path) -> None:
-    """Both are told with the remedy; and the socket is free again after the run."""
+def test_a_port_in_use_and_an_address_that_is_not_local(tmp_path: Path) -> None:
+    """Both are reported with the remedy; and the socket is free again after the run."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]

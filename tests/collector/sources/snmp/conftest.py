@@ -11,7 +11,7 @@ from tests.collector.sources.snmp.snmpd import AUTH, PRIV, Snmpd
 
 @pytest.fixture(scope="module")
 def snmpd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snmpd]:
-    """An agent that nobody kills."""
+    """An agent that lives through the tests."""
     agent = Snmpd(tmp_path_factory.mktemp("snmpd"))
     agent.start()
     yield agent

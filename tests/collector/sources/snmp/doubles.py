@@ -1,4 +1,4 @@
-"""Agents that nobody should meet, on a real UDP socket of the loopback: each answer is what a function makes of it."""
+"""Misbehaving agents on a real UDP socket of the loopback: a function makes each answer."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import cast
 from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.message import RESPONSE, Message, Pdu, parse_message
 
-Told = Callable[[bytes], Iterable[tuple[float, bytes]]]
+Respond = Callable[[bytes], Iterable[tuple[float, bytes]]]
 """From a datagram to the answers: seconds to wait and bytes."""
 Bind = tuple[str, bytes]
 
 
 class Agent(asyncio.DatagramProtocol):
-    """Sends what ``told`` makes of each datagram."""
+    """Sends what ``respond`` makes of each datagram."""
 
-    def __init__(self, told: Told) -> None:
-        self.told, self.asked = told, 0
+    def __init__(self, respond: Respond) -> None:
+        self.respond, self.asked = respond, 0
         self._transport: asyncio.DatagramTransport | None = None
         self._waiting: set[asyncio.TimerHandle] = set()
 
@@ -30,7 +30,7 @@ class Agent(asyncio.DatagramProtocol):
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
         """A request."""
         self.asked += 1
-        for delay_s, answer in self.told(data):
+        for delay_s, answer in self.respond(data):
             loop = asyncio.get_running_loop()
             self._waiting.add(loop.call_later(delay_s, self._send, answer, addr))
 
@@ -46,10 +46,10 @@ class Agent(asyncio.DatagramProtocol):
             self._transport.close()
 
 
-async def agent(stack: AsyncExitStack, told: Told, port: int = 0) -> tuple[Agent, int]:
+async def agent(stack: AsyncExitStack, respond: Respond, port: int = 0) -> tuple[Agent, int]:
     """An agent and its port."""
     loop = asyncio.get_running_loop()
-    transport, protocol = await loop.create_datagram_endpoint(lambda: Agent(told), local_addr=("127.0.0.1", port))
+    transport, protocol = await loop.create_datagram_endpoint(lambda: Agent(respond), local_addr=("127.0.0.1", port))
     stack.callback(protocol.close)
     return protocol, int(transport.get_extra_info("sockname")[1])
 

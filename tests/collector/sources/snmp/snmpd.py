@@ -97,7 +97,7 @@ class Snmpd:
     def get(self, oid: str) -> str | None:
         """What net-snmp's own client reads."""
         done = subprocess.run(
-            ["snmpget", "-v2c", "-c", "public", "-t", "0.3", "-r", "0", "-OnqetU", "-m", "", self.at, oid],
+            ["snmpget", "-v2c", "-c", "public", "-t", "0.3", "-r", "0", "-OnqetU", "-m", "", self.host_and_port, oid],
             capture_output=True,
             text=True,
             check=False,
@@ -105,7 +105,7 @@ class Snmpd:
         return done.stdout.partition(" ")[2].strip() if done.returncode == 0 else None
 
     @property
-    def at(self) -> str:
+    def host_and_port(self) -> str:
         """Address and port."""
         return f"127.0.0.1:{self.port}"
 

@@ -1,4 +1,4 @@
-"""Devices as they stand in racks: a table that is broken, an agent that shows nothing, a survey that takes its time."""
+"""Devices as they are in racks: a table that is broken, an agent that shows nothing, a survey that takes its time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.config import Config
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
-from soakwatch.sources.transport.snmp.profile_adapter import DEADLINE, ProfileAdapter
+from soakwatch.sources.transport.snmp.profile_adapter import ProfileAdapter
 from soakwatch.sources.transport.snmp.session import Session, SessionOptions
 from soakwatch.testing.snmp_cells import Cell, name_of
 from soakwatch.testing.snmp_faults import Faults
@@ -37,11 +37,11 @@ targets:
 IN_OCTETS = "1.3.6.1.2.1.31.1.1.1.6"
 
 
-def looked_at(device: Responder, keys: str = "version=2c", interval: str = "10s") -> SourceCheck:
+def checked(device: Responder, keys: str = "version=2c", interval: str = "10s") -> SourceCheck:
     """What ``soakwatch probe`` finds."""
     plan = quick_plan([f"snmp://127.0.0.1:{device.address[1]}?{keys}"], (), interval, "24h", "probe")
-    (look,) = asyncio.run(check_sources(plan, Path()))
-    return look
+    (check,) = asyncio.run(check_sources(plan, Path()))
+    return check
 
 
 @pytest.mark.parametrize("version", ["1", "2c"])
@@ -54,25 +54,25 @@ def looked_at(device: Responder, keys: str = "version=2c", interval: str = "10s"
     ids=["genErr", "loop"],
 )
 def test_a_broken_table_does_not_take_the_others_with_it(faults: Faults, why: str, version: str) -> None:
-    """The rest of the device is read, and what the agent refuses is told."""
+    """The rest of the device is read, and what the agent refuses is reported."""
     with responder(system() | interfaces(3)) as device:
         device.misbehave(faults)
-        look = looked_at(device, f"version={version}&profile=generic")
-    assert look.error is None
+        check = checked(device, f"version={version}&profile=generic")
+    assert check.error is None
     rest = {"system.uptime"} if version == "1" else {"system.uptime", "system.network.cast.packets"}
-    assert rest <= {sample.metric for sample in look.samples}
-    assert look.facts is not None
-    assert [note for note in look.facts.notes if why in note]
+    assert rest <= {sample.metric for sample in check.samples}
+    assert check.facts is not None
+    assert [note for note in check.facts.notes if why in note]
 
 
 def test_an_agent_that_is_busy_for_a_moment_has_not_lost_its_table() -> None:
-    """A table that was there makes the look fail once; only if it goes on to fail, it is left out."""
+    """A table that was there makes the poll fail once; only if it keeps failing is it left out."""
 
     async def use(session: Session) -> list[str]:
-        asker, seen = ProfileAdapter(session), []
+        adapter, seen = ProfileAdapter(session), []
         for faults in (Faults(), broken, broken, Faults()):
             device.misbehave(faults)
-            DEADLINE.set(time.monotonic() + 5)
+            asker = adapter.until(time.monotonic() + 20)
             try:
                 seen.append(f"{len(await asker.walk([IN_OCTETS, IF_DESCR]))}, refused {[*session.refusals]}")
             except SnmpPollError as failure:
@@ -85,6 +85,26 @@ def test_an_agent_that_is_busy_for_a_moment_has_not_lost_its_table() -> None:
         access = Access("127.0.0.1", device.address[1], "2c", "public", "", "", "SHA", "", "AES", "")
         seen = asyncio.run(use(Session(access, SessionOptions())))
     assert seen == ["6, refused []", Kind.STATUS.name, f"3, refused ['{IN_OCTETS}']", "6, refused []"]
+
+
+def test_each_asker_keeps_its_own_deadline() -> None:
+    """One of a survey and one of a poll in the same task: the second does not shorten the first."""
+
+    async def use(session: Session) -> list[str]:
+        adapter = ProfileAdapter(session)
+        survey, poll = adapter.until(time.monotonic() + 5), adapter.until(time.monotonic() - 1)
+        seen = []
+        for asker in (survey, poll, survey):
+            try:
+                seen.append(f"{len(await asker.walk([IF_DESCR]))}")
+            except SnmpPollError as failure:
+                seen.append(failure.kind.name)
+        await session.close()
+        return seen
+
+    with responder(system() | interfaces(3)) as device:
+        access = Access("127.0.0.1", device.address[1], "2c", "public", "", "", "SHA", "", "AES", "")
+        assert asyncio.run(use(Session(access, SessionOptions()))) == ["3", Kind.TOO_SLOW.name, "3"]
 
 
 def test_an_answer_without_a_value_is_no_answered_poll() -> None:
@@ -101,44 +121,44 @@ def test_an_answer_without_a_value_is_no_answered_poll() -> None:
         asyncio.run(main(device.address[1]))
 
 
-def test_a_survey_that_takes_longer_than_a_poll_does_not_make_a_look_fail() -> None:
-    """A run would get through, so the look before the run does as well, and says what it means."""
+def test_a_survey_that_takes_longer_than_a_poll_does_not_make_a_check_fail() -> None:
+    """A run would get through, so the check before the run does as well, and says what it means."""
     with responder(system() | interfaces(3)) as device:
         device.misbehave(Faults(delay_s=0.05))
-        look = looked_at(device, interval="1s")
-    assert look.error is None
-    assert look.per_poll > 30
-    assert look.facts is not None
-    assert [note for note in look.facts.notes if note.startswith("the first survey took")]
+        check = checked(device, interval="1s")
+    assert check.error is None
+    assert check.per_poll > 30
+    assert check.facts is not None
+    assert [note for note in check.facts.notes if note.startswith("the first survey took")]
 
 
-def test_a_device_that_goes_away_during_its_survey_is_told_as_gone() -> None:
+def test_a_device_that_goes_away_during_its_survey_is_reported_as_gone() -> None:
     """And not as one that is being surveyed."""
     with responder(system() | interfaces(3)) as device:
         device.misbehave(Faults(drop=1.0, below=(IF_TABLE,)))
-        look = looked_at(device)
-    assert look.error is not None
-    assert "surveyed" not in look.error
+        check = checked(device)
+    assert check.error is not None
+    assert "surveyed" not in check.error
 
 
-@pytest.mark.parametrize(("profile", "told"), [("cisco-asa", True), ("linux", False)])
-def test_a_profile_that_does_not_fit_is_told_by_the_look_before_the_run(profile: str, told: bool) -> None:
+@pytest.mark.parametrize(("profile", "noted"), [("cisco-asa", True), ("linux", False)])
+def test_a_profile_that_does_not_fit_is_reported_by_the_check_before_the_run(profile: str, noted: bool) -> None:
     """A wrong name in the plan would else be found out in the morning."""
     with responder(system() | interfaces(1)) as device:
-        look = looked_at(device, f"version=2c&profile={profile}")
-    assert look.error is None
-    assert look.facts is not None
-    assert any("auto would choose linux" in note for note in look.facts.notes) == told
+        check = checked(device, f"version=2c&profile={profile}")
+    assert check.error is None
+    assert check.facts is not None
+    assert any("auto would choose linux" in note for note in check.facts.notes) == noted
 
 
-def test_a_value_that_does_not_parse_is_told_by_the_look_before_the_run() -> None:
-    """Faults are told once, with the first answer; the look must not forget them with the second."""
+def test_a_value_that_does_not_parse_is_reported_by_the_check_before_the_run() -> None:
+    """Faults are reported once, with the first answer; the check must not forget them with the second."""
     with responder(system() | interfaces(2)) as device:
         device.set("1.3.6.1.2.1.2.2.1.14.1", b"abc")  # ifInErrors
-        look = looked_at(device, "version=2c&profile=generic")
-    assert look.error is None
-    assert [fault.metric for fault in look.faults] == ["system.network.errors"]
-    assert "'abc' is not a number" in look.faults[0].text
+        check = checked(device, "version=2c&profile=generic")
+    assert check.error is None
+    assert [fault.metric for fault in check.faults] == ["system.network.errors"]
+    assert "'abc' is not a number" in check.faults[0].text
 
 
 def test_what_the_plan_leaves_out_is_not_called_missing() -> None:
@@ -146,23 +166,23 @@ def test_what_the_plan_leaves_out_is_not_called_missing() -> None:
     assert "system.network.io" in load_profiles()["linux"].promised
     with responder(system() | {name_of(PROCESSOR_LOAD): Cell(2, 7)}) as device:
         plan = plan_from_text(PLAN.format(port=device.address[1], keys="groups: [host_processors]"), "p.yaml")
-        (look,) = asyncio.run(check_sources(plan, Path()))
-    assert look.error is None
-    assert "system.cpu.utilization" in {sample.metric for sample in look.samples}
-    assert look.lacking == ()
+        (check,) = asyncio.run(check_sources(plan, Path()))
+    assert check.error is None
+    assert "system.cpu.utilization" in {sample.metric for sample in check.samples}
+    assert check.lacking == ()
 
 
 def test_a_cpu_that_the_device_averages_over_a_minute_shows_no_short_spikes() -> None:
     """hrProcessorLoad changes once a minute: asked every second, it is the same reading sixty times."""
     with responder(system() | {name_of(PROCESSOR_LOAD): Cell(2, 7)}) as device:
         plan = plan_from_text(PLAN.format(port=device.address[1], keys="profile: linux"), "p.yaml")
-        looks = asyncio.run(check_sources(plan, Path()))
-    (told,) = (sentence for sentence in sensitivity(plan, looks) if "cpu_spike" in sentence)
-    assert "every 1 min" in told
-    assert "11s" not in told
+        checks = asyncio.run(check_sources(plan, Path()))
+    (warning,) = (sentence for sentence in sensitivity(plan, checks) if "cpu_spike" in sentence)
+    assert "every 1 min" in warning
+    assert "11s" not in warning
 
 
-def test_a_wrong_profile_of_your_own_is_told_before_the_device_is_asked(tmp_path: Path) -> None:
+def test_a_wrong_profile_of_your_own_is_reported_before_the_device_is_asked(tmp_path: Path) -> None:
     """Also where auto chooses: the device may be off, and the wrong one may be the one that it would get."""
     (tmp_path / "mine.yaml").write_text("title: [\n")
 

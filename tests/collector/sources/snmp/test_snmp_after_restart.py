@@ -1,4 +1,4 @@
-"""An agent that has just begun fills some of its tables only after a minute: they are looked for once more then."""
+"""An agent that has just begun fills some of its tables only after a minute: they are surveyed once more then."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEP_S = 5
 CORE = "system.cpu.core.utilization"
 
 
-class Beside:
+class PolledWithSurvey:
     """A device and its poller, a poll every five seconds of the device's own time."""
 
     def __init__(self, device: Responder, poller: SnmpPoller, clock: list[int]) -> None:
@@ -39,29 +39,29 @@ class Beside:
         return seen
 
 
-async def beside(device: Responder, stack: AsyncExitStack) -> Beside:
+async def with_survey_beside(device: Responder, stack: AsyncExitStack) -> PolledWithSurvey:
     """A poller at the device."""
     clock = [10**18]
     config = Config.model_validate({"host": "127.0.0.1", "port": device.address[1], "profile": "generic"})
     site = SourceContext("dut", "dut", (), None, Path(), lambda: clock[0], STEP_S)
-    return Beside(device, await start(config, site, stack), clock)
+    return PolledWithSurvey(device, await start(config, site, stack), clock)
 
 
 def test_tables_that_an_agent_fills_after_a_minute_are_found_soon_after_its_restart() -> None:
     async def main(device: Responder) -> None:
         async with AsyncExitStack() as stack, asyncio.timeout(60):
-            one = await beside(device, stack)
-            assert all(await one.polls(60))
-            assert one.surveys == 0
+            polled = await with_survey_beside(device, stack)
+            assert all(await polled.polls(60))
+            assert polled.surveys == 0
             device.restart_agent()
             device.remove(LOAD)
-            assert not any(await one.polls(60)), "the table is empty until then"
+            assert not any(await polled.polls(60)), "the table is empty until then"
             device.set(LOAD, Cell(2, 7))
-            after = await one.polls(120)
+            after = await polled.polls(120)
             assert after[4:] == [True] * 20, "within twenty seconds, and not at the next regular survey"
-            quiet = one.surveys
-            await one.polls(240)
-            assert one.surveys == quiet, "once for each restart"
+            quiet = polled.surveys
+            await polled.polls(240)
+            assert polled.surveys == quiet, "once for each restart"
 
     with responder(system() | {SYS_UP_TIME: timeticks(10_000.0), name_of(LOAD): Cell(2, 7)}) as device:
         asyncio.run(main(device))
@@ -70,10 +70,10 @@ def test_tables_that_an_agent_fills_after_a_minute_are_found_soon_after_its_rest
 def test_an_agent_that_was_met_just_after_its_start_is_surveyed_again() -> None:
     async def main(device: Responder) -> None:
         async with AsyncExitStack() as stack, asyncio.timeout(60):
-            one = await beside(device, stack)
-            assert not any(await one.polls(50))
+            polled = await with_survey_beside(device, stack)
+            assert not any(await polled.polls(50))
             device.set(LOAD, Cell(2, 7))
-            assert (await one.polls(60))[-6:] == [True] * 6
+            assert (await polled.polls(60))[-6:] == [True] * 6
 
     with responder(system() | {SYS_UP_TIME: timeticks(10.0)}) as device:
         asyncio.run(main(device))

@@ -16,7 +16,7 @@ from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
 from soakwatch.sources.transport.snmp.session import Session, SessionOptions
-from soakwatch.sources.transport.snmp.sizes import AGAIN_S, Amount
+from soakwatch.sources.transport.snmp.sizes import RETRY_S, Amount
 from soakwatch.testing.snmp_cells import Cell, Name, dotted, integer, name_of, text
 from soakwatch.testing.snmp_faults import Faults
 from soakwatch.testing.snmp_mib import interfaces, system
@@ -55,7 +55,7 @@ def access_of(agent: Responder, version: str = "2c") -> Access:
     return Access("127.0.0.1", agent.address[1], "3", user=user.name, auth=user.auth_key, priv=user.priv_key)
 
 
-def at(access: Access, use: Callable[[Session], Awaitable[None]], engine: Engine = "gufo") -> None:
+def with_session(access: Access, use: Callable[[Session], Awaitable[None]], engine: Engine = "gufo") -> None:
     """Use a session."""
 
     async def main() -> None:
@@ -92,7 +92,7 @@ def test_an_empty_column_before_large_strings_is_empty(engine: Engine, version: 
         assert session.counters.unanswered == session.counters.malformed == 0
 
     with device(column(AFTER, 60, 1000)) as agent:
-        at(access_of(agent, version), use, engine)
+        with_session(access_of(agent, version), use, engine)
 
 
 @both
@@ -115,7 +115,7 @@ def test_a_column_of_large_values_is_whole_and_asked_well_the_second_time(engine
         assert before <= 4  # other columns are asked for in large parts as ever
 
     with device(*tables.values()) as agent:
-        at(access_of(agent, version), use, engine)
+        with_session(access_of(agent, version), use, engine)
 
 
 @versions
@@ -137,7 +137,7 @@ def test_names_so_long_that_a_request_is_too_large(version: str) -> None:
         assert session.refusals == {}
 
     with device(rows) as agent:
-        at(access_of(agent, version), use)
+        with_session(access_of(agent, version), use)
 
 
 @both
@@ -158,7 +158,7 @@ def test_a_large_value_among_others_costs_the_others_nothing(engine: Engine, ver
         assert session.counters.unanswered == session.counters.malformed == 0
 
     with device(column(AFTER, 2, 20_000)) as agent:
-        at(access_of(agent, version), use, engine)
+        with_session(access_of(agent, version), use, engine)
 
 
 @both
@@ -177,14 +177,14 @@ def test_what_no_library_can_read_is_refused_and_the_rest_is_there(engine: Engin
 
     with device(column(AFTER, 1, 3000)) as agent:
         agent.misbehave(Faults(most_octets=1500))
-        at(access_of(agent), use, engine)
+        with_session(access_of(agent), use, engine)
 
 
 @pytest.mark.parametrize("size", [4080, 4081])
 def test_the_room_of_the_library_is_what_we_think(size: int) -> None:
     """So many bytes are read by the fast library; with one more the other one is asked, and the value is the same."""
 
-    def told(data: bytes) -> Iterable[tuple[float, bytes]]:
+    def respond(data: bytes) -> Iterable[tuple[float, bytes]]:
         parse_message = v2c(data)
         oid = parse_message[1].binds[0][0] if parse_message else ""
         room = size - len(answer(data, [(oid, ber.tlv(ber.OCTETS, b""))]))
@@ -195,7 +195,7 @@ def test_the_room_of_the_library_is_what_we_think(size: int) -> None:
 
     async def main() -> None:
         async with AsyncExitStack() as stack:
-            double, port = await agent(stack, told)
+            double, port = await agent(stack, respond)
             session = Session(Access("127.0.0.1", port, "2c", community="public"), SessionOptions(share_s=2.0))
             stack.push_async_callback(session.close)
             got = await session.get([f"{AFTER}.1"], soon())
@@ -206,14 +206,14 @@ def test_the_room_of_the_library_is_what_we_think(size: int) -> None:
 
 
 @both
-def test_a_way_that_swallows_large_datagrams_is_learnt(engine: Engine) -> None:
+def test_a_network_that_drops_large_datagrams_is_learnt(engine: Engine) -> None:
     """No answer of more than 1400 bytes arrives: the table is whole all the same, and the second time at once."""
 
     async def main(port: int) -> None:
         async with AsyncExitStack() as stack:
             narrow = await relay(stack, port, lambda data, asks: data if asks or len(data) <= 1400 else None)
             access = Access("127.0.0.1", narrow, "2c", community="public")
-            session = Session(access, SessionOptions(engine, share_s=0.15, retries=0))
+            session = Session(access, SessionOptions(engine, share_s=0.5, retries=0))
             stack.push_async_callback(session.close)
             await session.get(["1.3.6.1.2.1.1.3.0"], soon())
             for _ in range(2):
@@ -228,7 +228,7 @@ def test_a_way_that_swallows_large_datagrams_is_learnt(engine: Engine) -> None:
 
 
 def test_a_value_that_was_large_once_goes_back_to_the_fast_library() -> None:
-    """And an error that encryption hides is told by its name."""
+    """And an error that encryption hides is reported by its name."""
 
     async def main(agent: Responder) -> None:
         session = Session(access_of(agent, "3"), SessionOptions(share_s=2.0))
@@ -298,5 +298,5 @@ def test_an_amount_that_was_too_much_is_tried_again_seldom() -> None:
     amount.less(40, 0.0)
     amount.less(20, 1.0)
     assert amount.now == 10
-    assert amount.whole(AGAIN_S - 1) == 10
-    assert amount.whole(AGAIN_S) == 40
+    assert amount.whole(RETRY_S - 1) == 10
+    assert amount.whole(RETRY_S) == 40

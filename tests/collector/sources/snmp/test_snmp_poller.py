@@ -1,4 +1,4 @@
-"""The poller "snmp" at a real net-snmpd: what it brings, what it says of the device, what it makes of restarts."""
+"""The poller "snmp" at a real net-snmpd: the readings, the facts of the device, and restarts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ V3: dict[str, object] = {"version": 3, "user": "common", "auth": "env:SOAK_AUTH"
 
 
 def site(interval_s: float = 1.0, interfaces: tuple[str, ...] | None = None) -> SourceContext:
-    """Where the source stands."""
+    """The context of the source."""
     return SourceContext("fw1", "dut", (), interfaces, Path(), time.time_ns, interval_s)
 
 
@@ -165,7 +165,7 @@ def test_a_dead_device_is_one_sentence_and_comes_back_by_itself(fragile: Snmpd) 
 
 @dataclass(frozen=True)
 class Life:
-    """How an agent comes back: what it kept, how it is asked, and what is told of it."""
+    """How an agent comes back: what it kept, how it is asked, and what is reported of it."""
 
     name: str
     persistent: bool
@@ -185,7 +185,7 @@ LIVES = (
 
 
 async def killed(life: Life, folder: Path) -> tuple[str, list[str]]:
-    """Polls an agent, kills it by SIGKILL, starts it again: what the first good answer tells, and what went wrong."""
+    """Polls an agent, kills it by SIGKILL, starts it again: what the first good answer reports, and what went wrong."""
     agent = Snmpd(folder, persistent=life.persistent, lines=life.lines)
     async with AsyncExitStack() as stack:
         stack.callback(agent.kill)
@@ -219,8 +219,8 @@ def test_an_agent_that_was_killed_is_polled_again_at_once_and_is_no_reboot(tmp_p
 
 
 @pytest.mark.usefixtures("keys")
-def test_a_wrong_key_is_told_with_its_remedy_and_without_itself(snmpd: Snmpd) -> None:
-    """The error of the poll says which key."""
+def test_a_wrong_key_is_reported_with_its_remedy_and_without_the_key(snmpd: Snmpd) -> None:
+    """The error of the poll names the key."""
 
     async def use(poller: SnmpPoller) -> None:
         with pytest.raises(SourceError, match="check auth and auth_protocol") as failure:

@@ -14,13 +14,13 @@ from soakwatch.testing.snmp_responder import main
 def test_a_file_that_is_no_recording_is_refused_in_one_sentence(
     content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An agent with nothing to say would look like a device that is broken."""
+    """An agent with nothing to report would look like a broken device."""
     file = tmp_path / "plan.yaml"
     file.write_text(content)
     with pytest.raises(BadRecordingError):
         load_recording(file)
     assert main([str(file), "--port", "0"]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith(f"snmp_responder: {file}: ")
-    assert told.endswith("no line of the form OID|TAG|VALUE that can be used: that is no recording\n")
-    assert told.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"snmp_responder: {file}: ")
+    assert printed.endswith("no line of the form OID|TAG|VALUE that can be used: that is no recording\n")
+    assert printed.count("\n") == 1

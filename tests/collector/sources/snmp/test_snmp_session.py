@@ -1,16 +1,17 @@
-"""A session before agents that nobody should meet: each says what is wrong, none makes it hang or raise nonsense."""
+"""A session with misbehaving agents: each error says what is wrong, and none hangs or raises anything else."""
 
 from __future__ import annotations
 
 import asyncio
 import random
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
 from typing import Literal
 
 import pytest
-from tests.collector.sources.snmp.doubles import Agent, Bind, Told, agent, answer, v2c
+from tests.collector.sources.snmp.doubles import Agent, Bind, Respond, agent, answer, v2c
 
 from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.access import Access
@@ -34,19 +35,19 @@ def values(data: bytes, value: Callable[[str], bytes] = lambda _: ber.integer(7)
 
 
 def run(
-    told: Told,
+    respond: Respond,
     use: Callable[[Session, Agent], Awaitable[None]],
     *,
     engine: Engine = "gufo",
     version: str = "2c",
-    share_s: float = 0.3,
+    share_s: float = 1.0,
     retries: int = 1,
 ) -> None:
     """A session at an agent."""
 
     async def main() -> None:
         async with AsyncExitStack() as stack:
-            double, port = await agent(stack, told)
+            double, port = await agent(stack, respond)
             session = Session(
                 Access("127.0.0.1", port, version, community="public"),
                 SessionOptions(engine, share_s, retries, repetitions=10),
@@ -80,7 +81,7 @@ def test_missing_objects_are_missing_and_no_error(engine: Engine) -> None:
 def test_too_big_halves_the_request_and_is_remembered(engine: Engine) -> None:
     """An agent that answers 6 objects at most is asked for 40 all the same, the second time at once in small parts."""
 
-    def told(data: bytes) -> Iterable[tuple[float, bytes]]:
+    def respond(data: bytes) -> Iterable[tuple[float, bytes]]:
         asked = v2c(data)
         if asked is not None and len(asked[1].binds) > 6:
             return [(0, answer(data, [], 1, 0))]
@@ -92,7 +93,7 @@ def test_too_big_halves_the_request_and_is_remembered(engine: Engine) -> None:
         assert len(await session.get(OIDS, soon())) == 40
         assert double.asked - before == 8  # of 5 objects each
 
-    run(told, use, engine=engine)
+    run(respond, use, engine=engine)
 
 
 @both
@@ -100,7 +101,7 @@ def test_too_big_halves_the_request_and_is_remembered(engine: Engine) -> None:
 def test_one_object_that_is_refused_does_not_take_the_others_with_it(engine: Engine, index: int) -> None:
     """genErr with or without a usable index: 39 values, and the object with its error."""
 
-    def told(data: bytes) -> Iterable[tuple[float, bytes]]:
+    def respond(data: bytes) -> Iterable[tuple[float, bytes]]:
         asked = v2c(data)
         names = [bind[0] for bind in asked[1].binds] if asked else []
         if OIDS[2] in names:
@@ -115,33 +116,33 @@ def test_one_object_that_is_refused_does_not_take_the_others_with_it(engine: Eng
             assert session.refusals == {OIDS[2]: "genErr"}
         assert double.asked - before == 2  # it is asked alone from now on
 
-    run(told, use, engine=engine)
+    run(respond, use, engine=engine)
 
 
 @both
 def test_v1_finds_what_is_there_although_every_missing_object_is_an_error(engine: Engine) -> None:
     """noSuchName names one object after the other."""
 
-    def told(data: bytes) -> Iterable[tuple[float, bytes]]:
+    def respond(data: bytes) -> Iterable[tuple[float, bytes]]:
         asked = v2c(data)
         names = [bind[0] for bind in asked[1].binds] if asked else []
-        for at, name in enumerate(names):
+        for index, name in enumerate(names):
             if name in OIDS[:3]:
-                return [(0, answer(data, [(name, NULL) for name in names], 2, at + 1))]
+                return [(0, answer(data, [(name, NULL) for name in names], 2, index + 1))]
         return values(data)
 
     async def use(session: Session, _: Agent) -> None:
         assert set(await session.get(OIDS[:10], soon())) == set(OIDS[3:10])
         assert session.refusals == {}
 
-    run(told, use, engine=engine, version="1")
+    run(respond, use, engine=engine, version="1")
 
 
 @both
-def test_a_table_without_end_is_told_as_a_loop(engine: Engine) -> None:
+def test_a_table_without_end_is_reported_as_a_loop(engine: Engine) -> None:
     """GETBULK and GETNEXT that lead back."""
 
-    def told(data: bytes) -> Iterable[tuple[float, bytes]]:
+    def respond(data: bytes) -> Iterable[tuple[float, bytes]]:
         if v2c(data) is not None:
             yield 0, answer(data, [(f"{COLUMN}.{row}", ber.integer(row)) for row in (5, 6)])
 
@@ -151,7 +152,7 @@ def test_a_table_without_end_is_told_as_a_loop(engine: Engine) -> None:
         # A library may notice it by itself, and call it unreadable.
         assert failure.value.kind in {Kind.LOOP, Kind.MALFORMED}
 
-    run(told, use, engine=engine)
+    run(respond, use, engine=engine)
     run(lambda d: [(0, answer(d, [(f"{COLUMN}.5", ber.integer(1))]))], use, engine=engine, version="1")
 
 
@@ -159,7 +160,7 @@ def test_a_table_without_end_is_told_as_a_loop(engine: Engine) -> None:
 def test_an_error_within_a_walk_is_no_end_of_it(engine: Engine) -> None:
     """A table is never cut short in silence."""
 
-    def told(data: bytes) -> Iterable[tuple[float, bytes]]:
+    def respond(data: bytes) -> Iterable[tuple[float, bytes]]:
         asked = v2c(data)
         if asked is None:
             return []
@@ -172,7 +173,7 @@ def test_an_error_within_a_walk_is_no_end_of_it(engine: Engine) -> None:
         with pytest.raises(SnmpPollError, match="genErr"):
             await session.walk([COLUMN], soon())
 
-    run(told, use, engine=engine)
+    run(respond, use, engine=engine)
 
 
 @both
@@ -180,7 +181,7 @@ def test_a_walk_survives_lost_datagrams(engine: Engine) -> None:
     """Every fifth answer is lost; the table is whole."""
     dice = random.Random(3)
 
-    def told(data: bytes) -> Iterable[tuple[float, bytes]]:
+    def respond(data: bytes) -> Iterable[tuple[float, bytes]]:
         asked = v2c(data)
         if asked is None or dice.random() < 0.2:
             return []
@@ -194,11 +195,11 @@ def test_a_walk_survives_lost_datagrams(engine: Engine) -> None:
         assert list(rows.values()) == list(range(1, 201))
         assert session.counters.unanswered > 0
 
-    run(told, use, engine=engine, share_s=0.1, retries=4)
+    run(respond, use, engine=engine, share_s=0.3, retries=4)
 
 
 @both
-def test_garbage_is_told_as_garbage(engine: Engine) -> None:
+def test_garbage_is_reported_as_garbage(engine: Engine) -> None:
     """Something answers, but it is no SNMP."""
 
     async def use(session: Session, _: Agent) -> None:
@@ -222,13 +223,13 @@ def test_one_unreadable_value_does_not_spoil_the_others() -> None:
     run(
         lambda d: values(d, lambda oid: ber.tlv(0x40, b"\n\0\0") if oid == OIDS[4] else ber.integer(7)),
         use,
-        share_s=0.1,
+        share_s=0.4,
         retries=0,
     )
 
 
 @both
-def test_an_agent_that_is_too_slow_is_told_as_that(engine: Engine) -> None:
+def test_an_agent_that_is_too_slow_is_reported_as_slow(engine: Engine) -> None:
     """It answers after the time; late answers are no answers to later questions."""
 
     async def use(session: Session, _: Agent) -> None:
@@ -236,30 +237,30 @@ def test_an_agent_that_is_too_slow_is_told_as_that(engine: Engine) -> None:
             await session.get(OIDS[:1], soon(0.5))
         cause = await session.explain(failure.value, soon(8))
         assert cause.kind is Kind.LATE
-        assert "only after 0." in str(cause)
+        assert re.search(r"only after [0-9.]+ ", str(cause)), str(cause)
 
-    run(lambda d: [(0.6, one) for _, one in values(d)], use, engine=engine, share_s=0.2)
+    run(lambda d: [(0.6, datagram) for _, datagram in values(d)], use, engine=engine, share_s=0.2)
 
 
 def test_late_answers_are_thrown_away() -> None:
     """The first answer comes 250 ms late, while the next question is under way: each question has its own answer."""
     first = [True]
 
-    def told(data: bytes) -> Iterable[tuple[float, bytes]]:
+    def respond(data: bytes) -> Iterable[tuple[float, bytes]]:
         number = 1 if first[0] else 2
         late = 0.25 if first[0] else 0.2
         first[0] = False
-        return [(late, one) for _, one in values(data, lambda _: ber.integer(number))]
+        return [(late, datagram) for _, datagram in values(data, lambda _: ber.integer(number))]
 
     async def use(session: Session, _: Agent) -> None:
         with pytest.raises(SnmpPollError):
             await session.get(OIDS[:1], soon(0.12))
-        assert await session.get(OIDS[:1], soon(2)) == {OIDS[0]: 2}
+        assert await session.get(OIDS[:1], soon(8)) == {OIDS[0]: 2}
 
-    run(told, use, share_s=1.0, retries=0)
+    run(respond, use, share_s=6.0, retries=0)
 
 
-def test_a_port_without_agent_is_told_at_once() -> None:
+def test_a_port_without_agent_is_reported_at_once() -> None:
     """The kernel says so."""
 
     async def main() -> None:
@@ -274,7 +275,7 @@ def test_a_port_without_agent_is_told_at_once() -> None:
     asyncio.run(main())
 
 
-def test_a_name_that_nobody_knows_is_told_with_the_name() -> None:
+def test_an_unknown_host_name_is_reported_with_the_name() -> None:
     """No traceback of the resolver."""
 
     async def main() -> None:
@@ -336,7 +337,7 @@ def test_a_hostile_agent_makes_no_traceback_no_hang_and_no_growth(
     """Mutated answers, seeded, in v1 and v2c: an answer, or a failure in one sentence, each time within its time."""
     dice = random.Random(11)
 
-    def told(data: bytes) -> Iterable[tuple[float, bytes]]:
+    def respond(data: bytes) -> Iterable[tuple[float, bytes]]:
         asked = v2c(data)
         if asked is None:
             return
@@ -365,11 +366,11 @@ def test_a_hostile_agent_makes_no_traceback_no_hang_and_no_growth(
                     await session.get(OIDS[:12], soon(0.15))
             except SnmpPollError as failure:
                 told_as.add(failure.kind)
-            assert time.monotonic() - began < 10  # hangs are what is looked for
+            assert time.monotonic() - began < 10  # the test is for hangs
         assert len(session.refusals) <= len(OIDS)
 
     for version in ("1", "2c"):
-        run(told, use, engine=engine, version=version, share_s=0.04)
+        run(respond, use, engine=engine, version=version, share_s=0.04)
     assert told_as
     shown = capfd.readouterr().err
     assert "Traceback" not in shown

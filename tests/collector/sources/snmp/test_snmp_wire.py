@@ -68,9 +68,9 @@ def test_broken_datagrams_are_refused_and_nothing_else() -> None:
             if data:
                 data[dice.randrange(len(data))] = dice.randrange(256)
         data = data[: dice.randrange(len(data) + 1)] if dice.random() < 0.2 else data
-        for look in (inspect, parse_message):
+        for parse in (inspect, parse_message):
             try:
-                look(bytes(data))
+                parse(bytes(data))
                 read += 1
             except ber.MalformedError:
                 refused_ones += 1
@@ -78,7 +78,7 @@ def test_broken_datagrams_are_refused_and_nothing_else() -> None:
     assert refused_ones > 100
 
 
-def test_the_quick_look_at_a_pair_sees_what_the_close_one_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_quick_parser_of_a_pair_agrees_with_the_full_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """20,000 mutated answers with values of all kinds: the same verdict with and without it."""
     dice = random.Random(8)
     values = [

@@ -26,10 +26,10 @@ _LOOKS = (
     (5, 24_901_000, 900_600, 100_200),
     (5, 24_901_500, 900_900, 100_300),
 )
-"""Seconds to the next look, context switches, idle and user ticks."""
+"""Seconds to the next poll, context switches, idle and user ticks."""
 
 
-def test_counters_that_an_agent_has_not_looked_at_yet_are_no_zero(tmp_path: Path) -> None:
+def test_counters_that_an_agent_has_not_read_yet_are_not_zero(tmp_path: Path) -> None:
     """net-snmp answers 0 for some seconds after its start: taken as a reading, the next poll would be a spike of the
     whole counter, and the first share of the CPU that of the time since boot."""
 
@@ -62,7 +62,7 @@ def test_counters_that_an_agent_has_not_looked_at_yet_are_no_zero(tmp_path: Path
     assert busy[-1] == [0.25], "the share of the last five seconds"
 
 
-def test_a_device_without_the_cpu_and_memory_of_its_profile_is_told(tmp_path: Path) -> None:
+def test_a_device_without_the_cpu_and_memory_of_its_profile_is_reported(tmp_path: Path) -> None:
     """A profile knows CPU and memory in several forms, each of them optional: a device that has none lacks one."""
 
     async def main(device: Responder) -> tuple[str, ...]:

@@ -19,11 +19,11 @@ def make_sshd(tmp_path: Path) -> Iterator[Make]:
     """Starts servers, each with a folder, keys and options of its own."""
     needs(SSHD, "ssh-keygen")
     with ExitStack() as stack:
-        made: list[Sshd] = []
+        servers: list[Sshd] = []
 
         def make(**options: str) -> Sshd:
-            made.append(stack.enter_context(run_sshd(tmp_path / f"sshd{len(made)}", **options)))
-            return made[-1]
+            servers.append(stack.enter_context(run_sshd(tmp_path / f"sshd{len(servers)}", **options)))
+            return servers[-1]
 
         yield make
 

@@ -1,4 +1,4 @@
-"""A Linux device behind a test's sshd: its poller, looks at it, and processes to be found on it."""
+"""A Linux device behind a test's sshd: its poller, polls of it, and processes to be found on it."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def sleeper(name: str) -> Iterator[psutil.Process]:
     process = subprocess.Popen([sys.executable, "-c", _SLEEPER, name])
     begin = time.monotonic()
     try:
-        told = psutil.Process(process.pid)
-        while told.num_threads() < 2 or time.monotonic() - begin < 0.6:
+        watched = psutil.Process(process.pid)
+        while watched.num_threads() < 2 or time.monotonic() - begin < 0.6:
             assert time.monotonic() < begin + 10
             time.sleep(0.02)
-        yield told
+        yield watched
     finally:
         process.kill()
         process.wait()
@@ -56,22 +56,22 @@ async def linux(server: Sshd, folder: Path, *processes: WatchedProcess, **more: 
 
 
 def values(answer: Answer) -> dict[tuple[str, str], float]:
-    """Samples by metric and object; every one must be in the catalogue's range, and no object told twice."""
-    told = {(sample.metric, sample.object): sample.value for sample in answer.samples}
-    assert len(told) == len(answer.samples)
+    """Samples by metric and object; every one must be in the catalogue's range, and no series reported twice."""
+    readings = {(sample.metric, sample.object): sample.value for sample in answer.samples}
+    assert len(readings) == len(answer.samples)
     for sample in answer.samples:
         assert fault_of(sample.metric, sample.value) is None, sample
         labels = [part.partition("=")[0] for part in sample.object.split(",") if "=" in part]
         assert set(labels) <= set(BY_NAME[sample.metric].labels), sample
-    return told
+    return readings
 
 
-def looks(server: Sshd, folder: Path, count: int, *processes: WatchedProcess, **more: object) -> list[Answer]:
-    """Several looks, a second apart by their clock."""
+def polls(server: Sshd, folder: Path, count: int, *processes: WatchedProcess, **more: object) -> list[Answer]:
+    """Several polls, a second apart by their clock."""
 
     async def go() -> list[Answer]:
         async with linux(server, folder, *processes, **more) as poller:
             begin = time.time_ns()
-            return [await poller.poll(begin + at * SECOND) for at in range(count)]
+            return [await poller.poll(begin + number * SECOND) for number in range(count)]
 
     return asyncio.run(go())

@@ -14,7 +14,7 @@ import pytest
 from soakwatch.core.registry import PluginFolder
 from soakwatch.sources.transport.ssh.ask import Ask, Wants
 from soakwatch.sources.transport.ssh.asks import all_asks
-from soakwatch_agent.context import Notes
+from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.metric import BY_NAME, fault_of
 from soakwatch_agent.sample import Event, object_labels
 
@@ -208,15 +208,15 @@ def named(name: str, wants: Wants | None = None) -> Ask:
 
 def read(ask: Ask, text: str) -> tuple[Mapping[tuple[str, str], float], list[Event]]:
     """What a text means."""
-    notes = Notes()
+    notes = ProbeAnswer()
     notes.begin(1)
     ask.read(text, notes)
-    told = {(sample.metric, sample.object): sample.value for sample in notes.samples}
-    assert len(told) == len(notes.samples)
+    readings = {(sample.metric, sample.object): sample.value for sample in notes.samples}
+    assert len(readings) == len(notes.samples)
     for sample in notes.samples:
         assert fault_of(sample.metric, sample.value) is None
         assert tuple(object_labels(sample.object)) == BY_NAME[sample.metric].labels, sample
-    return told, notes.events
+    return readings, notes.events
 
 
 def test_every_ask_is_tried_here() -> None:
@@ -229,30 +229,30 @@ def test_every_ask_is_tried_here() -> None:
 
 
 def test_tc() -> None:
-    told, _ = read(named("tc"), _TC)
+    readings, _ = read(named("tc"), _TC)
     name = "queue=eth0 fq_codel :1"
-    assert told["queue.depth", name] == 2
-    assert told["queue.usage", name] == 3028
-    assert told["queue.dropped", name] == 5
-    assert told["queue.limit", name] == 10240
-    assert told["queue.dropped", "queue=eth1 tbf 8001:"] == 1
-    assert ("queue.limit", "queue=eth1 tbf 8001:") not in told  # its limit is in bytes
-    assert {thing for _, thing in told} == {name, "queue=eth1 tbf 8001:"}
-    assert {thing for _, thing in read(named("tc", Wants(("eth1",))), _TC)[0]} == {"queue=eth1 tbf 8001:"}
+    assert readings["queue.depth", name] == 2
+    assert readings["queue.usage", name] == 3028
+    assert readings["queue.dropped", name] == 5
+    assert readings["queue.limit", name] == 10240
+    assert readings["queue.dropped", "queue=eth1 tbf 8001:"] == 1
+    assert ("queue.limit", "queue=eth1 tbf 8001:") not in readings  # its limit is in bytes
+    assert {label for _, label in readings} == {name, "queue=eth1 tbf 8001:"}
+    assert {label for _, label in read(named("tc", Wants(("eth1",))), _TC)[0]} == {"queue=eth1 tbf 8001:"}
 
 
 def test_ip() -> None:
-    told, _ = read(named("ip"), _IP)
-    assert told["system.network.up", "interface=lo"] == 1
-    assert told["system.network.up", "interface=eth0"] == 0
-    assert told["system.network.admin_up", "interface=eth0"] == 1
-    assert told["system.forwarding.dropped", "place=eth0,reason=rx_missed_errors"] == 4
-    assert told["system.forwarding.dropped", "place=eth0,reason=tx_carrier_errors"] == 2
+    readings, _ = read(named("ip"), _IP)
+    assert readings["system.network.up", "interface=lo"] == 1
+    assert readings["system.network.up", "interface=eth0"] == 0
+    assert readings["system.network.admin_up", "interface=eth0"] == 1
+    assert readings["system.forwarding.dropped", "place=eth0,reason=rx_missed_errors"] == 4
+    assert readings["system.forwarding.dropped", "place=eth0,reason=tx_carrier_errors"] == 2
 
 
 def test_ethtool() -> None:
-    told, _ = read(named("ethtool"), _ETHTOOL)
-    assert told == {
+    readings, _ = read(named("ethtool"), _ETHTOOL)
+    assert readings == {
         ("system.forwarding.dropped", "place=eth0,reason=rx_out_of_buffer"): 12,
         ("system.forwarding.dropped", "place=eth0,reason=rx_queue_0_drops"): 7,
         ("system.forwarding.dropped", "place=eth0,reason=rx_crc_errors"): 0,
@@ -263,8 +263,8 @@ def test_ethtool() -> None:
 
 def test_nft() -> None:
     """What a firewall refuses is its work: the rule ``drops`` does not fail it for that."""
-    told, _ = read(named("nft"), _NFT)
-    assert told == {
+    readings, _ = read(named("nft"), _NFT)
+    assert readings == {
         ("system.forwarding.denied", "place=nft inet filter,reason=dropped_ssh"): 8,
         ("system.forwarding.denied", "place=nft inet filter input,reason=bogons"): 3,
         ("system.forwarding.denied", "place=nft inet filter input,reason=rule 6"): 4,
@@ -272,8 +272,8 @@ def test_nft() -> None:
 
 
 def test_iptables() -> None:
-    told, _ = read(named("iptables"), _IPTABLES)
-    assert told == {
+    readings, _ = read(named("iptables"), _IPTABLES)
+    assert readings == {
         ("system.forwarding.denied", "place=iptables filter INPUT,reason=policy DROP"): 12,
         ("system.forwarding.denied", "place=iptables filter INPUT,reason=-i eth0 -p tcp -m tcp --dport 23 DROP"): 7,
         ("system.forwarding.denied", "place=iptables filter FORWARD,reason=REJECT"): 1,
@@ -283,8 +283,8 @@ def test_iptables() -> None:
 
 def test_systemd() -> None:
     ask = named("systemd")
-    told, events = read(ask, _SYSTEMD)
-    assert (told, events) == ({("system.service.restarts", "service=bgpd.service"): 3}, [])
+    readings, events = read(ask, _SYSTEMD)
+    assert (readings, events) == ({("system.service.restarts", "service=bgpd.service"): 3}, [])
     _, events = read(
         ask, _SYSTEMD.replace("ActiveState=active\nResult=success", "ActiveState=failed\nResult=signal", 1)
     )
@@ -335,42 +335,42 @@ def test_journal() -> None:
 
 
 def test_frr() -> None:
-    told, _ = read(named("frr"), _FRR)
-    assert told["system.memory.pool.usage", "pool=frr zebra heap"] == 2118 << 10
-    assert told["system.memory.pool.limit", "pool=frr zebra heap"] == 2480 << 10
-    assert told["system.memory.pool.usage", "pool=frr bgpd heap"] == 14 << 20
-    assert ("system.memory.pool.limit", "pool=frr bgpd heap") not in told  # "> 2GB" is no number
-    assert told["system.sessions", "table=bgp ipv4Unicast established"] == 1
-    assert told["system.sessions", "table=bgp ipv4Unicast routes"] == 950000
-    assert told["system.memory.pool.usage", "pool=frr bgp ipv4Unicast rib"] == 182400000
+    readings, _ = read(named("frr"), _FRR)
+    assert readings["system.memory.pool.usage", "pool=frr zebra heap"] == 2118 << 10
+    assert readings["system.memory.pool.limit", "pool=frr zebra heap"] == 2480 << 10
+    assert readings["system.memory.pool.usage", "pool=frr bgpd heap"] == 14 << 20
+    assert ("system.memory.pool.limit", "pool=frr bgpd heap") not in readings  # "> 2GB" is no number
+    assert readings["system.sessions", "table=bgp ipv4Unicast established"] == 1
+    assert readings["system.sessions", "table=bgp ipv4Unicast routes"] == 950000
+    assert readings["system.memory.pool.usage", "pool=frr bgp ipv4Unicast rib"] == 182400000
 
 
 def test_vpp() -> None:
-    told, _ = read(named("vpp"), _VPP)
-    assert told["system.forwarding.dropped", "place=vpp ip4-input,reason=ip4 ttl <\\= 1"] == 15
-    assert told["system.forwarding.denied", "place=vpp acl-plugin-in-ip4-fa,reason=ACL deny packets"] == 8
-    assert not [thing for _, thing in told if "no error" in thing]
-    assert told["system.memory.pool.usage", "pool=vpp main heap"] == round(41.98 * 2**20)
-    assert told["exporter.gauge", "name=vpp.vector.rate,labels=vpp_wk_0"] == 21.5
+    readings, _ = read(named("vpp"), _VPP)
+    assert readings["system.forwarding.dropped", "place=vpp ip4-input,reason=ip4 ttl <\\= 1"] == 15
+    assert readings["system.forwarding.denied", "place=vpp acl-plugin-in-ip4-fa,reason=ACL deny packets"] == 8
+    assert not [name for _, name in readings if "no error" in name]
+    assert readings["system.memory.pool.usage", "pool=vpp main heap"] == round(41.98 * 2**20)
+    assert readings["exporter.gauge", "name=vpp.vector.rate,labels=vpp_wk_0"] == 21.5
 
 
 def test_ovs() -> None:
     ask = named("ovs")
-    told, _ = read(ask, _ovs(100, 100))
-    assert told["system.forwarding.dropped", "place=ovs,reason=datapath_drop_upcall_error"] == 6
-    assert told["system.forwarding.denied", "place=ovs,reason=drop_action_of_pipeline"] == 7
-    assert told["system.forwarding.dropped", "place=ovs system@ovs-system,reason=upcall lost"] == 3
-    assert told["system.sessions", "table=ovs system@ovs-system flows"] == 41
+    readings, _ = read(ask, _ovs(100, 100))
+    assert readings["system.forwarding.dropped", "place=ovs,reason=datapath_drop_upcall_error"] == 6
+    assert readings["system.forwarding.denied", "place=ovs,reason=drop_action_of_pipeline"] == 7
+    assert readings["system.forwarding.dropped", "place=ovs system@ovs-system,reason=upcall lost"] == 3
+    assert readings["system.sessions", "table=ovs system@ovs-system flows"] == 41
     share = ("system.cpu.module.utilization", "module=ovs pmd core 3")
-    assert share not in told
+    assert share not in readings
     assert read(ask, _ovs(400, 200))[0][share] == 0.75
     assert share not in read(ask, _ovs(5, 5))[0]  # the counters were set back
 
 
 def test_dpdk() -> None:
-    told, _ = read(named("dpdk"), _DPDK + "\n")
-    assert told["system.forwarding.dropped", "place=dpdk rte port 0,reason=rx_missed"] == 9
-    assert len(told) == 4
+    readings, _ = read(named("dpdk"), _DPDK + "\n")
+    assert readings["system.forwarding.dropped", "place=dpdk rte port 0,reason=rx_missed"] == 9
+    assert len(readings) == 4
 
 
 _TEXTS = {
@@ -397,10 +397,12 @@ def test_noise_brings_a_sentence_at_most(name: str) -> None:
     for _ in range(300):
         text = _TEXTS[name]
         for _ in range(draw.randrange(1, 6)):
-            at, to = sorted((draw.randrange(len(text) + 1), draw.randrange(len(text) + 1)))
-            text = draw.choice((text[:at], text[to:], text[:at] + text[to:], text[:at] + draw.choice(bad) + text[at:]))
+            start, to = sorted((draw.randrange(len(text) + 1), draw.randrange(len(text) + 1)))
+            text = draw.choice(
+                (text[:start], text[to:], text[:start] + text[to:], text[:start] + draw.choice(bad) + text[start:])
+            )
         ask = named(name)
-        notes = Notes()
+        notes = ProbeAnswer()
         notes.begin(1)
         try:
             ask.read(text, notes)
@@ -409,7 +411,7 @@ def test_noise_brings_a_sentence_at_most(name: str) -> None:
         for sample in notes.samples:
             assert isinstance(sample.value, int | float)
     for huge in ("[" * 100_000, "x" * 1_000_000, " " * 1_000_000, "1 " * 300_000, "a: 1\n" * 100_000):
-        notes = Notes()
+        notes = ProbeAnswer()
         notes.begin(1)
         try:
             named(name).read(huge, notes)

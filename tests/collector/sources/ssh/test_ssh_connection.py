@@ -1,4 +1,4 @@
-"""Connections over SSH: who is trusted, who is let in, and what is said when it is not."""
+"""Connections over SSH: which keys are trusted, which accounts get in, and the message where they do not."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ Make = Callable[..., Sshd]
 
 
 def opened(access: Access, folder: Path) -> SshLine:
-    """Connects, says something, leaves; returns the line for its facts."""
+    """Connects, runs a command, closes; returns the connection for its facts."""
 
     async def go() -> SshLine:
         async with AsyncExitStack() as stack:
             line = await open_line(access, folder, stack)
-            told = await (await line.connection()).run("echo hello", timeout=10)
-            assert told.stdout == "hello\n"
+            echoed = await (await line.connection()).run("echo hello", timeout=10)
+            assert echoed.stdout == "hello\n"
             return line
 
     return asyncio.run(go())
 
 
 def refused(access: Access, folder: Path) -> str:
-    """The sentence of a connection that is not made."""
+    """The message of a connection that fails."""
     with pytest.raises((SourceError, PlanError)) as caught:
         opened(access, folder)
     text = str(caught.value)
@@ -55,7 +55,7 @@ def access(server: Sshd, **more: object) -> Access:
     return Access.model_validate({**server.keys, **more})
 
 
-def test_a_known_host_lets_in_and_tells_its_key(sshd: Sshd, tmp_path: Path) -> None:
+def test_a_known_host_is_connected_and_its_key_is_shown(sshd: Sshd, tmp_path: Path) -> None:
     line = opened(access(sshd), tmp_path)
     assert line.identity()["host key"] == f"{fingerprint_of(sshd.host_key)} (in known_hosts)"
     assert line.identity()["ssh"].startswith("SSH-2.0-OpenSSH")
@@ -93,7 +93,7 @@ def test_a_hashed_known_hosts_is_read(sshd: Sshd, tmp_path: Path) -> None:
     opened(access(sshd), tmp_path)
 
 
-def test_a_known_hosts_file_that_is_not_there_is_said(sshd: Sshd, tmp_path: Path) -> None:
+def test_a_missing_known_hosts_file_is_reported(sshd: Sshd, tmp_path: Path) -> None:
     assert "no known_hosts file" in refused(access(sshd, known_hosts=str(tmp_path / "none")), tmp_path)
 
 
@@ -108,7 +108,7 @@ def test_a_pinned_key_is_enough_and_a_wrong_one_is_refused(sshd: Sshd, tmp_path:
     assert pinned in text
 
 
-def test_trust_on_first_use_is_kept_told_and_not_repeated(sshd: Sshd, tmp_path: Path) -> None:
+def test_trust_on_first_use_is_stored_reported_and_not_repeated(sshd: Sshd, tmp_path: Path) -> None:
     sshd.known_hosts.write_text("")
     first = access(sshd, trust="first_use")
     line = opened(first, tmp_path)
@@ -133,7 +133,7 @@ def test_first_use_does_not_override_known_hosts(sshd: Sshd, tmp_path: Path) -> 
     assert not (tmp_path / "known_hosts").exists()
 
 
-def test_a_wrong_key_is_denied_and_said_which(sshd: Sshd, tmp_path: Path) -> None:
+def test_a_wrong_key_is_denied_and_named(sshd: Sshd, tmp_path: Path) -> None:
     other = make_key(tmp_path / "other")
     text = refused(access(sshd, key=str(other)), tmp_path)
     assert "denied the login" in text
@@ -198,7 +198,7 @@ def test_a_key_with_a_passphrase(sshd: Sshd, tmp_path: Path, monkeypatch: pytest
     opened(access(sshd, key=str(locked), passphrase="env:RIGHT"), tmp_path)
 
 
-def test_keys_that_are_none(sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_are_not_keys(sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "does not exist" in refused(access(sshd, key=str(tmp_path / "none")), tmp_path)
     (tmp_path / "noise").write_text("no key at all")
     assert "not a usable private key" in refused(access(sshd, key=str(tmp_path / "noise")), tmp_path)
@@ -228,7 +228,7 @@ def test_the_ssh_agent(sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "does not exist" in refused(Access.model_validate(keys), tmp_path)
 
 
-def test_the_way_over_a_jump_host(make_sshd: Make, tmp_path: Path) -> None:
+def test_a_connection_over_a_jump_host(make_sshd: Make, tmp_path: Path) -> None:
     gate, device = make_sshd(), make_sshd()
     (gate.folder / "authorized_keys").write_bytes(device.user_key.with_suffix(".pub").read_bytes())
     both = tmp_path / "both"
@@ -261,8 +261,8 @@ def test_a_jump_host_without_means_of_its_own_is_tried_with_the_key_of_the_devic
 
 
 def test_jump_hosts_as_people_write_them() -> None:
-    told = Access.model_validate({"host": "dut", "jump": ["ops@gate:2222", "[fe80::1]:22"]})
-    assert [(hop.user, hop.host, hop.port) for hop in told.jump] == [("ops", "gate", 2222), (None, "fe80::1", 22)]
+    access = Access.model_validate({"host": "dut", "jump": ["ops@gate:2222", "[fe80::1]:22"]})
+    assert [(hop.user, hop.host, hop.port) for hop in access.jump] == [("ops", "gate", 2222), (None, "fe80::1", 22)]
     for wrong in ("gate:", "a b", "@x", "x:port"):
         with pytest.raises(ValidationError):
             Access.model_validate({"host": "dut", "jump": wrong})
@@ -281,18 +281,18 @@ def test_wrong_keys_of_a_plan() -> None:
         assert "hunter2" not in str(caught.value).replace("input_value='hunter2'", "")
 
 
-def test_nobody_listens(sshd: Sshd, tmp_path: Path) -> None:
+def test_a_port_without_a_server(sshd: Sshd, tmp_path: Path) -> None:
     assert "refused the connection" in refused(access(sshd, port=free_port(), trust="first_use"), tmp_path)
 
 
-def test_a_server_that_never_speaks(sshd: Sshd, tmp_path: Path) -> None:
+def test_a_silent_server(sshd: Sshd, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         text = refused(access(sshd, port=port, connect_timeout="500ms"), tmp_path)
     assert "no connection within 0.5 s" in text
 
 
-def test_a_server_that_speaks_something_else(sshd: Sshd, tmp_path: Path) -> None:
+def test_a_server_of_another_protocol(sshd: Sshd, tmp_path: Path) -> None:
     async def go() -> str:
         async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             writer.write(b"SSH-1.0-ancient\r\n")

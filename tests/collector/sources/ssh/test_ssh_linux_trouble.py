@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import cast
 
 import pytest
-from tests.collector.sources.ssh.device import linux, looks, sleeper, values
+from tests.collector.sources.ssh.device import linux, polls, sleeper, values
 
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import Poller, SourceContext, SourceError, WatchedProcess
@@ -27,15 +27,15 @@ from soakwatch_agent.sample import NOTHING, Answer
 Make = Callable[..., Sshd]
 
 
-def test_a_killed_session_fails_one_look_and_the_next_works(sshd: Sshd, tmp_path: Path) -> None:
+def test_a_killed_session_fails_one_poll_and_the_next_works(sshd: Sshd, tmp_path: Path) -> None:
     async def go() -> None:
         async with linux(sshd, tmp_path) as poller:
             now = time.time_ns()
             before = values(await poller.poll(now))
-            look = asyncio.ensure_future(poller.poll(now + SECOND))
+            running = asyncio.ensure_future(poller.poll(now + SECOND))
             sshd.kill_sessions()
             with pytest.raises(SourceError, match=r"closed|lost"):
-                await _until_it_fails(poller, look, now + 2 * SECOND)
+                await _until_it_fails(poller, running, now + 2 * SECOND)
             after = values(await poller.poll(now + 100 * SECOND))
             assert after["system.memory.limit", ""] == before["system.memory.limit", ""]
             assert after["source.device.cpu.time", "source=ssh"] >= before["source.device.cpu.time", "source=ssh"]
@@ -43,10 +43,10 @@ def test_a_killed_session_fails_one_look_and_the_next_works(sshd: Sshd, tmp_path
     asyncio.run(go())
 
 
-async def _until_it_fails(poller: Poller, look: asyncio.Future[Answer], now_ns: int) -> None:
-    await look  # it may have been over before the kill
-    for at in range(5):
-        await poller.poll(now_ns + at * SECOND)
+async def _until_it_fails(poller: Poller, running: asyncio.Future[Answer], now_ns: int) -> None:
+    await running  # it may have been over before the kill
+    for number in range(5):
+        await poller.poll(now_ns + number * SECOND)
 
 
 def test_the_listener_may_go_and_come_back(sshd: Sshd, tmp_path: Path) -> None:
@@ -90,28 +90,28 @@ def test_a_stalled_line_fails_in_time_and_recovers(sshd: Sshd, tmp_path: Path) -
 
 
 def test_one_session_is_enough(make_sshd: Make, tmp_path: Path) -> None:
-    (answer,) = looks(make_sshd(MaxSessions="1"), tmp_path, 1)
+    (answer,) = polls(make_sshd(MaxSessions="1"), tmp_path, 1)
     assert values(answer)["system.memory.limit", ""] > 0
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_an_account_with_few_rights_is_told_once_what_it_may_not_read(make_sshd: Make, tmp_path: Path) -> None:
+def test_an_account_with_few_rights_learns_once_what_it_may_not_read(make_sshd: Make, tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     server = make_sshd(ForceCommand="setpriv --reuid=65534 --regid=65534 --clear-groups sh")
     with sleeper("of-root"):
         named = WatchedProcess("it", "cmdline", "of-root$")
-        first, second, third = looks(server, tmp_path, 3, named, core_folders=[str(closed)])
-    told = values(first)
-    thing = "process=it,instance=0"
-    assert told["process.memory.usage", thing] > 0
-    assert told["process.threads", thing] == 2
+        first, second, third = polls(server, tmp_path, 3, named, core_folders=[str(closed)])
+    readings = values(first)
+    name = "process=it,instance=0"
+    assert readings["process.memory.usage", name] > 0
+    assert readings["process.threads", name] == 2
     faults = {(fault.metric, fault.object): fault.text for fault in first.faults}
-    assert "permission denied" in faults["process.memory.pss", thing]
-    assert "permission denied" in faults["process.open_files", thing]
+    assert "permission denied" in faults["process.memory.pss", name]
+    assert "permission denied" in faults["process.open_files", name]
     assert "may not list" in faults["system.core.files", f"folder={closed}"]
-    assert ("process.open_files", thing) not in told
-    assert ("system.core.files", f"folder={closed}") not in told
+    assert ("process.open_files", name) not in readings
+    assert ("system.core.files", f"folder={closed}") not in readings
     again = [fault for fault in (*second.faults, *third.faults) if "working folder" not in fault.text]
     assert again == []
 
@@ -119,30 +119,30 @@ def test_an_account_with_few_rights_is_told_once_what_it_may_not_read(make_sshd:
 def test_an_account_without_a_shell(make_sshd: Make, tmp_path: Path) -> None:
     server = make_sshd(ForceCommand="echo This account is currently not available.")
     with pytest.raises(SourceError, match=r"no POSIX shell.*not available.*set os: auto"):
-        looks(server, tmp_path, 1, os="linux")
+        polls(server, tmp_path, 1, os="linux")
 
 
 @pytest.mark.parametrize("command", ["head -c 300000 /dev/urandom", "yes", "true"])
 def test_garbage_instead_of_a_shell(make_sshd: Make, tmp_path: Path, command: str) -> None:
     with pytest.raises(SourceError) as caught:
-        looks(make_sshd(ForceCommand=command), tmp_path, 1, os="linux")
+        polls(make_sshd(ForceCommand=command), tmp_path, 1, os="linux")
     assert len(str(caught.value)) < 600
     assert str(caught.value).isprintable()
 
 
 def test_a_greeting_before_the_shell_does_no_harm(make_sshd: Make, tmp_path: Path) -> None:
     server = make_sshd(ForceCommand="echo Welcome; printf 'no line end'; echo oh dear >&2; exec sh")
-    (answer,) = looks(server, tmp_path, 1)
+    (answer,) = polls(server, tmp_path, 1)
     assert values(answer)["system.memory.limit", ""] > 0
 
 
 def test_another_posix_shell(make_sshd: Make, tmp_path: Path) -> None:
     if shutil.which("bash") is None:
         pytest.skip("no bash here")
-    (answer,) = looks(make_sshd(ForceCommand="exec bash --norc"), tmp_path, 1, WatchedProcess("sshd", "name", "sshd"))
-    told = values(answer)
-    assert told["process.open_files", "process=sshd,instance=0"] > 0
-    assert ("source.device.cpu.time", "source=ssh") in told
+    (answer,) = polls(make_sshd(ForceCommand="exec bash --norc"), tmp_path, 1, WatchedProcess("sshd", "name", "sshd"))
+    readings = values(answer)
+    assert readings["process.open_files", "process=sshd,instance=0"] > 0
+    assert ("source.device.cpu.time", "source=ssh") in readings
 
 
 def test_a_system_that_is_no_linux(make_sshd: Make, tmp_path: Path) -> None:
@@ -151,37 +151,37 @@ def test_a_system_that_is_no_linux(make_sshd: Make, tmp_path: Path) -> None:
     (stubs / "uname").write_text("#!/bin/sh\necho FreeBSD\n")
     (stubs / "uname").chmod(0o755)
     with pytest.raises(SourceError, match=r"runs FreeBSD.*use SNMP"):
-        looks(make_sshd(ForceCommand=f"PATH={stubs}:$PATH exec sh"), tmp_path, 1)
+        polls(make_sshd(ForceCommand=f"PATH={stubs}:$PATH exec sh"), tmp_path, 1)
 
 
-def test_a_program_that_hangs_later_costs_a_fault_and_not_the_look(make_sshd: Make, tmp_path: Path) -> None:
+def test_a_program_that_hangs_later_costs_a_fault_and_not_the_poll(make_sshd: Make, tmp_path: Path) -> None:
     stubs = tmp_path / "stubs"
     stubs.mkdir()
     (stubs / "vtysh").write_text('#!/bin/sh\ncase "$2" in *version*) echo FRR;; *) sleep 30;; esac\n')
     (stubs / "vtysh").chmod(0o755)
-    (answer,) = looks(make_sshd(ForceCommand=f"PATH={stubs}:$PATH exec sh"), tmp_path, 1)
+    (answer,) = polls(make_sshd(ForceCommand=f"PATH={stubs}:$PATH exec sh"), tmp_path, 1)
     assert values(answer)["system.memory.limit", ""] > 0
     assert "frr returned nothing: it did not answer within 1 s" in [fault.text for fault in answer.faults]
 
 
 def test_wrong_keys_are_plan_errors(sshd: Sshd, tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="there is no probe 'memroy'; did you mean 'memory'"):
-        looks(sshd, tmp_path, 1, probes=["memroy"])
+        polls(sshd, tmp_path, 1, probes=["memroy"])
 
 
 class Cli:
-    """Stands for the drivers of network CLIs."""
+    """Stands in for the drivers of network CLIs."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, str]] = []
+        self.asked: list[tuple[str, str]] = []
         self.wish: CliWish | None = None
 
     def drivers(self) -> tuple[str, ...]:
         return ("other_os", "some_os")
 
-    def recognised(self, server_version: str, banner: str, said: str) -> str | None:
-        self.told.append((server_version, said))
-        return "some_os" if "Invalid input" in said else None
+    def recognised(self, server_version: str, banner: str, greeting: str) -> str | None:
+        self.asked.append((server_version, greeting))
+        return "some_os" if "Invalid input" in greeting else None
 
     async def start_cli(self, line: Line, wish: CliWish, site: SourceContext, stack: AsyncExitStack) -> Poller:
         self.wish = wish
@@ -202,12 +202,12 @@ def test_a_device_without_a_shell_goes_to_its_cli_driver(
     cli = Cli()
     monkeypatch.setitem(sys.modules, "soakwatch.sources.transport.network_cli.source", cast("ModuleType", cli))
     router = make_sshd(ForceCommand="echo \\% Invalid input detected")
-    assert looks(router, tmp_path, 1, commands=["show_version"], enable="env:ENABLE") == [NOTHING]
+    assert polls(router, tmp_path, 1, commands=["show_version"], enable="env:ENABLE") == [NOTHING]
     assert cli.wish == CliWish("some_os", "env:ENABLE", ("show_version",))
-    assert cli.told[0][0].startswith("SSH-2.0-OpenSSH")
-    assert looks(router, tmp_path, 1, os="other_os") == [NOTHING]
+    assert cli.asked[0][0].startswith("SSH-2.0-OpenSSH")
+    assert polls(router, tmp_path, 1, os="other_os") == [NOTHING]
     assert cli.wish == CliWish("other_os", None, None)
     with pytest.raises(SourceError, match="set os to one of other_os, some_os"):
-        looks(make_sshd(ForceCommand="echo hm"), tmp_path, 1)
+        polls(make_sshd(ForceCommand="echo hm"), tmp_path, 1)
     with pytest.raises(PlanError, match="there is no os 'some_o'; did you mean 'some_os'"):
-        looks(router, tmp_path, 1, os="some_o")
+        polls(router, tmp_path, 1, os="some_o")

@@ -1,4 +1,4 @@
-"""The parts of a look: what comes back from a device's shell is taken apart without trusting it."""
+"""The parts of a poll: what comes back from a device's shell is taken apart without trusting it."""
 
 from __future__ import annotations
 
@@ -15,29 +15,31 @@ from soakwatch.sources.transport.ssh.linux.observer import Observer
 from soakwatch.sources.transport.ssh.linux.processes import stat_lines
 from soakwatch.sources.transport.ssh.linux.survey import survey_of
 from soakwatch.sources.transport.ssh.shell import split
-from soakwatch_agent.context import SECOND, Notes
+from soakwatch_agent.context import SECOND, ProbeAnswer
 
 _STAT = b"%d (%s) S 1 7 7 0 -1 0 0 0 0 0 11 22 0 0 20 0 3 0 99 4096 5 0 0 0 0\n"
 
 
 def _mutated(draw: random.Random, text: bytes) -> bytes:
     for _ in range(draw.randrange(1, 8)):
-        at, to = sorted((draw.randrange(len(text) + 1), draw.randrange(len(text) + 1)))
+        start, to = sorted((draw.randrange(len(text) + 1), draw.randrange(len(text) + 1)))
         noise = bytes(draw.randrange(256) for _ in range(draw.randrange(20)))
-        text = draw.choice((text[:at] + text[to:], text[:at] + noise + text[at:], text[:to] + text[at:]))[:20_000]
+        text = draw.choice((text[:start] + text[to:], text[:start] + noise + text[start:], text[:to] + text[start:]))[
+            :20_000
+        ]
     return text
 
 
 def test_names_of_processes_may_hold_anything() -> None:
     names = [b"sh", b"a) b", b"(x", b"new\nline", b"\n9 (z) S", b"caf\xe9", b"", b")"]
-    text = b"".join(_STAT % (100 + at, name) for at, name in enumerate(names))
+    text = b"".join(_STAT % (100 + number, name) for number, name in enumerate(names))
     lines = stat_lines(text)
     assert {pid: line.line for pid, line in lines.items()} == {
-        100 + at: _STAT % (100 + at, name) for at, name in enumerate(names)
+        100 + number: _STAT % (100 + number, name) for number, name in enumerate(names)
     }
 
 
-def test_noise_in_the_parts_of_a_look() -> None:
+def test_noise_in_the_parts_of_a_poll() -> None:
     draw = random.Random(4)
     stats = b"".join(_STAT % (pid, b"worker") for pid in range(1, 40))
     files = b"==> /dev/null <==\n\n==> /proc/stat <==\ncpu 1 2 3\n\n==> /proc/uptime <==\n1.0 2.0\n"
@@ -54,9 +56,9 @@ def test_noise_in_the_parts_of_a_look() -> None:
             assert pid >= 0
             assert line.start >= 0
         assert all(path.startswith("/") for path in files_of(_mutated(draw, files)))
-        found = survey_of(split(_mutated(draw, whole), mark))
-        assert found.page > 0
-        assert found.ticks > 0
+        measured = survey_of(split(_mutated(draw, whole), mark))
+        assert measured.page > 0
+        assert measured.ticks > 0
 
 
 def test_the_mirror_stays_in_its_folder(tmp_path: Path) -> None:
@@ -93,7 +95,7 @@ def test_what_a_killed_collector_left_is_swept_away(tmp_path: Path) -> None:
     assert left == sorted([f"soakwatch-ssh-{os.getpid()}-y", "soakwatch-ssh-z", "other-1-x"])
 
 
-def test_kernel_lines_are_told_once_and_old_ones_not_at_all() -> None:
+def test_kernel_lines_are_reported_once_and_old_ones_not_at_all() -> None:
     log = KernelLog()
 
     def oom(seq: int) -> bytes:
@@ -139,8 +141,8 @@ def test_the_cost_goes_on_over_connections() -> None:
     assert cost.take(2, None, None) is None
 
 
-def test_the_observer_compares_rest_and_looks() -> None:
-    observer, notes = Observer(10.0), Notes()
+def test_the_observer_compares_rest_and_polls() -> None:
+    observer, notes = Observer(10.0), ProbeAnswer()
     notes.begin(0)
 
     def cpu(busy: int, idle: int) -> tuple[int, ...]:

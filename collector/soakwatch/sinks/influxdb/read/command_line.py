@@ -11,7 +11,7 @@ import click
 from soakwatch.core.roles import DUT
 from soakwatch.importing.command_line import NAMES, given_options
 from soakwatch.importing.files import ImportedRun
-from soakwatch.importing.judged import growth_of, notes_on_rules
+from soakwatch.importing.rule_coverage import growth_of, notes_on_rules
 from soakwatch.sinks.influxdb.read.address import Database, database_of
 
 _STAMP = re.compile(r"^\d{8}T\d{6}Z-")

@@ -10,10 +10,10 @@ import numpy as np
 
 from soakwatch.core.roles import DUT
 from soakwatch.core.suggest import hint
+from soakwatch.importing.build_series import Imported, ImportedSeries
 from soakwatch.importing.files import ImportedRun
 from soakwatch.importing.gather import MAX_SERIES
-from soakwatch.importing.possible import possible
-from soakwatch.importing.settle import Imported, ImportedSeries
+from soakwatch.importing.plausibility import possible
 from soakwatch.importing.write import Due, write_record
 from soakwatch.record.model import Ints, Values
 from soakwatch.sinks.influxdb.read.address import Database

@@ -31,7 +31,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from soakwatch.core.units import Seconds, show_seconds
 from soakwatch.sources.abc import Facts, HostName, Poller, SourceConfig, SourceContext, SourceError, timing
 from soakwatch.sources.loads.iperf3.account import Account, offered
-from soakwatch.sources.loads.iperf3.following import FollowedOutput
+from soakwatch.sources.loads.iperf3.output_file import FollowedOutput
 from soakwatch.sources.loads.iperf3.program import THREADS_SINCE, Program, find
 from soakwatch.sources.loads.iperf3.reports import Began
 from soakwatch.sources.loads.iperf3.supervisor import Supervisor

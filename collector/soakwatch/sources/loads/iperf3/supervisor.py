@@ -28,7 +28,7 @@ from soakwatch.sources.loads.iperf3.program import RunningProgram, launch
 FIRST_PAUSE_S, MAX_PAUSE_S = 0.5, 15.0
 PATIENCE_S = 3.0  # for a server that the test before still keeps busy
 HANDSHAKE_S = 5.0  # iperf3 itself waits for 30 s
-_AGAIN_S = 0.1
+_RETRY_S = 0.1
 _MAX_DOCUMENT = 4 << 20  # read between two other things that this process does: about an hour of one stream
 _MIN_CPU_WINDOW_S = 0.2  # CPU time comes in hundredths of a second
 _CONNECTED = ('"event":"start"', " connected to ", "Server listening on ")
@@ -152,7 +152,7 @@ class Supervisor:
             self.connected = False
             if not self._through and time.monotonic() < self._patient_s:
                 self._refused = error
-                await self._turned_within(_AGAIN_S)
+                await self._turned_within(_RETRY_S)
                 continue
             if self._through:
                 self.account.restarted()

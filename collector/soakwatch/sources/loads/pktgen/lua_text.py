@@ -70,7 +70,7 @@ def read_tables(text: str) -> LuaTables:
 
 
 def _table(text: str, index: int, depth: int, budget: list[int]) -> tuple[Table, int]:
-    """The table whose brace was opened before ``at``, and where it ends."""
+    """The table whose brace was opened before ``index``, and where it ends."""
     if depth > _MAX_DEPTH:
         raise _BrokenError(f"it is nested more than {_MAX_DEPTH} deep")
     table: Table = {}

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 
 from soakwatch.sources.answer_builder import AnswerBuilder
 from soakwatch.sources.loads.trex.histogram import Delay, Window, buckets, merged, put_latency, window
-from soakwatch.sources.loads.trex.plain import count, listing, mapping, number, word
+from soakwatch.sources.loads.trex.json_values import count, listing, mapping, number, word
 from soakwatch.sources.loads.trex.totals import put_number
 
 _OPENED = ("tcps_connects", "udps_connects")
 _FAILED = ("tcps_conndrops", "tcps_drops", "udps_keepdrops")
-_AGAIN = ("tcps_sndrexmitpack",)
+_RETRANSMITS = ("tcps_sndrexmitpack",)
 _MAX_COUNTERS = 4096
 _MAX_PORT_DIGITS = 4
 
@@ -36,7 +36,7 @@ def put_counters(builder: AnswerBuilder, reply: object, numbers: Mapping[str, in
     sums = {
         "load.connections.opened": _put_sum(builder, "load.connections.opened", _OPENED, numbers, clients),
         "load.connections.failed": _put_sum(builder, "load.connections.failed", _FAILED, numbers, clients),
-        "load.retransmits": _put_sum(builder, "load.retransmits", _AGAIN, numbers, clients, servers),
+        "load.retransmits": _put_sum(builder, "load.retransmits", _RETRANSMITS, numbers, clients, servers),
     }
     return {metric: value for metric, value in sums.items() if value is not None}
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.answer_builder import AnswerBuilder
-from soakwatch.sources.loads.trex.plain import mapping, number, word
+from soakwatch.sources.loads.trex.json_values import mapping, number, word
 from soakwatch.sources.loads.trex.rate import Rate
 from soakwatch.sources.loads.trex.rpc import Refusal, RefusedError, Request, Rpc
 from soakwatch.sources.loads.trex.session import Server

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from soakwatch.sources.answer_builder import AnswerBuilder
 from soakwatch.sources.loads.trex.histogram import Delay, Window, buckets, merged, put_latency, window
-from soakwatch.sources.loads.trex.plain import count, mapping, number, total
+from soakwatch.sources.loads.trex.json_values import count, mapping, number, total
 
 
 @dataclass(frozen=True, slots=True)

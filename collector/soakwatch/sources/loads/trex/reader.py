@@ -11,7 +11,7 @@ from soakwatch.sources.answer_builder import AnswerBuilder
 from soakwatch.sources.loads.trex import astf
 from soakwatch.sources.loads.trex.driver import Driver
 from soakwatch.sources.loads.trex.flows import Flow, FlowHistory, asked, published
-from soakwatch.sources.loads.trex.plain import count, listing, mapping
+from soakwatch.sources.loads.trex.json_values import count, listing, mapping
 from soakwatch.sources.loads.trex.published import Published
 from soakwatch.sources.loads.trex.rpc import Refusal, Request, Rpc
 from soakwatch.sources.loads.trex.session import Server, greet

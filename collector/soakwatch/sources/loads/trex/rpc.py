@@ -15,7 +15,7 @@ import zmq.asyncio
 from soakwatch.core.text import one_line
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.loads.trex.frame import MAX_MESSAGE_BYTES, BadFrameError, unpack
-from soakwatch.sources.loads.trex.plain import mapping, number, word
+from soakwatch.sources.loads.trex.json_values import mapping, number, word
 
 UNKNOWN_METHOD: Final = -32601
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from soakwatch.core.text import one_line
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.loads.trex.plain import count, listing, mapping, word
+from soakwatch.sources.loads.trex.json_values import count, listing, mapping, word
 from soakwatch.sources.loads.trex.rpc import UNKNOWN_METHOD, RefusedError, Rpc
 
 KNOWN = {"STL": (5, 1), "ASTF": (2, 3)}

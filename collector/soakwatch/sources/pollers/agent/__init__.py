@@ -18,6 +18,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from soakwatch.core.errors import PlanError
+from soakwatch.core.event_kinds import FindingKey
 from soakwatch.core.secrets import SecretRef
 from soakwatch.core.units import Seconds
 from soakwatch.sources.abc import BackfilledPoll, Facts, HostName, SourceConfig, SourceContext, SourceError, timing
@@ -170,7 +171,7 @@ class AgentPoller:
         """The polls that were fetched late: about 500 a call at most (see Backfills)."""
         polls = sorted(self._waiting, key=lambda each: each[1].start_ns)
         self._waiting.clear()
-        return [BackfilledPoll(look.start_ns, look.duration_ns, look.answer) for _, look in polls]
+        return [BackfilledPoll(recorded.start_ns, recorded.duration_ns, recorded.answer) for _, recorded in polls]
 
     def facts(self) -> Facts:
         """What is known of the host and its agent."""
@@ -179,12 +180,12 @@ class AgentPoller:
         shown_facts["agent runs as"] = str(self._hello.get("way", ""))
         return Facts({**shown_facts, **self._transport.identity()}, notes=(*self._transport.notes(), *self._notes))
 
-    def look_closer(self, when_ns: int, why: str) -> None:
-        """See Closer."""
-        self._windows.want(when_ns, why)
+    def capture_moment(self, when_ns: int, why: str, finding: FindingKey | None = None) -> None:
+        """See CapturesDetail."""
+        self._windows.want(when_ns, why, finding)
 
-    async def last_look(self, end_ns: int) -> Sequence[Answer]:
-        """See Closer."""
+    async def final_captures(self, end_ns: int) -> Sequence[Answer]:
+        """See CapturesDetail."""
         events: list[Event] = []
         while self._conversation is not None and self._records and (window := self._windows.last(end_ns)) is not None:
             try:
@@ -245,13 +246,13 @@ class AgentPoller:
             "wait_s": self._wait_s,
         }
         reply = await conversation.ask("looks", question)
-        look = await self._take_polls(reply)
+        recorded = await self._take_polls(reply)
         state, events = self._state(reply.body, now_ns)
-        if look is None or look.due_ns < due_ns:
+        if recorded is None or recorded.due_ns < due_ns:
             raise _NoPollError(self._why_none(reply.body))
-        if look.outcome is not PollOutcome.OK:
-            raise _NoPollError(look.error or "the agent's own poll failed")
-        self._windows.consider(look.answer, now_ns)
+        if recorded.outcome is not PollOutcome.OK:
+            raise _NoPollError(recorded.error or "the agent's own poll failed")
+        self._windows.consider(recorded.answer, now_ns)
         faults: list[Fault] = []
         if self._records:
             if (window := self._windows.due(now_ns)) is not None:
@@ -263,8 +264,8 @@ class AgentPoller:
             ]
         self._waiting.pop()  # handed over now, not later
         self._clock_news = self._failing = False
-        samples = (*look.answer.samples, *state, *extra, *self._windows.some())
-        return Answer(samples, (*look.answer.events, *events), (*look.answer.faults, *faults))
+        samples = (*recorded.answer.samples, *state, *extra, *self._windows.some())
+        return Answer(samples, (*recorded.answer.events, *events), (*recorded.answer.faults, *faults))
 
     @property
     def _offset(self) -> Offset:
@@ -314,11 +315,11 @@ class AgentPoller:
         """Queues the polls of an answer for the record; the last one is returned as well."""
         early, last = reply.body.get("ahead"), None
         for index, frame in enumerate(reply.polls):
-            look = self._poll_of(frame)
+            recorded = self._poll_of(frame)
             if self._progress.take(frame.seq, ahead=frame.seq == early):
-                last = look
-                if look.outcome is PollOutcome.OK:
-                    self._waiting.append((frame.seq, look))
+                last = recorded
+                if recorded.outcome is PollOutcome.OK:
+                    self._waiting.append((frame.seq, recorded))
             if index % _DECODED_AT_ONCE == _DECODED_AT_ONCE - 1:
                 await asyncio.sleep(0)
         return last

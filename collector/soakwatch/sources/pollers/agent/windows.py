@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 import statistics
 from collections import deque
 from dataclasses import dataclass, field
 
-from soakwatch.core.event_kinds import REACH_NS, WINDOW, is_internal, words_of
+from soakwatch.core.event_kinds import REACH_NS, WINDOW, FindingKey, is_internal, words_of
 from soakwatch.sources.abc import SourceError
 from soakwatch_agent.framing import Object
 from soakwatch_agent.sample import Answer, Event, Sample, object_labels
@@ -29,34 +30,43 @@ _CPU, _CORE = "system.cpu.utilization", "system.cpu.core.utilization"
 
 
 @dataclass(frozen=True, slots=True)
+class Moment:
+    """When something happened that is worth capturing, and why; ``finding`` where a live finding is the reason."""
+
+    time_ns: int
+    why: str
+    finding: FindingKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Window:
     """An interval of our time that is worth fetching; ``moments`` say when and why, ``more`` how many are not named."""
 
     begin_ns: int
     end_ns: int
-    moments: tuple[tuple[int, str], ...]
+    moments: tuple[Moment, ...]
     more: int = 0
     tries: int = 0
 
     @property
     def reason(self) -> str:
         """Why, in one line."""
-        return "; ".join(why for _, why in self.moments)
+        return "; ".join(moment.why for moment in self.moments)
 
 
 @dataclass(slots=True)
 class _PendingWindow:
     begin_ns: int
     end_ns: int
-    moments: list[tuple[int, str]]
+    moments: list[Moment]
     more: int = 0
     tries: int = 0
 
-    def name(self, when_ns: int, why: str) -> None:
-        if any(why == known for _, known in self.moments):
+    def name(self, moment: Moment) -> None:
+        if any(moment.why == known.why for known in self.moments):
             return
         if len(self.moments) < MAX_REASONS:
-            self.moments.append((when_ns, why))
+            self.moments.append(moment)
         else:
             self.more += 1
 
@@ -121,25 +131,26 @@ class Windows:
             elif sample.metric == _CORE:
                 self._consider_core(sample, now_ns)
 
-    def want(self, when_ns: int, why: str) -> None:
+    def want(self, when_ns: int, why: str, finding: FindingKey | None = None) -> None:
         """Something happened at that time: a window around it is fetched once it is whole."""
+        moment = Moment(when_ns, why, finding)
         now_ns = when_ns if self._now_ns is None else self._now_ns
         far = when_ns + REACH_NS <= now_ns - RING_NS or when_ns > now_ns + RING_NS
         if far or any(start <= when_ns < end for start, end in self._taken):
             return
         waits = next((each for each in self._waits if each.begin_ns <= when_ns < each.end_ns), None)
         if waits is not None or (waits := self._lengthened(when_ns)) is not None:
-            waits.name(when_ns, why)
+            waits.name(moment)
         elif len(self._waits) >= MAX_WAITING:
             self._waits[-1].more += 1
         elif self._count + len(self._waits) < MAX_WINDOWS:
-            self._add(when_ns, why)
+            self._add(moment)
 
     def due(self, now_ns: int) -> Window | None:
         """The window that is whole now and may be fetched; asked for once."""
         self._now_ns = now_ns
         while self._waits and self._waits[0].end_ns <= now_ns - RING_NS:
-            self._gone += [why for _, why in self._waits.popleft().moments]
+            self._gone += [moment.why for moment in self._waits.popleft().moments]
         if not self._waits or now_ns < max(self._waits[0].end_ns, self._next_ns):
             return None
         wanted = self._waits.popleft()
@@ -199,7 +210,8 @@ class Windows:
         self._samples += samples
         detail = {
             "reason": window.reason,
-            "at_ns": " ".join(str(at_ns) for at_ns, _ in window.moments),
+            "at_ns": " ".join(str(moment.time_ns) for moment in window.moments),
+            "findings": json.dumps([moment.finding for moment in window.moments]),
             "samples": str(len(samples)),
             "every_s": str(body.get("every_s")),
         }
@@ -229,12 +241,13 @@ class Windows:
         last.end_ns = min(when_ns + REACH_NS, last.begin_ns + 2 * REACH_NS)
         return last
 
-    def _add(self, when_ns: int, why: str) -> None:
+    def _add(self, moment: Moment) -> None:
         """A window of its own, as far as no other has it."""
+        when_ns = moment.time_ns
         others = [*self._taken, *((each.begin_ns, each.end_ns) for each in self._waits)]
         begin_ns = max([when_ns - REACH_NS, *(end for _, end in others if end <= when_ns)])
         end_ns = min([when_ns + REACH_NS, *(start for start, _ in others if start > when_ns)])
-        self._waits.append(_PendingWindow(begin_ns, end_ns, [(when_ns, why)]))
+        self._waits.append(_PendingWindow(begin_ns, end_ns, [moment]))
         self._waits = deque(sorted(self._waits, key=lambda each: each.begin_ns))
 
     def _took(self, window: Window) -> Window:

@@ -1,4 +1,4 @@
-"""The guard at the door: nothing but questions is ever sent to a device.
+"""Makes sure that only read-only commands are sent to a device.
 
 The commands are this program's own, so the guard stops a mistake in a new file, not an attacker.
 """
@@ -23,7 +23,7 @@ _HARMFUL = re.compile(
 
 
 def refusal(command: str, setting_up: Sequence[str] = ()) -> str | None:
-    """Why a command is not sent, in one sentence; None for a question, and for the exact commands of setting up.
+    """Why a command is not sent, in one sentence; None for a read-only one, and for the exact commands of the set-up.
 
     >>> refusal("show version") is None, refusal("terminal pager 0", ["terminal pager 0"]) is None
     (True, True)

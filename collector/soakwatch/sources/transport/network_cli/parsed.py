@@ -1,4 +1,4 @@
-"""What a parser makes of the output of one command, and the draft that it writes it into.
+"""What a parser makes of the output of one command, and the builder that it writes it into.
 
 A parser is a pure function from text to ``Parsed``. It never raises: a line that it does not know is kept and counted,
 a number that is none is a Fault of its metric.
@@ -69,8 +69,11 @@ class Parsed:
 
 
 @dataclass(slots=True)
-class Draft:
-    """What a parser has found so far."""
+class ParsedBuilder:
+    """What a parser has read so far of one output, for ``Parsed``: readings without a time, processes, facts and lines.
+
+    It is no answer of a poll: the poller makes that of several outputs, with times and the ports that are watched.
+    """
 
     values: dict[tuple[str, str], Value] = field(default_factory=dict)
     processes: list[Process] = field(default_factory=list)

@@ -34,10 +34,11 @@ REFUSED = (
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One question: ``texts`` are tried in order until the device knows one. ``metrics`` is what it should bring.
+    """One command of a platform: ``texts`` are tried in order until the device accepts one; ``metrics`` is what it
+    should report.
 
-    ``every_s`` is how often it is asked at most (0: at each look). ``stop`` is the key that ends a command which shows
-    a page and waits (a ``top`` that does not know how to end). ``tells_reason``: it says why the device began anew.
+    ``every_s`` is the least time between two of them (0: at each poll). ``stop`` is the key that ends a command which
+    shows a page and waits (an interactive ``top``). ``tells_reason``: it reports why the device restarted.
     """
 
     name: str
@@ -53,7 +54,7 @@ class Command:
 class Dialect:
     """How the command line talks. ``prompt`` is a regular expression with ``{host}`` where the name stands, ``shown``
     how a person knows it. ``setup`` are commands for this session alone (paging off). ``greetings`` are questions
-    that come before the first prompt, with their answers. ``way`` is a session with a prompt, or one exec a command.
+    that come before the first prompt, with their answers. ``mode`` is a session with a prompt, or one exec a command.
     """
 
     prompt: str = r"{host}(?:\([\w.-]{1,40}\))?[>#] ?"
@@ -64,7 +65,7 @@ class Dialect:
     refused: str = REFUSED
     pagers: tuple[tuple[str, str], ...] = PAGERS
     greetings: tuple[tuple[str, str], ...] = ()
-    way: Literal["session", "exec"] = "session"
+    mode: Literal["session", "exec"] = "session"
 
     def prompts(self, host: str | None = None) -> re.Pattern[str]:
         """What the line of a prompt matches as a whole: that of one host, or of anybody."""

@@ -9,18 +9,18 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from soakwatch.sources.abc import Facts, SourceContext, SourceError
-from soakwatch.sources.transport.network_cli.life import SECOND, Seen, crash_of, life
 from soakwatch.sources.transport.network_cli.parsed import Notable, Parsed
 from soakwatch.sources.transport.network_cli.platform import Command, Platform
 from soakwatch.sources.transport.network_cli.processes import WatchedProcesses
+from soakwatch.sources.transport.network_cli.restarts import SECOND, Seen, crash_of, life
 from soakwatch.sources.transport.network_cli.session import HungError, RefusedError, Session
 from soakwatch.sources.transport.ssh.abc import Line
 from soakwatch.sources.transport.ssh.errors import printable
 from soakwatch_agent.sample import Answer, Event, Fault, Sample
 
 _LOGIN_S = 5.0
-_REFUSED_AGAIN_S = 600.0
-_HUNG_AGAIN_S = (60.0, 600.0)
+_REFUSED_RETRY_S = 600.0
+_HUNG_RETRY_S = (60.0, 600.0)
 _MAX_REPORTED = 20_000
 _MAX_SERIES = 10_000
 _MAX_OWNERS = 200_000
@@ -42,7 +42,7 @@ class Turn:
 
 
 @dataclass(slots=True)
-class _Look:
+class _PollResult:
     """What one look has brought so far."""
 
     samples: list[Sample] = field(default_factory=list)
@@ -52,8 +52,8 @@ class _Look:
 
 
 class CliPoller:
-    """See ``soakwatch.sources.abc.Poller`` and ``Identifies``. A look asks the commands that are due, the longest due
-    first, as many as fit the time of a look; the others come first at the next."""
+    """Polls a device by its command line (``soakwatch.sources.abc.Poller``). A poll sends the commands that are due,
+    the longest due first, as many as its time allows; the others come first at the next poll."""
 
     def __init__(
         self, platform: Platform, session: Session, commands: Sequence[Command], line: Line, site: SourceContext
@@ -88,41 +88,41 @@ class CliPoller:
         if not self._session.is_open:
             await self.open()
         deadline = loop.time() + self._line.device_timeout_s
-        look = _Look()
+        result = _PollResult()
         due = sorted((turn for turn in self._turns if turn.due_ns <= now_ns), key=lambda turn: turn.due_ns)
         for turn in due:
             left = deadline - loop.time()
-            if look.answered and (turn.took_s or self._line.device_timeout_s / 4) * 1.5 > left:
+            if result.answered and (turn.took_s or self._line.device_timeout_s / 4) * 1.5 > left:
                 continue  # it comes first at the next look
-            if not await self._ask(turn, deadline, now_ns, look):
+            if not await self._ask(turn, deadline, now_ns, result):
                 break
-        await self._explain(deadline, now_ns, look)
-        if due and not look.answered and all(turn.refused for turn in self._turns):
-            said = self._turns[0].refused
+        await self._explain(deadline, now_ns, result)
+        if due and not result.answered and all(turn.refused for turn in self._turns):
+            refusal = self._turns[0].refused
             raise SourceError(
-                f"{self._line.name} refuses every command ({said}): check os, enable and the rights of the account"
+                f"{self._line.name} refuses every command ({refusal}): check os, enable and the rights of the account"
             )
-        return Answer(tuple(look.samples), tuple(look.events), tuple(self._news(look)))
+        return Answer(tuple(result.samples), tuple(result.events), tuple(self._news(result)))
 
-    async def _explain(self, deadline: float, now_ns: int, look: _Look) -> None:
+    async def _explain(self, deadline: float, now_ns: int, result: _PollResult) -> None:
         """The reason of a reboot, where another command than that of the uptime tells it."""
-        index = next((index for index, event in enumerate(look.events) if event.kind == "reboot"), None)
+        index = next((index for index, event in enumerate(result.events) if event.kind == "reboot"), None)
         if index is None:
             return
         for turn in self._turns:
             turn.due_ns = 0  # everything may be another now
         teller = next((turn for turn in self._turns if turn.command.tells_reason), None)
-        if "reboot_reason" in look.events[index].detail or teller is None or not self._session.is_open:
+        if "reboot_reason" in result.events[index].detail or teller is None or not self._session.is_open:
             return
         self._facts.pop("reboot_reason", None)
-        await self._ask(teller, deadline, now_ns, look)
+        await self._ask(teller, deadline, now_ns, result)
         if reason := self._facts.get("reboot_reason"):
-            event = look.events[index]
+            event = result.events[index]
             reported = {**event.detail, "reboot_reason": reason}
-            look.events[index] = Event(event.kind, event.object, event.begin_ns, event.end_ns, reported)
-            look.events += crash_of(reason, event.begin_ns)
+            result.events[index] = Event(event.kind, event.object, event.begin_ns, event.end_ns, reported)
+            result.events += crash_of(reason, event.begin_ns)
 
-    async def _ask(self, turn: Turn, deadline: float, now_ns: int, look: _Look) -> bool:
+    async def _ask(self, turn: Turn, deadline: float, now_ns: int, result: _PollResult) -> bool:
         """Asks one command; False if the session is gone."""
         loop = asyncio.get_running_loop()
         command, begun = turn.command, loop.time()
@@ -132,27 +132,27 @@ class CliPoller:
         except SourceError as failure:
             if isinstance(failure, HungError):
                 self._put_off(turn, now_ns)
-            if not look.answered:
+            if not result.answered:
                 raise
-            look.faults += [Fault(metric, "", str(failure)) for metric in self._promised(command)]
+            result.faults += [Fault(metric, "", str(failure)) for metric in self._promised(command)]
             return False
         turn.hung = 0
         turn.took_s = loop.time() - begun
         if text is None:
-            turn.due_ns = now_ns + int(max(_REFUSED_AGAIN_S, command.every_s) * SECOND)
+            turn.due_ns = now_ns + int(max(_REFUSED_RETRY_S, command.every_s) * SECOND)
             words = f"the device refuses {command.texts[0]!r}: {turn.refused}"
-            look.faults += [Fault(metric, "", words) for metric in self._promised(command)]
+            result.faults += [Fault(metric, "", words) for metric in self._promised(command)]
             return True
-        look.answered += 1
+        result.answered += 1
         turn.due_ns = now_ns + int(self._rest_s(command) * SECOND)
         try:
             parsed = await asyncio.to_thread(command.parse, text) if len(text) > 100_000 else command.parse(text)
         except Exception as defect:  # noqa: BLE001 - a parser's defect must not cost the other commands
             words = f"the answer to {turn.text!r} could not be read: a defect of its parser ({type(defect).__name__})"
-            look.faults += [Fault(metric, "", words) for metric in self._promised(command)]
+            result.faults += [Fault(metric, "", words) for metric in self._promised(command)]
             return True
         turn.unknown, turn.strange = parsed.unknown, parsed.strange
-        self._take(command, parsed, text, time_ns, look)
+        self._take(command, parsed, text, time_ns, result)
         return True
 
     async def _first_known(self, turn: Turn, deadline: float) -> str | None:
@@ -172,38 +172,38 @@ class CliPoller:
         turn.hung += 1
         if turn.hung == 1:
             return
-        wait_s = min(_HUNG_AGAIN_S[0] * 2 ** min(turn.hung - 2, 10), _HUNG_AGAIN_S[1])
+        wait_s = min(_HUNG_RETRY_S[0] * 2 ** min(turn.hung - 2, 10), _HUNG_RETRY_S[1])
         turn.due_ns = now_ns + int(wait_s * SECOND)
 
-    def _take(self, command: Command, parsed: Parsed, text: str, time_ns: int, look: _Look) -> None:
-        reported = len(look.samples)
+    def _take(self, command: Command, parsed: Parsed, text: str, time_ns: int, result: _PollResult) -> None:
+        reported = len(result.samples)
         if len(self._owners) > _MAX_OWNERS:
             self._owners.clear()
         for value in parsed.values:
             mine = self._owners.setdefault((value.metric, value.object), command.name) == command.name
             if mine and self._wanted(value.interface):
-                look.samples.append(Sample(value.metric, value.object, value.value, time_ns))
-        look.faults += parsed.faults
+                result.samples.append(Sample(value.metric, value.object, value.value, time_ns))
+        result.faults += parsed.faults
         self._facts.update(parsed.facts)
         if parsed.uptime is not None and self._clock in ("", command.name):
             self._clock = command.name
             self._seen, sample, events = life(self._seen, parsed.uptime, time_ns, parsed.facts)
-            look.samples.append(sample)
-            look.events += events
+            result.samples.append(sample)
+            result.events += events
         samples, events, faults = self._processes.take(command.name, parsed.processes, time_ns, whole=parsed.whole)
-        look.samples += samples
-        look.events += events
-        look.faults += faults
-        look.events += self._new(command, parsed.notables, time_ns)
+        result.samples += samples
+        result.events += events
+        result.faults += faults
+        result.events += self._new(command, parsed.notables, time_ns)
         self._begun.add(command.name)
-        for metric in {sample.metric for sample in look.samples[reported:]}:
+        for metric in {sample.metric for sample in result.samples[reported:]}:
             self._paces[metric] = max(self._paces.get(metric, 0.0), self._pace_s(command))
-        found = parsed.values or parsed.faults or parsed.uptime or parsed.notables or parsed.processes
-        if command.metrics and not found:
+        recognised = parsed.values or parsed.faults or parsed.uptime or parsed.notables or parsed.processes
+        if command.metrics and not recognised:
             shown = printable(text) or "nothing"
             words = f"nothing known in the answer to {command.texts[0]!r}: {shown}"
             if parsed.strange or not text.strip():
-                look.faults += [Fault(metric, "", words) for metric in self._promised(command)]
+                result.faults += [Fault(metric, "", words) for metric in self._promised(command)]
 
     def _promised(self, command: Command) -> tuple[str, ...]:
         return tuple(name for name in command.metrics if self._site.processes or not name.startswith("process."))
@@ -238,12 +238,12 @@ class CliPoller:
             events.append(Event(notable.kind, notable.object, time_ns, None, dict(notable.detail)))
         return events
 
-    def _news(self, look: _Look) -> list[Fault]:
+    def _news(self, result: _PollResult) -> list[Fault]:
         """Faults that were not told at the look before, with the same words."""
-        for sample in look.samples:
+        for sample in result.samples:
             self._reported.pop((sample.metric, sample.object), None)
         news = []
-        for fault in look.faults:
+        for fault in result.faults:
             key = (fault.metric, fault.object)
             if self._reported.get(key) != fault.text:
                 if len(self._reported) >= _MAX_REPORTED:

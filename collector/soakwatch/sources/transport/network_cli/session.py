@@ -137,9 +137,9 @@ class PromptSession:
         async with _Honest(self):
             self._type(command + "\n")
             text = await self._until_prompt(command, deadline, stop)
-        said = next((line for line in text.split("\n", 8)[:8] if self._refused.search(line[:200])), None)
-        if said is not None and len(text) < 600:
-            raise RefusedError(printable(said))
+        refused_line = next((line for line in text.split("\n", 8)[:8] if self._refused.search(line[:200])), None)
+        if refused_line is not None and len(text) < 600:
+            raise RefusedError(printable(refused_line))
         return text
 
     # --- the way in ---------------------------------------------------------------------------------------
@@ -335,7 +335,7 @@ class _Honest:
 def _answer(text: str, command: str) -> str:
     """The answer alone: without what stood before the echo, and without the prompt."""
     plain = shown(text)
-    at = plain.find(command, 0, _HEAD)
-    if at >= 0:
-        plain = plain[at + len(command) :].partition("\n")[2]
+    start = plain.find(command, 0, _HEAD)
+    if start >= 0:
+        plain = plain[start + len(command) :].partition("\n")[2]
     return plain.rpartition("\n")[0]

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from soakwatch.core.errors import PlanError
 from soakwatch.core.suggest import hint
 from soakwatch.sources.abc import SourceContext, SourceError
-from soakwatch.sources.transport.network_cli import shelf
+from soakwatch.sources.transport.network_cli import platform_registry
 from soakwatch.sources.transport.network_cli.exec_session import ExecSession
 from soakwatch.sources.transport.network_cli.platform import Platform
 from soakwatch.sources.transport.network_cli.poller import CliPoller
@@ -24,20 +24,22 @@ _ASKING_S = 10.0
 
 def drivers() -> tuple[str, ...]:
     """The names of all drivers, sorted."""
-    return shelf.names()
+    return platform_registry.names()
 
 
-def recognised(server_version: str, banner: str, said: str) -> str | None:
+def recognised(server_version: str, banner: str, refusal: str) -> str | None:
     """See ``soakwatch.sources.transport.ssh.abc.CliSource``."""
-    return shelf.recognised(server_version, banner, said)
+    return platform_registry.recognised(server_version, banner, refusal)
 
 
 async def start_cli(line: Line, wish: CliWish, site: SourceContext, stack: AsyncExitStack) -> CliPoller:
     """See ``soakwatch.sources.transport.ssh.abc.CliSource``. The device is logged in to before this returns."""
-    if wish.driver != UNKNOWN and wish.driver not in shelf.names():
-        raise PlanError(f"{site.target}: there is no driver {wish.driver!r}{hint(wish.driver, shelf.names())}")
-    each = shelf.platform(wish.driver) if wish.driver != UNKNOWN else await _found_out(line, site)
-    commands = shelf.chosen(each, wish.commands, site.target)
+    if wish.driver != UNKNOWN and wish.driver not in platform_registry.names():
+        raise PlanError(
+            f"{site.target}: there is no driver {wish.driver!r}{hint(wish.driver, platform_registry.names())}"
+        )
+    each = platform_registry.platform(wish.driver) if wish.driver != UNKNOWN else await _identified(line, site)
+    commands = platform_registry.chosen(each, wish.commands, site.target)
     poller = CliPoller(each, _session(each, line, wish), commands, line, site)
     stack.callback(poller.close)
     await poller.open()
@@ -45,32 +47,32 @@ async def start_cli(line: Line, wish: CliWish, site: SourceContext, stack: Async
 
 
 def _session(each: Platform, line: Line, wish: CliWish) -> Session:
-    if each.dialect.way == "exec":
+    if each.dialect.mode == "exec":
         return ExecSession(line, each.dialect)
     return PromptSession(line, each.dialect, wish.enable)
 
 
-async def _found_out(line: Line, site: SourceContext) -> Platform:
+async def _identified(line: Line, site: SourceContext) -> Platform:
     """Asks a device what it is. Raises SourceError with what it said if that is not known."""
-    session = PromptSession(line, shelf.ANY)
+    session = PromptSession(line, platform_registry.ANY)
     deadline = asyncio.get_running_loop().time() + _ASKING_S
-    said = ""
+    answer = ""
     try:
         await session.open(deadline)
-        for question in shelf.QUESTIONS:
+        for question in platform_registry.QUESTIONS:
             try:
                 text = await session.run(question, deadline)
             except RefusedError as refused:
-                said = said or str(refused)
+                answer = answer or str(refused)
                 continue
-            name = shelf.introduced(text)
+            name = platform_registry.introduced(text)
             if name is not None:
-                return shelf.platform(name)
-            said = text
+                return platform_registry.platform(name)
+            answer = text
     finally:
         session.close()
         line.drop()  # many systems grant one session a connection
     raise SourceError(
-        f"{site.target}: {line.name} is not a known network system (it answered {printable(said)!r}): "
-        f"set os to one of {', '.join(shelf.names())}"
+        f"{site.target}: {line.name} is not a known network system (it answered {printable(answer)!r}): "
+        f"set os to one of {', '.join(platform_registry.names())}"
     )

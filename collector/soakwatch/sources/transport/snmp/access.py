@@ -72,9 +72,9 @@ async def resolve(access: Access, timeout_s: float) -> str:
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(timeout_s):
-            found = await loop.getaddrinfo(access.address, access.port, type=socket.SOCK_DGRAM)
+            addresses = await loop.getaddrinfo(access.address, access.port, type=socket.SOCK_DGRAM)
     except TimeoutError:
         raise SnmpPollError(Kind.ADDRESS, access.where, detail="the name is not resolved in time") from None
     except OSError as error:
         raise SnmpPollError(Kind.ADDRESS, access.where, detail=error.strerror or "the name is not known") from None
-    return str(found[0][4][0])
+    return str(addresses[0][4][0])

@@ -38,8 +38,8 @@ async def discover(access: Access, timeout_s: float) -> Engine | None:
 
     Raises SnmpPollError if the port is closed, or the answer is not SNMP.
     """
-    async with asyncio.timeout(timeout_s + 1), _Socket.at(access) as ear:
-        message = await ear.ask(_discovery(ear.number), timeout_s)
+    async with asyncio.timeout(timeout_s + 1), _Socket.open(access) as endpoint:
+        message = await endpoint.ask(_discovery(endpoint.number), timeout_s)
     return message.engine if message is not None else None
 
 
@@ -56,9 +56,11 @@ async def diagnose(access: Access, timeout_s: float, timeout_limit_s: float) -> 
 async def _diagnose_community(access: Access, timeout_s: float, timeout_limit_s: float) -> SnmpPollError:
     version = 0 if access.version == "1" else 1
     began = time.monotonic()
-    async with _Socket.at(access) as ear, _Socket.at(access) as other:
+    async with _Socket.open(access) as endpoint, _Socket.open(access) as other:
         asked = asyncio.create_task(
-            ear.ask(community_message(version, access.community, request((SYS_UPTIME,), ear.number)), timeout_s)
+            endpoint.ask(
+                community_message(version, access.community, request((SYS_UPTIME,), endpoint.number)), timeout_s
+            )
         )
         seen = asyncio.create_task(other.ask(_discovery(other.number), timeout_s))
         try:
@@ -85,10 +87,10 @@ async def _diagnose_user(access: Access, timeout_s: float, timeout_limit_s: floa
     key = await asyncio.to_thread(_key, access, engine)
     for _ in range(2):
         began = time.monotonic()
-        async with _Socket.at(access) as ear:
-            pdu = request((SYS_UPTIME,), ear.number)
-            message = await ear.ask(
-                user_message(ear.number, engine, access.user, pdu, key, access.auth_protocol), timeout_s
+        async with _Socket.open(access) as endpoint:
+            pdu = request((SYS_UPTIME,), endpoint.number)
+            message = await endpoint.ask(
+                user_message(endpoint.number, engine, access.user, pdu, key, access.auth_protocol), timeout_s
             )
         if message is None or message.pdu is None:
             return SnmpPollError(Kind.NO_ANSWER, access.where, seconds=timeout_s)
@@ -130,7 +132,7 @@ class _Socket(asyncio.DatagramProtocol):
         self._transport: asyncio.DatagramTransport | None = None
 
     @classmethod
-    def at(cls, access: Access) -> _Open:
+    def open(cls, access: Access) -> _Open:
         """A socket to an agent, for ``async with``."""
         return _Open(cls(access.where), access)
 
@@ -183,10 +185,10 @@ class _Socket(asyncio.DatagramProtocol):
 
 
 class _Open:
-    """Opens and closes the socket of an ear."""
+    """Opens and closes the socket of an endpoint."""
 
-    def __init__(self, ear: _Socket, access: Access) -> None:
-        self._ear, self._access = ear, access
+    def __init__(self, endpoint: _Socket, access: Access) -> None:
+        self._ear, self._access = endpoint, access
 
     async def __aenter__(self) -> _Socket:
         loop = asyncio.get_running_loop()

@@ -343,8 +343,8 @@ class Session:
         False if it goes on with what is too large for gufo-snmp. Raises the failure.
         """
         now = self.clock()
-        at, failure = self._endings.get(oid, (-SURE_S, None))
-        if now - at >= SURE_S:
+        ended_s, failure = self._endings.get(oid, (-SURE_S, None))
+        if now - ended_s >= SURE_S:
             last = next(reversed(walk.rows), oid)
             share_s = min(self.manner.share_s, max(_ENOUGH_S, deadline - now))
             try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-AGAIN_S = 600.0
+RETRY_S = 600.0
 _MAX_COLUMNS = 1000
 
 
@@ -18,7 +18,7 @@ class Amount:
 
     max_amount: int
     now: int
-    _wait_s: float = AGAIN_S
+    _wait_s: float = RETRY_S
     _retry_s: float = 0.0
 
     def less(self, size: int, now_s: float, *, least: int = 1) -> None:
@@ -52,7 +52,7 @@ class Amount:
 
     def forgive(self) -> None:
         """It was one object, not the amount."""
-        self.now, self._retry_s, self._wait_s = self.max_amount, 0.0, AGAIN_S
+        self.now, self._retry_s, self._wait_s = self.max_amount, 0.0, RETRY_S
 
 
 @dataclass(slots=True)

@@ -74,11 +74,11 @@ class CliSource(Protocol):
         """The names of all drivers, sorted; a plan's ``os`` may be each of them."""
         ...
 
-    def recognised(self, server_version: str, banner: str, said: str) -> str | None:
+    def recognised(self, server_version: str, banner: str, refusal: str) -> str | None:
         """The driver of a device that is no POSIX shell, or None.
 
         ``server_version`` is the SSH version string (``SSH-2.0-Cisco-1.25``), ``banner`` what was shown before the
-        login, ``said`` what the device wrote when an exec channel asked for ``uname`` (an error message, mostly),
+        login, ``refusal`` what the device wrote when an exec channel asked for ``uname`` (an error message, mostly),
         decoded and cut to 4 KiB.
         """
         ...

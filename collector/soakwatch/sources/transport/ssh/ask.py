@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Protocol
 
-from soakwatch_agent.context import Notes
+from soakwatch_agent.context import ProbeAnswer
 
 _MAX_LINE_LENGTH = 2000
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
@@ -49,7 +49,7 @@ class Ask(Protocol):
         """What is run this time, for a POSIX shell; it only reads."""
         ...
 
-    def read(self, text: str, notes: Notes) -> None:
+    def read(self, text: str, notes: ProbeAnswer) -> None:
         """Notes what an output means. Raises ValueError for one that means nothing."""
         ...
 

@@ -21,7 +21,7 @@ from soakwatch.sources.transport.ssh.errors import printable
 MAX_OUTPUT = 8 << 20
 _MAX_STDERR = 1 << 20
 _CHUNK = 1 << 18
-_SAID = 4096
+_MAX_QUOTED_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class Reply:
 
 
 class NoShellError(SourceError):
-    """The other end is no POSIX shell; ``said`` is what it wrote instead."""
+    """The other end is no POSIX shell; ``answer`` is what it wrote instead."""
 
-    def __init__(self, sentence: str, said: str) -> None:
+    def __init__(self, sentence: str, answer: str) -> None:
         super().__init__(sentence)
-        self.said = said
+        self.answer = answer
 
 
 class Shell:
@@ -99,11 +99,11 @@ class Shell:
         name = self._line.name
         if cut.too_much:
             return SourceError(f"{name} sent more than {self._most >> 20} MiB for one poll: it was cut off")
-        said = printable(cut.said.decode("utf-8", "replace"))
+        answer = printable(cut.answer.decode("utf-8", "replace"))
         if self._count <= 1:
-            text = f": it answered {said!r}" if said else ""
+            text = f": it answered {answer!r}" if answer else ""
             return NoShellError(
-                f"{name} has no POSIX shell for this account{text}", cut.said.decode("utf-8", "replace")
+                f"{name} has no POSIX shell for this account{text}", cut.answer.decode("utf-8", "replace")
             )
         return SourceError(f"{name} ended its shell in the middle of a poll: the connection or the shell was closed")
 
@@ -155,17 +155,17 @@ def split(out: bytes, mark: str) -> dict[str, bytes]:
 
 
 class _CutError(Exception):
-    def __init__(self, said: bytes, *, too_much: bool) -> None:
+    def __init__(self, answer: bytes, *, too_much: bool) -> None:
         super().__init__()
-        self.said, self.too_much = said, too_much
+        self.answer, self.too_much = answer, too_much
 
 
 async def _both(out: Coroutine[None, None, bytes], complaints: Coroutine[None, None, bytes]) -> tuple[bytes, bytes]:
-    """Both outputs, or one ``_Cut`` with what was said on either."""
+    """Both outputs, or one ``_Cut`` with what was written on either."""
     reported = await asyncio.gather(out, complaints, return_exceptions=True)
     cuts = [each for each in reported if isinstance(each, _CutError)]
     if cuts:
-        raise _CutError(b" ".join(cut.said for cut in cuts if cut.said), too_much=any(cut.too_much for cut in cuts))
+        raise _CutError(b" ".join(cut.answer for cut in cuts if cut.answer), too_much=any(cut.too_much for cut in cuts))
     for each in reported:
         if isinstance(each, BaseException):
             raise each
@@ -177,7 +177,7 @@ async def _until(reader: asyncssh.SSHReader[bytes], mark: bytes, most: int, clos
     while True:
         chunk = await reader.read(_CHUNK)
         if not chunk:
-            raise _CutError(bytes(gathered[:_SAID]), too_much=False)
+            raise _CutError(bytes(gathered[:_MAX_QUOTED_BYTES]), too_much=False)
         begin = max(0, len(gathered) - len(mark))
         gathered += chunk
         index = gathered.find(mark, begin)

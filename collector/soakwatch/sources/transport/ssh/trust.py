@@ -29,12 +29,12 @@ class KnownFile:
 
     def lines_for(self, host: str, port: int) -> list[tuple[int, asyncssh.SSHKey]]:
         """The plain keys for a host with the numbers of their lines (marked and unreadable lines are left out)."""
-        found = []
+        matches = []
         for number, line in enumerate((self.text or "").splitlines(), 1):
             if line.lstrip().startswith(("#", "@")) or not line.strip():
                 continue
-            found += [(number, key) for key in _match(line, host, port)[0]]
-        return found
+            matches += [(number, key) for key in _match(line, host, port)[0]]
+        return matches
 
 
 def read_known(path: Path) -> KnownFile:

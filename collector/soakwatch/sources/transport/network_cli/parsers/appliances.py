@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from soakwatch.sources.transport.network_cli.parsed import Draft, Parsed
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
 from soakwatch.sources.transport.network_cli.parsers.tables import RULE, pairs
 from soakwatch.sources.transport.network_cli.units import length, number, size
 
@@ -19,7 +19,7 @@ _PERFORMANCE = re.compile(r"^(Utilization|TMM Memory Used|Other Memory Used|Swap
 
 def routeros_resource(text: str) -> Parsed:
     """``/system resource print``: CPU, memory, disk, uptime, version and board."""
-    draft = Draft()
+    draft = ParsedBuilder()
     free: int | None = None
     total: int | None = None
     for key, value, line in pairs(draft.lines(text)):
@@ -47,7 +47,7 @@ def routeros_resource(text: str) -> Parsed:
 
 def routeros_routerboard(text: str) -> Parsed:
     """``/system routerboard print``: model and serial number."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for key, value, _ in pairs(draft.lines(text)):
         if key in ("model", "serial-number"):
             draft.fact("model" if key == "model" else "serial", value)
@@ -56,7 +56,7 @@ def routeros_routerboard(text: str) -> Parsed:
 
 def gaia_version(text: str) -> Parsed:
     """``show version all``."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         if (match := re.match(r"^Product version (.{1,60})$", line)) is not None:
             draft.fact("version", match[1])
@@ -65,7 +65,7 @@ def gaia_version(text: str) -> Parsed:
 
 def gaia_uptime(text: str) -> Parsed:
     """``show uptime``: uptime and load."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         if (match := re.search(r"\bup +(.{1,60}?),? +\d+ users?", line)) is not None:
             draft.uptime = length(match[1])
@@ -77,7 +77,7 @@ def gaia_uptime(text: str) -> Parsed:
 
 def gaia_performance(text: str) -> Parsed:
     """``cpstat os -f perf``: CPU and real memory."""
-    draft = Draft()
+    draft = ParsedBuilder()
     memory: dict[str, int] = {}
     for line in draft.lines(text):
         if (match := _GAIA_CPU.match(line)) is not None:
@@ -96,7 +96,7 @@ def gaia_performance(text: str) -> Parsed:
 
 def cx_version(text: str) -> Parsed:
     """``show version``."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for key, value, _ in pairs(draft.lines(text)):
         if key == "version":
             draft.fact("version", value)
@@ -105,7 +105,7 @@ def cx_version(text: str) -> Parsed:
 
 def cx_resources(text: str) -> Parsed:
     """``show system resource-utilization``: CPU, memory, and each process with its memory in MiB."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         if (match := re.match(r"^\s*(CPU|Memory) usage ?\(%\)\s*: *(\S{1,8})", line)) is not None:
             draft.share("system.cpu.utilization" if match[1] == "CPU" else "system.memory.utilization", match[2])
@@ -121,7 +121,7 @@ def cx_resources(text: str) -> Parsed:
 
 def cx_boot_history(text: str) -> Parsed:
     """``show boot-history``: uptime of the current boot, and what ended the one before."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         if (match := re.match(r"^\s*Current Boot, up for (.{1,80})$", line, re.IGNORECASE)) is not None:
             draft.uptime = draft.uptime or length(match[1])
@@ -132,7 +132,7 @@ def cx_boot_history(text: str) -> Parsed:
 
 def f5_performance(text: str) -> Parsed:
     """``show sys performance system``: CPU and memory shares, averaged by the device over its current interval."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         if (match := _PERFORMANCE.match(line)) is not None:
             if match[1] == "Utilization":
@@ -146,7 +146,7 @@ def f5_performance(text: str) -> Parsed:
 
 def f5_tmm(text: str) -> Parsed:
     """``show sys tmm-info``: each traffic microkernel's CPU over the shortest window, and longer ones."""
-    draft = Draft()
+    draft = ParsedBuilder()
     tmm = ""
     seen: set[str] = set()
     for line in draft.lines(text):
@@ -164,7 +164,7 @@ def f5_tmm(text: str) -> Parsed:
 
 def f5_version(text: str) -> Parsed:
     """``show sys version``."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         if (match := re.match(r"^\s+(Version|Build)\s+(\S{1,40})", line)) is not None and match[1] == "Version":
             draft.fact("version", match[2])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from soakwatch.sources.transport.network_cli.parsed import Draft, Parsed
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
 from soakwatch.sources.transport.network_cli.parsers.tables import RULE, cisco_load, cpu_table, drop
 from soakwatch.sources.transport.network_cli.units import length
 
@@ -26,7 +26,7 @@ _STATEFUL = re.compile(r"^\s*(Recv|Xmit) Q:\s+(\d{1,12})\s+(\d{1,12})\s+(\d{1,20
 
 def show_version(text: str) -> Parsed:
     """Version, model, serial number and uptime. The device does not tell here why it began anew."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         if (match := re.match(r"^(.{0,80}?)Software,? Version (\S{1,40})", line)) is not None:
             draft.fact("version", match[2])
@@ -43,7 +43,7 @@ def show_version(text: str) -> Parsed:
 
 def show_cpu(text: str) -> Parsed:
     """``show cpu usage`` and its detailed form: the whole, and each core. Lines on elapsed time are no load."""
-    draft = Draft()
+    draft = ParsedBuilder()
     section = "total"
     for line in draft.lines(text):
         if (match := _CORE.match(line)) is not None:
@@ -67,7 +67,7 @@ def show_cpu(text: str) -> Parsed:
 
 def show_processes_cpu(text: str) -> Parsed:
     """``show processes cpu-usage``. A datapath's name holds its pid, which is cut off so that its series goes on."""
-    draft = Draft()
+    draft = ParsedBuilder()
     head: list[str] | None = None
     for line in draft.lines(text):
         if head is None and line.startswith(("Hardware:", "Cisco ", "ASLR", "Software:")):
@@ -82,32 +82,32 @@ def show_processes_cpu(text: str) -> Parsed:
 
 def show_memory(text: str) -> Parsed:
     """Memory in use and in all; where the device tells parts, in use is what is allocated and what is reserved."""
-    draft = Draft()
-    found: dict[str, int] = {}
+    draft = ParsedBuilder()
+    sizes: dict[str, int] = {}
     for line in draft.lines(text):
         if (match := _MEMORY.match(line.strip())) is not None:
-            found[match[1].strip().rstrip(":").lower()] = int(match[2])
+            sizes[match[1].strip().rstrip(":").lower()] = int(match[2])
         elif not RULE.match(line) and not line.strip().lower().endswith(("memory:", "usage:")):
             draft.odd(line)
-    total = found.get("total memory")
-    used = found.get("used memory")
+    total = sizes.get("total memory")
+    used = sizes.get("used memory")
     if used is None:
-        parts = [value for name, value in found.items() if "in use" in name or name.startswith("reserved")]
+        parts = [value for name, value in sizes.items() if "in use" in name or name.startswith("reserved")]
         used = sum(parts) if parts else None
     if total is not None:
         draft.value("system.memory.limit", total)
     if used is not None and (total is None or used <= total):
         draft.value("system.memory.usage", used)
-    elif found:
+    elif sizes:
         draft.fault("system.memory.usage", "", "the memory in use is not reported, or is more than the total")
-    if "free memory" in found:
-        draft.value("system.memory.available", found["free memory"])
+    if "free memory" in sizes:
+        draft.value("system.memory.available", sizes["free memory"])
     return draft.done()
 
 
 def show_processes_memory(text: str) -> Parsed:
     """What each process holds: allocated less freed. One that frees for others holds less than nothing: left out."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         cells = line.split(None, 4)
         if len(cells) == 5 and all(cell.isdecimal() and len(cell) < 20 for cell in cells[:4]):
@@ -121,7 +121,7 @@ def show_processes_memory(text: str) -> Parsed:
 
 def show_blocks(text: str) -> Parsed:
     """Pools of packet blocks: bytes in use and in all. A pool that ran empty once (LOW is 0) is told."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         cells = line.split()
         if cells[0] == "SIZE":
@@ -144,7 +144,7 @@ def show_asp_drop(text: str) -> Parsed:
 
     The device cuts long names (the bracket is missing then), and uses ``acl-drop`` in both sections.
     """
-    draft = Draft()
+    draft = ParsedBuilder()
     section = ""
     for line in draft.lines(text):
         if (match := _SECTION.match(line)) is not None:
@@ -159,7 +159,7 @@ def show_asp_drop(text: str) -> Parsed:
 
 
 def _count(text: str, table: str) -> Parsed:
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         if (match := _COUNT.match(line)) is not None:
             draft.value("system.sessions", match[2], table=f"{table} {match[1]}" if match[1] else table)
@@ -180,7 +180,7 @@ def show_xlate_count(text: str) -> Parsed:
 
 def show_resource_usage(text: str) -> Parsed:
     """Tables, limits and what a limit denied, by resource (and context, on a device with several)."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         cells = line.rsplit(None, 5)
         if line.startswith(("Resource", "S =")) or "Combined context" in line:
@@ -202,7 +202,7 @@ def show_resource_usage(text: str) -> Parsed:
 
 def show_crashinfo(text: str) -> Parsed:
     """The crash file, if there is one: when it was written, and which thread crashed."""
-    draft = Draft()
+    draft = ParsedBuilder()
     when = thread = ""
     for line in draft.lines(text):
         if (match := _CRASH.search(line)) is not None and not when:
@@ -216,7 +216,7 @@ def show_crashinfo(text: str) -> Parsed:
 
 def show_failover(text: str) -> Parsed:
     """The state of this unit, its queues of updates, and a failover when the time of the last one changes."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         if (match := _FAILOVER.search(line)) is not None:
             draft.notable("failover", match[1], index=match[1])

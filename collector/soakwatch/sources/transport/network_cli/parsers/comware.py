@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from soakwatch.sources.transport.network_cli.parsed import Draft, Parsed
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
 from soakwatch.sources.transport.network_cli.parsers.tables import RULE
 from soakwatch.sources.transport.network_cli.units import length
 
@@ -18,7 +18,7 @@ _UNITS = {"kb": 1024, "mb": 1024**2, "bytes": 1}
 
 def display_cpu_usage(text: str) -> Parsed:
     """Each processor over the shortest window, and its longer ones. One processor alone stands for the device too."""
-    draft = Draft()
+    draft = ParsedBuilder()
     module = ""
     fresh: dict[str, str] = {}
     for line in draft.lines(text):
@@ -41,29 +41,29 @@ def display_cpu_usage(text: str) -> Parsed:
 
 def display_memory(text: str) -> Parsed:
     """Memory of each slot; in use is what the device says is used, with its caches left out where it tells so."""
-    draft = Draft()
+    draft = ParsedBuilder()
     slot, scale = "", 1024
-    found: dict[str, tuple[str, str]] = {}
+    sizes: dict[str, tuple[str, str]] = {}
     old: dict[str, str] = {}
     for line in draft.lines(text):
         if (match := _MEASURED.search(line)) is not None:
             scale = _UNITS[match[1].lower()]
         elif (match := _MEM.match(line)) is not None:
-            found[slot or "system"] = (match[1], match[2])
+            sizes[slot or "system"] = (match[1], match[2])
         elif (match := re.match(r"^-/\+ Buffers/Cache:\s+(\d{1,15})\s+\d{1,15}", line)) is not None:
-            total = found.get(slot or "system")
+            total = sizes.get(slot or "system")
             if total is not None:
-                found[slot or "system"] = (total[0], match[1])
+                sizes[slot or "system"] = (total[0], match[1])
         elif (match := _OLD.match(line)) is not None:
             old[match[1].lower()] = match[2]
         elif (match := _SLOT.match(line)) is not None:
             slot = " ".join(match[1].lower().split())
         elif not (RULE.match(line) or line.lstrip().startswith(("Total", "Swap:", "Used Rate", "Memory"))):
             draft.odd(line)
-    for name, (total_kb, used_kb) in found.items():
+    for name, (total_kb, used_kb) in sizes.items():
         draft.value("system.memory.pool.limit", total_kb, scale, pool=name)
         draft.value("system.memory.pool.usage", used_kb, scale, pool=name)
-    whole = next(iter(found.values())) if len(found) == 1 else None
+    whole = next(iter(sizes.values())) if len(sizes) == 1 else None
     if whole is not None:
         draft.value("system.memory.limit", whole[0], scale)
         draft.value("system.memory.usage", whole[1], scale)
@@ -75,7 +75,7 @@ def display_memory(text: str) -> Parsed:
 
 def display_version(text: str) -> Parsed:
     """Version, model, uptime (in whole minutes), and why it was booted last."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         if (match := re.search(r"Comware .{0,40}?Software, Version (.{1,60})$", line)) is not None:
             draft.fact("version", match[1])

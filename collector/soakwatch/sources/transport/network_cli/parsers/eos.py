@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from soakwatch.sources.drop_reasons import refused_on_purpose
-from soakwatch.sources.transport.network_cli.parsed import Draft, Parsed
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
 from soakwatch.sources.transport.network_cli.parsers.tables import RULE, Top, drop
 from soakwatch.sources.transport.network_cli.units import Length, length, size
 
@@ -15,28 +15,30 @@ _HARDWARE = re.compile(r"^([ACP])\s+(\S{1,20})\s+(\S.{0,80}?)\s*:\s*(\d{1,20})\s
 _ALONE = re.compile(r"^-{3,}$")
 
 
-def _json(draft: Draft, text: str) -> Mapping[str, object] | None:
+def _json(draft: ParsedBuilder, text: str) -> Mapping[str, object] | None:
     """The object in a text, or None (counted as unknown) if there is none."""
     index = text.find("{")
     try:
-        found = json.loads(text[index : text.rfind("}") + 1]) if index >= 0 else None
+        document = json.loads(text[index : text.rfind("}") + 1]) if index >= 0 else None
     except (ValueError, RecursionError):
-        found = None
-    if isinstance(found, dict):
-        return found
+        document = None
+    if isinstance(document, dict):
+        return document
     draft.odd(text[:200])
     return None
 
 
-def _sub(found: object, *path: str) -> Mapping[str, object]:
+def _sub(branch: object, *path: str) -> Mapping[str, object]:
     for key in path:
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+        branch = branch.get(key) if isinstance(branch, Mapping) else None
+    return branch if isinstance(branch, Mapping) else {}
 
 
-def _take(draft: Draft, metric: str, found: object, scale: float = 1, of: str | None = None, **labels: str) -> None:
-    if isinstance(found, int | float | str) and not isinstance(found, bool):
-        draft.value(metric, found if not isinstance(found, float) else float(found), scale, of, **labels)
+def _take(
+    draft: ParsedBuilder, metric: str, reported: object, scale: float = 1, of: str | None = None, **labels: str
+) -> None:
+    if isinstance(reported, int | float | str) and not isinstance(reported, bool):
+        draft.value(metric, reported if not isinstance(reported, float) else float(reported), scale, of, **labels)
 
 
 def _is_json(text: str) -> bool:
@@ -45,7 +47,7 @@ def _is_json(text: str) -> bool:
 
 def show_version(text: str) -> Parsed:
     """Version, model, serial number, uptime, memory (free memory without what caches hold)."""
-    draft = Draft()
+    draft = ParsedBuilder()
     if not _is_json(text):
         for line in draft.lines(text):
             if (match := re.match(r"^Arista (\S{1,40})", line)) is not None:
@@ -59,55 +61,55 @@ def show_version(text: str) -> Parsed:
                 metric = "system.memory.limit" if match[1] == "Total" else "system.memory.available"
                 draft.value(metric, match[2], 1024)
         return draft.done()
-    found = _json(draft, text) or {}
+    document = _json(draft, text) or {}
     for name, key in (("version", "version"), ("model", "modelName"), ("serial", "serialNumber")):
-        draft.fact(name, str(found.get(key) or ""))
-    up = found.get("uptime")
+        draft.fact(name, str(document.get(key) or ""))
+    up = document.get("uptime")
     if isinstance(up, int | float) and 0 <= up < 1e10:
         draft.uptime = Length(float(up), 1)
-    _take(draft, "system.memory.limit", found.get("memTotal"), 1024)
-    _take(draft, "system.memory.available", found.get("memFree"), 1024)
+    _take(draft, "system.memory.limit", document.get("memTotal"), 1024)
+    _take(draft, "system.memory.available", document.get("memFree"), 1024)
     return draft.done()
 
 
 def show_processes_top(text: str) -> Parsed:
     """CPU, load, memory, and each process with its CPU and resident memory."""
-    draft = Draft()
+    draft = ParsedBuilder()
     if not _is_json(text):
         top = Top(draft)
         for line in draft.lines(text):
             if not top.line(line):
                 draft.odd(line)
         return draft.done()
-    found = _json(draft, text) or {}
-    cpu = _sub(found, "cpuInfo", "%Cpu(s)") or _sub(found, "cpuInfo", "Cpu(s)")
+    document = _json(draft, text) or {}
+    cpu = _sub(document, "cpuInfo", "%Cpu(s)") or _sub(document, "cpuInfo", "Cpu(s)")
     idle, wait = cpu.get("idle"), cpu.get("ioWait", cpu.get("iowait", 0))
     if isinstance(idle, int | float) and isinstance(wait, int | float):
         draft.share("system.cpu.utilization", max(0.0, 100.0 - idle - wait))
     elif cpu:
         draft.fault("system.cpu.utilization", "", "its idle share is not a number")
-    loads = _sub(found, "timeInfo").get("loadAvg")
+    loads = _sub(document, "timeInfo").get("loadAvg")
     if isinstance(loads, list) and len(loads) == 3:
         for minutes, load in zip(("1", "5", "15"), loads, strict=True):
             _take(draft, "system.cpu.load", load, minutes=minutes)
-    memory = _sub(found, "memInfoV2", "physicalMem") or _sub(found, "memInfo", "physicalMem")
+    memory = _sub(document, "memInfoV2", "physicalMem") or _sub(document, "memInfo", "physicalMem")
     unit = memory.get("memUnit")
     scale = {"KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}.get(unit if isinstance(unit, str) else "KiB", 1024)
     _take(draft, "system.memory.limit", memory.get("memTotal"), scale)
     _take(draft, "system.memory.usage", memory.get("memUsed"), scale)
-    for pid, process in _rows(_sub(found, "processes")):
+    for pid, process in _rows(_sub(document, "processes")):
         _process(draft, pid, process)
     draft.whole = bool(draft.processes)
     return draft.done()
 
 
-def _rows(found: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, object]]]:
-    for key, row in found.items():
+def _rows(table: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, object]]]:
+    for key, row in table.items():
         if isinstance(row, Mapping):
             yield str(key), row
 
 
-def _process(draft: Draft, pid: str, process: Mapping[str, object]) -> None:
+def _process(draft: ParsedBuilder, pid: str, process: Mapping[str, object]) -> None:
     share, resident = process.get("cpuPct"), process.get("residentMem")
     try:
         memory = size(str(resident), "k") if resident is not None else None
@@ -123,10 +125,10 @@ def _process(draft: Draft, pid: str, process: Mapping[str, object]) -> None:
 
 def show_reload_cause(text: str) -> Parsed:
     """Why it was reloaded last."""
-    draft = Draft()
+    draft = ParsedBuilder()
     if _is_json(text):
-        found = (_json(draft, text) or {}).get("resetCauses")
-        first = found[0] if isinstance(found, list) and found else None
+        causes = (_json(draft, text) or {}).get("resetCauses")
+        first = causes[0] if isinstance(causes, list) and causes else None
         if isinstance(first, Mapping):
             draft.fact("reboot_reason", str(first.get("description") or ""))
         return draft.done()
@@ -142,7 +144,7 @@ def show_reload_cause(text: str) -> Parsed:
 
 def show_interfaces_counters_discards(text: str) -> Parsed:
     """Discards of each port in both directions."""
-    draft = Draft()
+    draft = ParsedBuilder()
     if _is_json(text):
         for port, row in _rows(_sub(_json(draft, text), "interfaces")):
             for key, direction in (("inDiscards", "receive"), ("outDiscards", "transmit")):
@@ -165,7 +167,7 @@ def show_interfaces_counters_discards(text: str) -> Parsed:
 
 def show_interfaces_counters_queue(text: str) -> Parsed:
     """Packets and drops of each queue of each port: a table with a head (``Port TxQ Counter/pkts ... Drop/pkts``)."""
-    draft = Draft()
+    draft = ParsedBuilder()
     head: list[str] = []
     for line in draft.lines(text):
         cells = line.split()
@@ -186,7 +188,7 @@ def show_interfaces_counters_queue(text: str) -> Parsed:
 
 def show_hardware_counter_drop(text: str) -> Parsed:
     """Drops of each chip by counter. Those of the packet processor that rules make are refused on purpose."""
-    draft = Draft()
+    draft = ParsedBuilder()
     if _is_json(text):
         for chip, row in _rows(_sub(_json(draft, text), "dropEvents")):
             events = row.get("dropEvent")
@@ -202,7 +204,7 @@ def show_hardware_counter_drop(text: str) -> Parsed:
     return draft.done()
 
 
-def _hardware(draft: Draft, chip: str, name: str, count: object) -> None:
+def _hardware(draft: ParsedBuilder, chip: str, name: str, count: object) -> None:
     metric = "system.forwarding.denied" if refused_on_purpose(name) else "system.forwarding.dropped"
     if name:
         _take(draft, metric, count, place=chip, reason=name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from soakwatch.sources.transport.network_cli.parsed import Draft, Parsed
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
 from soakwatch.sources.transport.network_cli.parsers.tables import drop
 from soakwatch.sources.transport.network_cli.units import length, number
 
@@ -22,7 +22,7 @@ _LOST = ("memory_tension_drop",)
 
 def get_system_status(text: str) -> Parsed:
     """Version, model, serial number."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         if (match := re.match(r"^Version: (\S{1,60}) (\S{1,80})", line)) is not None:
             draft.fact("model", match[1])
@@ -34,7 +34,7 @@ def get_system_status(text: str) -> Parsed:
 
 def get_system_performance_status(text: str) -> Parsed:
     """CPU of the whole and of each core, memory, sessions a second, uptime (in whole minutes)."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         if (match := _CPU.match(line)) is not None:
             metric = "system.cpu.core.utilization" if match[1] else "system.cpu.utilization"
@@ -59,7 +59,7 @@ def get_system_performance_status(text: str) -> Parsed:
 
 def diagnose_sys_top(text: str) -> Parsed:
     """The busiest processes: CPU (of one core) only, as memory is told as a share. The list is never whole."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         if (match := _TOP.match(line)) is not None:
             try:
@@ -73,26 +73,26 @@ def diagnose_sys_top(text: str) -> Parsed:
 
 def diagnose_sys_session_stat(text: str) -> Parsed:
     """Entries of the session table, new ones a second, and sessions lost for want of memory."""
-    draft = Draft()
-    found: dict[str, str] = {}
+    draft = ParsedBuilder()
+    counts: dict[str, str] = {}
     for line in draft.lines(text):
         for name, count in _COUNT.findall(line):
-            found.setdefault(name, count)
-    if "session_count" in found:
-        draft.value("system.sessions", found["session_count"], table="sessions")
+            counts.setdefault(name, count)
+    if "session_count" in counts:
+        draft.value("system.sessions", counts["session_count"], table="sessions")
     else:
         draft.odd(text[:200])
-    if "setup_rate" in found:
-        draft.value("system.sessions.rate", found["setup_rate"], table="sessions")
+    if "setup_rate" in counts:
+        draft.value("system.sessions.rate", counts["setup_rate"], table="sessions")
     for name in _LOST:
-        if name in found:
-            drop(draft, "session", name.replace("_", " "), found[name])
+        if name in counts:
+            drop(draft, "session", name.replace("_", " "), counts[name])
     return draft.done()
 
 
 def get_system_session_status(text: str) -> Parsed:
     """Sessions of this virtual domain."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         if (match := re.match(r"^The total number of (\S{1,8}) sessions.{0,60}: *(\d{1,12})$", line)) is not None:
             draft.value("system.sessions", match[2], table=match[1])
@@ -106,7 +106,7 @@ def diagnose_debug_crashlog_read(text: str) -> Parsed:
 
     Lines are numbered anew as the log turns over: an entry is known by its time and words.
     """
-    draft = Draft()
+    draft = ParsedBuilder()
     application = pid = ""
     for line in draft.lines(text):
         match = _CRASH.match(line)
@@ -115,12 +115,12 @@ def diagnose_debug_crashlog_read(text: str) -> Parsed:
                 draft.odd(line)
             continue
         when, words = match.groups()
-        if (found := _APPLICATION.search(words)) is not None:
-            pid, application = found.groups()
-        elif (found := _SIGNAL.search(words)) is not None:
-            key = f"{when} {application} {pid} signal {found[1]}"
+        if (crash := _APPLICATION.search(words)) is not None:
+            pid, application = crash.groups()
+        elif (crash := _SIGNAL.search(words)) is not None:
+            key = f"{when} {application} {pid} signal {crash[1]}"
             draft.notable(
-                "process.crash", key, process=application, pid=pid, signal=f"{found[1]} {found[2]}", when=when
+                "process.crash", key, process=application, pid=pid, signal=f"{crash[1]} {crash[2]}", when=when
             )
         elif "conserve" in words and ("enter" in words or "service=kernel conserve=on" in words):
             draft.notable("memory.low", f"{when} conserve", when=when, said=words)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from soakwatch.sources.transport.network_cli.parsed import Draft, Parsed
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
 from soakwatch.sources.transport.network_cli.parsers.tables import RULE, cisco_load, cpu_table, drop
 from soakwatch.sources.transport.network_cli.units import length, number, size
 
@@ -23,7 +23,7 @@ _QFP = re.compile(r"^(\w{2,60})\s+([\d,]{1,24})\s+([\d,]{1,24})\s*$")
 
 def show_version(text: str) -> Parsed:
     """Version, model, serial number, uptime (in whole minutes), and why it began anew."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         if (match := re.search(r"^\S{1,64} uptime is (.+)$", line)) is not None:
             draft.uptime = draft.uptime or length(match[1])
@@ -43,7 +43,7 @@ def show_version(text: str) -> Parsed:
 
 def show_processes_cpu(text: str) -> Parsed:
     """The load and each process over five seconds. On IOS XE this is the IOS daemon's view of one core."""
-    draft = Draft()
+    draft = ParsedBuilder()
     head: list[str] | None = None
     for line in draft.lines(text):
         if not cisco_load(draft, line):
@@ -54,7 +54,7 @@ def show_processes_cpu(text: str) -> Parsed:
 
 def show_processes_memory(text: str) -> Parsed:
     """The pools and what each process holds. The first pool (Processor) stands for the memory of the device."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         cells = line.split(None, 7)
         if (match := _POOL.match(line)) is not None:
@@ -74,7 +74,7 @@ def show_processes_memory(text: str) -> Parsed:
 
 def show_policy_map_interface(text: str) -> Parsed:
     """Depth, limit, packets and drops of each class that queues. Of nested policies the innermost class is named."""
-    draft = Draft()
+    draft = ParsedBuilder()
     port = direction = name = ""
     for line in draft.lines(text):
         if (match := _PORT.match(line)) is not None:
@@ -98,7 +98,7 @@ def show_policy_map_interface(text: str) -> Parsed:
 
 def show_platform_status(text: str) -> Parsed:
     """``show platform software status control-processor brief``: load, memory and cores of each control processor."""
-    draft = Draft()
+    draft = ParsedBuilder()
     section = ""
     slot = ""
     for line in draft.lines(text):
@@ -122,7 +122,7 @@ def show_platform_status(text: str) -> Parsed:
     return draft.done()
 
 
-def _core(draft: Draft, slot: str, cells: list[str], line: str) -> None:
+def _core(draft: ParsedBuilder, slot: str, cells: list[str], line: str) -> None:
     try:
         idle = number(cells[4]) + number(cells[7])
     except (ValueError, IndexError):
@@ -133,8 +133,8 @@ def _core(draft: Draft, slot: str, cells: list[str], line: str) -> None:
 
 def show_platform_resources(text: str) -> Parsed:
     """Control and forwarding processors with their memories."""
-    draft = Draft()
-    place = part = ""
+    draft = ParsedBuilder()
+    slot = part = ""
     for line in draft.lines(text):
         indent = len(line) - len(line.lstrip())
         cells = re.split(r"\s{2,}", line.strip())
@@ -142,11 +142,11 @@ def show_platform_resources(text: str) -> Parsed:
             continue
         if len(cells) < 4:
             if indent == 0:
-                place, part = cells[0].partition("(")[0].strip(), ""
+                slot, part = cells[0].partition("(")[0].strip(), ""
             else:
                 part = cells[0]
             continue
-        owner = " ".join(word for word in (place, part, cells[0]) if word)
+        owner = " ".join(word for word in (slot, part, cells[0]) if word)
         if cells[1].endswith("%") and "(" not in cells[1]:
             draft.share("system.cpu.module.utilization", cells[1], module=owner)
         elif (match := re.match(r"(\d{1,12})([KMG])B\(", cells[1])) is not None:
@@ -158,7 +158,7 @@ def show_platform_resources(text: str) -> Parsed:
 
 def show_qfp_drop(text: str) -> Parsed:
     """``show platform hardware qfp active statistics drop``: drops of the forwarding processor by reason."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         if (match := _QFP.match(line)) is not None:
             drop(draft, "qfp", match[1], match[2])

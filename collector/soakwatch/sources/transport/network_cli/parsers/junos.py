@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from soakwatch.sources.transport.network_cli.parsed import Draft, Parsed
-from soakwatch.sources.transport.network_cli.parsers.tables import Top, drop
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
+from soakwatch.sources.transport.network_cli.parsers.tables import drop, top_of
 from soakwatch.sources.transport.network_cli.units import length, number
 
 _QUEUE = re.compile(r"^Queue: (\d{1,3}), Forwarding classes: (.{1,80})")
@@ -20,7 +20,7 @@ _REBOOT = "last reboot reason"
 
 def show_version(text: str) -> Parsed:
     """Version and model."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         if (match := re.match(r"^Model: (\S{1,60})", line)) is not None:
             draft.fact("model", match[1])
@@ -34,7 +34,7 @@ def show_chassis_routing_engine(text: str) -> Parsed:
 
     The whole stands for the engine that is master (or the only one).
     """
-    draft = Draft()
+    draft = ParsedBuilder()
     engines: list[dict[str, str]] = [{}]
     section = ""
     for line in draft.lines(text):
@@ -50,14 +50,14 @@ def show_chassis_routing_engine(text: str) -> Parsed:
             engines[-1].setdefault(f"{section} {name}" if inside and section else name, match[2])
         elif not (words.startswith(("Routing Engine status", "Load averages")) or re.match(r"^[\d.\s]+$", words)):
             draft.odd(line)
-    found = [engine for engine in engines if "idle" in " ".join(engine) or "uptime" in engine]
-    master = next((e for e in found if e.get("current state", "Master").startswith("Master")), None)
-    for engine in found:
-        _engine(draft, engine, whole=engine is master, alone=len(found) == 1)
+    present = [engine for engine in engines if "idle" in " ".join(engine) or "uptime" in engine]
+    master = next((e for e in present if e.get("current state", "Master").startswith("Master")), None)
+    for engine in present:
+        _engine(draft, engine, whole=engine is master, alone=len(present) == 1)
     return draft.done()
 
 
-def _engine(draft: Draft, engine: dict[str, str], *, whole: bool, alone: bool) -> None:
+def _engine(draft: ParsedBuilder, engine: dict[str, str], *, whole: bool, alone: bool) -> None:
     module = f"Routing Engine {engine['slot']}" if "slot" in engine else "Routing Engine"
     windows = [name.removesuffix(" idle") for name in engine if name.endswith(" idle")]
     for index, window in enumerate(windows):
@@ -91,17 +91,12 @@ def _engine(draft: Draft, engine: dict[str, str], *, whole: bool, alone: bool) -
 
 def show_system_processes_extensive(text: str) -> Parsed:
     """``top`` of FreeBSD: load, and each process with its CPU (weighted) and resident memory."""
-    draft = Draft()
-    top = Top(draft)
-    for line in draft.lines(text):
-        if not top.line(line):
-            draft.odd(line)
-    return draft.done()
+    return top_of(text)
 
 
 def show_system_uptime(text: str) -> Parsed:
     """How long ago the system was booted; of several routing engines the first."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         if (match := re.match(r"^System booted: .{0,60}\((.{1,40}) ago\)", line)) is not None:
             draft.uptime = draft.uptime or length(match[1])
@@ -110,7 +105,7 @@ def show_system_uptime(text: str) -> Parsed:
 
 def show_interfaces_queue(text: str) -> Parsed:
     """Packets and drops of each egress queue of each port: tail, rate-limit and RED drops together."""
-    draft = Draft()
+    draft = ParsedBuilder()
     port = queue = ""
     drops: dict[str, int] = {}
     sent = False
@@ -137,7 +132,7 @@ def show_interfaces_queue(text: str) -> Parsed:
     return draft.done()
 
 
-def _dropped(draft: Draft, port: str, queue: str, drops: dict[str, int]) -> None:
+def _dropped(draft: ParsedBuilder, port: str, queue: str, drops: dict[str, int]) -> None:
     if queue and drops:
         total = drops.get("total-dropped packets")
         parts = [drops.get(name, 0) for name in ("tail-dropped packets", "rl-dropped packets", "red-dropped packets")]
@@ -147,7 +142,7 @@ def _dropped(draft: Draft, port: str, queue: str, drops: dict[str, int]) -> None
 
 def show_system_core_dumps(text: str) -> Parsed:
     """Core files, each once (by name, size and time)."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         if (match := _CORE.match(line)) is not None:
             byte_count, when, path = match.groups()
@@ -161,7 +156,7 @@ def show_system_core_dumps(text: str) -> Parsed:
 
 def show_pfe_statistics_traffic(text: str) -> Parsed:
     """Discards of the forwarding engine in hardware, by kind. Normal discards are filters and missing routes."""
-    draft = Draft()
+    draft = ParsedBuilder()
     ours = False
     for line in draft.lines(text):
         if not line.startswith(" "):

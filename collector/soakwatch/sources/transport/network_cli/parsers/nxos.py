@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from soakwatch.sources.transport.network_cli.parsed import Draft, Parsed
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
 from soakwatch.sources.transport.network_cli.parsers.tables import RULE, cisco_load, cpu_table
 from soakwatch.sources.transport.network_cli.units import length, number
 
@@ -23,7 +23,7 @@ _CORE = re.compile(r"^\s*(\d{1,3})\s+(\d{1,3})\s+(\d{1,6})\s+(\S{1,60})\s+(\d{1,
 
 def show_version(text: str) -> Parsed:
     """Version, model, serial number, uptime and the reason of the last reset."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         if (match := re.match(r"^\s*Kernel uptime is (.+)$", line)) is not None:
             draft.uptime = length(match[1])
@@ -40,7 +40,7 @@ def show_version(text: str) -> Parsed:
 
 def show_processes_cpu(text: str) -> Parsed:
     """Each process over one or five seconds, and the whole where it is told."""
-    draft = Draft()
+    draft = ParsedBuilder()
     head: list[str] | None = None
     for line in draft.lines(text):
         if cisco_load(draft, line):
@@ -53,7 +53,7 @@ def show_processes_cpu(text: str) -> Parsed:
     return draft.done()
 
 
-def _busy(draft: Draft, parts: str, core: str) -> None:
+def _busy(draft: ParsedBuilder, parts: str, core: str) -> None:
     match = _IDLE.search(parts)
     metric = "system.cpu.core.utilization" if core else "system.cpu.utilization"
     labels = {"core": core} if core else {}
@@ -68,7 +68,7 @@ def _busy(draft: Draft, parts: str, core: str) -> None:
 
 def show_system_resources(text: str) -> Parsed:
     """Load, CPU of the whole and of each core, memory."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         if (match := _STATES.match(line)) is not None:
             _busy(draft, match[2], match[1])
@@ -93,7 +93,7 @@ def show_queuing_interface(text: str) -> Parsed:
 
     Cards differ in this table: rows are known by their names, columns by their order.
     """
-    draft = Draft()
+    draft = ParsedBuilder()
     port = group = ""
     kinds: list[str] = []
     for line in draft.lines(text):
@@ -108,7 +108,7 @@ def show_queuing_interface(text: str) -> Parsed:
     return draft.done()
 
 
-def _cells(draft: Draft, port: str, group: str, kinds: list[str], name: str, cells: list[str]) -> None:
+def _cells(draft: ParsedBuilder, port: str, group: str, kinds: list[str], name: str, cells: list[str]) -> None:
     metric = {"tx pkts": "queue.packets", "q depth byts": "queue.usage"}.get(name)
     if metric is None and "drop" in name and "pkts" in name:
         metric = "queue.dropped"
@@ -122,7 +122,7 @@ def _cells(draft: Draft, port: str, group: str, kinds: list[str], name: str, cel
 
 def show_cores(text: str) -> Parsed:
     """Core files, each once."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         if (match := _CORE.match(line)) is not None:
             vdc, module, _, process, pid, when = match.groups()

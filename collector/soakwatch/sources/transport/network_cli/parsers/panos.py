@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from soakwatch.sources.transport.network_cli.parsed import Draft, Parsed
-from soakwatch.sources.transport.network_cli.parsers.tables import RULE, Top, drop, pairs
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
+from soakwatch.sources.transport.network_cli.parsers.tables import RULE, drop, pairs, top_of
 from soakwatch.sources.transport.network_cli.units import length
 
 _COUNTER = re.compile(r"^(\w{3,60})\s+(\d{1,20})\s+(\d{1,20})\s+(\w+)\s+(\w+)\s+(\w+)\s+(.{0,200})$")
@@ -20,7 +20,7 @@ _SESSIONS = {
 
 def show_system_info(text: str) -> Parsed:
     """Version, model, serial number and uptime of the management plane."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for key, value, _ in pairs(draft.lines(text)):
         if key == "uptime":
             draft.uptime = length(value)
@@ -31,17 +31,12 @@ def show_system_info(text: str) -> Parsed:
 
 def show_system_resources(text: str) -> Parsed:
     """``top`` of the management plane."""
-    draft = Draft()
-    top = Top(draft)
-    for line in draft.lines(text):
-        if not top.line(line):
-            draft.odd(line)
-    return draft.done()
+    return top_of(text)
 
 
 def show_session_info(text: str) -> Parsed:
     """The session table, and how fast it fills."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for key, value, _ in pairs(draft.lines(text)):
         plain = value.split(" ")[0]
         if key in _SESSIONS:
@@ -57,7 +52,7 @@ def show_session_info(text: str) -> Parsed:
 
 def show_counter_global(text: str) -> Parsed:
     """Global counters of drops since the boot of the dataplane, by name."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         if (match := _COUNTER.match(line)) is not None:
             if match[4] == "drop":
@@ -72,7 +67,7 @@ def show_counter_global(text: str) -> Parsed:
 
 def show_running_resource_monitor(text: str) -> Parsed:
     """Each core of each dataplane over the last second, and how full its session table and buffers are."""
-    draft = Draft()
+    draft = ParsedBuilder()
     plane, section, cores = "dp0", "", list[str]()
     for line in draft.lines(text):
         words = line.split()

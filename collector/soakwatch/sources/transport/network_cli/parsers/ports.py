@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from soakwatch.sources.transport.network_cli.parsed import Draft, Parsed
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
 
 _HEAD = re.compile(
     r"^(?:Interface )?([A-Za-z][\w./:-]{0,60}) (?:\"[^\"]{0,60}\", )?is (.{1,40}?), +line protocol is (\w+)"
@@ -24,7 +24,7 @@ _IN, _OUT = "receive", "transmit"
 def show_interfaces(text: str) -> Parsed:
     """Counters, errors, drops and queue depths of each port. Lines that say other things of a port are passed over;
     those before the first port are counted as unknown."""
-    draft = Draft()
+    draft = ParsedBuilder()
     port = ""
     ours = True
     for line in draft.lines(text):
@@ -41,7 +41,7 @@ def show_interfaces(text: str) -> Parsed:
     return draft.done()
 
 
-def _line(draft: Draft, port: str, line: str) -> None:
+def _line(draft: ParsedBuilder, port: str, line: str) -> None:
     for pattern, direction in ((_INPUT, _IN), (_OUTPUT, _OUT)):
         if (match := pattern.match(line)) is None:
             continue
@@ -71,7 +71,7 @@ def _line(draft: Draft, port: str, line: str) -> None:
         draft.value("system.network.unknown_protocols", match[1], of=port, interface=port)
 
 
-def _input_queue(draft: Draft, port: str, text: str) -> None:
+def _input_queue(draft: ParsedBuilder, port: str, text: str) -> None:
     cells = text.split("/")
     if len(cells) != 4:
         draft.fault("queue.depth", f"queue={port} input", f"{text!r} is not size/max/drops/flushes")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from soakwatch.sources.transport.network_cli.parsed import Draft, Parsed
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
 from soakwatch.sources.transport.network_cli.parsers.tables import RULE, pairs
 from soakwatch.sources.transport.network_cli.units import length, number
 
@@ -16,7 +16,7 @@ _TEMPERATURE = re.compile(r"^\s*Temperature\s*: *(\d{1,3}) ?C\b")
 
 def show_system_cpu(text: str) -> Parsed:
     """The whole, the busiest core, and each group of tasks (as a share of all cores)."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         if (match := _WHOLE.match(line)) is not None:
             if match[1] == "Usage":
@@ -36,7 +36,7 @@ def show_system_cpu(text: str) -> Parsed:
 
 def show_system_memory_pools(text: str) -> Parsed:
     """Bytes in use of each pool and of all; the limit is what is in use and what is available."""
-    draft = Draft()
+    draft = ParsedBuilder()
     used: float | None = None
     for line in draft.lines(text):
         if (match := _POOL.match(line)) is not None:
@@ -57,7 +57,7 @@ def show_system_memory_pools(text: str) -> Parsed:
 
 def show_uptime(text: str) -> Parsed:
     """How long the system is up."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for key, value, line in pairs(draft.lines(text)):
         if key == "system up time":
             draft.uptime = length(value)
@@ -68,7 +68,7 @@ def show_uptime(text: str) -> Parsed:
 
 def show_system_information(text: str) -> Parsed:
     """Type, version and uptime."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for key, value, _ in pairs(draft.lines(text)):
         if key == "system type":
             draft.fact("model", value)
@@ -81,7 +81,7 @@ def show_system_information(text: str) -> Parsed:
 
 def show_version(text: str) -> Parsed:
     """Version and model."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         if (match := re.match(r"^(TiMOS-\S{1,40}) \S{1,40} (?:Nokia|ALCATEL) (.{1,40}?) Copyright", line)) is not None:
             draft.fact("version", match[1])
@@ -91,7 +91,7 @@ def show_version(text: str) -> Parsed:
 
 def show_card_detail(text: str) -> Parsed:
     """Temperature of each card, and why it was booted last, where it tells."""
-    draft = Draft()
+    draft = ParsedBuilder()
     card = ""
     for line in draft.lines(text):
         if (match := re.match(r"^(Card \w{1,4})\b", line)) is not None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from soakwatch.sources.drop_reasons import refused_on_purpose
-from soakwatch.sources.transport.network_cli.parsed import Draft
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
 from soakwatch.sources.transport.network_cli.units import number, size
 
 RULE = re.compile(r"^[\s=+|*_-]+$")
@@ -21,13 +21,13 @@ def pairs(lines: Iterable[str]) -> Iterator[tuple[str, str, str]]:
         yield (match[1].lower(), match[2].strip(), line) if match else ("", "", line)
 
 
-def drop(draft: Draft, place: str, reason: str, count: str) -> None:
+def drop(draft: ParsedBuilder, location: str, reason: str, count: str) -> None:
     """One counter of drops."""
     metric = "system.forwarding.denied" if refused_on_purpose(reason) else "system.forwarding.dropped"
-    draft.value(metric, count, place=place, reason=reason)
+    draft.value(metric, count, place=location, reason=reason)
 
 
-def cpu_table(draft: Draft, line: str, head: list[str] | None) -> list[str] | None:
+def cpu_table(draft: ParsedBuilder, line: str, head: list[str] | None) -> list[str] | None:
     """One line of a table of processes by CPU with a head as Cisco's systems have it; returns the head in force.
 
     A cell that is no number makes the line unknown.
@@ -39,13 +39,13 @@ def cpu_table(draft: Draft, line: str, head: list[str] | None) -> list[str] | No
     if head is None:
         draft.odd(line)
         return None
-    at = head.index("process")
-    cells = line.split(None, at)
+    position = head.index("process")
+    cells = line.split(None, position)
     column = next(head.index(each) for each in _CPU_HEADS if each in head)
     try:
-        if len(cells) <= at or RULE.match(line):
+        if len(cells) <= position or RULE.match(line):
             raise ValueError("no row")  # noqa: TRY301
-        name = cells[at].strip()
+        name = cells[position].strip()
         pid = int(number(cells[head.index("pid")])) if "pid" in head else None
         draft.process(name, pid, number(cells[column]) / 100)
     except ValueError:
@@ -54,12 +54,12 @@ def cpu_table(draft: Draft, line: str, head: list[str] | None) -> list[str] | No
     return head
 
 
-def cisco_load(draft: Draft, line: str) -> bool:
+def cisco_load(draft: ParsedBuilder, line: str) -> bool:
     """``CPU utilization for five seconds: 5%/2%; one minute: 6%; five minutes: 7%`` and its like."""
-    found = _LOAD.search(line)
-    if found is None:
+    match = _LOAD.search(line)
+    if match is None:
         return False
-    parts = [(window.lower(), text) for window, text in _WINDOW.findall(line[found.start() : found.start() + 200])]
+    parts = [(window.lower(), text) for window, text in _WINDOW.findall(line[match.start() : match.start() + 200])]
     if not parts:
         return False
     draft.share("system.cpu.utilization", parts[0][1])
@@ -95,7 +95,7 @@ _TOP_LOADS = re.compile(r"load averages?:\s*([\d.]{1,9}),?\s+([\d.]{1,9}),?\s+([
 class Top:
     """Reads the lines of a ``top`` (procps or BSD) into a draft; ``line`` says whether it knew one."""
 
-    def __init__(self, draft: Draft, unit: str = "k") -> None:
+    def __init__(self, draft: ParsedBuilder, unit: str = "k") -> None:
         self._draft, self._unit = draft, unit
         self._head: list[str] | None = None
         self._memory: dict[str, int] = {}
@@ -176,3 +176,13 @@ def _process(line: str, names: list[str], unit: str) -> tuple[str, int, float, i
         return row["command"].strip(), int(cells[0]), cpu / 100, size(row["res"], unit)
     except (ValueError, KeyError):
         return None
+
+
+def top_of(text: str) -> Parsed:
+    """The output of a ``top`` and nothing else."""
+    draft = ParsedBuilder()
+    top = Top(draft)
+    for line in draft.lines(text):
+        if not top.line(line):
+            draft.odd(line)
+    return draft.done()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from soakwatch.sources.transport.network_cli.parsed import Draft, Parsed
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
 from soakwatch.sources.transport.network_cli.parsers.tables import RULE, cisco_load, pairs
 from soakwatch.sources.transport.network_cli.units import length, number
 
@@ -21,7 +21,7 @@ _PORT = re.compile(r"(?i:^\s*interface:?\s+(\S{1,60}))")
 
 def display_version(text: str) -> Parsed:
     """Version, model and uptime (in whole minutes)."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         if (match := re.search(r"software, Version (\S{1,40}) \(([^)]{1,60})\)", line)) is not None:
             draft.fact("version", f"{match[1]} {match[2]}")
@@ -33,7 +33,7 @@ def display_version(text: str) -> Parsed:
 
 def display_cpu_usage(text: str) -> Parsed:
     """The load, and each task over the device's cycle (a minute, mostly). The idle task is left out."""
-    draft = Draft()
+    draft = ParsedBuilder()
     usage: str | None = None
     tasks = False
     for line in draft.lines(text):
@@ -56,7 +56,7 @@ def display_cpu_usage(text: str) -> Parsed:
 
 def display_memory_usage(text: str) -> Parsed:
     """Memory in use and in all; newer releases tell KiB."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         for pattern, metric in ((_TOTAL, "system.memory.limit"), (_USED, "system.memory.usage")):
             if (match := pattern.match(line)) is not None:
@@ -72,7 +72,7 @@ def display_memory_usage(text: str) -> Parsed:
 
 def display_reset_reason(text: str) -> Parsed:
     """Why it began anew the last time."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         if (match := _REASON.match(line) or _ROW.match(line)) is not None:
             draft.fact("reboot_reason", match[1])
@@ -81,7 +81,7 @@ def display_reset_reason(text: str) -> Parsed:
 
 def display_qos_queue_statistics(text: str) -> Parsed:
     """Packets and drops of each queue. Releases differ: what is told as ``Passed packets: N`` is understood."""
-    draft = Draft()
+    draft = ParsedBuilder()
     port = queue = ""
     for key, value, line in pairs(draft.lines(text)):
         if (match := _PORT.match(line)) is not None:

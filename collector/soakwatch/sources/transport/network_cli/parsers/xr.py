@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from soakwatch.sources.transport.network_cli.parsed import Draft, Parsed
+from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
 from soakwatch.sources.transport.network_cli.parsers.tables import RULE, cisco_load, cpu_table, drop
 from soakwatch.sources.transport.network_cli.units import length, size
 
@@ -20,7 +20,7 @@ _NOISE = re.compile(
 
 def show_version(text: str) -> Parsed:
     """Version, model, uptime. 64-bit releases tell no reason of a reload here."""
-    draft = Draft()
+    draft = ParsedBuilder()
     for line in draft.lines(text):
         if (match := re.search(r"IOS XR Software, Version (\S{1,40}?)(?:\[|\s|$)", line)) is not None:
             draft.fact("version", match[1])
@@ -33,7 +33,7 @@ def show_version(text: str) -> Parsed:
 
 def show_processes_cpu(text: str) -> Parsed:
     """The load and each process over one minute, the shortest window there is; of several nodes the first."""
-    draft = Draft()
+    draft = ParsedBuilder()
     head: list[str] | None = None
     for line in draft.lines(text):
         if not (cisco_load(draft, line) or _NODE.match(line) or _NOISE.match(line) or line.startswith("----")):
@@ -44,7 +44,7 @@ def show_processes_cpu(text: str) -> Parsed:
 
 def show_memory_summary(text: str) -> Parsed:
     """Physical memory of each node: in all, and in use."""
-    draft = Draft()
+    draft = ParsedBuilder()
     node = "active"
     for line in draft.lines(text):
         if (match := _NODE.match(line)) is not None:
@@ -61,7 +61,7 @@ def show_memory_summary(text: str) -> Parsed:
 
 def show_drops_np_all(text: str) -> Parsed:
     """Drops of each network processor of each node by reason."""
-    draft = Draft()
+    draft = ParsedBuilder()
     node = unit = ""
     for line in draft.lines(text):
         if (match := _NODE.match(line)) is not None:
@@ -77,7 +77,7 @@ def show_drops_np_all(text: str) -> Parsed:
 
 def show_context(text: str) -> Parsed:
     """Crashes of processes, each once."""
-    draft = Draft()
+    draft = ParsedBuilder()
     node = process = ""
     for line in draft.lines(text):
         if (match := _NODE.match(line)) is not None:

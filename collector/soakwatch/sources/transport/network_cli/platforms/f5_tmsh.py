@@ -6,7 +6,7 @@ from soakwatch.sources.transport.network_cli.platform import Command, Dialect, P
 PLATFORM = Platform(
     "f5_tmsh",
     "F5 BIG-IP",
-    Dialect(way="exec", shown="(tmos)#"),
+    Dialect(mode="exec", shown="(tmos)#"),
     (
         Command(
             "show_sys_performance",

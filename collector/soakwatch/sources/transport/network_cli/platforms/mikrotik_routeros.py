@@ -6,7 +6,7 @@ from soakwatch.sources.transport.network_cli.platform import Command, Dialect, P
 PLATFORM = Platform(
     "mikrotik_routeros",
     "MikroTik RouterOS",
-    Dialect(way="exec", shown="[USER@NAME] >"),
+    Dialect(mode="exec", shown="[USER@NAME] >"),
     (
         Command(
             "system_resource_print",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from soakwatch.sources.transport.ssh.ask import Wants, parsed, rows, whole
-from soakwatch_agent.context import Notes
+from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 
 METRICS: tuple[str, ...] = ()
@@ -24,7 +24,7 @@ class Coredumpctl:
         """Those of the last day: a list without bounds takes longer with each crash."""
         return "coredumpctl list --json=short --no-pager --quiet --since=-24h || echo '[]'"
 
-    def read(self, text: str, notes: Notes) -> None:
+    def read(self, text: str, notes: ProbeAnswer) -> None:
         """Event ``core.dump`` for each new dump without a file."""
         seen: set[tuple[int, int]] = set()
         reported = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from soakwatch.sources.transport.ssh.ask import Wants, parsed, rows, whole
-from soakwatch_agent.context import Notes
+from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_agent.sample import object_text
 
@@ -42,15 +42,15 @@ class Dpdk:
         """One Python of the device, without its site packages."""
         return f"python3 -I -S -c {shlex.quote(_ASK)}"
 
-    def read(self, text: str, notes: Notes) -> None:
+    def read(self, text: str, notes: ProbeAnswer) -> None:
         """Notes what each port lost."""
         for row in rows([parsed(line) for line in text.splitlines()]):
             stats = row.get("stats")
             for key, reason in _LOSS if isinstance(stats, dict) else ():
                 value = whole(stats.get(key)) if isinstance(stats, dict) else None
                 if value is not None:
-                    place = clean(f"dpdk {row.get('app')} port {row.get('port')}")
-                    notes.sample("system.forwarding.dropped", object_text(place=place, reason=reason), value)
+                    port = clean(f"dpdk {row.get('app')} port {row.get('port')}")
+                    notes.sample("system.forwarding.dropped", object_text(place=port, reason=reason), value)
 
 
 def open_ask(_wants: Wants) -> Dpdk:

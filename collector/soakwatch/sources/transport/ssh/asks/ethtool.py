@@ -6,7 +6,7 @@ import re
 import shlex
 
 from soakwatch.sources.transport.ssh.ask import Wants, lines, whole
-from soakwatch_agent.context import Notes
+from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_agent.sample import object_text
 
@@ -39,20 +39,20 @@ class Ethtool:
             f'case "$i" in {pick}) echo "# $i"; ethtool -S "$i"; esac; done'
         )
 
-    def read(self, text: str, notes: Notes) -> None:
+    def read(self, text: str, notes: ProbeAnswer) -> None:
         """Notes the losses of each card."""
-        card, found = "", dict[str, int]()
+        card, counters = "", dict[str, int]()
         for line in [*lines(text), "# "]:
             if line.startswith("# "):
-                for name in sorted(found, key=lambda each: (found[each] == 0, each))[:_MAX_INTERFACES]:
+                for name in sorted(counters, key=lambda each: (counters[each] == 0, each))[:_MAX_INTERFACES]:
                     object_label = object_text(place=clean(card), reason=clean(name))
-                    notes.sample("system.forwarding.dropped", object_label, found[name])
-                card, found = line[2:].strip(), {}
+                    notes.sample("system.forwarding.dropped", object_label, counters[name])
+                card, counters = line[2:].strip(), {}
                 continue
             name, _, number = line.rpartition(":")
             value = whole(number.strip())
             if card and value is not None and value < 2**64 and is_loss(name):
-                found[name.strip()] = value
+                counters[name.strip()] = value
 
 
 def is_loss(name: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from soakwatch.sources.transport.ssh.ask import Wants, lines, parsed, whole
-from soakwatch_agent.context import Notes
+from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_agent.sample import object_text
 
@@ -27,7 +27,7 @@ class Frr:
         """Two calls of vtysh; a router without BGP answers the second with a complaint."""
         return f"vtysh -c 'show memory'; echo; echo '{_MARK}'; vtysh -c 'show bgp summary json'"
 
-    def read(self, text: str, notes: Notes) -> None:
+    def read(self, text: str, notes: ProbeAnswer) -> None:
         """Notes heaps and peers."""
         memory, _, bgp = text.partition(_MARK)
         daemon = ""
@@ -42,7 +42,7 @@ class Frr:
             _read_bgp(bgp, notes)
 
 
-def _read_bgp(text: str, notes: Notes) -> None:
+def _read_bgp(text: str, notes: ProbeAnswer) -> None:
     reported = parsed(text)
     for family, summary in reported.items() if isinstance(reported, dict) else ():
         peers = summary.get("peers") if isinstance(summary, dict) else None

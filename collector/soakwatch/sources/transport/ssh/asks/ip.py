@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from soakwatch.sources.transport.ssh.ask import Wants, parsed, rows, whole
-from soakwatch_agent.context import Notes
+from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_agent.sample import object_text
 
@@ -28,7 +28,7 @@ class Ip:
         """One call for all interfaces."""
         return "ip -s -s -j link show"
 
-    def read(self, text: str, notes: Notes) -> None:
+    def read(self, text: str, notes: ProbeAnswer) -> None:
         """Notes state and reasons of each interface; a reason that never happened is 0."""
         for row in rows(parsed(text)):
             name, flags = row.get("ifname"), row.get("flags")
@@ -44,8 +44,8 @@ class Ip:
                 for reason in reasons if isinstance(counters, dict) else ():
                     value = whole(counters.get(reason)) if isinstance(counters, dict) else None
                     if value is not None:
-                        place = object_text(place=clean(name), reason=f"{side}_{reason}")
-                        notes.sample("system.forwarding.dropped", place, value)
+                        drop_label = object_text(place=clean(name), reason=f"{side}_{reason}")
+                        notes.sample("system.forwarding.dropped", drop_label, value)
 
 
 def open_ask(wants: Wants) -> Ip:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from soakwatch.sources.transport.ssh.ask import Wants, lines
-from soakwatch_agent.context import Notes
+from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_agent.sample import object_text
 
@@ -27,10 +27,10 @@ class Iptables:
         """Both families, each under a line of its own."""
         return "echo '#4'; iptables-save -c; echo '#6'; ip6tables-save -c"
 
-    def read(self, text: str, notes: Notes) -> None:
+    def read(self, text: str, notes: ProbeAnswer) -> None:
         """Notes each rule and policy that drops; rules of the same text are added up."""
         family = table = ""
-        found: dict[str, int] = {}
+        drops: dict[str, int] = {}
         for line in lines(text):
             if line in ("#4", "#6"):
                 family = "iptables" if line == "#4" else "ip6tables"
@@ -38,12 +38,12 @@ class Iptables:
                 table = match[1]
             elif (match := _POLICY.fullmatch(line)) is not None and match[2] == "DROP":
                 object_label = object_text(place=clean(f"{family} {table} {match[1]}"), reason="policy DROP")
-                found[object_label] = found.get(object_label, 0) + int(match[3])
-            elif (match := _RULE.match(line)) is not None and len(found) < _MAX_RULES:
+                drops[object_label] = drops.get(object_label, 0) + int(match[3])
+            elif (match := _RULE.match(line)) is not None and len(drops) < _MAX_RULES:
                 reason = f"{match[3].strip()} {match[4]}".strip()[:200]
                 object_label = object_text(place=clean(f"{family} {table} {match[2]}"), reason=clean(reason))
-                found[object_label] = found.get(object_label, 0) + int(match[1])
-        for object_label, packets in found.items():
+                drops[object_label] = drops.get(object_label, 0) + int(match[1])
+        for object_label, packets in drops.items():
             notes.sample("system.forwarding.denied", object_label, packets)
 
 

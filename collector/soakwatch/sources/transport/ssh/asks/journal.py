@@ -6,7 +6,7 @@ import re
 import shlex
 
 from soakwatch.sources.transport.ssh.ask import Json, Wants, parsed
-from soakwatch_agent.context import Notes
+from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.kernlog import alarm_of
 from soakwatch_agent.procfs import clean
 
@@ -48,7 +48,7 @@ class Journal:
         fields = "--output-fields=MESSAGE,PRIORITY,SYSLOG_IDENTIFIER,_PID,_TRANSPORT,_SYSTEMD_UNIT"
         return f"journalctl -q -p 5 -o json {fields} --no-pager --show-cursor {cursor} | tail -n {_MAX_LINES}"
 
-    def read(self, text: str, notes: Notes) -> None:
+    def read(self, text: str, notes: ProbeAnswer) -> None:
         """Events of the lines; the cursor goes on."""
         reported = 0
         for line in text.splitlines():
@@ -58,7 +58,7 @@ class Journal:
             elif self._cursor and line.startswith("{") and reported < _MAX_EVENTS:
                 reported += self._line(parsed(line), notes)
 
-    def _line(self, entry: Json, notes: Notes) -> bool:
+    def _line(self, entry: Json, notes: ProbeAnswer) -> bool:
         message = entry.get("MESSAGE") if isinstance(entry, dict) else None
         if not isinstance(entry, dict) or not isinstance(message, str):
             return False  # a message that is no text comes as a list of bytes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from soakwatch.sources.transport.ssh.ask import Json, Wants, parsed, rows, whole
-from soakwatch_agent.context import Notes
+from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_agent.sample import object_text
 
@@ -25,27 +25,27 @@ class Nft:
         """The contents of sets are left out: they may be large."""
         return "nft -j -t list ruleset"
 
-    def read(self, text: str, notes: Notes) -> None:
+    def read(self, text: str, notes: ProbeAnswer) -> None:
         """Notes each counter of drops."""
         reported = parsed(text)
         listed = rows(reported.get("nftables")) if isinstance(reported, dict) else []
-        found: dict[str, int] = {}
+        drops: dict[str, int] = {}
         for each in listed:
             rule, counter = each.get("rule"), each.get("counter")
             if isinstance(rule, dict):
                 packets, reason = _of_rule(rule)
                 chain = rule.get("chain")
-                place = f"nft {rule.get('family')} {rule.get('table')} {chain}"
+                location = f"nft {rule.get('family')} {rule.get('table')} {chain}"
             elif isinstance(counter, dict):
                 name = str(counter.get("name"))
                 packets = whole(counter.get("packets")) if any(word in name.lower() for word in _LOSS) else None
-                reason, place = name, f"nft {counter.get('family')} {counter.get('table')}"
+                reason, location = name, f"nft {counter.get('family')} {counter.get('table')}"
             else:
                 continue
-            if packets is not None and len(found) < _MAX_RULES:
-                object_label = object_text(place=clean(place), reason=clean(reason))
-                found[object_label] = found.get(object_label, 0) + packets  # rules of one comment are one reason
-        for object_label, packets in found.items():
+            if packets is not None and len(drops) < _MAX_RULES:
+                object_label = object_text(place=clean(location), reason=clean(reason))
+                drops[object_label] = drops.get(object_label, 0) + packets  # rules of one comment are one reason
+        for object_label, packets in drops.items():
             notes.sample("system.forwarding.denied", object_label, packets)
 
 

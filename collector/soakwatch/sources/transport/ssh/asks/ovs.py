@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from soakwatch.sources.transport.ssh.ask import Wants, lines
-from soakwatch_agent.context import Notes
+from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_agent.sample import object_text
 
@@ -42,7 +42,7 @@ class Ovs:
             f"echo '{_MARKS[2]}'; ovs-appctl dpif-netdev/pmd-stats-show"
         )
 
-    def read(self, text: str, notes: Notes) -> None:
+    def read(self, text: str, notes: ProbeAnswer) -> None:
         """Notes drops, flows and shares. Coverage counters appear with their first event: one not seen yet has no
         series."""
         part, datapath, pmd = "", "", ""
@@ -69,7 +69,7 @@ class Ovs:
             self._tell_share(name, now, notes)
         self._cycles = cycles
 
-    def _tell_share(self, name: str, now: dict[str, int], notes: Notes) -> None:
+    def _tell_share(self, name: str, now: dict[str, int], notes: ProbeAnswer) -> None:
         before = self._cycles.get(name)
         if before is None or before.keys() != now.keys() or len(now) != 2:
             return

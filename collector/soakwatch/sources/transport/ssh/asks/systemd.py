@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 
 from soakwatch.sources.transport.ssh.ask import Wants, whole
-from soakwatch_agent.context import Notes
+from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_agent.sample import object_text
 
@@ -31,7 +31,7 @@ class Systemd:
         units = " ".join(shlex.quote(name) for name in names)
         return f"systemctl --no-pager show -p Id,NRestarts,Restart,ActiveState,Result -- {units}"
 
-    def read(self, text: str, notes: Notes) -> None:
+    def read(self, text: str, notes: ProbeAnswer) -> None:
         """Notes restarts; event ``service.failed`` when a service becomes failed."""
         for block in text.split("\n\n")[:_MAX_UNITS]:
             unit = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
@@ -42,7 +42,7 @@ class Systemd:
             notes.sample("system.service.restarts", object_label, restarts)
             self._follow(name, unit, object_label, notes)
 
-    def _follow(self, name: str, unit: Mapping[str, str], object_label: str, notes: Notes) -> None:
+    def _follow(self, name: str, unit: Mapping[str, str], object_label: str, notes: ProbeAnswer) -> None:
         state = unit.get("ActiveState", "")
         if state == "failed" and self._states.get(name, state) != "failed":
             notes.event("service.failed", object_label, result=clean(unit.get("Result", "")), service=clean(name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from soakwatch.sources.transport.ssh.ask import Json, Wants, parsed, rows, whole
-from soakwatch_agent.context import Notes
+from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_agent.sample import object_text
 
@@ -27,7 +27,7 @@ class Tc:
         """One call for all interfaces."""
         return "tc -s -j qdisc show"
 
-    def read(self, text: str, notes: Notes) -> None:
+    def read(self, text: str, notes: ProbeAnswer) -> None:
         """Notes each queue."""
         for row in rows(parsed(text)):
             device, kind = row.get("dev"), row.get("kind")

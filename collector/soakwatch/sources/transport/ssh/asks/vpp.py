@@ -6,7 +6,7 @@ import re
 
 from soakwatch.sources.drop_reasons import refused_on_purpose
 from soakwatch.sources.transport.ssh.ask import Wants, lines, whole
-from soakwatch_agent.context import Notes
+from soakwatch_agent.context import ProbeAnswer
 from soakwatch_agent.procfs import clean
 from soakwatch_agent.sample import object_text
 
@@ -41,7 +41,7 @@ class Vpp:
             f"echo '{_MARKS[2]}'; vppctl show runtime max"
         )
 
-    def read(self, text: str, notes: Notes) -> None:
+    def read(self, text: str, notes: ProbeAnswer) -> None:
         """Notes drops, heap and rates."""
         part, thread = "", ""
         dropped: dict[str, int] = {}

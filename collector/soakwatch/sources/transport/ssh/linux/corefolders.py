@@ -77,9 +77,9 @@ class CoreFolders:
 
 
 def _files(lines: Sequence[str]) -> dict[str, tuple[int, int, int]]:
-    found = {}
+    files = {}
     for line in lines:
         match = _LINE.fullmatch(line)
         if match is not None and int(match[1], 16) & _KIND == _FILE:
-            found[match[5]] = int(match[2]), int(match[3]), int(match[4])
-    return found
+            files[match[5]] = int(match[2]), int(match[3]), int(match[4])
+    return files

@@ -22,14 +22,14 @@ def files_of(text: bytes) -> dict[str, bytes]:
     >>> files_of(b"==> /dev/null <==\n\n==> /proc/a <==\n1\n\n==> /proc/b <==\n2 3\n")
     {'/proc/a': b'1\n', '/proc/b': b'2 3\n'}
     """
-    found: dict[str, bytes] = {}
+    files: dict[str, bytes] = {}
     heads = list(_HEADER.finditer(text))
     ends = [*(head.start() for head in heads[1:]), len(text)]
     for index, head in enumerate(heads):
         path = os.fsdecode(head[1])
         if path != "/dev/null":
-            found[path] = text[head.end() : ends[index]]
-    return found
+            files[path] = text[head.end() : ends[index]]
+    return files
 
 
 def sweep(parent: str) -> None:
@@ -95,11 +95,11 @@ class Mirror:
             self._size -= len(data)
             os.unlink(self.root + path)  # noqa: PTH108
 
-    def only(self, wanted: Iterable[str], found: Mapping[str, bytes]) -> None:
+    def only(self, wanted: Iterable[str], contents: Mapping[str, bytes]) -> None:
         """Writes what was found of the ``wanted`` files and removes those that were not."""
         for path in wanted:
-            if path in found:
-                self.put(path, found[path])
+            if path in contents:
+                self.put(path, contents[path])
             else:
                 self.drop(path)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from soakwatch_agent.context import SECOND, Notes
+from soakwatch_agent.context import SECOND, ProbeAnswer
 from soakwatch_agent.probes.cpu import busy_share
 
 Ticks = tuple[int, ...]
@@ -24,7 +24,7 @@ class Observer:
             return False
         return now_ns - self._begun[0] < self._for_ns
 
-    def seen(self, now_ns: int, cpu: Ticks | None, notes: Notes) -> None:
+    def seen(self, now_ns: int, cpu: Ticks | None, notes: ProbeAnswer) -> None:
         """A look: the device's CPU ticks by mode since boot."""
         if self._for_ns is None or self._reported or cpu is None:
             return

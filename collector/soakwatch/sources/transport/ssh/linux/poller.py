@@ -6,7 +6,7 @@ import asyncio
 import copy
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 from soakwatch.sources.abc import Facts, SourceContext, SourceError
@@ -18,11 +18,10 @@ from soakwatch.sources.transport.ssh.linux.cost import Cost, clock_s, shell_seco
 from soakwatch.sources.transport.ssh.linux.observer import Observer
 from soakwatch.sources.transport.ssh.linux.processes import MAX_EXAMINED
 from soakwatch.sources.transport.ssh.linux.replica import Replica
-from soakwatch.sources.transport.ssh.linux.schedule import Turns
-from soakwatch.sources.transport.ssh.linux.script import Need, details_script, faces_script, look_script, mounts_script
+from soakwatch.sources.transport.ssh.linux.script import Need, details_script, faces_script, mounts_script, poll_script
 from soakwatch.sources.transport.ssh.linux.survey import EVERY_LOOK, SLOW, Survey, survey_of, survey_script
 from soakwatch.sources.transport.ssh.shell import Reply, Shell, part
-from soakwatch_agent.context import Notes, Periodic, Watch
+from soakwatch_agent.context import Periodic, ProbeAnswer, Watch
 from soakwatch_agent.host import probe_names, source
 from soakwatch_agent.sample import NOTHING, Answer, object_text
 
@@ -30,6 +29,29 @@ _SURVEY_S = 600.0
 _SURVEY_TIMEOUT_S = 12.0  # a program that hangs costs the survey a second
 _T = TypeVar("_T")
 _SELF = object_text(source="ssh")
+
+
+@dataclass
+class _Schedule:
+    """What is due in a poll: the slow files, programs and checks.
+
+    Periods are those of the probes that read the files (see soakwatch_agent.probes): they must not lag behind.
+    """
+
+    slow: Periodic = field(default_factory=lambda: Periodic(10))
+    cores: Periodic = field(default_factory=lambda: Periodic(2))
+    limits: Periodic = field(default_factory=lambda: Periodic(60))
+    faces: Periodic = field(default_factory=lambda: Periodic(60))
+    clock: Periodic = field(default_factory=lambda: Periodic(60))
+    asks: dict[str, Periodic] = field(default_factory=dict)
+
+    def due_asks(self, asked: Sequence[Asked], present: frozenset[str], now_ns: int) -> tuple[Asked, ...]:
+        """The programs that are asked now."""
+        return tuple(
+            each
+            for each in asked
+            if each.name in present and self.asks.setdefault(each.name, Periodic(each.ask.every_s)).due(now_ns)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +72,10 @@ class LinuxPoller:
     def __init__(self, line: SshLine, shell: Shell, wish: Wish, site: SourceContext) -> None:
         self._line, self._shell, self._wish, self._site = line, shell, wish, site
         self._asked: tuple[Asked, ...] = all_asks(Wants(wish.interfaces, wish.services, self._no_kernel_log))
-        self._ask_notes = {each.name: Notes() for each in self._asked}
+        self._ask_notes = {each.name: ProbeAnswer() for each in self._asked}
         self._replica = Replica(wish.watches, wish.interfaces, wish.core_folders, wish.probes)
-        self._notes = Notes()
-        self._turns = Turns()
+        self._notes = ProbeAnswer()
+        self._schedule = _Schedule()
         self._survey_turn = Periodic(_SURVEY_S)
         self._survey: Survey | None = None
         self._generation = -1
@@ -72,12 +94,12 @@ class LinuxPoller:
         self._notes.begin(now_ns)
         if self._observer.resting(now_ns):
             return NOTHING
-        before = copy.deepcopy(self._turns)
+        before = copy.deepcopy(self._schedule)
         try:
             survey = await self._surveyed(now_ns)
-            return await self._look(survey, now_ns)
+            return await self._poll_device(survey, now_ns)
         except BaseException:
-            self._turns = before  # what was due was not read: it is due again, in step with the probes
+            self._schedule = before  # what was due was not read: it is due again, in step with the probes
             raise
 
     async def open(self) -> None:
@@ -150,8 +172,8 @@ class LinuxPoller:
             )
         return survey
 
-    async def _look(self, survey: Survey, now_ns: int) -> Answer:
-        replica, turns, notes = self._replica, self._turns, self._notes
+    async def _poll_device(self, survey: Survey, now_ns: int) -> Answer:
+        replica, turns, notes = self._replica, self._schedule, self._notes
         slow, cores, limits = turns.slow.due(now_ns), turns.cores.due(now_ns), turns.limits.due(now_ns)
         due = turns.due_asks(self._asked, survey.asks, now_ns)
         kernel_log: Literal["no", "skip", "read"] = "no"
@@ -171,7 +193,7 @@ class LinuxPoller:
             tuple((each.name, each.ask.command()) for each in due),
             survey.timeout,
         )
-        reply = await self._run(look_script(need))
+        reply = await self._run(poll_script(need))
         fresh = await self._in_thread(lambda: replica.take(survey, need, reply))
         mapped = await self._follow(survey, slow=slow, fresh=fresh, everyone=turns.faces.due(now_ns))
         if turns.clock.due(now_ns):

@@ -38,7 +38,7 @@ def stat_lines(text: bytes) -> dict[int, StatLine]:
     >>> sorted(lines), lines[7].start, lines[7].cpu
     ([7], 99, 33)
     """
-    found: dict[int, StatLine] = {}
+    by_pid: dict[int, StatLine] = {}
     begins = [match.start() for match in _BEGIN.finditer(text)]
     index = 0
     while index < len(begins):
@@ -51,11 +51,11 @@ def stat_lines(text: bytes) -> dict[int, StatLine]:
                 break
             following += 1
         if record is not None:
-            found[record.pid] = record
+            by_pid[record.pid] = record
             index = following
         else:
             index += 1
-    return found
+    return by_pid
 
 
 def _record(line: bytes) -> StatLine | None:
@@ -103,13 +103,13 @@ class Processes:
         """All processes of the last list."""
         return self._lines.keys()
 
-    def take(self, pids: set[int], watched: Sequence[int], found: Mapping[str, bytes]) -> list[int]:
+    def take(self, pids: set[int], watched: Sequence[int], contents: Mapping[str, bytes]) -> list[int]:
         """Takes the list of a look and the lines of those that were ``watched``; returns the pids whose faces are to
         be looked at (again), the youngest first."""
         for pid in self._lines.keys() - pids:
             self._bury(pid)
         for pid in watched:
-            lines = stat_lines(found.get(f"/proc/{pid}/stat", b""))
+            lines = stat_lines(contents.get(f"/proc/{pid}/stat", b""))
             if pid in self._lines and (pid not in lines or not self._hold(lines[pid])):
                 self._bury(pid)
         fresh = pids - self._lines.keys()
@@ -136,7 +136,7 @@ class Processes:
 
     def see_faces(self, pids: Iterable[int], stats: bytes, files: bytes, links: bytes, age: Age) -> set[int]:
         """Takes lines, command lines and programs; returns the pids that a watch means now and did not before."""
-        found, lines = files_of(files), stat_lines(stats)
+        contents, lines = files_of(files), stat_lines(stats)
         self.take_links(links)
         fresh = set()
         for pid in pids:
@@ -147,8 +147,8 @@ class Processes:
                 self._bury(pid)
                 self._mirror.folder(f"/proc/{pid}")
                 self._hold(line)
-            if f"/proc/{pid}/cmdline" in found:
-                self._mirror.put(f"/proc/{pid}/cmdline", found[f"/proc/{pid}/cmdline"])
+            if f"/proc/{pid}/cmdline" in contents:
+                self._mirror.put(f"/proc/{pid}/cmdline", contents[f"/proc/{pid}/cmdline"])
             if 0 <= age(line.start) < YOUNG_S:
                 self._young.add(pid)
             else:
@@ -160,10 +160,10 @@ class Processes:
         self.interesting |= fresh
         return fresh
 
-    def take_details(self, pids: Iterable[int], found: Mapping[str, bytes]) -> None:
+    def take_details(self, pids: Iterable[int], contents: Mapping[str, bytes]) -> None:
         """Takes the lines of processes that a watch names itself."""
         for pid in pids:
-            line = stat_lines(found.get(f"/proc/{pid}/stat", b"")).get(pid)
+            line = stat_lines(contents.get(f"/proc/{pid}/stat", b"")).get(pid)
             if line is not None:
                 self._hold(line)
 

@@ -13,7 +13,7 @@ from soakwatch.sources.transport.ssh.linux.processes import Processes, stat_line
 from soakwatch.sources.transport.ssh.linux.script import Need
 from soakwatch.sources.transport.ssh.linux.survey import SLOW, Survey
 from soakwatch.sources.transport.ssh.shell import Reply
-from soakwatch_agent.context import SECOND, HostContext, Notes, Watch
+from soakwatch_agent.context import SECOND, HostContext, ProbeAnswer, Watch
 from soakwatch_agent.host import Host
 from soakwatch_agent.probes.filesystem import FilesystemProbe
 from soakwatch_agent.procfs import clean, parse_cpu_stat
@@ -23,6 +23,7 @@ _MAPS_NS = int(30 * SECOND * 0.95)  # as the probe reads them
 _DENIED = re.compile(r"/proc/(\d+)/smaps_rollup.*permission denied", re.IGNORECASE)
 _HIDDEN = re.compile(rb"^\S+ /proc proc \S*hidepid=(?!0|off)", re.MULTILINE)
 _PID = re.compile(rb"/proc/(\d{1,10})(?!\S)")
+_WORKING_FOLDER = re.compile(r"/proc/\d+/cwd")
 _NUMBERS = re.compile(rb"\d+")
 _NEED_PTRACE = "permission denied: PSS and USS need the process's own user or CAP_SYS_PTRACE"
 
@@ -43,7 +44,7 @@ class Replica:
         self._context = HostContext(self._mirror.root, tuple(watches), interfaces, tuple(core_folders))
         self._host = Host(self._context, probes)
         self._mounts = FilesystemProbe(self._context)
-        self._notes = Notes()
+        self._notes = ProbeAnswer()
         self._maps_read: dict[int, int] = {}
         self._maps_denied: set[int] = set()
         self._descriptors: dict[int, int | None] = {}
@@ -137,6 +138,7 @@ class Replica:
         """The agent's probes on the mirror, and what they cannot know of a device."""
         notes = self._notes
         notes.begin(now_ns)
+        self._context.shared.denied = lambda path: _denied(survey, path)
         answer = self._host.poll(now_ns)
         self.first = False
         watched = self._context.shared.watched
@@ -188,12 +190,6 @@ class Replica:
             fault.object == object_text(folder=clean(folder)) for folder in self.cores.unseen
         ):
             return None
-        if fault.metric == "system.core.files" and "working folder" in fault.text and not survey.root:
-            text = fault.text.replace("no such file or directory", "permission denied")
-            return Fault(fault.metric, fault.object, text)
-        for path in survey.denied:
-            if path in fault.text:
-                return Fault(fault.metric, fault.object, f"{path} cannot be read: permission denied")
         return Fault(fault.metric, fault.object, fault.text.replace(self._mirror.root, ""))
 
     def _hidden(self, survey: Survey) -> bool:
@@ -228,6 +224,11 @@ class Replica:
                 self._mirror.put(path, found[path])
             else:
                 self._mirror.drop(path)
+
+
+def _denied(survey: Survey, path: str) -> bool:
+    """Whether the mirror lacks a file of the device because its account may not read it."""
+    return path in survey.denied or (not survey.root and _WORKING_FOLDER.fullmatch(path) is not None)
 
 
 def _descriptors(text: bytes) -> dict[int, int | None]:

@@ -123,7 +123,7 @@ def survey_of(parts: Mapping[str, bytes]) -> Survey:
     release = {key: value.strip().strip('"') for key, _, value in pairs}
     ids = [*" ".join(lines("ids")).split(), "0", "0", ""]
     sizes = [*(int(word) for word in lines("sizes") if _NUMBER.fullmatch(word)), 0, 0]
-    found = lines("files")
+    paths = lines("files")
     facts = {
         "profile": "linux",
         "system": release.get("PRETTY_NAME") or release.get("NAME") or system[0],
@@ -132,8 +132,8 @@ def survey_of(parts: Mapping[str, bytes]) -> Survey:
         "uid": ids[2],
     }
     return Survey(
-        frozenset(line for line in found if line.startswith("/")),
-        frozenset(line[1:] for line in found if line.startswith("-/")),
+        frozenset(line for line in paths if line.startswith("/")),
+        frozenset(line[1:] for line in paths if line.startswith("-/")),
         tuple(line for line in lines("sensors") if line.startswith("/sys/")),
         tuple(line for line in lines("block") if "/" not in line),
         frozenset(lines("asks")),

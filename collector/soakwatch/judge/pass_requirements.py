@@ -1,4 +1,4 @@
-"""What must be decided before a run can pass: whose doubt keeps it from passing, and whose is only reported."""
+"""Which inconclusive findings keep a run from passing, and which are only reported."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome
 from soakwatch_rules.traits import traits_of
 
 _OF_THE_RUN = frozenset({InconclusiveReason.CADENCE, InconclusiveReason.TOO_SHORT})
-"""No reading is missing: the run as it was planned cannot show this. ``check`` says so beforehand."""
+"""No sample is missing: the run as planned cannot show this. ``soakwatch check`` says so beforehand."""
 _OF_THE_READINGS = frozenset(
     {InconclusiveReason.NOISE, InconclusiveReason.RESOLUTION, InconclusiveReason.CYCLE, InconclusiveReason.RELEASE}
 )
-"""A figure was found, and it is not certain."""
+"""A value was measured, but it is not certain."""
 _NOT_COMPARED = frozenset({InconclusiveReason.NOISE, InconclusiveReason.NO_REFERENCE, InconclusiveReason.RESOLUTION})
-_QUEUE = "queue."  # what a stress is made to fill: that it drains is shown or not
+_QUEUE = "queue."  # a stress is meant to fill queues; whether they drain is judged separately
 _LIKELY = 0.5  # from here on it is more likely beyond its limit
-_ENOUGH = 0.5  # of the expected readings: with fewer it is the missing ones that leave it open
+_ENOUGH = 0.5  # of the expected samples: with fewer, the missing ones are why it is inconclusive
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Which rules may stay open. ``optional`` ones hold no run up; of those in ``insisted`` (``required: true``, or
-    named on the command line) every doubt does; of those in ``named`` (the plan gives them parameters) also that the
-    run is too short.
+    """Which rules may stay inconclusive. ``optional`` ones never keep a run from passing; those in ``insisted``
+    (``required: true``, or named on the command line) always do; those in ``named`` (the plan gives them parameters)
+    also if the run was too short.
 
-    Of all others a doubt holds a run up unless nothing that was due is missing and the run, as it was planned, could
-    not show it (cadence, length), or the figure that was found lies within its limit and is only not certain.
+    Any other inconclusive finding keeps a run from passing, unless no sample that was due is missing and the run as
+    planned could not show it (cadence, length), or the measured value lies within its limit and is only uncertain.
     """
 
     optional: frozenset[str] = frozenset()
@@ -37,10 +37,10 @@ class Demand:
     insisted: frozenset[str] = frozenset()
 
     def waived(self, findings: Sequence[Finding]) -> frozenset[int]:
-        """The places of the doubts that are not required.
+        """The indexes of inconclusive findings that do not keep the run from passing.
 
-        That one of many series cannot be compared with the time before the stress (another load, too restless) holds
-        nothing up where most of the target's series were seen to come back.
+        If one of many series cannot be compared with the time before the stress (another load, too noisy), that is
+        waived where most of the target's series were proven to recover.
         """
         of_many = [f for f in findings if traits_of(f.rule).by_majority]
         passed = Counter((f.rule, f.target) for f in of_many if f.outcome is Outcome.PASS)
@@ -84,9 +84,9 @@ class Demand:
 
 
 def within(finding: Finding) -> bool:
-    """Whether what was measured is more likely within its limit than beyond it; a limit below zero is one of a fall.
+    """Whether the measured value is more likely within its limit than beyond it; a negative limit is one of a decrease.
 
-    Growth that the straight line or the stages see, though no shape does, is not: the methods contradict each other.
+    False for growth that the straight line or the stages detect but no shape does: the methods contradict each other.
     """
     probability = finding.numbers.get("probability")
     if probability is not None:

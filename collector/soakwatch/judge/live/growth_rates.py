@@ -1,17 +1,17 @@
-"""Rates so far: what grows as a running soak goes on, as soon as it is worth saying, and until it no longer is.
+"""Provisional growth rates of a running soak, reported as soon as the evidence suffices and for as long as it does.
 
-A rate is worth saying when
+A rate is reported when
 
-* there are ``LEAST`` minutes with readings in one life of a device's process or of the device (a restart begins anew),
-* the straight line through means of at most ``BLOCKS`` equal times, its error corrected for AR(1), rises with 99.8 %
-  confidence faster than rule ``growth`` allows (a share of the level a day, or the metric's floor in the time so far)
-  and the second half still rises with 95 % confidence; or the second half alone rises as the whole would have to, and
-  its rate is the one that is told: a warm-up that has ended says nothing,
-* it has risen by ``RISEN`` of the level so far,
-* and the look before found the same.
+* there are ``MIN_MINUTES`` minutes with samples since the last restart of the process or device,
+* the straight line through the means of at most ``MAX_BLOCKS`` blocks of equal length, its error corrected for AR(1),
+  rises with 99.8 % confidence faster than rule ``growth`` allows (a share of the level a day, or the metric's floor
+  in the time so far) and the second half still rises with 95 % confidence; or the second half alone meets the first
+  condition, and its rate is reported: a warm-up that has ended does not count,
+* the series has risen by ``MIN_RISE`` of its level so far,
+* and the previous evaluation came to the same result.
 
-It is provisional: a warm-up that goes on looks the same. No finding, hook or notification comes of it, and it is gone
-with the look at which one of these does not hold.
+A warm-up still in progress meets these conditions too, so a rate causes no finding, hook or notification. It
+disappears at the first evaluation that does not meet them.
 """
 
 from __future__ import annotations
@@ -24,55 +24,57 @@ import numpy as np
 
 from soakwatch.core.roles import DUT
 from soakwatch.judge.cases import CaseBuilder
-from soakwatch.judge.live.following import RunFollower
-from soakwatch.judge.live.raw_words import Floats
+from soakwatch.judge.live.raw_values import Floats
+from soakwatch.judge.live.run_follower import RunFollower
 from soakwatch.judge.rates import Rate
 from soakwatch.record import SeriesKey
 from soakwatch.record.model import Ints
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_rules.rule import Event, Rule, Window
 
-LEAST, BLOCKS, RISK, RISEN, MOST = 6, 48, 0.002, 0.01, 20
-_LINE = 4  # means that a straight line needs to have an error
+MIN_MINUTES, MAX_BLOCKS, RISK, MIN_RISE, MAX_RATES = 6, 48, 0.002, 0.01, 20
+_MIN_LINE_MEANS = 4  # fewest means from which a line has a standard error
 _PARTS = frozenset({"process.memory.pss", "process.memory.uss"})  # of process.memory.usage, which says the same
-_AGAIN = 1.1  # what says nothing is looked at again when so many times the minutes are there: a look costs little
+_RETRY_GROWTH = 1.1  # a series without a rate is evaluated again once it has this many times the minutes
 
 
 @dataclass(slots=True)
-class Growing:
-    """The rates of one run; ``update`` works them out from what is followed."""
+class GrowthRates:
+    """The growth rates of one run; ``update`` computes them from the samples so far."""
 
     rule: Rule | None
     rates: tuple[Rate, ...] = ()
-    _met: frozenset[SeriesKey] = frozenset()  # those of the last look
+    _met: frozenset[SeriesKey] = frozenset()  # series with a rate at the last evaluation
     _seen: dict[tuple[SeriesKey, int], int] = field(default_factory=dict)
 
-    def update(self, court: CaseBuilder, following: RunFollower) -> None:
-        """Work out the rates that are worth saying now."""
+    def update(self, case_builder: CaseBuilder, following: RunFollower) -> None:
+        """Compute the rates to report now."""
         rule = self.rule
         tolerance: object = getattr(rule, "tolerance", None)
         horizon_s: object = getattr(rule, "horizon", None)
         if rule is None or not isinstance(tolerance, float) or not isinstance(horizon_s, float):
             return
-        stretch, before = court.stretch(rule), self._met
-        if not court.begun(rule) or stretch.end_ns < court.window.end_ns:
+        stretch, before = case_builder.stretch(rule), self._met
+        if not case_builder.begun(rule) or stretch.end_ns < case_builder.window.end_ns:
             self.rates, self._met = (), frozenset()
             return
         rates = []
         for key, known in following.known.items():
-            if key.metric not in rule.metrics or court.roles.get(key.target) != DUT:
+            if key.metric not in rule.metrics or case_builder.roles.get(key.target) != DUT:
                 continue
-            begin_ns = _life_begins(court.events, key, stretch)
+            begin_ns = _life_begins(case_builder.events, key, stretch)
             time_ns, values = following.minutes.read(known.number, begin_ns, stretch.end_ns)
-            if key not in before and time_ns.size < max(LEAST, _AGAIN * self._seen.get((key, begin_ns), 0)):
+            if key not in before and time_ns.size < max(
+                MIN_MINUTES, _RETRY_GROWTH * self._seen.get((key, begin_ns), 0)
+            ):
                 continue
             self._seen[key, begin_ns] = int(time_ns.size)
-            rate = _rate(court, key, known.unit, begin_ns, time_ns, values, tolerance, horizon_s)
+            rate = _rate(case_builder, key, known.unit, begin_ns, time_ns, values, tolerance, horizon_s)
             rates += [] if rate is None else [rate]
         self._met = met = frozenset(map(_key, rates))
         rates = [rate for rate in rates if _key(rate) in before and not (rate.metric in _PARTS and _whole(rate) in met)]
         rates.sort(key=lambda rate: (rate.limit_s if rate.limit_s is not None else math.inf, rate.target, rate.metric))
-        self.rates = tuple(rates[:MOST])
+        self.rates = tuple(rates[:MAX_RATES])
 
 
 def _key(rate: Rate) -> SeriesKey:
@@ -84,7 +86,7 @@ def _whole(rate: Rate) -> SeriesKey:
 
 
 def _life_begins(events: Iterable[Event], key: SeriesKey, stretch: Window) -> int:
-    """The begin of the stretch, or of what came up again in it."""
+    """The start of the stretch, or the last restart within it."""
     again = [
         event.end_ns or event.begin_ns
         for event in events
@@ -95,7 +97,7 @@ def _life_begins(events: Iterable[Event], key: SeriesKey, stretch: Window) -> in
 
 
 def _rate(
-    court: CaseBuilder,
+    case_builder: CaseBuilder,
     key: SeriesKey,
     unit: str,
     begin_ns: int,
@@ -104,31 +106,31 @@ def _rate(
     tolerance: float,
     horizon_s: float,
 ) -> Rate | None:
-    """The rate of a series where it is worth saying."""
+    """The rate of a series if the evidence suffices (see the module), else None."""
     from soakwatch_rules.stats.ar1 import slope  # with scipy, which waits until there is something to look at
     from soakwatch_rules.stats.tolerance import Tolerance
 
     entry = BY_NAME.get(key.metric)
     good = np.isfinite(values)
-    if entry is None or entry.growth not in {"up", "down"} or int(good.sum()) < LEAST:
+    if entry is None or entry.growth not in {"up", "down"} or int(good.sum()) < MIN_MINUTES:
         return None
     down = entry.growth == "down"
     time_s, value = (time_ns[good] - begin_ns) * 1e-9, (-values if down else values)[good]
-    edges = np.linspace(0, value.size, min(value.size, BLOCKS), endpoint=False).astype(np.int64)
+    edges = np.linspace(0, value.size, min(value.size, MAX_BLOCKS), endpoint=False).astype(np.int64)
     counts = np.diff(np.append(edges, value.size))
     times, means = np.add.reduceat(time_s, edges) / counts, np.add.reduceat(value, edges) / counts
-    half = min(times.size // 2, times.size - _LINE)
+    half = min(times.size // 2, times.size - _MIN_LINE_MEANS)
     whole, later = slope(times, means), slope(times[half:], means[half:])
     span_s, level = float(times[-1] - times[0]), abs(float(np.median(means)))
     allowed = Tolerance(tolerance, horizon_s, entry.floor).per_second(level, span_s)
     steady, newly = whole.low(RISK) > allowed and later.low() > 0, later.low(RISK) > allowed
-    if not (steady or newly) or whole.slope * span_s < RISEN * level:
+    if not (steady or newly) or whole.slope * span_s < MIN_RISE * level:
         return None
     shown = whole if steady and not (newly and later.high() < whole.slope) else later
     sign = -1 if down else 1
     low, high = sorted((sign * shown.low() * 3600, sign * shown.high() * 3600))
     unlimited = Rate(key.target, key.metric, key.object, unit, begin_ns, sign * shown.slope * 3600, low, high)
-    limit = entry.low if down else court.ceiling(key)
+    limit = entry.low if down else case_builder.ceiling(key)
     if limit is None:
         return unlimited
     room = (-limit if down else limit) - float(means[-1])

@@ -1,4 +1,4 @@
-"""A run asks the flight recorder around what happened, whoever told: a user, the plan, another source, a judge."""
+"""A run asks the flight recorder around what happened, reported by a user, the plan, another source or a judge."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from soakwatch.core.clock import SteadyClock
+from soakwatch.core.event_kinds import FindingKey
 from soakwatch.engine.recorder_triggers import RecorderTriggers
 from soakwatch.engine.soak import Soak
 from soakwatch.engine.start import begin
@@ -40,7 +41,7 @@ events: [{kind: failover, at: 2s, target: dut}]
 
 
 def finding(outcome: Outcome, rule: str, target: str = "dut", *marks: Mark) -> Finding:
-    """What a live judge says."""
+    """What a live judge reports."""
     return Finding(
         rule=rule,
         version=1,
@@ -61,31 +62,33 @@ class Recorder:
 
     def __init__(self) -> None:
         self.heard: list[tuple[int, str]] = []
+        self.findings: list[FindingKey | None] = []
 
-    def look_closer(self, when_ns: int, why: str) -> None:
-        """Keep it."""
+    def capture_moment(self, when_ns: int, why: str, finding: FindingKey | None = None) -> None:
+        """Keep the event."""
         self.heard.append((when_ns, why))
+        self.findings.append(finding)
 
-    async def last_look(self, _end_ns: int) -> None:
+    async def final_captures(self, _end_ns: int) -> None:
         """Nothing."""
 
 
-def looks(since_ns: int | None = None) -> tuple[RecorderTriggers, Recorder, Recorder]:
-    """Closer looks at two targets."""
+def triggers_of_two(since_ns: int | None = None) -> tuple[RecorderTriggers, Recorder, Recorder]:
+    """The triggers of a run with two targets, and a recorder of each."""
     closer, dut, generator = RecorderTriggers(since_ns), Recorder(), Recorder()
     closer.add("dut", dut)
     closer.add("tg", generator)
     return closer, dut, generator
 
 
-def stored(kind: str, target: str = "dut", thing: str = "", at_ns: int = NOON) -> StoredEvent:
+def stored(kind: str, target: str = "dut", name: str = "", at_ns: int = NOON) -> StoredEvent:
     """An event of the record."""
-    return StoredEvent(1, "probe", Event(kind, target, thing, at_ns, None))
+    return StoredEvent(1, "probe", Event(kind, target, name, at_ns, None))
 
 
 def test_an_event_is_heard_by_its_target_and_one_without_a_target_by_all() -> None:
-    """Book-keeping is heard by nobody."""
-    closer, dut, generator = looks()
+    """Book-keeping events trigger nothing."""
+    closer, dut, generator = triggers_of_two()
     closer.hear_event(stored("link.down", "dut", "interface=eth0"))
     closer.hear_event(stored("upgrade", ""))
     for kind in ("device.identity", "recorder.window", "source.spool.lost", "core.present", "gap", "clock.step"):
@@ -95,8 +98,8 @@ def test_an_event_is_heard_by_its_target_and_one_without_a_target_by_all() -> No
 
 
 def test_a_live_finding_is_heard_when_it_begins_to_fail_or_warn() -> None:
-    """Once while it stands, again when a warning becomes a failure; at its newest moment if the ring still has that."""
-    closer, dut, generator = looks()
+    """Once while it lasts, again when a warning becomes a failure; at its newest moment if the ring still has that."""
+    closer, dut, generator = triggers_of_two()
     judged = NOON + 600 * S
     marks = Mark(NOON, None, "old"), Mark(judged - 40 * S, None, "spike"), Mark(judged - 90 * S, None, "spike")
     warns = finding(Outcome.WARN, "cpu_spike", "dut", *marks)
@@ -111,12 +114,14 @@ def test_a_live_finding_is_heard_when_it_begins_to_fail_or_warn() -> None:
         (judged, "fail: growth system.cpu.utilization"),
         (judged - 40 * S, "fail: cpu_spike system.cpu.utilization"),
     ]
+    rules = ("cpu_spike", "growth", "cpu_spike")
+    assert dut.findings == [(rule, "system.cpu.utilization", "") for rule in rules]
     assert generator.heard == []
 
 
-def test_a_resumed_run_does_not_look_again_at_what_its_earlier_life_saw() -> None:
-    """Neither at recorded events nor at findings that stood before; at what comes, yes."""
-    closer, dut, _ = looks(since_ns=NOON)
+def test_a_resumed_run_ignores_what_was_seen_before_it_stopped() -> None:
+    """Neither recorded events nor earlier findings trigger a window; new ones do."""
+    closer, dut, _ = triggers_of_two(since_ns=NOON)
     closer.hear_event(stored("link.down", at_ns=NOON - S))
     closer.hear_findings([finding(Outcome.FAIL, "hang")], NOON + 60 * S)
     closer.hear_event(stored("link.up", at_ns=NOON + S))
@@ -124,10 +129,10 @@ def test_a_resumed_run_does_not_look_again_at_what_its_earlier_life_saw() -> Non
     assert [why for _, why in dut.heard] == ["link.up", "fail: drops system.cpu.utilization"]
 
 
-def test_what_the_network_hid_is_looked_at_once(
+def test_what_the_network_hid_gets_one_window(
     tmp_path: Path, make_agent: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A cut of a second: the first lost look has a window when the agent is there again, the others have none."""
+    """A cut of a second: the first lost poll has a window when the agent is there again, the others have none."""
     monkeypatch.setattr("soakwatch.sources.pollers.agent.windows.REACH_NS", S)
     monkeypatch.setattr("soakwatch.sources.pollers.agent.windows.QUIET_NS", S // 2)
 
@@ -158,12 +163,12 @@ def test_whatever_happens_in_a_run_leads_to_a_window_in_its_record(
     monkeypatch.setattr("soakwatch.judge.live.client.JUDGE_EVERY_S", 9.0)
     line = {"of": "x", "findings": [finding_to_json(finding(Outcome.FAIL, "hang"))]}
 
-    async def said(_: LiveJudge) -> list[str]:
+    async def judged(_: LiveJudge) -> list[str]:
         import json
 
         return ["new", json.dumps(line)]
 
-    monkeypatch.setattr(LiveJudge, "_ask", said)
+    monkeypatch.setattr(LiveJudge, "_ask", judged)
     dut, generator, port, run = make_agent(), make_agent(), free_port(), tmp_path / "run"
     text = PLAN.replace("DUT", str(dut.socket)).replace("GENERATOR", str(generator.socket))
     clock = SteadyClock()
@@ -193,22 +198,22 @@ def test_whatever_happens_in_a_run_leads_to_a_window_in_its_record(
 
     end_ns = asyncio.run(main())
     with RecordView.open(run) as view:
-        events = [one.event for one in view.events()]
+        events = [stored_event.event for stored_event in view.events()]
         windows = {
             target: [e for e in events if e.kind == "recorder.window" and e.target == target]
             for target in ("dut", "tg")
         }
-        told = {target: "; ".join(e.detail["reason"] for e in own) for target, own in windows.items()}
+        reasons = {target: "; ".join(e.detail["reason"] for e in own) for target, own in windows.items()}
         (drawn,) = [
             key for key in view.keys(["recorder.cpu.utilization"]) if (key.target, key.object) == ("dut", "core=all")
         ]
         times = view.series(drawn).time_ns
         ledgers = [ledger for ledger in view.ledgers(view.window()) if ledger.target in windows]
     for reason in ("failover", "kernel.oom process=bgpd", "rollout", "fail: hang", "teardown"):
-        assert reason in told["dut"]
-    assert "rollout" in told["tg"]
-    assert "teardown" in told["tg"]
-    assert "failover" not in told["tg"]
+        assert reason in reasons["dut"]
+    assert "rollout" in reasons["tg"]
+    assert "teardown" in reasons["tg"]
+    assert "failover" not in reasons["tg"]
     happened = {event.kind: event.begin_ns for event in events}
     for kind in ("failover", "kernel.oom", "rollout", "teardown"):
         near = times[(times > happened[kind] - S // 2) & (times < happened[kind] + S // 2)]

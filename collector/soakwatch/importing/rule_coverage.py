@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from soakwatch.core.registry import rule_class, rules
-from soakwatch.importing.settle import ImportedSeries
-from soakwatch.judge.uncatalogued_metrics import beside
+from soakwatch.importing.build_series import ImportedSeries
+from soakwatch.judge.uncatalogued_metrics import additional_metrics
 from soakwatch.record.reader import trait_of
 from soakwatch.sources.tables.columns import IMPORTED
 from soakwatch.sources.tables.errors import DataError
@@ -33,7 +33,7 @@ def notes_on_rules(file: str, series: Sequence[ImportedSeries], names: Sequence[
     idle = []
     for name in names:
         rule = rule_class(name)
-        if not rule.metrics or metrics & set(rule.metrics) or beside(rule, traits):
+        if not rule.metrics or metrics & set(rule.metrics) or additional_metrics(rule, traits):
             continue
         more = " …" if len(rule.metrics) > _SHOWN else ""
         wanted = ", ".join(rule.metrics[:_SHOWN]) + more

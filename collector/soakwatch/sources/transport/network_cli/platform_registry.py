@@ -1,4 +1,4 @@
-"""The platforms that are known, and which of them a device is."""
+"""The known platforms, and how a device's platform is recognised."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _NETWORK = re.compile(
 
 @cache
 def platform(name: str) -> Platform:
-    """The platform of a name. Raises PlanError for a name that nobody has, with the nearest."""
+    """The platform of a name. Raises PlanError for an unknown name, with the nearest."""
     module = SHELF.module(name)
-    found = getattr(module, "PLATFORM", None)
-    if not isinstance(found, Platform):
+    candidate = getattr(module, "PLATFORM", None)
+    if not isinstance(candidate, Platform):
         raise PlanError(f"the os {name!r} has no platform in its file")
-    return found
+    return candidate
 
 
 def names() -> tuple[str, ...]:
@@ -43,31 +43,33 @@ def names() -> tuple[str, ...]:
     return SHELF.names()
 
 
-def recognised(server_version: str, banner: str, said: str) -> str | None:
-    """The platform that one of the three betrays; ``auto`` for a network system that is not known yet; or None."""
+def recognised(server_version: str, banner: str, refusal: str) -> str | None:
+    """The platform that the server version, banner or refusal identifies; ``auto`` for an unknown network system; or
+    None.
+    """
     for name in names():
-        one = platform(name)
-        if (one.server and re.search(one.server, server_version)) or (
-            one.says and re.search(one.says, f"{banner[:4096]}\n{said[:4096]}")
+        known = platform(name)
+        if (known.server and re.search(known.server, server_version)) or (
+            known.says and re.search(known.says, f"{banner[:4096]}\n{refusal[:4096]}")
         ):
             return name
-    return "auto" if _NETWORK.search(f"{server_version} {said[:4096]}") else None
+    return "auto" if _NETWORK.search(f"{server_version} {refusal[:4096]}") else None
 
 
 def introduced(text: str) -> str | None:
-    """The platform whose words these are: the answer to one of the QUESTIONS."""
+    """The platform that an answer to one of the QUESTIONS identifies."""
     return next((name for name in names() if (mark := platform(name).introduces) and re.search(mark, text)), None)
 
 
-def chosen(one: Platform, wanted: tuple[str, ...] | None, target: str) -> tuple[Command, ...]:
-    """The commands that a plan asks for, or all. Raises PlanError for one that the platform has not."""
+def chosen(system: Platform, wanted: tuple[str, ...] | None, target: str) -> tuple[Command, ...]:
+    """The commands that a plan names, or all. Raises PlanError for one that the platform does not have."""
     if wanted is None:
-        return one.commands
-    found = []
+        return system.commands
+    commands = []
     for name in wanted:
-        command = one.command(name)
+        command = system.command(name)
         if command is None:
-            known = [each.name for each in one.commands]
-            raise PlanError(f"{target}: {one.name} has no command {name!r}{hint(name, known)}")
-        found.append(command)
-    return tuple(dict.fromkeys(found))
+            known = [each.name for each in system.commands]
+            raise PlanError(f"{target}: {system.name} has no command {name!r}{hint(name, known)}")
+        commands.append(command)
+    return tuple(dict.fromkeys(commands))

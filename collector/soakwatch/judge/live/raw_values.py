@@ -1,4 +1,4 @@
-"""Words of 64 bits as numbers: what the record keeps of a reading, and the types that it hands out."""
+"""Decodes the record's 64-bit words into float64, int64 or uint64 arrays."""
 
 from __future__ import annotations
 

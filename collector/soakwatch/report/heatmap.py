@@ -1,4 +1,4 @@
-"""Many series at once: a row of colours each, in bins of time. What was not read is a hatched hole, never zero."""
+"""Heatmaps: a row of colours for each series, in bins of time. A bin without samples is a hatched gap, never zero."""
 
 from __future__ import annotations
 

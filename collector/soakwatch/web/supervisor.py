@@ -1,4 +1,4 @@
-"""The server beside a run: it comes and goes with it, and whatever becomes of it, the run goes on."""
+"""Runs the web server of a run as a child process: starts, restarts and stops it; the run goes on if it fails."""
 
 from __future__ import annotations
 
@@ -15,62 +15,67 @@ from soakwatch.core.supervised_child import Child, RestartPauses, python_module
 from soakwatch.plan.web import WebPlan
 
 if TYPE_CHECKING:
-    from soakwatch.web.listener import Place
+    from soakwatch.web.listener import ServerSocket
 
 _RESTART_PAUSE_S = 1.0  # the first; each is twice the one before
 _MAX_RESTARTS = 5
-_END_S = 15.0
-_LINK_S = 86400.0  # so long the link of a run is good, once
+_STOP_TIMEOUT_S = 15.0
+_LINK_S = 86400.0  # a run's link is valid for this long, and works once
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What people are told of the server: for a log, and the link for a browser, which works once."""
+class WebNotice:
+    """What a run prints about its web server: words for the log, and a link for the browser, which works once."""
 
     words: str = ""
     link: str = ""
 
 
 @contextmanager
-def web_beside(
+def supervised_web(
     plan: WebPlan | None, folder: Path, now_ns: Callable[[], int], complain: Callable[[str], None]
-) -> Iterator[Told]:
-    """Serve a run while the block lasts, in a process beside it.
+) -> Iterator[WebNotice]:
+    """Serve a run from a child process while the block lasts.
 
-    What makes that impossible (a port that is taken, a certificate that is none) is one sentence to ``complain``.
+    If that is impossible (a port in use, an invalid certificate), ``complain`` gets one sentence and the run goes on.
     """
     if plan is None:
-        yield Told()
+        yield WebNotice()
         return
-    # What speaks HTTP is not for runs without it.
+    # Imported here: a run without a web server does not load HTTP.
     from soakwatch.web.access import one_time_code
-    from soakwatch.web.listener import place_of
+    from soakwatch.web.listener import open_server_socket
 
-    opening = place_of(plan, folder)
+    opening = open_server_socket(plan, folder)
     try:
-        place = opening.__enter__()
+        server_socket = opening.__enter__()
     except (SoakwatchError, OSError) as error:
         why = str(error) if isinstance(error, SoakwatchError) else error.strerror or type(error).__name__
         complain(f"warning: {why}; the run goes on without its page and event API")
-        yield Told()
+        yield WebNotice()
         return
     try:
-        with _Process(plan, folder, place, now_ns, complain):
-            code = one_time_code(place.token, time.time() + _LINK_S)
-            yield Told(f". API: {place.told}", f"{place.url}/enter/{code}")
+        with _Process(plan, folder, server_socket, now_ns, complain):
+            code = one_time_code(server_socket.token, time.time() + _LINK_S)
+            yield WebNotice(f". API: {server_socket.description}", f"{server_socket.url}/enter/{code}")
     finally:
         opening.__exit__(None, None, None)
 
 
 class _Process:
-    """The process; one that dies is started again, a few times. The socket is the run's: who asks meanwhile waits."""
+    """The child process, restarted up to ``_MAX_RESTARTS`` times. The run owns the socket: clients wait meanwhile."""
 
     def __init__(
-        self, plan: WebPlan, folder: Path, place: Place, now_ns: Callable[[], int], complain: Callable[[str], None]
+        self,
+        plan: WebPlan,
+        folder: Path,
+        server_socket: ServerSocket,
+        now_ns: Callable[[], int],
+        complain: Callable[[str], None],
     ) -> None:
         ahead = now_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         given = {"token": plan.token, "cert": plan.cert, "key": plan.key}
-        self._fd, self._complain = place.listener.fileno(), complain
+        self._fd, self._complain = server_socket.listener.fileno(), complain
         self._command = python_module(
             "soakwatch.web",
             str(folder),
@@ -87,10 +92,10 @@ class _Process:
         self._watching.start()
 
     def __exit__(self, *_: object) -> None:
-        with self._lock:  # no other one is started from here on
+        with self._lock:  # no restart from here on
             self._over.set()
-        self._child.stop(_END_S)
-        self._watching.join(_END_S)
+        self._child.stop(_STOP_TIMEOUT_S)
+        self._watching.join(_STOP_TIMEOUT_S)
 
     def _start(self) -> Child:
         return Child(self._command, output=False, pass_fds=(self._fd,))

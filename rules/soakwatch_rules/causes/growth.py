@@ -12,7 +12,7 @@ from soakwatch_rules.traits import RISE_PER_HOUR, traits_of
 
 _HOST = ("system.memory.usage", "system.memory.available", "system.memory.committed", "system.memory.swap.usage")
 _OF_PROCESS = ("process.memory.pss", "process.memory.uss", "process.memory.usage")
-MOST = 0.5  # of the host's growth: who has that owns it
+MIN_SHARE = 0.5  # of the host's growth: who has that owns it
 
 Grown = tuple[str, ...]
 
@@ -80,7 +80,7 @@ def owners(findings: Sequence[Finding]) -> dict[str, Owner]:
     for target, by_name in sorted(held.items()):
         name, parts = max(by_name.items(), key=lambda item: (math.fsum(item[1]), item[0]))
         share = math.fsum(parts) / rates[target]
-        if share >= MOST:
+        if share >= MIN_SHARE:
             by_target[target] = Owner(name, len(parts), share)
     return by_target
 

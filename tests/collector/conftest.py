@@ -43,21 +43,21 @@ def recorded(tmp_path: Path) -> Recorded:
     def record(name: str = "run", *, reboot_s: int | None = None, ended: bool = False) -> Path:
         folder = tmp_path / "runs" / name
         begin_ns = time.time_ns() - BACK_S * SECOND
-        with Record.create(folder) as made:
+        with Record.create(folder) as record:
             for key, text in {"run": name, "start_ns": str(begin_ns)}.items():
-                made.set_meta(key, text)
-            made.target("dut", "dut")
-            source = made.source("dut", "local", "local", SECOND, required=True)
-            made.begin_phase("soak", begin_ns)
+                record.set_meta(key, text)
+            record.target("dut", "dut")
+            source = record.source("dut", "local", "local", SECOND, required=True)
+            record.begin_phase("soak", begin_ns)
             polls = []
-            for at in range(BACK_S + 1):
-                due = begin_ns + at * SECOND
-                up = at + 1000.0 if reboot_s is None or at < reboot_s else float(at - reboot_s)
+            for second in range(BACK_S + 1):
+                due = begin_ns + second * SECOND
+                up = second + 1000.0 if reboot_s is None or second < reboot_s else float(second - reboot_s)
                 sample = Sample("system.uptime", "", up, due)
                 polls.append(Poll(source.id, due, due, 1, PollOutcome.OK, None, Answer((sample,), (), ())))
-            made.put(polls)
+            record.put(polls)
             if ended:
-                made.set_meta("ended_ns", str(begin_ns + BACK_S * SECOND))
+                record.set_meta("ended_ns", str(begin_ns + BACK_S * SECOND))
         return folder
 
     return record
@@ -72,18 +72,18 @@ def run(recorded: Recorded) -> Path:
 @pytest.fixture
 def served(run: Path) -> Iterator[ServedRun]:
     """A server of that run on a free port."""
-    with serve_run(WebPlan("127.0.0.1:0"), run, time.time_ns) as made:
-        yield made
+    with serve_run(WebPlan("127.0.0.1:0"), run, time.time_ns) as server:
+        yield server
 
 
 @pytest.fixture
 def client(served: ServedRun) -> Iterator[httpx.Client]:
-    """Somebody who has the token."""
+    """Someone who has the token."""
     assert served.token_file is not None
     token = served.token_file.read_text(encoding="ascii").strip()
     headers = {"authorization": f"Bearer {token}"}
-    with httpx.Client(base_url=f"{served.url}/api", headers=headers, trust_env=False, timeout=20) as made:
-        yield made
+    with httpx.Client(base_url=f"{served.url}/api", headers=headers, trust_env=False, timeout=20) as connection:
+        yield connection
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
-"""What later surveys may make a series of: nothing that an earlier survey did not make it of, or something better.
+"""Merges a new survey with earlier ones: a series keeps its source, or changes to a better one, but never to a worse.
 
-An object that one answer lacks looks, to a survey, like one that the device never had: the next alternative would take
-its place (0 for the buffers, another table for the memory, 32 bits for a counter of 64) and the series would jump. So
-what was found once is waited for; until it is back there is no value. Only a device that began anew may have lost it
-for good (``Survey.settled``), and a sum or mean over fewer rows is believed when it lasts: cards are pulled.
+To a survey, an object missing from one answer looks like one that the device never had: the next alternative would
+replace it (0 for the buffers, another table for the memory, 32 bits for a counter of 64) and the series would jump. So
+the survey waits for what was found once; until it is back there is no value. Only a restarted device may have lost it
+for good (``Survey.settled``), and a sum or mean over fewer rows is accepted when it lasts: cards are pulled.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ Past = Mapping[Key, Held]
 
 @dataclass(frozen=True, slots=True)
 class Sifted:
-    """Drafts without the series that would be made of something else, and what was waited for instead."""
+    """Drafts without the series that would change to a worse source, and the series that are waited for instead."""
 
     drafts: tuple[Draft, ...]
     refused: Mapping[Key, Held]
 
 
 def past_of(before: Survey | None) -> Past:
-    """The series that a survey found, or that it waited for."""
+    """The series that a survey found or waited for."""
     if before is None:
         return {}
-    found = dict(before.held)
+    parts = dict(before.held)
     for table in before.tables:
-        found |= {(part.line.metric, part.object): Held(part, table.group) for part in table.parts}
-    return found
+        parts |= {(part.line.metric, part.object): Held(part, table.group) for part in table.parts}
+    return parts
 
 
 def kept_of(past: Past) -> frozenset[str]:
@@ -53,11 +53,13 @@ def kept_of(past: Past) -> frozenset[str]:
 
 
 def sift(drafts: Sequence[Draft], past: Past, profile: Profile, now_ns: int) -> Sifted:
-    """Leaves out what must not take the place of a series that was there."""
+    """Leaves out what must not replace an existing series."""
     if not past:
         return Sifted(tuple(drafts), {})
     order = {id(line): index for index, line in enumerate(line for group in profile.groups for line in group.lines)}
-    found = {(part.line.metric, part.object, id(part.line)) for one in drafts for part in (*one.sound, *one.faulty)}
+    drafted = {
+        (part.line.metric, part.object, id(part.line)) for draft in drafts for part in (*draft.sound, *draft.faulty)
+    }
     refused: dict[Key, Held] = {}
 
     def fits(part: Want | Fold, group: Group) -> bool:
@@ -66,7 +68,7 @@ def sift(drafts: Sequence[Draft], past: Past, profile: Profile, now_ns: int) -> 
         if old is None:
             return True
         if part.line is not old.part.line:
-            there = (*key, id(old.part.line)) in found
+            there = (*key, id(old.part.line)) in drafted
             good = _other(part.line, group, old, order, there=there)
         elif not _as_good(part, old.part):
             good = False
@@ -83,11 +85,11 @@ def sift(drafts: Sequence[Draft], past: Past, profile: Profile, now_ns: int) -> 
 
     sifted = (
         replace(
-            one,
-            sound=tuple(part for part in one.sound if fits(part, one.group)),
-            faulty=tuple(part for part in one.faulty if fits(part, one.group)),
+            draft,
+            sound=tuple(part for part in draft.sound if fits(part, draft.group)),
+            faulty=tuple(part for part in draft.faulty if fits(part, draft.group)),
         )
-        for one in drafts
+        for draft in drafts
     )
     return Sifted(tuple(sifted), refused)
 
@@ -102,7 +104,7 @@ def held_of(past: Past, refused: Mapping[Key, Held], tables: Sequence[Table]) ->
 
 
 def _other(line: Line, group: Group, old: Held, order: Mapping[int, int], *, there: bool) -> bool:
-    """Whether another line may bring a series: one that the former stands back for, or that comes before it."""
+    """Whether another line may bring a series: an alternative to the former line, or one that precedes it."""
     if group.name in old.group.unless:
         return True
     earlier = order.get(id(line), 0) < order.get(id(old.part.line), 0)
@@ -110,7 +112,7 @@ def _other(line: Line, group: Group, old: Held, order: Mapping[int, int], *, the
 
 
 def _as_good(new: Want | Fold, old: Want | Fold) -> bool:
-    """Whether a series of the same line is made of the same, or of what the profile names before it."""
+    """Whether a series of the same line has the same source, or one that the profile prefers."""
     (picks, ranks), (old_picks, old_ranks) = _made_of(new), _made_of(old)
     if any(pick > before for pick, before in zip(picks, old_picks, strict=False)):
         return False

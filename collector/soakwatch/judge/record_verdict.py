@@ -1,4 +1,4 @@
-"""From a record to its verdict: the rules of its plan, the judge, and the files that tell of it."""
+"""From a record to its verdict: runs the rules of its plan and writes the result files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED
 from soakwatch.core.yaml import parse, plan_error
 from soakwatch.judge.judge import RuleUse, judge
-from soakwatch.judge.uncatalogued_metrics import beside, named_rules, nothing_passes_unseen, traits, widened
+from soakwatch.judge.uncatalogued_metrics import (
+    additional_metrics,
+    inconclusive_if_unjudged,
+    named_rules,
+    traits,
+    widened,
+)
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan, plan_from_text
 from soakwatch.plan.rules import RulePlan, planned_rules, read_rules
@@ -21,7 +27,7 @@ ALARMS = frozenset({Outcome.FAIL, Outcome.WARN})
 
 
 def recorded_plan(view: RecordView) -> Plan:
-    """The plan that the record was made with. Raises PlanError if it holds none."""
+    """The plan that the record was made with. Raises PlanError if there is none."""
     text = view.meta("plan")
     if text is None:
         raise PlanError("the record holds no plan: name one with --plan")
@@ -29,7 +35,7 @@ def recorded_plan(view: RecordView) -> Plan:
 
 
 def recorded_rules(view: RecordView) -> tuple[RulePlan, ...]:
-    """What the recorded plan says of rules; its sources need not be installed here. Raises PlanError."""
+    """The rules of the recorded plan; its sources need not be installed here. Raises PlanError."""
     text = view.meta("plan")
     if text is None:  # anybody's series
         return ()
@@ -49,21 +55,25 @@ def judge_record(
     *,
     ended: bool = False,
 ) -> Verdict:
-    """The verdict of a record under its own plan, or another, or only some of its rules; beside ``earlier`` runs.
+    """The verdict of a record under its own plan or another one, or only some of its rules; compared with ``earlier``
+    runs.
 
-    While somebody writes the record and has not said that the run ended, the verdict is preliminary; ``ended`` says it.
+    While the record is being written and the run has not ended, the verdict is preliminary; ``ended`` says that it
+    has.
 
-    Rules that are named in ``only``, or were when somebody's series were imported, also judge gauges outside of the
-    catalogue, where they judge each series by itself.
+    Rules named in ``only``, or when the record was imported, also judge gauges outside of the catalogue if they judge
+    each series by itself.
     """
     only = only or (named_rules(view) if plan is None else ())
     plans = recorded_rules(view) if plan is None else plan.rules
     required = {rule.name: rule.required for rule in plans} | dict.fromkeys(only, True)
     held = traits(view) if only and view.meta(IMPORTED_KEY) is not None else {}
     uses = [
-        RuleUse(widened(rule, beside(rule, held)), required.get(rule.name), rule.name in required)
+        RuleUse(widened(rule, additional_metrics(rule, held)), required.get(rule.name), rule.name in required)
         for rule in planned_rules(plans)
         if not only or rule.name in only
     ]
     goes_on = not ended and lifecycle_of(view.metas(), view.path) == "running"
-    return nothing_passes_unseen(view, judge(view, view.meta("run") or "run", uses, progress, earlier, goes_on=goes_on))
+    return inconclusive_if_unjudged(
+        view, judge(view, view.meta("run") or "run", uses, progress, earlier, goes_on=goes_on)
+    )

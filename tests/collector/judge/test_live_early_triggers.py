@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from soakwatch.judge.live.waking import Waking
+from soakwatch.judge.live.early_triggers import EarlyTriggers
 from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample
 
 SECOND = 10**9
@@ -21,12 +21,12 @@ def poll(at_s: float, *readings: tuple[str, float], outcome: PollOutcome = PollO
 
 def woken(polls: Sequence[Poll]) -> list[float]:
     """The times (s) of the polls that woke."""
-    waking, found = Waking(), []
-    for one in polls:
-        waking.saw(one)
-        if waking.taken():
-            found.append(one.due_ns / SECOND)
-    return found
+    triggers, woken_at = EarlyTriggers(), []
+    for poll in polls:
+        triggers.add(poll)
+        if triggers.take():
+            woken_at.append(poll.due_ns / SECOND)
+    return woken_at
 
 
 @pytest.mark.parametrize(
@@ -42,19 +42,22 @@ def woken(polls: Sequence[Poll]) -> list[float]:
 )
 def test_what_is_not_as_it_was_wakes(metric: str, values: tuple[float, ...], wakes: list[float]) -> None:
     """Once, at the poll that shows it."""
-    assert woken([poll(at, (metric, value)) for at, value in enumerate(values)]) == wakes
+    assert woken([poll(second, (metric, value)) for second, value in enumerate(values)]) == wakes
 
 
 def test_a_standstill_wakes_when_rules_know_it_and_when_it_ends() -> None:
     """After eleven seconds, after thirty-one, and with the first packet; a pause of a few seconds does not."""
-    counted = [at if at < 10 else 10 if at < 13 else at if at < 60 else 60 if at < 100 else at for at in range(120)]
-    assert woken([poll(at, ("load.rx.packets", value)) for at, value in enumerate(counted)]) == [71, 91, 100]
-    rates = [0.0 if 60 <= at < 100 else 900.0 for at in range(120)]
-    assert woken([poll(at, ("load.rx.packet.rate", value)) for at, value in enumerate(rates)]) == [70, 90, 100]
+    counted = [
+        second if second < 10 else 10 if second < 13 else second if second < 60 else 60 if second < 100 else second
+        for second in range(120)
+    ]
+    assert woken([poll(second, ("load.rx.packets", value)) for second, value in enumerate(counted)]) == [71, 91, 100]
+    rates = [0.0 if 60 <= second < 100 else 900.0 for second in range(120)]
+    assert woken([poll(second, ("load.rx.packet.rate", value)) for second, value in enumerate(rates)]) == [70, 90, 100]
 
 
 def test_a_source_that_does_not_answer_wakes_when_that_may_be_a_hang() -> None:
     """Two failed polls are nothing; silence of eleven and of thirty-one seconds is, and so is its end."""
     lost = [*range(5, 7), *range(20, 60)]
-    polls = [poll(at, outcome=PollOutcome.TIMEOUT if at in lost else PollOutcome.OK) for at in range(70)]
+    polls = [poll(second, outcome=PollOutcome.TIMEOUT if second in lost else PollOutcome.OK) for second in range(70)]
     assert woken(polls) == [31, 51, 60]

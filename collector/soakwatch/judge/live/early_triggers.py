@@ -1,7 +1,7 @@
-"""What in a run wakes its live judge before the minute is over: happenings that the readings show by themselves.
+"""Changes in the samples that make the live judge run at once instead of at the next minute.
 
-Events are heard from the record; what they do not tell is seen here, poll by poll: a process, a boot or a count of
-crashes that is not what it was, load that does not come back any more, a source that stops answering.
+Events trigger it through the record; this module watches the polls for what no event reports: a restarted process, a
+reboot, a new crash, load that no longer comes back, a source that stops answering.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from soakwatch_agent.sample import Poll, PollOutcome
 
 STANDSTILLS_NS: Final = (11_000_000_000, 31_000_000_000)
-"""What has stood for so long is judged at once: rules know standstills from 10 s and hangs from 30 s on."""
+"""Standstills of this length trigger a judgement: rules detect standstills from 10 s and hangs from 30 s on."""
 _CHANGED: Final = frozenset(
     {
         "process.start_time",
@@ -37,16 +37,16 @@ _SLACK_S: Final = 2.0  # start times rest on the kernel's time of boot, which is
 _Key = tuple[int, str, str]
 
 
-class Waking:
-    """Sees every poll; ``taken`` says whether there was something since that is to be judged at once."""
+class EarlyTriggers:
+    """Watches every poll; ``take`` says whether one since the last call calls for a judgement at once."""
 
     def __init__(self) -> None:
         self._last: dict[_Key, tuple[int, float]] = {}
         self._stands: dict[_Key, tuple[int, int]] = {}  # since when, and how many of ``STANDSTILLS_NS`` are over
         self._wake = False
 
-    def saw(self, poll: Poll) -> None:
-        """One more poll."""
+    def add(self, poll: Poll) -> None:
+        """Examine one more poll."""
         answered = poll.outcome is PollOutcome.OK
         self._standing((poll.source, "", ""), poll.due_ns, poll.due_ns, stands=not answered)
         for sample in poll.answer.samples:
@@ -54,8 +54,8 @@ class Waking:
             if metric in _CHANGED or metric in _FELL or metric in _SENT_BACK:
                 self._read((poll.source, metric, sample.object), sample.time_ns, float(sample.value))
 
-    def taken(self) -> bool:
-        """Whether something happened since the last call."""
+    def take(self) -> bool:
+        """Whether there was a trigger since the last call; resets it."""
         wake, self._wake = self._wake, False
         return wake
 
@@ -73,7 +73,7 @@ class Waking:
             self._wake |= abs(value - was) > (_SLACK_S if metric == "process.start_time" else 0.0)
 
     def _standing(self, key: _Key, since_ns: int, now_ns: int, *, stands: bool) -> None:
-        """Something stands since a time, or goes: what is worth a look is that it has stood for long, and its end."""
+        """Track a standstill: it triggers when it reaches each of ``STANDSTILLS_NS``, and when it ends after that."""
         since_ns, over = self._stands.get(key, (since_ns, 0))
         if not stands:
             self._wake |= over > 0

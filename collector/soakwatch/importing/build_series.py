@@ -1,4 +1,4 @@
-"""From gathered readings to series under their names and in their units, with notes for people."""
+"""Turns the gathered samples of a table into named series in their units, with notes on what was guessed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from soakwatch.core.roles import DUT, GENERATOR
 from soakwatch.core.suggest import hint
 from soakwatch.importing.gather import Column, Gathered, Ints, Sorted, gather, in_order
-from soakwatch.importing.possible import possible
+from soakwatch.importing.plausibility import possible
 from soakwatch.record.model import Values
 from soakwatch.sources.tables.cells import middle
 from soakwatch.sources.tables.columns import MEMORY, MEMORY_SHARE, OTHERWISE, Naming, naming, outside, scale_of

@@ -1,4 +1,4 @@
-"""The pace of imported readings: the distance at which they were taken, the polls that this makes, and what is lost."""
+"""The interval of imported samples, the polls that follow from it, and the samples that are missing."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _MIN_LOST_BOUND = 100_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Polls:
-    """The polls that readings stand for: times and whether each was answered, shape (n,), and their distance.
+    """The polls that samples stand for: times and whether each was answered, shape (n,), and their interval.
 
-    ``regular`` says whether the readings have a pace at all; without one it is not known what is missing.
+    ``regular`` says whether the samples have an interval at all; without one it is unknown what is missing.
     """
 
     time_ns: Ints
@@ -31,7 +31,7 @@ class Polls:
 
 
 def interval_of(time_ns: Ints) -> tuple[int, bool]:
-    """The median distance of readings where most are near to it, else the mean one; and whether it is a pace.
+    """The median distance of samples where most are near to it, else the mean; and whether it is regular.
 
     >>> interval_of(np.array([0, 10, 20, 50, 60, 70])), interval_of(np.array([0, 1, 10, 11, 20]))
     ((10, True), (5, False))
@@ -48,7 +48,7 @@ def interval_of(time_ns: Ints) -> tuple[int, bool]:
 def polls_of(axes: Sequence[Ints], begin_ns: int | None = None, end_ns: int | None = None) -> Polls:
     """The polls of series that were read together: their times, joined where near, and filled up where one is due.
 
-    With ``begin_ns`` and ``end_ns`` readings are due from the one to the other, not only from the first to the last.
+    With ``begin_ns`` and ``end_ns`` samples are due from the one to the other, not only from the first to the last.
     """
     longest = max(axes, key=len)
     interval_ns, regular = interval_of(longest)
@@ -83,7 +83,7 @@ def polls_of(axes: Sequence[Ints], begin_ns: int | None = None, end_ns: int | No
 
 
 def _outside(time_ns: Ints, interval_ns: int, begin_ns: int | None, end_ns: int | None, most: int) -> tuple[Ints, Ints]:
-    """The times at which readings were due before the first and behind the last."""
+    """The times at which samples were due before the first and after the last."""
     first, last = int(time_ns[0]), int(time_ns[-1])
     early = 0 if begin_ns is None else max(0, first - begin_ns - round(_NEAR * interval_ns)) // interval_ns
     late = 0 if end_ns is None else max(0, end_ns - last - round(_NEAR * interval_ns)) // interval_ns

@@ -1,9 +1,9 @@
-"""What an imported table holds and no rule judged: it cannot pass in silence.
+"""Columns of an imported table that no rule judged: a verdict must not pass without mentioning them.
 
-A column of readings that goes by the name of a resource (memory, latency, drops …) and that no rule read holds the
-verdict up, and so do columns of readings that nothing is known of, where they are more than half of the table, and
-columns of which more than a tenth of the readings were left out because they cannot be (−5 bytes, 300 %). What
-never changes, or only counts its lines, is no reading; a column that was left out with ``--skip`` is not asked about.
+The verdict is inconclusive if a column named like a resource (memory, latency, drops …) is judged by no rule, if
+unknown columns make up more than half of the table, or if more than a tenth of a column's samples were impossible
+(−5 bytes, 300 %) and left out. A column that is constant or only numbers its lines is not a measurement; columns
+excluded with ``--skip`` are ignored.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome, Rule, Win
 RULE = "coverage"
 _VERSION = 1
 _SHOWN = 6
-_MOST = 0.5  # of a target's columns of readings
-_FEW = 0.1  # of a column's readings: so many may be left out
+_MAX_UNJUDGED_SHARE = 0.5  # of a target's columns of samples
+_MAX_LEFT_OUT_SHARE = 0.1  # of a column's samples
 _DEFINITION = (
     "every column of samples is judged by a rule: one that is named like a resource and not judged by any, or "
     "more than half of them, make it inconclusive"
@@ -56,16 +56,16 @@ _RESOURCE = frozenset(
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
-class Told(Protocol):
-    """The part of a record that is read here."""
+class MetaReader(Protocol):
+    """The part of a record that is needed here."""
 
     def meta(self, key: str) -> str | None:
-        """A text that the run left."""
+        """A text that the run stored under ``key``, or None."""
         ...
 
 
 def measures(value: NDArray[np.generic]) -> bool:
-    """Whether these are readings of something: not one value for ever, and no number of the line.
+    """Whether these values measure something: neither constant nor a count of lines.
 
     >>> measures(np.array([3.0, 3.0])), measures(np.arange(9.0)), measures(np.array([1.0, 5.0, 2.0]))
     (False, False, True)
@@ -74,12 +74,12 @@ def measures(value: NDArray[np.generic]) -> bool:
     return bool(steps.size) and bool(np.any(steps != steps[0]))
 
 
-def unread(
-    record: Told, rules: Sequence[Rule], findings: Iterable[Finding], window: Window, *, insisted: bool
+def unjudged_columns(
+    record: MetaReader, rules: Sequence[Rule], findings: Iterable[Finding], window: Window, *, insisted: bool
 ) -> list[Finding]:
-    """One finding a target for what holds the verdict up, and one for what does not; none for what is no import.
+    """Per target, a finding on unjudged columns that make the verdict inconclusive and one on the others.
 
-    With ``insisted``, the rules that were named are all that was asked for: only what they would judge counts.
+    Empty for a record that was not imported. With ``insisted``, only columns that the named rules could judge count.
     """
     files = json.loads(record.meta(IMPORTED_KEY) or "[]")
     columns = [column for file in files for column in file.get(UNREAD, [])]
@@ -93,7 +93,7 @@ def unread(
         known = [c for c in own if c["measures"] and (c["wanted"] in asked if insisted else _resource(c))]
         readings = sum(int(file.get("readings", {}).get(target, 0)) for file in files)
         some = [c for c in own if c["measures"] and not insisted]
-        if len(some) > _MOST * readings:
+        if len(some) > _MAX_UNJUDGED_SHARE * readings:
             known = some
         rest = [c for c in own if c not in known]
         if known:
@@ -104,15 +104,15 @@ def unread(
 
 
 def _resource(column: Mapping[str, object]) -> bool:
-    """Whether a column goes by the name of something that devices run out of, or are slow or wrong in."""
+    """Whether a column is named like a resource, a latency or an error count."""
     words = {word.lower() for word in _WORD.findall(str(column["column"]))}
     return bool(column["wanted"]) or bool(words & _RESOURCE)
 
 
 def _left_out(column: Mapping[str, object], window: Window) -> Finding:
-    """Readings of one column that were left out: a doubt of the verdict where they are more than a few."""
+    """A finding on the samples of a column that were left out: inconclusive above ``_MAX_LEFT_OUT_SHARE``."""
     name, share = str(column["column"]), float(str(column["share"]))
-    many = share > _FEW
+    many = share > _MAX_LEFT_OUT_SHARE
     return Finding(
         rule=RULE,
         version=_VERSION,
@@ -121,8 +121,8 @@ def _left_out(column: Mapping[str, object], window: Window) -> Finding:
         metric="",
         object=f"column {name}",
         window=window,
-        definition=f"values that their metric cannot have are left out; more than {100 * _FEW:g} % of a column make "
-        "it inconclusive",
+        definition="values that their metric cannot have are left out; more than "
+        f"{100 * _MAX_LEFT_OUT_SHARE:g} % of a column make it inconclusive",
         reason=f"column {name}: {column['why']}, {100 * share:.2g} % of its samples",
         samples=0,
         why=InconclusiveReason.UNREAD if many else None,
@@ -161,8 +161,10 @@ def _finding(target: str, window: Window, columns: Sequence[Mapping[str, object]
 
 
 def account(columns: Iterable[tuple[str, str, str, str, NDArray[np.generic]]]) -> list[dict[str, object]]:
-    """What a record keeps of columns outside of the catalogue, from their name, target, metric, the metric whose name
-    they bear without being known to be it, and readings."""
+    """What a record stores of columns outside the catalogue.
+
+    Each comes as its name, target, metric, the catalogue metric that it is named like (or ""), and its samples.
+    """
     return [
         {"column": column, "target": target, "metric": metric, "wanted": wanted, "measures": measures(value)}
         for column, target, metric, wanted, value in columns

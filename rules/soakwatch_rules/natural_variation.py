@@ -32,11 +32,11 @@ class JudgedEpisode:
     seconds: float | None = None
     window_s: float = 0.0
     limit_s: float = 0.0
-    doubt: str = ""
+    caveat: str = ""
     kept: bool = False
 
 
-def beside_history(
+def weighed_against_history(
     judged: JudgedEpisode, series: Series, so_far: Sequence[Episode], before: Reference
 ) -> JudgedEpisode:
     """What was decided of the last of some episodes, held against how far the series had moved by itself before it.
@@ -67,8 +67,8 @@ def beside_history(
         return judged
     rest = plus_minus(back.residue, back.residue_half, unit)
     reason = f"off by {rest} after the {episode.name}, no more than the {quantity(own, unit)} by which it varied before"
-    doubt = f"a residue below {quantity(residue + back.residue_half, unit)} would not be detected in the noise"
-    return replace(judged, outcome=Outcome.PASS, reason=reason, why=None, settle="", doubt=judged.doubt or doubt)
+    caveat = f"a residue below {quantity(residue + back.residue_half, unit)} would not be detected in the noise"
+    return replace(judged, outcome=Outcome.PASS, reason=reason, why=None, settle="", caveat=judged.caveat or caveat)
 
 
 def memory_kept(judged: JudgedEpisode, series: Series, share: float) -> JudgedEpisode:

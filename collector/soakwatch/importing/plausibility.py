@@ -1,4 +1,4 @@
-"""Impossible readings of a metric, and shares slightly outside 0 to 100 %, which are clipped."""
+"""Impossible values of a metric, and shares slightly outside 0 to 100 %, which are clipped."""
 
 from __future__ import annotations
 

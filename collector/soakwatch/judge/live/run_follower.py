@@ -1,4 +1,4 @@
-"""What is kept of a run that goes on, and the views of it through which rules look: recent, minutes, whole."""
+"""What is kept of a run that goes on, and the views of it that rules judge: recent, minutes, whole."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _STATES = frozenset(
 
 @dataclass(slots=True)
 class Fresh:
-    """What one look at the record brought: series that changed or went beyond, and targets of which more is new."""
+    """What one read of the record brought: series that changed or got samples, and targets with other news."""
 
     series: set[SeriesKey] = field(default_factory=set)
     targets: set[str] = field(default_factory=set)
