@@ -14,7 +14,7 @@ import yaml
 from tests.dashboards.alerting import AlertFile, Group, Rule, alarms
 
 from soakwatch.sinks.grafana import FOLDER, SOURCE_UID, Grafana, dashboards, provisioning
-from soakwatch.sinks.lines import key, line
+from soakwatch.sinks.lines import Value, key, line
 from soakwatch.testing.influxd import Influxd, run_influxd
 
 SECOND, MINUTE, HOUR, DAY = 1, 60, 3_600, 86_400
@@ -110,7 +110,7 @@ class Run:
     def lines(self, now_s: int) -> Iterator[bytes]:
         """What the sink writes of it, as far as the rules ask for it."""
         run, begin_s = {"run": self.name}, now_s - self.began_s
-        fields = {"verdict": "any", "severity": self.severity, "failed": float(self.failed)}
+        fields: dict[str, Value] = {"verdict": "any", "severity": self.severity, "failed": float(self.failed)}
         yield line(key("soakwatch_verdict", run, {}), fields, begin_s * 10**9)
         for number in range(self.failed):
             tags = {**run, "rule": "memory_growth", "target": "dut", "object": f"process={number}"}

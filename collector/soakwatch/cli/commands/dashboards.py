@@ -23,9 +23,8 @@ Examples:
   soakwatch dashboards --out grafana --grafana 12 --page http://soak.lab:8080
   soakwatch dashboards --out grafana --force      after an upgrade of Soakwatch
 \b
-The least version is Grafana 10.4. What is written for 10.4 is read by all later versions, so --grafana is needed only
-where a model must have the schema of its own version. Grafana 9.x shows the panels with their colours, but its
-alerting fails on text columns and is not supported.
+The least version is Grafana 10.4, and later ones read what is written for it: --grafana is needed only where a model
+must have the schema of its own version. Grafana 9.x draws the panels with their colours, but is not tested.
 \b
 An existing Grafana loads them from provisioning/ (copy it to /etc/grafana/provisioning). To do it by hand, import the
 files of dashboards/ and create an InfluxDB data source (InfluxQL) with the uid 'soakwatch-influxql'.
