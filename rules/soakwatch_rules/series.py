@@ -12,6 +12,7 @@ Kind = Literal["gauge", "counter", "state"]
 Growth = Literal["up", "down"]
 
 _WRAP_BITS = (32, 64)
+_MIN_STEP = 0.05  # of the usual distance
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,19 @@ class Series:
         for index in np.flatnonzero(fell):
             step[index] = _wrapped(before[index].item(), after[index].item())
         return _part(self, self.time_ns[1:], step)
+
+    def spaced(self) -> Series:
+        """The series without readings that came at once after another (two that one poll brought): over so short a
+        time nothing is a pace. Shorter than a twentieth of the usual distance is at once."""
+        steps = np.diff(self.time_ns)
+        if not steps.size:
+            return self
+        usual = (self.cadence_s or 0.0) * 1e9 or float(np.median(steps))
+        near = steps < _MIN_STEP * usual
+        if not bool(near.any()):
+            return self
+        kept = np.concatenate([[True], ~near])
+        return _part(self, self.time_ns[kept], self.value[kept])
 
     def rate(self) -> Series:
         """Increments per second; NaN across a restart of the counter. The trait becomes a gauge in unit/s."""

@@ -155,6 +155,16 @@ def test_counters_are_compared_as_rates() -> None:
     assert "load.rx.packets: 800 packets/s, -20.1 %" in finding.reason
 
 
+def test_two_readings_of_one_poll_are_no_rate() -> None:
+    """A poll was late, and the next one brought its sample too, 2 ns before its own: that is no rate of loss."""
+    even = readings("load.lost.packets", np.arange(400) * 722, 10.0)
+    times = even.time_ns.copy()
+    times[200] = times[201] - 2
+    case = Case("dut", "", Window(0, 4000 * S), (replace(even, time_ns=times),), earlier=(even,) * 4)
+    (finding,) = RunDifference().judge(case)
+    assert finding.outcome is Outcome.PASS, finding.reason
+
+
 def test_what_is_better_is_reported_and_fails_nothing() -> None:
     """More packets per second than ever pass, and the finding says how sure that is."""
     finding = judge([7.49e6, 7.5e6, 7.48e6, 7.49e6], 8.2e6, "load.rx.packet.rate")

@@ -187,7 +187,7 @@ def _generator(source: ReportSource, target: str, name: str, keys: list[SeriesKe
         return next((entry for entry in series if len(entry.finite())), None)
 
     def rate(metric: str, counter: str, word: str) -> Trace | None:
-        counted, series = taken(counter, Series.rate), taken(metric, lambda entry: entry)
+        counted, series = taken(counter, lambda entry: entry.spaced().rate()), taken(metric, lambda entry: entry)
         best = series if series is not None else counted
         return None if best is None else Trace(word, best)
 

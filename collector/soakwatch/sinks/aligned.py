@@ -17,7 +17,7 @@ from soakwatch.core.roles import GENERATOR
 from soakwatch.record import RecordView
 from soakwatch.record.model import Ints
 from soakwatch.sinks.lines import decimals, key
-from soakwatch.sinks.load import APART_NS, apart, loads_of
+from soakwatch.sinks.load import APART_NS, LOADS, apart, loads_of
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import object_labels
 from soakwatch_rules.rule import Phase
@@ -66,7 +66,7 @@ def aligned(view: RecordView, run: str) -> Iterator[bytes]:
     minute that holds no reading has no line. The same record gives the same lines, so that writing them again
     changes nothing; a minute that was written half full is overwritten when it is full.
     """
-    keys, loads, roles = view.keys(METRICS), tuple(loads_of(view)), view.roles()
+    keys, loads, roles = view.keys(METRICS), loads_of(view), view.roles()
     if not keys and not loads:
         return
     phases = view.phases()
@@ -77,9 +77,11 @@ def aligned(view: RecordView, run: str) -> Iterator[bytes]:
         tags = {"run": run, "target": target, "role": roles.get(target, ""), "metric": metric}
         labels = object_labels(series_key.object)
         yield from _lines(steps_of(series, counter=BY_NAME[metric].kind == "counter"), clocks, tags, labels)
-    for load in loads:
-        tags = {"run": run, "target": load.target, "role": GENERATOR, "metric": LOAD, "what": load.what}
-        yield from _lines(Readings(load.time_ns, load.value, np.ones(load.value.size)), clocks, tags, {})
+    for target, series_key in sorted(loads.items()):
+        what, factor = LOADS[series_key.metric]
+        tags = {"run": run, "target": target, "role": GENERATOR, "metric": LOAD, "what": what}
+        steps = steps_of(view.series(series_key), counter=BY_NAME[series_key.metric].kind == "counter")
+        yield from _lines(replace(steps, value=steps.value * factor), clocks, tags, {})
 
 
 @dataclass(frozen=True, slots=True)

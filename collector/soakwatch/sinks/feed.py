@@ -112,9 +112,13 @@ class Feed:
                 return
 
     def last_word(self) -> None:
-        """The run broke off: write that, with what is known of it. Raises FeedStoppedError where that fails."""
+        """The run broke off: write that and what is known of it, as one request, also by a feed that was stopped.
+
+        Raises FeedStoppedError for one that was.
+        """
         self._over = True
-        self._write_findings()
+        lines, verdict = self._lines_of_run()
+        self._send_lines([verdict, *lines])
 
     def _go_back(self) -> bool:
         """Begin again where it stood before the connection broke; True: it has broken."""
@@ -229,15 +233,20 @@ class Feed:
     def _write_findings(self) -> bool:
         """Write findings, strips and verdict; False where the verdict was refused, or there is none of an empty
         record: what is shown beside it would then be of a run that nobody knows."""
+        lines, verdict = self._lines_of_run()
+        self._send_lines(lines)
+        written = self._sink.written
+        self._send_lines([verdict])
+        return self._sink.written > written
+
+    def _lines_of_run(self) -> tuple[list[bytes], bytes]:
+        """What is new of findings and strips, and the verdict; nothing of a record that holds no poll yet, or is being
+        closed: the next step meets it again."""
         try:
             with RecordView.open(self._path) as view:
-                lines, verdict = self._run_lines.lines(view, self._phases, over=self._over)
-        except RecordError:  # it holds no poll yet, or is being closed: the next step meets it again
-            return False
-        self._send_lines(lines)
-        refused = self._sink.refused
-        self._send_lines([verdict])
-        return self._sink.refused == refused
+                return self._run_lines.lines(view, self._phases, over=self._over)
+        except RecordError:
+            return [], b""
 
     def _align(self) -> None:
         from soakwatch.sinks.aligned import aligned

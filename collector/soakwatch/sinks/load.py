@@ -41,27 +41,14 @@ _SEEN = 64  # readings of a series before a feed began, of which the newest is t
 _RANKS = {metric: rank for rank, metric in enumerate(LOADS)}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Load:
-    """The load of one target: ``time_ns`` (n,), ``value`` (n,) a second, users as they are."""
-
-    target: str
-    what: str
-    time_ns: Ints
-    value: NDArray[np.float64]
-
-
-def loads_of(view: RecordView) -> Iterator[Load]:
-    """The load of each generator of a record, whole. Raises RecordError."""
+def loads_of(view: RecordView) -> Mapping[str, SeriesKey]:
+    """The series that is the load, of each generator of a record. Raises RecordError."""
     roles = view.roles()
     chosen: dict[str, SeriesKey] = {}
     for name in sorted(view.keys(LOADS), key=preference):
         if roles.get(name.target) == GENERATOR:
             chosen.setdefault(name.target, name)
-    for target, name in sorted(chosen.items()):
-        series = view.series(name)
-        time_ns, value = load_of(name.metric, series.time_ns, series.value)
-        yield Load(target, LOADS[name.metric][0], time_ns, value)
+    return chosen
 
 
 def load_of(metric: str, time_ns: Ints, value: Values) -> tuple[Ints, NDArray[np.float64]]:

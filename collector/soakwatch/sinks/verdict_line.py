@@ -9,7 +9,7 @@ from typing import Literal
 
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.roles import DUT
-from soakwatch.judge.recorded import recorded_plan
+from soakwatch.judge.record_verdict import recorded_plan
 from soakwatch.plan import Plan
 from soakwatch.plan.timeline import shifted, stretches
 from soakwatch.record import RecordView

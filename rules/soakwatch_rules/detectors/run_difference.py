@@ -209,7 +209,7 @@ class RunDifference:
 
     def _measure(self, series: Series) -> Measure | None:
         with np.errstate(all="ignore"):
-            level = (series.rate() if series.trait.kind == "counter" else series).finite()
+            level = (series.spaced().rate() if series.trait.kind == "counter" else series).finite()
             seconds = level.seconds
             value = level.values[seconds >= self.settle * seconds[-1]] if len(level) else np.empty(0)
         if value.size < _MIN_SAMPLES or float(np.abs(value).max()) > 1e150:

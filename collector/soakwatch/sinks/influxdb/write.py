@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 MAX_LINES = 20_000  # of a request; with 10,000 it takes a fifth more CPU
 _MIN_LINES = 100
 _MAX_ASKED_S = 300.0
+_TOO_OLD = "older than the bucket's retention"
 _TOO_LARGE = "too large for the database"
 _MAX_REMEMBERED = 10_000
 _MAX_REASON = 500  # characters
@@ -40,6 +41,7 @@ class _BadError(Exception):
     def __init__(self, message: str, *, partial: bool) -> None:
         super().__init__(_reason(message))
         self.partial, self.dropped = partial, _dropped(message)
+        self.too_old = str(self).startswith(_TOO_OLD)
         self.measurement = message.partition('on measurement "')[2].partition('"')[0]
 
 
@@ -95,9 +97,7 @@ class Writer:
         block = lines if isinstance(lines, Block) else Block.of(lines)
         if not block.count:
             return
-        bad = self._write(block)
-        self.written += block.count - bad
-        self.refused += bad
+        self.written += block.count - self._write(block)
         self._size = min(MAX_LINES, self._size + max(1, self._size // 10))
 
     def try_out(self) -> None:
@@ -105,7 +105,7 @@ class Writer:
         self._post(Block(b"# soakwatch", 0))  # a comment: address, token and bucket are checked all the same
 
     def _write(self, block: Block) -> int:
-        """The number of lines that were refused for good."""
+        """How many of these lines were refused for good."""
         try:
             bad = self._refused(block)
         except SinkUnavailableError as error:
@@ -160,6 +160,9 @@ class Writer:
         stretches = [(lines, refused_for)]
         while stretches:
             stretch, refusal = stretches.pop()
+            if refusal.too_old and refusal.dropped is not None:
+                bad += [RefusedLine(line, str(refusal)) for line in _oldest(stretch, refusal.dropped)]
+                continue
             if len(stretch) == 1 or (refusal.dropped is not None and refusal.dropped >= len(stretch)):
                 bad += [RefusedLine(line, str(refusal)) for line in stretch]
                 continue
@@ -179,10 +182,11 @@ class Writer:
         return bad
 
     def _set_aside(self, refused: RefusedLine) -> None:
-        if refused.line not in self._seen:  # a batch that is tried again is not named again
+        if refused.line not in self._seen:  # a line that is sent again is not counted again
             if len(self._seen) >= _MAX_REMEMBERED:
                 self._seen.clear()
             self._seen.add(refused.line)
+            self.refused += 1
             self._refuse(refused)
 
     def _renew(self) -> None:
@@ -278,11 +282,21 @@ def _reason(message: str) -> str:
     retention = re.search(r"(?:outside|beyond) retention policy(?: of duration (\S+))?", message)
     if retention is None:
         return _short(message)
-    return f"older than the bucket's retention{f' of {retention[1]}' if retention[1] else ''}"
+    return f"{_TOO_OLD} of {retention[1]}" if retention[1] else _TOO_OLD
 
 
 def _short(message: str) -> str:
     return message if len(message) <= _MAX_REASON else message[:_MAX_REASON] + " …"
+
+
+def _oldest(lines: Sequence[bytes], count: int) -> Sequence[bytes]:
+    """The lines whose times a bucket no longer keeps. To ask for them in parts would be answered with more of them: the
+    begin of the oldest shard is kept as well, but only together with what is newer.
+
+    >>> _oldest([b"a x=1 30", b"a x=1 4", b"b x=1 200"], 2)
+    [b'a x=1 4', b'a x=1 30']
+    """
+    return sorted(lines, key=lambda line: int(line.rpartition(b" ")[2]))[:count]
 
 
 def _suspects(lines: Sequence[bytes], refusal: _BadError) -> Sequence[bytes]:
