@@ -13,7 +13,7 @@ import pytest
 import yaml
 from tests.dashboards.alerting import AlertFile, Group, Rule, alarms
 
-from soakwatch.sinks.grafana import FOLDER, SOURCE_UID, Grafana, dashboards, provisioning
+from soakwatch.sinks.grafana import ALERT_FOLDER, FOLDER, SOURCE_UID, Grafana, dashboards, provisioning
 from soakwatch.sinks.lines import Value, key, line
 from soakwatch.testing.influxd import Influxd, run_influxd
 
@@ -37,10 +37,11 @@ RULES = {rule["uid"]: rule for rule in group_of()["rules"]}
 FAILED, SILENT, LAG, BACKLOG, STALE = RULES
 
 
-def test_the_group_lies_in_the_folder_of_the_dashboards() -> None:
-    """In Grafana's first organisation, evaluated each minute."""
+def test_the_group_lies_in_a_folder_of_its_own() -> None:
+    """In Grafana's first organisation, evaluated each minute; no folder of the dashboards' title is made twice."""
+    assert ALERT_FOLDER != FOLDER
     group = group_of()
-    assert (group["orgId"], group["folder"], group["interval"]) == (1, FOLDER, "1m")
+    assert (group["orgId"], group["folder"], group["interval"]) == (1, ALERT_FOLDER, "1m")
     assert len(RULES) == len(group["rules"]) == 5
     assert all(len(uid) <= 40 and uid.startswith("soakwatch-") for uid in RULES)
     assert len({rule["title"] for rule in RULES.values()}) == len(RULES)

@@ -21,6 +21,9 @@ from soakwatch.sinks.grafana.versions import LEAST, for_version
 
 SOURCE_UID = "soakwatch-influxql"
 FOLDER, FOLDER_UID = "Soakwatch", "soakwatch"
+ALERT_FOLDER = "Soakwatch alerts"
+"""Not that of the dashboards: alert rules are provisioned by themselves, and whichever comes first would make a folder of
+the same title under another uid, which is an error to the second."""
 EMPTY_FOLDERS = ("plugins", "notifiers")
 """Folders of provisioning that hold nothing of ours; a Grafana logs an error for each that is missing."""
 
@@ -76,7 +79,7 @@ def provisioning(grafana: Grafana) -> Mapping[str, str]:
     Raises PlanError for a page that is no URL.
     """
     page = None if grafana.page is None else checked_page(grafana.page)
-    alerts = alert_file(SOURCE_UID, FOLDER, [parsed(text) for text in dashboards().values()], page)
+    alerts = alert_file(SOURCE_UID, ALERT_FOLDER, [parsed(text) for text in dashboards().values()], page)
     source = {
         "name": "Soakwatch",
         "uid": SOURCE_UID,

@@ -96,7 +96,7 @@ ALERTS = (
             ),
         },
         "$failed > 0 && $recent > 0",
-        "0s",
+        "1m",
         "soakwatch-run",
         "Findings",
         f"Run {{{{ $labels.run }}}}: {_FINDING} has {{{{ $values.failed.Value }}}} failed findings; the limit is 0.",
