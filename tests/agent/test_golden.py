@@ -23,7 +23,7 @@ def replay(machine: str) -> list[Poll]:
     """Two polls of a recorded machine by the installed command, without waiting."""
     arguments = (_ROOTS / machine / "arguments").read_text().splitlines()
     command = [str(_AGENT), "--root", str(_ROOTS / machine / "root"), "--once", "--count", "2", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)
     assert done.stderr == ""
     return [decode(line) for line in done.stdout.splitlines()]
 

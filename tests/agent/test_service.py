@@ -51,7 +51,7 @@ class Talk:
     """A plain client of the socket."""
 
     def __init__(self, path: Path) -> None:
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + 120
         while True:
             self.socket = socket.socket(socket.AF_UNIX)
             try:
@@ -138,14 +138,14 @@ def test_the_keeper_starts_it_again_and_stop_ends_both(tmp_path: Path, start: St
         first = talk.ask("status")[-1].body["pid"]
     assert isinstance(first, int)
     os.kill(first, signal.SIGKILL)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while True:
         with suppress(AssertionError, ValueError, OSError), Talk(tmp_path / "a/socket") as talk:
             if talk.ask("status")[-1].body["pid"] != first:
                 break
         assert time.monotonic() < deadline
-    subprocess.run([*_AGENT, "stop", "--dir", str(tmp_path / "a")], check=True, timeout=30, capture_output=True)
-    assert keeper.wait(20) == 0
+    subprocess.run([*_AGENT, "stop", "--dir", str(tmp_path / "a")], check=True, timeout=240, capture_output=True)
+    assert keeper.wait(240) == 0
 
 
 @pytest.mark.parametrize("keep", [(), ("--keep",)])
@@ -157,7 +157,7 @@ def test_an_agent_whose_folder_was_deleted_leaves(tmp_path: Path, start: Start, 
         agent = talk.ask("status")[-1].body["pid"]
     (tmp_path / "a").rename(tmp_path / "deleted")  # all at once: it may be writing there
     shutil.rmtree(tmp_path / "deleted")
-    assert process.wait(30) == 0
+    assert process.wait(240) == 0
     assert not Path(f"/proc/{agent}").exists()
     assert not (tmp_path / "a").exists()
 
@@ -173,15 +173,15 @@ def test_attach_starts_it_and_a_second_one_in_the_folder_is_refused(tmp_path: Pa
         attached.stdin.flush()
         assert frame_of(attached.stdout.readline()).body["lost"] == 0
         second = start("run", stderr=subprocess.PIPE)
-        _, printed = second.communicate(timeout=30)
+        _, printed = second.communicate(timeout=240)
         assert second.returncode == 2
         assert b"runs in" in printed
         assert printed.count(b"\n") == 1
         attached.stdin.close()
-        assert attached.wait(20) == 0
+        assert attached.wait(240) == 0
         attached.stdout.close()
     finally:
-        subprocess.run([*_AGENT, "stop", "--dir", str(tmp_path / "a")], timeout=30, capture_output=True, check=False)
+        subprocess.run([*_AGENT, "stop", "--dir", str(tmp_path / "a")], timeout=240, capture_output=True, check=False)
 
 
 def test_nothing_that_a_stranger_says_ends_it(tmp_path: Path, start: Start) -> None:
@@ -257,9 +257,9 @@ def test_the_child_of_a_new_session_takes_over_from_a_dead_session(tmp_path: Pat
     assert second.stdin is not None
     assert second.stdout is not None
     assert frame_of(second.stdout.readline()).body["agent"] == agent
-    assert first.wait(20) == 0
+    assert first.wait(240) == 0
     second.stdin.close()
-    assert second.wait(20) == 0
+    assert second.wait(240) == 0
     for process in (first, second):
         assert process.stdout is not None
         process.stdout.close()
@@ -278,7 +278,7 @@ def test_the_child_of_a_new_session_takes_over_from_a_dead_session(tmp_path: Pat
 def test_what_cannot_be_is_one_sentence(tmp_path: Path, arguments: list[str], sentence: str) -> None:
     """Exit code 2, one line, no traceback."""
     done = subprocess.run(
-        [*_AGENT, *arguments, "--dir", str(tmp_path / "a")], capture_output=True, text=True, timeout=60, check=False
+        [*_AGENT, *arguments, "--dir", str(tmp_path / "a")], capture_output=True, text=True, timeout=240, check=False
     )
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert sentence in done.stderr
@@ -291,7 +291,7 @@ def test_a_folder_whose_path_is_longer_than_a_sockets_is_one_like_any_other(tmp_
 
     def agent(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*_AGENT, *words, "--dir", folder], input="", capture_output=True, text=True, timeout=60, check=False
+            [*_AGENT, *words, "--dir", folder], input="", capture_output=True, text=True, timeout=240, check=False
         )
 
     try:

@@ -35,7 +35,7 @@ def misbehave(browser: Browser, text: str) -> None:
     with watched(browser) as opens:
         tab = opens()
         tab.page.set_content(f"<title>x</title>{text}")
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while not tab.complaints and time.monotonic() < deadline:
             tab.page.wait_for_timeout(20)
 

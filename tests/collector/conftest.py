@@ -82,7 +82,7 @@ def client(served: ServedRun) -> Iterator[httpx.Client]:
     assert served.token_file is not None
     token = served.token_file.read_text(encoding="ascii").strip()
     headers = {"authorization": f"Bearer {token}"}
-    with httpx.Client(base_url=f"{served.url}/api", headers=headers, trust_env=False, timeout=20) as connection:
+    with httpx.Client(base_url=f"{served.url}/api", headers=headers, trust_env=False, timeout=240) as connection:
         yield connection
 
 
@@ -108,7 +108,7 @@ def soakwatch(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]
             env=_environment(),
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=240,
             check=False,
         )
 
@@ -145,9 +145,9 @@ def until() -> Until:
     """Wait for something that must happen, with a deadline."""
 
     def wait(happened: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + 40
+        deadline = time.monotonic() + 120
         while not happened():
-            assert time.monotonic() < deadline, f"{what} did not happen within 40 s"
+            assert time.monotonic() < deadline, f"{what} did not happen within 120 s"
             time.sleep(0.05)
 
     return wait

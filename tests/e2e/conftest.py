@@ -14,20 +14,21 @@ import pytest
 SOAKWATCH = Path(sys.executable).with_name("soakwatch")
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Started = Callable[..., "subprocess.Popen[str]"]
+LONGEST_S = 240.0
+"""How long a test waits for a command or for what must happen: long enough for a machine that does much besides."""
 
 
 def _environment() -> dict[str, str]:
     return {**os.environ, "COLUMNS": "160", "PYTHONWARNINGS": "error"}
 
 
-@pytest.fixture
-def soakwatch(tmp_path: Path) -> Command:
-    """Run a command in an empty folder and return what it said."""
+def command_in(folder: Path) -> Command:
+    """Runs commands in a folder; each returns its exit code and what it said."""
 
-    def run(*words: object, timeout: float = 100) -> subprocess.CompletedProcess[str]:
+    def run(*words: object, timeout: float = LONGEST_S) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [SOAKWATCH, *map(str, words)],
-            cwd=tmp_path,
+            cwd=folder,
             env=_environment(),
             capture_output=True,
             text=True,
@@ -36,6 +37,12 @@ def soakwatch(tmp_path: Path) -> Command:
         )
 
     return run
+
+
+@pytest.fixture
+def soakwatch(tmp_path: Path) -> Command:
+    """Run a command in an empty folder and return what it said."""
+    return command_in(tmp_path)
 
 
 @pytest.fixture
@@ -66,9 +73,9 @@ def until() -> Callable[[Callable[[], bool], str], None]:
     """Wait for something that must happen, with a deadline that a busy machine does not miss."""
 
     def wait(happened: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + LONGEST_S
         while not happened():
-            assert time.monotonic() < deadline, f"{what} did not happen within 90 s"
+            assert time.monotonic() < deadline, f"{what} did not happen within {LONGEST_S:g} s"
             time.sleep(0.05)
 
     return wait

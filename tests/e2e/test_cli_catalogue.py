@@ -24,7 +24,7 @@ def soakwatch(
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
         env={**os.environ, "COLUMNS": str(columns)},
         stdin=subprocess.DEVNULL,
@@ -85,7 +85,7 @@ def test_wrong_use_is_one_sentence(args: list[str], sentence: str | None, tmp_pa
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     """With --debug the sentence comes with the traceback that leads to it."""
     command = [sys.executable, "-m", "soakwatch.cli", "--debug", "check", "none.yaml"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 2
     assert "Traceback" in done.stderr
     assert done.stderr.splitlines()[-1].startswith("soakwatch: none.yaml: cannot be read")
@@ -99,7 +99,7 @@ def test_a_closed_pipe_is_quiet() -> None:
         assert process.stderr is not None
         process.stdout.close()
         assert process.stderr.read() == ""
-        assert process.wait(timeout=60) == 141
+        assert process.wait(timeout=240) == 141
 
 
 def test_an_interrupt_is_quiet_and_has_its_own_code(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_an_interrupt_is_quiet_and_has_its_own_code(tmp_path: Path) -> None:
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         with fifo.open("wb"):  # opens once the command reads
             process.send_signal(signal.SIGINT)
-            assert process.wait(timeout=60) == 130
+            assert process.wait(timeout=240) == 130
         assert process.stderr is not None
         assert process.stderr.read() == ""
 
@@ -119,7 +119,7 @@ def test_a_full_disk_behind_stdout_is_one_sentence() -> None:
     """Output that cannot be written is reported, with the code of a broken monitor."""
     command = [sys.executable, "-m", "soakwatch.cli", "metrics"]
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=240, check=False)
     assert done.returncode == 4
     assert done.stderr.splitlines()[0] == "soakwatch: No space left on device"
 

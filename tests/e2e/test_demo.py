@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from soakwatch.cli.demo import LEAKER, TWIN, demo_plan, process_name
+
+NAMES = (LEAKER, TWIN)
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -32,3 +37,24 @@ def test_the_demo_fails_the_leaker_and_passes_its_twin(soakwatch: Command, tmp_p
     judged = soakwatch("judge", folder, "--json", "-")
     assert judged.returncode == 1
     assert judged.stdout == (folder / "verdict.json").read_text()
+
+
+def test_a_demo_watches_no_service_of_another_demo(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of them on one machine: each finds its own leaker by its command line, and its own twin."""
+    plans = []
+    for demo in (4711, 47110):
+        monkeypatch.setattr(os, "getpid", lambda demo=demo: demo)
+        commands = {
+            name: f"python -m soakwatch.testing.http_service --name {process_name(name)} --port 0" for name in NAMES
+        }
+        plans.append((demo_plan((18_081, 18_082)), commands))
+    for own, (plan, _) in enumerate(plans):
+        for target in plan.targets[: len(NAMES)]:
+            (watched,) = target.processes
+            found = [
+                (other, name)
+                for other, (_, commands) in enumerate(plans)
+                for name, command in commands.items()
+                if re.search(watched.what, command)
+            ]
+            assert found == [(own, target.name)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +24,7 @@ while True:
 
 def test_a_process_at_its_limit_of_open_files_fails(tmp_path: Path) -> None:
     """It may open 64 files and holds them all: the run fails and says how many of how many."""
-    marker = f"{tmp_path.name}-leaks"
+    marker = f"{tmp_path.name}-leaks-{os.getpid()}"  # another suite beside this one has its own
     plan = tmp_path / "plan.yaml"
     plan.write_text(
         f"""

@@ -29,7 +29,7 @@ def soakwatch(*arguments: str, cwd: Path, token: str) -> subprocess.CompletedPro
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=240,
     )
 
 

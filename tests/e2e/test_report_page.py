@@ -115,7 +115,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Opened:
         ],
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=240,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]

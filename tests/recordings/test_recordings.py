@@ -131,7 +131,7 @@ def folder(tmp_path: Path) -> Folder:
 def replay(path: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """Run the runner."""
     command = [sys.executable, str(REPLAY), str(path), *options]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=110)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
 
 
 def test_recorded_devices_are_read_as_expected(request: pytest.FixtureRequest, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -29,6 +30,11 @@ SERVICE, LOAD_MODULE = "soakwatch.testing.http_service", "soakwatch.testing.http
 LEAKER, TWIN = "leaker", "twin"
 
 
+def process_name(service: str) -> str:
+    """The word in the service's command line by which this demo finds it, and not that of another demo beside it."""
+    return f"{service}-{os.getpid()}"
+
+
 class Service:
     """One copy of the service on one port."""
 
@@ -53,7 +59,7 @@ class Service:
             "-m",
             SERVICE,
             "--name",
-            self._name,
+            process_name(self._name),
             "--port",
             str(self.port),
             "--leak",
@@ -78,7 +84,7 @@ def demo_plan(ports: tuple[int, ...]) -> Plan:
         name: {
             "role": DUT,
             "sources": [{"local": {"interval": "1s", "probes": ["process"]}}],
-            "watch": {"processes": [{"name": name, "cmdline": f"http_service --name {name} "}]},
+            "watch": {"processes": [{"name": name, "cmdline": f"http_service --name {process_name(name)} "}]},
         }
         for name in (LEAKER, TWIN)
     }

@@ -18,7 +18,7 @@ from pathlib import Path
 import pyte
 
 SOAKWATCH = Path(sys.executable).with_name("soakwatch")
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 class Terminal:

@@ -49,7 +49,7 @@ def piped(folder: Path, *words: object, **environment: str) -> subprocess.Comple
         env={**os.environ, **environment},
         text=True,
         capture_output=True,
-        timeout=100,
+        timeout=240,
         check=False,
     )
 
@@ -204,12 +204,12 @@ def test_a_run_that_waits_for_its_start_is_stopped(tmp_path: Path) -> None:
         [SOAKWATCH, "run", "plan.yaml", "--into", "run", "--no-web"], cwd=tmp_path, text=True, stdout=subprocess.PIPE
     ) as run:
         try:
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 120
             while not stands_waiting(tmp_path / "run") and time.monotonic() < deadline:
                 time.sleep(0.1)
             asked = piped(tmp_path, "stop", "run", "--reason", "no rack today")
             assert asked.returncode == 0, asked.stderr
-            printed, _ = run.communicate(timeout=60)
+            printed, _ = run.communicate(timeout=240)
         finally:
             run.kill()
     assert run.returncode == 3

@@ -32,7 +32,7 @@ def run(
 def gone(file: Path) -> bool:
     """Whether the process whose number is in a file is gone, within a moment."""
     number = int(file.read_text())
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         if not psutil.pid_exists(number) or psutil.Process(number).status() == psutil.STATUS_ZOMBIE:
             return True

@@ -29,7 +29,7 @@ def no_child_is_left() -> object:
     """Neither running nor as a zombie."""
     before = set(psutil.Process().children())
     yield
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while set(psutil.Process().children()) - before and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not set(psutil.Process().children()) - before

@@ -56,7 +56,7 @@ def soakwatch(folder: Path, *words: object) -> Done:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=240,
         env={**os.environ, "PYTHONWARNINGS": "error", "COLUMNS": "200"},
         check=False,
     )

@@ -34,7 +34,7 @@ def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Calla
 
     def call(*words: object) -> pytest.RunResult:
         return pytester.runpytest_subprocess(
-            *given, "-p", "no:cacheprovider", "-W", "error", *map(str, words), timeout=100
+            *given, "-p", "no:cacheprovider", "-W", "error", *map(str, words), timeout=240
         )
 
     return call

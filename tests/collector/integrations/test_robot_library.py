@@ -45,7 +45,7 @@ def robot(tmp_path: Path) -> Robot:
             "suite.robot",
         ]
         return subprocess.run(
-            command, cwd=tmp_path, env={**clean, **variables}, capture_output=True, text=True, timeout=100, check=False
+            command, cwd=tmp_path, env={**clean, **variables}, capture_output=True, text=True, timeout=240, check=False
         )
 
     return call
@@ -199,7 +199,7 @@ def test_its_documentation_is_complete(tmp_path: Path) -> None:
         [sys.executable, "-m", "robot.libdoc", "soakwatch.robot", str(tmp_path / "doc.xml")],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

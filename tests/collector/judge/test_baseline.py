@@ -118,7 +118,7 @@ def test_the_baseline_is_frozen_when_its_phase_is_over(tmp_path: Path) -> None:
         for _ in range(3):
             freezing.check(phasing, T0 + 606 * SECOND)
         assert freezing._task is not None
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(200):
             await freezing._task
         freezing.check(phasing, T0 + 660 * SECOND)
         await freezing.close()

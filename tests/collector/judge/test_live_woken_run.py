@@ -73,7 +73,7 @@ def test_a_killed_process_and_an_event_are_judged_while_a_short_run_goes_on(tmp_
             event = record_event(run, EventRequest("mark", "config"), time.time_ns()).event
             state_when(soak, run, lambda state: (state.judged_ns or 0) >= event.begin_ns, "a look after the event")
             stop_run(run, StateReader(run).read(time.time_ns()), "seen", "test")
-            assert soak.wait(60) == 1
+            assert soak.wait(240) == 1
         finally:
             worker.kill()
             soak.kill()

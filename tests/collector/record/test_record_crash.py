@@ -55,7 +55,7 @@ def killed_after(folder: Path, lines: int, seal_every: int, *, in_sealing: bool)
         for line in writer.stdout:
             if line.strip() != "sealing":
                 last = int(line)
-        assert writer.wait(30) == -signal.SIGKILL
+        assert writer.wait(240) == -signal.SIGKILL
     return last
 
 

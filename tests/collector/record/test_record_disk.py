@@ -21,7 +21,7 @@ from soakwatch_rules.rule import Event
 def python(code: str, *arguments: str, before: Callable[[], None] | None = None) -> subprocess.CompletedProcess[str]:
     """Run a program in another process."""
     program = [sys.executable, "-c", textwrap.dedent(code), *arguments]
-    return subprocess.run(program, capture_output=True, text=True, timeout=60, check=False, preexec_fn=before)
+    return subprocess.run(program, capture_output=True, text=True, timeout=240, check=False, preexec_fn=before)
 
 
 def one_sentence(text: str, *parts: str) -> None:

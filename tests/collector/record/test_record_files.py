@@ -21,7 +21,7 @@ from soakwatch_rules.rule import Event
 def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a program in another process."""
     program = [sys.executable, "-c", textwrap.dedent(code), *arguments]
-    return subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(program, capture_output=True, text=True, timeout=240, check=False)
 
 
 def one_sentence(text: str, *parts: str) -> None:
@@ -92,7 +92,7 @@ def test_a_reader_in_another_process_reads_while_the_run_goes_on(tmp_path: Path)
                 if index % 60 == 0:
                     record.seal(final=True)
             seen = reader.stdout.read().split()
-            assert reader.wait(60) == 0, reader.stderr.read()
+            assert reader.wait(240) == 0, reader.stderr.read()
     assert len(seen) > 2
 
 

@@ -126,7 +126,7 @@ def drawn(night: Night, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[
         ],
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=240,
         check=True,
     )
     match = re.search(r'<pre id="results">(.*?)</pre>', done.stdout, re.DOTALL)

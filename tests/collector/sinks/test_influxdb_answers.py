@@ -26,8 +26,8 @@ OK: Reply = (204, {})
 
 
 @contextmanager
-def serving(answer: Answer) -> Iterator[Influxdb]:
-    """A server that answers each write as the test says."""
+def serving(answer: Answer, timeout_s: float = 60) -> Iterator[Influxdb]:
+    """A server that answers each write as the test says; the sink waits so long for it."""
 
     class Writes(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -46,7 +46,7 @@ def serving(answer: Answer) -> Iterator[Influxdb]:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:
-            yield Influxdb(f"http://127.0.0.1:{server.server_address[1]}", "o", "b", "env:SINK_TOKEN", timeout_s=1)
+            yield Influxdb(f"http://127.0.0.1:{server.server_address[1]}", "o", "b", "env:SINK_TOKEN", timeout_s)
         finally:
             server.shutdown()
             thread.join()
@@ -96,7 +96,7 @@ def test_a_slow_server_is_sent_less_at_once(monkeypatch: pytest.MonkeyPatch) -> 
         hold.wait(30)
         return OK
 
-    with serving(answer) as to, writing(to, monkeypatch, []) as writer:
+    with serving(answer, timeout_s=1) as to, writing(to, monkeypatch, []) as writer:
         with pytest.raises(SinkUnavailableError, match="did not answer within 1 s"):
             writer.write([b"m value=1.0 1"])
         assert writer.size == MAX_LINES // 2
@@ -104,7 +104,7 @@ def test_a_slow_server_is_sent_less_at_once(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @contextmanager
-def talking(say: Callable[[socket.socket], None]) -> Iterator[Influxdb]:
+def talking(say: Callable[[socket.socket], None], timeout_s: float = 60) -> Iterator[Influxdb]:
     """A server that reads a request and then does what it likes with the connection."""
 
     class Talk(StreamRequestHandler):
@@ -121,7 +121,7 @@ def talking(say: Callable[[socket.socket], None]) -> Iterator[Influxdb]:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:
-            yield Influxdb(f"http://127.0.0.1:{server.server_address[1]}", "o", "b", "env:SINK_TOKEN", timeout_s=1)
+            yield Influxdb(f"http://127.0.0.1:{server.server_address[1]}", "o", "b", "env:SINK_TOKEN", timeout_s)
         finally:
             server.shutdown()
             thread.join()
@@ -283,7 +283,7 @@ def test_an_answer_that_drips_is_not_waited_for(monkeypatch: pytest.MonkeyPatch)
         while not over.wait(0.05):
             connection.sendall(b"x")
 
-    with talking(drip) as to, writing(to, monkeypatch, []) as writer:
+    with talking(drip, timeout_s=1) as to, writing(to, monkeypatch, []) as writer:
         with pytest.raises(SinkUnavailableError, match="did not answer within 1 s"):
             writer.write(LINES_OF_A_BATCH)
         over.set()

@@ -23,7 +23,7 @@ from soakwatch.testing.influxd import BUCKET, Influxd
 from soakwatch.testing.records import KEYS, T0, small_poll, small_record
 
 SOAKWATCH = Path(sys.executable).with_name("soakwatch")
-MAX_WAIT_S = 60.0
+MAX_WAIT_S = 120.0
 
 
 def until(holds: Callable[[], bool], what: str) -> None:
@@ -229,7 +229,7 @@ def test_whoever_does_not_want_to_wait_for_a_database_gets_the_verdict(tmp_path:
         assert process.stdout is not None
         messages: list[str] = []
         for line in process.stdout:
-            if "Ctrl-C: no longer" in line and "Ctrl-C: no longer" not in "".join(messages):
+            if "Ctrl-C skips this" in line and "Ctrl-C skips this" not in "".join(messages):
                 process.send_signal(signal.SIGINT)
             messages.append(line)
         assert process.wait(MAX_WAIT_S) in {0, 1, 3}, messages
@@ -262,7 +262,7 @@ def test_a_run_feeds_its_sink_and_ends_with_the_verdict_there(
         until(lambda: bool(own_influxd.influxql("SELECT count(ok) FROM soakwatch_poll")), "nothing arrives")
         own_influxd.kill()
         own_influxd.start()
-        messages, _ = process.communicate(timeout=100)
+        messages, _ = process.communicate(timeout=240)
     finally:
         process.kill()
         process.wait()

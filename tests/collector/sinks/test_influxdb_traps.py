@@ -114,7 +114,7 @@ def test_a_writer_still_writes_after_a_fork(bucket_of: BucketOf, influxd: Influx
     with writing(bucket_of("trap-fork")) as writer:
         child = multiprocessing.get_context("fork").Process(target=writer.write, args=([b"m value=1.0 1"],))
         child.start()
-        child.join(30)
+        child.join(240)
         assert child.exitcode == 0
     assert count(influxd, "trap-fork") == 1
 

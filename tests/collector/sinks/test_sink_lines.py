@@ -132,7 +132,7 @@ def test_the_next_block_is_made_ahead_in_order_and_no_more_than_one() -> None:
     def take() -> None:
         with ahead(making()) as blocks:
             for block in blocks:
-                assert second.wait(30)  # it is made while the first is held
+                assert second.wait(240)  # it is made while the first is held
                 taken.append(block.text)
                 assert len(built) <= len(taken) + 1
 

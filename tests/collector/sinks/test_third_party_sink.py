@@ -81,7 +81,7 @@ def test_a_run_feeds_a_sink_of_another_distribution(tmp_path: Path) -> None:
 
     def run(*words: str) -> str:
         done = subprocess.run(
-            [SOAKWATCH, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=110, check=False
+            [SOAKWATCH, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240, check=False
         )
         assert done.returncode in {0, 3}, done.stdout + done.stderr
         return done.stdout + done.stderr

@@ -246,7 +246,7 @@ def test_a_server_that_is_killed_beside_a_run_has_every_sample_in_the_end(
 
 def until(holds: Callable[[], bool], what: str) -> None:
     """Wait for something that happens in another process."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not holds():
         assert time.monotonic() < deadline, what
         time.sleep(0.05)

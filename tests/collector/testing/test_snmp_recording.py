@@ -70,7 +70,7 @@ def test_it_serves_a_recording_as_a_command(tmp_path: Path) -> None:
             ["snmpget", "-v2c", "-cpublic", "-On", address, DESCRIPTION], capture_output=True, text=True, check=False
         )
         served.send_signal(signal.SIGTERM)
-        _, errors = served.communicate(timeout=20)
+        _, errors = served.communicate(timeout=240)
     assert "public (1 objects)" in line
     assert '"a box"' in got.stdout
     assert f"skipped {file}:2: a line is OID|TAG|VALUE" in errors

@@ -42,7 +42,7 @@ def token(served: ServedRun) -> Token:
 @pytest.fixture
 def browser(served: ServedRun) -> Iterator[httpx.Client]:
     """Someone with a browser and nothing else."""
-    with httpx.Client(base_url=served.url, headers=HTML, trust_env=False, timeout=20) as connection:
+    with httpx.Client(base_url=served.url, headers=HTML, trust_env=False, timeout=240) as connection:
         yield connection
 
 
@@ -242,7 +242,7 @@ def test_open_prints_a_link_that_works(
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/enter/[\w.-]+", links[0])
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/view/[\w-]+", links[1])
     for link, acts in zip(links, (True, False), strict=True):
-        with httpx.Client(headers=HTML, trust_env=False, follow_redirects=False, timeout=20) as fresh:
+        with httpx.Client(headers=HTML, trust_env=False, follow_redirects=False, timeout=240) as fresh:
             assert fresh.get(link).status_code == 303
             fresh.base_url = httpx.URL(served.url)
             assert may_view(fresh)

@@ -29,7 +29,7 @@ def scraper(served: ServedRun) -> Iterator[httpx.Client]:
     """Prometheus, with the token of the server."""
     assert served.token_file is not None
     headers = {"authorization": f"Bearer {served.token_file.read_text(encoding='ascii').strip()}"}
-    with httpx.Client(base_url=served.url, headers=headers, trust_env=False, timeout=20) as connection:
+    with httpx.Client(base_url=served.url, headers=headers, trust_env=False, timeout=240) as connection:
         yield connection
 
 

@@ -67,7 +67,7 @@ def asker(served: ServedRun) -> Iterator[httpx.Client]:
     """Someone who has the token and asks from the root."""
     assert served.token_file is not None
     headers = {"authorization": f"Bearer {served.token_file.read_text(encoding='ascii').strip()}"}
-    with httpx.Client(base_url=served.url, headers=headers, trust_env=False, timeout=30) as connection:
+    with httpx.Client(base_url=served.url, headers=headers, trust_env=False, timeout=240) as connection:
         yield connection
 
 

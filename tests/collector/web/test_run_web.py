@@ -53,7 +53,7 @@ def rest(process: subprocess.Popen[str]) -> str:
     """What a command says after that, to its end."""
     assert process.stdout is not None
     output = process.stdout.read()  # communicate() would lose what the first line brought along
-    process.wait(timeout=80)
+    process.wait(timeout=240)
     return output
 
 
@@ -192,7 +192,7 @@ def test_a_flood_of_requests_costs_no_poll(started: Started, until: Until, tmp_p
 
     def flood(number: int) -> None:
         headers = bearer(run) if number % 2 else {}
-        with httpx.Client(trust_env=False, headers=headers, timeout=30) as client:
+        with httpx.Client(trust_env=False, headers=headers, timeout=240) as client:
             while not over.is_set():
                 kind = f"flood-{number}-{answers[number]}"
                 answer = client.post(f"{url}/api/runs/last/events", json={"kind": kind, "begin": "now"})
@@ -206,7 +206,7 @@ def test_a_flood_of_requests_costs_no_poll(started: Started, until: Until, tmp_p
     until(lambda: polls(run) > before + 15, "polls under load")
     over.set()
     for thread in threads:
-        thread.join(60)
+        thread.join(240)
     assert min(answers) > 3
     ended(process)
     with RecordView.open(run) as view:

@@ -23,7 +23,7 @@ def soakwatch(folder: Path, *words: object, **environment: str) -> subprocess.Co
         [SOAKWATCH, *map(str, words)],
         cwd=folder,
         text=True,
-        timeout=110,
+        timeout=240,
         check=False,
         env={**os.environ, "PYTHONWARNINGS": "error", "COLUMNS": "160", **environment},
         stdout=subprocess.PIPE,

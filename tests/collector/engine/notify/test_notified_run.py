@@ -145,7 +145,7 @@ notify: [{{to: env:SOAK_HOOK, on: [start, failure, end], attach: none}}]
         try:
             hook.wait_for(1)
             hook.wait_for(2, 120)
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 120
             while notified(tmp_path / "run") != ["start", "failure"]:
                 assert time.monotonic() < deadline
                 time.sleep(0.1)

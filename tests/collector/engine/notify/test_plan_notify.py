@@ -150,4 +150,4 @@ def test_apprise_is_not_in_a_run() -> None:
         "import sys, soakwatch.cli.foreground, soakwatch.engine.notify.setup, soakwatch.cli.commands.notify\n"
         "assert not {'apprise', 'requests'} & set(sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=240)

@@ -39,7 +39,7 @@ def agent(sshd: Sshd, word: str, *arguments: str) -> subprocess.CompletedProcess
         ],
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=240,
         check=False,
     )
 
@@ -199,7 +199,7 @@ def test_an_account_that_answers_without_an_end_is_cut_off(tmp_path: Path) -> No
 def test_a_wrong_option_is_named(arguments: tuple[str, ...], message: str) -> None:
     """And what it holds is not, for it may be a secret."""
     done = subprocess.run(
-        [_SOAKWATCH, "agent", "status", *arguments], capture_output=True, text=True, timeout=60, check=False
+        [_SOAKWATCH, "agent", "status", *arguments], capture_output=True, text=True, timeout=240, check=False
     )
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert message in done.stderr

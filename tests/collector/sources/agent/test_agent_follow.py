@@ -174,7 +174,7 @@ def test_a_full_spool_is_reported(tmp_path: Path, make_agent: Make) -> None:
             follower = await follow(config(socket=str(relay.here), probes=None), tmp_path, stack)
             await follower.poll(2)
             relay.cut()
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 120
             while int(str(agent.status()["lost"])) < 10:
                 assert time.monotonic() < deadline
                 await asyncio.sleep(0.5)
@@ -296,7 +296,7 @@ def test_the_record_holds_every_due_time_of_a_run_whose_network_was_cut(tmp_path
             relay.cut()
             await asyncio.sleep(2)
             relay.mend()
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 120
             while source.recovered < 10 or polls[-1].outcome is not PollOutcome.OK:
                 assert time.monotonic() < deadline
                 await asyncio.sleep(0.05)

@@ -43,7 +43,7 @@ def agent(sshd: Sshd, word: str, folder: Path, *arguments: str) -> subprocess.Co
         ],
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=240,
         check=False,
     )
 
@@ -88,7 +88,7 @@ async def _follow(tmp_path: Path, sshd: Sshd, folder: Path) -> None:
         pid = int((folder / "lock").read_text().split()[1])
         os.kill(pid, signal.SIGKILL)
         follower.answers.clear()
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not follower.answers:
             assert time.monotonic() < deadline
             await follower.poll()

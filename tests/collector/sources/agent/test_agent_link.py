@@ -116,12 +116,12 @@ def test_the_bundle_is_the_same_bytes_and_runs_with_a_bare_python(tmp_path: Path
     path = tmp_path / "agent.pyz"
     write_bundle(data, path)
     command = [sys.executable, "-I", "-S", str(path)]
-    version = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=60, check=True)
+    version = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=240, check=True)
     assert version.stdout.strip() == VERSION
     (library,) = (tmp_path / "lib").iterdir()
     compiled = next(library.rglob("*.so"))
     compiled.write_bytes(b"not what was packed")
-    once = subprocess.run([*command, "--once"], capture_output=True, text=True, timeout=60, check=True)
+    once = subprocess.run([*command, "--once"], capture_output=True, text=True, timeout=240, check=True)
     assert {sample.metric for sample in decode(once.stdout).answer.samples} >= {"system.memory.usage", "system.uptime"}
     assert compiled.read_bytes()[:4] == b"\x7fELF"
 
@@ -140,11 +140,11 @@ def test_the_bundle_runs_on_python_3_9_and_refuses_3_8(tmp_path: Path) -> None:
         [str(pythons[9]), "-I", str(path), "--once", "--count", "2"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=True,
     )
     assert len(once.stdout.splitlines()) == 2
-    old = subprocess.run([str(pythons[8]), "-I", str(path)], capture_output=True, text=True, timeout=60, check=False)
+    old = subprocess.run([str(pythons[8]), "-I", str(path)], capture_output=True, text=True, timeout=240, check=False)
     assert (old.returncode, old.stderr.count("\n")) == (2, 1)
     assert "Python 3.9 or newer is needed" in old.stderr
 

@@ -175,7 +175,7 @@ def test_whatever_happens_in_a_run_leads_to_a_window_in_its_record(
 
     def user(kind: str) -> None:
         command = [str(Path(sys.executable).with_name("soakwatch")), "event", str(run), kind]
-        subprocess.run(command, check=True, capture_output=True, timeout=60)
+        subprocess.run(command, check=True, capture_output=True, timeout=240)
 
     async def main() -> int:
         plan = plan_from_text(text.replace("PORT", str(port)), "plan.yaml")

@@ -49,7 +49,7 @@ def acted(name: str, keys: dict[str, object], act: Callable[[Load], Awaitable[T]
     module = poller_module(name)
 
     async def do() -> T:
-        async with asyncio.timeout(30), AsyncExitStack() as stack:
+        async with asyncio.timeout(200), AsyncExitStack() as stack:
             return await act(Load(await module.start(module.config.model_validate(keys), SITE, stack)))
 
     return asyncio.run(do())
@@ -107,7 +107,7 @@ def run(folder: Path, source: str, phases: str) -> subprocess.CompletedProcess[s
         capture_output=True,
         env={**os.environ, "PYTHONWARNINGS": "error"},
         text=True,
-        timeout=100,
+        timeout=240,
         check=False,
     )
     assert "Traceback" not in done.stdout + done.stderr

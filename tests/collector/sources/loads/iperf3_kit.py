@@ -37,7 +37,7 @@ async def loaded(name: str, folder: Path, **keys: object) -> AsyncIterator[Polle
     """A load, started and ended with the block; ``trial`` is no key of it."""
     trial = bool(keys.pop("trial", False))
     module = poller_module(name)
-    async with asyncio.timeout(60), AsyncExitStack() as stack:
+    async with asyncio.timeout(200), AsyncExitStack() as stack:
         yield await module.start(module.config.model_validate(keys), site(folder, trial=trial), stack)
 
 
@@ -94,7 +94,7 @@ def command(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=240,
         check=False,
     )
 
@@ -125,7 +125,7 @@ def real_server(port: int) -> Iterator[subprocess.Popen[bytes]]:
         ["iperf3", "-s", "-B", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 120
         while not any(each.status == psutil.CONN_LISTEN for each in psutil.Process(process.pid).net_connections("tcp")):
             assert time.monotonic() < deadline
             time.sleep(0.02)

@@ -25,8 +25,8 @@ SOAKWATCH = Path(sys.executable).with_name("soakwatch")
 
 
 def until(bench: LoadBench, wanted: Callable[[Answer], bool]) -> Answer:
-    """Poll until an answer is as wanted, for 20 s at most."""
-    deadline = time.monotonic() + 20
+    """Poll until an answer is as wanted, for two minutes at most."""
+    deadline = time.monotonic() + 120
     seconds = 0.0
     while True:
         seconds += 1
@@ -38,8 +38,8 @@ def until(bench: LoadBench, wanted: Callable[[Answer], bool]) -> Answer:
 
 
 def failure(bench: LoadBench) -> str:
-    """Poll until it fails, for 20 s at most; returns the reason."""
-    deadline = time.monotonic() + 20
+    """Poll until it fails, for two minutes at most; returns the reason."""
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         try:
             bench.poll(1)
@@ -110,13 +110,13 @@ def test_everything_it_started_ends_with_it(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     script = f"(trap '' INT TERM; echo $BASHPID > {pid}; while :; do sleep 0.2; done) & wait"
     with LoadBench("command", {"stop_signal": "TERM", "run": ["bash", "-c", script]}) as bench:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while not (pid.exists() and pid.read_text().strip()):
             assert time.monotonic() < deadline
             bench.wait(0.05)
         child = int(pid.read_text())
         assert alive(child)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while alive(child):  # it was killed; the kernel takes its time
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -210,7 +210,7 @@ def test_a_run_has_the_figures_of_its_command(tmp_path: Path) -> None:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=240,
         check=False,
     )
     assert done.returncode in {0, 1, 3}, done.stdout + done.stderr
@@ -239,7 +239,7 @@ def test_phases_drive_a_command(tmp_path: Path) -> None:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=240,
         check=False,
     )
     assert done.returncode in {0, 1, 3}, done.stdout + done.stderr

@@ -21,6 +21,7 @@ from soakwatch.testing.load_bench import LoadBench, series
 SOAKWATCH = Path(sys.executable).with_name("soakwatch")
 OUTAGE_S = 3.0
 TICK_S = 0.2
+LEAD_S = 1.0
 RATE = 1000
 
 LOAD = f"""\
@@ -49,7 +50,7 @@ phases: [{{soak: 13s}}]
 events:
   - {{kind: failover, at: 5s, target: dut, run: [touch, {switch}], within: 6s}}
 rules:
-  event_impact: {{outage: {limit}, lead: 1s}}
+  event_impact: {{outage: {limit}, lead: {lead:g}s}}
   {others}
 """
 _BUSY = ("cpu_spike", "cpu_saturation", "memory_growth", "drops", "core_dump", "oom_kill", "queue_growth")
@@ -64,6 +65,7 @@ def begun(folder: Path, limit: str) -> subprocess.Popen[str]:
         python=sys.executable,
         switch=folder / "switch",
         limit=limit,
+        lead=LEAD_S,
         others="\n  ".join(f"{rule}: false" for rule in _BUSY),
     )
     (folder / "plan.yaml").write_text(plan, encoding="utf-8")
@@ -97,7 +99,7 @@ class Ended:
 def ended(folder: Path, run: subprocess.Popen[str]) -> Ended:
     """Wait for a run, and have it reported once more."""
     try:
-        output, _ = run.communicate(timeout=100)
+        output, _ = run.communicate(timeout=240)
     finally:
         run.kill()
         run.wait()
@@ -106,7 +108,7 @@ def ended(folder: Path, run: subprocess.Popen[str]) -> Ended:
     (record,) = (folder / "runs").iterdir()
     document = folder / "verdict.json"
     subprocess.run(
-        [SOAKWATCH, "report", record, "--json", document], cwd=folder, capture_output=True, timeout=100, check=False
+        [SOAKWATCH, "report", record, "--json", document], cwd=folder, capture_output=True, timeout=240, check=False
     )
     return Ended(run.returncode, output, json.loads(document.read_text(encoding="utf-8")), record)
 
@@ -124,7 +126,7 @@ def test_an_outage_of_three_seconds_is_over_two_and_under_five(tmp_path: Path) -
         numbers = each.impact["numbers"]
         assert numbers["events"] == numbers["agree"] == 1, each.impact["reason"]
         assert numbers["lost"] == pytest.approx(OUTAGE_S * RATE, abs=2)
-        assert numbers["outage_1_loss_s"] == pytest.approx(OUTAGE_S, abs=0.05)
+        assert numbers["outage_1_loss_s"] == pytest.approx(OUTAGE_S, abs=uncertain_s(each.record))
         apart = abs(numbers["outage_1_time_s"] - numbers["outage_1_loss_s"])
         assert apart <= max(longest_reading(each.record), numbers["outage_1_time_error_s"])
         assert (each.impact["target"], each.impact["object"]) == ("dut", "event=failover")
@@ -132,10 +134,19 @@ def test_an_outage_of_three_seconds_is_over_two_and_under_five(tmp_path: Path) -
     assert (over.code, over.verdict["verdict"], over.impact["outcome"]) == (1, "fail", "fail"), over.output
     sentence = re.search(r"outage of (\S+) s; allowed 2 s", over.output)
     assert sentence, over.output
-    assert float(sentence[1]) == pytest.approx(OUTAGE_S, abs=0.05)
+    assert float(sentence[1]) == pytest.approx(OUTAGE_S, abs=uncertain_s(over.record))
     assert over.verdict["targets"]["dut"]["verdict"] == "fail"
     assert (under.code, under.verdict["verdict"], under.impact["outcome"]) == (0, "pass", "pass"), under.output
     assert under.impact["limit"] == 5.0
+
+
+def uncertain_s(record: Path) -> float:
+    """How wrong the outage by loss may be, in seconds: the load's counter is exact by its own clock, so how late each
+    reading was taken is in the record, and the rate that turns packets into seconds is wrong by that much."""
+    with RecordView.open(record) as view:
+        sent = view.series(SeriesKey("tg", "load.tx.packets", ""))
+    late_s = sent.seconds - sent.values / RATE
+    return 0.05 + OUTAGE_S * float(late_s.max() - late_s.min()) / LEAD_S
 
 
 def longest_reading(record: Path) -> float:
@@ -150,7 +161,7 @@ def test_the_load_stops_when_it_sees_the_switch(tmp_path: Path) -> None:
     (tmp_path / "load.py").write_text(LOAD, encoding="utf-8")
     switch = tmp_path / "switch"
     with LoadBench("command", {"run": [sys.executable, str(tmp_path / "load.py"), str(switch)]}) as bench:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         lost = 0.0
         while lost < RATE:
             bench.wait(TICK_S)

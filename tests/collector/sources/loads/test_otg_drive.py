@@ -180,7 +180,7 @@ def test_a_whole_run(tmp_path: Path) -> None:
 def test_the_phases_drive_it(tmp_path: Path) -> None:
     """At rest, half and full, as the phases say; at the end it rests at its own rate."""
     phases = (
-        "{baseline: {for: 1500ms, load: 0%}}, {soak: {for: 1500ms, load: 50%}}, {stress: {for: 1500ms, load: 100%}}"
+        "{baseline: {for: 2500ms, load: 0%}}, {soak: {for: 2500ms, load: 50%}}, {stress: {for: 2500ms, load: 100%}}"
     )
     with otg_server(OtgServer([FakeFlow("up", rate={"choice": "pps", "pps": "400"})])) as server:
         source = f'{{otg: {{url: "http://127.0.0.1:{server.port}", interval: 300ms, drive: true}}}}'

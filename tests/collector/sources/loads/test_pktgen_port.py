@@ -229,7 +229,7 @@ def test_whoever_gives_up_reads_on() -> None:
                 await asyncio.to_thread(done.wait, 20)
 
         asyncio.run(give_up())
-        thread.join(20)
+        thread.join(240)
     assert done.is_set()
     assert errors == []
 

@@ -80,7 +80,7 @@ def run_with_files(folder: Path, plan: str) -> subprocess.CompletedProcess[str]:
             env={**os.environ, "PYTHONWARNINGS": "error"},
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=240,
             check=False,
         )
     finally:

@@ -38,7 +38,7 @@ def run(folder: Path, port: int, phases: str = "{soak: 4s}", more: str = "") -> 
         env=environment,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=240,
         check=False,
     )
 

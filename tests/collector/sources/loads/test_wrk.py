@@ -96,7 +96,7 @@ def test_wrk_itself(tmp_path: Path) -> None:
             assert page.stdout is not None
             url = f"http://127.0.0.1:{page.stdout.readline().strip()}/"
             with file.open("wb") as out:
-                subprocess.run(["wrk", "-t1", "-c2", "-d1s", "--latency", url], stdout=out, check=True, timeout=30)
+                subprocess.run(["wrk", "-t1", "-c2", "-d1s", "--latency", url], stdout=out, check=True, timeout=240)
         finally:
             page.terminate()
         latest = last(bench.poll(2))

@@ -76,7 +76,7 @@ def _polls(name: str, keys: dict[str, object], count: int = 1, site: SourceConte
     module = poller_module(name)
 
     async def polled() -> list[Answer]:
-        async with asyncio.timeout(30), AsyncExitStack() as stack:
+        async with asyncio.timeout(200), AsyncExitStack() as stack:
             poller = await module.start(module.config.model_validate(keys), site or SITE, stack)
             return [await poller.poll(10**18 + number) for number in range(count)]
 

@@ -112,7 +112,7 @@ asyncio.run(main())
         ["ip", "netns", "exec", f"{namespace}a", sys.executable, "-c", code, namespace],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     up, cut, down = done.stdout.splitlines()[:3] if done.returncode == 0 else (done.stderr, "", "")

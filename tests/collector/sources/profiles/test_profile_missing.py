@@ -231,7 +231,7 @@ def test_an_object_withdrawn_for_one_poll_through_the_poller(tmp_path: Path) -> 
 
     async def main(device: Responder) -> list[Answer]:
         answers, now = [], 10**18
-        async with AsyncExitStack() as stack, asyncio.timeout(60):
+        async with AsyncExitStack() as stack, asyncio.timeout(200):
             config = Config.model_validate({"host": "127.0.0.1", "port": device.address[1], "profile": "linux"})
             poller = await start(config, SourceContext("dut", "dut", (), None, tmp_path, lambda: now, 1.0), stack)
             for step in range(6):

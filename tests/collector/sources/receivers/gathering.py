@@ -12,7 +12,7 @@ from pathlib import Path
 from soakwatch.sources.abc import Poller, SourceContext
 from soakwatch_agent.sample import Answer, Event
 
-MAX_WAIT_S = 60.0
+MAX_WAIT_S = 120.0
 
 
 @dataclass

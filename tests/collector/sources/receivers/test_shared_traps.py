@@ -417,8 +417,8 @@ def test_two_switches_that_lose_300_ports_each_have_one_event_a_port(tmp_path: P
 PLAN = """\
 phases: [{{soak: 6s}}]
 targets:
-  fw1: {{role: dut, sources: [{{traps: {{listen: "127.0.0.1:{port}", from: [127.0.0.2]}}}}]}}
-  fw2: {{role: dut, sources: [{{traps: {{listen: "127.0.0.1:{port}", from: [127.0.0.3]}}}}]}}
+  fw1: {{role: dut, sources: [{{traps: {{listen: "127.0.0.1:{port}", from: [127.0.0.2], timeout: 60s}}}}]}}
+  fw2: {{role: dut, sources: [{{traps: {{listen: "127.0.0.1:{port}", from: [127.0.0.3], timeout: 60s}}}}]}}
 """
 
 

@@ -30,7 +30,7 @@ class PolledWithSurvey:
         for _ in range(0, seconds, STEP_S):
             answer = await self.poller.poll(self.clock[0])
             self.surveys += self.poller.surveying
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(200):
                 while self.poller.surveying:
                     await asyncio.sleep(0.01)
             seen.append(any(sample.metric == CORE for sample in answer.samples))
@@ -49,7 +49,7 @@ async def with_survey_beside(device: Responder, stack: AsyncExitStack) -> Polled
 
 def test_tables_that_an_agent_fills_after_a_minute_are_found_soon_after_its_restart() -> None:
     async def main(device: Responder) -> None:
-        async with AsyncExitStack() as stack, asyncio.timeout(60):
+        async with AsyncExitStack() as stack, asyncio.timeout(200):
             polled = await with_survey_beside(device, stack)
             assert all(await polled.polls(60))
             assert polled.surveys == 0
@@ -69,7 +69,7 @@ def test_tables_that_an_agent_fills_after_a_minute_are_found_soon_after_its_rest
 
 def test_an_agent_that_was_met_just_after_its_start_is_surveyed_again() -> None:
     async def main(device: Responder) -> None:
-        async with AsyncExitStack() as stack, asyncio.timeout(60):
+        async with AsyncExitStack() as stack, asyncio.timeout(200):
             polled = await with_survey_beside(device, stack)
             assert not any(await polled.polls(50))
             device.set(LOAD, Cell(2, 7))

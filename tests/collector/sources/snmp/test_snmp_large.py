@@ -61,7 +61,7 @@ def with_session(access: Access, use: Callable[[Session], Awaitable[None]], engi
     async def main() -> None:
         session = Session(access, SessionOptions(engine, share_s=8.0))
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(200):
                 await use(session)
         finally:
             await session.close()
@@ -69,7 +69,7 @@ def with_session(access: Access, use: Callable[[Session], Awaitable[None]], engi
     asyncio.run(main())
 
 
-def soon(seconds: float = 20.0) -> float:
+def soon(seconds: float = 100.0) -> float:
     """A deadline."""
     return time.monotonic() + seconds
 

@@ -18,6 +18,7 @@ _SWITCHES = "1.3.6.1.4.1.2021.11.60.0"  # ssRawContexts
 _IDLE, _USER = "1.3.6.1.4.1.2021.11.53.0", "1.3.6.1.4.1.2021.11.50.0"
 _OTHERS = [f"1.3.6.1.4.1.2021.11.{column}.0" for column in (51, 52, 54, 55, 56, 61, 64)]
 _COUNTER32 = 65
+PATIENT = {"timeout": "30s"}  # for a machine that does much besides
 _LOOKS = (
     (2, 0, 0, 0),
     (5, 0, 0, 0),
@@ -36,15 +37,17 @@ def test_counters_that_an_agent_has_not_read_yet_are_not_zero(tmp_path: Path) ->
     async def main(device: Responder) -> list[Answer]:
         now = 10**18
 
-        async with AsyncExitStack() as stack, asyncio.timeout(60):
-            config = Config.model_validate({"host": "127.0.0.1", "port": device.address[1], "profile": "linux"})
+        async with AsyncExitStack() as stack, asyncio.timeout(200):
+            config = Config.model_validate(
+                {"host": "127.0.0.1", "port": device.address[1], "profile": "linux"} | PATIENT
+            )
             poller = await start(config, SourceContext("dut", "dut", (), None, tmp_path, lambda: now, 1.0), stack)
             answers = []
             for seconds, switches, idle, user in _LOOKS:
                 for name, value in ((_SWITCHES, switches), (_IDLE, idle), (_USER, user)):
                     device.set(name, Cell(_COUNTER32, value))
                 answers.append(await poller.poll(now))
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(200):
                     while poller.surveying:
                         await asyncio.sleep(0.01)
                 device.advance(seconds)
@@ -66,8 +69,10 @@ def test_a_device_without_the_cpu_and_memory_of_its_profile_is_reported(tmp_path
     """A profile knows CPU and memory in several forms, each of them optional: a device that has none lacks one."""
 
     async def main(device: Responder) -> tuple[str, ...]:
-        async with AsyncExitStack() as stack, asyncio.timeout(60):
-            config = Config.model_validate({"host": "127.0.0.1", "port": device.address[1], "profile": "cisco-asa"})
+        async with AsyncExitStack() as stack, asyncio.timeout(200):
+            config = Config.model_validate(
+                {"host": "127.0.0.1", "port": device.address[1], "profile": "cisco-asa"} | PATIENT
+            )
             poller = await start(config, SourceContext("dut", "dut", (), None, tmp_path, lambda: 10**18, 1.0), stack)
             await poller.poll(10**18)
             return poller.facts().promised

@@ -25,6 +25,7 @@ from soakwatch_agent.context import SECOND
 from soakwatch_agent.sample import NOTHING, Answer
 
 Make = Callable[..., Sshd]
+_OWN = f"soak{os.getpid()}"  # runs of these tests side by side do not see one another
 
 
 def test_a_killed_session_fails_one_poll_and_the_next_works(sshd: Sshd, tmp_path: Path) -> None:
@@ -99,8 +100,8 @@ def test_an_account_with_few_rights_learns_once_what_it_may_not_read(make_sshd: 
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     server = make_sshd(ForceCommand="setpriv --reuid=65534 --regid=65534 --clear-groups sh")
-    with sleeper("of-root"):
-        named = WatchedProcess("it", "cmdline", "of-root$")
+    with sleeper(f"{_OWN}of-root"):
+        named = WatchedProcess("it", "cmdline", f"{_OWN}of-root$")
         first, second, third = polls(server, tmp_path, 3, named, core_folders=[str(closed)])
     readings = values(first)
     name = "process=it,instance=0"
