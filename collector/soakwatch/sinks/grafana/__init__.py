@@ -22,8 +22,8 @@ from soakwatch.sinks.grafana.versions import LEAST, for_version
 SOURCE_UID = "soakwatch-influxql"
 FOLDER, FOLDER_UID = "Soakwatch", "soakwatch"
 ALERT_FOLDER = "Soakwatch alerts"
-"""Not that of the dashboards: a file of alert rules names no uid of a folder, and Grafana would make a second one of the
-same title before it reads the dashboards."""
+"""Not that of the dashboards: a file of alert rules names no uid of a folder, and Grafana would make a second one of
+the same title before it reads the dashboards."""
 EMPTY_FOLDERS = ("plugins", "notifiers")
 """Folders of provisioning that hold nothing of ours; a Grafana logs an error for each that is missing."""
 
