@@ -198,7 +198,7 @@ def test_what_is_wrong_alarms_by_its_own_rule(
         replace(BAD, ended_s=8 * DAY, began_s=9 * DAY),
         replace(BAD, severity=-2, ended_s=11 * MINUTE),
         replace(BAD, lag_s=59),
-        replace(BAD, began_s=2 * MINUTE, growth=1),
+        replace(BAD, began_s=9 * MINUTE, growth=1),
     ],
     ids=[
         "failed-over-an-hour-ago",

@@ -74,10 +74,14 @@ _GROWTH = (
     f' (SELECT min("value") + {_MANY} AS "term" FROM "monitor.sink.backlog" WHERE time > now() - 5m'
     ' GROUP BY "run", "sink"),'
     f' (SELECT -1 * max("value") - {_MANY} AS "term" FROM "monitor.sink.backlog"'
-    ' WHERE $timeFilter AND time <= now() - 5m GROUP BY "run", "sink")'
+    ' WHERE $timeFilter AND time <= now() - 10m GROUP BY "run", "sink")'
     f' WHERE $timeFilter GROUP BY "run", "sink") WHERE "growth" > 0 AND "growth" < {_MANY // 2} GROUP BY "run", "sink"'
 )
-"""By how much the least of the last 5 minutes is above the most before; nothing where it is not, or none was before."""
+"""By how much the minimum of the last 5 minutes is above the maximum of those 5 that ended 10 minutes ago.
+
+Nothing where it is not, or where there were none. What lies between is not asked for: a sink sends in batches, so that
+its backlog goes up and down.
+"""
 _FINDING = "{{ $labels.rule }}{{ if $labels.target }} on {{ $labels.target }}{{ end }}"
 
 ALERTS = (
@@ -144,13 +148,13 @@ ALERTS = (
         "soakwatch-sink-backlog",
         "The backlog of the sink grows",
         "warning",
-        {"growth": Asked(_GROWTH, 600)},
+        {"growth": Asked(_GROWTH, 900)},
         "$growth > 0",
         "5m",
         "soakwatch-monitor",
         "Backlog of the sink",
         "Run {{ $labels.run }}: the backlog of the sink {{ $labels.sink }} grows: its minimum of the last 5 minutes is"
-        ' {{ printf "%.0f" $values.growth.Value }} polls above the maximum of the 5 minutes before; the limit is 0.',
+        ' {{ printf "%.0f" $values.growth.Value }} polls above its maximum of 10 to 15 minutes ago; the limit is 0.',
         "The database takes less than the run gives. Check its load and disk, or poll less often.",
     ),
     Alert(
