@@ -1,4 +1,8 @@
-"""Writes the dashboards' JSON: ``python -m soakwatch_dashboards [FOLDER]``; by default where the collector has it."""
+"""Writes the dashboards' JSON: ``python -m soakwatch_dashboards [FOLDER]``.
+
+By default it lies where the collector has it, and the provisioning of ``deploy/`` is written as well: its alert rules
+lead to panels by their numbers.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from soakwatch_dashboards import compare, device, fleet, monitor, run
+from soakwatch_dashboards import compare, deploy, device, fleet, monitor, run
 from soakwatch_dashboards.board import Board, to_json
 
 HOME = Path(__file__).parents[2] / "collector" / "soakwatch" / "sinks" / "grafana" / "dashboards"
@@ -31,4 +35,8 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else HOME)
+    if len(sys.argv) > 1:
+        main(Path(sys.argv[1]))
+    else:
+        main(HOME)
+        deploy.write()

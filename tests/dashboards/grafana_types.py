@@ -13,8 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-VERSIONS = ("10.4.0", "11.6.0")
-"""The oldest of the packages whose types are complete, and that of the Grafana in ``deploy/compose.yaml``."""
+VERSIONS = {"10.4": "10.4.0", "11.6": "11.6.0", "12": "12.0.0"}
+"""The package whose types hold for each version of ``soakwatch dashboards --grafana``, its first release."""
 GENERATOR = "ts-json-schema-generator@2.9.0"
 PANELS = {
     "timeseries": "TimeSeries",
@@ -22,6 +22,7 @@ PANELS = {
     "table": "Table",
     "heatmap": "Heatmap",
     "statushistory": "StatusHistory",
+    "statetimeline": "StateTimeline",
 }
 HERE = Path(__file__).parent
 
@@ -53,9 +54,9 @@ def generated(npx: str, folder: Path, types: Path, name: str) -> object:
         "--tsconfig",
         "tsconfig.json",
         "-o",
-        "made.json",
+        "schema.json",
     )
-    schema: object = json.loads((folder / "made.json").read_text())
+    schema: object = json.loads((folder / "schema.json").read_text())
     return bare(schema)
 
 
@@ -72,13 +73,13 @@ def make(version: str, npm: str, npx: str, folder: Path) -> None:
     (folder / "tsconfig.json").write_text('{"compilerOptions": {"strict": true, "skipLibCheck": true}, "include": []}')
     run(folder, npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", f"@grafana/schema@{version}", GENERATOR)
     raw = Path("node_modules/@grafana/schema/dist/esm/raw")
-    made = {"dashboard": generated(npx, folder, raw / "dashboard/x/dashboard_types.gen.d.ts", "Dashboard")}
+    schemas = {"dashboard": generated(npx, folder, raw / "dashboard/x/dashboard_types.gen.d.ts", "Dashboard")}
     for kind, name in PANELS.items():
         types = raw / f"composable/{kind}/panelcfg/x/{name}PanelCfg_types.gen.d.ts"
-        made[f"{kind}.options"] = generated(npx, folder, types, "Options")
+        schemas[f"{kind}.options"] = generated(npx, folder, types, "Options")
         if kind != "stat":  # its fields have nothing of their own
-            made[f"{kind}.fields"] = generated(npx, folder, types, "FieldConfig")
-    file_of(version).write_text(json.dumps(made, sort_keys=True, separators=(",", ":")) + "\n")
+            schemas[f"{kind}.fields"] = generated(npx, folder, types, "FieldConfig")
+    file_of(version).write_text(json.dumps(schemas, sort_keys=True, separators=(",", ":")) + "\n")
 
 
 def main() -> int:
@@ -87,7 +88,7 @@ def main() -> int:
     if npm is None or npx is None:
         print("npm is not installed")
         return 2
-    for version in VERSIONS:
+    for version in VERSIONS.values():
         with tempfile.TemporaryDirectory() as folder:
             make(version, npm, npx, Path(folder))
     return 0

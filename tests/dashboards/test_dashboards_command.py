@@ -8,17 +8,22 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from itertools import chain
 from pathlib import Path
 from typing import TypedDict
 
 import pytest
 import yaml
+from soakwatch_dashboards.deploy import IN_COMPOSE
+from tests.dashboards.grafana_types import VERSIONS as TYPES
 
 from soakwatch.cli.main import run
-from soakwatch.sinks.grafana import SOURCE_UID, Grafana, dashboards, provisioning
+from soakwatch.sinks.grafana import SOURCE_UID, dashboards, dashboards_for, provisioning
+from soakwatch.sinks.grafana.versions import LEAST, VERSIONS
+from soakwatch.web.routes.page import ENDPOINTS
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-IN_COMPOSE = Grafana("http://influxdb:8086", "soak", "$__file{/run/secrets/influxdb_token}", "/etc/grafana/soakwatch")
+PAGE = "http://soak.lab:8080"
 
 
 class Service(TypedDict, total=False):
@@ -48,12 +53,77 @@ def test_dashboards_writes_what_a_grafana_needs(tmp_path: Path, capsys: pytest.C
     assert run(["dashboards", "--out", str(out), "--url", "http://db:8086", "--bucket", "b", "--token-file", "/t"]) == 0
     shown = capsys.readouterr().out.split()
     assert {Path(line) for line in shown} == {file for file in out.rglob("*") if file.is_file()}
-    assert {file.name: file.read_text() for file in (out / "dashboards").iterdir()} == dashboards()
+    assert {file.name: file.read_text() for file in (out / "dashboards").iterdir()} == dashboards_for(LEAST)
+    assert {folder.name for folder in (out / "provisioning").iterdir()} == {
+        "alerting",
+        "dashboards",
+        "datasources",
+        "notifiers",
+        "plugins",
+    }  # all that a Grafana looks for
     (source,) = yaml.safe_load((out / "provisioning/datasources/soakwatch.yaml").read_text())["datasources"]
     assert (source["uid"], source["url"], source["jsonData"]["dbName"]) == (SOURCE_UID, "http://db:8086", "b")
     assert source["secureJsonData"] == {"httpHeaderValue1": "Token $__file{/t}"}
     (provider,) = yaml.safe_load((out / "provisioning/dashboards/soakwatch.yaml").read_text())["providers"]
     assert Path(provider["options"]["path"]) == (out / "dashboards").resolve()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_dashboards_are_written_for_a_version(version: str, tmp_path: Path) -> None:
+    """With the number of its schema; the least is the default, which a later one brings up to its own."""
+    assert run(["dashboards", "--out", str(tmp_path), "--grafana", version]) == 0
+    texts = {file.name: file.read_text() for file in (tmp_path / "dashboards").iterdir()}
+    assert texts == dashboards_for(version)
+    assert {json.loads(text)["schemaVersion"] for text in texts.values()} == {VERSIONS[version].schema}
+    schemas = [known.schema for known in VERSIONS.values()]
+    assert schemas == sorted(schemas)
+    assert next(iter(VERSIONS)) == LEAST
+    assert list(TYPES) == list(VERSIONS)  # each is checked against types of its own
+
+
+def test_the_report_of_a_run_is_linked_where_a_page_is_named(tmp_path: Path) -> None:
+    """At the head of the dashboards of one run, in a tab of its own, and at the name of each run in Fleet."""
+    assert run(["dashboards", "--out", str(tmp_path), "--page", f"{PAGE}/"]) == 0
+    linked = {}
+    for file in (tmp_path / "dashboards").iterdir():
+        board = json.loads(file.read_text())
+        linked[board["uid"]] = [link for link in board["links"] if PAGE in link["url"]]
+    assert {uid for uid, links in linked.items() if links} == {"soakwatch-run", "soakwatch-device", "soakwatch-monitor"}
+    for link in chain.from_iterable(linked.values()):
+        assert link["url"] == f"{PAGE}/runs/${{run:percentencode}}/"
+        assert (link["title"], link["targetBlank"], link["includeVars"]) == ("Report", True, False)
+    fleet = (tmp_path / "dashboards" / "soakwatch-fleet.json").read_text()
+    (runs,) = [panel for panel in json.loads(fleet)["panels"] if panel["title"] == "Runs"]
+    links = [
+        link
+        for override in runs["fieldConfig"]["overrides"]
+        for item in override["properties"]
+        if item["id"] == "links"
+        for link in item["value"]
+    ]
+    assert [link["url"] for link in links if PAGE in link["url"]] == [
+        f"{PAGE}/runs/${{__data.fields.run:percentencode}}/"
+    ]
+    assert len(links) > 1  # those that there were
+    assert fleet.count(PAGE) == 1
+    assert all("/runs/" not in text for text in dashboards_for(LEAST).values())
+
+
+def test_the_linked_page_is_one_that_the_server_has() -> None:
+    """The address that the links name is served: the page of a run."""
+    assert "/runs/{run}/" in {endpoint.path for endpoint in ENDPOINTS}
+
+
+@pytest.mark.parametrize(
+    "page", ["soak.lab:8080", "ftp://soak.lab", "http://", "http://soak.lab/?token=1", "javascript:x"]
+)
+def test_a_page_that_is_no_url_is_one_sentence(page: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And nothing is written."""
+    assert run(["dashboards", "--out", str(tmp_path / "out"), "--page", page]) == 2
+    message = capsys.readouterr().err
+    assert "--page" in message
+    assert "Traceback" not in message
+    assert not (tmp_path / "out").exists()
 
 
 def test_what_is_there_is_not_replaced_silently(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,18 +145,29 @@ def test_what_is_there_is_not_replaced_silently(tmp_path: Path, capsys: pytest.C
 
 
 def test_what_to_do_next_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Three steps, beside the list of files: how Grafana finds them, where the token goes, what to open."""
+    """Four steps, beside the list of files: how Grafana finds them, the token, what to open, who is alarmed."""
     assert run(["dashboards", "--out", str(tmp_path), "--token-file", "/run/secrets/t"]) == 0
     told = capsys.readouterr().err
-    assert [word for word in ("1.", "2.", "3.") if word in told] == ["1.", "2.", "3."]
-    for word in ("/etc/grafana/provisioning", SOURCE_UID, "/run/secrets/t", "Soakwatch · Fleet", "?kiosk"):
+    assert [line[:2] for line in told.splitlines()[1:]] == ["1.", "2.", "3.", "4."]
+    for word in (
+        "/etc/grafana/provisioning",
+        SOURCE_UID,
+        "/run/secrets/t",
+        "Soakwatch · Fleet",
+        "?kiosk",
+        "150 %",
+        "contact point",
+    ):
         assert word in told
 
 
 def test_the_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
-    """One to copy, and what an upgrade needs."""
+    """One to copy, what an upgrade needs, and the least version."""
     assert run(["dashboards", "--help"]) == 0
-    assert "soakwatch dashboards --out grafana --force" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "soakwatch dashboards --out grafana --force" in shown
+    assert "--grafana 12 --page http" in shown
+    assert "least version is Grafana 10.4" in shown
 
 
 def test_the_wheel_has_the_dashboards(tmp_path: Path) -> None:
@@ -119,7 +200,9 @@ def test_dashboards_into_a_file_is_one_sentence(tmp_path: Path, capsys: pytest.C
 def test_the_provisioning_of_deploy_is_what_the_command_writes() -> None:
     """With the addresses of the compose file."""
     for name, text in provisioning(IN_COMPOSE).items():
-        assert (DEPLOY / "grafana" / "provisioning" / name).read_text() == text
+        assert (DEPLOY / "grafana" / "provisioning" / name).read_text() == text  # python -m soakwatch_dashboards
+    folders = {folder.name for folder in (DEPLOY / "grafana" / "provisioning").iterdir()}
+    assert folders == {"alerting", "dashboards", "datasources", "notifiers", "plugins"}
 
 
 def test_compose_pins_checks_and_keeps_secrets_in_files() -> None:

@@ -22,16 +22,19 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from soakwatch_dashboards.reading import parse
-from tests.dashboards.filling import BOARDS, RUNS, chosen, view_of
+from soakwatch_dashboards.reading import headings, panels, parse
+from tests.dashboards.filling import BOARDS, RUNNING, RUNS, View, chosen, view_of
+from tests.dashboards.test_alert_rules import RULES
 
-from soakwatch.sinks.grafana import SOURCE_UID, dashboards
+from soakwatch.sinks.grafana import SOURCE_UID, dashboards_for
 from soakwatch.testing.influxd import BUCKET, Influxd
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("GRAFANA_URL"), reason="GRAFANA_URL names no Grafana, and no package brings one"
 )
 UIDS = sorted(board["uid"] for board in BOARDS)
+TEXTS = dashboards_for()
+"""As the command writes them for any Grafana from the least version on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ def grafana(influx: Influxd) -> Iterator[Grafana]:
         stack.callback(made.ask, "DELETE", f"/api/datasources/uid/{source['uid']}")
         made.ask("POST", "/api/folders", {"uid": made.mark, "title": made.mark})
         stack.callback(made.ask, "DELETE", f"/api/folders/{made.mark}")
-        for text in dashboards().values():
+        for text in TEXTS.values():
             body = {"dashboard": json.loads(made.own(text)), "folderUid": made.mark, "overwrite": True}
             made.ask("POST", "/api/dashboards/db", body)
         yield made
@@ -88,28 +91,57 @@ def grafana(influx: Influxd) -> Iterator[Grafana]:
 @pytest.mark.parametrize("uid", UIDS)
 def test_grafana_keeps_what_it_was_given(grafana: Grafana, uid: str) -> None:
     """The dashboard comes back with all its panels and variables."""
-    back = grafana.ask("GET", f"/api/dashboards/uid/{grafana.own(json.dumps(uid))[1:-1]}").json()["dashboard"]
-    mine = json.loads(grafana.own(dashboards()[f"{uid}.json"]))
-    assert [panel["title"] for panel in back["panels"]] == [panel["title"] for panel in mine["panels"]]
+    answer = grafana.ask("GET", f"/api/dashboards/uid/{grafana.own(json.dumps(uid))[1:-1]}").json()
+    back = parse(json.dumps(answer["dashboard"]))
+    mine = parse(grafana.own(TEXTS[f"{uid}.json"]))
+    assert [panel["title"] for panel in panels(back)] == [panel["title"] for panel in panels(mine)]
+    assert [row["title"] for row in headings(back)] == [row["title"] for row in headings(mine)]
     assert back["templating"] == mine["templating"]
 
 
 @pytest.mark.parametrize("uid", UIDS)
 def test_grafana_brings_rows_for_every_target(grafana: Grafana, uid: str) -> None:
-    """Each query through Grafana's own server: no error, and a frame with values."""
-    view = view_of(uid, RUNS[0], "dut")
-    for panel in parse(grafana.own(dashboards()[f"{uid}.json"]))["panels"]:
-        queries = [
-            {**target, "query": chosen(target["query"], view), "intervalMs": 10_000, "maxDataPoints": 1000}
-            for target in panel["targets"]
-        ]
-        body = {"from": str(view.begin_ms), "to": str(view.end_ms), "queries": queries}
-        results = grafana.ask("POST", "/api/ds/query", body).json()["results"]
-        for target in panel["targets"]:
-            result = results[target["refId"]]
-            assert "error" not in result, (panel["title"], target["refId"], result["error"])
-            values = [column for frame in result["frames"] for column in frame["data"]["values"]]
-            assert any(values), (panel["title"], target["refId"])
+    """Each query through Grafana's own server, of panels in closed rows too: no error, and values of some run."""
+    views = [view_of(uid, run, "dut") for run in RUNS]
+    stale = view_of(uid, RUNNING, "dut")
+    views.append(View(stale.begin_ms, stale.end_ms + 3_600_000, stale.values))
+    for panel in panels(parse(grafana.own(TEXTS[f"{uid}.json"]))):
+        missing = {target["refId"] for target in panel["targets"]}
+        for view in views:
+            queries = [
+                {**target, "query": chosen(target["query"], view), "intervalMs": 10_000, "maxDataPoints": 1000}
+                for target in panel["targets"]
+                if target["refId"] in missing
+            ]
+            if queries:
+                body = {"from": str(view.begin_ms), "to": str(view.end_ms), "queries": queries}
+                results = grafana.ask("POST", "/api/ds/query", body).json()["results"]
+                assert not [result["error"] for result in results.values() if "error" in result], panel["title"]
+                missing -= {
+                    name
+                    for name, result in results.items()
+                    if any(column for frame in result["frames"] for column in frame["data"]["values"])
+                }
+        assert not missing, (panel["title"], missing)
+
+
+@pytest.mark.parametrize("uid", RULES)
+def test_grafana_takes_and_computes_an_alert_rule(grafana: Grafana, uid: str) -> None:
+    """The rule comes back as it was given, and its queries and expressions are computed without an error."""
+    rule = json.loads(grafana.own(json.dumps(RULES[uid])))
+    told = {**rule, "orgID": 1, "folderUID": grafana.mark, "ruleGroup": grafana.mark}
+    for name in ("dashboardUid", "panelId"):  # of files only; the annotations say the same
+        del told[name]
+    grafana.ask("POST", "/api/v1/provisioning/alert-rules", told)
+    try:
+        back = grafana.ask("GET", f"/api/v1/provisioning/alert-rules/{rule['uid']}").json()
+    finally:
+        grafana.ask("DELETE", f"/api/v1/provisioning/alert-rules/{rule['uid']}")
+    assert [step["model"]["refId"] for step in back["data"]] == [step["refId"] for step in rule["data"]]
+    assert back["annotations"] == rule["annotations"]
+    body = {"from": "now-30d", "to": "now", "queries": [step["model"] for step in rule["data"]]}
+    results = grafana.ask("POST", "/api/ds/query", body).json()["results"]
+    assert not [result["error"] for result in results.values() if "error" in result]
 
 
 @pytest.mark.parametrize("uid", UIDS)
@@ -141,7 +173,7 @@ def test_the_page_shows_its_panels(grafana: Grafana, uid: str, tmp_path: Path) -
         ]
     assert shot.stat().st_size > 20_000, done[0].stderr[-500:]
     document = done[1].stdout
-    for panel in parse(dashboards()[f"{uid}.json"])["panels"][:4]:
+    for panel in list(panels(parse(TEXTS[f"{uid}.json"])))[:4]:
         assert panel["title"] in document
     assert 'data-testid="data-testid Panel status error"' not in document
 

@@ -1,4 +1,5 @@
-"""Grafana: the dashboards as JSON, which lie beside this file, and what makes a Grafana find them and their database.
+"""Grafana: the dashboards as JSON, which lie beside this file, and what makes a Grafana find them, their database and
+the alert rules.
 
 The JSON is generated from ``dashboards/`` of the project and committed here, so that every installation has it.
 """
@@ -13,9 +14,18 @@ from pathlib import Path
 import yaml
 
 from soakwatch.core.errors import MonitorBrokenError, PlanError
+from soakwatch.sinks.grafana.alerts import alert_file
+from soakwatch.sinks.grafana.models import parsed, text_of
+from soakwatch.sinks.grafana.report_link import checked_page, with_report_links
+from soakwatch.sinks.grafana.versions import LEAST, for_version
 
 SOURCE_UID = "soakwatch-influxql"
 FOLDER, FOLDER_UID = "Soakwatch", "soakwatch"
+ALERT_FOLDER = "Soakwatch alerts"
+"""Not that of the dashboards: a file of alert rules names no uid of a folder, and Grafana would make a second one of
+the same title before it reads the dashboards."""
+EMPTY_FOLDERS = ("plugins", "notifiers")
+"""Folders of provisioning that hold nothing of ours; a Grafana logs an error for each that is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,17 +33,23 @@ class Grafana:
     """Where a Grafana finds what: the database's address and bucket, its token and the dashboards' folder.
 
     ``token`` is never the token itself but what Grafana expands: ``$INFLUXDB_TOKEN`` or ``$__file{/path}``; so may be
-    ``url``. ``folder`` is the dashboards' folder as Grafana sees it.
+    ``url``. ``folder`` is the dashboards' folder as Grafana sees it. ``version`` is one of ``versions.VERSIONS``;
+    ``page`` the address of ``soakwatch serve`` as browsers see it, None: nothing leads to it.
     """
 
     url: str
     bucket: str
     token: str
     folder: str
+    version: str = LEAST
+    page: str | None = None
 
 
 def dashboards() -> Mapping[str, str]:
-    """The JSON of each dashboard by the name of its file. Raises MonitorBrokenError for a damaged installation."""
+    """The JSON of each dashboard by the name of its file, with all that the SDK writes.
+
+    Raises MonitorBrokenError for a damaged installation.
+    """
     home = resources.files("soakwatch.sinks.grafana") / "dashboards"
     try:
         texts = {file.name: file.read_text(encoding="utf-8") for file in home.iterdir() if file.name.endswith(".json")}
@@ -44,11 +60,26 @@ def dashboards() -> Mapping[str, str]:
     return dict(sorted(texts.items()))
 
 
+def dashboards_for(version: str = LEAST, page: str | None = None) -> Mapping[str, str]:
+    """The same for a version of Grafana, and with links to the server at ``page``.
+
+    Raises PlanError for what is no URL, MonitorBrokenError as ``dashboards``, KeyError for a version that is not one of
+    ``versions.VERSIONS``.
+    """
+    models = {name: for_version(parsed(text), version) for name, text in dashboards().items()}
+    if page is not None:
+        models = {name: with_report_links(model, checked_page(page)) for name, model in models.items()}
+    return {name: text_of(model) for name, model in models.items()}
+
+
 def provisioning(grafana: Grafana) -> Mapping[str, str]:
     """The files that Grafana reads at its start, by their path below its folder of provisioning.
 
     InfluxQL through the bucket's mapping (InfluxDB 2 makes one for each bucket by itself), the token as a header.
+    Raises PlanError for a page that is no URL.
     """
+    page = None if grafana.page is None else checked_page(grafana.page)
+    alerts = alert_file(SOURCE_UID, ALERT_FOLDER, [parsed(text) for text in dashboards().values()], page)
     source = {
         "name": "Soakwatch",
         "uid": SOURCE_UID,
@@ -79,6 +110,7 @@ def provisioning(grafana: Grafana) -> Mapping[str, str]:
     return {
         "datasources/soakwatch.yaml": _yaml({"apiVersion": 1, "datasources": [source]}),
         "dashboards/soakwatch.yaml": _yaml({"apiVersion": 1, "providers": [provider]}),
+        "alerting/soakwatch.yaml": _yaml(alerts),
     }
 
 
@@ -86,9 +118,9 @@ def write_grafana(out: Path, grafana: Grafana, *, force: bool = False) -> tuple[
     """Writes ``out``/dashboards and ``out``/provisioning; the files that are now as they should be.
 
     A file of another content is left alone, and nothing is written, unless ``force``: Grafana's people change what lies
-    there. Raises PlanError that names such files, and OSError.
+    there. Raises PlanError that names such files or for a page that is no URL, and OSError.
     """
-    texts = {out / "dashboards" / name: text for name, text in dashboards().items()}
+    texts = {out / "dashboards" / name: text for name, text in dashboards_for(grafana.version, grafana.page).items()}
     texts |= {out / "provisioning" / name: text for name, text in provisioning(grafana).items()}
     others = [file for file, text in texts.items() if not force and _differs(file, text)]
     if others:
@@ -99,6 +131,8 @@ def write_grafana(out: Path, grafana: Grafana, *, force: bool = False) -> tuple[
     for file, text in texts.items():
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
+    for name in EMPTY_FOLDERS:
+        (out / "provisioning" / name).mkdir(exist_ok=True)
     return tuple(texts)
 
 
