@@ -189,8 +189,9 @@ def test_the_limit_of_descriptors_is_the_process_own() -> None:
     limit = [shutil.which("prlimit") or "prlimit", "--nofile=77:200", *command]
     with subprocess.Popen(limit, stdin=subprocess.PIPE) as child:
         object_ = "process=child,instance=0"
-        answer = poll_until(host, is_up(object_))[-1]
-        assert value(answer, "process.open_files.limit", object_) == 77
+        # Until prlimit has become the child, the words of its command line match as well, with its own limit.
+        answers = poll_until(host, lambda answer: value(answer, "process.open_files.limit", object_) == 77)
+        assert is_up(object_)(answers[-1])
         child.communicate(b"")
 
 
