@@ -20,7 +20,7 @@ TINY = Registry(
     PluginFolder("plugin_folders.loads", "load"),
     PluginFolder("plugin_folders.detectors", "rule"),
 )
-TINY_SUMMARIES = {"poller": "A source that counts its looks", "load": "A load that pumps nothing"}
+TINY_SUMMARIES = {"poller": "A source that counts its polls", "load": "A load that pumps nothing"}
 BROKEN = Registry(
     PluginFolder("plugin_folders.broken", "poller"),
     PluginFolder("plugin_folders.loads", "load"),
@@ -42,7 +42,7 @@ def test_names_and_summaries_come_from_files_without_import() -> None:
     assert pollers(TINY) == ("locked", "probe")
     assert loads(TINY) == ("pump",)
     assert rules(TINY) == ("slow_drift",)
-    assert TINY.pollers.summary("probe") == "A source that counts its looks"
+    assert TINY.pollers.summary("probe") == "A source that counts its polls"
     assert not [name for name in sys.modules if name.startswith("plugin_folders")]
 
 

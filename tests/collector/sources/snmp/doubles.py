@@ -16,10 +16,12 @@ Bind = tuple[str, bytes]
 
 
 class Agent(asyncio.DatagramProtocol):
-    """Sends what ``respond`` makes of each datagram."""
+    """Sends what ``respond`` makes of each datagram. ``asked`` counts them, ``requests`` holds the numbers
+    of the requests in them: one that is sent again keeps its number."""
 
     def __init__(self, respond: Respond) -> None:
         self.respond, self.asked = respond, 0
+        self.requests: set[int] = set()
         self._transport: asyncio.DatagramTransport | None = None
         self._waiting: set[asyncio.TimerHandle] = set()
 
@@ -30,6 +32,8 @@ class Agent(asyncio.DatagramProtocol):
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
         """A request."""
         self.asked += 1
+        if message := v2c(data):
+            self.requests.add(message[1].request_id)
         for delay_s, answer in self.respond(data):
             loop = asyncio.get_running_loop()
             self._waiting.add(loop.call_later(delay_s, self._send, answer, addr))

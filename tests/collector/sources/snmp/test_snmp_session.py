@@ -89,9 +89,9 @@ def test_too_big_halves_the_request_and_is_remembered(engine: Engine) -> None:
 
     async def use(session: Session, double: Agent) -> None:
         assert len(await session.get(OIDS, soon())) == 40
-        before = double.asked
+        before = len(double.requests)
         assert len(await session.get(OIDS, soon())) == 40
-        assert double.asked - before == 8  # of 5 objects each
+        assert len(double.requests) - before == 8  # of 5 objects each
 
     run(respond, use, engine=engine)
 
@@ -111,10 +111,10 @@ def test_one_object_that_is_refused_does_not_take_the_others_with_it(engine: Eng
 
     async def use(session: Session, double: Agent) -> None:
         for _ in range(2):
-            before = double.asked
+            before = len(double.requests)
             assert set(await session.get(OIDS, soon())) == set(OIDS) - {OIDS[2]}
             assert session.refusals == {OIDS[2]: "genErr"}
-        assert double.asked - before == 2  # it is asked alone from now on
+        assert len(double.requests) - before == 2  # it is asked alone from now on
 
     run(respond, use, engine=engine)
 
