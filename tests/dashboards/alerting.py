@@ -106,18 +106,18 @@ def series_of(step: Step, server: Influxd, bucket: str, now_ms: int) -> list[Ser
     answer = server.ask("POST", "/query", params={"db": bucket, "epoch": "ms"}, data={"q": query}).json()
     (result,) = answer["results"]
     assert "error" not in result, (query, result)
-    found: list[Series] = result.get("series", [])
-    for series in found:
+    answered: list[Series] = result.get("series", [])
+    for series in answered:
         assert len(series["columns"]) == 2, query
         assert all(isinstance(row[1], int | float) for row in series["values"]), (query, series)
-    return found
+    return answered
 
 
-def reduced(found: list[Series], reducer: str) -> Numbers:
+def reduced(answered: list[Series], reducer: str) -> Numbers:
     """Grafana's reduce: a number for each series."""
     assert reducer == "last", reducer
     numbers: dict[Labels, float] = {}
-    for series in found:
+    for series in answered:
         labels = frozenset(series.get("tags", {}).items())
         assert labels not in numbers, labels
         numbers[labels] = float(series["values"][-1][1] or 0)

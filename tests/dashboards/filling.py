@@ -29,9 +29,9 @@ from soakwatch_rules.rule import Event, Finding, Forecast, Outcome, Window
 SECOND, EVERY_S, POLLS = 10**9, 10, 90
 T0 = 1_767_225_600 * SECOND
 BOARDS = [parse(text) for text in dashboards().values()]
-ASKED = [one for board in BOARDS for one in asked(board)]
+ASKED = [query for board in BOARDS for query in asked(board)]
 METRICS_ASKED = sorted(
-    {name for one in ASKED for name in re.findall(r'FROM "([^"]+)"', one.query) if name in BY_NAME} | METRICS
+    {name for query in ASKED for name in re.findall(r'FROM "([^"]+)"', query.query) if name in BY_NAME} | METRICS
 )
 RUNS = (
     "20260101T000000Z-one",
@@ -143,7 +143,9 @@ def make_record(
         record.set_meta("plan", PLAN)
         record.set_meta("start_ns", str(begin_ns))
         record.begin_phase("baseline", begin_ns)
-        record.put([poll for at in range(POLLS) for poll in polls(numbers, at, begin_ns + at * EVERY_S * SECOND)])
+        record.put(
+            [poll for index in range(POLLS) for poll in polls(numbers, index, begin_ns + index * EVERY_S * SECOND)]
+        )
         middle = begin_ns + 120 * SECOND
         record.begin_phase("soak", middle)
         record.add_event("dut", Event("failover", "dut", "", middle, middle + 30 * SECOND, {"of": "line card"}), "user")
@@ -189,17 +191,17 @@ def make_record(
         while_open()
 
 
-def polls(numbers: Mapping[str, int], at: int, due_ns: int) -> Iterator[Poll]:
+def polls(numbers: Mapping[str, int], index: int, due_ns: int) -> Iterator[Poll]:
     """The polls of all targets that are due at one time; one of the device's is lost, one of the monitor's missed."""
     for target, number in numbers.items():
-        if target == "monitor" and at == 20:
+        if target == "monitor" and index == 20:
             yield Poll(number, due_ns, due_ns, 0, PollOutcome.MISSED, "the monitor was late", Answer((), (), ()))
             continue
-        if target == "dut" and at == 13:
+        if target == "dut" and index == 13:
             yield Poll(number, due_ns, due_ns, SECOND, PollOutcome.TIMEOUT, "no answer", Answer((), (), ()))
             continue
         samples = tuple(
-            Sample(name, object_text(**labels), reading(name, at), due_ns)
+            Sample(name, object_text(**labels), reading(name, index), due_ns)
             for name in METRICS_ASKED
             if target in (owner(name), OTHER if name in OF_OTHER else "")
             for labels in labels_of(name)
@@ -220,19 +222,19 @@ def labels_of(name: str) -> tuple[dict[str, str], ...]:
         return ({},)
     several = range(len(NAMES)) if {"interface", "process"} & set(known) else range(4 if "core" in known else 2)
     return tuple(
-        {label: told[place % len(told)] for label in known for told in [words.get(label, ("0", "1"))]}
-        for place in several
+        {label: names[number % len(names)] for label in known for names in [words.get(label, ("0", "1"))]}
+        for number in several
     )
 
 
-def reading(name: str, at: int) -> float:
+def reading(name: str, index: int) -> float:
     """A value that the catalogue allows; counters grow."""
     entry = BY_NAME[name]
     if name == "process.memory.usage":
-        return 100.0 + at
+        return 100.0 + index
     if entry.kind == "counter":
-        return 1000.0 * at
-    return (0.0, 0.5, 0.25)[at % 3] if entry.high is not None and entry.high <= 1 else float(100 + at % 7)
+        return 1000.0 * index
+    return (0.0, 0.5, 0.25)[index % 3] if entry.high is not None and entry.high <= 1 else float(100 + index % 7)
 
 
 def view_of(board: str, run: str, target: str) -> View:
@@ -248,16 +250,16 @@ def view_of(board: str, run: str, target: str) -> View:
         return View(begin, end, {**everything, "run": ".*", "target": ".*"})
     if board == "soakwatch-fleet":
         return View(T0 // 10**6, T0 // 10**6 + len(RUNS) * 86_400_000, everything)
-    at = T0 + RUNS.index(run) * 86_400 * SECOND
-    begin, end = at // 10**6, (at + POLLS * EVERY_S * SECOND) // 10**6
+    begin_ns = T0 + RUNS.index(run) * 86_400 * SECOND
+    begin, end = begin_ns // 10**6, (begin_ns + POLLS * EVERY_S * SECOND) // 10**6
     chosen = ".*" if board == "soakwatch-monitor" else escaped(target)
     return View(begin, end, {**everything, "run": escaped(run), "target": chosen})
 
 
 def escaped(*values: str) -> str:
     """As Grafana's format ``regex`` writes one value, or several."""
-    told = [re.sub(r"[\\^$*+?.()|\[\]{}/]", r"\\\g<0>", value) for value in values]
-    return told[0] if len(told) == 1 else f"({'|'.join(told)})"
+    patterns = [re.sub(r"[\\^$*+?.()|\[\]{}/]", r"\\\g<0>", value) for value in values]
+    return patterns[0] if len(patterns) == 1 else f"({'|'.join(patterns)})"
 
 
 def put_in(query: str, view: View, every: str = "10s") -> str:
@@ -276,7 +278,7 @@ def chosen(query: str, view: View) -> str:
     """A query with what Grafana's page replaces before its server sees it: variables, from and to."""
     for name, value in (("$__from", view.begin_ms), ("$__to", view.end_ms)):
         query = query.replace(name, str(value))
-    return re.sub(r"\$\{(\w+):regex\}", lambda found: view.values[found[1]], query)
+    return re.sub(r"\$\{(\w+):regex\}", lambda match: view.values[match[1]], query)
 
 
 def ask(influx: Influxd, query: str, view: View, every: str = "10s") -> list[dict[str, object]]:

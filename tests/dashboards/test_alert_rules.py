@@ -90,8 +90,8 @@ def test_a_rule_says_what_and_where(rule: Rule) -> None:
 
 def test_the_page_of_the_run_is_named_where_there_is_one() -> None:
     """With --page each alert leads to the run's page; without it none does."""
-    told = {rule["annotations"].get("report") for rule in group_of(f"{PAGE}/")["rules"]}
-    assert told == {f"{PAGE}/runs/{{{{ $labels.run | urlquery }}}}/"}
+    links = {rule["annotations"].get("report") for rule in group_of(f"{PAGE}/")["rules"]}
+    assert links == {f"{PAGE}/runs/{{{{ $labels.run | urlquery }}}}/"}
     assert all("report" not in rule["annotations"] for rule in RULES.values())
 
 
@@ -154,8 +154,8 @@ def raised(server: Influxd, bucket: str, *runs: Run) -> Mapping[str, set[tuple[s
     now_s = int(time.time())
     server.make_bucket(bucket)
     server.write(b"\n".join(text for run in runs for text in run.lines(now_s)), bucket).raise_for_status()
-    found = {uid: alarms(rule, server, bucket, int(time.time() * 1000)) for uid, rule in RULES.items()}
-    return {uid: {tuple(value for _, value in sorted(labels)) for labels in of} for uid, of in found.items() if of}
+    alarming = {uid: alarms(rule, server, bucket, int(time.time() * 1000)) for uid, rule in RULES.items()}
+    return {uid: {tuple(value for _, value in sorted(labels)) for labels in of} for uid, of in alarming.items() if of}
 
 
 @pytest.mark.parametrize("runs", [(HEALTHY,), OTHERS, (HEALTHY, FAILED_LONG_AGO), (ENDED_BADLY, HEALTHY)])

@@ -43,7 +43,9 @@ OWN = {
 }
 BOARDS = {name: parse(text) for name, text in dashboards().items()}
 EVERY = [pytest.param(board, id=board["uid"]) for board in BOARDS.values()]
-ASKED = [pytest.param(one.query, id=f"{one.board}: {one.where}") for board in BOARDS.values() for one in asked(board)]
+ASKED = [
+    pytest.param(part.query, id=f"{part.board}: {part.where}") for board in BOARDS.values() for part in asked(board)
+]
 
 
 def test_five_dashboards_and_what_is_committed_is_what_the_code_makes() -> None:
@@ -102,8 +104,8 @@ def test_nothing_asks_another_data_source_than_the_provisioned_one(board: Dashbo
     assert ASKED_UID == SOURCE_UID
     sources = [panel["datasource"] for panel in panels(board)]
     sources += [target["datasource"] for panel in panels(board) for target in panel["targets"]]
-    sources += [one["datasource"] for one in board["templating"]["list"] if one["type"] == "query"]
-    sources += [one["datasource"] for one in board["annotations"]["list"]]
+    sources += [part["datasource"] for part in board["templating"]["list"] if part["type"] == "query"]
+    sources += [part["datasource"] for part in board["annotations"]["list"]]
     assert all(source == {"type": "influxdb", "uid": SOURCE_UID} for source in sources)
     for panel in panels(board):
         letters = [target["refId"] for target in panel["targets"]]
@@ -114,9 +116,9 @@ def test_nothing_asks_another_data_source_than_the_provisioned_one(board: Dashbo
 @pytest.mark.parametrize("board", EVERY)
 def test_every_variable_that_is_used_is_defined(board: Dashboard) -> None:
     """In queries and links; and a variable comes behind those that it depends on."""
-    known = {one["name"] for one in board["templating"]["list"]}
-    for one in asked(board):
-        assert _used(one.query) <= known | GLOBALS, one
+    known = {part["name"] for part in board["templating"]["list"]}
+    for part in asked(board):
+        assert _used(part.query) <= known | GLOBALS, part
     for panel in panels(board):
         for link in links_of(panel):
             assert _used(link["url"]) <= known | GLOBALS, link
@@ -137,8 +139,8 @@ def links_of(panel: Panel) -> list[Link]:
 
 
 def _used(text: str) -> set[str]:
-    found = re.findall(r"\$(?:\{(\w+)[^}]*\}|(\w+))", text)
-    return {name for pair in found for name in pair if name}
+    names = re.findall(r"\$(?:\{(\w+)[^}]*\}|(\w+))", text)
+    return {name for pair in names for name in pair if name}
 
 
 @pytest.mark.parametrize("board", EVERY)
@@ -149,14 +151,14 @@ def test_links_lead_to_dashboards_that_take_what_they_bring(board: Dashboard) ->
         for link in links_of(panel):
             where = re.match(r"/d/([\w-]+)\?", link["url"])
             assert where, link
-            taken = {f"var-{one['name']}" for one in by_uid[where[1]]["templating"]["list"]} | {"from", "to"}
+            taken = {f"var-{part['name']}" for part in by_uid[where[1]]["templating"]["list"]} | {"from", "to"}
             given = {part.split("=")[0] for part in link["url"].split("?")[1].split("&")}
             assert {"from", "to", "var-run"} <= given <= taken, link
             for column in re.findall(r"__data\.fields\.(\w+)", link["url"]):
                 assert f'"{column}"' in panel["targets"][0]["query"], (panel["title"], column)
             # By itself Grafana leaves +, & and # in an address: a run "nightly+" would be asked for as "nightly ".
-            said = re.findall(r"\$\{([^}]+)\}", link["url"])
-            assert all(one.endswith((".numeric", ":percentencode")) for one in said), link
+            placeholders = re.findall(r"\$\{([^}]+)\}", link["url"])
+            assert all(part.endswith((".numeric", ":percentencode")) for part in placeholders), link
 
 
 def test_from_one_dashboard_to_another() -> None:
@@ -302,7 +304,7 @@ def test_units_are_grafanas_and_those_of_the_catalogue(board: Dashboard) -> None
     for panel in panels(board):
         unit = panel["fieldConfig"]["defaults"].get("unit", "none")
         overrides = [value for over in panel["fieldConfig"]["overrides"] for value in over["properties"]]
-        assert {unit, *(str(one["value"]) for one in overrides if one["id"] == "unit")} <= UNITS, panel["title"]
+        assert {unit, *(str(part["value"]) for part in overrides if part["id"] == "unit")} <= UNITS, panel["title"]
         if panel["type"] != "timeseries" or "non_negative_difference" in _text(panel):  # how many, no rate
             continue
         for target in panel["targets"]:
@@ -327,7 +329,7 @@ def unit_of_line(panel: Panel, alias: str) -> str:
     unit = panel["fieldConfig"]["defaults"]["unit"]
     for override in panel["fieldConfig"]["overrides"]:
         if matches(override, alias):
-            unit = next((str(one["value"]) for one in override["properties"] if one["id"] == "unit"), unit)
+            unit = next((str(part["value"]) for part in override["properties"] if part["id"] == "unit"), unit)
     return unit
 
 
@@ -380,10 +382,10 @@ def test_the_load_lies_under_everything_that_it_explains(name: str, metric: str)
         for what in ("requests", "packets", "bits", "users"):
             alias = load["alias"].replace("$tag_what", what)
             (override,) = [o for o in panel["fieldConfig"]["overrides"] if matches(o, alias)]
-            looks = {setting["id"]: setting["value"] for setting in override["properties"]}
-            assert looks["custom.axisPlacement"] == "right"
-            assert looks["custom.axisWidth"] == AXIS
-            assert looks["color"] == {"mode": "fixed", "fixedColor": LOAD}
+            settings = {setting["id"]: setting["value"] for setting in override["properties"]}
+            assert settings["custom.axisPlacement"] == "right"
+            assert settings["custom.axisWidth"] == AXIS
+            assert settings["color"] == {"mode": "fixed", "fixedColor": LOAD}
 
 
 def test_no_finding_is_shaded_over_the_plots() -> None:
@@ -519,8 +521,8 @@ LOST = {
 @pytest.mark.parametrize("name", ["soakwatch-run.json", "soakwatch-device.json"])
 def test_a_device_is_seen_whatever_its_profile_brings(name: str) -> None:
     """Many firewalls tell of one CPU and of their memory as a share, or of pools: they are no blank panels."""
-    told = {metric for one in asked(BOARDS[name]) for metric in re.findall(r'FROM "([^"]+)"', one.query)}
-    assert told >= CPU | MEMORY | LOST | {"system.sessions"}
+    drawn = {metric for part in asked(BOARDS[name]) for metric in re.findall(r'FROM "([^"]+)"', part.query)}
+    assert drawn >= CPU | MEMORY | LOST | {"system.sessions"}
     bring = [
         profile.read_text()
         for profile in files("soakwatch.sources.profiles").joinpath("data").iterdir()

@@ -29,7 +29,7 @@ from soakwatch.testing.influxd import Influxd
 
 def test_every_dashboard_asks(influx: Influxd) -> None:
     """The list of queries is not empty by accident, and the database holds what the sink wrote."""
-    assert {one.board for one in ASKED} == {
+    assert {asked.board for asked in ASKED} == {
         f"soakwatch-{name}" for name in ("run", "device", "compare", "fleet", "monitor")
     }
     assert len(ASKED) > 100
@@ -37,29 +37,29 @@ def test_every_dashboard_asks(influx: Influxd) -> None:
         assert influx.influxql(f'SELECT count("value") FROM "{name}"'), name
 
 
-@pytest.mark.parametrize("one", ASKED, ids=[f"{one.board}: {one.where}" for one in ASKED])
-def test_query_brings_rows(influx: Influxd, one: Asked) -> None:
+@pytest.mark.parametrize("asked", ASKED, ids=[f"{asked.board}: {asked.where}" for asked in ASKED])
+def test_query_brings_rows(influx: Influxd, asked: Asked) -> None:
     """No error, at least one row with a value, and the columns and tags that the query names: of one of the runs."""
-    views = [view_of(one.board, run, "dut") for run in RUNS]
-    stale = view_of(one.board, RUNNING, "dut")
+    views = [view_of(asked.board, run, "dut") for run in RUNS]
+    stale = view_of(asked.board, RUNNING, "dut")
     views.append(View(stale.begin_ms, stale.end_ms + 3_600_000, stale.values))
-    rows = next((rows for view in views if (rows := ask(influx, one.query, view))), [])
-    assert rows, one.query
-    select, _, rest = one.query.partition(" FROM ")
+    rows = next((rows for view in views if (rows := ask(influx, asked.query, view))), [])
+    assert rows, asked.query
+    select, _, rest = asked.query.partition(" FROM ")
     named = set(re.findall(r'AS "([^"]+)"', select)) or set(re.findall(r'"(\w[^"]*)"', select))
     outer = re.sub(r"\(SELECT.*\)", "", rest)
     grouped = re.search(r"GROUP BY (.*?)(?: fill|$)", outer)
     tags = set(re.findall(r'"(\w+)"', grouped[1] if grouped else ""))
-    assert named | tags <= set(rows[0]), one.query
+    assert named | tags <= set(rows[0]), asked.query
     assert any(value is not None for row in rows for name, value in row.items() if name != "time" and name not in tags)
 
 
 def test_growth_per_hour_is_that_of_the_readings_however_wide_the_view(influx: Influxd) -> None:
     """A run of a quarter of an hour in a view of a day grows no slower."""
-    table = next(one for one in ASKED if one.where == "Processes C")
+    table = next(asked for asked in ASKED if asked.where == "Processes C")
     view = view_of("soakwatch-device", RUNS[0], "dut")
     wide = View(view.begin_ms - 40_000_000, view.end_ms + 40_000_000, view.values)
-    narrow, day = (ask(influx, table.query, one)[0]["an hour"] for one in (view, wide))
+    narrow, day = (ask(influx, table.query, asked)[0]["an hour"] for asked in (view, wide))
     assert narrow == day
     assert float(str(narrow)) == pytest.approx(360)  # a byte in ten seconds, a lost poll or not
 
@@ -112,7 +112,7 @@ def test_the_load_is_one_line_a_generator(influx: Influxd) -> None:
     query = query_of("soakwatch-run", "CPU, with the load E")
     rows = ask(influx, query, view_of("soakwatch-run", RUNS[0], "dut"))
     assert {(row["target"], row["what"]) for row in rows} == {("tg", "requests")}
-    assert {row["value"] for row in rows} - {None} == {float(100 + at) for at in range(7)}
+    assert {row["value"] for row in rows} - {None} == {float(100 + index) for index in range(7)}
 
 
 def test_none_is_counted_as_zero_and_nothing_as_nothing(influx: Influxd) -> None:
@@ -137,13 +137,13 @@ def offered(influx: Influxd, name: str, view: View) -> set[object]:
 
 def query_of(board: str, where: str) -> str:
     """A query of a dashboard by where it stands."""
-    (found,) = [one.query for one in ASKED if (one.board, one.where) == (board, where)]
-    return found
+    (query,) = [asked.query for asked in ASKED if (asked.board, asked.where) == (board, where)]
+    return query
 
 
 def test_runs_lie_over_each_other(influx: Influxd) -> None:
     """Two runs a day apart have the same minutes on the clock of the comparison."""
-    cpu = next(one for one in ASKED if one.board == "soakwatch-compare" and one.where == "CPU A")
+    cpu = next(asked for asked in ASKED if asked.board == "soakwatch-compare" and asked.where == "CPU A")
     rows = [row for row in ask(influx, cpu.query, view_of("soakwatch-compare", "", "")) if row["value"] is not None]
     minutes = {run: [row["time"] for row in rows if row["run"] == run] for run in RUNS}
     assert minutes[RUNS[0]] == minutes[RUNS[1]] == minutes[RUNS[2]]
@@ -222,7 +222,7 @@ def test_runs_are_compared_from_the_start_of_a_phase_as_well(influx: Influxd) ->
 
 def test_a_lost_poll_is_seen_in_the_strip(influx: Influxd) -> None:
     """At any zoom: the worst of a stretch is what is shown."""
-    strip = next(one for one in ASKED if (one.board, one.where[:8]) == ("soakwatch-run", "Coverage"))
+    strip = next(asked for asked in ASKED if (asked.board, asked.where[:8]) == ("soakwatch-run", "Coverage"))
     view = view_of("soakwatch-run", RUNS[0], "dut")
     for every in ("10s", "300s"):
         rows = ask(influx, strip.query, view, every)

@@ -133,10 +133,10 @@ def test_what_is_there_is_not_replaced_silently(tmp_path: Path, capsys: pytest.C
     own.write_text("{}")
     ours.write_text("{}")
     assert run(["dashboards", "--out", str(tmp_path)]) == 2
-    told = capsys.readouterr().err
-    assert str(ours) in told
-    assert "--force" in told
-    assert "Traceback" not in told
+    errors = capsys.readouterr().err
+    assert str(ours) in errors
+    assert "--force" in errors
+    assert "Traceback" not in errors
     assert {file.read_text() for file in tmp_path.rglob("*.*")} == {"{}"}
     assert run(["dashboards", "--out", str(tmp_path), "--force"]) == 0
     assert own.read_text() == "{}"
@@ -147,8 +147,8 @@ def test_what_is_there_is_not_replaced_silently(tmp_path: Path, capsys: pytest.C
 def test_what_to_do_next_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Four steps, beside the list of files: how Grafana finds them, the token, what to open, who is alarmed."""
     assert run(["dashboards", "--out", str(tmp_path), "--token-file", "/run/secrets/t"]) == 0
-    told = capsys.readouterr().err
-    assert [line[:2] for line in told.splitlines()[1:]] == ["1.", "2.", "3.", "4."]
+    errors = capsys.readouterr().err
+    assert [line[:2] for line in errors.splitlines()[1:]] == ["1.", "2.", "3.", "4."]
     for word in (
         "/etc/grafana/provisioning",
         SOURCE_UID,
@@ -158,7 +158,7 @@ def test_what_to_do_next_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[s
         "150 %",
         "contact point",
     ):
-        assert word in told
+        assert word in errors
 
 
 def test_the_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
@@ -187,14 +187,14 @@ def test_the_wheel_has_the_dashboards(tmp_path: Path) -> None:
 
 def test_dashboards_into_a_file_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """No traceback, and the path is named."""
-    place = tmp_path / "file"
-    place.write_text("")
-    assert run(["dashboards", "--out", str(place)]) == 2
-    assert run(["dashboards", "--out", str(place / "below")]) == 4
-    told = capsys.readouterr().err
-    assert "file" in told
-    assert "Traceback" not in told
-    assert len(told.splitlines()) == 2
+    file = tmp_path / "file"
+    file.write_text("")
+    assert run(["dashboards", "--out", str(file)]) == 2
+    assert run(["dashboards", "--out", str(file / "below")]) == 4
+    errors = capsys.readouterr().err
+    assert "file" in errors
+    assert "Traceback" not in errors
+    assert len(errors.splitlines()) == 2
 
 
 def test_the_provisioning_of_deploy_is_what_the_command_writes() -> None:
@@ -247,11 +247,11 @@ def test_the_image_is_built_from_all_that_a_wheel_needs(tmp_path: Path) -> None:
     for copied in re.findall(r"^COPY (.+)$", text, re.MULTILINE):
         *names, _ = copied.split()
         for name in names:
-            one = DEPLOY.parent / name
-            if one.is_dir():
-                shutil.copytree(one, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+            part = DEPLOY.parent / name
+            if part.is_dir():
+                shutil.copytree(part, source / name, ignore=shutil.ignore_patterns("__pycache__"))
             else:
-                shutil.copy(one, source)
+                shutil.copy(part, source)
     packed = []
     for number, folder in enumerate((source, DEPLOY.parent)):
         out = tmp_path / str(number)

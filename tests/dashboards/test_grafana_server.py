@@ -62,10 +62,10 @@ def grafana(influx: Influxd) -> Iterator[Grafana]:
     head = {"authorization": f"Bearer {token}"} if token else {}
     with ExitStack() as stack:
         client = stack.enter_context(httpx.Client(base_url=os.environ["GRAFANA_URL"], headers=head, timeout=60))
-        made = Grafana(client, f"swt{secrets.token_hex(4)}")
+        grafana = Grafana(client, f"swt{secrets.token_hex(4)}")
         source = {
-            "name": made.mark,
-            "uid": SOURCE_UID.replace("soakwatch", made.mark),
+            "name": grafana.mark,
+            "uid": SOURCE_UID.replace("soakwatch", grafana.mark),
             "type": "influxdb",
             "access": "proxy",
             "url": influx.url,
@@ -78,14 +78,14 @@ def grafana(influx: Influxd) -> Iterator[Grafana]:
             },
             "secureJsonData": {"httpHeaderValue1": f"Token {influx.token}"},
         }
-        made.ask("POST", "/api/datasources", source)
-        stack.callback(made.ask, "DELETE", f"/api/datasources/uid/{source['uid']}")
-        made.ask("POST", "/api/folders", {"uid": made.mark, "title": made.mark})
-        stack.callback(made.ask, "DELETE", f"/api/folders/{made.mark}")
+        grafana.ask("POST", "/api/datasources", source)
+        stack.callback(grafana.ask, "DELETE", f"/api/datasources/uid/{source['uid']}")
+        grafana.ask("POST", "/api/folders", {"uid": grafana.mark, "title": grafana.mark})
+        stack.callback(grafana.ask, "DELETE", f"/api/folders/{grafana.mark}")
         for text in TEXTS.values():
-            body = {"dashboard": json.loads(made.own(text)), "folderUid": made.mark, "overwrite": True}
-            made.ask("POST", "/api/dashboards/db", body)
-        yield made
+            body = {"dashboard": json.loads(grafana.own(text)), "folderUid": grafana.mark, "overwrite": True}
+            grafana.ask("POST", "/api/dashboards/db", body)
+        yield grafana
 
 
 @pytest.mark.parametrize("uid", UIDS)
@@ -129,10 +129,10 @@ def test_grafana_brings_rows_for_every_target(grafana: Grafana, uid: str) -> Non
 def test_grafana_takes_and_computes_an_alert_rule(grafana: Grafana, uid: str) -> None:
     """The rule comes back as it was given, and its queries and expressions are computed without an error."""
     rule = json.loads(grafana.own(json.dumps(RULES[uid])))
-    told = {**rule, "orgID": 1, "folderUID": grafana.mark, "ruleGroup": grafana.mark}
+    body = {**rule, "orgID": 1, "folderUID": grafana.mark, "ruleGroup": grafana.mark}
     for name in ("dashboardUid", "panelId"):  # of files only; the annotations say the same
-        del told[name]
-    grafana.ask("POST", "/api/v1/provisioning/alert-rules", told)
+        del body[name]
+    grafana.ask("POST", "/api/v1/provisioning/alert-rules", body)
     try:
         back = grafana.ask("GET", f"/api/v1/provisioning/alert-rules/{rule['uid']}").json()
     finally:

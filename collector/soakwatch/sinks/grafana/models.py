@@ -27,8 +27,8 @@ def objects(part: object) -> Sequence[Object]:
 
 def inner(part: Object, key: str) -> Object:
     """The object under a key; an empty one where there is none."""
-    found = part.get(key)
-    return found if isinstance(found, dict) else {}
+    value = part.get(key)
+    return value if isinstance(value, dict) else {}
 
 
 def panels_of(model: Object) -> Iterator[Object]:
