@@ -9,7 +9,7 @@ from grafana_foundation_sdk.models.dashboard import Panel
 from soakwatch_dashboards.board import DEVICE_UID, RUN_UID
 from soakwatch_dashboards.influx import TIME, Query, one_of, series, total
 from soakwatch_dashboards.panels import Column, of_load, of_unit, rows, share_strip, strip, timeline
-from soakwatch_dashboards.style import ANSWERED, OUTCOMES, PACKETS, STATES
+from soakwatch_dashboards.style import ANSWERED, OUTCOMES, PACKETS, PHASES, STATES
 
 _FIELD = "${{__data.fields.{}:percentencode}}"
 """A column of the row that was clicked. By itself Grafana leaves ``+``, ``&`` and ``#`` as they are."""
@@ -105,7 +105,7 @@ def coverage_share(where: str) -> Panel:
 def phases() -> Panel:
     """The strip of phases, with their names."""
     query = Query(f'SELECT "state" FROM "soakwatch_timeline" WHERE {one_of("run")} AND "kind" = \'phase\'', "phase")
-    return timeline("", query, "The phases of the run by name.")
+    return timeline("", query, "The phases of the run by name.", PHASES)
 
 
 def rule_states(where: str) -> Panel:

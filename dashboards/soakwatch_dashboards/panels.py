@@ -361,7 +361,7 @@ def timeline(
         .show_value(VisibilityMode.AUTO if values else VisibilityMode.NEVER)
         .row_height(0.85)
         .fill_opacity(80)
-        .line_width(0)
+        .line_width(1)
         .legend(VizLegendOptions().show_legend(False).placement(LegendPlacement.BOTTOM))
     )
     return (panel.mappings(text_words(named)).color_scheme(fixed(GREY)) if named else panel).build()

@@ -43,6 +43,18 @@ STATES = {
     "ok": ("ok", GREEN),
 }
 """The field ``state`` of a rule's strip."""
+PHASES = {
+    "baseline": ("baseline", "#56727F"),
+    "ramp": ("ramp", "#8A6FB8"),
+    "soak": ("soak", BLUE),
+    "spike": ("spike", ORANGE),
+    "stress": ("stress", ORANGE),
+    "recovery": ("recovery", "#2E9E97"),
+    "cooldown": ("cooldown", "#56727F"),
+    "no phase": ("no phase", "#44484D"),
+    "ended": ("ended", "#44484D"),
+}
+"""The field ``state`` of the strip of phases."""
 ANSWERED = {"0": ("lost", RED), "1": ("ok", GREEN)}
 UPNESS = {"0": ("DOWN", RED), "1": ("up", GREEN)}
 

@@ -15,12 +15,13 @@ from soakwatch_dashboards.fleet import ZERO_MS
 from soakwatch_dashboards.influx import SOURCE_UID as ASKED_UID
 from soakwatch_dashboards.influx import series
 from soakwatch_dashboards.reading import Dashboard, Heading, Link, Override, Panel, asked, headings, panels, parse
-from soakwatch_dashboards.style import AXIS, LOAD, OUTCOMES, STATES, TILE, unit_of
+from soakwatch_dashboards.style import AXIS, LOAD, OUTCOMES, PHASES, STATES, TILE, unit_of
 
+from soakwatch.plan.phase import PHASES as PLANNED_PHASES
 from soakwatch.sinks.aligned import METRICS, ZERO_NS
 from soakwatch.sinks.annotations import RANK
 from soakwatch.sinks.grafana import SOURCE_UID, dashboards
-from soakwatch.sinks.timeline import OK
+from soakwatch.sinks.timeline import ENDED, NO_PHASE, OK
 from soakwatch_agent.metric import BY_NAME
 
 GLOBALS = {"__interval", "__range_s", "__from", "__to", "timeFilter", "__data"}
@@ -538,6 +539,7 @@ def test_words_and_numbers_are_the_sinks() -> None:
     assert {float(number): text.lower() for number, (text, _) in OUTCOMES.items() if int(number) >= 0} == {
         number: outcome.value for outcome, number in RANK.items()
     }
+    assert set(PHASES) == {*PLANNED_PHASES, NO_PHASE, ENDED}
     assert set(STATES) == {outcome.value for outcome in RANK if RANK[outcome]} | {OK}
     assert compare.ZERO == "2100-01-01T00:00:00.000Z"
     assert ZERO_NS == 4_102_444_800 * 10**9
