@@ -102,12 +102,13 @@ def variable(
     query: str,
     *,
     many: bool = True,
+    all_at_first: bool = True,
     newest_first: bool = False,
     hidden: bool = False,
     regex: str = "",
     all_value: str = ".*",
 ) -> QueryVariable:
-    """A variable of the values of a tag; ``many`` has All, which is chosen at first.
+    """A variable of the values of a tag; ``many`` has All, which is chosen at first, or else the first value is.
 
     ``hidden`` is for those that only queries use; an empty ``all_value`` makes All the values that the query brings.
     """
@@ -126,7 +127,8 @@ def variable(
     )
     if not many:
         return built
-    return (built.all_value(all_value) if all_value else built).current(VariableOption(True, ["All"], ["$__all"]))
+    built = built.all_value(all_value) if all_value else built
+    return built.current(VariableOption(True, ["All"], ["$__all"])) if all_at_first else built
 
 
 RUN = variable("run", "Run", 'SHOW TAG VALUES FROM "soakwatch_verdict" WITH KEY = "run"', many=False, newest_first=True)

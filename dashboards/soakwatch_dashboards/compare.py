@@ -31,7 +31,13 @@ def _overlay(title: str, unit: str, metrics: str, about: str, *, most: float | N
 
 def board() -> Board:
     """The dashboard *Compare*."""
-    run = variable("run", "Runs", 'SHOW TAG VALUES FROM "soakwatch_aligned" WITH KEY = "run"', newest_first=True)
+    run = variable(
+        "run",
+        "Runs",
+        'SHOW TAG VALUES FROM "soakwatch_aligned" WITH KEY = "run"',
+        newest_first=True,
+        all_at_first=False,
+    )
     since = variable(
         "since",
         "Aligned at the start of",

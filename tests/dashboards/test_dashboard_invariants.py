@@ -219,9 +219,12 @@ def test_one_crosshair_and_a_refresh_that_is_no_burden(board: Dashboard) -> None
 
 @pytest.mark.parametrize("board", EVERY)
 def test_all_is_what_is_chosen_at_first(board: Dashboard) -> None:
-    """Where several can be chosen; the run, of which there is one, is the newest."""
+    """Where several can be chosen; the run, of which there is one, is the newest. Compare begins with the newest
+    as well: All may be a hundred lines."""
     for variable in board["templating"]["list"]:
-        if variable.get("multi"):
+        if (board["uid"], variable["name"]) == ("soakwatch-compare", "run"):
+            assert (variable["multi"], variable["sort"], variable.get("current")) == (True, 2, None)
+        elif variable.get("multi"):
             assert variable["current"]["value"] == ["$__all"]
             assert variable.get("allValue", ".*") == ".*"
         elif variable["name"] == "run":
