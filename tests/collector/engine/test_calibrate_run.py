@@ -146,7 +146,7 @@ def test_a_run_states_its_headroom_and_is_inconclusive_without(
         frozen = json.loads(view.meta("reference") or "")
     assert frozen["used"] == ["tg"]
     assert "tg/reference" not in done.stdout  # it is recorded once, and not polled
-    assert "What the generators could send" in (run / "report.html").read_text(encoding="utf-8")
+    assert "Generator capacity" in (run / "report.html").read_text(encoding="utf-8")
     assert exceeded.returncode == 3, exceeded.stdout
     (short,) = findings(high, "generator_health")
     assert short["outcome"] == "inconclusive"

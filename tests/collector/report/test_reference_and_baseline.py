@@ -72,7 +72,7 @@ def test_it_shows_the_ceilings_and_the_baseline(night: tuple[WithMetas, Verdict]
     own = section_of(night, baseline=baseline())
     assert own is not None
     assert "&lt;dut&gt;" in own
-    assert "What the generators could send" not in own
+    assert "Generator capacity" not in own
     assert "and 2 more are in the record" in own
     both = section_of(night, reference=REFERENCE, baseline=baseline("earlier", 50))
     assert both is not None
@@ -86,7 +86,7 @@ def test_a_baseline_that_was_changed_is_reported(night: tuple[WithMetas, Verdict
     """Its hash no longer fits, whatever was changed; a reference that cannot be read is left out."""
     changed = section_of(night, baseline=baseline().replace("0.25", "0.35"))
     assert changed is not None
-    assert "somebody changed it" in changed
+    assert "was changed after it was frozen" in changed
     chance = random.Random(1)
     for _ in range(5):
         cut = REFERENCE[: chance.randrange(len(REFERENCE))]

@@ -122,7 +122,7 @@ notify:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_live_failure_is_sent_once_also_over_a_crash(tmp_path: Path) -> None:
-    """The watched process is gone: the failure is reported live, with the page. kill -9, and the resumed run looks
+    """The watched process is gone: the failure is reported live, with the page. kill -9, and the resumed run judges
     again, and tells neither start nor failure a second time."""
     victim = subprocess.Popen(["sleep", "600"])
     with posts() as hook:
@@ -159,7 +159,7 @@ notify: [{{to: env:SOAK_HOOK, on: [start, failure, end], attach: none}}]
     start, failure, end = (json.loads(body) for body in hook.bodies)
     assert start["title"].startswith("Started told")
     assert failure["title"].startswith("Failing told: dut ")
-    assert "is no verdict" in failure["message"]
+    assert "only the final verdict counts" in failure["message"]
     assert "Page: http://127.0.0.1:" in failure["message"]
     assert end["title"].startswith("FAIL told: dut failed ")
     assert notified(tmp_path / "run") == ["start", "failure", "end"]

@@ -148,7 +148,7 @@ def test_a_child_of_the_session_and_a_host_without_the_agent(tmp_path: Path, ssh
 
     async def run() -> None:
         async with AsyncExitStack() as stack:
-            with pytest.raises(SourceError, match="put it there with soakwatch agent install"):
+            with pytest.raises(SourceError, match="install it with soakwatch agent install"):
                 await follow(config(**sshd.keys, folder=str(folder)), tmp_path, stack)
         assert agent(sshd, "install", folder, "--child").returncode == 0
         async with AsyncExitStack() as stack:
