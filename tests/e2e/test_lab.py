@@ -204,7 +204,7 @@ class TestScenarios:
         """It is counted as announced, and nothing else is held against the router."""
         ran = scenario("restart")
         (restart,) = ran.of("process_restart", "pass")
-        assert "1 announced" in str(restart["reason"])
+        assert "1 planned" in str(restart["reason"])
 
     def test_a_cut_management_network_is_no_crash(self, scenario: Scenario) -> None:
         """Inconclusive for what nobody saw; the silence is the path's, for the traffic went through."""
