@@ -360,6 +360,7 @@ def timeline(
         .merge_values(True)
         .show_value(VisibilityMode.AUTO if values else VisibilityMode.NEVER)
         .row_height(0.85)
+        .axis_width(AXIS)
         .fill_opacity(80)
         .line_width(1)
         .legend(VizLegendOptions().show_legend(False).placement(LegendPlacement.BOTTOM))

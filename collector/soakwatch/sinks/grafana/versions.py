@@ -15,11 +15,12 @@ editor shows of a query, which it takes from the query where it is missing."""
 @dataclass(frozen=True, slots=True)
 class Version:
     """A version of Grafana: the number of its models' schema, and the keys of later ones that it does not know, those
-    of variables and those of panels' options by the type of the panel."""
+    of variables, and by the type of the panel those of its options and of how its fields are drawn."""
 
     schema: int
     unknown_to_variables: Collection[str] = _OF_NO_VERSION
     unknown_to_options: Mapping[str, Collection[str]] = field(default_factory=dict)
+    unknown_to_fields: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 
 VERSIONS: Mapping[str, Version] = {
@@ -32,6 +33,7 @@ VERSIONS: Mapping[str, Version] = {
             "state-timeline": {"perPage"},
             "status-history": {"perPage"},
         },
+        {"state-timeline": {"axisWidth"}},
     ),
     "11.6": Version(41),
     "12": Version(41),
@@ -49,8 +51,11 @@ def for_version(model: Object, version: str) -> Object:
     known = VERSIONS[version]
 
     def panel_for(panel: Object) -> Object:
-        unknown = known.unknown_to_options.get(str(panel.get("type")), ())
-        changed = {**panel, "options": _without(inner(panel, "options"), unknown)}
+        kind = str(panel.get("type"))
+        options = _without(inner(panel, "options"), known.unknown_to_options.get(kind, ()))
+        changed = {**panel, "options": options}
+        if unknown := known.unknown_to_fields.get(kind):
+            changed["fieldConfig"] = _drawn_without(inner(panel, "fieldConfig"), unknown)
         return _with_cells(changed) if panel.get("type") == "table" else changed
 
     variables = [
@@ -69,6 +74,12 @@ def _with_cells(table: Object) -> Object:
     defaults = inner(fields, "defaults")
     custom = {"cellOptions": {"type": "auto"}, **inner(defaults, "custom")}
     return {**table, "fieldConfig": {**fields, "defaults": {**defaults, "custom": custom}}}
+
+
+def _drawn_without(fields: Object, keys: Collection[str]) -> Object:
+    defaults = inner(fields, "defaults")
+    custom = _without(inner(defaults, "custom"), keys)
+    return {**fields, "defaults": {**defaults, "custom": custom}}
 
 
 def _without(part: Object, keys: Collection[str]) -> Object:
