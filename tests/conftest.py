@@ -1,13 +1,14 @@
-"""Options of the tests as a whole and their order: what waits longest starts first, what needs influxd comes last."""
+"""Fixtures for commands run as commands; the order of the tests: what waits longest first, what needs influxd last."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from tests.commands import Command, Started, command_in, starting_in, wait_until
 from tests.needs import database_tests_skipped, influxd_build_log, needs_influxd, wait_for_influxd
 
 SLOWEST = (
@@ -107,6 +108,25 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None and (line := database_tests_skipped(reporter.stats.get("skipped", ()))):
         reporter.write_line(line)
+
+
+@pytest.fixture
+def soakwatch(tmp_path: Path) -> Command:
+    """Run a command in an empty folder and return what it printed."""
+    return command_in(tmp_path)
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[Started]:
+    """Start a command in an empty folder; it is killed when the test ends."""
+    with starting_in(tmp_path) as start:
+        yield start
+
+
+@pytest.fixture
+def until() -> Callable[[Callable[[], bool], str], None]:
+    """Wait for something that must happen, with a deadline."""
+    return wait_until
 
 
 @pytest.fixture(scope="session")

@@ -10,10 +10,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from soakwatch_dashboards import compare, deploy, device, fleet, monitor, run
+from soakwatch.sinks.grafana import EMPTY_FOLDERS, Grafana, provisioning
+from soakwatch_dashboards import compare, device, fleet, monitor, run
 from soakwatch_dashboards.board import Board, to_json
 
 HOME = Path(__file__).parents[2] / "collector" / "soakwatch" / "sinks" / "grafana" / "dashboards"
+DEPLOY = Path(__file__).parents[2] / "deploy" / "grafana" / "provisioning"
+IN_COMPOSE = Grafana("http://influxdb:8086", "soak", "$__file{/run/secrets/influxdb_token}", "/etc/grafana/soakwatch")
+"""Addresses as the containers of ``deploy/compose.yaml`` see them."""
 
 
 def boards() -> tuple[Board, ...]:
@@ -34,9 +38,18 @@ def main(folder: Path) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
+def write_deploy() -> None:
+    """Write what ``soakwatch dashboards`` would for the containers; an empty folder has a file that git can hold."""
+    texts = {**provisioning(IN_COMPOSE), **{f"{name}/.gitkeep": "" for name in EMPTY_FOLDERS}}
+    for name, text in texts.items():
+        file = DEPLOY / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+
 if __name__ == "__main__":
     if len(sys.argv) > 1:
         main(Path(sys.argv[1]))
     else:
         main(HOME)
-        deploy.write()
+        write_deploy()

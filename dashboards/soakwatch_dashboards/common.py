@@ -133,11 +133,7 @@ def findings(
         f' FROM "soakwatch_finding" WHERE {where} AND {ranks}',
         table=True,
     )
-    chosen = f"var-run={_FIELD.format('run')}" if with_run else THIS_RUN
-    links = (
-        ("The device in this window", f"/d/{DEVICE_UID}?{chosen}&var-target={_FIELD.format('target')}&{EXACTLY}"),
-        ("The run in this window", f"/d/{RUN_UID}?{chosen}&{EXACTLY}"),
-    )
+    links = _to_window(f"var-run={_FIELD.format('run')}" if with_run else THIS_RUN)
     columns = {
         "Time": Column(hidden=True),
         "rank": Column("Outcome", named=OUTCOMES, width=140),
@@ -154,6 +150,14 @@ def findings(
     return rows(title, [query], columns, about, sorted_by=("Outcome", "When (UTC)"))
 
 
+def _to_window(run: str) -> tuple[tuple[str, str], ...]:
+    """From the row of a finding to its window; ``run`` chooses the run."""
+    return (
+        ("The device in this window", f"/d/{DEVICE_UID}?{run}&var-target={_FIELD.format('target')}&{EXACTLY}"),
+        ("The run in this window", f"/d/{RUN_UID}?{run}&{EXACTLY}"),
+    )
+
+
 def newest_findings(where: str) -> Panel:
     """The newest findings in few words, for the wall."""
     query = Query(
@@ -161,18 +165,11 @@ def newest_findings(where: str) -> Panel:
         f' WHERE {where} AND "rank" >= 2',
         table=True,
     )
-    links = (
-        (
-            "The device in this window",
-            f"/d/{DEVICE_UID}?{THIS_RUN}&var-target={_FIELD.format('target')}&{EXACTLY}",
-        ),
-        ("The run in this window", f"/d/{RUN_UID}?{THIS_RUN}&{EXACTLY}"),
-    )
     columns = {
         "Time": Column(hidden=True),
         "at_ms": Column("When (UTC)", "time:MM-DD HH:mm", width=95),
         "rank": Column("Outcome", named=OUTCOMES, width=75),
-        "rule": Column("Rule", width=125, links=links),
+        "rule": Column("Rule", width=125, links=_to_window(THIS_RUN)),
         "object": Column("Object"),
         "reason": Column("Reason"),
         "target": Column(hidden=True),

@@ -107,25 +107,19 @@ def total(metric: str, where: str, by: Sequence[str], alias: str, *, of: str = "
 
     Raises as ``series`` does.
     """
-    inner = (
-        f'SELECT {_reading(metric, by, "max")} AS "each" FROM "{metric}"'
-        f" WHERE {where} AND {TIME} GROUP BY time($__interval){_tags(by)} fill(none)"
-    )
     return Query(
-        f'SELECT {of}("each") AS "value" FROM ({inner}) WHERE {TIME} GROUP BY time($__interval) fill(null)', alias
+        f'SELECT {of}("each") AS "value" FROM ({_each(metric, where, by)})'
+        f" WHERE {TIME} GROUP BY time($__interval) fill(null)",
+        alias,
     )
 
 
 def spread(metric: str, where: str, by: Sequence[str], word: str) -> Query:
     """Three lines for many objects: the highest, the median and the lowest of each interval. Raises as ``series``
     does."""
-    inner = (
-        f'SELECT {_reading(metric, by, "max")} AS "each" FROM "{metric}"'
-        f" WHERE {where} AND {TIME} GROUP BY time($__interval){_tags(by)} fill(none)"
-    )
     return Query(
-        f'SELECT max("each") AS "highest", median("each") AS "median", min("each") AS "lowest" FROM ({inner})'
-        f" WHERE {TIME} GROUP BY time($__interval) fill(null)",
+        'SELECT max("each") AS "highest", median("each") AS "median", min("each") AS "lowest"'
+        f" FROM ({_each(metric, where, by)}) WHERE {TIME} GROUP BY time($__interval) fill(null)",
         f"$col {word}",
     )
 
@@ -154,6 +148,14 @@ def increase(metric: str, where: str, by: Sequence[str], alias: str) -> Query:
 def largest(count: int, tag: str, select: str) -> str:
     """A variable's query: the ``count`` values of a tag of which the column ``size`` of ``select`` is largest."""
     return f'SELECT "{tag}" FROM (SELECT top("size", {count}) AS "size", "{tag}" FROM ({select}))'
+
+
+def _each(metric: str, where: str, by: Sequence[str]) -> str:
+    """The highest reading of each object in each interval, as the column ``each``."""
+    return (
+        f'SELECT {_reading(metric, by, "max")} AS "each" FROM "{metric}"'
+        f" WHERE {where} AND {TIME} GROUP BY time($__interval){_tags(by)} fill(none)"
+    )
 
 
 def _reading(metric: str, by: Sequence[str], of: str) -> str:

@@ -139,10 +139,11 @@ def _tiles() -> Row:
                 figure(
                     "Failed, warned",
                     [
-                        Query(_of_verdict("failed").query, "failed"),
-                        Query(_of_verdict("warned").query, "warned"),
+                        Query(_of_verdict(count, f'{_RUN} AND ("rank" != -2 OR "{count}" > 0)').query, count)
+                        for count in ("failed", "warned")
                     ],
-                    "Findings that fail, and that warn. What is inconclusive has a table below.",
+                    "Findings that fail, and that warn; a dash for a run that was not judged. Inconclusive ones have"
+                    " a table below.",
                     size=TILE,
                     limits=((None, GREEN), (1, RED)),
                     overrides={

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,18 +16,12 @@ from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_rules.rule import Event
 
 SECOND = 10**9
-SOAKWATCH = Path(sys.executable).with_name("soakwatch")
 BACK_S = 600
 """So long before now the recorded runs began."""
 
 Recorded = Callable[..., Path]
-Started = Callable[..., "subprocess.Popen[str]"]
 Until = Callable[[Callable[[], bool], str], None]
 Events = Callable[[Path], list[Event]]
-
-
-def _environment() -> dict[str, str]:
-    return {**os.environ, "COLUMNS": "160", "PYTHONWARNINGS": "error"}
 
 
 @pytest.fixture
@@ -95,59 +86,3 @@ def events_of() -> Events:
             return [stored.event for stored in view.events()]
 
     return read
-
-
-@pytest.fixture
-def soakwatch(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run a command in an empty folder and return what it said."""
-
-    def call(*words: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [SOAKWATCH, *map(str, words)],
-            cwd=tmp_path,
-            env=_environment(),
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
-        )
-
-    return call
-
-
-@pytest.fixture
-def started(tmp_path: Path) -> Iterator[Started]:
-    """Start a command in an empty folder; it is killed when the test ends."""
-    processes: list[subprocess.Popen[str]] = []
-
-    def start(*words: object) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [SOAKWATCH, *map(str, words)],
-            cwd=tmp_path,
-            env=_environment(),
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-        processes.append(process)
-        return process
-
-    yield start
-    for process in processes:
-        process.kill()
-        process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
-
-
-@pytest.fixture
-def until() -> Until:
-    """Wait for something that must happen, with a deadline."""
-
-    def wait(happened: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + 120
-        while not happened():
-            assert time.monotonic() < deadline, f"{what} did not happen within 120 s"
-            time.sleep(0.05)
-
-    return wait

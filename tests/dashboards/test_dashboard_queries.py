@@ -183,6 +183,11 @@ def test_a_run_goes_on_is_stale_or_was_never_judged(influx: Influxd) -> None:
     killed = view_of("soakwatch-run", KILLED, "dut")
     assert [row["rank"] for row in ask(influx, goes_on, killed)] == [-2]
     assert ask(influx, age, killed) == []
+    # Nobody judged it: that is no green zero of failures, but the failure that was found live is one.
+    failed, warned = (query_of("soakwatch-run", f"Failed, warned {letter}") for letter in "AB")
+    assert [row["failed"] for row in ask(influx, failed, killed)] == [1]
+    unjudged = failed.replace('"failed" > 0', '"failed" > 1'), warned.replace('"warned" > 0', '"warned" > 1')
+    assert [ask(influx, query, killed) for query in unjudged] == [[], []]
 
 
 def test_fleet_counts_each_run_once_by_how_it_stands(influx: Influxd) -> None:

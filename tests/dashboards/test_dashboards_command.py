@@ -14,7 +14,7 @@ from typing import TypedDict
 
 import pytest
 import yaml
-from soakwatch_dashboards.deploy import IN_COMPOSE
+from soakwatch_dashboards.__main__ import IN_COMPOSE
 from tests.dashboards.grafana_types import VERSIONS as TYPES
 
 from soakwatch.cli.main import run

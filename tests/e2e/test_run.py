@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.e2e.conftest import command_in
+from tests.commands import command_in
 
 from soakwatch.record import RecordView
 from soakwatch_agent.sample import PollOutcome

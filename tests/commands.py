@@ -1,4 +1,4 @@
-"""Commands run as commands: the installed ``soakwatch`` in a process of its own."""
+"""The installed ``soakwatch`` in a process of its own, for tests of commands as commands."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-
-import pytest
 
 SOAKWATCH = Path(sys.executable).with_name("soakwatch")
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Started = Callable[..., "subprocess.Popen[str]"]
-LONGEST_S = 240.0
+MAX_WAIT_S = 240.0
 """How long a test waits for a command or for what must happen: long enough for a machine that does much besides."""
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
+    """Wide lines, and a warning is an error."""
     return {**os.environ, "COLUMNS": "160", "PYTHONWARNINGS": "error"}
 
 
 def command_in(folder: Path) -> Command:
-    """Runs commands in a folder; each returns its exit code and what it said."""
+    """Runs commands in a folder; each returns its exit code and what it printed."""
 
-    def run(*words: object, timeout: float = LONGEST_S) -> subprocess.CompletedProcess[str]:
+    def run(*words: object, timeout: float = MAX_WAIT_S) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [SOAKWATCH, *map(str, words)],
             cwd=folder,
-            env=_environment(),
+            env=environment(),
             capture_output=True,
             text=True,
             timeout=timeout,
@@ -39,22 +39,16 @@ def command_in(folder: Path) -> Command:
     return run
 
 
-@pytest.fixture
-def soakwatch(tmp_path: Path) -> Command:
-    """Run a command in an empty folder and return what it said."""
-    return command_in(tmp_path)
-
-
-@pytest.fixture
-def started(tmp_path: Path) -> Iterator[Started]:
-    """Start a command in an empty folder; it is killed when the test ends."""
+@contextmanager
+def starting_in(folder: Path) -> Iterator[Started]:
+    """Starts commands in a folder; they are killed at the end."""
     processes: list[subprocess.Popen[str]] = []
 
     def start(*words: object) -> subprocess.Popen[str]:
         process = subprocess.Popen(
             [SOAKWATCH, *map(str, words)],
-            cwd=tmp_path,
-            env=_environment(),
+            cwd=folder,
+            env=environment(),
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -65,17 +59,14 @@ def started(tmp_path: Path) -> Iterator[Started]:
     yield start
     for process in processes:
         process.kill()
-        process.communicate()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
 
 
-@pytest.fixture
-def until() -> Callable[[Callable[[], bool], str], None]:
-    """Wait for something that must happen, with a deadline that a busy machine does not miss."""
-
-    def wait(happened: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + LONGEST_S
-        while not happened():
-            assert time.monotonic() < deadline, f"{what} did not happen within {LONGEST_S:g} s"
-            time.sleep(0.05)
-
-    return wait
+def wait_until(happened: Callable[[], bool], what: str) -> None:
+    """Wait for what must happen, with a deadline that a busy machine does not miss."""
+    deadline = time.monotonic() + MAX_WAIT_S
+    while not happened():
+        assert time.monotonic() < deadline, f"{what} did not happen within {MAX_WAIT_S:g} s"
+        time.sleep(0.05)
