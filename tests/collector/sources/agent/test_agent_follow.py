@@ -247,7 +247,8 @@ def test_the_window_around_an_event_is_fetched_once(
         cores.mkdir()
         agent = make_agent()
         async with AsyncExitStack() as stack:
-            keys = config(socket=str(agent.socket), probes=["core", "cpu", "load"], core_folders=[str(cores)])
+            # without the probe cpu: on a busy machine a jump of the CPU has a window of its own, and that comes first
+            keys = config(socket=str(agent.socket), probes=["core", "load"], core_folders=[str(cores)])
             follower = await follow(keys, tmp_path, stack)
             await follower.poll(12)
             (cores / "core.bgpd.77").write_bytes(b"x")
