@@ -1,0 +1,1 @@
+"""Campaigns: one plan in many variants, repeated, in one table."""

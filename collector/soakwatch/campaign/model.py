@@ -1,0 +1,76 @@
+"""What a campaign is: axes with their values, the cells of the matrix, and the runs that it plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from soakwatch.core.yaml import Plain
+
+
+@dataclass(frozen=True, slots=True)
+class AxisValue:
+    """A value of an axis: its name in tables, and what it changes in the plan, by path (``targets.gen.role``)."""
+
+    name: str
+    patch: Mapping[str, Plain] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A dimension of the matrix, its values in the order of the file."""
+
+    name: str
+    values: tuple[AxisValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One combination of values. ``values`` is the value's name by axis, in the order of the axes; they become labels
+    of its runs. ``patch`` is everything that it changes in the plan."""
+
+    values: Mapping[str, str]
+    patch: Mapping[str, Plain] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """Its name: the same for the same values.
+
+        >>> Cell({"kind": "L4", "size": "64"}).id
+        'kind=L4,size=64'
+        """
+        return ",".join(f"{axis}={value}" for axis, value in self.values.items())
+
+
+@dataclass(frozen=True, slots=True)
+class CellRun:
+    """A run of a cell. ``repetition`` counts from 1; ``attempt`` is above 1 where an earlier attempt was broken off or
+    was inconclusive for the monitor's or the generator's fault: tables use the last attempt alone.
+
+    ``state`` is waiting, running, ended, or lost (broken off, or never begun); ``verdict`` is that of an ended run.
+    ``reason`` says what the verdict says, or why it was lost. ``folder`` holds its record, None before it begins.
+    """
+
+    cell: Cell
+    repetition: int
+    attempt: int = 1
+    state: str = "waiting"
+    verdict: str | None = None
+    reason: str = ""
+    folder: Path | None = None
+    testbed: str = ""
+    begin_ns: int | None = None
+    end_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignState:
+    """A campaign as it stands: what tables, pages and the status are made of. ``runs`` are in planned order; of each
+    repetition of a cell all attempts."""
+
+    name: str
+    folder: Path
+    axes: tuple[Axis, ...]
+    cells: tuple[Cell, ...]
+    runs: tuple[CellRun, ...]
