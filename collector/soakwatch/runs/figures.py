@@ -56,6 +56,7 @@ __all__ = [
     "figure_of",
     "figure_of_series",
     "figure_text",
+    "fits",
     "keys_of",
     "parse_figure",
     "standard_figures",
@@ -124,7 +125,7 @@ def standard_figures(view: ReportSource) -> tuple[FigureSpec, ...]:
     """The usual figures of which this run has a series, most important first; watts of own metrics last."""
     present = view.keys({spec.metric for spec in STANDARD})
     roles = view.roles()
-    usual = [spec for spec in STANDARD if any(_fits(spec, key, roles) for key in present)]
+    usual = [spec for spec in STANDARD if any(fits(spec, key, roles) for key in present)]
     every = view.keys()
     own = sorted({key.metric for key in every if key.metric not in BY_NAME})
     watts = [metric for metric in own if _trait(view, metric).unit == "W"]
@@ -198,7 +199,7 @@ def keys_of(view: ReportSource, spec: FigureSpec) -> tuple[SeriesKey, ...]:
     """The series that a figure is of, at least one. Raises NoFigureError where there is none, or where those that fit
     tell the same thing in several ways (quantiles)."""
     available, roles = view.keys({spec.metric}), view.roles()
-    keys = tuple(key for key in available if _fits(spec, key, roles))
+    keys = tuple(key for key in available if fits(spec, key, roles))
     if not keys:
         raise NoFigureError(_why_none(spec, available, roles))
     for name in ALTERNATIVES:
@@ -214,7 +215,8 @@ def object_labels_of(key: SeriesKey) -> Mapping[str, str]:
     return object_labels(key.object) if "=" in key.object else {}
 
 
-def _fits(spec: FigureSpec, key: SeriesKey, roles: Mapping[str, str]) -> bool:
+def fits(spec: FigureSpec, key: SeriesKey, roles: Mapping[str, str]) -> bool:
+    """Whether a figure is of this series: without role and target, those of devices, the load's and the monitor's."""
     if key.metric != spec.metric:
         return False
     role, target = spec.labels.get("role"), spec.labels.get("target")
