@@ -28,6 +28,15 @@ def runs_option(purpose: str = "Folder in which RUN is looked up.") -> Callable[
     )
 
 
+def on_option(command: F) -> F:
+    """Adds ``--on`` as the parameter ``on``, a text or None: see ``soakwatch.cluster.choose``."""
+    return click.option(
+        "--on",
+        metavar="dask://HOST:8786",
+        help="Scheduler of dask whose workers do the work; tls://HOST:8786 for one with TLS.  [this machine]",
+    )(command)
+
+
 class StoppingCommand(click.Command):
     """A command with ``--stop-on-fail``: alone it means every rule, as --stop-on-fail=RULE that one.
 
