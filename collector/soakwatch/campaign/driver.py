@@ -16,8 +16,19 @@ from pathlib import Path
 from typing import Protocol
 
 from soakwatch.campaign import ledger as kinds
-from soakwatch.campaign.attempt import ABORT, DONE, STOP, RunJob, RunResult, ask_to_stop, fence, perform, perform_again
-from soakwatch.campaign.attempt import read_result, worked_on
+from soakwatch.campaign.attempt import (
+    ABORT,
+    DONE,
+    STOP,
+    RunJob,
+    RunResult,
+    ask_to_stop,
+    fence,
+    perform,
+    perform_again,
+    read_result,
+    worked_on,
+)
 from soakwatch.campaign.errors import CampaignError
 from soakwatch.campaign.ledger import Ledger
 from soakwatch.campaign.load import RUN_FACTS, filled
