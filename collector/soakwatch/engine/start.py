@@ -14,6 +14,8 @@ from soakwatch.core.errors import RecordError
 from soakwatch.engine.context import RunContext
 from soakwatch.engine.phase_driver import ORIGIN
 from soakwatch.engine.references import NOTHING, References
+from soakwatch.judge.calibration import recorded_ceilings, together
+from soakwatch.judge.capacity import searches_of
 from soakwatch.judge.memory import SHARED_KEY, shared_text
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.judge.poll_mode import META as POLL_MODE
@@ -91,7 +93,15 @@ def begin(
     except RecordError:
         record.close()
         raise
-    return RunContext(plan, folder, start_ns, stop_on_fail, stop_rules=plan.stop_on_fail | set(stop_rules)), record
+    context = RunContext(
+        plan,
+        folder,
+        start_ns,
+        stop_on_fail,
+        stop_rules=plan.stop_on_fail | set(stop_rules),
+        ceilings=together(plan, against.reference.ceilings),
+    )
+    return context, record
 
 
 def resume(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str] = ()) -> tuple[RunContext, Record, Clock]:
@@ -111,6 +121,7 @@ def resume(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str] = ()
         planned = [stored for stored in view.events() if stored.origin == ORIGIN]
         live_findings = frozenset(identity_of(finding) for finding in view.findings(live=True))
         last_ns = view.window().end_ns
+        searches, ceilings = searches_of(view), together(plan, recorded_ceilings(view))
     clock = SteadyClock(not_before_ns=last_ns + 1)
     record = Record.open(folder)
     now_ns = clock.now_ns()
@@ -122,7 +133,19 @@ def resume(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str] = ()
     planned_events = tuple(stored.event for stored in planned)
     stops = plan.stop_on_fail | set(stop_rules)
     return (
-        RunContext(plan, folder, int(start), stop_on_fail, begun_ns, planned_events, live_findings, due_ns, stops),
+        RunContext(
+            plan,
+            folder,
+            int(start),
+            stop_on_fail,
+            begun_ns,
+            planned_events,
+            live_findings,
+            due_ns,
+            stops,
+            searches,
+            ceilings,
+        ),
         record,
         clock,
     )
