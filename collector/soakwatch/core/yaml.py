@@ -63,6 +63,8 @@ class Document:
     data: Plain
     values: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
     keys: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
+    changed: Mapping[Path, str] = field(default_factory=dict)
+    """Numbers that are not written as Python writes them (``7.10``, ``08``), as they stand in the text."""
 
     def position(self, path: Path, *, key: bool = False) -> tuple[int, int]:
         """Line and column of the value (or key) at ``path``, else of the nearest thing around it; (0, 0) if none."""
@@ -143,7 +145,7 @@ def parse(text: str, origin: str) -> Document:
     data = walk.value(root, (), ())
     if walk.problems:
         raise plan_error(origin, walk.problems)
-    return Document(origin, data, walk.values, walk.keys)
+    return Document(origin, data, walk.values, walk.keys, walk.changed)
 
 
 class _TooDeepError(Exception):
@@ -207,6 +209,7 @@ class _Walk:
 
     values: dict[Path, tuple[int, int]] = field(default_factory=dict)
     keys: dict[Path, tuple[int, int]] = field(default_factory=dict)
+    changed: dict[Path, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     count: int = 0
 
@@ -235,7 +238,12 @@ class _Walk:
         if odd is not None:
             self._report(node, f"the character U+{ord(odd[0]):04X} is not allowed in a plan: remove it")
             return None
-        return scalar(node.value) if node.tag == _PLAIN else str(node.value)
+        if node.tag == _STR:
+            return str(node.value)
+        plain = scalar(node.value)
+        if isinstance(plain, int | float) and not isinstance(plain, bool) and str(plain) != node.value:
+            self.changed[path] = str(node.value)
+        return plain
 
     def _mapping(self, node: yaml.MappingNode, path: Path, above: tuple[int, ...]) -> Plain:
         mapping: dict[str, Plain] = {}
