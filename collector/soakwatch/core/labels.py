@@ -9,8 +9,6 @@ from collections.abc import Iterable, Mapping
 LABEL_NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 LABELS_KEY = "labels"
 """The meta of a record that holds the labels of its run: a JSON object of text by name."""
-UNREAD_KEY = "labels_unread"
-"""The meta that says of labels which were to be read at the start and could not be: JSON, a sentence by name."""
 PENDING_KEY = "labels_pending"
 """The meta that is "1" from the start of a run until the labels that it has to read were read or given up, then ""."""
 RELEASE = "release"
