@@ -183,7 +183,9 @@ def _axis(document: Document, name: str, value: Plain, problems: list[Problem]) 
             listed = []
     if not isinstance(listed, list) or (not listed and not paths):
         message = f"{name}: expected a list of values, or {{set: PATH, values: [...]}}; found {shown(listed)}"
-        problems.append(document.problem(inner, message if listed != [] else f"{name}: has no value: write at least one"))
+        problems.append(
+            document.problem(inner, message if listed != [] else f"{name}: has no value: write at least one")
+        )
         return None
     axis = AxisDraft(name, [], paths)
     for index, item in enumerate(listed):
@@ -278,7 +280,9 @@ def _unfolded(
         values = value if isinstance(value, list) else [value]
         bad = next((inner for inner in values if inner is None or isinstance(inner, dict | list)), "")
         if not values or bad != "":
-            message = f"{place[0]}: {key}: expected a value or a list of values, found {shown(bad if values else value)}"
+            message = (
+                f"{place[0]}: {key}: expected a value or a list of values, found {shown(bad if values else value)}"
+            )
             problems.append(document.problem((*place, key), message))
             return
         choices.append([(key, inner) for inner in values])

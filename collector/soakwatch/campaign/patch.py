@@ -187,7 +187,6 @@ def _forget(draft: _Plan, path: Path) -> None:
                 del table[inner]
 
 
-
 def overwrites(later: Path, earlier: Path) -> bool:
     """Whether a change at ``later`` leaves nothing of one at ``earlier``."""
     return earlier[: len(later)] == later

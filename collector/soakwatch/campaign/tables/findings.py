@@ -68,8 +68,17 @@ def _limit(limit: Limit, spec: TablesSpec, cells: Sequence[CellData]) -> list[Ca
         outcome, reason = _kept(figure, limit, keeps)
         found.append(
             CampaignFinding(
-                "limit", asked, outcome, cell_words(data.cell), words, reason, figure.median, end, figure.unit,
-                figure.low, figure.high,
+                "limit",
+                asked,
+                outcome,
+                cell_words(data.cell),
+                words,
+                reason,
+                figure.median,
+                end,
+                figure.unit,
+                figure.low,
+                figure.high,
             )
         )
     return found or [_nothing("limit", words, limit.where.words)]
@@ -130,7 +139,9 @@ def _loss_of(
     base = capacity_cell(overload, group[0], group, known)
     if base is None:
         reason = f"no capacity: each {overload.along} of these lost packets; add one below the capacity"
-        return CampaignFinding("expected loss", asked, Outcome.INCONCLUSIVE, subject, overload.loss, reason, None, limit.excess, "1")
+        return CampaignFinding(
+            "expected loss", asked, Outcome.INCONCLUSIVE, subject, overload.loss, reason, None, limit.excess, "1"
+        )
     capacity = known[base.id][overload.received]
     parts, outcomes, worst = [], [], None
     for cell in group:
@@ -160,9 +171,17 @@ def _loss_of(
     if not parts:
         outcome, reason = Outcome.INCONCLUSIVE, f"{at} is the only load: nothing is above the capacity"
     return CampaignFinding(
-        "expected loss", asked, outcome, subject, overload.loss, reason,
-        None if worst is None else worst.median, limit.excess, "1",
-        None if worst is None else worst.low, None if worst is None else worst.high,
+        "expected loss",
+        asked,
+        outcome,
+        subject,
+        overload.loss,
+        reason,
+        None if worst is None else worst.median,
+        limit.excess,
+        "1",
+        None if worst is None else worst.low,
+        None if worst is None else worst.high,
     )
 
 
@@ -178,7 +197,10 @@ def _claim(claim: Claim, spec: TablesSpec, cells: Sequence[CellData]) -> list[Ca
         asked = f"{words} is {quantity(claim.value, figure.unit)} ± {quantity(claim.tolerance, '1')}{source}"
         subject = cell_words(data.cell)
         if not figure.values:
-            outcome, reason = Outcome.INCONCLUSIVE, f"not decided: {figure.reason or 'a derived figure has no runs of its own'}"
+            outcome, reason = (
+                Outcome.INCONCLUSIVE,
+                f"not decided: {figure.reason or 'a derived figure has no runs of its own'}",
+            )
         else:
             proof = tolerance_proven(figure.values, claim.value, claim.tolerance)
             outcome = _PROOF[proof.verdict]
@@ -195,7 +217,19 @@ def _claim(claim: Claim, spec: TablesSpec, cells: Sequence[CellData]) -> list[Ca
             within = {Outcome.PASS: "within", Outcome.FAIL: "outside", Outcome.INCONCLUSIVE: "against"}[outcome]
             reason = f"{proof.verdict}: {median}, {within} {ends[0]} to {ends[1]}{more}"
         found.append(
-            CampaignFinding("claim", asked, outcome, subject, words, reason, figure.median, claim.value, figure.unit, figure.low, figure.high)
+            CampaignFinding(
+                "claim",
+                asked,
+                outcome,
+                subject,
+                words,
+                reason,
+                figure.median,
+                claim.value,
+                figure.unit,
+                figure.low,
+                figure.high,
+            )
         )
     return found or [_nothing("claim", words, claim.where.words)]
 
@@ -226,12 +260,18 @@ def _comparison(comparison: Comparison, spec: TablesSpec, cells: Sequence[CellDa
         for name in names:
             pairs.append(
                 Pair(
-                    cell_words(cell, [comparison.axis]), name, known[cell.id][name], known[base.id][name],
-                    cell.values[comparison.axis], comparison.to,
+                    cell_words(cell, [comparison.axis]),
+                    name,
+                    known[cell.id][name],
+                    known[base.id][name],
+                    cell.values[comparison.axis],
+                    comparison.to,
                 )
             )
     asked = f"every {comparison.axis} against {comparison.to}, margin {quantity(comparison.margin, '1')}"
-    return compared(pairs, comparison.margin, spec, asked) or [_nothing("comparison", comparison.axis, comparison.where.words)]
+    return compared(pairs, comparison.margin, spec, asked) or [
+        _nothing("comparison", comparison.axis, comparison.where.words)
+    ]
 
 
 _AGREEMENT = {
@@ -260,14 +300,25 @@ def compared(pairs: Sequence[Pair], margin: float, spec: TablesSpec, asked: str)
             lacking, name = (pair.new, pair.new_name) if not pair.new.values else (pair.earlier, pair.earlier_name)
             if lacking.median is None:
                 reason = f"{name}: {lacking.reason}"
-                found.append(CampaignFinding("comparison", asked, Outcome.INCONCLUSIVE, f"{where}{pair.new_name}", words, reason))
+                found.append(
+                    CampaignFinding("comparison", asked, Outcome.INCONCLUSIVE, f"{where}{pair.new_name}", words, reason)
+                )
             continue
         agreement = next(answers)
         outcome = _AGREEMENT[agreement.outcome]
         found.append(
             CampaignFinding(
-                "comparison", asked, outcome, f"{where}{pair.new_name}", words,
-                comparison_sentence(pair, agreement, words), agreement.ratio, 1.0, "1", agreement.low, agreement.high,
+                "comparison",
+                asked,
+                outcome,
+                f"{where}{pair.new_name}",
+                words,
+                comparison_sentence(pair, agreement, words),
+                agreement.ratio,
+                1.0,
+                "1",
+                agreement.low,
+                agreement.high,
             )
         )
     return found

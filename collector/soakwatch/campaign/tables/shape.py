@@ -178,4 +178,4 @@ class TableShape(Shape):
     figures: Several = ()
     title: str = ""
     where: Filter = Field(default_factory=dict)
-    show: tuple[Literal["interval", "range", "runs"], ...] | None = None
+    show: list[Literal["interval", "range", "runs"]] | None = None

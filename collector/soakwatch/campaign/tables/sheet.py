@@ -71,7 +71,7 @@ def number_text(value: float, decimals: int) -> str:
     """
     if value == 0:
         return "0"
-    if abs(value) < 10.0 ** -_MOST_DECIMALS:
+    if abs(value) < 10.0**-_MOST_DECIMALS:
         return f"{value:.2g}"
     return f"{value:,.{min(decimals, _own_decimals(value))}f}"
 
@@ -85,7 +85,7 @@ def _needed(values: Iterable[float]) -> int:
     """The decimals that the numbers of a table need at four digits, without zeros at the end of all."""
     most = 0
     for value in values:
-        if value and abs(value) >= 10.0 ** -_MOST_DECIMALS:
+        if value and abs(value) >= 10.0**-_MOST_DECIMALS:
             text = f"{value:.{_own_decimals(value)}f}"
             most = max(most, len(text.rstrip("0").partition(".")[2]))
     return most
@@ -121,7 +121,8 @@ def _sheet(view: View, spec: TablesSpec, scales: Mapping[str, _Shown]) -> Sheet:
 
     of = ", ".join(f"{axis} {value}" for axis, value in view.of.items())
     subject = heading(view.figure) if view.figure else ""
-    title = ": ".join(part for part in (view.title, subject, of) if part)
+    every = " × ".join(axis for axis in (*view.row_axes, *view.column_axes) if axis != FIGURES)
+    title = ": ".join(part for part in (view.title, subject, of) if part) or every
     rows = []
     before: list[str] = []
     for row in view.rows:
