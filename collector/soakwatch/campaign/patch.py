@@ -172,9 +172,7 @@ def _shown(path: Path) -> str:
 def _put(data: Plain, path: Path, value: Plain) -> None:
     node = value_at(data, path[:-1])
     last = path[-1]
-    if isinstance(node, dict) and isinstance(last, str):
-        node[last] = value
-    elif isinstance(node, list) and isinstance(last, int):
+    if (isinstance(node, dict) and isinstance(last, str)) or (isinstance(node, list) and isinstance(last, int)):
         node[last] = value
 
 
