@@ -93,7 +93,7 @@ def _scale_up(figure: ScaleUp, cell: Cell, every: Sequence[Cell], known: Known) 
     here, one = _number(cell, figure.along), _number(base, figure.along)
     of = known[cell.id][figure.of]
     if base.id == cell.id:
-        return replace(of, unit="", better="higher", median=1.0, low=None, high=None, by_run={}) if of.n else of
+        return CellFigure("", "", 1.0 if of.n else None, n=of.n, reason=of.reason)
     start = known[base.id][figure.of]
     made = combined((of, start), lambda now, then: now / (here / one * then), "")
     if start.median is None:

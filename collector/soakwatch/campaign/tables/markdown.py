@@ -46,8 +46,9 @@ def render_markdown(result: CampaignResult) -> str:
     """The campaign as Markdown: nothing is left out, for tables are what it is for."""
     outcome = result.outcome
     preliminary = "so far " if result.goes_on else ""
+    name = markdown_text(result.state.name)
     lines = [
-        f"## {SYMBOLS[outcome]} Soakwatch campaign: {preliminary}{outcome.value.upper()} – {markdown_text(result.state.name)}",
+        f"## {SYMBOLS[outcome]} Soakwatch campaign: {preliminary}{outcome.value.upper()} – {name}",
         "",
         f"**{markdown_text(result.reason, 400)}**",
         "",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -72,17 +72,30 @@ def tables_of(document: Document, axes: Sequence[Axis]) -> TablesSpec:
 
 def tables_and_problems(document: Document, axes: Sequence[Axis]) -> tuple[TablesSpec, list[Problem]]:
     """The same with the problems instead of an error, for who has more of them to tell."""
-    reader = _Reader(document, {axis.name: tuple(value.name for value in axis.values) for axis in axes})
+    reader = _Reader(document, _values(axes))
     return reader.read(), reader.problems
 
 
-def table_of(rows: Sequence[str], columns: Sequence[str], figures: Sequence[str], axes: Sequence[Axis]) -> TablesSpec:
-    """One table that is asked for by options. Raises PlanError in the words of the options."""
-    data: Plain = {
-        "figures": [figure for figure in dict.fromkeys(figures) if figure != VERDICT],
-        "tables": [{"rows": list(rows), "columns": list(columns), "figures": list(figures)}],
-    }
-    return tables_of(placeless(data, "the table"), axes)
+def tables_with(
+    spec: TablesSpec, rows: Sequence[str], columns: Sequence[str], figures: Sequence[str], axes: Sequence[Axis]
+) -> TablesSpec:
+    """The same with one table instead of its own. ``figures`` are names of its figures, or expressions.
+
+    Raises PlanError for an axis that the matrix does not have, or a figure that nobody knows.
+    """
+    data: Plain = {"tables": [{"rows": list(rows), "columns": list(columns), "figures": list(figures)}]}
+    if not figures:
+        data = {"tables": [{"rows": list(rows), "columns": list(columns)}]}
+    known = {figure.name: figure for figure in spec.figures}
+    reader = _Reader(placeless(data, "the table"), _values(axes), figures=known)
+    tables = reader.read().tables
+    if reader.problems:
+        raise plan_error("the table", reader.problems)
+    return replace(spec, figures=tuple(known.values()), tables=tables)
+
+
+def _values(axes: Sequence[Axis]) -> Mapping[str, tuple[str, ...]]:
+    return {axis.name: tuple(value.name for value in axis.values) for axis in axes}
 
 
 @dataclass(slots=True)
@@ -115,11 +128,19 @@ class _Reader:
         if value is None:
             return []
         if isinstance(value, list):
-            return [((key, index), item) for index, item in enumerate(value)]
+            return [((key, index), self._as_written((key, index), item)) for index, item in enumerate(value)]
         if single:
-            return [((key,), value)]
+            return [((key,), self._as_written((key,), value))]
         self._problem((key,), f"{key}: expected a list, found {shown(value)}")
         return []
+
+    def _as_written(self, path: Path, value: Plain) -> Plain:
+        """Numbers as they stand in the file where they name values of axes: 7.10 is not 7.1."""
+        if isinstance(value, dict):
+            return {key: self._as_written((*path, key), inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [self._as_written((*path, index), inner) for index, inner in enumerate(value)]
+        return self.document.changed.get(path, value)
 
     def _figure_item(self, path: Path, value: Plain) -> None:
         if isinstance(value, str):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from soakwatch.campaign.model import CampaignState, CellRun
 from soakwatch.campaign.tables.asked import filled
@@ -111,13 +111,6 @@ def result_of(
     again = len(state.runs) - sum(states.values())
     doubts = _doubts(full, cells, again)
     return CampaignResult(state, full, cells, tuple(tables), findings, outcome, reason, doubts, states, again, earlier)
-
-
-def with_table(spec: TablesSpec, table: TablesSpec) -> TablesSpec:
-    """The same with other tables; figures that they name are added, by whichever names they have."""
-    known = {figure.name for figure in spec.figures}
-    added = tuple(figure for figure in table.figures if figure.name not in known)
-    return replace(spec, figures=(*spec.figures, *added), tables=table.tables)
 
 
 def _verdict(cells: Sequence[CellData], findings: Sequence[CampaignFinding]) -> tuple[Outcome, str]:
