@@ -1,4 +1,4 @@
-"""Folders of campaigns as a driver leaves them: the copy of the file, the ledger, and small records with known figures."""
+"""Folders of campaigns as a driver leaves them: the file, the ledger, and small records with known figures."""
 
 from __future__ import annotations
 
