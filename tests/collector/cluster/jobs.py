@@ -98,8 +98,3 @@ def both_at_once(step: Step) -> bool:
     time.sleep(0.1)
     held.rmdir()
     return False
-
-
-def hide_and_sum(step: Step, folder: Path) -> dict[str, int]:
-    """The sizes of the files in its folder."""
-    return sums(step, folder)

@@ -9,10 +9,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import dask
 import pytest
 from tests.collector.cluster import jobs
 from tests.collector.cluster.conftest import ROOT
 from tests.collector.cluster.jobs import Step
+from tests.collector.sources.net.conftest import make
 from tests.commands import wait_until
 
 from soakwatch.cluster.choose import executor_for
@@ -62,16 +64,23 @@ def test_errors_come_out_of_futures(cluster: Executor, tmp_path: Path) -> None:
         cluster.submit(lambda _: 1, 1)
 
 
-def test_files_are_read_where_they_are_or_sent(cluster: Executor, tmp_path: Path) -> None:
-    """A worker that sees the file uses it in its place; one that finds another file there gets the bytes, in pieces."""
+def test_files_are_read_where_they_are_or_sent(
+    cluster: Executor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that sees the file uses it in its place; one that does not gets the bytes, in pieces."""
     place = tmp_path / "in"
     place.mkdir()
     (place / "record").write_bytes(os.urandom(CHUNK + 5))
     (place / "beside").touch()
     seen = cluster.submit_files(jobs.sums, Step(tmp_path, 1), [place / "record"]).result(120)
     assert seen == {"record": CHUNK + 5, "beside": 0}  # it is the folder itself
-    hidden = cluster.submit_files(jobs.hide_and_sum, Step(tmp_path, 2), [place / "record"]).result(120)
-    assert hidden == {"record": CHUNK + 5, "beside": 0}
+    monkeypatch.chdir(place)
+    here = Path("/proc/self/cwd")  # each process has its own
+    files = [here / "record", here / "beside"]
+    for number in (2, 3):  # once it was not seen, it is not asked again
+        sent = cluster.submit_files(jobs.sums, Step(tmp_path, number), files[: number - 1])
+        assert sent.result(120) == dict([("record", CHUNK + 5), ("beside", 0)][: number - 1])
+    assert len(list(tmp_path.glob("[123]-*"))) == 3
 
 
 def test_what_a_job_writes_comes_back_as_it_was(cluster: Executor, tmp_path: Path) -> None:
@@ -150,6 +159,48 @@ def test_a_worker_that_dies_gives_its_job_back(lab: DaskServers, tmp_path: Path)
         lab.kill_worker("fifth")
     assert len(list(tmp_path.glob("1-*"))) == 1
     assert len(list(tmp_path.glob("2-*"))) == 2
+
+
+def test_tls_is_that_of_dask_s_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker and this process show certificates; without any it is one sentence, and nobody is let in over TCP."""
+    (tmp_path / "tls").mkdir()
+    own = make(tmp_path / "tls", "lab")
+    files = {"ca-file": own.certificate, "cert": own.certificate, "key": own.key}
+    with DaskServers(tmp_path / "lab", files, {"PYTHONPATH": str(ROOT)}) as servers:
+        servers.add_worker("one")
+        with pytest.raises(ClusterError, match=r"needs certificates: name them in DASK_\w+__TLS__CA_FILE, DASK_"):
+            executor_for(servers.address)
+        names = {"ca-file": own.certificate, "client.cert": own.certificate, "client.key": own.key}
+        with dask.config.set({f"distributed.comm.tls.{name}": str(file) for name, file in names.items()}):
+            with executor_for(servers.address.replace("tls", "dask+tls")) as executor:
+                step = Step(tmp_path, 6, size=9)
+                assert executor.submit(jobs.square, step).result(120) == 36
+                assert executor.submit_into(jobs.write, step, tmp_path / "to").result(120) == "written"
+            with pytest.raises(ClusterError, match="no scheduler answers at tcp"):
+                DaskCluster.connect(servers.address.replace("tls", "tcp"), 1)
+        with (
+            dask.config.set({f"distributed.comm.tls.{name}": str(tmp_path / "none") for name in names}),
+            pytest.raises(ClusterError, match=r"none cannot be read: dask's configuration names it for TLS"),
+        ):
+            executor_for(servers.address)
+
+
+def test_a_worker_of_another_version_is_one_sentence(tmp_path: Path) -> None:
+    """By name and both versions; one that has no soakwatch is another."""
+    other = tmp_path / "other" / "scipy-0.0.9.dist-info"
+    other.mkdir(parents=True)
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: scipy\nVersion: 0.0.9\n")
+    with DaskServers(tmp_path / "lab", environment={"PYTHONPATH": str(other.parent)}) as servers:
+        servers.add_worker("one")
+        with pytest.raises(ClusterError, match=r"^the worker tcp://\S+ has scipy 0\.0\.9 and here is \S+: install"):
+            executor_for(servers.address)
+
+
+def test_without_the_library_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the line that installs it."""
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ClusterError, match=r"^--on needs the library distributed: pip install 'soakwatch\[cluster\]'$"):
+        executor_for("dask://127.0.0.1")
 
 
 def test_a_job_that_kills_each_worker_is_named(tmp_path: Path) -> None:
