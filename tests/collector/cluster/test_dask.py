@@ -91,7 +91,7 @@ def test_what_a_job_writes_comes_back_as_it_was(cluster: Executor, tmp_path: Pat
     assert sorted(path.name for path in (tmp_path / "runs").rglob("*")) == ["cell", "empty", "inner", "large"]
     assert (tmp_path / "runs" / "cell" / "large").read_bytes() == bytes([3]) * step.size
     refused = cluster.submit_into(jobs.write_and_refuse, Step(tmp_path, 4, size=3), tmp_path / "refused")
-    with pytest.raises(PlanError, match="^no verdict$"):
+    with pytest.raises(PlanError, match=r"^no verdict$"):
         refused.result(120)
     assert (tmp_path / "refused" / "large").read_bytes() == bytes([4]) * 3
     with pytest.raises(ClusterError, match="refused is not empty"):
@@ -120,7 +120,7 @@ def test_leaving_ends_what_runs(lab: DaskServers, tmp_path: Path) -> None:
         future = executor.submit_into(jobs.wait_until_unwanted, Step(tmp_path, 1), tmp_path / "to")
         wait_until(lambda: any(tmp_path.glob("1-*")), "the job")
     assert isinstance(future.exception(0), JobLostError)
-    wait_until(lambda: (tmp_path / "unwanted").exists(), "the end of the job")
+    wait_until((tmp_path / "unwanted").exists, "the end of the job")
 
 
 def test_nothing_is_left_behind_a_driver_that_is_killed(lab: DaskServers, tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_nothing_is_left_behind_a_driver_that_is_killed(lab: DaskServers, tmp_pa
     try:
         wait_until(lambda: any(tmp_path.glob("0-*")), "the job")
         driver.kill()
-        wait_until(lambda: (tmp_path / "unwanted").exists(), "the end of the job")
+        wait_until((tmp_path / "unwanted").exists, "the end of the job")
     finally:
         driver.kill()
         driver.wait()

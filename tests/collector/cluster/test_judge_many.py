@@ -61,9 +61,7 @@ def test_what_changes_is_said_with_its_finding(soakwatch: Command, runs: Path) -
     assert row.split()[:5] == ["runs/much", "✗", "fail", "✓", "pass"]
     assert "memory_growth on dut process=nginx,instance=0: fail, now pass: process.memory.usage grew from" in row
     assert counts == "4 records: 1 verdict changed; now 3 pass, 1 fail"
-    done = soakwatch(
-        "judge", "runs/well", "runs/little", "runs/well/record.sqlite", "--plan", "strict.yaml", "--jobs", 2
-    )
+    done = soakwatch("judge", "runs/well", "runs/little", "runs/well/record.sqlite", "--plan=strict.yaml", "--jobs=2")
     assert done.returncode == 1
     assert "runs/little  ✓ pass  ✗ fail  memory_growth on dut" in done.stdout
     assert done.stdout.splitlines()[-1] == "2 records: 1 verdict changed; now 1 pass, 1 fail"
@@ -122,7 +120,7 @@ def test_a_run_without_a_verdict_has_none_before(soakwatch: Command, runs: Path)
         (("runs", "--on", "lab7"), "'lab7' is no address of a scheduler: write dask://HOST:8786"),
         (
             ("runs", "--on", "tls://127.0.0.1:9"),
-            "needs certificates: name them in DASK_DISTRIBUTED__COMM__TLS__CA_FILE",
+            "needs certificates: name them in DASK_DISTRIBUTED__COMM__TLS__CA_",
         ),
         (("runs", "--plan", "none.yaml"), "none.yaml"),
     ],
@@ -138,8 +136,8 @@ def test_bad_input_is_one_sentence(soakwatch: Command, runs: Path, words: tuple[
 def test_on_a_cluster_all_are_judged_once_though_a_worker_dies(
     runs: Path, tmp_path: Path, started: Started, soakwatch: Command
 ) -> None:
-    """By two workers, of which one stops in the middle of a record and is killed then: each record has one line, and the
-    same as on this machine."""
+    """By two workers, of which one stops in the middle of a record and is killed then: each record has one line, which is
+    that of this machine."""
     for copy in range(5):
         for name in GROWTH:
             shutil.copytree(runs / name, tmp_path / "many" / f"{name}-{copy}")

@@ -1,4 +1,4 @@
-"""Processes of this machine: jobs in the order in which they end, processes that die, and an end that leaves nothing."""
+"""Processes of this machine: jobs in the order in which they end, processes that die, an end that leaves nothing."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_nothing_is_left_behind_a_driver_that_is_ended(tmp_path: Path, how: sign
     try:
         wait_until(lambda: any(tmp_path.glob("0-*")), "the job")
         driver.send_signal(how)
-        wait_until(lambda: (tmp_path / "unwanted").exists(), "the end of the job")
+        wait_until((tmp_path / "unwanted").exists, "the end of the job")
         assert driver.wait(120) != 0
     finally:
         driver.kill()
