@@ -136,8 +136,8 @@ def test_bad_input_is_one_sentence(soakwatch: Command, runs: Path, words: tuple[
 def test_on_a_cluster_all_are_judged_once_though_a_worker_dies(
     runs: Path, tmp_path: Path, started: Started, soakwatch: Command
 ) -> None:
-    """By two workers, of which one stops in the middle of a record and is killed then: each record has one line, which is
-    that of this machine."""
+    """By two workers, of which one stops in the middle of a record and is killed then: each record has one line, that
+    of this machine."""
     for copy in range(5):
         for name in GROWTH:
             shutil.copytree(runs / name, tmp_path / "many" / f"{name}-{copy}")
