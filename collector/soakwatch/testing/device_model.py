@@ -3,10 +3,9 @@
 A sheet is a YAML file beside a plan (``deploy/examples/campaigns/*/device.yaml``)::
 
     generator: trex                 # how the generator speaks: trex, astf or pktgen
-    noise: 0.5%                     # coefficient of variation of the capacity from run to run
     line: 10e9                      # bit/s of each port, preamble and gap of each frame included
     cells:                          # each entry whose words fit adds to those before it
-      - {frame: 64}
+      - {frame: 64, noise: 0.5%}    # noise: coefficient of variation of the capacity from run to run
       - {when: {variant: kernel}, packets: 1.1e6, watts: [38, 47]}
       - {when: {config: ips}, times: 80%}
 
@@ -53,11 +52,14 @@ class Traits(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     when: dict[str, str | list[str]] = Field(default_factory=dict)
+    noise: Number = 0  # coefficient of variation from run to run
     frame: Number = 64  # bytes of a frame, the mean of a mix
+    overhead: Number = 0  # bytes that the device adds to each, or takes away (a tunnel)
     packets: Number | None = None  # per second that it carries in all; None = as many as come
-    bits: Number | None = None  # bit/s of frames that it carries in all (a bus, a link behind it)
-    times: Number = 1  # share of both that is left; entries multiply
-    loss: dict[str, Number] | None = None  # lost share by offered share of the line, instead of both
+    bits: Number | None = None  # bit/s of frames with overhead that it carries in all (a bus)
+    out: Number | None = None  # bit/s of its port on the line, with overhead, preamble and gap
+    times: Number = 1  # share of packets and bits that is left; entries multiply
+    loss: dict[str, Number] | None = None  # lost share by offered share of the line, instead of these
     ceiling: Number | None = None  # packets/s that the generator itself reaches in all
     connections: Number | None = None  # opened per second
     established: Number = 0  # connections that are open
@@ -81,7 +83,6 @@ class Sheet(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     generator: Generator
-    noise: Number = 0
     line: Number = 10e9
     cells: list[Traits]
 
@@ -123,7 +124,7 @@ class DeviceModel:
         self.traits = sheet.cell(words)
         self.line_bps = sheet.line
         self._draws = np.random.default_rng(zlib.crc32(f"{seed} {sorted(words.items())}".encode()))
-        self.factor = 1 + sheet.noise * float(np.clip(self._draws.normal(), -3, 3))  # of the capacity in this run
+        self.factor = 1 + self.traits.noise * float(np.clip(self._draws.normal(), -3, 3))  # of the capacity in this run
 
     @property
     def line_packets(self) -> float:
@@ -135,8 +136,10 @@ class DeviceModel:
         """Packets per second that it carries in all in this run; None: as many as come, or a table of losses."""
         traits = self.traits
         limits = [] if traits.packets is None else [traits.packets]
-        limits += [] if traits.bits is None else [traits.bits / (8 * traits.frame)]
-        return min(limits) * traits.times * self.factor if limits else None
+        limits += [] if traits.bits is None else [traits.bits / (8 * (traits.frame + traits.overhead))]
+        limits = [limit * traits.times * self.factor for limit in limits]
+        limits += [] if traits.out is None else [traits.out / (8 * (traits.frame + traits.overhead + _BETWEEN_FRAMES))]
+        return min(limits) if limits else None
 
     def lost(self, offered: float) -> float:
         """The share that is lost of so many packets per second in all.
@@ -150,7 +153,9 @@ class DeviceModel:
         if self.traits.loss is not None:
             return min(1.0, max(0.0, self._table(offered / self.line_packets) * self.factor))
         capacity = self.capacity
-        return 0.0 if capacity is None else max(0.0, 1 - capacity / offered)
+        if capacity is None or capacity >= offered:
+            return 0.0
+        return 1 - capacity / offered
 
     def busy(self, offered: float) -> float:
         """Cores at work."""
