@@ -186,6 +186,7 @@ CATALOGUE: Final[tuple[EventKind, ...]] = (
     _entry("hook.failed", "a hook failed", _OWN),
     _entry("notify.sent", "a message was sent", _OWN),
     _entry("notify.failed", "a message could not be sent", _OWN),
+    replace(_ADMIN, name="label.unread", about="a label of the run could not be read"),
     replace(_ADMIN, name="run.stop", about="a stop of the run was requested", source="users"),
     replace(_ADMIN, name="finding.acknowledged", about="a finding was acknowledged", source="users"),
 )

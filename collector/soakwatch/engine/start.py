@@ -11,6 +11,7 @@ from pathlib import Path
 
 from soakwatch.core.clock import Clock, SteadyClock
 from soakwatch.core.errors import RecordError
+from soakwatch.core.labels import LABELS_KEY, PENDING_KEY, labels_json
 from soakwatch.engine.context import RunContext
 from soakwatch.engine.phase_driver import ORIGIN
 from soakwatch.engine.references import NOTHING, References
@@ -84,6 +85,11 @@ def begin(
             {target.name: fingerprint(_root(target)) for target in plan.targets if _local(target)}
         ),
     }
+    static = {label.name: label.text for label in plan.labels if label.source is None}
+    if plan.labels:
+        facts[LABELS_KEY] = labels_json(static)
+    if len(static) < len(plan.labels):
+        facts[PENDING_KEY] = "1"
     try:
         for key, value in facts.items():
             record.set_meta(key, value)

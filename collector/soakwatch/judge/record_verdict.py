@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from soakwatch.core.errors import PlanError
+from soakwatch.core.labels import LABELS_KEY, labels_in
 from soakwatch.core.registry import INSTALLED
 from soakwatch.core.yaml import parse, plan_error
 from soakwatch.judge.judge import RuleUse, judge
@@ -74,6 +76,7 @@ def judge_record(
         if not only or rule.name in only
     ]
     goes_on = not ended and lifecycle_of(view.metas(), view.path) == "running"
-    return inconclusive_if_unjudged(
+    verdict = inconclusive_if_unjudged(
         view, judge(view, view.meta("run") or "run", uses, progress, earlier, goes_on=goes_on)
     )
+    return replace(verdict, labels=labels_in(view.meta(LABELS_KEY)))

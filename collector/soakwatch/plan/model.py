@@ -223,3 +223,4 @@ class PlanShape(Shape):
         list[JsonValue],
         Field(default_factory=list, max_length=8, description="databases that the record is copied to"),
     ]
+    labels: Annotated[JsonValue, Field(description="by what runs are found and compared: texts by name")] = None

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from soakwatch.core.registry import INSTALLED, Registry, loads, pollers, rule_class, rules
 from soakwatch.core.units import plan_seconds
 from soakwatch.core.yaml import Plain
+from soakwatch.plan.labels import LABELS_SCHEMA, LabelSource
 from soakwatch.plan.model import PlanShape
 from soakwatch.plan.rules import REQUIRED
 from soakwatch.plan.sink import sink_config
@@ -48,8 +49,10 @@ def plan_schema(registry: Registry = INSTALLED) -> dict[str, Plain]:
     keys = _dict(schema["properties"])
     _dict(keys["sinks"])["items"] = {"$ref": "#/$defs/sink"}
     keys["rules"] = {"$ref": "#/$defs/rules"}
+    definitions["LabelSource"] = LabelSource.model_json_schema()
+    keys["labels"] = dict(LABELS_SCHEMA)
     # A key with nothing behind it is a key that is not there.
-    for key in ("watch", "rules", "events", "hooks", "stop_on_fail", "sinks", "notify"):
+    for key in ("watch", "rules", "events", "hooks", "stop_on_fail", "sinks", "notify", "labels"):
         keys[key] = {"anyOf": [keys[key], _NULL]}
     process = _dict(definitions["ProcessShape"])
     definitions["ProcessShape"] = {"anyOf": [{"type": "string", "minLength": 1}, process]}

@@ -179,6 +179,11 @@ class RecordView:
             time_ns, value = self._columns.series(number, sources, begin_ns, end_ns, owner)
         return Series(key.target, key.metric, key.object, trait, time_ns, value, cadence_s)
 
+    def source_of(self, key: SeriesKey) -> Source | None:
+        """The source that a series was first brought by; None for a series that the record does not have."""
+        known = self._series().get(key)
+        return None if known is None else next((s for s in self.sources() if s.id == known[1]), None)
+
     def events(self, after: int = 0) -> tuple[StoredEvent, ...]:
         """All events, or those with a higher number than ``after``, in order of their begin."""
         with self._reading() as sql:

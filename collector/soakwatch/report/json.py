@@ -17,7 +17,7 @@ from soakwatch_agent.sample import object_labels
 from soakwatch_rules.causes import Cause
 from soakwatch_rules.rule import Finding, Forecast, Ledger, Mark, Phase
 
-SCHEMA = 2
+SCHEMA = 3
 
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
@@ -30,6 +30,7 @@ def verdict_document(verdict: Verdict) -> dict[str, Json]:
         "preliminary": verdict.preliminary,
         "reason": verdict.reason,
         "run": verdict.run,
+        "labels": dict[str, Json](verdict.labels),
         "start": iso(verdict.window.begin_ns),
         "end": iso(verdict.window.end_ns),
         "coverage": [_coverage(ledger) for ledger in verdict.ledgers],
