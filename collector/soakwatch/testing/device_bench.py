@@ -87,9 +87,8 @@ class Bench:
         offered = self.offered
         lost = self.device.lost(offered) if self.sheet.generator != "astf" else 0.0
         self.up_s += passed
-        busy = self.device.busy(offered)
-        for core in range(len(self.core_s)):
-            self.core_s[core] += passed * min(1.0, max(0.0, busy - core))
+        for core, busy in enumerate(self.device.busy_cores(offered)):
+            self.core_s[core] += passed * busy
         if self.sheet.generator == "pktgen":
             for port in self.pktgen.ports.values():
                 port.loss = lost

@@ -158,12 +158,19 @@ class DeviceModel:
         return 1 - capacity / offered
 
     def busy(self, offered: float) -> float:
-        """Cores at work."""
+        """Cores at work, as a number."""
         traits, capacity = self.traits, self.capacity
         if traits.polls:
             return min(traits.busy, traits.cores)
         share = 1.0 if capacity is None and offered else offered / capacity if capacity else 0.0
         return min(1.0, share) * min(traits.busy, traits.cores)
+
+    def busy_cores(self, offered: float) -> list[float]:
+        """The busy share of each core: those that poll are at work for themselves, else all share the work."""
+        cores, busy = max(1, round(self.traits.cores)), self.busy(offered)
+        if self.traits.polls:
+            return [min(1.0, max(0.0, busy - core)) for core in range(cores)]
+        return [busy / cores] * cores
 
     def watts(self, offered: float) -> float | None:
         """Electric power now, with the noise of a sensor; None where the sheet does not say."""
