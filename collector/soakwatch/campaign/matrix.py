@@ -9,7 +9,6 @@ each of its items.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -17,6 +16,7 @@ from itertools import product
 from soakwatch.campaign.model import Axis, AxisValue
 from soakwatch.campaign.patch import Change
 from soakwatch.campaign.shape import MAX_RUNS, value_name
+from soakwatch.core.labels import label_name
 from soakwatch.core.suggest import hint
 from soakwatch.core.validation import shown
 from soakwatch.core.yaml import Document, Path, Plain, Problem
@@ -24,7 +24,6 @@ from soakwatch.core.yaml import Document, Path, Plain, Problem
 TESTBED = "testbed"
 RESERVED = frozenset({"campaign", "cell", "repetition", "attempt", "set", "name"})
 MAX_NAME = 100
-_AXIS_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,62}")
 _SET, _VALUES, _VALUE, _NAME = "set", "values", "value", "name"
 
 
@@ -81,6 +80,7 @@ class Matrix:
 class _Entry:
     """An entry of include or exclude, of which a list was unfolded."""
 
+    names: Mapping[str, str]
     values: Mapping[str, Plain]
     labels: Mapping[str, str]
     changes: tuple[Change, ...]
@@ -101,7 +101,13 @@ def read_matrix(
     if problems:
         return Matrix(axes, [], problems)
     by_name = {axis.name: axis for axis in axes}
-    named = {(name, text) for entry in include if _SET in entry for name in by_name for text in _names(entry.get(name))}
+    named = {
+        (name, text)
+        for index, item in enumerate(include)
+        if _SET in item
+        for name in by_name
+        for text in _names(document, ("include", index, name), item.get(name))
+    }
     for axis in axes:
         for value in axis.values:
             idle = not value.changes and not value.plain and axis.name not in used
@@ -130,11 +136,10 @@ def read_matrix(
         if unknown or not item:
             continue
         for entry in _unfolded(document, place, item, by_name, problems):
-            for key, given in entry.values.items():
-                if by_name[key].value(value_name(given)) is None:
-                    known = hint(value_name(given), [value.name for value in by_name[key].values])
-                    message = f"exclude: {key} has no value {value_name(given)!r}{known}"
-                    problems.append(document.problem((*place, key), message))
+            for key, name in entry.names.items():
+                if by_name[key].value(name) is None:
+                    known = hint(name, [value.name for value in by_name[key].values])
+                    problems.append(document.problem((*place, key), f"exclude: {key} has no value {name!r}{known}"))
             cells = [cell for cell in cells if not _fits(cell, entry)]
     cells = _included(document, include, axes, cells, problems)
     if not cells and not problems:
@@ -158,9 +163,11 @@ def _idle(axis: str, value: str) -> str:
 
 def _axis(document: Document, name: str, value: Plain, problems: list[Problem]) -> AxisDraft | None:
     place: Path = ("matrix", name)
-    if _AXIS_NAME.fullmatch(name) is None or name in RESERVED:
-        why = "is taken" if name in RESERVED else "is no word: use letters, digits, '_' and '-', first a letter"
-        problems.append(document.problem(place, f"the name of an axis, {name!r}, {why}", key=True))
+    try:
+        if label_name(name) in RESERVED:
+            raise ValueError(f"{name!r} is the campaign's own word: call the axis otherwise")
+    except ValueError as error:
+        problems.append(document.problem(place, f"matrix: {error}", key=True))
         return None
     paths: tuple[str, ...] = ()
     listed: Plain = value
@@ -183,7 +190,9 @@ def _axis(document: Document, name: str, value: Plain, problems: list[Problem]) 
             listed = []
     if not isinstance(listed, list) or (not listed and not paths):
         message = f"{name}: expected a list of values, or {{set: PATH, values: [...]}}; found {shown(listed)}"
-        problems.append(document.problem(inner, message if listed != [] else f"{name}: has no value: write at least one"))
+        problems.append(
+            document.problem(inner, message if listed != [] else f"{name}: has no value: write at least one")
+        )
         return None
     axis = AxisDraft(name, [], paths)
     for index, item in enumerate(listed):
@@ -208,7 +217,7 @@ def _value(document: Document, axis: AxisDraft, item: Plain, place: Path, proble
         wrong(f"expected a value, found {shown(item)}: write a word, or {{name: NAME, set: {{PATH: VALUE}}}}")
         return None
     if not isinstance(item, dict):
-        name = value_name(item)
+        name = written(document, place, item)
         if not _good_name(name):
             wrong(f"{name[:40]!r} cannot be the name of a value: write one line of 1 to {MAX_NAME} characters")
             return None
@@ -219,10 +228,10 @@ def _value(document: Document, axis: AxisDraft, item: Plain, place: Path, proble
         if key not in known:
             wrong(f"unknown key {key!r}{hint(key, known)}", (*place, key), key=True)
     named = item.get(_NAME)
-    if named is None or isinstance(named, dict | list) or not _good_name(value_name(named)):
+    if named is None or isinstance(named, dict | list) or not _good_name(written(document, (*place, _NAME), named)):
         wrong("a value with keys needs a name: write {name: NAME, set: {PATH: VALUE}}")
         return None
-    name = value_name(named)
+    name = written(document, (*place, _NAME), named)
     whose = f"{axis.name}={name}"
     changes: list[Change] = []
     if axis.paths:
@@ -250,15 +259,22 @@ def _good_name(text: str) -> bool:
     return 0 < len(text) <= MAX_NAME and text.isprintable() and text == text.strip()
 
 
-def _names(value: Plain) -> tuple[str, ...]:
+def written(document: Document, place: Path, value: Plain) -> str:
+    """A word or number as the file has it: 7.10 is not 7.1."""
+    return document.changed.get(place) or value_name(value)
+
+
+def _names(document: Document, place: Path, value: Plain) -> tuple[str, ...]:
     if value is None or isinstance(value, dict):
         return ()
-    return tuple(value_name(item) for item in (value if isinstance(value, list) else [value]))
+    if isinstance(value, list):
+        return tuple(written(document, (*place, index), item) for index, item in enumerate(value))
+    return (written(document, place, value),)
 
 
 def _fits(cell: CellDraft, entry: _Entry) -> bool:
     """Whether a cell has every value that an entry names."""
-    return all(cell.values.get(axis) == value_name(value) for axis, value in entry.values.items())
+    return all(cell.values.get(axis) == name for axis, name in entry.names.items())
 
 
 def _unfolded(
@@ -269,23 +285,26 @@ def _unfolded(
     problems: list[Problem],
 ) -> Iterator[_Entry]:
     """The entries that one entry stands for."""
-    choices: list[list[tuple[str, Plain]]] = []
-    whose = ",".join(f"{key}={'|'.join(_names(value))}" for key, value in item.items() if key in axes) or str(place[0])
+    choices: list[list[tuple[str, str, Plain]]] = []
+    names = {key: _names(document, (*place, key), value) for key, value in item.items() if key != _SET}
+    whose = ",".join(f"{key}={'|'.join(texts)}" for key, texts in names.items() if key in axes) or str(place[0])
     changes = patch_of(document, item.get(_SET), (*place, _SET), whose, problems)
-    for key, value in item.items():
-        if key == _SET:
-            continue
+    for key, texts in names.items():
+        value = item[key]
         values = value if isinstance(value, list) else [value]
         bad = next((inner for inner in values if inner is None or isinstance(inner, dict | list)), "")
         if not values or bad != "":
-            message = f"{place[0]}: {key}: expected a value or a list of values, found {shown(bad if values else value)}"
+            message = (
+                f"{place[0]}: {key}: expected a value or a list of values, found {shown(bad if values else value)}"
+            )
             problems.append(document.problem((*place, key), message))
             return
-        choices.append([(key, inner) for inner in values])
+        choices.append([(key, text, inner) for text, inner in zip(texts, values, strict=True)])
     for chosen in product(*choices):
         yield _Entry(
-            {key: value for key, value in chosen if key in axes},
-            {key: value_name(value) for key, value in chosen if key not in axes},
+            {key: name for key, name, _ in chosen if key in axes},
+            {key: value for key, _, value in chosen if key in axes},
+            {key: name for key, name, _ in chosen if key not in axes},
             tuple(changes),
             place,
         )
@@ -304,8 +323,13 @@ def _included(
     for index, item in enumerate(include):
         place: Path = ("include", index)
         for key in item:
-            if key in RESERVED - {_SET} or (key not in by_name and _AXIS_NAME.fullmatch(key) is None):
-                problems.append(document.problem((*place, key), f"include: {key!r} cannot be a label", key=True))
+            if key in by_name or key == _SET:
+                continue
+            try:
+                if label_name(key) in RESERVED:
+                    raise ValueError(f"{key!r} is the campaign's own word: call the label otherwise")
+            except ValueError as error:
+                problems.append(document.problem((*place, key), f"include: {error}", key=True))
         for entry in _unfolded(document, place, item, by_name, problems):
             fitting = [n for n, cell in enumerate(original) if _fits(cell, entry)]
             if not fitting:
@@ -340,12 +364,12 @@ def _own_cell(
         return None
     changes: list[Change] = []
     for name, axis in axes.items():
-        given = entry.values[name]
-        value = axis.value(value_name(given))
+        given, called = entry.values[name], entry.names[name]
+        value = axis.value(called)
         if value is None:
             place = (*entry.place, name)
-            whose = f"{name}={value_name(given)}"
-            value = Value(value_name(given), place, tuple(Change(path, given, place, whose) for path in axis.paths))
+            whose = f"{name}={called}"
+            value = Value(called, place, tuple(Change(path, given, place, whose) for path in axis.paths))
             if not value.changes and not entry.changes:
                 known = hint(value.name, [other.name for other in axis.values])
                 problems.append(document.problem(place, f"include: {whose} patches nothing: add set{known}"))
@@ -353,7 +377,7 @@ def _own_cell(
             axis.values.append(value)
         changes += value.changes
     return CellDraft(
-        {name: value_name(entry.values[name]) for name in axes},
+        {name: entry.names[name] for name in axes},
         entry.place,
         (*changes, *entry.changes),
         entry.labels,

@@ -74,6 +74,9 @@ class CampaignState:
     axes: tuple[Axis, ...]
     cells: tuple[Cell, ...]
     runs: tuple[CellRun, ...]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    complete: bool = False
+    """Whether nothing is left to be done; runs may be lost nevertheless."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,9 +172,7 @@ def _shown(path: Path) -> str:
 def _put(data: Plain, path: Path, value: Plain) -> None:
     node = value_at(data, path[:-1])
     last = path[-1]
-    if isinstance(node, dict) and isinstance(last, str):
-        node[last] = value
-    elif isinstance(node, list) and isinstance(last, int):
+    if (isinstance(node, dict) and isinstance(last, str)) or (isinstance(node, list) and isinstance(last, int)):
         node[last] = value
 
 
@@ -185,7 +183,6 @@ def _forget(draft: _Plan, path: Path) -> None:
         for inner in [inner for inner in table if inner[: len(path)] == path]:
             if table is not draft.keys or inner != path:
                 del table[inner]
-
 
 
 def overwrites(later: Path, earlier: Path) -> bool:
