@@ -11,6 +11,7 @@ from soakwatch.core.roles import DUT, GENERATOR
 from soakwatch.judge.attribution import judged_target, labelled
 from soakwatch.judge.baseline import baseline_of
 from soakwatch.judge.calibration import SOURCE as REFERENCE
+from soakwatch.judge.capacity import SOURCE as CAPACITY
 from soakwatch.judge.derived_events import derived_events
 from soakwatch.judge.imported_baseline import SERIES_META as IMPORTED_SERIES
 from soakwatch.judge.imported_baseline import unpacked
@@ -211,9 +212,9 @@ class CaseBuilder:
 
 
 def _never_due(ledger: Ledger) -> bool:
-    """Whether nothing was ever due of a source: a reference, or readings that were written when something happened."""
+    """Whether nothing was ever due of a source: a reference, a capacity, or readings written when something happened."""
     name = ledger.source.removeprefix(f"{ledger.target}/")
-    return name == REFERENCE or name.partition(" ")[0] == UNPOLLED
+    return name in {REFERENCE, CAPACITY} or name.partition(" ")[0] == UNPOLLED
 
 
 def _order(key: SeriesKey) -> tuple[str, str, str]:
