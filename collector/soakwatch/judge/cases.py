@@ -17,6 +17,7 @@ from soakwatch.judge.imported_baseline import SERIES_META as IMPORTED_SERIES
 from soakwatch.judge.imported_baseline import unpacked
 from soakwatch.judge.judged_record import JudgeableRecord
 from soakwatch.judge.lifetime import lifetime
+from soakwatch.judge.overload_cut import around_searches, sees_overload
 from soakwatch.judge.planned import Planned
 from soakwatch.judge.poll_mode import poll_modes
 from soakwatch.record import SeriesKey
@@ -58,15 +59,25 @@ class CaseBuilder:
 
     def cases(self, rule: Rule, progress: Callable[[str], None] | None) -> Iterator[Case]:
         """The cases of one rule, in a fixed order."""
-        window = self.stretch(rule)
-        for target, objects in self.subjects(rule):
-            if progress is not None:
-                progress(f"{rule.name} {target} {objects[0].object if objects else ''}")
-            yield self.case(rule, target, objects, window)
+        for window in self.stretches(rule):
+            if window.end_ns <= window.begin_ns:
+                continue
+            for target, objects in self.subjects(rule):
+                if progress is not None:
+                    progress(f"{rule.name} {target} {objects[0].object if objects else ''}")
+                yield self.case(rule, target, objects, window)
 
     def stretch(self, rule: Rule) -> Window:
-        """The window of a rule: the stretch of its phases, else the whole run."""
-        return stretch(self.phases, rule.phases) or self.window
+        """The window of a rule: the stretch of its phases, else the whole run; the last one where it has several."""
+        return self.stretches(rule)[-1]
+
+    def stretches(self, rule: Rule) -> tuple[Window, ...]:
+        """The windows of a rule, each of which it judges by itself: several where a search for the capacity, which it
+        leaves out, lies between them; an empty one where nothing else is left."""
+        window = stretch(self.phases, rule.phases) or self.window
+        if sees_overload(rule):
+            return (window,)
+        return around_searches(window, self.phases) or (Window(window.begin_ns, window.begin_ns),)
 
     def subjects(self, rule: Rule) -> Iterator[tuple[str, list[SeriesKey]]]:
         """What a rule judges, one case each: the target and its series."""
@@ -212,7 +223,7 @@ class CaseBuilder:
 
 
 def _never_due(ledger: Ledger) -> bool:
-    """Whether nothing was ever due of a source: a reference, a capacity, or readings written when something happened."""
+    """Whether nothing was ever due of a source: a reference, a capacity, readings of when something happened."""
     name = ledger.source.removeprefix(f"{ledger.target}/")
     return name in {REFERENCE, CAPACITY} or name.partition(" ")[0] == UNPOLLED
 
