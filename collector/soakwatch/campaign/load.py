@@ -19,6 +19,7 @@ from soakwatch.campaign.matrix import TESTBED, AxisDraft, CellDraft, Matrix, pat
 from soakwatch.campaign.model import Campaign, Cell, Command, Repeat, Testbed
 from soakwatch.campaign.patch import Change, found, overwrites, patched
 from soakwatch.campaign.shape import MAX_RUNS, CampaignShape, CommandShape, RepeatShape
+from soakwatch.campaign.tables.parse import tables_and_problems
 from soakwatch.core.errors import PlanError
 from soakwatch.core.labels import label_name, label_text
 from soakwatch.core.suggest import hint
@@ -90,6 +91,7 @@ def _campaign(document: Document, path: Path) -> Campaign:
     problems += _command_problems(document, shape, matrix)
     testbeds, changes = _testbeds(document, shape, problems)
     pinned_names = _pinned(document, matrix, shape, problems)
+    problems += tables_and_problems(document, [axis.axis() for axis in matrix.axes])[1]
     if problems:
         raise plan_error(document.origin, problems)
     base = _base(document, shape, path)

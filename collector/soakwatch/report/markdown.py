@@ -116,7 +116,10 @@ def _block(block: Block, window: Window) -> list[str]:
             for series, name in zip(block.series, names, strict=True)
             if (line := sparkline(series, window=block.window or window))
         ]
-        return [f"- {markdown_text(block.title)}: `{line}` {markdown_text(f'{words} {name}')}" for line, words, name in shown]
+        return [
+            f"- {markdown_text(block.title)}: `{line}` {markdown_text(f'{words} {name}')}"
+            for line, words, name in shown
+        ]
     if isinstance(block, Preformatted):
         return [markdown_text(block.summary)]
     return []

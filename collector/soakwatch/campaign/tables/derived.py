@@ -1,4 +1,4 @@
-"""Figures that are made of figures of several cells: scale-up, shares, ratios, and the loss that an overload explains."""
+"""Figures made of those of several cells: scale-up, shares, ratios, and the loss that an overload explains."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from soakwatch.campaign.tables.parse import number_of
 from soakwatch.campaign.tables.spec import Ceiling, ExpectedLoss, Figure, Measured, Overload, Per, ScaleUp, Share
 from soakwatch_rules.stats.repetitions import median_interval
 
-AT_CEILING = "at the generator's limit"
+AT_CEILING, ABOVE = "at the generator's limit", "above expected"
 
 
 def with_derived(cells: Sequence[CellData], figures: Sequence[Figure]) -> tuple[CellData, ...]:
@@ -31,9 +31,10 @@ def with_derived(cells: Sequence[CellData], figures: Sequence[Figure]) -> tuple[
 
 
 Known = Mapping[str, Mapping[str, CellFigure]]
+Derived = ScaleUp | Share | Per | ExpectedLoss
 
 
-def _derived(figure: ScaleUp | Share | Per | ExpectedLoss, cell: Cell, every: Sequence[Cell], known: Known) -> CellFigure:
+def _derived(figure: Derived, cell: Cell, every: Sequence[Cell], known: Known) -> CellFigure:
     if isinstance(figure, ScaleUp):
         return _scale_up(figure, cell, every, known)
     if isinstance(figure, Share):
@@ -88,19 +89,16 @@ def _at(cell: Cell, axis: str, value: str, every: Sequence[Cell]) -> Cell | None
 
 
 def _scale_up(figure: ScaleUp, cell: Cell, every: Sequence[Cell], known: Known) -> CellFigure:
-    row = {other: number_of(other.values[figure.along]) or math.nan for other in neighbours_by_id(cell, figure.along, every)}
-    first = min(row, key=lambda other: row[other])
-    base = next(other for other in every if other.id == first)
-    here, one = number_of(cell.values[figure.along]), number_of(base.values[figure.along])
-    assert here is not None
-    assert one is not None
+    base = min(neighbours(cell, figure.along, every), key=lambda other: _number(other, figure.along))
+    here, one = _number(cell, figure.along), _number(base, figure.along)
     of = known[cell.id][figure.of]
     if base.id == cell.id:
-        return replace(of, unit="", better="higher", median=1.0, low=None, high=None, by_run={}) if of.n else of
+        return CellFigure("", "", 1.0 if of.n else None, n=of.n, reason=of.reason)
     start = known[base.id][figure.of]
     made = combined((of, start), lambda now, then: now / (here / one * then), "")
     if start.median is None:
-        made = replace(made, reason=f"nothing to compare with at {figure.along} {base.values[figure.along]}: {start.reason}")
+        at = f"{figure.along} {base.values[figure.along]}"
+        made = replace(made, reason=f"nothing to compare with at {at}: {start.reason}")
     return replace(made, better="higher")
 
 
@@ -155,14 +153,14 @@ def _expected(figure: ExpectedLoss, cell: Cell, every: Sequence[Cell], known: Kn
     if base is None:
         return CellFigure("1", reason=f"no capacity: no {overload.along} without loss")
     offered, capacity = here[overload.offered], known[base.id][overload.received]
-    if base.id == cell.id or (offered.median is not None and capacity.median is not None and offered.median <= capacity.median):
-        loss = here[overload.loss]
+    below = offered.median is not None and capacity.median is not None and offered.median <= capacity.median
+    if base.id == cell.id or below:
         expected = CellFigure("1", "", 0.0, n=offered.n, reason=offered.reason)
-        return replace(loss, better="lower") if figure.excess and loss.median is not None else expected
-    if figure.excess:
-        made = combined((here[overload.loss], offered, capacity), lambda loss, sent, most: loss - (1 - most / sent), "1")
-        return replace(made, better="lower")
-    return combined((offered, capacity), lambda sent, most: 1 - most / sent, "1")
+        return _noted(replace(here[overload.loss], better=""), figure.most) if figure.excess else expected
+    if not figure.excess:
+        return combined((offered, capacity), lambda sent, most: 1 - most / sent, "1")
+    parts = (here[overload.loss], offered, capacity)
+    return _noted(combined(parts, lambda loss, sent, most: loss - (1 - most / sent), "1"), figure.most)
 
 
 def _note_ceiling(name: str, ceiling: Ceiling, every: Sequence[Cell], known: dict[str, dict[str, CellFigure]]) -> None:
@@ -175,6 +173,9 @@ def _note_ceiling(name: str, ceiling: Ceiling, every: Sequence[Cell], known: dic
             known[cell.id][name] = replace(here, note=AT_CEILING)
 
 
-def neighbours_by_id(cell: Cell, axis: str, every: Sequence[Cell]) -> list[str]:
-    """The ids of ``neighbours``."""
-    return [other.id for other in neighbours(cell, axis, every)]
+def _noted(excess: CellFigure, most: float) -> CellFigure:
+    return replace(excess, note=ABOVE) if excess.median is not None and excess.median > most else excess
+
+
+def _number(cell: Cell, axis: str) -> float:
+    return number_of(cell.values[axis]) or math.nan

@@ -10,7 +10,7 @@ from soakwatch.campaign.tables.cells import CellData, CellFigure
 from soakwatch.campaign.tables.derived import capacity_cell, neighbours
 from soakwatch.campaign.tables.sheet import figure_words
 from soakwatch.campaign.tables.spec import VERDICT, Claim, Comparison, Limit, LossLimit, TablesSpec
-from soakwatch.core.formatting import quantity
+from soakwatch.core.formatting import extent, quantity
 from soakwatch_rules.rule import Outcome
 from soakwatch_rules.stats.agreement import Agreement, compare, corrected
 from soakwatch_rules.stats.repetitions import tolerance_proven
@@ -68,8 +68,17 @@ def _limit(limit: Limit, spec: TablesSpec, cells: Sequence[CellData]) -> list[Ca
         outcome, reason = _kept(figure, limit, keeps)
         found.append(
             CampaignFinding(
-                "limit", asked, outcome, cell_words(data.cell), words, reason, figure.median, end, figure.unit,
-                figure.low, figure.high,
+                "limit",
+                asked,
+                outcome,
+                cell_words(data.cell),
+                words,
+                reason,
+                figure.median,
+                end,
+                figure.unit,
+                figure.low,
+                figure.high,
             )
         )
     return found or [_nothing("limit", words, limit.where.words)]
@@ -88,12 +97,12 @@ def _kept(figure: CellFigure, limit: Limit, keeps: object) -> tuple[Outcome, str
                 return Outcome.INCONCLUSIVE, f"the median of {counted(figure.n, 'run')}, {median}, {sure}"
             return (Outcome.PASS if inside else Outcome.FAIL), median
         both = [bool(keeps(figure.low)), bool(keeps(figure.high))]
-        span = f"{quantity(figure.low, figure.unit)} to {quantity(figure.high, figure.unit)}"
+        span = extent(figure.low, figure.high, figure.unit)
         outcome = Outcome.PASS if all(both) else Outcome.INCONCLUSIVE if any(both) else Outcome.FAIL
         return outcome, f"median {median}, interval {span}, {counted(figure.n, 'run')}"
     beyond = [value for value in figure.values if not keeps(value)]
     least, most = min(figure.values), max(figure.values)
-    span = median if least == most else f"{quantity(least, figure.unit)} to {quantity(most, figure.unit)}"
+    span = extent(least, most, figure.unit)
     if beyond:
         return Outcome.FAIL, f"{len(beyond)} of {counted(figure.n, 'run')} beyond it: {span}"
     if figure.reason:
@@ -130,7 +139,9 @@ def _loss_of(
     base = capacity_cell(overload, group[0], group, known)
     if base is None:
         reason = f"no capacity: each {overload.along} of these lost packets; add one below the capacity"
-        return CampaignFinding("expected loss", asked, Outcome.INCONCLUSIVE, subject, overload.loss, reason, None, limit.excess, "1")
+        return CampaignFinding(
+            "expected loss", asked, Outcome.INCONCLUSIVE, subject, overload.loss, reason, None, limit.excess, "1"
+        )
     capacity = known[base.id][overload.received]
     parts, outcomes, worst = [], [], None
     for cell in group:
@@ -156,13 +167,22 @@ def _loss_of(
     else:
         said = "not every load was measured"
     at = f"{overload.along} {base.values[overload.along]}"
-    reason = f"{said} (capacity at least {quantity(capacity.median, capacity.unit)}, without loss at {at}): {'; '.join(parts)}"
+    most = f"capacity at least {quantity(capacity.median, capacity.unit)}, without loss at {at}"
+    reason = f"{said} ({most}): {'; '.join(parts)}"
     if not parts:
         outcome, reason = Outcome.INCONCLUSIVE, f"{at} is the only load: nothing is above the capacity"
     return CampaignFinding(
-        "expected loss", asked, outcome, subject, overload.loss, reason,
-        None if worst is None else worst.median, limit.excess, "1",
-        None if worst is None else worst.low, None if worst is None else worst.high,
+        "expected loss",
+        asked,
+        outcome,
+        subject,
+        overload.loss,
+        reason,
+        None if worst is None else worst.median,
+        limit.excess,
+        "1",
+        None if worst is None else worst.low,
+        None if worst is None else worst.high,
     )
 
 
@@ -178,24 +198,38 @@ def _claim(claim: Claim, spec: TablesSpec, cells: Sequence[CellData]) -> list[Ca
         asked = f"{words} is {quantity(claim.value, figure.unit)} ± {quantity(claim.tolerance, '1')}{source}"
         subject = cell_words(data.cell)
         if not figure.values:
-            outcome, reason = Outcome.INCONCLUSIVE, f"not decided: {figure.reason or 'a derived figure has no runs of its own'}"
+            outcome, reason = (
+                Outcome.INCONCLUSIVE,
+                f"not decided: {figure.reason or 'a derived figure has no runs of its own'}",
+            )
         else:
             proof = tolerance_proven(figure.values, claim.value, claim.tolerance)
             outcome = _PROOF[proof.verdict]
-            ends = [quantity(end, figure.unit) for end in (proof.lowest, proof.highest)]
             median = f"the median of {counted(figure.n, 'run')} is {quantity(figure.median, figure.unit)}"
             if proof.interval.low is not None:
-                low, high = (quantity(end, figure.unit) for end in (proof.interval.low, proof.interval.high))
-                median += f", its interval {low} to {high}"
+                median += f", its interval {extent(proof.interval.low, proof.interval.high, figure.unit)}"
             more = ""
             if outcome is Outcome.INCONCLUSIVE:
                 more = "; how many more runs would decide it is not known"
                 if proof.further is not None:
                     more = f"; about {counted(proof.further, 'more run')} would decide it"
             within = {Outcome.PASS: "within", Outcome.FAIL: "outside", Outcome.INCONCLUSIVE: "against"}[outcome]
-            reason = f"{proof.verdict}: {median}, {within} {ends[0]} to {ends[1]}{more}"
+            ends = extent(proof.lowest, proof.highest, figure.unit)
+            reason = f"{proof.verdict}: {median}, {within} {ends}{more}"
         found.append(
-            CampaignFinding("claim", asked, outcome, subject, words, reason, figure.median, claim.value, figure.unit, figure.low, figure.high)
+            CampaignFinding(
+                "claim",
+                asked,
+                outcome,
+                subject,
+                words,
+                reason,
+                figure.median,
+                claim.value,
+                figure.unit,
+                figure.low,
+                figure.high,
+            )
         )
     return found or [_nothing("claim", words, claim.where.words)]
 
@@ -223,15 +257,21 @@ def _comparison(comparison: Comparison, spec: TablesSpec, cells: Sequence[CellDa
         )
         if base is None or base.id == cell.id:
             continue
-        for name in names:
-            pairs.append(
-                Pair(
-                    cell_words(cell, [comparison.axis]), name, known[cell.id][name], known[base.id][name],
-                    cell.values[comparison.axis], comparison.to,
-                )
+        pairs += [
+            Pair(
+                cell_words(cell, [comparison.axis]),
+                name,
+                known[cell.id][name],
+                known[base.id][name],
+                cell.values[comparison.axis],
+                comparison.to,
             )
+            for name in names
+        ]
     asked = f"every {comparison.axis} against {comparison.to}, margin {quantity(comparison.margin, '1')}"
-    return compared(pairs, comparison.margin, spec, asked) or [_nothing("comparison", comparison.axis, comparison.where.words)]
+    return compared(pairs, comparison.margin, spec, asked) or [
+        _nothing("comparison", comparison.axis, comparison.where.words)
+    ]
 
 
 _AGREEMENT = {
@@ -256,20 +296,18 @@ def compared(pairs: Sequence[Pair], margin: float, spec: TablesSpec, asked: str)
     for pair in pairs:
         words = figure_words(pair.figure, spec)
         where = "" if pair.subject == "all" else f"{pair.subject}: "
-        if not pair.new.values or not pair.earlier.values:
-            lacking, name = (pair.new, pair.new_name) if not pair.new.values else (pair.earlier, pair.earlier_name)
-            if lacking.median is None:
-                reason = f"{name}: {lacking.reason}"
-                found.append(CampaignFinding("comparison", asked, Outcome.INCONCLUSIVE, f"{where}{pair.new_name}", words, reason))
+        subject = f"{where}{pair.new_name} against {pair.earlier_name}"
+        if pair.new.values and pair.earlier.values:
+            agreement = next(answers)
+            sentence = comparison_sentence(pair, agreement, words)
+            numbers = (agreement.ratio, 1.0, "1", agreement.low, agreement.high)
+            outcome = _AGREEMENT[agreement.outcome]
+            found.append(CampaignFinding("comparison", asked, outcome, subject, words, sentence, *numbers))
             continue
-        agreement = next(answers)
-        outcome = _AGREEMENT[agreement.outcome]
-        found.append(
-            CampaignFinding(
-                "comparison", asked, outcome, f"{where}{pair.new_name}", words,
-                comparison_sentence(pair, agreement, words), agreement.ratio, 1.0, "1", agreement.low, agreement.high,
-            )
-        )
+        lacking, name = (pair.earlier, pair.earlier_name) if pair.new.values else (pair.new, pair.new_name)
+        if lacking.median is None:
+            reason = f"{words}: {name} has none: {lacking.reason}"
+            found.append(CampaignFinding("comparison", asked, Outcome.INCONCLUSIVE, subject, words, reason))
     return found
 
 

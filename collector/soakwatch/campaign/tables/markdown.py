@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from soakwatch.campaign.tables.result import DEFINITION, CampaignResult, extent_words
 from soakwatch.campaign.tables.sheet import Sheet, Words
 from soakwatch.core.formatting import SYMBOLS
 from soakwatch.report.markdown import markdown_text
@@ -39,3 +40,29 @@ def _cell(words: Words) -> str:
 
 def _note(words: Words) -> str:
     return f"({markdown_text(words.note)})" if words.note else ""
+
+
+def render_markdown(result: CampaignResult) -> str:
+    """The campaign as Markdown: nothing is left out, for tables are what it is for."""
+    outcome = result.outcome
+    preliminary = "so far " if result.goes_on else ""
+    name = markdown_text(result.state.name)
+    lines = [
+        f"## {SYMBOLS[outcome]} Soakwatch campaign: {preliminary}{outcome.value.upper()} – {name}",
+        "",
+        f"**{markdown_text(result.reason, 400)}**",
+        "",
+        markdown_text(extent_words(result), 400),
+    ]
+    if result.doubts:
+        lines += ["", *(f"- ! {markdown_text(doubt, 400)}" for doubt in result.doubts)]
+    if result.findings:
+        lines += ["", "### Findings", "", "| verdict | of | asked | measured |", "|---|---|---|---|"]
+        for finding in result.findings:
+            words = (finding.subject, finding.asked, finding.reason)
+            sign = f"{SYMBOLS[finding.outcome]} {finding.outcome.value}"
+            lines.append(_row([sign, *(markdown_text(word, 600) for word in words)]))
+    for table in result.tables:
+        for sheet in table.sheets:
+            lines += sheet_lines(sheet)
+    return "\n".join([*lines, "", f"<sub>Verdict of a campaign: {markdown_text(DEFINITION, 600)}.</sub>"]) + "\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -72,17 +72,30 @@ def tables_of(document: Document, axes: Sequence[Axis]) -> TablesSpec:
 
 def tables_and_problems(document: Document, axes: Sequence[Axis]) -> tuple[TablesSpec, list[Problem]]:
     """The same with the problems instead of an error, for who has more of them to tell."""
-    reader = _Reader(document, {axis.name: tuple(value.name for value in axis.values) for axis in axes})
+    reader = _Reader(document, _values(axes))
     return reader.read(), reader.problems
 
 
-def table_of(rows: Sequence[str], columns: Sequence[str], figures: Sequence[str], axes: Sequence[Axis]) -> TablesSpec:
-    """One table that is asked for by options. Raises PlanError in the words of the options."""
-    data: Plain = {
-        "figures": [figure for figure in dict.fromkeys(figures) if figure != VERDICT],
-        "tables": [{"rows": list(rows), "columns": list(columns), "figures": list(figures)}],
-    }
-    return tables_of(placeless(data, "the table"), axes)
+def tables_with(
+    spec: TablesSpec, rows: Sequence[str], columns: Sequence[str], figures: Sequence[str], axes: Sequence[Axis]
+) -> TablesSpec:
+    """The same with one table instead of its own. ``figures`` are names of its figures, or expressions.
+
+    Raises PlanError for an axis that the matrix does not have, or a figure that nobody knows.
+    """
+    data: Plain = {"tables": [{"rows": list(rows), "columns": list(columns), "figures": list(figures)}]}
+    if not figures:
+        data = {"tables": [{"rows": list(rows), "columns": list(columns)}]}
+    known = {figure.name: figure for figure in spec.figures}
+    reader = _Reader(placeless(data, "the table"), _values(axes), figures=known)
+    tables = reader.read().tables
+    if reader.problems:
+        raise plan_error("the table", reader.problems)
+    return replace(spec, figures=tuple(known.values()), tables=tables)
+
+
+def _values(axes: Sequence[Axis]) -> Mapping[str, tuple[str, ...]]:
+    return {axis.name: tuple(value.name for value in axis.values) for axis in axes}
 
 
 @dataclass(slots=True)
@@ -115,15 +128,23 @@ class _Reader:
         if value is None:
             return []
         if isinstance(value, list):
-            return [((key, index), item) for index, item in enumerate(value)]
+            return [((key, index), self._as_written((key, index), item)) for index, item in enumerate(value)]
         if single:
-            return [((key,), value)]
+            return [((key,), self._as_written((key,), value))]
         self._problem((key,), f"{key}: expected a list, found {shown(value)}")
         return []
 
+    def _as_written(self, path: Path, value: Plain) -> Plain:
+        """Numbers as they stand in the file where they name values of axes: 7.10 is not 7.1."""
+        if isinstance(value, dict):
+            return {key: self._as_written((*path, key), inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [self._as_written((*path, index), inner) for index, inner in enumerate(value)]
+        return self.document.changed.get(path, value)
+
     def _figure_item(self, path: Path, value: Plain) -> None:
         if isinstance(value, str):
-            self._list(path, self._measured(path, value, value))
+            self._list(self._measured(path, value, value))
             return
         kind = next((key for key in _SHAPES if isinstance(value, dict) and key in value), None)
         if kind is None:
@@ -137,18 +158,18 @@ class _Reader:
                 if self._value((*path, "ceiling"), at.axis, "axis", at.of, "of"):
                     ceiling = Ceiling(at.axis, at.of, at.within)
             self._list(
-                path, self._measured((*path, "figure"), shape.figure, shape.name, better=shape.better, ceiling=ceiling)
+                self._measured((*path, "figure"), shape.figure, shape.name, better=shape.better, ceiling=ceiling)
             )
         elif isinstance(shape, PerShape):
             of, per = self._refer((*path, "figure"), shape.figure), self._refer((*path, "per"), shape.per)
-            self._list(path, self._put(path, shape.name or f"{of} per {per}", lambda name: Per(name, of, per)))
+            self._list(self._put(path, shape.name or f"{of} per {per}", lambda name: Per(name, of, per)))
         elif isinstance(shape, ScaleUpShape):
             of = self._refer((*path, "scale_up"), shape.scale_up)
             if self._axis((*path, "along"), shape.along) and self._numbers((*path, "along"), shape.along):
                 made = self._put(
                     path, shape.name or f"relative scale-up of {of}", lambda name: ScaleUp(name, of, shape.along)
                 )
-                self._list(path, made)
+                self._list(made)
         elif isinstance(shape, ShareShape):
             of = self._refer((*path, "share_of"), shape.share_of)
             if self._value(path, shape.along, "along", shape.to, "to"):
@@ -156,10 +177,10 @@ class _Reader:
                 made = self._put(
                     path, shape.name or words, lambda name: Share(name, of, shape.along, shape.to, shape.cost)
                 )
-                self._list(path, made)
+                self._list(made)
         elif isinstance(shape, ExpectedLossShape) and (overload := self._overload(path, shape)) is not None:
             for name in self._losses(overload):
-                self._list(path, name)
+                self._list(name)
 
     def _table(self, path: Path, value: Plain) -> TableSpec | None:
         shape = self._shape(TableShape, path, value)
@@ -170,7 +191,8 @@ class _Reader:
             for index, name in enumerate(names):
                 place = (*path, key, index) if (*path, key, index) in self.document.values else (*path, key)
                 known = (name == FIGURES or self._axis(place, name)) and known
-        twice = next((name for name in shape.rows + shape.columns if (shape.rows + shape.columns).count(name) > 1), None)
+        both = (*shape.rows, *shape.columns)
+        twice = next((name for name in both if both.count(name) > 1), None)
         if twice is not None:
             self._problem((*path, "columns"), f"{twice!r} is in rows and columns more than once: name it once")
         if shape.figure is not None and shape.figures:
@@ -181,7 +203,7 @@ class _Reader:
         where = self._where(path, shape.where)
         if not known or twice is not None:
             return None
-        shows = ("interval",) if shape.show is None else shape.show
+        shows = ("interval",) if shape.show is None else tuple(shape.show)
         return TableSpec(shape.rows, shape.columns, tuple(names), shape.title, where, shows)
 
     def _limit(self, path: Path, value: Plain) -> Limit | LossLimit | None:
@@ -190,7 +212,7 @@ class _Reader:
             overload = None if loss is None else self._overload(path, loss)
             if loss is None or overload is None:
                 return None
-            self._losses(overload)
+            self._losses(overload, loss.excess)
             return LossLimit(overload, loss.excess, self._where(path, loss.where))
         shape = self._shape(LimitShape, path, value)
         if shape is None:
@@ -214,9 +236,7 @@ class _Reader:
         shape = self._shape(CompareShape, path, value)
         if shape is None:
             return None
-        names = tuple(
-            self._refer((*path, "figures", index), name) for index, name in enumerate(shape.figures)
-        )
+        names = tuple(self._refer((*path, "figures", index), name) for index, name in enumerate(shape.figures))
         where = self._where(path, shape.where)
         if not self._value(path, shape.axis, "axis", shape.to, "to"):
             return None
@@ -231,15 +251,16 @@ class _Reader:
             return None
         return Overload(loss, offered, received, shape.along, shape.lossless)
 
-    def _losses(self, overload: Overload) -> tuple[str, ...]:
-        """The two figures that an overload has beside its loss."""
+    def _losses(self, overload: Overload, most: float | None = None) -> tuple[str, ...]:
+        """The two figures that an overload has beside its loss; more excess than ``most`` is noted."""
         made = []
         for words, excess in (("expected loss", False), ("excess loss", True)):
             known = self.figures.get(words)
-            if known is not None and (not isinstance(known, ExpectedLoss) or known.overload != overload):
-                words = f"{words} of {overload.loss}"
-            self.figures.setdefault(words, ExpectedLoss(words, overload, excess))
-            made.append(words)
+            taken = known is not None and (not isinstance(known, ExpectedLoss) or known.overload != overload)
+            name = f"{words} of {overload.loss}" if taken else words
+            if name not in self.figures or most is not None:
+                self.figures[name] = ExpectedLoss(name, overload, excess, most or 0.0)
+            made.append(name)
         return tuple(made)
 
     def _measured(self, path: Path, text: str, name: str | None, **more: object) -> str:
@@ -282,7 +303,7 @@ class _Reader:
         self.figures[name] = make(name)
         return name
 
-    def _list(self, path: Path, name: str) -> None:
+    def _list(self, name: str) -> None:
         if name in self.figures and name not in self.named:
             self.named.append(name)
 
@@ -311,7 +332,8 @@ class _Reader:
     def _numbers(self, path: Path, axis: str) -> bool:
         wrong = next((value for value in self.axes[axis] if number_of(value) is None), None)
         if wrong is not None:
-            self._problem(path, f"the axis {axis!r} has the value {wrong!r}: scale-up needs numbers above 0, such as 1, 2, 4")
+            text = f"the axis {axis!r} has the value {wrong!r}: scale-up needs numbers above 0, such as 1, 2, 4"
+            self._problem(path, text)
         return wrong is None
 
     def _shape(self, model: type[S], path: Path, value: Plain) -> S | None:
@@ -331,7 +353,7 @@ def number_of(value: str) -> float | None:
     >>> number_of("8"), number_of("8 cores"), number_of("imix"), number_of("0")
     (8.0, 8.0, None, None)
     """
-    word = value.split(" ")[0].rstrip("%")
+    word = value.split(" ", maxsplit=1)[0].rstrip("%")
     try:
         number = float(word)
     except ValueError:

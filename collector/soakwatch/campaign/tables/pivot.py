@@ -1,4 +1,4 @@
-"""Tables over the axes of a campaign: rows, columns, and a view for each combination of the axes that are in neither."""
+"""Tables over the axes of a campaign: rows, columns, and a view for each combination of the other axes."""
 
 from __future__ import annotations
 
@@ -151,9 +151,7 @@ def _named(key: Key, axes: Sequence[str]) -> str:
     return key[axes.index(FIGURES)] if FIGURES in axes else ""
 
 
-def _combinations(
-    cells: Sequence[CellData], axes: Sequence[str], order: Mapping[str, Mapping[str, int]]
-) -> list[Key]:
+def _combinations(cells: Sequence[CellData], axes: Sequence[str], order: Mapping[str, Mapping[str, int]]) -> list[Key]:
     return list(_ordered(dict.fromkeys(_key(data.cell, axes) for data in cells), axes, order, ()))
 
 

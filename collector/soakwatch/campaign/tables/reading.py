@@ -21,9 +21,7 @@ def ended_runs(state: CampaignState) -> tuple[CellRun, ...]:
     return tuple(run for run in runs if run.state == ENDED and run.folder is not None)
 
 
-def read_figures(
-    runs: Iterable[CellRun], measured: Sequence[Measured]
-) -> Mapping[Path, Mapping[str, FigureValue]]:
+def read_figures(runs: Iterable[CellRun], measured: Sequence[Measured]) -> Mapping[Path, Mapping[str, FigureValue]]:
     """The figures of runs, by folder and name. A record that cannot be read gives its figures the reason."""
     return {run.folder: figures_in(run.folder, measured) for run in runs if run.folder is not None}
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from soakwatch.campaign.shape import value_name
 from soakwatch.core.units import share
 from soakwatch.core.validation import shown
 from soakwatch.plan.parts import Shape, Text
@@ -58,7 +59,7 @@ def _several(value: object) -> tuple[str, ...]:
     for item in listed:
         if isinstance(item, bool) or not isinstance(item, str | int | float) or item == "":
             raise ValueError(f"expected a name or a list of names, found {shown(item)}")
-        words.append(str(item))
+        words.append(value_name(item))
     if not words:
         raise ValueError("is empty: at least one is needed")
     return tuple(words)
@@ -178,4 +179,4 @@ class TableShape(Shape):
     figures: Several = ()
     title: str = ""
     where: Filter = Field(default_factory=dict)
-    show: tuple[Literal["interval", "range", "runs"], ...] | None = None
+    show: list[Literal["interval", "range", "runs"]] | None = None

@@ -14,6 +14,7 @@ from soakwatch.core.formatting import Scale, scale_of
 from soakwatch_rules.rule import Outcome
 
 _DIGITS, _MOST_DECIMALS = 4, 6
+_MOST_SHOWN = 100_000  # a number that is longer is shown in a larger unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def number_text(value: float, decimals: int) -> str:
     """
     if value == 0:
         return "0"
-    if abs(value) < 10.0 ** -_MOST_DECIMALS:
+    if abs(value) < 10.0**-_MOST_DECIMALS:
         return f"{value:.2g}"
     return f"{value:,.{min(decimals, _own_decimals(value))}f}"
 
@@ -85,7 +86,7 @@ def _needed(values: Iterable[float]) -> int:
     """The decimals that the numbers of a table need at four digits, without zeros at the end of all."""
     most = 0
     for value in values:
-        if value and abs(value) >= 10.0 ** -_MOST_DECIMALS:
+        if value and abs(value) >= 10.0**-_MOST_DECIMALS:
             text = f"{value:.{_own_decimals(value)}f}"
             most = max(most, len(text.rstrip("0").partition(".")[2]))
     return most
@@ -106,9 +107,17 @@ def _scales(views: Sequence[View]) -> dict[str, _Shown]:
     shown = {}
     for name, cells in by_name.items():
         medians = [cell.median for cell in cells if cell.median is not None]
-        scale = scale_of(cells[0].unit, max(map(abs, medians)))
+        scale = _scale(cells[0].unit, medians)
         shown[name] = _Shown(scale, _needed(value * scale.factor for value in medians))
     return shown
+
+
+def _scale(unit: str, values: Sequence[float]) -> Scale:
+    """The scale of the largest, or that of the smallest where its numbers would begin with 0 otherwise."""
+    sizes = [abs(value) for value in values if value]
+    large, small = scale_of(unit, max(sizes, default=0.0)), scale_of(unit, min(sizes, default=0.0))
+    fits = sizes and max(sizes) * small.factor < _MOST_SHOWN
+    return small if fits and min(sizes) * large.factor < 1 else large
 
 
 def _sheet(view: View, spec: TablesSpec, scales: Mapping[str, _Shown]) -> Sheet:
@@ -121,7 +130,8 @@ def _sheet(view: View, spec: TablesSpec, scales: Mapping[str, _Shown]) -> Sheet:
 
     of = ", ".join(f"{axis} {value}" for axis, value in view.of.items())
     subject = heading(view.figure) if view.figure else ""
-    title = ": ".join(part for part in (view.title, subject, of) if part)
+    every = " × ".join(axis for axis in (*view.row_axes, *view.column_axes) if axis != FIGURES)
+    title = ": ".join(part for part in (view.title, subject, of) if part) or f"by {every}"
     rows = []
     before: list[str] = []
     for row in view.rows:

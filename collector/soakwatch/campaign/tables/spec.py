@@ -58,7 +58,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class ScaleUp:
-    """Relative scale-up of the figure ``of`` along an axis of numbers: f(n) / (n · f(1)), with the least value for 1."""
+    """Relative scale-up of the figure ``of`` along an axis of numbers: f(n) / (n · f(1)); the least value is 1."""
 
     name: str
     of: str
@@ -103,11 +103,13 @@ class Overload:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedLoss:
-    """The share of the offered packets that are above the capacity; as ``excess``, the measured loss above it."""
+    """The share of the offered packets that are above the capacity; as ``excess``, the measured loss above it, which
+    is noted where it is more than ``most``."""
 
     name: str
     overload: Overload
     excess: bool = False
+    most: float = 0.0
 
 
 Figure = Measured | ScaleUp | Share | Per | ExpectedLoss

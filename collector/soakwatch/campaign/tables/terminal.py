@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
+from soakwatch.campaign.tables.result import DEFINITION, CampaignResult, extent_words
 from soakwatch.campaign.tables.sheet import Sheet, Words
 from soakwatch.core.formatting import SYMBOLS
 from soakwatch.report.console import ConsoleWriter, Part
@@ -99,3 +100,34 @@ def _styled(part: Part) -> tuple[str, str]:
 
 def _text(part: Part) -> str:
     return part if isinstance(part, str) else part[0]
+
+
+def print_result(writer: ConsoleWriter, result: CampaignResult) -> None:
+    """The verdict, what is doubtful, the findings and the tables."""
+    outcome = result.outcome
+    preliminary = "so far " if result.goes_on else ""
+    writer.say(
+        (f"{SYMBOLS[outcome]} {preliminary}{outcome.value.upper()}", STYLES[outcome]),
+        (f"  campaign {result.state.name}", "bold"),
+        hang=2,
+    )
+    writer.say(result.reason)
+    writer.say(extent_words(result))
+    for doubt in result.doubts:
+        writer.say(("! ", "yellow"), doubt, hang=2)
+    if result.findings:
+        writer.title("Findings")
+        for finding in result.findings:
+            outcome = finding.outcome
+            writer.say(
+                (f"{SYMBOLS[outcome]} {outcome.value}", STYLES[outcome]),
+                ("  " + finding.subject, "bold"),
+                f"  {finding.asked}" if finding.kind != "comparison" else "",
+                hang=4,
+            )
+            writer.say(finding.reason, indent=4)
+    for table in result.tables:
+        for sheet in table.sheets:
+            print_sheet(writer, sheet)
+    writer.gap()
+    writer.say((f"verdict of a campaign: {DEFINITION}", "dim"), hang=2)
