@@ -11,6 +11,7 @@ from soakwatch.campaign.model import Cell
 from soakwatch.campaign.tables.cells import CONFIDENCE, CellData, CellFigure
 from soakwatch.campaign.tables.parse import number_of
 from soakwatch.campaign.tables.spec import Ceiling, ExpectedLoss, Figure, Measured, Overload, Per, ScaleUp, Share
+from soakwatch.runs.figures import Better
 from soakwatch_rules.stats.repetitions import median_interval
 
 AT_CEILING, ABOVE = "at the generator's limit", "above expected"
@@ -31,6 +32,7 @@ def with_derived(cells: Sequence[CellData], figures: Sequence[Figure]) -> tuple[
 
 
 Known = Mapping[str, Mapping[str, CellFigure]]
+_OPPOSITE: Mapping[Better, Better] = {"higher": "lower", "lower": "higher", "": ""}
 Derived = ScaleUp | Share | Per | ExpectedLoss
 
 
@@ -105,7 +107,7 @@ def _scale_up(figure: ScaleUp, cell: Cell, every: Sequence[Cell], known: Known) 
 def _share(figure: Share, cell: Cell, every: Sequence[Cell], known: Known) -> CellFigure:
     base = _at(cell, figure.along, figure.to, every)
     of = known[cell.id][figure.of]
-    better = {"higher": "lower", "lower": "higher", "": ""}[of.better] if figure.cost else of.better
+    better = _OPPOSITE[of.better] if figure.cost else of.better
     if base is None:
         return CellFigure("1", reason=f"{figure.along} {figure.to} is excluded here")
     if base.id == cell.id:

@@ -197,14 +197,14 @@ class _Reader:
             self._problem((*path, "columns"), f"{twice!r} is in rows and columns more than once: name it once")
         if shape.figure is not None and shape.figures:
             self._problem((*path, "figures"), "a table has either figure or figures: write one list", key=True)
-        names = [] if shape.figure is None else [self._name((*path, "figure"), shape.figure)]
+        figures = [] if shape.figure is None else [self._name((*path, "figure"), shape.figure)]
         for index, name in enumerate(shape.figures):
-            names.append(self._name((*path, "figures", index), name))
+            figures.append(self._name((*path, "figures", index), name))
         where = self._where(path, shape.where)
         if not known or twice is not None:
             return None
         shows = ("interval",) if shape.show is None else tuple(shape.show)
-        return TableSpec(shape.rows, shape.columns, tuple(names), shape.title, where, shows)
+        return TableSpec(shape.rows, shape.columns, tuple(figures), shape.title, where, shows)
 
     def _limit(self, path: Path, value: Plain) -> Limit | LossLimit | None:
         if isinstance(value, dict) and "expected_loss" in value:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from soakwatch.campaign.model import CampaignState, CellRun
+from soakwatch.campaign.tables.against import Earlier, against
 from soakwatch.campaign.tables.asked import filled
 from soakwatch.campaign.tables.cells import CellData, Readings, cells_of
 from soakwatch.campaign.tables.derived import with_derived
@@ -30,7 +31,6 @@ DEFINITION = (
 _EXIT = {Outcome.FAIL: EXIT_FAIL, Outcome.INCONCLUSIVE: EXIT_INCONCLUSIVE, Outcome.PASS: EXIT_PASS}
 _FEWEST = 6
 Reader = Callable[[Sequence[CellRun], Sequence[Measured]], Readings]
-Against = Callable[[TablesSpec, Sequence[CellData]], Sequence[CampaignFinding]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +93,19 @@ def result_of(
     state: CampaignState,
     spec: TablesSpec,
     read: Reader = read_figures,
-    against: Against | None = None,
-    earlier: str = "",
+    earlier: Earlier | None = None,
 ) -> CampaignResult:
-    """Reads the figures of all runs that have ended and says what they say."""
+    """Reads the figures of all runs that have ended and says what they say.
+
+    Raises CampaignError if ``earlier`` has no cell of this campaign.
+    """
     runs = ended_runs(state)
     asks_usual = not spec.named and not any(table.figures for table in spec.tables)
     full = filled(spec, state.axes, state.cells, usual_figures(runs) if asks_usual else ())
     cells = with_derived(cells_of(state, full.measured, read(runs, full.measured)), full.figures)
-    findings = (*findings_of(full, cells), *(() if against is None else against(full, cells)))
+    findings = findings_of(full, cells)
+    if earlier is not None:
+        findings += against(full, cells, earlier, read(ended_runs(earlier.state), full.measured))
     tables = []
     for table in full.tables:
         views = views_of(table, state.axes, cells)
@@ -110,7 +114,8 @@ def result_of(
     states = Counter(run.state for data in cells for run in data.runs)
     again = len(state.runs) - sum(states.values())
     doubts = _doubts(full, cells, again)
-    return CampaignResult(state, full, cells, tuple(tables), findings, outcome, reason, doubts, states, again, earlier)
+    name = "" if earlier is None else earlier.names[1]
+    return CampaignResult(state, full, cells, tuple(tables), findings, outcome, reason, doubts, states, again, name)
 
 
 def _verdict(cells: Sequence[CellData], findings: Sequence[CampaignFinding]) -> tuple[Outcome, str]:

@@ -48,19 +48,39 @@ def command(
     from rich.console import Console
 
     from soakwatch.campaign.state import read_state
+    from soakwatch.campaign.tables.against import Earlier, campaign_names
     from soakwatch.campaign.tables.asked import asked_table
+    from soakwatch.campaign.tables.data import render_csv, render_json
+    from soakwatch.campaign.tables.html import beside, render_html
     from soakwatch.campaign.tables.markdown import render_markdown
     from soakwatch.campaign.tables.result import result_of, spec_of
     from soakwatch.campaign.tables.terminal import print_result
+    from soakwatch.core.units import share
     from soakwatch.report.console import ConsoleWriter
 
     state = read_state(folder)
     spec = asked_table(spec_of(state), state.axes, table, rows, columns, figures)
-    result = result_of(state, spec)
-    files = {md_file: render_markdown}
-    wanted = [(file, render) for file, render in files.items() if file is not None]
+    earlier = None
+    if against is not None:
+        try:
+            allowed = share(margin)
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--margin") from None
+        if not 0 < allowed < 1:
+            raise click.BadParameter("write a share above 0 and below 100 %, such as 3%", param_hint="--margin")
+        before = read_state(against)
+        earlier = Earlier(before, campaign_names(state, before), allowed)
+    with Console(stderr=True).status("reading the records"):
+        result = result_of(state, spec, earlier=earlier)
+    texts = (
+        (html_file, lambda: "" if html_file is None else render_html(result, beside(html_file))),
+        (md_file, lambda: render_markdown(result)),
+        (csv_file, lambda: render_csv(result)),
+        (json_file, lambda: render_json(result)),
+    )
+    wanted = [(file, render) for file, render in texts if file is not None]
     for file, render in wanted:
-        file.write_text(render(result), encoding="utf-8")
+        file.write_text(render(), encoding="utf-8")
         click.echo(f"wrote {file}")
     if not wanted:
         print_result(ConsoleWriter(Console()), result)

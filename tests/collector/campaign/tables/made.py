@@ -8,12 +8,14 @@ from itertools import product
 from pathlib import Path
 
 from soakwatch.campaign.model import Axis, AxisValue, CampaignState, Cell, CellRun
+from soakwatch.campaign.tables.against import Earlier
 from soakwatch.campaign.tables.cells import Readings
 from soakwatch.campaign.tables.parse import tables_of
-from soakwatch.campaign.tables.result import Against, CampaignResult, result_of
+from soakwatch.campaign.tables.result import CampaignResult, result_of
 from soakwatch.campaign.tables.spec import Measured
 from soakwatch.core.yaml import parse
-from soakwatch.runs.figures import FigureValue, better_of
+from soakwatch.runs.figure_spec import better_of
+from soakwatch.runs.figures import FigureValue
 
 Values = Mapping[tuple[str, ...], Sequence[float | None]]
 UNITS = {
@@ -51,7 +53,7 @@ def result(
     asked: str,
     *,
     runs: Mapping[tuple[str, ...], Sequence[str]] | None = None,
-    against: Against | None = None,
+    earlier: Earlier | None = None,
 ) -> CampaignResult:
     """The result of a campaign whose figures have these numbers by cell; ``asked`` is YAML. None is no number."""
     known = {cell: len(numbers) for values in figures.values() for cell, numbers in values.items()}
@@ -60,7 +62,7 @@ def result(
     def read(given: Sequence[CellRun], measured: Sequence[Measured]) -> Readings:
         return {run.folder: {one.name: _value(one, figures, run) for one in measured} for run in given if run.folder}
 
-    return result_of(state, tables_of(parse(asked, "campaign.yaml"), state.axes), read, against)
+    return result_of(state, tables_of(parse(asked, "campaign.yaml"), state.axes), read, earlier)
 
 
 def _value(one: Measured, figures: Mapping[str, Values], run: CellRun) -> FigureValue:
