@@ -93,8 +93,8 @@ class Soak:
             stack.push(self._close_notifying)
             stack.push_async_callback(self.hooks.finish, 0.0)  # where the way out is none of those below
             stack.push_async_callback(self._driver.scripts.end)
-            stack.push_async_callback(self._labels.close)
             stack.push_async_callback(self._driver.capacity.close)
+            stack.push_async_callback(self._labels.close)
             stack.push_async_callback(self._freezing.close)
             await self._heartbeat.start()
             lag = LoopLag()

@@ -87,6 +87,13 @@ class GoalBounds:
     provisional: bool = False
     limit: str = ""
 
+    def bound(self, state: SearchState) -> str | None:
+        """What the value is: found between two bounds, or only a least value; None where there is none."""
+        if self.lower is None or self.throughput is None or self.rate is None:
+            return None
+        sure = state is SearchState.FOUND and not self.limit and not self.provisional
+        return FOUND if sure else AT_LEAST
+
 
 @dataclass(frozen=True, slots=True)
 class CapacitySearch:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from soakwatch.core.roles import DUT, GENERATOR
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.attribution import RETURNED
-from soakwatch.judge.capacity import capacity_findings
+from soakwatch.judge.capacity import capacity_findings, searches_of
 from soakwatch.judge.cases import CaseBuilder
 from soakwatch.judge.judged_record import JudgeableRecord
 from soakwatch.judge.memory import of_memory
@@ -86,7 +86,7 @@ def judge(
         frozenset(use.rule.name for use in uses if use.required),
     )
     accounts = case_builder.accounts(case_builder.window)
-    return fold(
+    verdict = fold(
         run,
         case_builder.window,
         case_builder.roles,
@@ -98,6 +98,7 @@ def judge(
         case_builder.events,
         goes_on=goes_on,
     )
+    return replace(verdict, capacity=searches_of(record))
 
 
 def _never_begun(rule: Rule, case: Case) -> Finding:

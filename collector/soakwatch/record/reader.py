@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch.core.errors import RecordError
+from soakwatch.core.labels import LABELS_KEY, labels_in
 from soakwatch.record import _artifacts
 from soakwatch.record._columns import Columns
 from soakwatch.record._files import record_file, size_of
@@ -95,6 +96,11 @@ class RecordView:
         """All texts by key."""
         with self._reading() as sql:
             return dict(sql.execute("SELECT key, value FROM meta ORDER BY key").fetchall())
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels of the run, text by name; those that are read when it starts once they are read."""
+        return labels_in(self.meta(LABELS_KEY))
 
     def roles(self) -> Mapping[str, str]:
         """The role of each target."""

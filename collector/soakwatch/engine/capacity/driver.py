@@ -17,8 +17,6 @@ from soakwatch.engine.context import RunContext
 from soakwatch.engine.load_driver import LoadController
 from soakwatch.engine.run_record import RunRecord
 from soakwatch.judge.capacity import (
-    AT_LEAST,
-    FOUND,
     LEVEL,
     META,
     RATES,
@@ -154,8 +152,7 @@ class CapacityDriver:
         for goal in search.goals:
             if goal.lower is None or goal.throughput is None or goal.rate is None:
                 continue
-            sure = search.state is SearchState.FOUND and not goal.limit and not goal.provisional
-            labels = object_text(loss=loss_words(goal.loss), bound=FOUND if sure else AT_LEAST)
+            labels = object_text(loss=loss_words(goal.loss), bound=goal.bound(search.state))
             samples.append(Sample(LEVEL, labels, goal.throughput, now_ns))
             if search.unit in RATES:
                 samples.append(Sample(RATES[search.unit], labels, goal.rate, now_ns))
