@@ -30,7 +30,6 @@ from soakwatch.campaign.locks import held, locked, testbed_lock
 from soakwatch.campaign.model import Command
 from soakwatch.cluster.executor import still_wanted
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS, RecordError, SoakwatchError
-from soakwatch.core.labels import labels_words
 from soakwatch.core.redaction import redaction_of
 from soakwatch.core.run_command import run_command
 from soakwatch.core.units import show_seconds
@@ -76,8 +75,8 @@ class RunJob:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What became of a run. ``stage`` is "done", or how far it came; ``verdict`` None without one, ``exit_code`` that of
-    the run, None where it did not begin or end.
+    """What became of a run. ``stage`` is "done", or how far it came; ``verdict`` is None without one, ``exit_code`` that
+    of the run, None where it did not begin or end.
 
     ``fault`` says why it was inconclusive for the monitor's or the generator's fault, "" otherwise; ``stopped`` that it
     was asked to end; ``notes`` what else is to be known. Times are UTC ns, with the commands before and after.
@@ -119,6 +118,13 @@ def perform(job: RunJob, place: Path) -> RunResult:
     return result
 
 
+def perform_again(argument: tuple[RunJob, str]) -> RunResult:
+    """``perform`` in a folder in which the run was broken off before."""
+    job, place = argument
+    (Path(place) / STOP_FILE).unlink(missing_ok=True)
+    return perform(job, Path(place))
+
+
 def read_result(place: Path) -> RunResult | None:
     """How far a run in a folder is, or its result; None where nothing was begun."""
     try:
@@ -141,6 +147,17 @@ def ask_to_stop(place: Path, how: str = STOP) -> None:
         _write(place / STOP_FILE, how)
 
 
+def fence(place: Path) -> bool:
+    """Make sure that nobody works on the run in a folder from now on, not even a process that is only just starting;
+    False if one works on it already."""
+    place.mkdir(parents=True, exist_ok=True)
+    with locked(place / LOCK_FILE, "the driver of the campaign") as own:
+        if own is None:
+            return False
+        ask_to_stop(place, ABORT)
+        return True
+
+
 def carry_out(job: RunJob, place: Path, wanted: Callable[[], bool]) -> RunResult:
     """Make the run in this process's charge, and end it when it is not wanted any more. Raises SoakwatchError if
     another process works in this folder."""
@@ -154,7 +171,8 @@ def carry_out(job: RunJob, place: Path, wanted: Callable[[], bool]) -> RunResult
 class _Attempt:
     def __init__(self, job: RunJob, place: Path, wanted: Callable[[], bool], lock: int) -> None:
         self._job, self._place, self._wanted, self._lock = job, place, wanted, lock
-        self._result = RunResult(WAITING, time.time_ns())
+        before = read_result(place) if job.resumed else None
+        self._result = RunResult(WAITING, time.time_ns() if before is None else before.begin_ns)
 
     def done(self) -> RunResult:
         job, place = self._job, self._place
@@ -165,7 +183,10 @@ class _Attempt:
         with testbed_lock(job.testbed, job.holder, self._asked) as bed:
             if bed is None:
                 return self._over("stopped before it began", stopped=True)
-            self._result = replace(self._result, begin_ns=time.time_ns())
+            if self._asked():
+                return self._over("stopped before it began", stopped=True)
+            if not job.resumed:
+                self._result = replace(self._result, begin_ns=time.time_ns())
             failure = "" if job.resumed else self._command(job.before, BEFORE)
             if failure:
                 stopped = self._asked() != ""
@@ -217,16 +238,16 @@ class _Attempt:
         async def run() -> tuple[str, bytes]:
             over = asyncio.Event()
 
-            async def watch() -> None:
-                while not (self._asked() and stage == BEFORE) and self._asked() != ABORT:
-                    await asyncio.sleep(_POLL_S)
-                over.set()
+            loop = asyncio.get_running_loop()
 
-            watching = asyncio.create_task(watch())
-            try:
-                done = await run_command(words, environment, command.timeout_s, over, redaction)
-            finally:
-                watching.cancel()
+            def look() -> None:
+                asked = self._asked()
+                if asked == ABORT or (asked and stage == BEFORE):
+                    over.set()
+                loop.call_later(_POLL_S, look)
+
+            look()
+            done = await run_command(words, environment, command.timeout_s, over, redaction)
             return done.failure, done.output
 
         failure, output = asyncio.run(run())
@@ -348,11 +369,6 @@ def job_in(place: Path) -> RunJob:
         if data[name] is not None:
             data[name] = Command(tuple(data[name]["words"]), data[name]["timeout_s"])
     return RunJob(**data)
-
-
-def describe(job: RunJob) -> str:
-    """A run in a few words, for whoever waits for its testbed."""
-    return labels_words({name: job.labels[name] for name in ("campaign", "cell", "repetition") if name in job.labels})
 
 
 def main() -> None:

@@ -171,9 +171,11 @@ def _shown(path: Path) -> str:
 
 def _put(data: Plain, path: Path, value: Plain) -> None:
     node = value_at(data, path[:-1])
-    last = path[-1]
-    if (isinstance(node, dict) and isinstance(last, str)) or (isinstance(node, list) and isinstance(last, int)):
-        node[last] = value
+    match node, path[-1]:
+        case dict(), str(key):
+            node[key] = value
+        case list(), int(index):
+            node[index] = value
 
 
 def _forget(draft: _Plan, path: Path) -> None:

@@ -42,6 +42,11 @@ class Executor(Protocol):
         """How many jobs are done at once now; at least 1."""
         ...
 
+    @property
+    def same_machine(self) -> bool:
+        """Whether jobs are done on this machine: its files and its locks are theirs."""
+        ...
+
     def resources(self) -> frozenset[str] | None:
         """The resources that somebody here has; None where every resource is this machine's own."""
         ...

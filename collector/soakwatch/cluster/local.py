@@ -75,6 +75,11 @@ class LocalProcesses:
         """How many jobs are done at once."""
         return self._slots
 
+    @property
+    def same_machine(self) -> bool:
+        """Jobs are done on this machine."""
+        return True
+
     def resources(self) -> frozenset[str] | None:
         """None: every resource is this machine's own, one job at a time."""
         return None
