@@ -67,11 +67,16 @@ def make_run(
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    """Four runs that ended, one with a name that attacks; three with labels."""
+    """Four runs that ended, one with a name that attacks; all with labels."""
     folder = tmp_path / "runs"
     make_run(folder / "a-pass", "pass", 4000, labels={"release": "7.2", "testbed": "rack 3"})
     make_run(folder / "b-fail", "fail", 3000, labels={"release": "7.2.1", "testbed": "rack 3"})
-    make_run(folder / "c-pass", "pass", 2000)
+    make_run(
+        folder / "c-pass",
+        "pass",
+        2000,
+        labels={name: f"{name} of c" for name in ("one", "two", "three", "e", "f", "g")},
+    )
     make_run(folder / "d-hostile", "fail", 1000, HOSTILE[0], HOSTILE[1], {"release": HOSTILE[1], "site": HOSTILE[7]})
     return folder
 
@@ -147,6 +152,7 @@ def test_runs_are_filtered_by_their_labels(page: Tab) -> None:
         "release:8": [],
         "rack": ["b-fail", "a-pass"],
         "nobody:7": [],
+        'f:"f of c"': ["c-pass"],
     }.items():
         field.fill(wish)
         assert order(page) == found, wish
@@ -171,6 +177,13 @@ def test_runs_are_filtered_by_their_labels(page: Tab) -> None:
     page.page.get_by_label("Release").select_option("7.2.1")
     page.page.locator("#q").fill("")
     assert order(page) == ["b-fail"]
+    page.page.locator("#clear").click()
+    many = page.page.locator("#rows tr", has_text="c-pass").locator(".labels button")
+    assert many.all_inner_texts() == ["one one of c", "two two of c", "three three of c", "e e of c", "+ 2"]
+    page.page.get_by_role("button", name="Show 2 more labels of c-pass").press("Enter")
+    assert many.all_inner_texts()[4:] == ["f f of c", "g g of c"]
+    page.page.keyboard.press("Enter")
+    assert (order(page), field.input_value()) == (["c-pass"], 'f:"f of c"')
     assert page.barriers() == []
 
 
