@@ -66,7 +66,11 @@ def _of_releases(*words: str) -> str:
                 seed=index,
             )
         printed = subprocess.run(
-            [Path(sys.executable).with_name("soakwatch"), *words], cwd=folder, capture_output=True, text=True, check=True
+            [Path(sys.executable).with_name("soakwatch"), *words],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
     return f"```\n{printed.strip()}\n```"
 
