@@ -75,8 +75,8 @@ class RunJob:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What became of a run. ``stage`` is "done", or how far it came; ``verdict`` is None without one, ``exit_code`` that
-    of the run, None where it did not begin or end.
+    """What became of a run. ``stage`` is "done", or how far it came; ``verdict`` is None without one, ``exit_code`` is
+    that of the run, None where it did not begin or end.
 
     ``fault`` says why it was inconclusive for the monitor's or the generator's fault, "" otherwise; ``stopped`` that it
     was asked to end; ``notes`` what else is to be known. Times are UTC ns, with the commands before and after.

@@ -38,10 +38,12 @@ from soakwatch.campaign.order import block
 from soakwatch.campaign.repeat import enough, half_width
 from soakwatch.campaign.state import ENDED, LOST, RUNNING, History, as_it_stands, history_of, state_of
 from soakwatch.cluster.executor import Executor
+from soakwatch.cluster.testbeds import testbed_resource
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.labels import MAX_TEXT
 from soakwatch.core.redaction import redaction_of
 from soakwatch.core.run_command import run_command
+from soakwatch.core.yaml import Plain
 from soakwatch.record import RECORD_NAME
 
 POLL_S = 0.2
@@ -83,7 +85,7 @@ class _Active:
 
 @dataclass(slots=True)
 class Driver:
-    """Runs what is left of a campaign. ``detached`` runs outlive this process."""
+    """Runs what is left of a campaign. Runs on this machine outlive this process."""
 
     campaign: Campaign
     folder: Path
@@ -91,7 +93,6 @@ class Driver:
     executor: Executor
     listener: Listener
     stopping: Stopping
-    detached: bool = True
     history: History = field(init=False)
     _names: Mapping[str, str] = field(init=False)
     _cells: Mapping[str, Cell] = field(init=False)
@@ -104,6 +105,11 @@ class Driver:
         self._names = folder_names(self.campaign.cells)
         self._cells = {cell.id: cell for cell in self.campaign.cells}
         self.history = History()
+
+    @property
+    def detached(self) -> bool:
+        """Whether a run outlives this process; one on another machine ends with it."""
+        return self.executor.same_machine
 
     def run(self) -> CampaignState:
         """Run until nothing is left that this driver can do, or it was asked to stop. Raises CampaignError where the
@@ -209,6 +215,9 @@ class Driver:
         notes = list(result.notes) if result is not None else []
         over = replace(stands, state=ENDED if stands.state == ENDED else LOST, end_ns=stands.end_ns or now_ns)
         attempts[-1] = over
+        told: dict[str, Plain] = {"fault": fault} if fault else {}
+        told |= {"stopped": True} if stopped else {}
+        told |= {"notes": [*notes]} if notes else {}
         self.ledger.add(
             now_ns,
             kinds.END if over.state == ENDED else kinds.LOST,
@@ -221,9 +230,7 @@ class Driver:
             reason=over.reason,
             begin_ns=over.begin_ns,
             end_ns=over.end_ns,
-            **({"fault": fault} if fault else {}),
-            **({"stopped": True} if stopped else {}),
-            **({"notes": [*notes]} if notes else {}),
+            **told,
         )
         self._rested_ns[run.testbed] = now_ns
         if over.state == ENDED:
@@ -323,7 +330,7 @@ class Driver:
         self._record(kinds.BEGIN, run)
         self.history.attempts.setdefault((cell.id, repetition), []).append(run)
         job = self._job(run)
-        future = self.executor.submit_into(perform, job, place, resource=bed, label=_title(run))
+        future = self.executor.submit_into(perform, job, place, resource=testbed_resource(bed), label=_title(run))
         self._active.append(_Active(run, bed, future))
         self.listener.tell(f"{_title(run)} begins" + (f" on {bed}" if bed else ""))
 
@@ -338,7 +345,9 @@ class Driver:
         self._record(kinds.RESUME, run)
         self.history.attempts[run.cell.id, run.repetition][-1] = run
         job = replace(self._job(run), resumed=True)
-        future = self.executor.submit(perform_again, (job, str(run.folder)), resource=bed, label=_title(run))
+        future = self.executor.submit(
+            perform_again, (job, str(run.folder)), resource=testbed_resource(bed), label=_title(run)
+        )
         self._active.append(_Active(run, bed, future))
         self.listener.tell(f"{_title(run)} is resumed" + (f" on {bed}" if bed else ""))
 

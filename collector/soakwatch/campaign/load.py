@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from soakwatch.campaign.ledger import LEDGER
+from soakwatch.campaign.ledger import LEDGER, read_ledger
 from soakwatch.campaign.matrix import TESTBED, AxisDraft, CellDraft, Matrix, patch_of, read_matrix, written
 from soakwatch.campaign.model import Campaign, Cell, Command, Repeat, Testbed
 from soakwatch.campaign.patch import Change, found, overwrites, patched
@@ -29,7 +29,7 @@ from soakwatch.core.yaml import Path as Place
 from soakwatch.judge.calibration import reference_path
 from soakwatch.plan import Plan, plan_of
 
-CAMPAIGN_COPY, PLAN_COPY = "campaign.yaml", "plan.yaml"
+CAMPAIGN_COPY, PLAN_COPY, REFERENCE_COPY = "campaign.yaml", "plan.yaml", "plan.reference.yaml"
 RUN_FACTS = ("campaign", "cell", "repetition", "attempt", "testbed", "folder")
 """What words of commands may name besides axes and labels."""
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_-]*)\}")
@@ -78,7 +78,7 @@ def _campaign(document: Document, path: Path) -> Campaign:
         raise plan_error(document.origin, [document.problem((), message)])
     data = {key: value for key, value in document.data.items() if value is not None or key in {"plan", "matrix"}}
     if "name" not in data:
-        data = {"name": _NOT_IN_NAME.sub("-", path.stem).strip("-._")[:60] or "campaign", **data}
+        data = {"name": _default_name(path), **data}
     try:
         shape = CampaignShape.model_validate_json(json.dumps(data))
     except ValidationError as error:
@@ -106,9 +106,7 @@ def _campaign(document: Document, path: Path) -> Campaign:
         else Repeat(repeat, repeat)
     )
     if len(cells) * times.at_most > MAX_RUNS:
-        message = (
-            f"{len(cells)} cells, {times.at_most} times each, are more than {MAX_RUNS} runs: exclude or repeat less"
-        )
+        message = f"{len(cells)} cells, {times.at_most} times each, are more than {MAX_RUNS} runs: repeat less"
         raise plan_error(document.origin, [document.problem(("repeat",), message)])
     first = next(iter(plans.values()))
     texts = {key: plan.text for key, plan in plans.items()}
@@ -144,12 +142,19 @@ def _campaign(document: Document, path: Path) -> Campaign:
         retry_inconclusive=shape.retry.inconclusive,
         interrupted=shape.interrupted,
         web=shape.web,
-        reference=_reference(first),
+        reference=_reference(first, path),
         figures=document.data.get("figures"),
         tables=document.data.get("tables"),
         claims=document.data.get("claims"),
         limits=document.data.get("limits"),
     )
+
+
+def _default_name(path: Path) -> str:
+    """The name of a campaign whose file gives none: the file's, also where only its copy is left."""
+    if (path.parent / LEDGER).is_file() and (entries := read_ledger(path.parent)) and entries[0].text("name"):
+        return entries[0].text("name")
+    return _NOT_IN_NAME.sub("-", path.stem).strip("-._")[:60].strip("-._") or "campaign"
 
 
 def _command(shape: CommandShape | None) -> Command | None:
@@ -286,9 +291,7 @@ def _check_values(document: Document, base: Document, matrix: Matrix) -> None:
         mine = [place for value in axis.values for change in value.changes if (place := found(base.data, change.path))]
         for other, place in earlier:
             if any(overwrites(later, place) for later in mine):
-                text = (
-                    f"{axis.name}: changes {'.'.join(map(str, place))}, which {other.name} changes too: separate them"
-                )
+                text = f"{axis.name}: changes {'.'.join(map(str, place))}, which {other.name} changes too: separate"
                 problems.append(document.problem(("matrix", axis.name), text, key=True))
                 break
         earlier += [(axis, place) for place in mine]
@@ -358,8 +361,11 @@ def _placed(
     return f"{document.where(place)}: {sentence}"
 
 
-def _reference(plan: Plan) -> Path | None:
-    """The calibration that the base plan names, or that lies beside it."""
+def _reference(plan: Plan, campaign: Path) -> Path | None:
+    """The calibration that the base plan names, or that lies beside it; in a campaign's folder, its copy there."""
+    if (campaign.parent / LEDGER).is_file():
+        copy = (campaign.parent / REFERENCE_COPY).absolute()
+        return copy if copy.is_file() else None
     origin = Path(plan.origin)
     if plan.reference:
         return (origin.parent / plan.reference).absolute()

@@ -1,8 +1,8 @@
 """Whether a cell was run often enough: a fixed number of times, or until the median of a figure is known well enough.
 
 The interval is that of order statistics, which assumes no distribution (``soakwatch_rules.stats.repetitions``). To look
-at it after every run and to stop when it is narrow enough makes it a little too narrow now and then: Maricq et al., OSDI
-2018, accept that for the same purpose, and ``at_least`` keeps the worst of it away.
+at it after every run and to stop when it is narrow enough makes it a little too narrow now and then: Maricq et al.,
+OSDI 2018, accept that for the same purpose, and ``at_least`` keeps the worst of it away.
 """
 
 from __future__ import annotations

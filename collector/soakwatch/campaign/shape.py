@@ -141,9 +141,8 @@ def _repeat(value: object) -> object:
         return value
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_REPEAT:
         return value
-    raise ValueError(
-        f"repeat: expected 1 to {MAX_REPEAT}, or {{until: {{half_width: 2%, of: FIGURE}}, at_most: 12}}; found {shown(value)}"
-    )
+    until = "{until: {half_width: 2%, of: FIGURE}, at_most: 12}"
+    raise ValueError(f"repeat: expected 1 to {MAX_REPEAT}, or {until}; found {shown(value)}")
 
 
 class TestbedShape(Shape):

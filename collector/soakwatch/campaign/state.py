@@ -34,9 +34,15 @@ def read_state(folder: Path) -> CampaignState:
     Raises CampaignError if the folder is none of a campaign or its ledger is damaged, PlanError if its copy of the
     campaign cannot be read.
     """
+    return read_all(folder)[1]
+
+
+def read_all(folder: Path) -> tuple[Campaign, CampaignState, History]:
+    """The campaign of a folder, how it stands, and its history. Raises as ``read_state``."""
     entries = read_ledger(folder)
     campaign = load_campaign(folder / CAMPAIGN_COPY)
-    return state_of(campaign, folder, history_of(campaign, folder, entries))
+    history = history_of(campaign, folder, entries)
+    return campaign, state_of(campaign, folder, history), history
 
 
 def state_of(campaign: Campaign, folder: Path, history: History) -> CampaignState:
