@@ -76,7 +76,8 @@ def _head(page: Page) -> list[str]:
         "|---|---|---|---|",
     ]
     lines += [
-        f"| {markdown_text(t.target)} | {markdown_text(t.role)} | {SYMBOLS[t.outcome]} {t.outcome.value} | {markdown_text(t.reason, 200)} |"
+        f"| {markdown_text(t.target)} | {markdown_text(t.role)} | {SYMBOLS[t.outcome]} {t.outcome.value} |"
+        f" {markdown_text(t.reason, 200)} |"
         for t in verdict.targets[:_MAX_TARGETS]
     ]
     return lines + _more(verdict.targets, _MAX_TARGETS, "targets")
@@ -186,8 +187,8 @@ def _cause_line(verdict: Verdict, cause: Cause) -> str:
     what = "" if len(cause.findings) > 1 else markdown_text(subject(lead.metric, lead.object))
     outcome = outcome_words(lead) if len(cause.findings) == 1 else cause.outcome.value
     line = (
-        f"- {SYMBOLS[cause.outcome]} **{outcome}** {markdown_text(cause.target) or 'several targets'} {markdown_text(lead.rule)}"
-        f"{': ' if what else ''}{what} – {markdown_text(cause.headline, 400)}"
+        f"- {SYMBOLS[cause.outcome]} **{outcome}** {markdown_text(cause.target) or 'several targets'}"
+        f" {markdown_text(lead.rule)}{': ' if what else ''}{what} – {markdown_text(cause.headline, 400)}"
     )
     if lead.measured is not None and cause.kind is not CauseKind.UNSETTLED:
         limit = f", limit {quantity(lead.limit, lead.unit)}" if lead.limit is not None else ""

@@ -28,7 +28,8 @@ class CellFigure:
     """A figure of a cell. ``by_run`` is one number for each repetition that has it; derived figures have none.
 
     ``low``..``high`` hold the median with 95 % confidence, or None where there are too few runs for that. ``reason``
-    says why there is no number, or what is missing to it; ``note`` what else a reader must know.
+    says why there is no number, or what is missing to it; ``note`` what else a reader must know. One that is not
+    ``ranked`` is no rival of the others, such as the generator by itself.
     """
 
     unit: str = ""
@@ -40,6 +41,7 @@ class CellFigure:
     n: int = 0
     reason: str = ""
     note: str = ""
+    ranked: bool = True
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -133,6 +135,7 @@ def cell_figure(figure: Measured, runs: Sequence[CellRun], readings: Readings) -
         if read is None:
             lacking.append(_absence([run]))
         elif read.value is None or not math.isfinite(read.value):
+            unit, better = unit or read.unit, better or read.better
             lacking.append(read.reason or f"no reading of {figure.spec.metric}")
         elif known and read.unit != unit:
             lacking.append(f"in {read.unit or 'no unit'} instead of {unit or 'no unit'}")

@@ -101,7 +101,7 @@ def _scale_up(figure: ScaleUp, cell: Cell, every: Sequence[Cell], known: Known) 
     if start.median is None:
         at = f"{figure.along} {base.values[figure.along]}"
         made = replace(made, reason=f"nothing to compare with at {at}: {start.reason}")
-    return replace(made, better="higher")
+    return replace(made, better="higher", ranked=of.ranked)
 
 
 def _share(figure: Share, cell: Cell, every: Sequence[Cell], known: Known) -> CellFigure:
@@ -116,7 +116,7 @@ def _share(figure: Share, cell: Cell, every: Sequence[Cell], known: Known) -> Ce
     made = combined((of, then), (lambda a, b: 1 - a / b) if figure.cost else (lambda a, b: a / b), "1")
     if then.median is None:
         made = replace(made, reason=f"nothing to compare with at {figure.along} {figure.to}: {then.reason}")
-    return replace(made, better=better)
+    return replace(made, better=better, ranked=of.ranked)
 
 
 def _per(of: CellFigure, per: CellFigure, figure: Per) -> CellFigure:
@@ -135,7 +135,9 @@ def _per(of: CellFigure, per: CellFigure, figure: Per) -> CellFigure:
         return CellFigure(unit, of.better, reason=f"{figure.per} is 0" if both else "no run has both figures")
     interval = median_interval(tuple(by_run.values()), CONFIDENCE)
     reason = "; ".join(dict.fromkeys(part.reason for part in (of, per) if part.reason))
-    return CellFigure(unit, of.better, interval.median, interval.low, interval.high, by_run, len(by_run), reason)
+    return CellFigure(
+        unit, of.better, interval.median, interval.low, interval.high, by_run, len(by_run), reason, "", of.ranked
+    )
 
 
 def capacity_cell(overload: Overload, cell: Cell, every: Sequence[Cell], known: Known) -> Cell | None:
@@ -168,6 +170,7 @@ def _expected(figure: ExpectedLoss, cell: Cell, every: Sequence[Cell], known: Kn
 def _note_ceiling(name: str, ceiling: Ceiling, every: Sequence[Cell], known: dict[str, dict[str, CellFigure]]) -> None:
     for cell in every:
         if cell.values.get(ceiling.axis) == ceiling.of:
+            known[cell.id][name] = replace(known[cell.id][name], ranked=False)
             continue
         base = _at(cell, ceiling.axis, ceiling.of, every)
         here, most = known[cell.id][name], None if base is None else known[base.id][name].median

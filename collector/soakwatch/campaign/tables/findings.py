@@ -54,13 +54,14 @@ def cell_words(cell: Cell, but: Iterable[str] = ()) -> str:
 
 def _limit(limit: Limit, spec: TablesSpec, cells: Sequence[CellData]) -> list[CampaignFinding]:
     words = figure_words(limit.figure, spec)
+    unit = _unit(limit.figure, cells)
     found = []
     for data in _meant(limit.where.takes, cells):
         figure = data.figures[limit.figure]
         ends = [end for end in (limit.at_least, limit.at_most) if end is not None]
         end = ends[0]
         sign = "at least" if limit.at_most is None else "at most"
-        asked = f"{words} {sign} {quantity(end, figure.unit)}"
+        asked = f"{words} {sign} {quantity(end, unit)}"
 
         def keeps(value: float, end: float = end) -> bool:
             return value >= end if limit.at_most is None else value <= end
@@ -191,11 +192,12 @@ _PROOF = {"proven": Outcome.PASS, "refuted": Outcome.FAIL, "not decided": Outcom
 
 def _claim(claim: Claim, spec: TablesSpec, cells: Sequence[CellData]) -> list[CampaignFinding]:
     words = figure_words(claim.figure, spec)
+    unit = _unit(claim.figure, cells)
     found = []
     for data in _meant(claim.where.takes, cells):
         figure = data.figures[claim.figure]
         source = f" ({claim.source})" if claim.source else ""
-        asked = f"{words} is {quantity(claim.value, figure.unit)} ± {quantity(claim.tolerance, '1')}{source}"
+        asked = f"{words} is {quantity(claim.value, unit)} ± {quantity(claim.tolerance, '1')}{source}"
         subject = cell_words(data.cell)
         if not figure.values:
             outcome, reason = (
@@ -337,6 +339,11 @@ def comparison_sentence(pair: Pair, agreement: Agreement, words: str) -> str:
 def _meant(takes: object, cells: Sequence[CellData]) -> list[CellData]:
     assert callable(takes)
     return [data for data in cells if takes(data.cell)]
+
+
+def _unit(name: str, cells: Sequence[CellData]) -> str:
+    """The unit of a figure, of any cell that knows it."""
+    return next((data.figures[name].unit for data in cells if data.figures[name].unit), "")
 
 
 def _nothing(kind: str, figure: str, where: str) -> CampaignFinding:

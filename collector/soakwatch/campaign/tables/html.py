@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from urllib.parse import quote
@@ -13,17 +13,18 @@ from markupsafe import Markup
 
 from soakwatch.campaign.model import CellRun
 from soakwatch.campaign.tables.cells import CellData
-from soakwatch.campaign.tables.result import DEFINITION, CampaignResult, extent_words
+from soakwatch.campaign.tables.result import DEFINITION, CampaignResult, extent_words, verdict_words
 from soakwatch.campaign.tables.sheet import Sheet, Words, figure_words
 from soakwatch.campaign.tables.spec import ExpectedLoss, Figure, Measured, Per, ScaleUp, Share
 from soakwatch.core.formatting import utc
 from soakwatch.core.units import show_seconds
 from soakwatch.report.html import asset, page_environment, script_text
+from soakwatch_rules.rule import Outcome
 
 Link = Callable[[CellRun], str]
 """The address of a run's report, empty where it has none."""
 _STEPS = 5
-_FEW = 12
+_FEW, _MOST_LINKS = 12, 8
 
 
 def render_html(result: CampaignResult, link: Link) -> str:
@@ -69,10 +70,22 @@ def _facts(result: CampaignResult, link: Link) -> Mapping[str, object]:
         "extent": extent_words(result),
         "facts": _numbers(result),
         "sheets": [_sheet(sheet, link, index) for table in result.tables for sheet in table.sheets],
+        "contents": _contents([sheet.title for table in result.tables for sheet in table.sheets]),
+        "open_findings": [finding for finding in result.findings if finding.outcome is not Outcome.PASS],
+        "passed": [finding for finding in result.findings if finding.outcome is Outcome.PASS],
+        "words": verdict_words(result),
         "runs": [_row(data, link) for data in result.cells],
         "few": len(result.cells) <= _FEW,
         "figures": [(figure_words(figure.name, result.spec), _expression(figure)) for figure in result.spec.figures],
     }
+
+
+def _contents(titles: Sequence[str]) -> list[tuple[int, str]]:
+    """The tables to go to, by number: of several views of one figure the first."""
+    first: dict[str, int] = {}
+    for number, title in enumerate(titles, 1):
+        first.setdefault(title.partition(": ")[0].partition(" (")[0], number)
+    return [(number, title) for title, number in first.items()][:_MOST_LINKS]
 
 
 def _numbers(result: CampaignResult) -> list[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from soakwatch.campaign.tables.result import DEFINITION, CampaignResult, extent_words
+from soakwatch.campaign.tables.result import DEFINITION, CampaignResult, extent_words, verdict_words
 from soakwatch.campaign.tables.sheet import Sheet, Words
 from soakwatch.core.formatting import SYMBOLS
 from soakwatch.report.markdown import markdown_text
@@ -45,10 +45,9 @@ def _note(words: Words) -> str:
 def render_markdown(result: CampaignResult) -> str:
     """The campaign as Markdown: nothing is left out, for tables are what it is for."""
     outcome = result.outcome
-    preliminary = "so far " if result.goes_on else ""
     name = markdown_text(result.state.name)
     lines = [
-        f"## {SYMBOLS[outcome]} Soakwatch campaign: {preliminary}{outcome.value.upper()} – {name}",
+        f"## {SYMBOLS[outcome]} Soakwatch campaign: {verdict_words(result).upper()} – {name}",
         "",
         f"**{markdown_text(result.reason, 400)}**",
         "",

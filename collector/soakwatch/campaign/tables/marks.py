@@ -21,7 +21,7 @@ def marks(cells: Mapping[K, CellFigure]) -> dict[K, Mark]:
     >>> marks({name: CellFigure("", "higher", value) for name, value in {"a": 3.0, "b": 5.0, "c": 5.0}.items()})
     {'b': 'tied best', 'c': 'tied best', 'a': 'worst'}
     """
-    known = {key: cell for key, cell in cells.items() if cell.median is not None and cell.better}
+    known = {key: cell for key, cell in cells.items() if cell.median is not None and cell.better and cell.ranked}
     if len({cell.median for cell in known.values()}) < 2:
         return {}
     made: dict[K, Mark] = {}
@@ -46,11 +46,11 @@ def _front(cells: Mapping[K, CellFigure], sign: float) -> list[K]:
     most = max(rank(cell) for cell in cells.values())
     top = [key for key, cell in cells.items() if rank(cell) == most]
     others = [cell for key, cell in cells.items() if key not in top]
-    apart = all(_apart(cells[key], other) for key in top for other in others)
-    return top if apart else []
+    return top if all(apart(cells[key], other) for key in top for other in others) else []
 
 
-def _apart(one: CellFigure, other: CellFigure) -> bool:
+def apart(one: CellFigure, other: CellFigure) -> bool:
+    """Whether the bounds of two cells do not overlap."""
     (low, high), (least, most) = bounds(one), bounds(other)
     return high < least or most < low
 

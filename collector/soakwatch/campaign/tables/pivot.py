@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from soakwatch.campaign.model import Axis, Cell
 from soakwatch.campaign.tables.cells import EXCLUDED, CellData, CellFigure, CellVerdict
-from soakwatch.campaign.tables.marks import Mark, marks
+from soakwatch.campaign.tables.marks import Mark, apart, marks
 from soakwatch.campaign.tables.spec import FIGURES, VERDICT, TableSpec
 
 Key = tuple[str, ...]
@@ -135,10 +135,13 @@ def _marked(entries: Mapping[tuple[Key, Key], Entry]) -> dict[tuple[Key, Key], E
 
 
 def _shades(figures: Mapping[tuple[Key, Key], CellFigure]) -> dict[tuple[Key, Key], float]:
-    known = {key: cell.median for key, cell in figures.items() if cell.median is not None and cell.better}
+    rivals = {key: cell for key, cell in figures.items() if cell.better and cell.ranked}
+    known = {key: cell.median for key, cell in rivals.items() if cell.median is not None}
     if len(set(known.values())) < 2:
         return {}
     low, high = min(known.values()), max(known.values())
+    if not apart(rivals[min(known, key=known.__getitem__)], rivals[max(known, key=known.__getitem__)]):
+        return {}  # shades of what cannot be told apart would show a difference that is none
     up = next(iter(figures[key].better for key in known)) == "higher"
     return {key: ((value - low) if up else (high - value)) / (high - low) for key, value in known.items()}
 

@@ -72,6 +72,13 @@ class CampaignResult:
         return bool(self.states.get("waiting") or self.states.get("running"))
 
 
+def verdict_words(result: CampaignResult) -> str:
+    """The verdict in a word, or how it stands while runs wait."""
+    if not result.goes_on:
+        return result.outcome.value
+    return "fails so far" if result.outcome is Outcome.FAIL else "goes on"
+
+
 def extent_words(result: CampaignResult) -> str:
     """How large the campaign is, and how far it is."""
     axes = " × ".join(f"{len(axis.values)} {axis.name}" for axis in result.state.axes)
@@ -104,12 +111,14 @@ def result_of(
     full = filled(spec, state.axes, state.cells, usual_figures(runs) if asks_usual else ())
     cells = with_derived(cells_of(state, full.measured, read(runs, full.measured)), full.figures)
     findings = findings_of(full, cells)
+    order = list(Outcome)
     if earlier is not None:
         findings += against(full, cells, earlier, read(ended_runs(earlier.state), full.measured))
     tables = []
     for table in full.tables:
         views = views_of(table, state.axes, cells)
         tables.append(ShownTable(views, sheets_of(views, full)))
+    findings = tuple(sorted(findings, key=lambda finding: order.index(finding.outcome)))  # the worst first
     outcome, reason = _verdict(cells, findings)
     states = Counter(run.state for data in cells for run in data.runs)
     again = len(state.runs) - sum(states.values())
@@ -159,9 +168,10 @@ def _doubts(spec: TablesSpec, cells: Sequence[CellData], again: int) -> tuple[st
     """What keeps a reader from believing a table at once, most important first."""
     doubts = []
     for state, words in (("lost", "lost"), ("running", "going on"), ("waiting", "not run yet")):
-        of = [f"{data.cell.id} r{run.repetition}" for data in cells for run in data.runs if run.state == state]
-        if of:
-            doubts.append(f"{counted(len(of), 'run')} {words}: {some(of)}")
+        of = {data.cell.id: sum(run.state == state for run in data.runs) for data in cells}
+        ids = [cell for cell, number in of.items() if number]
+        if ids:
+            doubts.append(f"{counted(sum(of.values()), 'run')} {words}, in {counted(len(ids), 'cell')}: {some(ids, 2)}")
     inconclusive = [data for data in cells if data.verdict.counts.get(Outcome.INCONCLUSIVE)]
     if inconclusive:
         n = sum(data.verdict.counts[Outcome.INCONCLUSIVE] for data in inconclusive)

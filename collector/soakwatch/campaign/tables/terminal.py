@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from soakwatch.campaign.tables.result import DEFINITION, CampaignResult, extent_words
+from soakwatch.campaign.tables.result import DEFINITION, CampaignResult, extent_words, verdict_words
 from soakwatch.campaign.tables.sheet import Sheet, Words
 from soakwatch.core.formatting import SYMBOLS
 from soakwatch.report.console import ConsoleWriter, Part
@@ -105,9 +105,8 @@ def _text(part: Part) -> str:
 def print_result(writer: ConsoleWriter, result: CampaignResult) -> None:
     """The verdict, what is doubtful, the findings and the tables."""
     outcome = result.outcome
-    preliminary = "so far " if result.goes_on else ""
     writer.say(
-        (f"{SYMBOLS[outcome]} {preliminary}{outcome.value.upper()}", STYLES[outcome]),
+        (f"{SYMBOLS[outcome]} {verdict_words(result).upper()}", STYLES[outcome]),
         (f"  campaign {result.state.name}", "bold"),
         hang=2,
     )
