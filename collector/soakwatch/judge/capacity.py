@@ -172,24 +172,33 @@ def limit_of(
     ceiling = ceilings.get(CEILINGS.get(unit, ""))
     tops = [trial.rate for trial in at.get(goal.upper if goal.upper is not None else goal.lower, [])]
     if ceiling and tops and max(tops) >= NEAR_CEILING * ceiling:
-        return f"the bounds reach the generator's own ceiling of {quantity(ceiling, f'{{{unit}}}/s')}"
+        return f"the bounds reach the generator's own ceiling of {rate_words(ceiling, unit)}"
     shares = [share for t in at.get(goal.lower, []) if (share := attained(t, full_rate)) is not None]
     if shares and min(shares) < ATTAINED:
         return f"the generator sent only {100 * min(shares):.0f} % of what it was asked for"
     return ""
 
 
+def rate_words(rate: float, unit: str) -> str:
+    """A rate in whole packets or requests per second; small ones with their digits.
+
+    >>> rate_words(7383070.2, "packet"), rate_words(3.14159, "request")
+    ('7,383,070 packets/s', '3.14 requests/s')
+    """
+    return f"{rate:,.0f} {unit}s/s" if rate >= 100 else quantity(rate, f"{{{unit}}}/s")
+
+
 def goal_words(goal: GoalBounds, unit: str) -> str:
     """What is known of a goal, in a few words.
 
     >>> goal_words(GoalBounds(0.0, 0.5, 0.505, 0.5, 1000.0), "packet")
-    'capacity at loss 0: 1,000 packet/s (50.00 % of full, bounds 50.00 to 50.50 %)'
+    'capacity at loss 0: 1,000 packets/s (50.00 % of full, bounds 50.00 to 50.50 %)'
     """
     head = f"at loss {loss_words(goal.loss)}"
     if goal.lower is None or goal.throughput is None or goal.rate is None:
         upper = "" if goal.upper is None else f", below {100 * goal.upper:.2f} % of full"
         return f"no capacity {head}: no load was without more loss{upper}"
-    value = f"{quantity(goal.rate, f'{{{unit}}}/s')} ({100 * goal.throughput:.2f} % of full"
+    value = f"{rate_words(goal.rate, unit)} ({100 * goal.throughput:.2f} % of full"
     bounds = "" if goal.upper is None else f", bounds {100 * goal.lower:.2f} to {100 * goal.upper:.2f} %"
     if goal.limit:
         return f"at least {value}{bounds}) {head}: the generator's limit, not the device's capacity ({goal.limit})"
@@ -202,8 +211,8 @@ def trial_words(trial: Trial, unit: str) -> str:
     """One trial in a few words."""
     lost = "nothing lost" if trial.lost <= 0 else f"{100 * trial.loss:.3g} % lost"
     warmup = ", warm-up" if trial.warmup else ""
-    rate = quantity(trial.rate, f"{{{unit}}}/s")
-    return f"trial at {100 * trial.level:.2f} %: {rate} for {show_seconds(round(trial.sent_s, 1))}, {lost}{warmup}"
+    sent = f"{rate_words(trial.rate, unit)} for {show_seconds(round(trial.sent_s, 1))}"
+    return f"trial at {100 * trial.level:.2f} %: {sent}, {lost}{warmup}"
 
 
 def capacity_findings(record: MetaReader, window: Window, targets: Sequence[str]) -> list[Finding]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from soakwatch.core.formatting import number, quantity, utc
+from soakwatch.core.formatting import number, utc
 from soakwatch.core.units import show_seconds
-from soakwatch.judge.capacity import CapacitySearch, GoalBounds, SearchState, goal_words
+from soakwatch.judge.capacity import CapacitySearch, GoalBounds, SearchState, goal_words, rate_words
 from soakwatch.plan.capacity import loss_words
 from soakwatch.report.blocks import HTML, Block, Cell, Column, Table, Text, columns_in
 from soakwatch.report.page import Page
@@ -96,12 +96,11 @@ def _blocks(search: CapacitySearch) -> list[Block]:
 
 
 def _goal(goal: GoalBounds, search: CapacitySearch) -> list[Cell | str]:
-    per_second = f"{{{search.unit}}}/s"
     bound = goal.bound(search.state)
     result = "none found" if bound is None else f"{bound}: {goal.limit}" if goal.limit else bound
     return [
         loss_words(goal.loss),
-        "–" if goal.rate is None else quantity(goal.rate, per_second),
+        "–" if goal.rate is None else rate_words(goal.rate, search.unit),
         _percent(goal.throughput),
         _percent(goal.lower),
         _percent(goal.upper),
@@ -119,7 +118,7 @@ def _trials(search: CapacitySearch) -> list[list[Cell | str]]:
                 utc(trial.begin_ns)[11:19],
                 _percent(trial.level),
                 show_seconds(round(trial.sent_s, 1)),
-                quantity(trial.rate, f"{{{search.unit}}}/s"),
+                rate_words(trial.rate, search.unit),
                 number(round(trial.offered)),
                 number(round(trial.lost)),
                 f"{100 * trial.loss:.3g} %",
