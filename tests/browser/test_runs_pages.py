@@ -224,7 +224,7 @@ def test_the_trend_is_for_everybody(page: Tab, runs: Path) -> None:
     page.page.wait_for_url("**/trend")
     page.page.get_by_label("Plan").select_option("weekly")
     page.page.get_by_role("button", name="Show").click()
-    page.page.locator("svg.trend .turn").first.wait_for()
+    page.page.locator("svg.trend text.turn").first.wait_for()
     page.page.locator("summary", has_text="The runs").click()
     assert page.barriers() == []
     assert page.tour() == []

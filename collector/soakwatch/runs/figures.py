@@ -1,10 +1,11 @@
 """Key figures of runs: one number of a run by an expression such as ``max(load.latency{quantile="p99"})``.
 
 The stretch. With ``phase="soak"`` all phases of that name; with ``phase="all"`` the whole run; without a phase the
-phases ``soak``, ``stress`` and ``spike`` of the run, which are those under load, else the whole run. A reading tells of
-the interval before it: one that came less than an interval after the begin of a stretch tells of what was before, and
-is left out where three are left without it. Counters are counted from edge to edge: a step over an edge counts by its
-share.
+phases ``soak``, ``stress`` and ``spike`` of the run, which are those under load, else the whole run. The search for the
+capacity overloads on purpose and is none of them; what it found (``load.capacity``) is a figure of the whole run. A
+reading tells of the interval before it: one that came less than an interval after the begin of a stretch tells of what
+was before, and is left out where three are left without it. Counters are counted from edge to edge: a step over an edge
+counts by its share.
 
 Several series that fit (ports, flows, processes, generators): counts, rates, bytes and watts are added up, on a common
 grid of time where the statistic is of readings; of shares and levels the mean; of times (latency) and temperatures the
@@ -31,6 +32,7 @@ from soakwatch.record.source import ReportSource, SeriesKey
 from soakwatch.runs.figure_spec import (
     ALL_PHASES,
     ALTERNATIVES,
+    CAPACITY,
     CHOOSERS,
     Better,
     FigureSpec,
@@ -76,6 +78,9 @@ Floats = NDArray[np.float64]
 STANDARD: tuple[FigureSpec, ...] = tuple(
     parse_figure(text)
     for text in (
+        "load.capacity.packet.rate",
+        "load.capacity.rate",
+        "load.capacity.level",
         "load.rx.packets",
         "load.rx.packet.rate",
         "load.rx.bit.rate",
@@ -177,7 +182,8 @@ def figure_of_series(view: ReportSource, spec: FigureSpec, keys: Sequence[Series
     unit = _unit(spec, trait.unit, trait)
     better = better_of(spec.metric, spec.statistic, trait.unit, trait.growth)
     try:
-        value = _value(view, spec, keys, stretch_of(view, spec.labels.get("phase", "")))
+        phase = spec.labels.get("phase") or (ALL_PHASES if spec.metric.startswith(CAPACITY) else "")
+        value = _value(view, spec, keys, stretch_of(view, phase))
     except NoFigureError as error:
         return FigureValue(None, unit, better, str(error))
     if not math.isfinite(value):

@@ -201,3 +201,23 @@ def test_a_wrong_expression_is_told_in_one_sentence(text: str, sentence: str) ->
     with pytest.raises(SoakwatchError) as error:
         parse_figure(text)
     assert str(error.value) == sentence
+
+
+def test_a_capacity_is_what_the_search_found(make_record: MakeRecord) -> None:
+    """Read once, behind the search and before the soak phase; what only the generator's limit is, is no capacity."""
+    found = make_record({("tg", "load.capacity.packet.rate", "loss=0,bound=found"): lambda s: 5e6 if s == 20 else None})
+    assert value_of(found, "load.capacity.packet.rate") == FigureValue(5e6, "{packet}/s", "higher")
+    assert value_of(found, 'load.capacity.packet.rate{loss="0"}').value == 5e6
+    with RecordView.open(found) as view:
+        assert standard_figures(view)[0].name == "capacity"
+
+
+def test_a_least_value_is_no_capacity(make_record: MakeRecord) -> None:
+    """It is a figure for those who ask for it."""
+    least = make_record(
+        {("tg", "load.capacity.packet.rate", "loss=0,bound=at least"): lambda s: 5e6 if s == 20 else None}
+    )
+    value = value_of(least, "load.capacity.packet.rate")
+    assert value.value is None
+    assert value.reason == 'no load.capacity.packet.rate with bound="found" here; there is loss=0,bound=at least'
+    assert value_of(least, 'load.capacity.packet.rate{bound="at least"}').value == 5e6
