@@ -28,6 +28,7 @@ from soakwatch.campaign.locks import held, locked, testbed_lock
 from soakwatch.campaign.model import Command
 from soakwatch.campaign.words import environment_of, filled
 from soakwatch.cluster.executor import still_wanted
+from soakwatch.cluster.leash import leashed
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS, RecordError, SoakwatchError
 from soakwatch.core.redaction import redaction_of
 from soakwatch.core.run_command import run_command
@@ -260,11 +261,12 @@ class _Attempt:
             command += [word for name, text in job.labels.items() for word in ("--label", f"{name}={text}")]
             command += ["--reference", str(place / REFERENCE_FILE)] if job.reference else []
         command += [] if job.web else ["--no-web"]
+        command = command if job.detached else leashed(command)
         cwd = job.folder if job.folder and Path(job.folder).is_dir() else None
         with (place / LOG_FILE).open("ab") as log:
             process = subprocess.Popen(
                 command,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL if job.detached else subprocess.PIPE,  # which ends with this process
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=cwd,
@@ -293,6 +295,8 @@ class _Attempt:
                 process.send_signal(signal.SIGINT)
                 stopped_at = passed + 1e9
             time.sleep(_POLL_S)
+        if process.stdin is not None:
+            process.stdin.close()
         self._result = replace(self._judged(process.returncode), stopped=self._result.stopped or self._asked() == ABORT)
 
     def _stop_request(self) -> bool:

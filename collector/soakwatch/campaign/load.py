@@ -19,6 +19,7 @@ from soakwatch.campaign.matrix import TESTBED, AxisDraft, CellDraft, Matrix, pat
 from soakwatch.campaign.model import Campaign, Cell, Command, Repeat, Testbed
 from soakwatch.campaign.patch import Change, found, overwrites, patched
 from soakwatch.campaign.shape import MAX_RUNS, CampaignShape, CommandShape, RepeatShape
+from soakwatch.campaign.tables.parse import tables_and_problems
 from soakwatch.campaign.words import RUN_FACTS, placeholders
 from soakwatch.core.errors import PlanError, SoakwatchError
 from soakwatch.core.labels import label_name, label_text
@@ -67,6 +68,7 @@ def _campaign(document: Document, path: Path) -> Campaign:
             problems.append(document.problem(("repeat", "until", "of"), f"of: {error}"))
     testbeds, changes = _testbeds(document, shape, problems)
     pinned_names = _pinned(document, matrix, shape, problems)
+    problems += tables_and_problems(document, [axis.axis() for axis in matrix.axes])[1]
     if problems:
         raise plan_error(document.origin, problems)
     base = _base(document, shape, path)

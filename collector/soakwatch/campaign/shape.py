@@ -215,3 +215,4 @@ class CampaignShape(Shape):
     tables: Annotated[JsonValue, Field(description="tables of the report")] = None
     claims: Annotated[JsonValue, Field(description="what somebody says of the figures, to be proven or refuted")] = None
     limits: Annotated[JsonValue, Field(description="limits of figures")] = None
+    compare: Annotated[JsonValue, Field(description="values of an axis against one of them")] = None
