@@ -15,6 +15,7 @@ from tests.browser.tab import Tab, luminance
 from soakwatch.core.labels import LABELS_KEY, labels_json
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record
+from soakwatch.testing.records import judged_run
 from soakwatch.web.access import Token, derived, one_time_code
 from soakwatch.web.run_folder import RunFolder
 from soakwatch.web.server import serve
@@ -275,3 +276,32 @@ def test_the_page_is_for_everybody(page: Tab) -> None:
     assert page.too_wide() == []
     assert HOSTILE[1] in page.page.locator("#rows").inner_text()
     assert page.count("#rows img, #rows script") == 0
+
+
+def test_the_trend_is_for_everybody(page: Tab, runs: Path) -> None:
+    """From the list of runs; light and dark without a barrier, by keyboard alone, on a telephone, a point leads on."""
+    for index in range(9):
+        judged_run(
+            runs / f"run-{index}",
+            packets_per_s=(1000.0 + index % 3) * (0.9 if index >= 5 else 1.0),
+            begin_ns=time.time_ns() - (20 - index) * 86400 * SECOND,
+            release="7.8" if index < 5 else "7.9",
+            plan="weekly",
+            labels={"note": HOSTILE[0]},
+        )
+    page.page.get_by_role("link", name="Trend of key figures").click()
+    page.page.wait_for_url("**/trend")
+    page.page.get_by_label("Plan").select_option("weekly")
+    page.page.get_by_role("button", name="Show").click()
+    page.page.locator("svg.trend text.turn").first.wait_for()
+    page.page.locator("summary", has_text="The runs").click()
+    assert page.barriers() == []
+    assert page.tour() == []
+    page.page.emulate_media(color_scheme="dark")
+    assert page.barriers() == []
+    page.page.set_viewport_size({"width": 390, "height": 900})
+    assert page.too_wide() == []
+    assert page.barriers() == []
+    assert HOSTILE[0] in page.page.locator("main").inner_text()
+    page.page.locator("svg.trend a").first.click()
+    page.page.wait_for_url("**/runs/run-0/")
