@@ -66,6 +66,7 @@ _WORDS: Mapping[str, str] = {
     "load.jitter": "jitter",
     "system.cpu.utilization": "CPU",
     "system.memory.usage": "memory",
+    "system.power": "power",
     "system.memory.utilization": "memory",
     "system.network.packet.dropped": "packets dropped",
     "system.forwarding.dropped": "packets lost in forwarding",

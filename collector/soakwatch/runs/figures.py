@@ -72,6 +72,7 @@ _LEAST_SHARE = 0.5
 _LEAST_READINGS = 3
 _EARLY = 0.9  # of an interval: polls are not to the millisecond
 _MARGIN_INTERVALS = 3
+_LOSS, _SENT_AND_BACK = "load.loss", ("load.tx.packets", "load.rx.packets")
 Floats = NDArray[np.float64]
 
 STANDARD: tuple[FigureSpec, ...] = tuple(
@@ -105,6 +106,7 @@ STANDARD: tuple[FigureSpec, ...] = tuple(
         "slope(process.memory.usage)",
         "last(process.memory.usage)",
         "process.cpu.utilization",
+        "system.power",
         "system.network.packet.dropped",
         "system.forwarding.dropped",
         "queue.dropped",
@@ -130,7 +132,12 @@ def standard_figures(view: ReportSource) -> tuple[FigureSpec, ...]:
     """The usual figures of which this run has a series, most important first; watts of own metrics last."""
     present = view.keys({spec.metric for spec in STANDARD})
     roles = view.roles()
-    usual = [spec for spec in STANDARD if any(fits(spec, key, roles) for key in present)]
+    counted_loss = {_LOSS} if {key.metric for key in present} >= set(_SENT_AND_BACK) else set()
+    usual = [
+        spec
+        for spec in STANDARD
+        if any(fits(spec, key, roles) for key in present) or (spec.metric in counted_loss and spec.statistic == "mean")
+    ]
     every = view.keys()
     own = sorted({key.metric for key in every if key.metric not in BY_NAME})
     watts = [metric for metric in own if _trait(view, metric).unit == "W"]
@@ -145,9 +152,28 @@ def figure_of(view: ReportSource, spec: FigureSpec) -> FigureValue:
     try:
         keys = keys_of(view, spec)
     except NoFigureError as error:
+        if (loss := _loss_of_counters(view, spec)) is not None:
+            return loss
         unit = _unit(spec, BY_NAME[spec.metric].unit if spec.metric in BY_NAME else "", None)
         return FigureValue(None, unit, better_of(spec.metric, spec.statistic), str(error))
     return figure_of_series(view, spec, keys)
+
+
+def _loss_of_counters(view: ReportSource, spec: FigureSpec) -> FigureValue | None:
+    """The mean of load.loss of a generator that counts packets but names no loss (TRex, Pktgen): those that did not come
+    back, as a share of those sent. Packets under way at the edges of the stretch count as lost or as come back."""
+    if spec.metric != _LOSS or spec.statistic != "mean":
+        return None
+    counts = [replace(spec, metric=metric, statistic="total") for metric in _SENT_AND_BACK]
+    if not all(any(fits(each, key, view.roles()) for key in view.keys({each.metric})) for each in counts):
+        return None
+    sent, back = (figure_of(view, each) for each in counts)
+    better = better_of(spec.metric, spec.statistic)
+    if sent.value is None or back.value is None:
+        return FigureValue(None, "1", better, sent.reason or back.reason)
+    if sent.value <= 0:
+        return FigureValue(None, "1", better, "nothing was sent")
+    return FigureValue(max(0.0, 1 - back.value / sent.value), "1", better)
 
 
 def figure_of_series(view: ReportSource, spec: FigureSpec, keys: Sequence[SeriesKey]) -> FigureValue:

@@ -17,6 +17,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from soakwatch.core.roles import GENERATOR
 from soakwatch.engine.load_driver import LEVEL
@@ -108,9 +109,10 @@ class TrialCounts:
         account.interval_ns = interval_ns
         self._news.set()
         if poll.outcome is not PollOutcome.OK:
-            account.failure, account.failed_ns = poll.error or poll.outcome.value, max(poll.start_ns, poll.due_ns)
+            account.failure = poll.error or account.failure or poll.outcome.value  # one that was held back has none
+            account.failed_ns = max(poll.start_ns, poll.due_ns)
             return
-        account.answered_ns = max(account.answered_ns, poll.start_ns)
+        account.answered_ns, account.failure = max(account.answered_ns, poll.start_ns), ""
         for sample in poll.answer.samples:
             if sample.object or sample.metric not in METRICS:
                 continue
@@ -168,13 +170,15 @@ class TrialCounts:
             raise UncountedError(f"a poll of the load failed: {failure}")
         driven = [account for account in self._sources.values() if account.driven]
         for account in driven:
-            levels = {value for time_ns, value in account.readings[LEVEL] if begin_ns < time_ns <= end_ns}
+            levels = {value for time_ns, value in account.readings[LEVEL] if begin_ns < time_ns < end_ns}
             if levels != {level}:
                 raise UncountedError(f"the load was not seen at {level:.2%}")
         if self.basis is None:
             self.basis = self._settled(begin_ns)
         basis = self.basis
         among = self._among(basis, begin_ns)
+        if any(_fell(basis.sent, account, begin_ns) for account in among):
+            raise UncountedError(f"{basis.sent} fell within the trial: the load, or its counters, began anew")
         sent = _total(among, basis.sent, begin_ns)
         told = _total(among, basis.told, begin_ns)
         if sent is None or told is None:
@@ -242,17 +246,22 @@ def _of(metric: str, account: _SourceAccount, begin_ns: int) -> float | None:
         before = next((value for time_ns, value in reversed(readings) if time_ns <= begin_ns), None)
         if before is None and not anew and inside[0][1] > 0:
             return None  # how much of it is of this trial is not known
-        before, total = 0.0 if anew or before is None else before, 0.0
-        for _, value in inside:
-            total += value - before if value >= before else value
-            before = value
-        return total
+        return inside[-1][1] - (0.0 if anew or before is None else before)
     last_ns, total = begin_ns, 0.0
     for time_ns, value in readings:
         if time_ns > begin_ns:
             total += value * (time_ns - last_ns) * 1e-9
             last_ns = time_ns
     return total
+
+
+def _fell(metric: str, account: _SourceAccount, begin_ns: int) -> bool:
+    """Whether a counter fell between two readings of the trial."""
+    if BY_NAME[metric].kind != COUNTER:
+        return False
+    readings = account.readings.get(metric, [])
+    inside = [value for time_ns, value in readings if time_ns > begin_ns]
+    return any(after < before for before, after in pairwise(inside))
 
 
 def _began_anew(account: _SourceAccount, begin_ns: int) -> bool:

@@ -98,7 +98,11 @@ class SearchRun:
                 if failure.final:
                     raise
                 repeats += 1
-                await self._around.tell(self.state, f"the trial at {wanted.level:.2%} is repeated: {failure}")
+                if repeats & (repeats - 1) == 0:  # the 1st, 2nd, 4th, 8th ...: a load may be away for long
+                    often = f" ({repeats} times now)" if repeats > 1 else ""
+                    await self._around.tell(
+                        self.state, f"the trial at {wanted.level:.2%} is repeated{often}: {failure}"
+                    )
                 await asyncio.sleep(max(self._goal.settle_s, self._around.counts.interval_s))
 
     async def _attempt(self, wanted: Wanted, repeats: int) -> Trial:
