@@ -18,7 +18,7 @@ def test_outliers_and_noise_do_not_move_it() -> None:
 
 
 def test_many_readings_are_medians_of_parts() -> None:
-    """A day of seconds has the slope of its line; a saw of many teeth has none, for in the long run it does not rise."""
+    """A day of seconds has the slope of its line; of a saw of many teeth, which does not rise, it is none."""
     seconds = np.arange(86_400.0)
     assert robust_slope(seconds, 2.0 * seconds) == pytest.approx(2.0)
     assert robust_slope(seconds[:400], seconds[:400] % 10) == pytest.approx(0.0, abs=0.01)
