@@ -189,7 +189,7 @@ def test_releases_with_six_runs_each_show_the_regression() -> None:
     )
     outcomes = {finding.subject: finding.outcome for finding in made.findings}
     assert outcomes == {"v2.3 against v2.2": Outcome.FAIL, "v2.3 against v2.1": Outcome.PASS}
-    assert "v2.3 has 7.65 % less than v2.2 (interval -8.2" in made.findings[0].reason
+    assert "v2.3 has 7.65 % less than v2.2 (interval -8.11 to -7.19 %)" in made.findings[0].reason
     assert "equivalent" in made.findings[1].reason
     marks = [cells[1].mark for _, cells in only(made).rows]
     assert marks == ["", "best", ""]  # the two others cannot be told apart
@@ -246,7 +246,7 @@ def test_each_layer_of_software_has_its_cost(cube: CampaignResult) -> None:
 
 
 def test_sizes_directions_variants_with_watts_that_are_missing() -> None:
-    """Ten sizes by variants, a view for each direction; packets per joule where watts were read, the reason elsewhere."""
+    """Sizes by variants, a view for each direction; packets per joule where watts were read, else the reason."""
     sizes, ways, variants = ["64", "1518"], ["encap", "both"], ["linux", "one core"]
     cells = [(size, way, variant) for size in sizes for way in ways for variant in variants]
     rates: Values = {cell: [1000.0 * (index + 1)] * 2 for index, cell in enumerate(cells)}
