@@ -5,17 +5,21 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from tests.collector.campaign.tables.folders import PLAN, Ran, campaign_folder
 from tests.commands import Command
 
+from soakwatch.cli.main import run
+
 YAML = f"""\
 name: sizes
 labels: {{release: RELEASE}}
 {PLAN}matrix:
-  size: {{set: targets.gen.sources.0.command.run.1, values: [64, 512]}}
+  size: {{set: targets.gen.sources.0.command.run.1, values: ['64', '512']}}
   load: {{set: targets.gen.sources.0.command.run.2, values: [20%, 25%]}}
 exclude: [{{size: 512, load: 25%}}]
 repeat: 7
@@ -40,6 +44,32 @@ def runs_of(level: float = 1.0, *, lost: bool = False) -> dict[tuple[str, ...], 
     return made
 
 
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a command said."""
+
+    code: int
+    out: str
+    err: str
+
+
+Reports = Callable[..., Said]
+
+
+@pytest.fixture
+def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Reports:
+    """Runs commands of ``soakwatch campaign`` in this process, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
+
+    def said(*words: object) -> Said:
+        code = run(["campaign", *map(str, words)])
+        shown = capsys.readouterr()
+        return Said(code, shown.out, shown.err)
+
+    return said
+
+
 @pytest.fixture(scope="module")
 def campaigns(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two campaigns: the new release forwards 7 % less of small packets."""
@@ -58,7 +88,7 @@ def test_tables_are_shown_in_the_terminal(soakwatch: Command, campaigns: Path) -
     assert lines[1] == "1 of 21 runs without a verdict"
     assert lines[2] == "2 size × 2 load: 3 cells of 7 runs each; 20 ended, 1 lost"
     assert "! 1 run lost, in 1 cell: size=512,load=20%" in lines
-    assert "! load.loss is missing in 2 cells: the run has no load.loss" in lines
+    assert any(line.startswith("! load.loss is missing in 2 cells: the run has no load.loss") for line in lines)
     table = lines[lines.index("received (k packets/s)") :]
     assert table[1].split() == ["size", "\\", "load", "20%", "25%"]
     assert table[2].split() == ["64", "1,000", "[996.0,", "1,004]", "2,000", "[1,992,", "2,008]", "best"]
@@ -66,26 +96,26 @@ def test_tables_are_shown_in_the_terminal(soakwatch: Command, campaigns: Path) -
     assert "lost: the monitor was killed" in table[3]
 
 
-def test_a_regression_against_an_earlier_campaign_fails(soakwatch: Command, campaigns: Path) -> None:
+def test_a_regression_against_an_earlier_campaign_fails(report: Reports, campaigns: Path) -> None:
     """The cells that fell are named with the interval; the one that did not is equivalent."""
-    done = soakwatch("campaign", "report", campaigns / "v2.3", "--against", campaigns / "v2.2")
-    assert (done.returncode, done.stderr) == (1, "")
-    shown = done.stdout
+    done = report("report", campaigns / "v2.3", "--against", campaigns / "v2.2")
+    assert (done.code, done.err) == (1, "")
+    shown = done.out
     assert "received: v2.3 has 7 % less than v2.2 (interval -7." in shown
     assert shown.count("✗ fail") == 2
     assert "size 512, load 20%: v2.3 against v2.2" in shown
     assert "equivalent, 7 and 6 runs" in shown
-    alone = soakwatch("campaign", "report", campaigns / "v2.3")
-    assert alone.returncode == 0, alone.stdout
+    alone = report("report", campaigns / "v2.3")
+    assert alone.code == 0, alone.out
 
 
-def test_files_hold_the_same(soakwatch: Command, campaigns: Path, tmp_path: Path) -> None:
+def test_files_hold_the_same(report: Reports, campaigns: Path, tmp_path: Path) -> None:
     """CSV in long form, JSON, Markdown and a page without a script from elsewhere."""
     names = ("c.csv", "c.json", "c.md", "c.html")
     words = [part for name in names for part in (f"--{name[2:]}", name)]
-    done = soakwatch("campaign", "report", campaigns / "v2.2", *words)
-    assert (done.returncode, done.stderr) == (3, "")
-    assert done.stdout.splitlines() == ["wrote c.html", "wrote c.md", "wrote c.csv", "wrote c.json"]
+    done = report("report", campaigns / "v2.2", *words)
+    assert (done.code, done.err) == (3, "")
+    assert done.out.splitlines() == ["wrote c.html", "wrote c.md", "wrote c.csv", "wrote c.json"]
     rows = list(csv.DictReader(io.StringIO((tmp_path / "c.csv").read_text())))
     assert [(row["size"], row["load"], row["figure"]) for row in rows] == [
         (size, load, figure)
@@ -114,15 +144,15 @@ def test_files_hold_the_same(soakwatch: Command, campaigns: Path, tmp_path: Path
     assert "v2.2/runs/64-20-r1/report.html" in page
 
 
-def test_options_choose_the_table(soakwatch: Command, campaigns: Path) -> None:
+def test_options_choose_the_table(report: Reports, campaigns: Path) -> None:
     """Rows, columns and figures; another expression than those of the file."""
-    done = soakwatch("campaign", "report", campaigns / "v2.3", "--table", "loadxsize", "--figure", "max(load.loss)")
-    assert done.returncode == 0, done.stderr
-    assert "loss, highest (%)" in done.stdout
-    assert "load \\ size" in done.stdout
-    assert "received" not in done.stdout.partition("loss, highest")[2]
-    rows = soakwatch("campaign", "report", campaigns / "v2.3", "--rows", "size,load", "--figure", "verdict")
-    assert "size  load  verdict" in " ".join(rows.stdout.split("\n")).replace("   ", "  ")
+    done = report("report", campaigns / "v2.3", "--table", "loadxsize", "--figure", "max(load.loss)")
+    assert done.code == 0, done.err
+    assert "loss, highest (%)" in done.out
+    assert "load \\ size" in done.out
+    assert "received" not in done.out.partition("loss, highest")[2]
+    rows = report("report", campaigns / "v2.3", "--rows", "size,load", "--figure", "verdict")
+    assert "size  load  verdict" in " ".join(rows.out.split("\n")).replace("   ", "  ")
 
 
 @pytest.mark.parametrize(
@@ -136,37 +166,37 @@ def test_options_choose_the_table(soakwatch: Command, campaigns: Path) -> None:
     ],
 )
 def test_mistakes_are_one_sentence(
-    soakwatch: Command, campaigns: Path, tmp_path: Path, words: tuple[str, ...], sentence: str
+    report: Reports, campaigns: Path, tmp_path: Path, words: tuple[str, ...], sentence: str
 ) -> None:
     """With the remedy, and exit code 2."""
     if "other" in words:
-        other = YAML.replace("RELEASE", "v1").replace("[64, 512]", "[1024]").replace("exclude", "# exclude")
+        other = YAML.replace("RELEASE", "v1").replace("['64', '512']", "['1024']").replace("exclude", "# exclude")
         campaign_folder(tmp_path / "other", other, {})
     for name in ("v2.2", "v2.3"):
         (tmp_path / name).symlink_to(campaigns / name)
-    done = soakwatch("campaign", "report", *words)
-    assert done.returncode == 2
-    assert sentence in done.stderr
-    assert done.stderr.count("\n") == 1
+    done = report("report", *words)
+    assert done.code == 2
+    assert sentence in done.err
+    assert done.err.count("\n") == 1
 
 
-def test_the_file_of_a_campaign_is_checked_for_its_tables(soakwatch: Command, tmp_path: Path) -> None:
+def test_the_file_of_a_campaign_is_checked_for_its_tables(report: Reports, tmp_path: Path) -> None:
     """Before the first run: the line of the mistake."""
     (tmp_path / "c.yaml").write_text(YAML.replace("columns: load", "columns: lode"), encoding="utf-8")
-    done = soakwatch("campaign", "plan", "c.yaml")
-    assert done.returncode == 2
-    assert "the matrix has no axis 'lode'; did you mean 'load'?" in done.stderr
-    assert done.stderr.startswith("soakwatch: c.yaml:")
+    done = report("plan", "c.yaml")
+    assert done.code == 2
+    assert "the matrix has no axis 'lode'; did you mean 'load'?" in done.err
+    assert done.err.startswith("soakwatch: c.yaml:")
 
 
-def test_a_campaign_without_tables_shows_the_usual_figures(soakwatch: Command, tmp_path: Path) -> None:
+def test_a_campaign_without_tables_shows_the_usual_figures(report: Reports, tmp_path: Path) -> None:
     """Verdict and the standard figures over its axes; while a run goes on it says so and never passes."""
     asked = YAML.partition("figures:")[0].replace("RELEASE", "v1")
     runs = runs_of()
     runs["64", "25%"][6] = Ran("running", {"load.rx.packet.rate": 1.0})
     campaign_folder(tmp_path / "c", asked, runs)
-    done = soakwatch("campaign", "report", "c")
-    assert "packets received, mean rate (k packets/s)" in done.stdout
-    assert "verdict" in done.stdout
-    assert "loss, mean (%)" in done.stdout
-    assert done.returncode == 3
+    done = report("report", "c")
+    assert "packets received, mean rate (k packets/s)" in done.out
+    assert "verdict" in done.out
+    assert "loss, mean (%)" in done.out
+    assert done.code == 3
