@@ -24,20 +24,15 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
-from soakwatch.campaign.fault import fault_in
-from soakwatch.campaign.load import filled
 from soakwatch.campaign.locks import held, locked, testbed_lock
 from soakwatch.campaign.model import Command
+from soakwatch.campaign.words import environment_of, filled
 from soakwatch.cluster.executor import still_wanted
+from soakwatch.cluster.leash import leashed
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS, RecordError, SoakwatchError
-from soakwatch.core.labels import labels_words
 from soakwatch.core.redaction import redaction_of
 from soakwatch.core.run_command import run_command
 from soakwatch.core.units import show_seconds
-from soakwatch.record import RecordView
-from soakwatch.runs.mark_event import EventConflictError, EventRefusedError
-from soakwatch.runs.state import StateReader
-from soakwatch.runs.stop import stop_run
 
 LOCK_FILE, STATUS_FILE, STOP_FILE = "attempt.lock", "attempt.json", "stop"
 JOB_FILE, PLAN_FILE, REFERENCE_FILE, LOG_FILE = "attempt.job.json", "plan.yaml", "plan.reference.yaml", "run.log"
@@ -76,8 +71,8 @@ class RunJob:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What became of a run. ``stage`` is "done", or how far it came; ``verdict`` None without one, ``exit_code`` that of
-    the run, None where it did not begin or end.
+    """What became of a run. ``stage`` is "done", or how far it came; ``verdict`` is None without one, ``exit_code`` is
+    that of the run, None where it did not begin or end.
 
     ``fault`` says why it was inconclusive for the monitor's or the generator's fault, "" otherwise; ``stopped`` that it
     was asked to end; ``notes`` what else is to be known. Times are UTC ns, with the commands before and after.
@@ -119,6 +114,13 @@ def perform(job: RunJob, place: Path) -> RunResult:
     return result
 
 
+def perform_again(argument: tuple[RunJob, str]) -> RunResult:
+    """``perform`` in a folder in which the run was broken off before."""
+    job, place = argument
+    (Path(place) / STOP_FILE).unlink(missing_ok=True)
+    return perform(job, Path(place))
+
+
 def read_result(place: Path) -> RunResult | None:
     """How far a run in a folder is, or its result; None where nothing was begun."""
     try:
@@ -141,6 +143,17 @@ def ask_to_stop(place: Path, how: str = STOP) -> None:
         _write(place / STOP_FILE, how)
 
 
+def fence(place: Path) -> bool:
+    """Make sure that nobody works on the run in a folder from now on, not even a process that is only just starting;
+    False if one works on it already."""
+    place.mkdir(parents=True, exist_ok=True)
+    with locked(place / LOCK_FILE, "the driver of the campaign") as own:
+        if own is None:
+            return False
+        ask_to_stop(place, ABORT)
+        return True
+
+
 def carry_out(job: RunJob, place: Path, wanted: Callable[[], bool]) -> RunResult:
     """Make the run in this process's charge, and end it when it is not wanted any more. Raises SoakwatchError if
     another process works in this folder."""
@@ -154,7 +167,8 @@ def carry_out(job: RunJob, place: Path, wanted: Callable[[], bool]) -> RunResult
 class _Attempt:
     def __init__(self, job: RunJob, place: Path, wanted: Callable[[], bool], lock: int) -> None:
         self._job, self._place, self._wanted, self._lock = job, place, wanted, lock
-        self._result = RunResult(WAITING, time.time_ns())
+        before = read_result(place) if job.resumed else None
+        self._result = RunResult(WAITING, time.time_ns() if before is None else before.begin_ns)
 
     def done(self) -> RunResult:
         job, place = self._job, self._place
@@ -165,7 +179,10 @@ class _Attempt:
         with testbed_lock(job.testbed, job.holder, self._asked) as bed:
             if bed is None:
                 return self._over("stopped before it began", stopped=True)
-            self._result = replace(self._result, begin_ns=time.time_ns())
+            if self._asked():
+                return self._over("stopped before it began", stopped=True)
+            if not job.resumed:
+                self._result = replace(self._result, begin_ns=time.time_ns())
             failure = "" if job.resumed else self._command(job.before, BEFORE)
             if failure:
                 stopped = self._asked() != ""
@@ -209,7 +226,7 @@ class _Attempt:
         self._stage(stage)
         facts = {**self._job.facts, "folder": str(self._place)}
         words = filled(command.words, facts)
-        environment = {f"SOAKWATCH_{name.upper().replace('-', '_')}": text for name, text in facts.items()}
+        environment = environment_of(facts)
         if self._result.verdict is not None:
             environment["SOAKWATCH_VERDICT"] = self._result.verdict
         redaction = redaction_of(self._job.plan)
@@ -217,16 +234,16 @@ class _Attempt:
         async def run() -> tuple[str, bytes]:
             over = asyncio.Event()
 
-            async def watch() -> None:
-                while not (self._asked() and stage == BEFORE) and self._asked() != ABORT:
-                    await asyncio.sleep(_POLL_S)
-                over.set()
+            loop = asyncio.get_running_loop()
 
-            watching = asyncio.create_task(watch())
-            try:
-                done = await run_command(words, environment, command.timeout_s, over, redaction)
-            finally:
-                watching.cancel()
+            def look() -> None:
+                asked = self._asked()
+                if asked == ABORT or (asked and stage == BEFORE):
+                    over.set()
+                loop.call_later(_POLL_S, look)
+
+            look()
+            done = await run_command(words, environment, command.timeout_s, over, redaction)
             return done.failure, done.output
 
         failure, output = asyncio.run(run())
@@ -244,11 +261,12 @@ class _Attempt:
             command += [word for name, text in job.labels.items() for word in ("--label", f"{name}={text}")]
             command += ["--reference", str(place / REFERENCE_FILE)] if job.reference else []
         command += [] if job.web else ["--no-web"]
+        command = command if job.detached else leashed(command)
         cwd = job.folder if job.folder and Path(job.folder).is_dir() else None
         with (place / LOG_FILE).open("ab") as log:
             process = subprocess.Popen(
                 command,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL if job.detached else subprocess.PIPE,  # which ends with this process
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=cwd,
@@ -277,10 +295,16 @@ class _Attempt:
                 process.send_signal(signal.SIGINT)
                 stopped_at = passed + 1e9
             time.sleep(_POLL_S)
+        if process.stdin is not None:
+            process.stdin.close()
         self._result = replace(self._judged(process.returncode), stopped=self._result.stopped or self._asked() == ABORT)
 
     def _stop_request(self) -> bool:
         """As ``soakwatch stop`` asks; False where the run cannot be asked yet."""
+        from soakwatch.runs.mark_event import EventConflictError, EventRefusedError
+        from soakwatch.runs.state import StateReader
+        from soakwatch.runs.stop import stop_run
+
         try:
             state = StateReader(self._place).read(time.time_ns())
             stop_run(self._place, state, "the campaign was stopped", "campaign")
@@ -289,6 +313,8 @@ class _Attempt:
         return True
 
     def _ended(self) -> bool:
+        from soakwatch.record import RecordView
+
         with suppress(RecordError), RecordView.open(self._place) as view:
             return view.meta("ended_ns") is not None
         return False
@@ -300,8 +326,10 @@ class _Attempt:
 
 def judged(place: Path, so_far: RunResult, code: int | None) -> RunResult:
     """What a run's record says of its end; ``code`` is the exit code of its process, None where nobody knows."""
-    verdict = reason = ""
-    fault = ""
+    from soakwatch.campaign.fault import fault_in  # rules and records: not while the run goes on
+    from soakwatch.record import RecordView
+
+    verdict = reason = fault = ""
     try:
         with RecordView.open(place) as view:
             metas = view.metas()
@@ -348,11 +376,6 @@ def job_in(place: Path) -> RunJob:
         if data[name] is not None:
             data[name] = Command(tuple(data[name]["words"]), data[name]["timeout_s"])
     return RunJob(**data)
-
-
-def describe(job: RunJob) -> str:
-    """A run in a few words, for whoever waits for its testbed."""
-    return labels_words({name: job.labels[name] for name in ("campaign", "cell", "repetition") if name in job.labels})
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The ledger of a campaign: what was begun and how it ended, one JSON object a line, appended and synced, never changed.
+"""The ledger of a campaign: what was begun and how it ended, one JSON object a line, appended, synced, never changed.
 
 A line that was cut by a crash at the end of the file is as if it had never been written: what it told is found again in
 the folder of its run. Numbers of lines without gaps show that none is missing.
@@ -20,9 +20,10 @@ from soakwatch.core.yaml import Plain
 LEDGER = "ledger.jsonl"
 VERSION = 1
 
-CAMPAIGN, BEGIN, END, LOST, ENOUGH, STOPPED, COMPLETE = (
+CAMPAIGN, BEGIN, RESUME, END, LOST, ENOUGH, STOPPED, COMPLETE = (
     "campaign",
     "begin",
+    "resume",
     "end",
     "lost",
     "enough",

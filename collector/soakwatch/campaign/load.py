@@ -9,18 +9,19 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from soakwatch.campaign.ledger import LEDGER
+from soakwatch.campaign.ledger import LEDGER, read_ledger
 from soakwatch.campaign.matrix import TESTBED, AxisDraft, CellDraft, Matrix, patch_of, read_matrix, written
 from soakwatch.campaign.model import Campaign, Cell, Command, Repeat, Testbed
 from soakwatch.campaign.patch import Change, found, overwrites, patched
 from soakwatch.campaign.shape import MAX_RUNS, CampaignShape, CommandShape, RepeatShape
 from soakwatch.campaign.tables.parse import tables_and_problems
-from soakwatch.core.errors import PlanError
+from soakwatch.campaign.words import RUN_FACTS, placeholders
+from soakwatch.core.errors import PlanError, SoakwatchError
 from soakwatch.core.labels import label_name, label_text
 from soakwatch.core.suggest import hint
 from soakwatch.core.validation import problems as problems_of
@@ -28,11 +29,9 @@ from soakwatch.core.yaml import Document, Plain, Problem, parse, plan_error, rea
 from soakwatch.core.yaml import Path as Place
 from soakwatch.judge.calibration import reference_path
 from soakwatch.plan import Plan, plan_of
+from soakwatch.runs.figures import parse_figure
 
-CAMPAIGN_COPY, PLAN_COPY = "campaign.yaml", "plan.yaml"
-RUN_FACTS = ("campaign", "cell", "repetition", "attempt", "testbed", "folder")
-"""What words of commands may name besides axes and labels."""
-_PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_-]*)\}")
+CAMPAIGN_COPY, PLAN_COPY, REFERENCE_COPY = "campaign.yaml", "plan.yaml", "plan.reference.yaml"
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9._]+")
 _MAX_SHOWN = 20
 
@@ -45,40 +44,13 @@ def load_campaign(path: Path) -> Campaign:
     return _campaign(parse(read_text(path), str(path)), path)
 
 
-def placeholders(words: Sequence[str]) -> Iterator[str]:
-    """The names in braces in the words of a command; doubled braces are text.
-
-    >>> list(placeholders(["./flash", "{release}", "--json={{x}}"]))
-    ['release']
-    """
-    for word in words:
-        for match in _PLACEHOLDER.finditer(word.replace("{{", "\0").replace("}}", "\0")):
-            yield match[1]
-
-
-def filled(words: Sequence[str], facts: Mapping[str, str]) -> tuple[str, ...]:
-    """The words with the values of what they name.
-
-    >>> filled(["./flash", "{release}.bin", "{{x}}"], {"release": "7.2"})
-    ('./flash', '7.2.bin', '{x}')
-    """
-
-    def put(match: re.Match[str]) -> str:
-        return facts.get(match[1], match[0])
-
-    return tuple(
-        _PLACEHOLDER.sub(put, word.replace("{{", "\0").replace("}}", "\1")).replace("\0", "{").replace("\1", "}")
-        for word in words
-    )
-
-
 def _campaign(document: Document, path: Path) -> Campaign:
     if not isinstance(document.data, dict):
         message = "a campaign is keys and values: plan, matrix, repeat; see docs/campaigns.md"
         raise plan_error(document.origin, [document.problem((), message)])
     data = {key: value for key, value in document.data.items() if value is not None or key in {"plan", "matrix"}}
     if "name" not in data:
-        data = {"name": _NOT_IN_NAME.sub("-", path.stem).strip("-._")[:60] or "campaign", **data}
+        data = {"name": _default_name(path), **data}
     try:
         shape = CampaignShape.model_validate_json(json.dumps(data))
     except ValidationError as error:
@@ -89,6 +61,11 @@ def _campaign(document: Document, path: Path) -> Campaign:
     matrix = read_matrix(document, shape.matrix, shape.exclude, shape.include, used)
     problems += matrix.problems
     problems += _command_problems(document, shape, matrix)
+    if isinstance(shape.repeat, RepeatShape):
+        try:
+            parse_figure(shape.repeat.until.of)
+        except SoakwatchError as error:
+            problems.append(document.problem(("repeat", "until", "of"), f"of: {error}"))
     testbeds, changes = _testbeds(document, shape, problems)
     pinned_names = _pinned(document, matrix, shape, problems)
     problems += tables_and_problems(document, [axis.axis() for axis in matrix.axes])[1]
@@ -106,9 +83,7 @@ def _campaign(document: Document, path: Path) -> Campaign:
         else Repeat(repeat, repeat)
     )
     if len(cells) * times.at_most > MAX_RUNS:
-        message = (
-            f"{len(cells)} cells, {times.at_most} times each, are more than {MAX_RUNS} runs: exclude or repeat less"
-        )
+        message = f"{len(cells)} cells, {times.at_most} times each, are more than {MAX_RUNS} runs: repeat less"
         raise plan_error(document.origin, [document.problem(("repeat",), message)])
     first = next(iter(plans.values()))
     texts = {key: plan.text for key, plan in plans.items()}
@@ -144,12 +119,19 @@ def _campaign(document: Document, path: Path) -> Campaign:
         retry_inconclusive=shape.retry.inconclusive,
         interrupted=shape.interrupted,
         web=shape.web,
-        reference=_reference(first),
+        reference=_reference(first, path),
         figures=document.data.get("figures"),
         tables=document.data.get("tables"),
         claims=document.data.get("claims"),
         limits=document.data.get("limits"),
     )
+
+
+def _default_name(path: Path) -> str:
+    """The name of a campaign whose file gives none: the file's, also where only its copy is left."""
+    if (path.parent / LEDGER).is_file() and (entries := read_ledger(path.parent)) and entries[0].text("name"):
+        return entries[0].text("name")
+    return _NOT_IN_NAME.sub("-", path.stem).strip("-._")[:60].strip("-._") or "campaign"
 
 
 def _command(shape: CommandShape | None) -> Command | None:
@@ -286,9 +268,7 @@ def _check_values(document: Document, base: Document, matrix: Matrix) -> None:
         mine = [place for value in axis.values for change in value.changes if (place := found(base.data, change.path))]
         for other, place in earlier:
             if any(overwrites(later, place) for later in mine):
-                text = (
-                    f"{axis.name}: changes {'.'.join(map(str, place))}, which {other.name} changes too: separate them"
-                )
+                text = f"{axis.name}: changes {'.'.join(map(str, place))}, which {other.name} changes too: separate"
                 problems.append(document.problem(("matrix", axis.name), text, key=True))
                 break
         earlier += [(axis, place) for place in mine]
@@ -335,7 +315,8 @@ def _plans(
             except PlanError as error:
                 where = f"the cell {cell.id}" + (f" on {bed.name}" if bed.name else "")
                 for sentence in error.problems:
-                    told.setdefault(_placed(document, base, steps, draft, sentence, own), where)
+                    placed = sentence if sentence in own else _placed(document, base, steps, sentence)
+                    told.setdefault(placed, where)
     if told:
         lines = [f"{sentence} (in {where})" for sentence, where in told.items()]
         more = [f"{document.origin}: {len(lines) - _MAX_SHOWN} more"] if len(lines) > _MAX_SHOWN else []
@@ -343,23 +324,24 @@ def _plans(
     return plans
 
 
-def _placed(
-    document: Document,
-    base: Document,
-    steps: Sequence[Change],
-    draft: CellDraft,
-    sentence: str,
-    own: Sequence[str],
-) -> str:
-    """A sentence about a patched plan; one that only the patch brought about names the campaign's line too."""
-    if sentence in own or sentence.startswith(f"{document.origin}:") or base.origin == document.origin:
+def _placed(document: Document, base: Document, steps: Sequence[Change], sentence: str) -> str:
+    """A sentence about a patched plan, with the place in the campaign's file of the change that brought it about."""
+    if sentence.startswith(f"{document.origin}:") or base.origin == document.origin:
         return sentence
-    place = steps[0].place if steps else draft.place
-    return f"{document.where(place)}: {sentence}"
+    for count, step in enumerate(steps, 1):
+        try:
+            plan_of(patched(base, steps[:count], document))
+        except PlanError as error:
+            if sentence in error.problems:
+                return f"{document.where(step.place)}: {sentence}"
+    return sentence
 
 
-def _reference(plan: Plan) -> Path | None:
-    """The calibration that the base plan names, or that lies beside it."""
+def _reference(plan: Plan, campaign: Path) -> Path | None:
+    """The calibration that the base plan names, or that lies beside it; in a campaign's folder, its copy there."""
+    if (campaign.parent / LEDGER).is_file():
+        copy = (campaign.parent / REFERENCE_COPY).absolute()
+        return copy if copy.is_file() else None
     origin = Path(plan.origin)
     if plan.reference:
         return (origin.parent / plan.reference).absolute()

@@ -1,10 +1,10 @@
 """Axes and cells of a campaign: the product of the values, less ``exclude``, and with ``include``.
 
-As GitHub Actions has them. An ``exclude`` entry removes every cell that has all of its values. ``include`` is read after
-that, entry by entry: it is added to every cell of the product of which it contradicts no value, and where there is none
-it becomes a cell of its own. What an entry adds is its ``set`` and its keys that are no axis, which become labels; a
-later entry may override what an earlier one added, none overrides a value. A list in an entry stands for one entry for
-each of its items.
+As GitHub Actions has them. An ``exclude`` entry removes every cell that has all of its values. ``include`` is read
+after that, entry by entry: it is added to every cell of the product of which it contradicts no value, and where there
+is none it becomes a cell of its own. What an entry adds is its ``set`` and its keys that are no axis, which become
+labels; a later entry may override what an earlier one added, none overrides a value. A list in an entry stands for one
+entry for each of its items.
 """
 
 from __future__ import annotations
@@ -161,13 +161,20 @@ def _idle(axis: str, value: str) -> str:
     )
 
 
+def _wrong_name(name: str) -> str:
+    """Why a word cannot name an axis or a label of a cell; "" if it can."""
+    try:
+        label_name(name)
+    except ValueError as error:
+        return str(error)
+    return f"{name!r} is the campaign's own word: use another" if name in RESERVED else ""
+
+
 def _axis(document: Document, name: str, value: Plain, problems: list[Problem]) -> AxisDraft | None:
     place: Path = ("matrix", name)
-    try:
-        if label_name(name) in RESERVED:
-            raise ValueError(f"{name!r} is the campaign's own word: call the axis otherwise")
-    except ValueError as error:
-        problems.append(document.problem(place, f"matrix: {error}", key=True))
+    wrong = _wrong_name(name)
+    if wrong:
+        problems.append(document.problem(place, f"matrix: {wrong}", key=True))
         return None
     paths: tuple[str, ...] = ()
     listed: Plain = value
@@ -325,11 +332,9 @@ def _included(
         for key in item:
             if key in by_name or key == _SET:
                 continue
-            try:
-                if label_name(key) in RESERVED:
-                    raise ValueError(f"{key!r} is the campaign's own word: call the label otherwise")
-            except ValueError as error:
-                problems.append(document.problem((*place, key), f"include: {error}", key=True))
+            wrong = _wrong_name(key)
+            if wrong:
+                problems.append(document.problem((*place, key), f"include: {wrong}", key=True))
         for entry in _unfolded(document, place, item, by_name, problems):
             fitting = [n for n, cell in enumerate(original) if _fits(cell, entry)]
             if not fitting:

@@ -97,8 +97,8 @@ class Testbed:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """How often each cell is run: ``at_least`` times, and, with ``half_width``, until the 95 % interval of the median of
-    the figure ``of`` reaches no further than that share of it to either side, ``at_most`` times."""
+    """How often each cell is run: ``at_least`` times, and, with ``half_width``, until the 95 % interval of the median
+    of the figure ``of`` reaches no further than that share of it to either side, ``at_most`` times."""
 
     at_least: int
     at_most: int
@@ -113,8 +113,8 @@ class Campaign:
     ``plans`` are the plans of the cells as YAML, by cell and testbed, ``seconds`` how long a run of a cell is planned
     to last. ``testbeds`` are in the order of the file; of one without a name the name is "". ``pinned`` cells run on
     one testbed only. ``labels`` go to every run, ``cell_labels`` to those of one cell. ``figures``, ``tables``,
-    ``claims`` and ``limits`` are as the file has them. ``digest`` is of all that makes runs comparable: two campaigns of
-    one digest are one campaign. ``file`` is the file that was read, ``reference`` the calibration of its plan.
+    ``claims`` and ``limits`` are as the file has them. ``digest`` is of all that makes runs comparable: two campaigns
+    of one digest are one campaign. ``file`` is the file that was read, ``reference`` the calibration of its plan.
     """
 
     name: str

@@ -62,7 +62,7 @@ def patched(plan: Document, changes: Sequence[Change], campaign: Document) -> Do
         draft.values.setdefault(path, campaign.position(change.place))
     if problems:
         raise plan_error(campaign.origin, problems)
-    return Document(plan.origin, draft.data, draft.values, draft.keys, draft.origins)
+    return Document(plan.origin, draft.data, draft.values, draft.keys, plan.changed, draft.origins)
 
 
 def found(data: Plain, text: str) -> Path | None:
@@ -171,9 +171,11 @@ def _shown(path: Path) -> str:
 
 def _put(data: Plain, path: Path, value: Plain) -> None:
     node = value_at(data, path[:-1])
-    last = path[-1]
-    if (isinstance(node, dict) and isinstance(last, str)) or (isinstance(node, list) and isinstance(last, int)):
-        node[last] = value
+    match node, path[-1]:
+        case dict(), str(key):
+            node[key] = value
+        case list(), int(index):
+            node[index] = value
 
 
 def _forget(draft: _Plan, path: Path) -> None:

@@ -34,9 +34,15 @@ def read_state(folder: Path) -> CampaignState:
     Raises CampaignError if the folder is none of a campaign or its ledger is damaged, PlanError if its copy of the
     campaign cannot be read.
     """
+    return read_all(folder)[1]
+
+
+def read_all(folder: Path) -> tuple[Campaign, CampaignState, History]:
+    """The campaign of a folder, how it stands, and its history. Raises as ``read_state``."""
     entries = read_ledger(folder)
     campaign = load_campaign(folder / CAMPAIGN_COPY)
-    return state_of(campaign, folder, history_of(campaign, folder, entries))
+    history = history_of(campaign, folder, entries)
+    return campaign, state_of(campaign, folder, history), history
 
 
 def state_of(campaign: Campaign, folder: Path, history: History) -> CampaignState:
@@ -79,6 +85,8 @@ def history_of(campaign: Campaign, folder: Path, entries: tuple[Entry, ...] | li
                     begin_ns=entry.time_ns,
                 )
             )
+        elif entry.kind == kinds.RESUME and attempts:
+            attempts[-1] = replace(attempts[-1], state=RUNNING, reason="", end_ns=None)
         elif entry.kind in {kinds.END, kinds.LOST} and attempts:
             attempts[-1] = _over(attempts[-1], entry)
             if entry.text("fault"):
@@ -89,7 +97,7 @@ def history_of(campaign: Campaign, folder: Path, entries: tuple[Entry, ...] | li
         if not attempts:
             del history.attempts[cell.id, entry.repetition]
     for attempts in history.attempts.values():
-        attempts[:] = [_as_it_stands(run) if run.state == RUNNING else run for run in attempts]
+        attempts[:] = [as_it_stands(run) if run.state == RUNNING else run for run in attempts]
     return history
 
 
@@ -109,8 +117,8 @@ def _length(run: CellRun) -> float | None:
     return None if run.begin_ns is None or run.end_ns is None else (run.end_ns - run.begin_ns) * 1e-9
 
 
-def _as_it_stands(run: CellRun) -> CellRun:
-    """A run without an end in the ledger, by its folder."""
+def as_it_stands(run: CellRun) -> CellRun:
+    """A run without an end in the ledger, by its folder: running, ended or lost."""
     assert run.folder is not None
     busy = worked_on(run.folder)
     result = read_result(run.folder)

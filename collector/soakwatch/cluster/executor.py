@@ -42,6 +42,11 @@ class Executor(Protocol):
         """How many jobs are done at once now; at least 1."""
         ...
 
+    @property
+    def same_machine(self) -> bool:
+        """Whether jobs are done on this machine: its files and its locks are theirs."""
+        ...
+
     def resources(self) -> frozenset[str] | None:
         """The resources that somebody here has; None where every resource is this machine's own."""
         ...
@@ -73,6 +78,11 @@ class Executor(Protocol):
         decides whether to submit another attempt. Where the function raises, or its process died on this machine, what
         it wrote until then is in ``folder`` as it is.
         """
+        ...
+
+    def end(self, future: Future[R], *, at_once: bool) -> None:
+        """Ends a job that was submitted here: ``still_wanted`` is False there, and its result is awaited all the same;
+        ``at_once``: nobody waits for it, and the future raises JobLostError. Nothing for one that is done."""
         ...
 
     def close(self) -> None:

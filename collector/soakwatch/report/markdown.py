@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from soakwatch.core.formatting import SYMBOLS, printable, quantity, subject, utc
+from soakwatch.core.labels import labels_words
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource
@@ -69,7 +70,7 @@ def _head(page: Page) -> list[str]:
         "",
         markdown_text(verdict.reason, 400),
         "",
-        f"{utc(window.begin_ns)} to {utc(window.end_ns)} UTC, {show_seconds(window.seconds)}",
+        f"{utc(window.begin_ns)} to {utc(window.end_ns)} UTC, {show_seconds(window.seconds)}{_labels(page)}",
         "",
         "| target | role | verdict | reason |",
         "|---|---|---|---|",
@@ -80,6 +81,13 @@ def _head(page: Page) -> list[str]:
         for t in verdict.targets[:_MAX_TARGETS]
     ]
     return lines + _more(verdict.targets, _MAX_TARGETS, "targets")
+
+
+def _labels(page: Page) -> str:
+    """The labels of the run, and those that could not be read, on the line of its times."""
+    labels = labels_words(page.verdict.labels)
+    unread = [f"label {name} not read: {reason}" for name, reason in page.unread_labels]
+    return "".join(f"; {markdown_text(words, 400)}" for words in (labels, *unread) if words)
 
 
 def _findings(verdict: Verdict) -> list[str]:
