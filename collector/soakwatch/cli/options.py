@@ -1,7 +1,8 @@
-"""Options that several commands share: the folder of runs, and --stop-on-fail."""
+"""Options that several commands share: the folder of runs, --label, and --stop-on-fail."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,6 +14,8 @@ from soakwatch.runs.catalog import DEFAULT_RUNS
 
 EVERY = "*"
 _STOP_ON_FAIL = "--stop-on-fail"
+_LABEL = "--label"
+_LABEL_WORD = re.compile(r"[A-Za-z][\w-]*=")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -28,7 +31,58 @@ def runs_option(purpose: str = "Folder in which RUN is looked up.") -> Callable[
     )
 
 
-class StoppingCommand(click.Command):
+class LabelCommand(click.Command):
+    """A command with ``--label``, behind which several labels may stand: ``--label release=7.2 build=9``.
+
+    A file whose name looks like a label is written ./NAME=VALUE.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The arguments, with the option before each label."""
+        end = args.index("--") if "--" in args else len(args)
+        spelt_out: list[str] = []
+        follows = False  # the word stands behind a label
+        for index, word in enumerate(args[:end]):
+            is_value = index > 0 and args[index - 1] == _LABEL
+            if follows and not is_value and _LABEL_WORD.match(word):
+                spelt_out.append(_LABEL)
+            else:
+                follows = is_value or word.startswith(f"{_LABEL}=")
+            spelt_out.append(word)
+        return super().parse_args(ctx, [*spelt_out, *args[end:]])
+
+
+def label_option(purpose: str) -> Callable[[F], F]:
+    """Adds ``--label`` as the parameter ``labels``, a mapping of text by name; ``purpose`` is its help."""
+    return click.option(
+        _LABEL,
+        "labels",
+        multiple=True,
+        metavar="NAME=VALUE",
+        callback=_labels,
+        help=f"{purpose} May be repeated, and several may follow it.",
+    )
+
+
+def _labels(_context: click.Context, _parameter: click.Parameter, words: tuple[str, ...]) -> dict[str, str]:
+    from soakwatch.core.labels import given_labels
+
+    try:
+        return given_labels(words)
+    except ValueError as error:
+        raise click.UsageError(f"{_LABEL}: {error}") from None
+
+
+def on_option(command: F) -> F:
+    """Adds ``--on`` as the parameter ``on``, a text or None: see ``soakwatch.cluster.choose``."""
+    return click.option(
+        "--on",
+        metavar="dask://HOST:8786",
+        help="Scheduler of dask whose workers do the work; tls://HOST:8786 for one with TLS.  [this machine]",
+    )(command)
+
+
+class StoppingCommand(LabelCommand):
     """A command with ``--stop-on-fail``: alone it means every rule, as --stop-on-fail=RULE that one.
 
     Click by itself would take the word behind a bare option for its value.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from soakwatch.core.errors import PlanError
@@ -97,7 +97,18 @@ def calibration_of(plan: Plan, length_s: float, levels: Sequence[float]) -> Plan
         "targets": {name: target for name, target in targets.items() if name in kept},
         **{key: source_plan[key] for key in _KEPT_KEYS if key in source_plan},
     }
+    if labels := _kept_labels(plan, source_plan.get("labels"), kept):
+        data["labels"] = labels
     return plan_from_text(dump(data), plan.origin)
+
+
+def _kept_labels(plan: Plan, labels: Plain, kept: Collection[str]) -> dict[str, Plain]:
+    """The labels of a plan, without those that are read from a device: it is not there."""
+    if not isinstance(labels, dict):
+        return {}
+    read = {label.name: label.source for label in plan.labels if label.source is not None}
+    gone = {name for name, source in read.items() if source.package is not None and source.target not in kept}
+    return {name: value for name, value in labels.items() if name not in gone}
 
 
 def driven_of(calibration: Plan) -> bool:

@@ -20,6 +20,7 @@ from soakwatch.engine.hooks.setup import base_environment, hooks_of
 from soakwatch.engine.live_judging import LiveJudging
 from soakwatch.engine.notify.setup import notifying_of
 from soakwatch.engine.phase_driver import PhaseDriver
+from soakwatch.engine.read_labels import LabelReader, LabelSite
 from soakwatch.engine.run_record import Heartbeat, run_record
 from soakwatch.engine.scheduler import PlannedTimers, Timers
 from soakwatch.engine.scripts import Scripts
@@ -43,12 +44,14 @@ class Soak:
         self.context, self._clock = context, clock
         self._out = run_record(record, clock.now_ns, threaded=threaded)
         notes = self._out.notes
-        scripts = Scripts(notes, clock.now_ns, base_environment(plan, folder), redaction_of(plan.text))
+        environment, redaction = base_environment(plan, folder), redaction_of(plan.text)
+        scripts = Scripts(notes, clock.now_ns, environment, redaction)
         self._driver = PhaseDriver(context, self._out, clock.now_ns, scripts)
         self.hooks = hooks_of(plan, folder, notes, clock.now_ns, context.live_findings)
+        self._labels = LabelReader(LabelSite(plan, folder, environment, redaction), self._out, clock.now_ns)
         self.notifying = notifying_of(plan, folder, context.start_ns, clock.now_ns, resumed=context.resumed)
         self._live, self._load = LiveJudging(context, self._out, clock.now_ns), GeneratorLoad()
-        observers = PollObservers(self._driver.phases, self._live, self._load)
+        observers = PollObservers(self._driver.phases, self._live, self._load, self._driver.capacity.counts)
         self._sources = Sources(context, self._out, clock, observers)
         self._events, self._heartbeat = EventFeed(self._out), Heartbeat(self._out, clock.now_ns)
         self._freezing = Freezing(folder, self._keep_baseline)
@@ -90,6 +93,8 @@ class Soak:
             stack.push(self._close_notifying)
             stack.push_async_callback(self.hooks.finish, 0.0)  # where the way out is none of those below
             stack.push_async_callback(self._driver.scripts.end)
+            stack.push_async_callback(self._driver.capacity.close)
+            stack.push_async_callback(self._labels.close)
             stack.push_async_callback(self._freezing.close)
             await self._heartbeat.start()
             lag = LoopLag()
@@ -109,6 +114,7 @@ class Soak:
             self._sources.first_polls.check()
             await self._backfill(end_ns)
             await self._finish_hooks()
+            await self._finish_labels()
             if self.trouble is None:
                 await self._finish_record(end_ns)
             return end_ns
@@ -191,6 +197,7 @@ class Soak:
             self._end_moved.set()
         if not self._announced and self._driver.phases.now is not None:
             self._announced = True
+            self._labels.start()
             if not self.context.resumed:
                 self.hooks.start()
             self.notifying.start(self.end_ns)
@@ -230,6 +237,13 @@ class Soak:
         self._doing = "waiting for the hooks"
         await self.hooks.finish()
         self._doing = ""
+
+    async def _finish_labels(self) -> None:
+        """Of a short run: the verdict has its labels."""
+        if self._labels.busy:
+            self._doing = "reading the labels"
+            await self._labels.finish()
+            self._doing = ""
 
     async def _finish_record(self, end_ns: int) -> None:
         """The last that the record gets of the run itself: events, captures, the end of phases and of the monitor."""

@@ -11,11 +11,14 @@ from pathlib import Path
 
 from soakwatch.core.clock import Clock, SteadyClock
 from soakwatch.core.errors import RecordError
+from soakwatch.core.labels import LABELS_KEY, PENDING_KEY, labels_json
 from soakwatch.core.redaction import redaction_of
 from soakwatch.core.yaml import parse
 from soakwatch.engine.context import RunContext
 from soakwatch.engine.phase_driver import ORIGIN
 from soakwatch.engine.references import NOTHING, References
+from soakwatch.judge.calibration import recorded_ceilings, together
+from soakwatch.judge.capacity import searches_of
 from soakwatch.judge.memory import SHARED_KEY, shared_text
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.judge.poll_mode import META as POLL_MODE
@@ -87,6 +90,11 @@ def begin(
             {target.name: fingerprint(_root(target)) for target in plan.targets if _local(target)}
         ),
     }
+    static = {label.name: label.text for label in plan.labels if label.source is None}
+    if plan.labels:
+        facts[LABELS_KEY] = labels_json(static)
+    if len(static) < len(plan.labels):
+        facts[PENDING_KEY] = "1"
     try:
         for key, value in facts.items():
             record.set_meta(key, value)
@@ -96,7 +104,15 @@ def begin(
     except RecordError:
         record.close()
         raise
-    return RunContext(plan, folder, start_ns, stop_on_fail, stop_rules=plan.stop_on_fail | set(stop_rules)), record
+    context = RunContext(
+        plan,
+        folder,
+        start_ns,
+        stop_on_fail,
+        stop_rules=plan.stop_on_fail | set(stop_rules),
+        ceilings=together(plan, against.reference.ceilings),
+    )
+    return context, record
 
 
 def resume(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str] = ()) -> tuple[RunContext, Record, Clock]:
@@ -116,6 +132,7 @@ def resume(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str] = ()
         planned = [stored for stored in view.events() if stored.origin == ORIGIN]
         live_findings = frozenset(identity_of(finding) for finding in view.findings(live=True))
         last_ns = view.window().end_ns
+        searches, ceilings = searches_of(view), together(plan, recorded_ceilings(view))
     clock = SteadyClock(not_before_ns=last_ns + 1)
     record = Record.open(folder)
     now_ns = clock.now_ns()
@@ -127,7 +144,19 @@ def resume(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str] = ()
     planned_events = tuple(stored.event for stored in planned)
     stops = plan.stop_on_fail | set(stop_rules)
     return (
-        RunContext(plan, folder, int(start), stop_on_fail, begun_ns, planned_events, live_findings, due_ns, stops),
+        RunContext(
+            plan,
+            folder,
+            int(start),
+            stop_on_fail,
+            begun_ns,
+            planned_events,
+            live_findings,
+            due_ns,
+            stops,
+            searches,
+            ceilings,
+        ),
         record,
         clock,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED
@@ -74,6 +75,7 @@ def judge_record(
         if not only or rule.name in only
     ]
     goes_on = not ended and lifecycle_of(view.metas(), view.path) == "running"
-    return inconclusive_if_unjudged(
+    verdict = inconclusive_if_unjudged(
         view, judge(view, view.meta("run") or "run", uses, progress, earlier, goes_on=goes_on)
     )
+    return replace(verdict, labels=view.labels)

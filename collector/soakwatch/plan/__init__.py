@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path as FilePath
@@ -23,8 +23,10 @@ from soakwatch.core.units import plan_seconds, seconds
 from soakwatch.core.validation import problems as problems_of
 from soakwatch.core.yaml import Document, Path, Plain, Problem, dump, parse, placeless, plan_error, read_text
 from soakwatch.plan.address import LOCAL, targets_of
+from soakwatch.plan.capacity import CapacityShare, loss_words
 from soakwatch.plan.event import EventPlan, events_of
 from soakwatch.plan.hook import HookPlan, hook_problems, stop_problems
+from soakwatch.plan.labels import LabelPlan, labels_of
 from soakwatch.plan.model import (
     INTERFACES_ALL,
     PlanShape,
@@ -45,11 +47,13 @@ from soakwatch.sources.registry import poller_module
 __all__ = [
     "EventPlan",
     "HookPlan",
+    "LabelPlan",
     "Plan",
     "SourcePlan",
     "TargetPlan",
     "load_plan",
     "plan_from_text",
+    "plan_of",
     "plan_text",
     "process_data",
     "quick_plan",
@@ -106,6 +110,7 @@ class Plan:
     web: WebPlan | None = DEFAULT_WEB  # None: nothing is served
     sinks: tuple[SinkPlan, ...] = ()  # databases that the record is copied to
     notify: tuple[NotifyPlan, ...] = ()  # who is notified of the run
+    labels: tuple[LabelPlan, ...] = ()  # by what the run is found and compared
 
     def lasting(self, duration: str | float, registry: Registry = INSTALLED) -> Plan:
         """The same plan with another length: its last soak (without one, its longest phase) is cut or stretched.
@@ -135,12 +140,26 @@ class Plan:
         stretched = _plan(placeless(data, self.origin), registry)
         return replace(self, duration_s=stretched.duration_s, phases=stretched.phases, text=stretched.text)
 
+    def labelled(self, given: Mapping[str, str], registry: Registry = INSTALLED) -> Plan:
+        """The same plan with these labels, which replace those of the same name. Raises PlanError for too many."""
+        if not given:
+            return self
+        data = parse(self.text, self.origin).data
+        assert isinstance(data, dict)
+        before = data.get("labels")
+        data["labels"] = {**(before if isinstance(before, dict) else {}), **given}
+        labelled = _plan(placeless(data, self.origin), registry)
+        return replace(self, labels=labelled.labels, text=labelled.text)
+
 
 def load_plan(path: FilePath | str, registry: Registry = INSTALLED, *, device: bool = True) -> Plan:
     """The plan in a file; without a ``name`` it is called after the file. Raises PlanError, also for a plan without a
     device to judge, unless ``device`` says that there need be none."""
-    file = FilePath(path)
-    document = parse(read_text(file), str(path))
+    return plan_of(parse(read_text(FilePath(path)), str(path)), registry, device=device)
+
+
+def plan_of(document: Document, registry: Registry = INSTALLED, *, device: bool = True) -> Plan:
+    """The plan in a document, such as a file's with some values replaced; as ``load_plan`` otherwise."""
     plan = _plan(document, registry)
     if device and not any(target.role == DUT for target in plan.targets):
         message = "no target has the role dut, so there is no device to judge: set role: dut on the device under test"
@@ -234,6 +253,8 @@ def _plan(document: Document, registry: Registry) -> Plan:
     problems += stop_problems(document, shape.stop_on_fail, rule_names(registry))
     web, wrong = web_of(document, shape.web)
     problems += wrong
+    labels, wrong = labels_of(document, tuple(shape.targets))
+    problems += wrong
     if problems:
         raise plan_error(document.origin, problems)
     stop = shape.stop_on_fail if isinstance(shape.stop_on_fail, list) else rule_names(registry)
@@ -254,6 +275,7 @@ def _plan(document: Document, registry: Registry) -> Plan:
         web,
         sinks,
         tuple(shape.notify),
+        labels,
     )
 
 
@@ -342,6 +364,7 @@ def _unloaded(document: Document, phases: Sequence[PhasePlan], targets: Sequence
     driven = any(getattr(source.config, "drive", False) for target in generators for source in target.sources)
     problems = []
     for index, phase in enumerate(phases):
+        problems += [document.problem(("phases", index), message) for message in _searched(phases, index, targets)]
         if phase.load is not None and not driven:
             message = "load: no generator is driven: add drive: true to a source of a target with role: generator"
             problems.append(document.problem(("phases", index), message))
@@ -349,6 +372,26 @@ def _unloaded(document: Document, phases: Sequence[PhasePlan], targets: Sequence
             message = "until: load waits for a generator, but no target has role: generator: add one"
             problems.append(document.problem(("phases", index), message))
     return problems
+
+
+def _searched(phases: Sequence[PhasePlan], index: int, targets: Sequence[TargetPlan]) -> list[str]:
+    """What is wrong with a search for the capacity, or with a load that is a share of it."""
+    phase = phases[index]
+    if phase.search is not None:
+        generators = [target for target in targets if target.role == GENERATOR]
+        sources = [s for target in generators for s in target.sources if getattr(s.config, "drive", False)]
+        if not sources:
+            return ["capacity: no generator is driven: add drive: true to a source of a target with role: generator"]
+        return list(dict.fromkeys(f"capacity: {why}" for s in sources if (why := s.config.lossless)))
+    if not isinstance(phase.load, CapacityShare):
+        return []
+    before = [earlier.search for earlier in phases[:index] if earlier.search is not None]
+    if not before:
+        return [f"load: {phase.load} needs a capacity phase before it: add capacity: {{loss: 0, at_most: 20m}}"]
+    if phase.load.loss is not None and phase.load.loss not in before[-1].loss:
+        known = " and ".join(loss_words(loss) for loss in before[-1].loss)
+        return [f"load: {phase.load}: that loss is not searched for: add it to loss of the capacity phase ({known})"]
+    return []
 
 
 def _target(

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from soakwatch.core.registry import INSTALLED, Registry, loads, pollers, rule_class, rules
 from soakwatch.core.units import plan_seconds
 from soakwatch.core.yaml import Plain
+from soakwatch.plan.labels import LABELS_SCHEMA, LabelSource
 from soakwatch.plan.model import PlanShape
 from soakwatch.plan.rules import REQUIRED
 from soakwatch.plan.sink import sink_config
@@ -48,8 +49,10 @@ def plan_schema(registry: Registry = INSTALLED) -> dict[str, Plain]:
     keys = _dict(schema["properties"])
     _dict(keys["sinks"])["items"] = {"$ref": "#/$defs/sink"}
     keys["rules"] = {"$ref": "#/$defs/rules"}
+    definitions["LabelSource"] = LabelSource.model_json_schema()
+    keys["labels"] = dict(LABELS_SCHEMA)
     # A key with nothing behind it is a key that is not there.
-    for key in ("watch", "rules", "events", "hooks", "stop_on_fail", "sinks", "notify"):
+    for key in ("watch", "rules", "events", "hooks", "stop_on_fail", "sinks", "notify", "labels"):
         keys[key] = {"anyOf": [keys[key], _NULL]}
     process = _dict(definitions["ProcessShape"])
     definitions["ProcessShape"] = {"anyOf": [{"type": "string", "minLength": 1}, process]}
@@ -58,7 +61,7 @@ def plan_schema(registry: Registry = INSTALLED) -> dict[str, Plain]:
     # A plan's name comes from its file where it gives none; one of duration and phases must be there.
     schema["required"] = ["targets"]
     schema["anyOf"] = [{"required": ["duration"]}, {"required": ["phases"]}]
-    _tidy(schema)
+    tidy(schema)
     return {"$schema": DIALECT, **schema, "title": "Soakwatch plan", "description": "A plan of a Soakwatch run."}
 
 
@@ -121,11 +124,11 @@ def _dict(value: Plain) -> dict[str, Plain]:
     return value
 
 
-def _tidy(value: Plain) -> None:
+def tidy(value: Plain) -> None:
     """Writes defaults of durations as a plan does; drops numeric bounds from what is text, and generated titles."""
     if isinstance(value, list):
         for item in value:
-            _tidy(item)
+            tidy(item)
     if not isinstance(value, dict):
         return
     if isinstance(value.get("title"), str) and ("type" in value or "anyOf" in value or "$ref" in value):
@@ -139,7 +142,7 @@ def _tidy(value: Plain) -> None:
         for bound in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"):
             value.pop(bound, None)
     for item in value.values():
-        _tidy(item)
+        tidy(item)
 
 
 def _list(value: Plain) -> list[Plain]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch.core.errors import RecordError
+from soakwatch.core.labels import LABELS_KEY, labels_in
 from soakwatch.record import _artifacts
 from soakwatch.record._columns import Columns
 from soakwatch.record._files import record_file, size_of
@@ -99,6 +100,11 @@ class RecordView:
         with self._reading() as sql:
             return dict(sql.execute("SELECT key, value FROM meta ORDER BY key").fetchall())
 
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels of the run, text by name; those that are read when it starts once they are read."""
+        return labels_in(self.meta(LABELS_KEY))
+
     def roles(self) -> Mapping[str, str]:
         """The role of each target."""
         with self._reading() as sql:
@@ -181,6 +187,11 @@ class RecordView:
         with self._reading():
             time_ns, value = self._columns.series(number, sources, begin_ns, end_ns, owner)
         return Series(key.target, key.metric, key.object, trait, time_ns, value, cadence_s)
+
+    def source_of(self, key: SeriesKey) -> Source | None:
+        """The source that a series was first brought by; None for a series that the record does not have."""
+        known = self._series().get(key)
+        return None if known is None else next((s for s in self.sources() if s.id == known[1]), None)
 
     def to_pandas(
         self,

@@ -48,6 +48,7 @@ def verdict_so_far(view: RecordView, *, goes_on: bool) -> Verdict:
         events=tuple(stored.event for stored in view.events()),
         goes_on=goes_on and final is None,
     )
+    verdict = replace(verdict, labels=view.labels)
     if final is not None:
         return replace(verdict, outcome=_OUTCOMES.get(final, Outcome.INCONCLUSIVE), reason=view.meta("reason") or "")
     if goes_on:

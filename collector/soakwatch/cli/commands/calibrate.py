@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from soakwatch.cli.options import runs_option
+from soakwatch.cli.options import LabelCommand, label_option, runs_option
 from soakwatch.core.errors import EXIT_INCONCLUSIVE, EXIT_PASS
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
+    cls=LabelCommand,
     epilog="""\b
 Examples:
   soakwatch calibrate plan.yaml
@@ -26,7 +27,7 @@ Levels go above 100% so that a run at full load can show a reserve. A generator 
 one. Runs of the plan then report the headroom of their generators (RFC 8219 asks for a reserve; rule generator_health,
 10 % by default), and are inconclusive if a generator had none. The calibration is a run itself: soakwatch report last
 Exit codes: 0 every generator has a ceiling, 2 usage or plan error, 3 a generator sent nothing or lost too much of it,
-4 the monitor itself failed."""
+4 the monitor itself failed.""",
 )
 @click.argument("plan", type=click.Path(path_type=Path))
 @click.option("--for", "length", default="60s", show_default=True, help="Duration of each level, at least 15s.")
@@ -36,6 +37,7 @@ Exit codes: 0 every generator has a ceiling, 2 usage or plan error, 3 a generato
     show_default=True,
     help="Levels for generators with drive: true, as shares of their full rate.",
 )
+@label_option("Label of the calibration, such as testbed=rack-3; replaces the plan's of the same name.")
 @runs_option("Folder of all runs.")
 @click.option(
     "-o",
@@ -44,7 +46,9 @@ Exit codes: 0 every generator has a ceiling, 2 usage or plan error, 3 a generato
     show_default="PLAN with the suffix .reference.yaml",
     help="Reference file to write.",
 )
-def command(plan: Path, length: str, levels: str, runs_folder: Path, output: Path | None) -> int:
+def command(
+    plan: Path, length: str, levels: str, labels: dict[str, str], runs_folder: Path, output: Path | None
+) -> int:
     """Run only the generators of PLAN, looped back without the device, and record the highest load they can send."""
     from soakwatch.engine.calibrate import calibration_of, length_of, levels_of
     from soakwatch.judge.calibration import reference_path
@@ -58,7 +62,7 @@ def command(plan: Path, length: str, levels: str, runs_folder: Path, output: Pat
         wanted = levels_of(levels)
     except ValueError as error:
         raise click.UsageError(f"--levels: {error}") from None
-    loaded = load_plan(plan, device=False)
+    loaded = load_plan(plan, device=False).labelled(labels)
     return _calibrate(loaded, calibration_of(loaded, length_s, wanted), runs_folder, output or reference_path(plan))
 
 

@@ -109,10 +109,12 @@ def _connect(plan: Plan, runs: Path) -> int:
     from soakwatch.core.text import prefixed
     from soakwatch.core.units import show_bytes, show_seconds
     from soakwatch.engine.plan_check import absent_processes, check_sources, disk_bytes, free_bytes
+    from soakwatch.engine.read_labels import labels_now
     from soakwatch.engine.sensitivity import sensitivity
 
     with tempfile.TemporaryDirectory(prefix="soakwatch-check-") as folder:
         checks = asyncio.run(check_sources(plan, Path(folder)))
+        labels = asyncio.run(labels_now(plan, Path(folder)))
     for check in checks:
         show_source_check(check, plan.duration_s)
     problems = [
@@ -120,6 +122,11 @@ def _connect(plan: Plan, runs: Path) -> int:
         for check in checks
         if check.error
     ]
+    for label, text, trouble in labels:
+        if trouble:
+            problems.append(f"{label.location}: the label {label.name} cannot be read: {trouble}")
+        else:
+            click.echo(f"label: {label.name}={text}" + ("" if label.source is None else ", as read now"))
     problems += [
         f"{plan.origin}: {target.name}: no process {name!r} is running: its findings would be inconclusive"
         for target, name in absent_processes(checks)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from soakwatch.cli.options import runs_option
+from soakwatch.cli.options import LabelCommand, label_option, runs_option
 from soakwatch.importing.command_line import options_of, table_options
 from soakwatch.sinks.addresses import HELP, MAP_FILE, is_database
 
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 
 @click.command(
+    cls=LabelCommand,
     epilog="""\b
 Examples:
-  soakwatch import memory.csv --rule growth
+  soakwatch import memory.csv --rule growth --label release=7.2 testbed=rack-3
   soakwatch import host.csv.gz --map 'rss=process.memory.usage,process=nginx:KB' --unit cpu=%
   soakwatch import monday.csv tuesday.csv --target fw-7.2 --tz Europe/Berlin --name two-days
   soakwatch import pods.csv --by pod --time ts --time-format ms
@@ -46,7 +47,7 @@ kind and begin are required; additional columns are stored with the event.
 """
     + HELP
     + "\n\b\n"
-    + MAP_FILE
+    + MAP_FILE,
 )
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @runs_option("Folder for the new run.")
@@ -60,9 +61,15 @@ kind and begin are required; additional columns are stored with the event.
     show_default="all that apply",
     help="Rule that judges the run. May be repeated.",
 )
+@label_option("Label of the run, such as release=7.2.")
 @table_options
 def command(
-    files: tuple[str, ...], runs_folder: Path, name: str | None, names: tuple[str, ...], **given: object
+    files: tuple[str, ...],
+    runs_folder: Path,
+    name: str | None,
+    names: tuple[str, ...],
+    labels: dict[str, str],
+    **given: object,
 ) -> None:
     """Import the tables in FILE… ('-': standard input), or series of an InfluxDB (influxdb://HOST/BUCKET?…)."""
     from rich.console import Console
@@ -78,13 +85,14 @@ def command(
     if database is not None and len(files) > 1:
         raise click.UsageError("a database must be imported alone: name no other file with it")
     if database is not None:
-        _import_database(database, runs_folder, name, names, given)
+        _import_database(database, runs_folder, name, names, labels, given)
         return
     run = name or stem_of(files[0])
     options = options_of(given, "up")
     folder = new_folder(runs_folder, run, time.time_ns())
     with Console(stderr=True).status("importing") as shown:
         imported = import_files(files, folder, run, options, ["soakwatch", "import", *files], shown.update, names)
+    _label(folder, labels)
     for note in imported.notes:
         click.echo(f"note: {harmless(note)}", err=True)
     _show(imported)
@@ -92,7 +100,12 @@ def command(
 
 
 def _import_database(
-    address: str, runs_folder: Path, name: str | None, names: tuple[str, ...], given: Mapping[str, object]
+    address: str,
+    runs_folder: Path,
+    name: str | None,
+    names: tuple[str, ...],
+    labels: Mapping[str, str],
+    given: Mapping[str, object],
 ) -> None:
     """Import a run from a database: it appears among the runs once it is complete."""
     from rich.console import Console
@@ -117,12 +130,27 @@ def _import_database(
                 lambda text: shown.update(f"importing: {harmless(text)}"),
                 notes.append,
             )
+        _label(Path(draft) / "run" / "record", labels)
         (Path(draft) / "run" / "record").rename(folder)
     for note in notes:
         click.echo(f"note: {harmless(note)}", err=True)
     if imported is not None:
         _show(imported)
     click.echo(f"record  {folder / 'record.sqlite'}")
+
+
+def _label(folder: Path, labels: Mapping[str, str]) -> None:
+    """Add labels to those that an imported run brought with it."""
+    from soakwatch.core.labels import LABELS_KEY, labels_in, labels_json
+    from soakwatch.record import Record, RecordView
+
+    if not labels:
+        return
+    with RecordView.open(folder) as view:
+        own = labels_in(view.meta(LABELS_KEY))
+    with Record.open(folder) as record:
+        record.set_meta(LABELS_KEY, labels_json({**own, **labels}))
+        record.finish()
 
 
 def _show(imported: ImportedRun) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from soakwatch.cli.options import StoppingCommand, chosen, runs_option, stop_option
+from soakwatch.cli.options import StoppingCommand, chosen, label_option, runs_option, stop_option
 
 
 @click.command(
@@ -16,6 +16,7 @@ from soakwatch.cli.options import StoppingCommand, chosen, runs_option, stop_opt
 Examples:
   soakwatch run plan.yaml
   soakwatch run plan.yaml --duration 10m --runs /srv/runs
+  soakwatch run plan.yaml --label release=7.2 build=1841 testbed=rack-3
   soakwatch run plan.yaml --stop-on-fail=hang --stop-on-fail=reboot
   soakwatch run --target local --process nginx --duration 30m
   soakwatch run --target ssh://soak@fw1 --target 'snmp://fw1?version=2c&community=env:COMMUNITY' --duration 12h
@@ -64,6 +65,7 @@ Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor
 )
 @click.option("--baseline", metavar="RUN", help="Use the baseline of an earlier run.")
 @click.option("--no-web", is_flag=True, help="Do not serve the live page and its API.")
+@label_option("Label of this run, such as release=7.2; replaces the plan's of the same name.")
 @stop_option
 def command(
     plan: Path | None,
@@ -77,6 +79,7 @@ def command(
     reference: Path | None,
     baseline: str | None,
     no_web: bool,  # noqa: FBT001
+    labels: dict[str, str],
     stop_on_fail: tuple[str, ...],
 ) -> int:
     """Run PLAN, or a soak described by the options, to its end, then judge it and write the report."""
@@ -103,6 +106,7 @@ def command(
         loaded = load_plan(plan)
         if duration is not None:
             loaded = loaded.lasting(duration)
+    loaded = loaded.labelled(labels)
     any_rule, stop_rules = chosen(stop_on_fail)
     check_outside(loaded)
     check_notifications(loaded)

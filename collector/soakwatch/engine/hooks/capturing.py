@@ -34,27 +34,18 @@ class Capturing:
             return await self._from(name, ssh_host(planned.ssh, self._folder), planned, trigger)
         troubles = []
         for target in self._targets(trigger):
-            try:
-                troubles += await self._from(target.name, self._source(target), planned, trigger)
-            except HookFailedError as failure:
-                troubles.append(str(failure))
+            source = host_of(target, self._folder)
+            if source is None:
+                why = "it has no source ssh; give capture the key ssh"
+                troubles.append(f"nothing can be captured of {target.name}: {why}")
+            else:
+                troubles += await self._from(target.name, source, planned, trigger)
         return troubles
 
     def _targets(self, trigger: Trigger) -> Iterable[TargetPlan]:
         """That of the finding; all devices under test where it is of none."""
         named = [target for target in self._plan.targets if target.name == trigger.target]
         return named or [target for target in self._plan.targets if target.role == DUT]
-
-    def _source(self, target: TargetPlan) -> OpenSource:
-        for source in target.sources:
-            config = source.config
-            if isinstance(config, Access):
-                return ssh_host(config, self._folder, getattr(config, "os", AUTO), getattr(config, "enable", None))
-        if any(source.poller == "local" for source in target.sources):
-            return local_host()
-        raise HookFailedError(
-            f"nothing can be captured of {target.name}: it has no source ssh; give capture the key ssh"
-        )
 
     async def _from(self, name: str, source: OpenSource, planned: CapturePlan, trigger: Trigger) -> list[str]:
         troubles = []
@@ -85,3 +76,15 @@ class Capturing:
         about = f"{piece.of[:200]} ({trigger.about})"
         trouble = await self._notes.keep(Artifact(name, media, data, trigger.time_ns, "capture", about))
         return [f"{name} was not kept: {trouble}"] if trouble else []
+
+
+def host_of(target: TargetPlan, folder: Path) -> OpenSource | None:
+    """Where commands of a target are run: over its SSH, or here where it is this machine; None where it has neither.
+
+    ``folder`` is the run's.
+    """
+    for source in target.sources:
+        config = source.config
+        if isinstance(config, Access):
+            return ssh_host(config, folder, getattr(config, "os", AUTO), getattr(config, "enable", None))
+    return local_host() if any(source.poller == "local" for source in target.sources) else None

@@ -35,13 +35,16 @@ def hooks_of(plan: Plan, folder: Path, notes: Notes, now_ns: Callable[[], int], 
 
 
 def check_outside(plan: Plan) -> None:
-    """Raises PlanError with every program of scripts and hooks that does not exist, and every missing secret of a
-    webhook, so that it is reported now and not in the night.
+    """Raises PlanError with every program of scripts, hooks and labels that does not exist, and every missing secret of
+    a webhook, so that it is reported now and not in the night.
     """
     problems = []
     for number, event in enumerate(plan.events, 1):
         if event.run:
             problems += [f"events, number {number} ({event.kind}): {wrong}" for wrong in _missing(event.run)]
+    for label in plan.labels:
+        if label.source is not None and label.source.command is not None:
+            problems += [f"labels, {label.name}: {wrong}" for wrong in _missing(label.source.command, "command")]
     for number, hook in enumerate(plan.hooks, 1):
         problems_of_hook = [] if hook.run is None else list(_missing(hook.run))
         if hook.webhook is not None:
@@ -51,9 +54,9 @@ def check_outside(plan: Plan) -> None:
         raise PlanError(*(f"{plan.origin}: {problem}" if plan.origin else problem for problem in problems))
 
 
-def _missing(words: tuple[str, ...]) -> Iterator[str]:
+def _missing(words: tuple[str, ...], key: str = "run") -> Iterator[str]:
     if shutil.which(words[0]) is None:
-        yield f"run: program {words[0]!r} not found: install it, or write its full path"
+        yield f"{key}: program {words[0]!r} not found: install it, or write its full path"
 
 
 def _unusable(planned: WebhookPlan) -> Iterator[str]:
