@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from soakwatch.engine.capacity.counts import TrialCounts, UncountedError
 from soakwatch_agent.sample import Answer, Event, Poll, PollOutcome, Sample
 
 S = 10**9
-Readings = dict[str, float]
+Readings = Mapping[str, float]
 
 
 def polled(

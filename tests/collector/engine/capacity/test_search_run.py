@@ -22,7 +22,7 @@ class LimitedPort(FakePort):
     """A port that sends by its rate, 10 packets a poll for each percent, of which a device forwards 620."""
 
     @property
-    def step(self) -> int:  # type: ignore[override]
+    def step(self) -> int:
         """Packets of a poll."""
         return round(10 * self.rate)
 
@@ -31,7 +31,7 @@ class LimitedPort(FakePort):
         """Set by the dataclass; the rate decides."""
 
     @property
-    def lost(self) -> int:  # type: ignore[override]
+    def lost(self) -> int:
         """What the device drops of them."""
         return max(0, self.step - 620)
 
