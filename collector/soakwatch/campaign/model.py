@@ -74,3 +74,73 @@ class CampaignState:
     axes: tuple[Axis, ...]
     cells: tuple[Cell, ...]
     runs: tuple[CellRun, ...]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    complete: bool = False
+    """Whether nothing is left to be done; runs may be lost nevertheless."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command and how long it may take. Words may hold ``{kind}``, the value of an axis or label."""
+
+    words: tuple[str, ...]
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Testbed:
+    """A place where one run at a time can be made; ``patch`` is what is different there in the plan."""
+
+    name: str
+    patch: Mapping[str, Plain] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """How often each cell is run: ``at_least`` times, and, with ``half_width``, until the 95 % interval of the median
+    of the figure ``of`` reaches no further than that share of it to either side, ``at_most`` times."""
+
+    at_least: int
+    at_most: int
+    half_width: float | None = None
+    of: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """A campaign that can be run: every cell's plan was checked.
+
+    ``plans`` are the plans of the cells as YAML, by cell and testbed, ``seconds`` how long a run of a cell is planned
+    to last. ``testbeds`` are in the order of the file; of one without a name the name is "". ``pinned`` cells run on
+    one testbed only. ``labels`` go to every run, ``cell_labels`` to those of one cell. ``figures``, ``tables``,
+    ``claims`` and ``limits`` are as the file has them. ``digest`` is of all that makes runs comparable: two campaigns
+    of one digest are one campaign. ``file`` is the file that was read, ``reference`` the calibration of its plan.
+    """
+
+    name: str
+    file: Path
+    axes: tuple[Axis, ...]
+    cells: tuple[Cell, ...]
+    plans: Mapping[tuple[str, str], str]
+    seconds: Mapping[str, float]
+    repeat: Repeat
+    digest: str
+    base_text: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    cell_labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    seed: int = 1
+    rest_s: float = 0.0
+    before: Command | None = None
+    after: Command | None = None
+    before_all: Command | None = None
+    after_all: Command | None = None
+    testbeds: tuple[Testbed, ...] = (Testbed(""),)
+    pinned: Mapping[str, str] = field(default_factory=dict)
+    retry_inconclusive: int = 0
+    interrupted: str = "repeat"
+    web: bool = False
+    reference: Path | None = None
+    figures: Plain = None
+    tables: Plain = None
+    claims: Plain = None
+    limits: Plain = None

@@ -73,6 +73,15 @@ def _labels(_context: click.Context, _parameter: click.Parameter, words: tuple[s
         raise click.UsageError(f"{_LABEL}: {error}") from None
 
 
+def on_option(command: F) -> F:
+    """Adds ``--on`` as the parameter ``on``, a text or None: see ``soakwatch.cluster.choose``."""
+    return click.option(
+        "--on",
+        metavar="dask://HOST:8786",
+        help="Scheduler of dask whose workers do the work; tls://HOST:8786 for one with TLS.  [this machine]",
+    )(command)
+
+
 class StoppingCommand(LabelCommand):
     """A command with ``--stop-on-fail``: alone it means every rule, as --stop-on-fail=RULE that one.
 

@@ -39,15 +39,18 @@ _DICT = "tag:yaml.org,2002:map"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """An error at one position; ``line`` and ``column`` count from 1, and are 0 if there is no position."""
+    """An error at one position; ``line`` and ``column`` count from 1, and are 0 if there is no position. ``origin`` is
+    the file where that is another than the document's own."""
 
     line: int
     column: int
     text: str
+    origin: str = ""
 
     def sentence(self, origin: str) -> str:
         """``plan.yaml:14:7: text``."""
-        return f"{origin}:{self.line}:{self.column}: {self.text}" if self.line else f"{origin}: {self.text}"
+        file = self.origin or origin
+        return f"{file}:{self.line}:{self.column}: {self.text}" if self.line else f"{file}: {self.text}"
 
 
 def plan_error(origin: str, problems: list[Problem]) -> PlanError:
@@ -57,7 +60,8 @@ def plan_error(origin: str, problems: list[Problem]) -> PlanError:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Plain data and its places; ``origin`` is the file's name as errors show it."""
+    """Plain data and its places; ``origin`` is the file's name as errors show it. ``origins`` are those of values, with
+    all that is in them, which come from another file."""
 
     origin: str
     data: Plain
@@ -65,24 +69,34 @@ class Document:
     keys: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
     changed: Mapping[Path, str] = field(default_factory=dict)
     """Numbers that are not written as Python writes them (``7.10``, ``08``), as they stand in the text."""
+    origins: Mapping[Path, str] = field(default_factory=dict)
 
     def position(self, path: Path, *, key: bool = False) -> tuple[int, int]:
         """Line and column of the value (or key) at ``path``, else of the nearest thing around it; (0, 0) if none."""
+        return self._place(path, key=key)[1]
+
+    def _place(self, path: Path, *, key: bool) -> tuple[Path, tuple[int, int]]:
         if key and path in self.keys:
-            return self.keys[path]
+            return path, self.keys[path]
         for length in range(len(path), -1, -1):
             if path[:length] in self.values:
-                return self.values[path[:length]]
-        return (0, 0)
+                return path[:length], self.values[path[:length]]
+        return (), (0, 0)
+
+    def _origin(self, path: Path) -> str:
+        inner = (path[:length] for length in range(len(path), -1, -1)) if self.origins else ()
+        return next((self.origins[part] for part in inner if part in self.origins), "")
 
     def where(self, path: Path, *, key: bool = False) -> str:
         """``plan.yaml:14:7``, or the origin alone where there is no place."""
-        line, column = self.position(path, key=key)
-        return f"{self.origin}:{line}:{column}" if line else self.origin
+        place, (line, column) = self._place(path, key=key)
+        origin = self._origin(place) or self.origin
+        return f"{origin}:{line}:{column}" if line else origin
 
     def problem(self, path: Path, text: str, *, key: bool = False) -> Problem:
         """A problem at ``path``."""
-        return Problem(*self.position(path, key=key), text)
+        place, (line, column) = self._place(path, key=key)
+        return Problem(line, column, text, self._origin(place))
 
 
 def placeless(data: Plain, origin: str) -> Document:

@@ -53,6 +53,7 @@ __all__ = [
     "TargetPlan",
     "load_plan",
     "plan_from_text",
+    "plan_of",
     "plan_text",
     "process_data",
     "quick_plan",
@@ -154,8 +155,11 @@ class Plan:
 def load_plan(path: FilePath | str, registry: Registry = INSTALLED, *, device: bool = True) -> Plan:
     """The plan in a file; without a ``name`` it is called after the file. Raises PlanError, also for a plan without a
     device to judge, unless ``device`` says that there need be none."""
-    file = FilePath(path)
-    document = parse(read_text(file), str(path))
+    return plan_of(parse(read_text(FilePath(path)), str(path)), registry, device=device)
+
+
+def plan_of(document: Document, registry: Registry = INSTALLED, *, device: bool = True) -> Plan:
+    """The plan in a document, such as a file's with some values replaced; as ``load_plan`` otherwise."""
     plan = _plan(document, registry)
     if device and not any(target.role == DUT for target in plan.targets):
         message = "no target has the role dut, so there is no device to judge: set role: dut on the device under test"

@@ -61,6 +61,10 @@ class ReportSource(Protocol):
         """The readings of one series."""
         ...
 
+    def source_of(self, key: SeriesKey) -> Source | None:
+        """The source that a series was first brought by; None for an unknown series."""
+        ...
+
     def events(self) -> tuple[StoredEvent, ...]:
         """Everything that happened."""
         ...

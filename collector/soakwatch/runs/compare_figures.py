@@ -2,144 +2,52 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-import numpy as np
-
-from soakwatch.core.formatting import natural, number, quantity, small_share
-from soakwatch.core.roles import DUT
+from soakwatch.core.formatting import natural, quantity
 from soakwatch.record import SeriesKey
 from soakwatch.record.source import ReportSource
 from soakwatch.runs.compare import ABSENT, Line
-from soakwatch_agent.sample import object_labels
+from soakwatch.runs.figure_spec import ALL_PHASES
+from soakwatch.runs.figures import STANDARD, figure_of_series, figure_text, fits
 from soakwatch_rules.rule import Finding, Outcome
-from soakwatch_rules.series import Series
-from soakwatch_rules.stats.flow import amount
 from soakwatch_rules.traits import RISE_PER_HOUR, GrowthMethod, traits_of
 
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A key figure: how one series becomes a number, and how the number is said."""
-
-    name: str
-    metric: str
-    take: Callable[[Series], float | None]
-    say: Callable[[float, str], str]
-    labels: Mapping[str, str] | None = None
-    role: str = ""
-
-
-def _mean(series: Series) -> float | None:
-    good = series.finite().values
-    return float(good.mean()) if good.size else None
-
-
-def _peak(series: Series) -> float | None:
-    good = series.finite().values
-    return float(good.max()) if good.size else None
-
-
-def _last(series: Series) -> float | None:
-    good = series.finite().values
-    return float(good[-1]) if good.size else None
-
-
-def _sum(series: Series) -> float | None:
-    good = series.increments().finite().values
-    return float(good.sum()) if good.size else None
-
-
-def _rate(series: Series) -> float | None:
-    total, seconds = amount([series], int(series.time_ns[0]), int(series.time_ns[-1])) if len(series) > 1 else (0, 0)
-    return total / seconds if seconds > 0 else None
-
-
-def _per_second(value: float, unit: str) -> str:
-    return quantity(value, f"{unit}/s")
-
-
-def _share(value: float, _: str) -> str:
-    return small_share(value)
-
-
-def _plain(value: float, unit: str) -> str:
-    return quantity(value, unit)
-
-
-def _count(value: float, _: str) -> str:
-    return number(round(value))
-
-
-FIGURES = (
-    Figure("packets received, mean rate", "load.rx.packets", _rate, _per_second),
-    Figure("packets received, mean rate", "load.rx.packet.rate", _mean, _plain),
-    Figure("packets sent, mean rate", "load.tx.packets", _rate, _per_second),
-    Figure("packets sent, mean rate", "load.tx.packet.rate", _mean, _plain),
-    Figure("bits received, mean rate", "load.rx.bit.rate", _mean, _plain),
-    Figure("rate of answers, mean", "load.requests", _rate, _per_second),
-    Figure("rate of answers, mean", "load.request.rate", _mean, _plain),
-    Figure("loss, mean", "load.loss", _mean, _share),
-    Figure("loss, highest", "load.loss", _peak, _share),
-    Figure("packets lost", "load.lost.packets", _sum, _count),
-    Figure("failed requests", "load.failures", _sum, _count),
-    Figure("failed connections", "load.connections.failed", _sum, _count),
-    Figure("latency p99, mean", "load.latency", _mean, _plain, {"quantile": "p99"}),
-    Figure("latency p99, highest", "load.latency", _peak, _plain, {"quantile": "p99"}),
-    Figure("latency p50, mean", "load.latency", _mean, _plain, {"quantile": "p50"}),
-    Figure("latency, mean", "load.latency", _mean, _plain, {"quantile": "mean"}),
-    Figure("CPU, mean", "system.cpu.utilization", _mean, _share, role=DUT),
-    Figure("CPU, highest", "system.cpu.utilization", _peak, _share, role=DUT),
-    Figure("memory in use at the end", "system.memory.usage", _last, _plain, role=DUT),
-    Figure("packets dropped", "system.network.packet.dropped", _sum, _count, role=DUT),
-    Figure("packets lost in forwarding", "system.forwarding.dropped", _sum, _count, role=DUT),
-    Figure("dropped from queues", "queue.dropped", _sum, _count, role=DUT),
-    Figure("memory of the process at the end", "process.memory.usage", _last, _plain, role=DUT),
-    Figure("CPU of the process, mean", "process.cpu.utilization", _mean, _share, role=DUT),
+FIGURES = tuple(
+    (spec.name, replace(spec, labels={**spec.labels, "phase": ALL_PHASES}))
+    for spec in STANDARD
+    if spec.statistic != "slope"
 )
+"""The usual figures over the whole run, with their names; slopes are what a rule measured."""
 
 
 def figures(views: Sequence[ReportSource], findings: Sequence[Sequence[Finding]], most: int = 60) -> tuple[Line, ...]:
     """The key figures over the whole of each run, a line for each series that two of the runs have.
 
-    Counters count from the first reading to the last. The slope of memory is what the rule ``memory_growth`` measured.
+    Counters count from the first reading to the last; with less than half of the polls answered there is no figure.
+    The slope of memory is what the rule ``memory_growth`` measured.
     """
     roles: dict[str, str] = {}
     for view in views:
         roles.update(view.roles())
-    known = [frozenset(view.keys({figure.metric for figure in FIGURES})) for view in views]
+    known = [frozenset(view.keys({spec.metric for _, spec in FIGURES})) for view in views]
     lines: list[Line] = []
-    for figure in FIGURES:
-        keys = {key for available in known for key in available if _fits(figure, key, roles)}
+    for name, spec in FIGURES:
+        keys = {key for available in known for key in available if fits(spec, key, roles)}
         for key in sorted(keys, key=lambda k: (natural(k.target), natural(k.object))):
             if len(lines) >= most:
                 return tuple(lines)
             if sum(key in available for available in known) < 2:
                 continue
             cells = [
-                _figure_text(figure, view, key) if key in available else ABSENT
+                figure_text(spec, figure_of_series(view, spec, [key])) if key in available else ABSENT
                 for view, available in zip(views, known, strict=True)
             ]
-            if figure.take is _sum and set(cells) <= {"0", ABSENT}:
+            if spec.statistic == "total" and set(cells) <= {"0", ABSENT}:
                 continue  # nobody asks for what was never dropped
-            lines.append(Line(figure.name, _of(key), tuple(cells), len(set(cells)) > 1))
+            lines.append(Line(name, _of(key), tuple(cells), len(set(cells)) > 1))
     return (*lines, *_slopes(findings))
-
-
-def _fits(figure: Figure, key: SeriesKey, roles: Mapping[str, str]) -> bool:
-    if key.metric != figure.metric or (figure.role and roles.get(key.target) != figure.role):
-        return False
-    labels = object_labels(key.object) if "=" in key.object else {}
-    return all(labels.get(name) == value for name, value in (figure.labels or {}).items())
-
-
-def _figure_text(figure: Figure, view: ReportSource, key: SeriesKey) -> str:
-    series = view.series(key)
-    with np.errstate(all="ignore"):
-        value = figure.take(series)
-    return ABSENT if value is None or not math.isfinite(value) else figure.say(value, series.trait.unit)
 
 
 def _of(key: SeriesKey) -> str:

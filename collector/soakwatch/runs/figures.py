@@ -1,31 +1,459 @@
-"""Key figures of runs: one number of a run by an expression such as ``max(load.latency{quantile="p99"})``."""
+"""Key figures of runs: one number of a run by an expression such as ``max(load.latency{quantile="p99"})``.
+
+The stretch. With ``phase="soak"`` all phases of that name; with ``phase="all"`` the whole run; without a phase the
+phases ``soak``, ``stress`` and ``spike`` of the run, which are those under load, else the whole run. The search for the
+capacity overloads on purpose and is none of them; what it found (``load.capacity``) is a figure of the whole run. A
+reading tells of the interval before it: one that came less than an interval after the begin of a stretch tells of what
+was before, and is left out where three are left without it. Counters are counted from edge to edge: a step over an edge
+counts by its share.
+
+Several series that fit (ports, flows, processes, generators): counts, rates, bytes and watts are added up, on a common
+grid of time where the statistic is of readings; of shares and levels the mean; of times (latency) and temperatures the
+highest; of ``max`` and ``min`` of those the highest and lowest. Percentiles are over readings, not over time. ``slope``
+is the median slope of all pairs of readings in the same phase (Theil, 1950; Sen, JASA 63, 1968), per hour; it is wrong
+for what grows in steps or falls back.
+
+Missing is never zero: where less than half of the due polls were answered in the stretch there is no figure.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-Better = Literal["higher", "lower", ""]
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch.core.errors import RecordError
+from soakwatch.core.formatting import number, quantity, small_share
+from soakwatch.core.roles import DUT
+from soakwatch.record.source import ReportSource, SeriesKey
+from soakwatch.runs.figure_spec import (
+    ALL_PHASES,
+    ALTERNATIVES,
+    CAPACITY,
+    CHOOSERS,
+    Better,
+    FigureSpec,
+    FigureValue,
+    better_of,
+    parse_figure,
+)
+from soakwatch_agent.metric import BY_NAME
+from soakwatch_agent.sample import PollOutcome, object_labels
+from soakwatch_rules.rule import Window
+from soakwatch_rules.series import Series, Trait
+from soakwatch_rules.stats.flow import amount
+from soakwatch_rules.stats.level import robust_slope
+from soakwatch_rules.wording.words import counted
+
+__all__ = [
+    "STANDARD",
+    "UNDER_LOAD",
+    "Better",
+    "FigureSpec",
+    "FigureValue",
+    "NoFigureError",
+    "figure_of",
+    "figure_of_series",
+    "figure_text",
+    "fits",
+    "keys_of",
+    "parse_figure",
+    "standard_figures",
+    "stretch_of",
+]
+
+UNDER_LOAD = ("soak", "stress", "spike")
+"""The phases that a figure is of where its expression names none."""
+_ANYWHERE = ("load.", "monitor.", "source.")  # metrics that are not asked of devices alone
+_LEAST_SHARE = 0.5
+_LEAST_READINGS = 3
+_EARLY = 0.9  # of an interval: polls are not to the millisecond
+_MARGIN_INTERVALS = 3
+_LOSS, _SENT_AND_BACK = "load.loss", ("load.tx.packets", "load.rx.packets")
+Floats = NDArray[np.float64]
+
+STANDARD: tuple[FigureSpec, ...] = tuple(
+    parse_figure(text)
+    for text in (
+        "load.capacity.packet.rate",
+        "load.capacity.rate",
+        "load.capacity.level",
+        "load.rx.packets",
+        "load.rx.packet.rate",
+        "load.rx.bit.rate",
+        "load.loss",
+        "max(load.loss)",
+        "load.lost.packets",
+        "load.latency",
+        "max(load.latency)",
+        'load.latency{quantile="p50"}',
+        'load.latency{quantile="mean"}',
+        "load.connection.rate",
+        "load.connections.opened",
+        "load.connections.failed",
+        "load.requests",
+        "load.request.rate",
+        "load.failures",
+        "load.tx.packets",
+        "load.tx.packet.rate",
+        "system.cpu.utilization",
+        "max(system.cpu.utilization)",
+        "slope(system.memory.usage)",
+        "last(system.memory.usage)",
+        "slope(process.memory.usage)",
+        "last(process.memory.usage)",
+        "process.cpu.utilization",
+        "system.power",
+        "system.network.packet.dropped",
+        "system.forwarding.dropped",
+        "queue.dropped",
+    )
+)
+"""What people ask of a run first, most important first."""
 
 
 @dataclass(frozen=True, slots=True)
-class FigureSpec:
-    """Which number: ``statistic`` of the series of ``metric`` that carry ``labels`` (``target``, ``phase`` and ``role``
-    among them). ``text`` is the expression, ``name`` the words for people."""
+class Stretch:
+    """The parts of a run that a figure is of, and what they are called in a sentence."""
 
-    text: str
-    statistic: str
-    metric: str
-    labels: Mapping[str, str] = field(default_factory=dict)
-    name: str = ""
+    windows: tuple[Window, ...]
+    words: str
+    names: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FigureValue:
-    """The number, in ``unit``; None with the ``reason`` where the run does not have it. ``better`` is the direction."""
+class NoFigureError(Exception):
+    """The run has no such figure; ``str()`` is the reason."""
 
-    value: float | None
-    unit: str
-    better: Better = ""
-    reason: str = ""
+
+def standard_figures(view: ReportSource) -> tuple[FigureSpec, ...]:
+    """The usual figures of which this run has a series, most important first; watts of own metrics last."""
+    present = view.keys({spec.metric for spec in STANDARD})
+    roles = view.roles()
+    counted_loss = {_LOSS} if {key.metric for key in present} >= set(_SENT_AND_BACK) else set()
+    usual = [
+        spec
+        for spec in STANDARD
+        if any(fits(spec, key, roles) for key in present) or (spec.metric in counted_loss and spec.statistic == "mean")
+    ]
+    every = view.keys()
+    own = sorted({key.metric for key in every if key.metric not in BY_NAME})
+    watts = [metric for metric in own if _trait(view, metric).unit == "W"]
+    return (*usual, *(parse_figure(f"mean({metric})") for metric in watts))
+
+
+def figure_of(view: ReportSource, spec: FigureSpec) -> FigureValue:
+    """The figure of a run, in the unit of its metric (a rate per second, a slope per hour of that).
+
+    None with the reason where the run does not have it. Raises RecordError for a damaged record.
+    """
+    try:
+        keys = keys_of(view, spec)
+    except NoFigureError as error:
+        if (loss := _loss_of_counters(view, spec)) is not None:
+            return loss
+        unit = _unit(spec, BY_NAME[spec.metric].unit if spec.metric in BY_NAME else "", None)
+        return FigureValue(None, unit, better_of(spec.metric, spec.statistic), str(error))
+    return figure_of_series(view, spec, keys)
+
+
+def _loss_of_counters(view: ReportSource, spec: FigureSpec) -> FigureValue | None:
+    """The mean of load.loss of a generator that counts packets but names no loss (TRex, Pktgen): those that did not come
+    back, as a share of those sent. Packets under way at the edges of the stretch count as lost or as come back."""
+    if spec.metric != _LOSS or spec.statistic != "mean":
+        return None
+    counts = [replace(spec, metric=metric, statistic="total") for metric in _SENT_AND_BACK]
+    if not all(any(fits(each, key, view.roles()) for key in view.keys({each.metric})) for each in counts):
+        return None
+    sent, back = (figure_of(view, each) for each in counts)
+    better = better_of(spec.metric, spec.statistic)
+    if sent.value is None or back.value is None:
+        return FigureValue(None, "1", better, sent.reason or back.reason)
+    if sent.value <= 0:
+        return FigureValue(None, "1", better, "nothing was sent")
+    return FigureValue(max(0.0, 1 - back.value / sent.value), "1", better)
+
+
+def figure_of_series(view: ReportSource, spec: FigureSpec, keys: Sequence[SeriesKey]) -> FigureValue:
+    """The figure of some series of the spec's metric, at least one, taken together; otherwise as ``figure_of``."""
+    trait = view.series(keys[0], 0, 0).trait
+    unit = _unit(spec, trait.unit, trait)
+    better = better_of(spec.metric, spec.statistic, trait.unit, trait.growth)
+    try:
+        phase = spec.labels.get("phase") or (ALL_PHASES if spec.metric.startswith(CAPACITY) else "")
+        value = _value(view, spec, keys, stretch_of(view, phase))
+    except NoFigureError as error:
+        return FigureValue(None, unit, better, str(error))
+    if not math.isfinite(value):
+        return FigureValue(None, unit, better, "the readings are too large to be counted")
+    return FigureValue(value, unit, better)
+
+
+def figure_text(spec: FigureSpec, value: FigureValue) -> str:
+    """A figure as a person reads it: a loss is 0 % for nothing only, counts are whole; "–" where there is none.
+
+    >>> figure_text(parse_figure("load.loss"), FigureValue(1e-6, "1"))
+    'under 0.01 %'
+    """
+    if value.value is None:
+        return "–"
+    if value.unit == "1" and spec.metric in BY_NAME and spec.statistic != "slope":
+        return small_share(value.value)
+    if spec.statistic == "total" and value.unit.startswith("{"):
+        return number(round(value.value))
+    return quantity(value.value, value.unit)
+
+
+def stretch_of(view: ReportSource, phase: str = "") -> Stretch:
+    """The parts of the run that a figure with this label ``phase`` ("" where it has none) is of. Raises
+    NoFigureError."""
+    try:
+        whole = view.window()
+    except RecordError as error:
+        raise NoFigureError("the run holds no poll yet") from error
+    phases = [each for each in view.phases() if each.window.end_ns > each.window.begin_ns]
+    if phase == ALL_PHASES:
+        return Stretch((whole,), "the whole run")
+    names = (phase,) if phase else UNDER_LOAD
+    chosen = [each for each in phases if each.name in names]
+    if chosen:
+        named = ", ".join(dict.fromkeys(each.name for each in chosen))
+        return Stretch(tuple(each.window for each in chosen), f"in {named}", named)
+    if phase:
+        known = ", ".join(dict.fromkeys(each.name for each in phases))
+        raise NoFigureError(f"the run has no phase {phase}" + (f"; it has {known}" if known else ""))
+    return Stretch((whole,), "in the whole run")
+
+
+def keys_of(view: ReportSource, spec: FigureSpec) -> tuple[SeriesKey, ...]:
+    """The series that a figure is of, at least one. Raises NoFigureError where there is none, or where those that fit
+    tell the same thing in several ways (quantiles)."""
+    available, roles = view.keys({spec.metric}), view.roles()
+    keys = tuple(key for key in available if fits(spec, key, roles))
+    if not keys:
+        raise NoFigureError(_why_none(spec, available, roles))
+    for name in ALTERNATIVES:
+        values = sorted({object_labels_of(key).get(name, "") for key in keys})
+        if len(values) > 1:
+            shown = ", ".join(value for value in values if value)
+            raise NoFigureError(f"{spec.metric} has several values of {name} here ({shown}): choose one of them")
+    return keys
+
+
+def object_labels_of(key: SeriesKey) -> Mapping[str, str]:
+    """The labels of a series; none where its object is a plain name."""
+    return object_labels(key.object) if "=" in key.object else {}
+
+
+def fits(spec: FigureSpec, key: SeriesKey, roles: Mapping[str, str]) -> bool:
+    """Whether a figure is of this series: without role and target, those of devices, the load's and the monitor's."""
+    if key.metric != spec.metric:
+        return False
+    role, target = spec.labels.get("role"), spec.labels.get("target")
+    if role is None and target is None and not key.metric.startswith(_ANYWHERE):
+        role = DUT
+    if (role is not None and roles.get(key.target) != role) or (target is not None and key.target != target):
+        return False
+    if spec.labels.get("object", key.object) != key.object:
+        return False
+    labels = object_labels_of(key)
+    return all(labels.get(name) == value for name, value in spec.labels.items() if name not in CHOOSERS)
+
+
+def _why_none(spec: FigureSpec, available: Sequence[SeriesKey], roles: Mapping[str, str]) -> str:
+    """Why no series fits, in one sentence."""
+    if not available:
+        return f"the run has no {spec.metric}"
+    anywhere = replace(spec, labels={k: v for k, v in spec.labels.items() if k not in {"role", "target", "object"}})
+    targets = sorted({key.target for key in available if _fits_labels(anywhere, key)})
+    if targets:
+        have = ", ".join(f"{name} ({roles.get(name, 'no role')})" for name in targets)
+        return f"no target that is meant has {spec.metric}; it is known of {have}"
+    wanted = ", ".join(f'{k}="{v}"' for k, v in anywhere.labels.items() if k != "phase")
+    there = sorted({key.object for key in available})
+    shown = "; ".join(there[:6]) + (" …" if len(there) > 6 else "")
+    return f"no {spec.metric} with {wanted} here; there is {shown or 'one without labels'}"
+
+
+def _fits_labels(spec: FigureSpec, key: SeriesKey) -> bool:
+    labels = object_labels_of(key)
+    return all(labels.get(name) == value for name, value in spec.labels.items() if name not in CHOOSERS)
+
+
+def _trait(view: ReportSource, metric: str) -> Trait:
+    return view.series(view.keys({metric})[0], 0, 0).trait
+
+
+def _unit(spec: FigureSpec, unit: str, trait: Trait | None) -> str:
+    entry = BY_NAME.get(spec.metric)
+    kind = trait.kind if trait is not None else entry.kind if entry is not None else ""
+    per_second = kind == "counter" and spec.statistic not in {"total", "last"}
+    return unit + ("/s" if per_second else "") + ("/h" if spec.statistic == "slope" else "")
+
+
+# --- the number ------------------------------------------------------------------------------------------------------
+
+
+def _value(view: ReportSource, spec: FigureSpec, keys: Sequence[SeriesKey], stretch: Stretch) -> float:
+    """The number. Raises NoFigureError with the reason."""
+    series = []
+    for key in keys:
+        read = _read(view, key, stretch)
+        _check_answered(view, key, read, stretch)
+        if any(len(read.between(w.begin_ns, w.end_ns)) for w in stretch.windows):
+            series.append(read)
+    if not series:
+        raise NoFigureError(f"no reading {stretch.words}")
+    kind = series[0].trait.kind
+    if spec.statistic in {"rate", "total"} and kind != "counter":
+        raise NoFigureError(f"{spec.statistic} needs a counter, but {spec.metric} is a {kind}: ask for its mean")
+    with np.errstate(all="ignore"):
+        if kind == "counter" and spec.statistic in {"rate", "total", "mean"}:
+            return _counted(series, stretch, total=spec.statistic == "total")
+        if spec.statistic == "last":
+            return _joined(spec, series[0].trait, [_last(each, stretch) for each in series])
+        parts = [_readings(each, stretch) for each in series]
+        added = _is_added(spec.metric, series[0].trait)
+        if added and len(parts) > 1:
+            return _taken(spec.statistic, _added(series, parts, stretch))
+        return _joined(spec, series[0].trait, [_taken(spec.statistic, each) for each in parts])
+
+
+Part = tuple[Floats, Floats]
+"""Seconds since 1970 and values of the readings in one window, shapes (n,)."""
+
+
+def _read(view: ReportSource, key: SeriesKey, stretch: Stretch) -> Series:
+    """The readings of the stretch, with a few on both sides of it, which counters need at its edges."""
+    first = view.series(key, 0, 0)
+    margin = round(_MARGIN_INTERVALS * (first.cadence_s or 60.0) * 1e9)
+    return view.series(key, stretch.windows[0].begin_ns - margin, stretch.windows[-1].end_ns + margin).finite()
+
+
+def _check_answered(view: ReportSource, key: SeriesKey, series: Series, stretch: Stretch) -> None:
+    """Raises NoFigureError where less than half of the polls of a series' source were answered, and it has less than
+    half of the readings that are due. Readings of another source of the target may have filled the gap."""
+    source = view.source_of(key)
+    if source is None:
+        return
+    lasted = sum(window.seconds for window in stretch.windows)
+    readings = sum(len(series.between(window.begin_ns, window.end_ns)) for window in stretch.windows)
+    if series.cadence_s and readings * series.cadence_s >= _LEAST_SHARE * lasted:
+        return
+    polls = view.poll_outcomes(source.id)
+    due = got = 0
+    for window in stretch.windows:
+        low, high = np.searchsorted(polls.due_ns, [window.begin_ns, window.end_ns])
+        due += int(high - low)
+        got += int((polls.outcome[low:high] == polls.words.index(PollOutcome.OK.value)).sum())
+    if due and got < _LEAST_SHARE * due:
+        raise NoFigureError(f"{source.label} answered {got} of {counted(due, 'poll')} {stretch.words}: less than half")
+
+
+def _readings(series: Series, stretch: Stretch) -> list[Part]:
+    """The readings of each window, counters as rates, without those that tell of the time before it."""
+    rates = series.spaced().rate().finite() if series.trait.kind == "counter" else series
+    early = round(_EARLY * (series.cadence_s or 0.0) * 1e9)
+    parts = []
+    for window in stretch.windows:
+        inside = rates.between(window.begin_ns, window.end_ns)
+        settled = inside.between(window.begin_ns + early, window.end_ns)
+        chosen = settled if len(settled) >= _LEAST_READINGS else inside
+        if len(chosen):
+            parts.append((np.asarray(chosen.time_ns * 1e-9, dtype=np.float64), chosen.values))
+    if not parts:
+        raise NoFigureError(f"no two readings of {series.metric} {stretch.words}")
+    return parts
+
+
+def _counted(series: Sequence[Series], stretch: Stretch, *, total: bool) -> float:
+    """What counters counted, added up: in all, or per second of the time that each of them was seen."""
+    amounts = [[amount([each], w.begin_ns, w.end_ns) for w in stretch.windows] for each in series]
+    known = [(sum(count for count, _ in parts), sum(seconds for _, seconds in parts)) for parts in amounts]
+    if not any(seconds > 0 for _, seconds in known):
+        raise NoFigureError(f"no two readings of {series[0].metric} {stretch.words}")
+    return sum(count if total else count / seconds for count, seconds in known if seconds > 0)
+
+
+def _last(series: Series, stretch: Stretch) -> float:
+    inside = [series.between(window.begin_ns, window.end_ns) for window in stretch.windows]
+    return float([part for part in inside if len(part)][-1].value[-1])
+
+
+def _is_added(metric: str, trait: Trait) -> bool:
+    """Whether several series are parts of a whole.
+
+    >>> _is_added("queue.usage", Trait("By", "gauge")), _is_added("load.latency", Trait("s", "gauge"))
+    (True, False)
+    """
+    if metric == "process.cpu.utilization":  # of cores, not of a whole
+        return True
+    return trait.kind == "counter" or trait.unit not in {"1", "s", "Cel", "Hz"}
+
+
+def _joined(spec: FigureSpec, trait: Trait, values: Sequence[float]) -> float:
+    """The figures of several series as one."""
+    if _is_added(spec.metric, trait):
+        return sum(values)
+    if spec.statistic == "min":
+        return min(values)
+    return max(values) if spec.statistic == "max" or trait.unit in {"s", "Cel"} else sum(values) / len(values)
+
+
+def _added(series: Sequence[Series], parts: Sequence[list[Part]], stretch: Stretch) -> list[Part]:
+    """Several series as one: their means in common intervals, where all of them have a reading.
+
+    Raises NoFigureError where they share less than half of the intervals.
+    """
+    width = max(each.cadence_s or 0.0 for each in series)
+    if not width:
+        steps = np.concatenate([np.diff(each.time_ns) for each in series if len(each) > 1] or [np.array([10**9])])
+        width = max(float(np.median(steps)) * 1e-9, 1e-3)
+    added: list[Part] = []
+    whole = shared = 0
+    for window in stretch.windows:
+        begin, number_of = window.begin_ns * 1e-9, max(1, math.ceil(window.seconds / width))
+        sums, seen = np.zeros(number_of), np.zeros(number_of, dtype=np.int64)
+        for windows in parts:
+            time = np.concatenate([t for t, _ in windows])
+            value = np.concatenate([v for _, v in windows])
+            index = np.floor((time - begin) / width).astype(np.int64)
+            good = (index >= 0) & (index < number_of)
+            count = np.bincount(index[good], minlength=number_of)
+            sums += np.bincount(index[good], weights=value[good], minlength=number_of) / np.maximum(count, 1)
+            seen += count > 0
+        every = seen == len(parts)
+        whole, shared = whole + int((seen > 0).sum()), shared + int(every.sum())
+        if every.any():
+            added.append((np.asarray(begin + (np.flatnonzero(every) + 0.5) * width, dtype=np.float64), sums[every]))
+    if not added or shared < _LEAST_SHARE * whole:
+        raise NoFigureError(
+            f"{len(parts)} series of {series[0].metric} fit, and they were not read at the same time: choose by labels"
+        )
+    return added
+
+
+_PERCENTILES = {"median": 50, "p50": 50, "p90": 90, "p95": 95, "p99": 99}
+
+
+def _taken(statistic: str, parts: Iterable[Part]) -> float:
+    """The statistic of the readings of all windows."""
+    windows = list(parts)
+    if statistic == "slope":
+        return _slope(windows)
+    values = np.concatenate([value for _, value in windows])
+    if statistic in _PERCENTILES:
+        return float(np.percentile(values, _PERCENTILES[statistic]))
+    taken: Mapping[str, Callable[[Floats], object]] = {"mean": np.mean, "min": np.min, "max": np.max}
+    return float(np.asarray(taken[statistic](values)))
+
+
+def _slope(windows: Sequence[Part]) -> float:
+    """Per hour; over several windows the mean of theirs, each by its length."""
+    slopes = [(robust_slope(time - time[0], value), float(time[-1] - time[0])) for time, value in windows]
+    known = [(slope, length) for slope, length in slopes if slope is not None]
+    if not known:
+        raise NoFigureError("too few readings for a slope: at least three in one phase are needed")
+    return 3600.0 * sum(slope * length for slope, length in known) / sum(length for _, length in known)

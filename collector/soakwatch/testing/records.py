@@ -1,11 +1,15 @@
-"""Small records of one source, for tests and benches: fifty series whose readings show when they were due."""
+"""Small records for tests and benches: of one source with fifty series, and of runs that were judged under load."""
 
 from __future__ import annotations
 
+import json
+import random
+from collections.abc import Mapping
 from pathlib import Path
 
 from soakwatch.record import Record, RecordView, SeriesKey
-from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample
+from soakwatch_rules.rule import Event
 
 SECOND = 10**9
 T0 = 1_700_000_000 * SECOND
@@ -32,3 +36,64 @@ def first_values(path: Path) -> list[float]:
     with RecordView.open(path) as view:
         values: list[float] = view.series(KEYS[0]).value.tolist()
         return values
+
+
+def judged_run(
+    folder: Path,
+    *,
+    packets_per_s: float,
+    begin_ns: int = T0,
+    plan: str = "overnight",
+    release: str = "",
+    labels: Mapping[str, str] | None = None,
+    verdict: str = "pass",
+    latency_s: float = 0.002,
+    silent: bool = False,
+    seed: int = 0,
+) -> Path:
+    """The folder of a run of a device and a generator: 10 s of baseline, 40 s of soak, a poll a second.
+
+    The device says of itself that it runs ``release``; the generator receives ``packets_per_s`` in soak, with a latency
+    of about ``latency_s``. A ``silent`` generator does not answer in soak.
+    """
+    random_of = random.Random(seed)  # noqa: S311 - readings, not a secret
+    seconds, soak = 50, 10
+    with Record.create(folder) as record:
+        end_ns = begin_ns + seconds * SECOND
+        metas = {
+            "run": plan,
+            "start_ns": str(begin_ns),
+            "ended_ns": str(end_ns),
+            "verdict": verdict,
+            "reason": "so it is",
+        }
+        for key, text in metas.items():
+            record.set_meta(key, text)
+        if labels:
+            record.set_meta("labels", json.dumps(dict(labels)))
+        record.target("fw", "dut")
+        record.target("tg", "generator")
+        device = record.source("fw", "local", "fw/local", SECOND, required=True).id
+        generator = record.source("tg", "csv", "tg/csv", SECOND, required=True).id
+        if release:
+            told = Event("device.identity", "fw", "fw/local", begin_ns, None, {"version": release})
+            record.add_event("fw", told, "probe")
+        record.begin_phase("baseline", begin_ns)
+        record.begin_phase("soak", begin_ns + soak * SECOND)
+        polls = []
+        for second in range(seconds + 1):
+            due = begin_ns + second * SECOND
+            cpu = Sample("system.cpu.utilization", "", 0.4, due)
+            polls.append(Poll(device, due, due, 1, PollOutcome.OK, None, Answer((cpu,), (), ())))
+            if silent and second >= soak:
+                polls.append(Poll(generator, due, due, 1, PollOutcome.TIMEOUT, "no answer in 1 s", NOTHING))
+                continue
+            samples = (
+                Sample("load.rx.packets", "", packets_per_s * max(0, second - soak), due),
+                Sample("load.latency", "quantile=p99", latency_s * random_of.uniform(0.99, 1.01), due),
+            )
+            polls.append(Poll(generator, due, due, 1, PollOutcome.OK, None, Answer(samples, (), ())))
+        record.put(polls)
+        record.end_phase(end_ns)
+        record.finish()
+    return folder

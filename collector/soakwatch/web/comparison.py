@@ -13,7 +13,8 @@ from soakwatch.core.roles import DUT
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.report.bokeh_embed import Pieces
 from soakwatch.runs.compare import Line, OutcomeRow, differences, matrix, setup_of
-from soakwatch.runs.compare_figures import FIGURES, figures
+from soakwatch.runs.compare_figures import figures
+from soakwatch.runs.figures import STANDARD
 from soakwatch.runs.summary import RunSummary, summary_in
 from soakwatch.web.overlay import Overlaid, Overlay, overlays
 from soakwatch.web.summaries import Stamp, stamp_of
@@ -98,7 +99,7 @@ def chosen(views: Sequence[RecordView], findings: Sequence[Sequence[Finding]]) -
         for f in run
         if f.metric and f.outcome in _SHOWN_OUTCOMES
     }
-    metrics = list(dict.fromkeys(figure.metric for figure in FIGURES))
+    metrics = list(dict.fromkeys(spec.metric for spec in STANDARD))
     usual = {key for series_keys in available for key in series_keys if key.metric in metrics}
 
     def rank(key: SeriesKey) -> tuple[object, ...]:

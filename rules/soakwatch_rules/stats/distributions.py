@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 @overload
@@ -70,6 +71,40 @@ def binomial_above(k: int, n: int, probability: float) -> float:
     from scipy.special import bdtrc
 
     return float(bdtrc(k, n, probability))
+
+
+def binomial_at_most(k: Integers, n: int, probability: float) -> Floats:
+    """The probability of at most ``k`` successes in ``n`` trials, of each ``k``; 0 below none."""
+    from scipy.special import bdtr
+
+    result: Floats = np.where(k < 0, 0.0, bdtr(np.maximum(k, 0).astype(np.float64), n, probability))
+    return result
+
+
+def beta_quantile(a: float, b: float, probability: float) -> float:
+    """The value that a beta variable exceeds with the probability 1 - ``probability``."""
+    from scipy.special import betaincinv
+
+    return float(betaincinv(a, b, probability))
+
+
+def normal_quantile(probability: float | Floats) -> Floats:
+    """The inverse of ``normal_cdf``."""
+    from scipy.special import ndtri
+
+    result: Floats = np.asarray(ndtri(probability), dtype=np.float64)
+    return result
+
+
+def log_choose(n: float | Integers, k: float | Integers) -> Floats:
+    """The logarithm of the binomial coefficient; -inf where k is not within 0 .. n."""
+    from scipy.special import gammaln
+
+    n, k = np.asarray(n, dtype=np.float64), np.asarray(k, dtype=np.float64)
+    inside = (k >= 0) & (k <= n)
+    kept = np.where(inside, k, 0.0)
+    whole = np.where(inside, n, 0.0)
+    return np.where(inside, gammaln(whole + 1) - gammaln(kept + 1) - gammaln(whole - kept + 1), -np.inf)
 
 
 def _plain(value: object) -> float | Floats:

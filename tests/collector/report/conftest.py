@@ -111,6 +111,9 @@ class MemoryRecord:
         series = next(s for s in self.data if SeriesKey(s.target, s.metric, s.object) == key)
         return series.between(begin_ns or 0, end_ns or 2**62)
 
+    def source_of(self, key: SeriesKey) -> Source | None:
+        return next((source for source in self.sources() if source.target == key.target), None)
+
     def events(self) -> tuple[StoredEvent, ...]:
         return tuple(self.stored)
 

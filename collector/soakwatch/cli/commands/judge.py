@@ -1,4 +1,4 @@
-"""Judge a finished run again, by its own plan, another plan or single rules; or judge imported series."""
+"""Judge runs again, by their own plan, another plan or single rules, and say what changes; or judge imported series."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from soakwatch.cli.options import runs_option
+from soakwatch.cli.options import on_option, runs_option
 from soakwatch.importing.command_line import given_options, is_table, options_of, table_options
 from soakwatch.sinks.addresses import HELP, is_database
 
@@ -23,6 +23,8 @@ Examples:
   soakwatch judge last
   soakwatch judge runs/20261121T200000Z-fw-7.2 --plan stricter.yaml
   soakwatch judge mailed-record.sqlite --rule memory_growth --json verdict.json
+  soakwatch judge runs --plan stricter.yaml --jobs 4
+  soakwatch judge archive/*/ --rule memory_growth --on dask://lab:8786 --json changed.jsonl
   soakwatch judge last --against runs/20261114T200000Z-fw-7.1 --against runs/20261107T200000Z-fw-7.1
   soakwatch judge data.csv --rule growth
   soakwatch judge host.csv.gz --map 'rss=process.memory.usage,process=nginx:KB' --unit cpu=%
@@ -30,6 +32,9 @@ Examples:
   soakwatch judge night.csv --role gen=generator --phase soak=30m..22h --events changes.csv
   soakwatch judge 'influxdb://127.0.0.1:8086/soak?token=env:INFLUX_TOKEN&run=20261121T200000Z-fw-7.2'
   soakwatch judge 'influxdb://tig:8086/telegraf?token=env:INFLUX_TOKEN&host=fw1&from=2026-11-20T20:00Z'
+\b
+Several records: a line for each verdict that changes, with the finding that changes it, and the counts. A FOLDER
+stands for every record below it. The records are not changed. docs/cluster.md says how a cluster is set up.
 \b
 The verdict is computed from the record alone: the same record and rules give the same verdict, bit for bit.
 A table is judged by every rule whose metrics it contains; rules given with --rule also judge its other columns
@@ -39,17 +44,28 @@ A table is judged by every rule whose metrics it contains; rules given with --ru
     + HELP
     + """
 \b
-Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor itself failed."""
+Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor itself failed.
+Of several records: 2 if one could not be judged, else 1 if one fails, else 3 if one is inconclusive, else 0."""
 )
-@click.argument("run", metavar="RUN|DATA.csv|influxdb://…")
+@click.argument("runs", metavar="RUN…|FOLDER|DATA.csv|influxdb://…", nargs=-1, required=True)
 @click.option(
     "--plan", type=click.Path(path_type=Path), show_default="the run's own", help="Plan with the rules to apply."
 )
 @click.option("--rule", "names", multiple=True, show_default="all", help="Rule to apply. May be repeated.")
 @click.option(
-    "--json", "json_file", type=click.Path(path_type=Path), help="Write verdict.json to this file ('-': print it)."
+    "--json",
+    "json_file",
+    type=click.Path(path_type=Path),
+    help="Write verdict.json to this file ('-': print it); of several records a line of JSON each, as they come.",
 )
 @runs_option()
+@on_option
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    show_default="one a processor",
+    help="Processes of this machine that judge several records.",
+)
 @click.option(
     "--against",
     multiple=True,
@@ -58,18 +74,72 @@ Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor
 )
 @table_options
 def command(
+    runs: tuple[str, ...],
+    plan: Path | None,
+    names: tuple[str, ...],
+    json_file: Path | None,
+    runs_folder: Path,
+    on: str | None,
+    jobs: int | None,
+    against: tuple[str, ...],
+    **given: object,
+) -> int:
+    """Judge RUN (a folder, a record file, or 'last'), a table (CSV, '-': standard input) or a database.
+
+    The verdict is printed, and decides the exit code. Several RUNs, or a FOLDER of runs, are judged in
+    processes of this machine (--jobs) or on a cluster (--on): what is printed are the verdicts that change.
+    """
+    from soakwatch.runs.judge_again import folder_of_records
+
+    if len(runs) > 1 or on is not None or jobs is not None or folder_of_records(runs[0]):
+        return _many(runs, plan, names, json_file, runs_folder, on, jobs, against, given)
+    return _one(runs[0], plan, names, json_file, runs_folder, against, given)
+
+
+def _many(
+    runs: tuple[str, ...],
+    plan: Path | None,
+    names: tuple[str, ...],
+    json_file: Path | None,
+    runs_folder: Path,
+    on: str | None,
+    jobs: int | None,
+    against: tuple[str, ...],
+    given: Mapping[str, object],
+) -> int:
+    from soakwatch.cli.judge_many import judge_many
+    from soakwatch.cluster.choose import executor_for
+    from soakwatch.core.registry import rule_class
+    from soakwatch.plan import load_plan, plan_text
+    from soakwatch.runs.judge_again import Rules, records_in
+
+    options = [*(["--against"] if against else []), *given_options(given)]
+    if options:
+        raise click.UsageError(f"{', '.join(options)}: only valid for one RUN")
+    if on is not None and jobs is not None:
+        raise click.UsageError("--jobs is for processes of this machine: on a cluster its workers judge")
+    for name in names:
+        if rule_class(name).manner.needs_earlier:
+            raise click.UsageError(f"--rule {name} compares with earlier runs: judge one RUN, with --against")
+    for run in runs:
+        if is_database(run) or (is_table(run) and not Path(run).is_file()):
+            raise click.UsageError(f"{run} is no run: tables and databases are judged one at a time")
+    given_plan = None if plan is None else load_plan(plan, device=False)
+    rules = Rules(None if given_plan is None else plan_text(given_plan), str(plan or ""), names)
+    records = records_in(runs, runs_folder)
+    with executor_for(on, jobs if jobs is None else min(jobs, len(records))) as executor:
+        return judge_many(executor, records, rules, json_file)
+
+
+def _one(
     run: str,
     plan: Path | None,
     names: tuple[str, ...],
     json_file: Path | None,
     runs_folder: Path,
     against: tuple[str, ...],
-    **given: object,
+    given: Mapping[str, object],
 ) -> int:
-    """Judge RUN (a folder, a record file, or 'last'), a table (CSV, '-': standard input) or a database.
-
-    The verdict is printed, and decides the exit code.
-    """
     from rich.console import Console
 
     from soakwatch.core.registry import rule_class

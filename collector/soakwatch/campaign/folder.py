@@ -1,0 +1,65 @@
+"""The folder of a campaign: made with copies of what it was begun with, or found to be of the same campaign."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from soakwatch.campaign import ledger as kinds
+from soakwatch.campaign.errors import CampaignError
+from soakwatch.campaign.ledger import LEDGER, Ledger, open_ledger, read_ledger
+from soakwatch.campaign.load import CAMPAIGN_COPY, PLAN_COPY, REFERENCE_COPY, load_campaign
+from soakwatch.campaign.model import Campaign
+
+CAMPAIGNS = Path("campaigns")
+
+
+@contextmanager
+def begun(campaign: Campaign, folder: Path) -> Iterator[Ledger]:
+    """The ledger of a campaign that begins in a folder. Raises CampaignError if a campaign was begun there before."""
+    if (folder / LEDGER).is_file() and (entries := read_ledger(folder)):
+        if entries[0].text("digest") != campaign.digest:
+            raise CampaignError(
+                f"{folder} is the folder of another campaign ({entries[0].text('name')}, or {campaign.name} before it"
+                " was changed): name another with --folder"
+            )
+        raise CampaignError(f"{folder} has runs of this campaign: go on with soakwatch campaign resume {folder}")
+    if folder.is_dir() and any(path.name != LEDGER for path in folder.iterdir()):
+        raise CampaignError(f"{folder} is not empty and no folder of a campaign: name another with --folder")
+    (folder / "runs").mkdir(parents=True, exist_ok=True)
+    if campaign.base_text:
+        (folder / PLAN_COPY).write_text(campaign.base_text, encoding="utf-8")
+    if campaign.reference is not None:
+        try:
+            (folder / REFERENCE_COPY).write_bytes(campaign.reference.read_bytes())
+        except OSError as error:
+            raise CampaignError(f"{campaign.reference}: cannot be read: {error.strerror}") from None
+    (folder / CAMPAIGN_COPY).write_bytes(campaign.file.read_bytes())
+    with open_ledger(folder) as ledger:
+        ledger.add(
+            time.time_ns(),
+            kinds.CAMPAIGN,
+            version=kinds.VERSION,
+            name=campaign.name,
+            digest=campaign.digest,
+            cwd=str(Path.cwd()),
+        )
+        yield ledger
+
+
+@contextmanager
+def continued(folder: Path) -> Iterator[tuple[Campaign, Ledger]]:
+    """The campaign of a folder, with its ledger. Raises CampaignError if it is none, or its copy was changed."""
+    entries = read_ledger(folder)
+    if not entries or entries[0].kind != kinds.CAMPAIGN:
+        raise CampaignError(f"{folder}: its ledger does not begin with a campaign: it was never begun")
+    campaign = load_campaign(folder / CAMPAIGN_COPY)
+    if entries[0].text("digest") != campaign.digest:
+        raise CampaignError(
+            f"{folder / CAMPAIGN_COPY} is another campaign than the one that was begun in {folder}: undo the change,"
+            " or begin a new campaign in another folder"
+        )
+    with open_ledger(folder) as ledger:
+        yield campaign, ledger

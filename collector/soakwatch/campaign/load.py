@@ -1,0 +1,349 @@
+"""A campaign's file to a campaign: every cell has its plan, every plan was checked as a whole, or one error tells all.
+
+Problems name the campaign's file where it is at fault, and the plan's where that is; the same problem of many cells is
+told once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from soakwatch.campaign.ledger import LEDGER, read_ledger
+from soakwatch.campaign.matrix import TESTBED, AxisDraft, CellDraft, Matrix, patch_of, read_matrix, written
+from soakwatch.campaign.model import Campaign, Cell, Command, Repeat, Testbed
+from soakwatch.campaign.patch import Change, found, overwrites, patched
+from soakwatch.campaign.shape import MAX_RUNS, CampaignShape, CommandShape, RepeatShape
+from soakwatch.campaign.tables.parse import tables_and_problems
+from soakwatch.campaign.words import RUN_FACTS, placeholders
+from soakwatch.core.errors import PlanError, SoakwatchError
+from soakwatch.core.labels import label_name, label_text
+from soakwatch.core.suggest import hint
+from soakwatch.core.validation import problems as problems_of
+from soakwatch.core.yaml import Document, Plain, Problem, parse, plan_error, read_text
+from soakwatch.core.yaml import Path as Place
+from soakwatch.judge.calibration import reference_path
+from soakwatch.plan import Plan, plan_of
+from soakwatch.runs.figures import parse_figure
+
+CAMPAIGN_COPY, PLAN_COPY, REFERENCE_COPY = "campaign.yaml", "plan.yaml", "plan.reference.yaml"
+_NOT_IN_NAME = re.compile(r"[^A-Za-z0-9._]+")
+_MAX_SHOWN = 20
+
+
+def load_campaign(path: Path) -> Campaign:
+    """The campaign in a file; of one in a campaign's folder, the base plan is the copy beside it.
+
+    Raises PlanError: its ``problems`` are all sentences, each with file, line and column.
+    """
+    return _campaign(parse(read_text(path), str(path)), path)
+
+
+def _campaign(document: Document, path: Path) -> Campaign:
+    if not isinstance(document.data, dict):
+        message = "a campaign is keys and values: plan, matrix, repeat; see docs/campaigns.md"
+        raise plan_error(document.origin, [document.problem((), message)])
+    data = {key: value for key, value in document.data.items() if value is not None or key in {"plan", "matrix"}}
+    if "name" not in data:
+        data = {"name": _default_name(path), **data}
+    try:
+        shape = CampaignShape.model_validate_json(json.dumps(data))
+    except ValidationError as error:
+        raise plan_error(document.origin, problems_of(document, (), CampaignShape, error)) from None
+    problems = _label_problems(document, shape)
+    commands = [command for command in (shape.before, shape.after) if command]
+    used = {TESTBED, *(name for command in commands for name in placeholders(command.run))}
+    matrix = read_matrix(document, shape.matrix, shape.exclude, shape.include, used)
+    problems += matrix.problems
+    problems += _command_problems(document, shape, matrix)
+    if isinstance(shape.repeat, RepeatShape):
+        try:
+            parse_figure(shape.repeat.until.of)
+        except SoakwatchError as error:
+            problems.append(document.problem(("repeat", "until", "of"), f"of: {error}"))
+    testbeds, changes = _testbeds(document, shape, problems)
+    pinned_names = _pinned(document, matrix, shape, problems)
+    problems += tables_and_problems(document, [axis.axis() for axis in matrix.axes])[1]
+    if problems:
+        raise plan_error(document.origin, problems)
+    base = _base(document, shape, path)
+    _check_values(document, base, matrix)
+    cells = tuple(Cell(dict(draft.values), _patch(draft)) for draft in matrix.cells)
+    pinned = {cell.id: cell.values[TESTBED] for cell in cells if TESTBED in cell.values} if pinned_names else {}
+    plans = _plans(document, base, matrix.cells, cells, testbeds, changes, pinned)
+    repeat = shape.repeat
+    times = (
+        Repeat(repeat.at_least, repeat.at_most, repeat.until.half_width, repeat.until.of)
+        if isinstance(repeat, RepeatShape)
+        else Repeat(repeat, repeat)
+    )
+    if len(cells) * times.at_most > MAX_RUNS:
+        message = f"{len(cells)} cells, {times.at_most} times each, are more than {MAX_RUNS} runs: repeat less"
+        raise plan_error(document.origin, [document.problem(("repeat",), message)])
+    first = next(iter(plans.values()))
+    texts = {key: plan.text for key, plan in plans.items()}
+    labels = {name: written(document, ("labels", name), text) for name, text in shape.labels.items()}
+    meaning = {
+        "plans": {f"{cell}\0{testbed}": text for (cell, testbed), text in texts.items()},
+        "labels": labels,
+        "cell labels": {cell.id: dict(draft.labels) for cell, draft in zip(cells, matrix.cells, strict=True)},
+        "seed": shape.seed,
+        "before": shape.before.run if shape.before else (),
+        "after": shape.after.run if shape.after else (),
+    }
+    return Campaign(
+        name=shape.name,
+        file=path,
+        axes=tuple(axis.axis() for axis in matrix.axes),
+        cells=cells,
+        plans=texts,
+        seconds={cell: plan.duration_s for (cell, _), plan in plans.items()},
+        repeat=times,
+        digest=hashlib.sha256(json.dumps(meaning, sort_keys=True).encode()).hexdigest(),
+        base_text=read_text(_plan_file(shape.plan, path)) if isinstance(shape.plan, str) else "",
+        labels=labels,
+        cell_labels={cell.id: draft.labels for cell, draft in zip(cells, matrix.cells, strict=True) if draft.labels},
+        seed=shape.seed,
+        rest_s=shape.rest,
+        before=_command(shape.before),
+        after=_command(shape.after),
+        before_all=_command(shape.before_all),
+        after_all=_command(shape.after_all),
+        testbeds=testbeds,
+        pinned=pinned,
+        retry_inconclusive=shape.retry.inconclusive,
+        interrupted=shape.interrupted,
+        web=shape.web,
+        reference=_reference(first, path),
+        figures=document.data.get("figures"),
+        tables=document.data.get("tables"),
+        claims=document.data.get("claims"),
+        limits=document.data.get("limits"),
+    )
+
+
+def _default_name(path: Path) -> str:
+    """The name of a campaign whose file gives none: the file's, also where only its copy is left."""
+    if (path.parent / LEDGER).is_file() and (entries := read_ledger(path.parent)) and entries[0].text("name"):
+        return entries[0].text("name")
+    return _NOT_IN_NAME.sub("-", path.stem).strip("-._")[:60].strip("-._") or "campaign"
+
+
+def _command(shape: CommandShape | None) -> Command | None:
+    return None if shape is None else Command(shape.run, shape.timeout)
+
+
+def _patch(draft: CellDraft) -> dict[str, Plain]:
+    return {change.path: change.value for change in draft.changes}
+
+
+def _label_problems(document: Document, shape: CampaignShape) -> list[Problem]:
+    problems = []
+    for name, text in shape.labels.items():
+        if name in RUN_FACTS or name in shape.matrix:
+            message = f"labels: {name!r} is the campaign's own: leave it out"
+            problems.append(document.problem(("labels", name), message, key=True))
+            continue
+        try:
+            label_text(label_name(name), text)
+        except ValueError as error:
+            problems.append(document.problem(("labels", name), f"labels: {error}", key=True))
+    return problems
+
+
+def _command_problems(document: Document, shape: CampaignShape, matrix: Matrix) -> list[Problem]:
+    """Names in braces that are nothing."""
+    labels = {name for cell in matrix.cells for name in cell.labels}
+    of_runs = {*RUN_FACTS, *shape.labels, *labels, *(axis.name for axis in matrix.axes)}
+    of_all = {"campaign", *shape.labels}
+    problems = []
+    for key, command, known in (
+        ("before", shape.before, of_runs),
+        ("after", shape.after, of_runs),
+        ("before_all", shape.before_all, of_all),
+        ("after_all", shape.after_all, of_all),
+    ):
+        for name in placeholders(command.run if command else ()):
+            if name not in known:
+                message = f"{key}: {{{name}}} is no axis and no label{hint(name, known)}; {{{{ and }}}} are braces"
+                problems.append(document.problem((key,), message))
+    return problems
+
+
+def _testbeds(
+    document: Document, shape: CampaignShape, problems: list[Problem]
+) -> tuple[tuple[Testbed, ...], dict[str, tuple[Change, ...]]]:
+    changes: dict[str, tuple[Change, ...]] = {}
+    for name, bed in shape.testbeds.items():
+        given: Plain = None if bed is None else dict(bed.set)
+        changes[name] = tuple(patch_of(document, given, ("testbeds", name, "set"), f"testbed {name}", problems))
+    if shape.testbed is not None:
+        if shape.testbed not in shape.testbeds:
+            known = hint(shape.testbed, shape.testbeds)
+            problems.append(document.problem(("testbed",), f"testbed: nobody has {shape.testbed!r}{known}"))
+        changes = {name: change for name, change in changes.items() if name == shape.testbed}
+    beds = tuple(Testbed(name, {change.path: change.value for change in listed}) for name, listed in changes.items())
+    return beds or (Testbed(""),), changes
+
+
+def _pinned(document: Document, matrix: Matrix, shape: CampaignShape, problems: list[Problem]) -> bool:
+    axis = next((axis for axis in matrix.axes if axis.name == TESTBED), None)
+    if axis is None:
+        return False
+    usable = [shape.testbed] if shape.testbed is not None else list(shape.testbeds)
+    for value in axis.values:
+        if value.name not in usable:
+            known = hint(value.name, usable) if usable else "; list it under testbeds"
+            problems.append(document.problem(value.place, f"testbed: nobody has {value.name!r}{known}"))
+    return True
+
+
+def _plan_file(given: str, campaign: Path) -> Path:
+    if (campaign.parent / LEDGER).is_file():
+        return campaign.parent / PLAN_COPY
+    return campaign.parent / given
+
+
+def _base(document: Document, shape: CampaignShape, path: Path) -> Document:
+    """The base plan with places: of its own file, or of the campaign's."""
+    if isinstance(shape.plan, str):
+        file = _plan_file(shape.plan, path)
+        try:
+            base = parse(read_text(file), str(file))
+        except PlanError as error:
+            if file.is_file():
+                raise
+            raise plan_error(document.origin, [document.problem(("plan",), f"plan: {error}")]) from None
+    else:
+        assert isinstance(document.data, dict)
+        cut = len(("plan",))
+        values = {place[cut:]: at for place, at in document.values.items() if place[:cut] == ("plan",)}
+        keys = {place[cut:]: at for place, at in document.keys.items() if place[:cut] == ("plan",) and place[cut:]}
+        changed = {place[cut:]: text for place, text in document.changed.items() if place[:cut] == ("plan",)}
+        base = Document(document.origin, document.data["plan"], values, keys, changed)
+    if not isinstance(base.data, dict):
+        raise plan_error(base.origin, [base.problem((), "a plan is keys and values, such as 'targets:'")])
+    if base.data.get("start") is not None:
+        message = "start: a run of a campaign starts when its turn comes: remove start from the plan"
+        raise plan_error(base.origin, [base.problem(("start",), message, key=True)])
+    if "name" not in base.data:
+        name = Path(shape.plan).stem if isinstance(shape.plan, str) else shape.name
+        return Document(base.origin, {"name": name, **base.data}, base.values, base.keys, base.changed)
+    return base
+
+
+def _check_values(document: Document, base: Document, matrix: Matrix) -> None:
+    """Raises PlanError for values that patch nothing, that make the plan of another value, and for axes that overwrite
+    each other."""
+    problems: list[Problem] = []
+    earlier: list[tuple[AxisDraft, Place]] = []
+    for axis in matrix.axes:
+        plans = {}
+        for value in axis.values:
+            try:
+                plans[value.name] = patched(base, value.changes, document).data
+            except PlanError as error:
+                raise PlanError(*dict.fromkeys(_value_errors(document, base, matrix) or error.problems)) from None
+        paths = {value.name: {found(base.data, change.path) for change in value.changes} for value in axis.values}
+        seen: list[str] = []
+        for value in axis.values:
+            if not value.changes:
+                seen += [value.name] if value.plain else []
+                continue
+            moved = [name for name, plan in plans.items() if plan != base.data and paths[name] & paths[value.name]]
+            if plans[value.name] == base.data and not moved:
+                text = f"{axis.name}: {value.name!r} patches nothing: the plan has these values already"
+                problems.append(document.problem(value.place, text))
+                continue
+            twin = next((name for name in seen if plans[name] == plans[value.name]), None)
+            if twin is not None:
+                text = f"{axis.name}: {value.name!r} makes the same plan as {twin!r}: one of them patches nothing"
+                problems.append(document.problem(value.place, text))
+            seen.append(value.name)
+        mine = [place for value in axis.values for change in value.changes if (place := found(base.data, change.path))]
+        for other, place in earlier:
+            if any(overwrites(later, place) for later in mine):
+                text = f"{axis.name}: changes {'.'.join(map(str, place))}, which {other.name} changes too: separate"
+                problems.append(document.problem(("matrix", axis.name), text, key=True))
+                break
+        earlier += [(axis, place) for place in mine]
+    if problems:
+        raise plan_error(document.origin, problems)
+
+
+def _value_errors(document: Document, base: Document, matrix: Matrix) -> list[str]:
+    """What is wrong with the paths of all values."""
+    sentences: list[str] = []
+    for axis in matrix.axes:
+        for value in axis.values:
+            try:
+                patched(base, value.changes, document)
+            except PlanError as error:
+                sentences += error.problems
+    return sentences
+
+
+def _plans(
+    document: Document,
+    base: Document,
+    drafts: Sequence[CellDraft],
+    cells: Sequence[Cell],
+    testbeds: Sequence[Testbed],
+    changes: Mapping[str, tuple[Change, ...]],
+    pinned: Mapping[str, str],
+) -> dict[tuple[str, str], Plan]:
+    """The plan of every cell on every testbed that may run it. Raises PlanError with what is wrong with any."""
+    plans: dict[tuple[str, str], Plan] = {}
+    told: dict[str, str] = {}
+    try:
+        plan_of(base)
+        own: tuple[str, ...] = ()
+    except PlanError as error:
+        own = error.problems
+    for draft, cell in zip(drafts, cells, strict=True):
+        for bed in testbeds:
+            if pinned.get(cell.id, bed.name) != bed.name:
+                continue
+            steps = (*draft.changes, *changes.get(bed.name, ()))
+            try:
+                plans[cell.id, bed.name] = plan_of(patched(base, steps, document))
+            except PlanError as error:
+                where = f"the cell {cell.id}" + (f" on {bed.name}" if bed.name else "")
+                for sentence in error.problems:
+                    placed = sentence if sentence in own else _placed(document, base, steps, sentence)
+                    told.setdefault(placed, where)
+    if told:
+        lines = [f"{sentence} (in {where})" for sentence, where in told.items()]
+        more = [f"{document.origin}: {len(lines) - _MAX_SHOWN} more"] if len(lines) > _MAX_SHOWN else []
+        raise PlanError(*lines[:_MAX_SHOWN], *more)
+    return plans
+
+
+def _placed(document: Document, base: Document, steps: Sequence[Change], sentence: str) -> str:
+    """A sentence about a patched plan, with the place in the campaign's file of the change that brought it about."""
+    if sentence.startswith(f"{document.origin}:") or base.origin == document.origin:
+        return sentence
+    for count, step in enumerate(steps, 1):
+        try:
+            plan_of(patched(base, steps[:count], document))
+        except PlanError as error:
+            if sentence in error.problems:
+                return f"{document.where(step.place)}: {sentence}"
+    return sentence
+
+
+def _reference(plan: Plan, campaign: Path) -> Path | None:
+    """The calibration that the base plan names, or that lies beside it; in a campaign's folder, its copy there."""
+    if (campaign.parent / LEDGER).is_file():
+        copy = (campaign.parent / REFERENCE_COPY).absolute()
+        return copy if copy.is_file() else None
+    origin = Path(plan.origin)
+    if plan.reference:
+        return (origin.parent / plan.reference).absolute()
+    beside = reference_path(origin)
+    return beside.absolute() if beside.is_file() else None

@@ -1,0 +1,42 @@
+"""Whether a cell was run often enough: a fixed number of times, or until the median of a figure is known well enough.
+
+The interval is that of order statistics, which assumes no distribution (``soakwatch_rules.stats.repetitions``). To look
+at it after every run and to stop when it is narrow enough makes it a little too narrow now and then: Maricq et al.,
+OSDI 2018, accept that for the same purpose, and ``at_least`` keeps the worst of it away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from soakwatch.campaign.model import Repeat
+from soakwatch.core.errors import SoakwatchError
+from soakwatch.record import RecordView
+from soakwatch.runs.figures import figure_of, parse_figure
+from soakwatch_rules.stats.repetitions import median_interval
+
+
+def half_width(repeat: Repeat, folders: Sequence[Path]) -> float | None:
+    """Half the width of the interval of the median over some runs, as a share of it; None where these runs cannot
+    tell: too few of them have the figure, or its median is 0."""
+    spec = parse_figure(repeat.of)
+    values = []
+    for folder in folders:
+        try:
+            with RecordView.open(folder) as view:
+                found = figure_of(view, spec)
+        except SoakwatchError:
+            continue
+        if found.value is not None:
+            values.append(found.value)
+    return median_interval(values).half_width if values else None
+
+
+def enough(repeat: Repeat, repetition: int, width: float | None) -> bool:
+    """Whether a cell needs no more runs after so many."""
+    if repetition >= repeat.at_most:
+        return True
+    if repetition < repeat.at_least:
+        return False
+    return repeat.half_width is None or (width is not None and width <= repeat.half_width)

@@ -1,0 +1,218 @@
+"""The shape of a campaign's file: keys, types and bounds, from which its JSON Schema is made.
+
+The matrix is only shaped here (names and what belongs to them): ``matrix.py`` reads axes and values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, JsonValue, WithJsonSchema, model_validator
+
+from soakwatch.core.units import seconds, share
+from soakwatch.core.validation import shown
+from soakwatch.core.yaml import Plain
+from soakwatch.plan.model import Name
+from soakwatch.plan.parts import DURATION_SCHEMA, Duration, Shape, Text, Words
+
+COMMAND_TIMEOUT_S = 600.0
+MAX_RUNS = 10_000
+MAX_REPEAT = 1000
+DEFAULT_AT_MOST = 30
+ENOUGH_FOR_AN_INTERVAL = 6
+"""With fewer values the median has no interval of 95 % without assuming a distribution."""
+
+_SHARE_SCHEMA: dict[str, Plain] = {"type": ["string", "number"], "examples": ["2%"]}
+_SCALAR_SCHEMA: dict[str, Plain] = {"type": ["string", "number", "boolean"]}
+_PATCH_SCHEMA: dict[str, Plain] = {
+    "type": "object",
+    "description": "what changes in the plan: value by path, such as phases.soak.load: 80%",
+}
+_PATHS_SCHEMA: dict[str, Plain] = {
+    "anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "minItems": 1, "items": {"type": "string"}}]
+}
+_VALUE_SCHEMA: dict[str, Plain] = {
+    "anyOf": [
+        _SCALAR_SCHEMA,
+        {
+            "type": "object",
+            "properties": {"name": _SCALAR_SCHEMA, "set": _PATCH_SCHEMA, "value": {}},
+            "required": ["name"],
+            "additionalProperties": False,
+        },
+    ]
+}
+_AXIS_SCHEMA: dict[str, Plain] = {
+    "anyOf": [
+        {"type": "array", "minItems": 1, "items": _VALUE_SCHEMA},
+        {
+            "type": "object",
+            "properties": {"set": _PATHS_SCHEMA, "values": {"type": "array", "items": _VALUE_SCHEMA}},
+            "required": ["set"],
+            "additionalProperties": False,
+        },
+    ]
+}
+_MATCH_SCHEMA: dict[str, Plain] = {
+    "type": "object",
+    "minProperties": 1,
+    "additionalProperties": {"anyOf": [_SCALAR_SCHEMA, {"type": "array", "minItems": 1, "items": _SCALAR_SCHEMA}]},
+}
+_INCLUDE_SCHEMA: dict[str, Plain] = {**_MATCH_SCHEMA, "properties": {"set": _PATCH_SCHEMA}}
+
+
+def _text(value: object) -> object:
+    if isinstance(value, bool | int | float) and value is not None:
+        return value_name(value)
+    return value
+
+
+def value_name(value: Plain) -> str:
+    """The name of a value that is a bare word or number.
+
+    >>> [value_name(value) for value in ("20%", 64, 1.5, True)]
+    ['20%', '64', '1.5', 'true']
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:.12g}"
+    return str(value)
+
+
+def _rest(value: object) -> float:
+    length = seconds(value)
+    if not 0 <= length <= 86400.0:
+        raise ValueError(f"{value!r} is not a rest between two runs: write 0s to 24h")
+    return length
+
+
+def _half_width(value: object) -> float:
+    width = share(value)
+    if not 0 < width < 1:
+        raise ValueError(f"{value!r} is not a share between 0 and 100 %: write 2%")
+    return width
+
+
+def _command(value: object) -> object:
+    return value if isinstance(value, Mapping) else {"run": value}
+
+
+class CommandShape(Shape):
+    """A command without a shell, with a limit of time."""
+
+    run: Annotated[Words, Field(description="its words")]
+    timeout: Annotated[Duration, Field(description="how long it may take")] = COMMAND_TIMEOUT_S
+
+
+class UntilShape(Shape):
+    """When a cell was repeated often enough."""
+
+    half_width: Annotated[
+        float,
+        BeforeValidator(_half_width),
+        WithJsonSchema(_SHARE_SCHEMA),
+        Field(description="half the width of the 95 % interval of the median, as a share of the median"),
+    ]
+    of: Annotated[Text, Field(description="figure, such as load.rx.packet.rate")]
+
+
+class RepeatShape(Shape):
+    """Repetitions until the median is known well enough."""
+
+    until: UntilShape
+    at_least: Annotated[int, Field(ge=2, le=MAX_REPEAT, description="repetitions before it is asked")] = (
+        ENOUGH_FOR_AN_INTERVAL
+    )
+    at_most: Annotated[int, Field(ge=2, le=MAX_REPEAT, description="repetitions after which it ends anyway")] = (
+        DEFAULT_AT_MOST
+    )
+
+    @model_validator(mode="after")
+    def _ordered(self) -> RepeatShape:
+        if self.at_most < self.at_least:
+            raise ValueError(f"at_most: {self.at_most} is less than at_least: {self.at_least}: raise at_most")
+        return self
+
+
+def _repeat(value: object) -> object:
+    if isinstance(value, Mapping):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_REPEAT:
+        return value
+    until = "{until: {half_width: 2%, of: FIGURE}, at_most: 12}"
+    raise ValueError(f"expected 1 to {MAX_REPEAT}, or {until}; found {shown(value)}")
+
+
+class TestbedShape(Shape):
+    """What is different on one testbed."""
+
+    set: Annotated[
+        dict[str, JsonValue], Field(default_factory=dict, description="what changes in the plan: value by path")
+    ]
+
+
+class RetryShape(Shape):
+    """Which runs are made again."""
+
+    inconclusive: Annotated[
+        int,
+        Field(ge=0, le=10, description="how often again where the monitor or the generator was at fault"),
+    ] = 0
+
+
+CommandItem = Annotated[CommandShape, BeforeValidator(_command)]
+LabelText = Annotated[str, BeforeValidator(_text), WithJsonSchema(_SCALAR_SCHEMA)]
+
+
+class CampaignShape(Shape):
+    """The keys of a campaign."""
+
+    name: Annotated[Name, Field(description="name of the campaign; default: the file's name")]
+    plan: Annotated[Text | dict[str, JsonValue], Field(description="file of the base plan, or the plan itself")]
+    labels: Annotated[dict[str, LabelText], Field(default_factory=dict, description="labels of every run")]
+    matrix: Annotated[
+        dict[
+            str,
+            Annotated[JsonValue, WithJsonSchema(_AXIS_SCHEMA)],
+        ],
+        Field(min_length=1, description="axes: their values, each a label and what it changes in the plan"),
+    ]
+    exclude: Annotated[
+        list[Annotated[dict[str, JsonValue], WithJsonSchema(_MATCH_SCHEMA)]],
+        Field(default_factory=list, description="cells that are left out, by some of their values"),
+    ]
+    include: Annotated[
+        list[Annotated[dict[str, JsonValue], WithJsonSchema(_INCLUDE_SCHEMA)]],
+        Field(default_factory=list, description="cells that are added, or changed where all named values are theirs"),
+    ]
+    repeat: Annotated[
+        int | RepeatShape, BeforeValidator(_repeat), Field(description="runs of each cell, or until when")
+    ] = 1
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1, description="shuffles the order within each block")] = 1
+    rest: Annotated[
+        float,
+        BeforeValidator(_rest),
+        WithJsonSchema(DURATION_SCHEMA),
+        Field(description="pause of a testbed between two runs"),
+    ] = 0.0
+    before: Annotated[CommandItem | None, Field(description="command before each run")] = None
+    after: Annotated[CommandItem | None, Field(description="command after each run")] = None
+    before_all: Annotated[CommandItem | None, Field(description="command before the first run")] = None
+    after_all: Annotated[CommandItem | None, Field(description="command after the last run")] = None
+    testbeds: Annotated[
+        dict[Name, TestbedShape | None],
+        Field(default_factory=dict, description="places of which each holds one run at a time; default: this machine"),
+    ]
+    testbed: Annotated[Text | None, Field(description="the only one of the testbeds that is used")] = None
+    retry: Annotated[RetryShape, Field(description="which runs are made again")] = RetryShape()
+    interrupted: Annotated[
+        Literal["repeat", "resume"], Field(description="what becomes of a run whose monitor was killed")
+    ] = "repeat"
+    web: Annotated[bool, Field(description="serve the live page of each run")] = False
+    figures: Annotated[list[JsonValue] | None, Field(description="figures of the tables")] = None
+    tables: Annotated[JsonValue, Field(description="tables of the report")] = None
+    claims: Annotated[JsonValue, Field(description="what somebody says of the figures, to be proven or refuted")] = None
+    limits: Annotated[JsonValue, Field(description="limits of figures")] = None
+    compare: Annotated[JsonValue, Field(description="values of an axis against one of them")] = None

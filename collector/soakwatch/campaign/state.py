@@ -1,0 +1,142 @@
+"""How a campaign stands, from its folder alone: the copy of its file, its ledger, and the folders of its runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from soakwatch.campaign import ledger as kinds
+from soakwatch.campaign.attempt import DONE, judged, read_result, worked_on
+from soakwatch.campaign.ledger import Entry, read_ledger
+from soakwatch.campaign.load import CAMPAIGN_COPY, load_campaign
+from soakwatch.campaign.model import Campaign, CampaignState, CellRun
+from soakwatch.campaign.order import block
+
+WAITING, RUNNING, ENDED, LOST = "waiting", "running", "ended", "lost"
+
+
+@dataclass(slots=True)
+class History:
+    """What a ledger tells: every attempt, the latest last, by cell and repetition; and the last repetition of cells
+    whose figure is known well enough."""
+
+    attempts: dict[tuple[str, int], list[CellRun]] = field(default_factory=dict)
+    enough: dict[str, int] = field(default_factory=dict)
+    faults: dict[tuple[str, int, int], str] = field(default_factory=dict)
+    lengths_s: dict[str, list[float]] = field(default_factory=dict)
+    complete: bool = False
+
+
+def read_state(folder: Path) -> CampaignState:
+    """A campaign as it stands. A run that was begun and has no end in the ledger is running where a process works on
+    it, and otherwise what its folder says: ended or lost.
+
+    Raises CampaignError if the folder is none of a campaign or its ledger is damaged, PlanError if its copy of the
+    campaign cannot be read.
+    """
+    return read_all(folder)[1]
+
+
+def read_all(folder: Path) -> tuple[Campaign, CampaignState, History]:
+    """The campaign of a folder, how it stands, and its history. Raises as ``read_state``."""
+    entries = read_ledger(folder)
+    campaign = load_campaign(folder / CAMPAIGN_COPY)
+    history = history_of(campaign, folder, entries)
+    return campaign, state_of(campaign, folder, history), history
+
+
+def state_of(campaign: Campaign, folder: Path, history: History) -> CampaignState:
+    """The state that a history is."""
+    runs: list[CellRun] = []
+    for repetition in range(1, campaign.repeat.at_most + 1):
+        for cell in block(campaign.cells, campaign.seed, repetition):
+            attempts = history.attempts.get((cell.id, repetition))
+            if attempts:
+                runs += attempts
+            elif repetition <= history.enough.get(cell.id, campaign.repeat.at_least):
+                runs.append(CellRun(cell, repetition))
+    return CampaignState(
+        campaign.name, folder, campaign.axes, campaign.cells, tuple(runs), campaign.labels, history.complete
+    )
+
+
+def history_of(campaign: Campaign, folder: Path, entries: tuple[Entry, ...] | list[Entry]) -> History:
+    """What the ledger and the folders of unfinished runs tell."""
+    history = History()
+    cells = {cell.id: cell for cell in campaign.cells}
+    for entry in entries:
+        history.complete = entry.kind == kinds.COMPLETE or (history.complete and entry.kind == kinds.CAMPAIGN)
+        cell = cells.get(entry.cell)
+        if cell is None:
+            continue
+        attempts = history.attempts.setdefault((cell.id, entry.repetition), [])
+        if entry.kind == kinds.ENOUGH:
+            history.enough[cell.id] = entry.repetition
+        elif entry.kind == kinds.BEGIN:
+            place = folder / entry.text("folder")
+            attempts.append(
+                CellRun(
+                    cell,
+                    entry.repetition,
+                    entry.attempt,
+                    RUNNING,
+                    folder=place,
+                    testbed=entry.text("testbed"),
+                    begin_ns=entry.time_ns,
+                )
+            )
+        elif entry.kind == kinds.RESUME and attempts:
+            attempts[-1] = replace(attempts[-1], state=RUNNING, reason="", end_ns=None)
+        elif entry.kind in {kinds.END, kinds.LOST} and attempts:
+            attempts[-1] = _over(attempts[-1], entry)
+            if entry.text("fault"):
+                history.faults[cell.id, entry.repetition, entry.attempt] = entry.text("fault")
+            length_s = _length(attempts[-1])
+            if entry.kind == kinds.END and length_s is not None:
+                history.lengths_s.setdefault(cell.id, []).append(length_s)
+        if not attempts:
+            del history.attempts[cell.id, entry.repetition]
+    for attempts in history.attempts.values():
+        attempts[:] = [as_it_stands(run) if run.state == RUNNING else run for run in attempts]
+    return history
+
+
+def _over(run: CellRun, entry: Entry) -> CellRun:
+    begin, end = entry.whole("begin_ns"), entry.whole("end_ns")
+    return replace(
+        run,
+        state=ENDED if entry.kind == kinds.END else LOST,
+        verdict=entry.text("verdict") or None,
+        reason=entry.text("reason"),
+        begin_ns=begin or run.begin_ns,
+        end_ns=end or entry.time_ns,
+    )
+
+
+def _length(run: CellRun) -> float | None:
+    return None if run.begin_ns is None or run.end_ns is None else (run.end_ns - run.begin_ns) * 1e-9
+
+
+def as_it_stands(run: CellRun) -> CellRun:
+    """A run without an end in the ledger, by its folder: running, ended or lost."""
+    assert run.folder is not None
+    busy = worked_on(run.folder)
+    result = read_result(run.folder)
+    if result is not None and result.stage == DONE:
+        ended = result.verdict is not None and not result.stopped
+        return replace(
+            run,
+            state=ENDED if ended else LOST,
+            verdict=result.verdict,
+            reason=result.reason,
+            begin_ns=result.begin_ns,
+            end_ns=result.end_ns,
+        )
+    if busy:
+        return replace(run, reason="" if result is None else result.stage)
+    if result is None:
+        return replace(run, state=LOST, reason="it was broken off before it began")
+    found = judged(run.folder, result, None)
+    if found.verdict is not None and not found.stopped:
+        return replace(run, state=ENDED, verdict=found.verdict, reason=found.reason)
+    return replace(run, state=LOST, verdict=found.verdict, reason=found.reason or "it was broken off")

@@ -1,0 +1,1 @@
+"""The commands of ``soakwatch campaign``, one a file, each with a click command called ``command``."""

@@ -1,0 +1,30 @@
+"""Go on with a campaign that was stopped or whose process was killed: nothing is run twice, nothing is left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from soakwatch.cli.options import on_option
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  soakwatch campaign resume campaigns/overload
+\b
+Runs that still go on are waited for, those that ended meanwhile keep their verdicts. A run that was broken off is run
+again as another attempt, or resumed where the campaign says 'interrupted: resume'; so is one that never had a verdict.
+Exit codes as those of soakwatch campaign run."""
+)
+@click.argument("folder", type=click.Path(path_type=Path))
+@on_option
+def command(folder: Path, on: str | None) -> int:
+    """Go on with the campaign in FOLDER."""
+    from soakwatch.campaign.folder import continued
+    from soakwatch.cli.campaign_run import run_campaign
+
+    place = folder.absolute()
+    with continued(place) as (campaign, ledger):
+        return run_campaign(campaign, place, ledger, on)

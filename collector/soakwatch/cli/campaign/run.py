@@ -1,0 +1,39 @@
+"""Run a campaign to its end: every cell as often as its file says, in shuffled blocks, one run a testbed at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from soakwatch.cli.options import on_option
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  soakwatch campaign run overload.yaml
+  soakwatch campaign run overload.yaml --folder /srv/campaigns/overload-7.2
+  soakwatch campaign run overload.yaml --on dask://lab1:8786
+\b
+Ctrl-C stops the runs that go on, which are judged by what they have, and ends the campaign; a second Ctrl-C aborts.
+Go on later with soakwatch campaign resume FOLDER: nothing is run twice. If this process is killed, the runs that go on
+continue to their ends, and resume takes their verdicts.
+From another terminal: soakwatch campaign status FOLDER; soakwatch serve --runs FOLDER/runs shows the runs.
+Exit codes: 0 all pass, 1 any fail, 2 usage or campaign error, 3 inconclusive or missing runs, 4 the monitor failed."""
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--folder", type=click.Path(path_type=Path), show_default="campaigns/NAME", help="Folder of this campaign."
+)
+@on_option
+def command(file: Path, folder: Path | None, on: str | None) -> int:
+    """Run the campaign in FILE."""
+    from soakwatch.campaign.folder import CAMPAIGNS, begun
+    from soakwatch.campaign.load import load_campaign
+    from soakwatch.cli.campaign_run import run_campaign
+
+    campaign = load_campaign(file)
+    place = (folder or CAMPAIGNS / campaign.name).absolute()
+    with begun(campaign, place) as ledger:
+        return run_campaign(campaign, place, ledger, on)

@@ -1,0 +1,158 @@
+"""A campaign in the foreground: signals, progress on a terminal or in lines, the result, exit code."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+
+from rich.console import Console
+from rich.text import Text
+
+from soakwatch.campaign.driver import Driver, Listener, Stopping
+from soakwatch.campaign.ledger import Ledger
+from soakwatch.campaign.model import Campaign, CampaignState
+from soakwatch.campaign.planned import counted
+from soakwatch.campaign.progress import Progress, progress_of
+from soakwatch.campaign.state import WAITING, History
+from soakwatch.cli.display.live_region import Frame, drawable, framed
+from soakwatch.cluster.choose import executor_for
+from soakwatch.cluster.testbeds import require_testbeds
+from soakwatch.core.tables import harmless
+from soakwatch.core.terminal import encodable
+from soakwatch.core.units import show_seconds
+
+DRAW_EVERY_S = 1.0
+LINE_EVERY_S = 600.0
+_MAX_REASON = 100
+
+
+def run_campaign(campaign: Campaign, folder: Path, ledger: Ledger, on: str | None) -> int:
+    """Run what is left of a campaign; its exit code. Raises CampaignError, ClusterError."""
+    console = Console()
+    stopping = Stopping()
+    with executor_for(on, len(campaign.testbeds)) as executor:
+        require_testbeds(executor, [bed.name for bed in campaign.testbeds])
+        with _interruptible(stopping), _display(campaign, console) as display:
+            display.tell(f"campaign {campaign.name}: {counted(len(campaign.cells), 'cell')}, to {folder}")
+            driver = Driver(campaign, folder, ledger, executor, display, stopping)
+            state = driver.run()
+    progress = progress_of(campaign, state, driver.history)
+    _print(console, f"{campaign.name}: {progress.words()}")
+    if not progress.complete or progress.missing:
+        _print(console, f"go on with: soakwatch campaign resume {folder}")
+    return progress.exit_code
+
+
+def rows(state: CampaignState, progress: Progress) -> list[tuple[str, ...]]:
+    """A line for each attempt that was begun: cell, run, testbed, state, verdict, reason."""
+    stages = {(one.run.cell.id, one.run.repetition): one for one in progress.going}
+    shown: list[tuple[str, ...]] = []
+    for run in state.runs:
+        if run.state == WAITING:
+            continue
+        going = stages.get((run.cell.id, run.repetition))
+        is_it = going is not None and going.run.attempt == run.attempt
+        words = f"{going.stage}, {show_seconds(round(going.elapsed_s))}" if is_it and going is not None else run.state
+        attempt = f"{run.repetition}, attempt {run.attempt}" if run.attempt > 1 else str(run.repetition)
+        shown.append((run.cell.id, attempt, run.testbed, words, run.verdict or "", run.reason[:_MAX_REASON]))
+    return shown
+
+
+class _Lines:
+    """Plain lines: what happens, and how far it is every ten minutes."""
+
+    def __init__(self, campaign: Campaign, console: Console) -> None:
+        self._campaign, self._console = campaign, console
+        self._begin = self._next = time.monotonic()
+
+    def tell(self, text: str) -> None:
+        """A line with the time since the begin."""
+        _print(self._console, f"[{show_seconds(round(time.monotonic() - self._begin))}] {text}")
+
+    def show(self, state: CampaignState, history: History) -> None:
+        """How far it is, now and then."""
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + LINE_EVERY_S
+        self.tell(progress_of(self._campaign, state, history).words())
+
+
+class _Panel:
+    """Lines of what happens, and below them a picture that is redrawn: how far it is, and what runs."""
+
+    def __init__(self, campaign: Campaign, console: Console, frame: Frame) -> None:
+        self._campaign, self._console, self._frame = campaign, console, frame
+        self._begin = time.monotonic()
+        self._next = 0.0
+
+    def tell(self, text: str) -> None:
+        """A line above the picture."""
+        _print(self._console, f"[{show_seconds(round(time.monotonic() - self._begin))}] {text}")
+
+    def show(self, state: CampaignState, history: History) -> None:
+        """Redraw the picture, at most once a second."""
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + DRAW_EVERY_S
+        with suppress(OSError):
+            self._frame.draw(_Picture(progress_of(self._campaign, state, history), self._console.encoding))
+
+
+class _Picture:
+    def __init__(self, progress: Progress, encoding: str) -> None:
+        self._progress, self._encoding = progress, encoding
+
+    def lines(self, width: int, height: int) -> Sequence[Text]:
+        """The bar of what is done, then a line for each run that goes on."""
+        progress = self._progress
+        size = max(10, min(40, width - 20))
+        filled = size * progress.done // max(1, progress.total)
+        texts = [
+            f"{progress.name}: {progress.words()}",
+            "█" * filled + "░" * (size - filled),
+            *(
+                f"{one.run.cell.id} run {one.run.repetition}"
+                + (f" on {one.run.testbed}" if one.run.testbed else "")
+                + f": {one.stage}, {show_seconds(round(one.elapsed_s))}"
+                for one in progress.going
+            ),
+        ]
+        return [Text(encodable(harmless(text), self._encoding)[:width]) for text in texts[:height]]
+
+
+@contextmanager
+def _display(campaign: Campaign, console: Console) -> Iterator[Listener]:
+    if not drawable(console):
+        yield _Lines(campaign, console)
+        return
+    with framed(console) as frame:
+        yield _Panel(campaign, console, frame)
+
+
+@contextmanager
+def _interruptible(stopping: Stopping) -> Iterator[None]:
+    """Ctrl-C and SIGTERM ask to stop; a terminal that disappears does not."""
+
+    def asked(_number: int, _frame: FrameType | None) -> None:
+        stopping.asked += 1
+
+    before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
+    before[signal.SIGHUP] = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _print(console: Console, text: str) -> None:
+    with suppress(OSError):
+        console.print(
+            encodable(harmless(text), console.encoding), markup=False, highlight=False, emoji=False, soft_wrap=True
+        )
+    sys.stdout.flush()

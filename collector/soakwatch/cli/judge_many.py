@@ -1,0 +1,177 @@
+"""``soakwatch judge`` with several records: progress, JSON lines as they come, and the table of what changes."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Protocol, TextIO
+
+import click
+
+from soakwatch.cluster.executor import Executor
+from soakwatch.core.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS, EXIT_USAGE
+from soakwatch.core.formatting import SYMBOLS
+from soakwatch.core.tables import harmless, show_table
+from soakwatch.core.units import show_seconds
+from soakwatch.runs.judge_again import Decisive, JudgedAgain, RecordName, Rules, judged_again
+from soakwatch_rules.rule import Outcome
+from soakwatch_rules.wording.words import plural
+
+_LINE_EVERY_S = 60.0
+_MAX_REASON = 200
+_ORDER = (Outcome.PASS, Outcome.FAIL, Outcome.INCONCLUSIVE)
+
+
+def judge_many(executor: Executor, names: tuple[RecordName, ...], rules: Rules, json_file: Path | None) -> int:
+    """Judges them, prints what changes, and returns the exit code of the worst.
+
+    ``json_file`` gets a line of JSON for each record as it comes; "-" is standard output, without the table then.
+    """
+    rows: list[tuple[RecordName, JudgedAgain]] = []
+    now: Counter[Outcome | None] = Counter()
+    changed = 0
+    with ExitStack() as stack:
+        out = _opened(json_file, stack)
+        progress = stack.enter_context(_progress(len(names)))
+        for name, result in judged_again(executor, names, rules):
+            if out is not None:
+                out.write(json.dumps(_document(name, result), ensure_ascii=False) + "\n")
+                out.flush()
+            now[result.now] += 1
+            changed += result.changed
+            if result.before is not result.now or result.trouble:
+                rows.append((name, result))
+            progress.one_more()
+    if out is not sys.stdout:
+        _show(sorted(rows, key=lambda row: row[0].place), now, changed)
+    return _exit_code(now)
+
+
+def _exit_code(now: Counter[Outcome | None]) -> int:
+    worst = {None: EXIT_USAGE, Outcome.FAIL: EXIT_FAIL, Outcome.INCONCLUSIVE: EXIT_INCONCLUSIVE}
+    return next((code for outcome, code in worst.items() if now[outcome]), EXIT_PASS)
+
+
+def _opened(file: Path | None, stack: ExitStack) -> TextIO | None:
+    if file is None:
+        return None
+    return sys.stdout if str(file) == "-" else stack.enter_context(file.open("w", encoding="utf-8"))
+
+
+def _document(name: RecordName, result: JudgedAgain) -> dict[str, object]:
+    """A line of JSON: names and sentences are text, what is not known is null."""
+    return {
+        "record": name.name,
+        "run": result.run or None,
+        "before": result.before,
+        "now": result.now,
+        "changed": result.changed,
+        "because": None if result.because is None else asdict(result.because),
+        "reason_before": result.reason_before or None,
+        "reason": result.reason or None,
+        "findings": dict(result.findings),
+        "trouble": result.trouble or None,
+    }
+
+
+def _show(rows: list[tuple[RecordName, JudgedAgain]], now: Counter[Outcome | None], changed: int) -> None:
+    judged = [(name, result) for name, result in rows if result.now is not None]
+    if judged:
+        cells = [[name.name, _word(result.before), _word(result.now), _because(result)] for name, result in judged]
+        show_table(("run", "before", "now", "because of"), cells)
+        click.echo()
+    for name, result in rows:
+        if result.now is None:
+            click.echo(harmless(f"{name.name} could not be judged: {result.trouble}"))
+    counts = [
+        f"{now[outcome]} {outcome}" for outcome in (Outcome.PASS, Outcome.FAIL, Outcome.INCONCLUSIVE) if now[outcome]
+    ]
+    counts += [f"{now[None]} could not be judged"] if now[None] else []
+    first = sum(result.before is None and result.now is not None for _, result in rows)
+    new = f", {first} had none" if first else ""
+    click.echo(
+        f"{_counted(now.total(), 'record')}: {_counted(changed, 'verdict')} changed{new}; now {', '.join(counts)}"
+    )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun if number == 1 else plural(noun)}"
+
+
+def _word(outcome: Outcome | None) -> str:
+    return "not judged" if outcome is None else f"{SYMBOLS[outcome]} {outcome}"
+
+
+def _because(result: JudgedAgain) -> str:
+    found = result.because
+    if found is None:
+        return _cut(result.reason)
+    more = f" (and {found.others} more)" if found.others else ""
+    change = f"{_outcome(found.before)}, now {_outcome(found.now)}"
+    return f"{found.rule} on {_subject(found)}: {change}: {_cut(found.reason)}{more}"
+
+
+def _subject(found: Decisive) -> str:
+    return f"{found.target} {found.object}".strip()
+
+
+def _outcome(outcome: Outcome | None) -> str:
+    return "not asked" if outcome is None else outcome.value
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_REASON else f"{text[: _MAX_REASON - 1]}…"
+
+
+class _Progress(Protocol):
+    def one_more(self) -> None:
+        """Another record is done."""
+        ...
+
+
+class _Lines:
+    """A line on standard error each minute, where that is no terminal."""
+
+    def __init__(self, total: int) -> None:
+        self._total, self._done = total, 0
+        self._began_s = self._said_s = time.monotonic()
+
+    def one_more(self) -> None:
+        """Another record is done."""
+        self._done += 1
+        now_s = time.monotonic()
+        if now_s - self._said_s >= _LINE_EVERY_S and self._done < self._total:
+            self._said_s = now_s
+            left_s = (now_s - self._began_s) / self._done * (self._total - self._done)
+            click.echo(f"{self._done} of {self._total} judged, about {show_seconds(left_s)} left", err=True)
+
+
+class _Bar:
+    """A bar on a terminal, with the time left."""
+
+    def __init__(self, advance: Callable[[], None]) -> None:
+        self._advance = advance
+
+    def one_more(self) -> None:
+        """Another record is done."""
+        self._advance()
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[_Progress]:
+    if not sys.stderr.isatty():
+        yield _Lines(total)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("judging"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("judging", total=total)
+        yield _Bar(lambda: bar.advance(task))

@@ -1,0 +1,82 @@
+"""What a process of ``LocalProcesses`` does: reads jobs, does them, answers; ends when nobody holds its input open."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import cast
+
+from soakwatch.cluster.executor import WANTED, ClusterError
+from soakwatch.cluster.local import GRACE_S
+from soakwatch.core.errors import SoakwatchError
+
+
+class _Wanted:
+    """Whether results are wanted: that of a job until a byte comes on the input, all until the input ends. A job that
+    never asks is not waited for then."""
+
+    def __init__(self) -> None:
+        self._asked = False
+        self._ended = False
+        self.over = False
+
+    def __call__(self) -> bool:
+        self._asked = True
+        return not (self.over or self._ended)
+
+    def begin(self) -> None:
+        """Another job, which has not asked yet."""
+        self._asked = self._ended = False
+
+    def watch(self) -> None:
+        """Wait for the end of the input; then end this process and its session, after a grace if its job asks."""
+        while os.read(0, 4096):
+            self._ended = True
+        self.over = True
+        until = time.monotonic() + GRACE_S
+        while self._asked and time.monotonic() < until:
+            time.sleep(0.1)
+        os.killpg(os.getpgid(0), signal.SIGKILL)
+
+
+def main(descriptor: int) -> None:
+    """Do jobs that come over this descriptor until its other end is closed."""
+    connection = Connection(descriptor)
+    wanted = _Wanted()
+    threading.Thread(target=wanted.watch, daemon=True).start()
+    WANTED.set(wanted)
+    while True:
+        try:
+            payload = connection.recv_bytes()
+        except (EOFError, OSError):
+            os._exit(0)
+        wanted.begin()
+        answer = _answer(payload)
+        try:
+            connection.send_bytes(answer)
+        except OSError:
+            os._exit(0)
+        if wanted.over:
+            os._exit(0)
+        wanted.begin()  # between two jobs nobody is waited for
+
+
+def _answer(payload: bytes) -> bytes:
+    try:
+        function, arguments = cast("tuple[Callable[..., object], tuple[object, ...]]", pickle.loads(payload))  # noqa: S301
+        return pickle.dumps((function(*arguments), None))
+    except Exception as error:  # noqa: BLE001 - whatever a job raises belongs to whoever submitted it
+        if not isinstance(error, SoakwatchError):
+            error.add_note("".join(traceback.format_exception(error)))
+        try:
+            answer = pickle.dumps((None, error))
+            pickle.loads(answer)  # noqa: S301 - an exception may be written and not be read
+        except Exception:  # noqa: BLE001 - whatever its class does
+            answer = pickle.dumps((None, ClusterError(f"{type(error).__name__}: {error}")))
+        return answer

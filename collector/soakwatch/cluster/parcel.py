@@ -1,0 +1,75 @@
+"""Files on their way between machines: what each must be when it arrives, and pieces of bounded size."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from soakwatch.cluster.executor import ClusterError
+
+CHUNK = 4 * 2**20
+"""Bytes of a piece: 72 h of 200 series each second are 32 MB, 8 pieces; dask warns of messages from 10 MB on."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSum:
+    """A file as it was where it came from: its name below the folder (with ``/``), bytes, SHA-256."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+def sum_of(file: Path, name: str) -> FileSum:
+    """A file as it is. Raises OSError."""
+    with file.open("rb") as opened:
+        digest = hashlib.file_digest(opened, "sha256").hexdigest()
+        return FileSum(name, opened.tell(), digest)
+
+
+def sums_below(folder: Path) -> tuple[FileSum, ...]:
+    """Every file below a folder, by name; () where there is no such folder. Links are followed to files, not to
+    folders; sockets and pipes are left out. Raises OSError."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return tuple(sum_of(file, file.relative_to(folder).as_posix()) for file in files)
+
+
+def total(sums: Iterable[FileSum]) -> str:
+    """One sum of all: SHA-256 over name, size and sum of each, in the order of their names."""
+    lines = sorted(f"{each.name}\0{each.size}\0{each.sha256}\n" for each in sums)
+    return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def chunks(size: int) -> Iterator[tuple[int, int]]:
+    """Begin and length of each piece of so many bytes.
+
+    >>> list(chunks(CHUNK + 1)), list(chunks(0))
+    ([(0, 4194304), (4194304, 1)], [])
+    """
+    for begin in range(0, size, CHUNK):
+        yield begin, min(CHUNK, size - begin)
+
+
+def place_of(folder: Path, name: str) -> Path:
+    """Where a file of this name belongs. Raises ClusterError for a name that leads out of the folder."""
+    path = PurePosixPath(name)
+    if not path.parts or path.is_absolute() or ".." in path.parts:
+        raise ClusterError(f"a worker sent a file named {name!r}, which is no name below a folder")
+    return folder.joinpath(*path.parts)
+
+
+def written(file: Path, expected: FileSum, pieces: Iterable[bytes]) -> bool:
+    """Writes the pieces, durably; whether the file is then what it must be. Raises OSError."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    digest, size = hashlib.sha256(), 0
+    with file.open("wb") as opened:
+        for piece in pieces:
+            digest.update(piece)
+            size += len(piece)
+            opened.write(piece)
+        opened.flush()
+        os.fsync(opened.fileno())
+    return size == expected.size and digest.hexdigest() == expected.sha256

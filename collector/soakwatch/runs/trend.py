@@ -1,0 +1,237 @@
+"""Key figures of a plan over its runs: a median a release (or build, or week), what changed, and since which run.
+
+Change points are those of ``soakwatch_rules.stats.changepoints`` (energy statistic and t test, after Matteson and
+James, JASA 109, 2014, and Fleming et al., Hunter, ICPE 2023), of single runs in the order of the groups and of time
+within: whoever tests an old release again finds its runs beside those that it had. Of independent runs where nothing
+changed about one figure in a hundred has one. The run of a change of 7 % is named in 99 of 100 cases with 12 runs that
+differ by 1 % (coefficient of variation), in 77 if by 2 %, in 5 if by 5 % (tests/bench/accuracy/trend.py). A slow drift
+becomes a staircase, and runs on several testbeds in turn are no trend: choose one by its label.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from soakwatch.core.errors import SoakwatchError
+from soakwatch.core.suggest import hint
+from soakwatch.runs.figures import Better, FigureSpec, FigureValue
+from soakwatch.runs.trend_runs import BY_TIME, CELL, LeftOut, TrendRun
+from soakwatch.runs.version_order import are_versions, version_key
+from soakwatch_rules.stats.agreement import Outcome, compare
+from soakwatch_rules.stats.changepoints import history
+from soakwatch_rules.stats.repetitions import MedianInterval, median_interval
+
+RELEASE_BY = "release"
+MARGIN = 0.02
+"""Changes smaller than this share are none that anybody asks for."""
+LEAST_RUNS = 8
+"""Runs with a figure, below which no change point is looked for."""
+ALPHA = 0.001
+"""The probability below which the t test believes a change point."""
+_NONE = "no {}"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The runs of one release, build or week, oldest first."""
+
+    name: str
+    runs: tuple[TrendRun, ...]
+    verdicts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFigure:
+    """A figure of a group. ``interval`` holds median, interval and n of the runs that have it; None where none has.
+
+    ``missing`` runs do not have it, ``reason`` is why the first of them does not. ``change`` is relative to the median
+    of ``against``, the nearest group before that has the figure (None without one, or from 0); ``outcome`` is what an
+    exact rank test says of both (better, worse, different, equivalent within 2 %, undecided), "" without one.
+    """
+
+    group: str
+    interval: MedianInterval | None
+    missing: int
+    reason: str = ""
+    against: str = ""
+    change: float | None = None
+    outcome: Outcome | str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A change point: from ``run`` on the figure has another level. ``change`` is relative, infinite from 0."""
+
+    run: TrendRun
+    before: float
+    after: float
+    change: float
+    p: float
+    worse: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class FigureTrend:
+    """One figure over all runs of a plan, in the order of the groups. ``note`` says why no change point was sought."""
+
+    spec: FigureSpec
+    unit: str
+    better: Better
+    values: tuple[FigureValue, ...]
+    groups: tuple[GroupFigure, ...]
+    turns: tuple[Turn, ...]
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanTrend:
+    """All runs of one plan, or of one cell of a campaign; ``runs`` in the order of the groups and of time within."""
+
+    plan: str
+    cell: str
+    runs: tuple[TrendRun, ...]
+    groups: tuple[Group, ...]
+    figures: tuple[FigureTrend, ...]
+
+    @property
+    def title(self) -> str:
+        """The plan and its cell."""
+        return f"{self.plan}, {self.cell}" if self.cell else self.plan
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """The trends of all plans, and the runs that are in none."""
+
+    by: str
+    plans: tuple[PlanTrend, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+def trend_of(
+    runs: Iterable[TrendRun | LeftOut], by: str = RELEASE_BY, wanted: Sequence[FigureSpec] = (), plan: str = ""
+) -> Trend:
+    """The trends of some runs, plan by plan. Raises SoakwatchError for an unknown plan, and for a label that no run
+    has."""
+    given = list(runs)
+    counted = [run for run in given if isinstance(run, TrendRun)]
+    plans = {run.plan for run in counted}
+    if plan and counted and plan not in plans:
+        raise SoakwatchError(f"no run of the plan {plan!r} was judged here{hint(plan, plans)}")
+    chosen = [run for run in counted if plan in {"", run.plan}]
+    known = {name for run in chosen for name in run.labels}
+    if by not in {RELEASE_BY, *BY_TIME, *known} and chosen:
+        raise SoakwatchError(f"no run has the label {by!r}{hint(by, {RELEASE_BY, *BY_TIME, *known})}")
+    cells: dict[tuple[str, str], list[TrendRun]] = {}
+    for run in chosen:
+        cells.setdefault((run.plan, cell_without(run.cell, by)), []).append(run)
+    trends = tuple(_plan(name, cell, cells[name, cell], by, wanted) for name, cell in sorted(cells))
+    return Trend(by, trends, tuple(run for run in given if isinstance(run, LeftOut)))
+
+
+def cell_without(cell: str, by: str) -> str:
+    """A cell of a campaign without the axis that the runs are grouped by.
+
+    >>> cell_without("release=7.2,size=64", "release"), cell_without("release=7.2,size=64", CELL)
+    ('size=64', '')
+    """
+    if by == CELL:
+        return ""
+    return ",".join(part for part in re.split(r",(?=[a-z][a-z0-9_-]*=)", cell) if not part.startswith(f"{by}="))
+
+
+def _plan(name: str, cell: str, runs: Sequence[TrendRun], by: str, wanted: Sequence[FigureSpec]) -> PlanTrend:
+    groups = _groups(runs, by)
+    ordered = tuple(run for group in groups for run in group.runs)
+    specs = tuple(wanted) or _usual(ordered)
+    return PlanTrend(name, cell, ordered, groups, tuple(map(partial(_figure, ordered, groups), specs)))
+
+
+def _groups(runs: Sequence[TrendRun], by: str) -> tuple[Group, ...]:
+    """In the order of versions where all names are versions, else by their first runs; runs without the label last."""
+    members: dict[str, list[TrendRun]] = {}
+    for run in sorted(runs, key=lambda run: (run.begin_ns, run.folder)):
+        members.setdefault(run.group(by), []).append(run)
+    names = [name for name in members if name]
+    if by not in BY_TIME and are_versions(names):
+        names.sort(key=version_key)
+    if "" in members:
+        names.append("")
+    return tuple(
+        Group(name or _NONE.format(by), tuple(members[name]), Counter(run.verdict for run in members[name]))
+        for name in names
+    )
+
+
+def _usual(runs: Sequence[TrendRun]) -> tuple[FigureSpec, ...]:
+    """Of each metric the first of the usual figures, without what was sent, and without totals that were always 0."""
+    seen: dict[str, FigureSpec] = {}
+    ranked = sorted(
+        {spec.text: (index, spec) for run in runs for index, spec in enumerate(run.specs)}.values(),
+        key=lambda ranked: ranked[0],
+    )
+    for _, spec in ranked:
+        values = [run.values[spec.text].value for run in runs if spec.text in run.values]
+        dull = spec.statistic == "total" and not any(values)
+        if spec.metric not in seen and not spec.metric.startswith("load.tx.") and not dull:
+            seen[spec.metric] = spec
+    return tuple(seen.values())
+
+
+def _figure(runs: Sequence[TrendRun], groups: Sequence[Group], spec: FigureSpec) -> FigureTrend:
+    values = tuple(_value(run, spec) for run in runs)
+    shown = next((value for value in values if value.value is not None), values[0])
+    numbers = {run.folder: value for run, value in zip(runs, values, strict=True)}
+    lines: list[GroupFigure] = []
+    earlier: tuple[str, list[float]] | None = None
+    for group in groups:
+        of = [numbers[run.folder] for run in group.runs]
+        there = [value.value for value in of if value.value is not None]
+        lines.append(_line(group.name, of, there, earlier, shown.better))
+        if there:
+            earlier = group.name, there
+    turns, note = _turns(runs, values, shown.better)
+    return FigureTrend(spec, shown.unit, shown.better, values, tuple(lines), turns, note)
+
+
+def _line(
+    name: str,
+    values: Sequence[FigureValue],
+    there: Sequence[float],
+    earlier: tuple[str, list[float]] | None,
+    better: Better,
+) -> GroupFigure:
+    reason = next((value.reason for value in values if value.value is None), "")
+    missing = len(values) - len(there)
+    if not there:
+        return GroupFigure(name, None, missing, reason)
+    interval = median_interval(there)
+    if earlier is None:
+        return GroupFigure(name, interval, missing, reason)
+    before = median_interval(earlier[1]).median
+    agreement = compare(there, earlier[1], MARGIN, better=better)
+    change = (interval.median - before) / abs(before) if before else 0.0 if not interval.median else None
+    return GroupFigure(name, interval, missing, reason, earlier[0], change, agreement.outcome, agreement.reason)
+
+
+def _turns(runs: Sequence[TrendRun], values: Sequence[FigureValue], better: Better) -> tuple[tuple[Turn, ...], str]:
+    """The change points, or why none was looked for."""
+    numbers = [float("nan") if value.value is None else value.value for value in values]
+    there = sum(value.value is not None for value in values)
+    if there < LEAST_RUNS:
+        return (), f"too few runs for change points: {there} of {LEAST_RUNS}"
+    turns = []
+    for point in history(numbers, alpha=ALPHA, least=MARGIN):
+        rises = point.after > point.before
+        worse = None if not better else rises == (better == "lower")
+        turns.append(Turn(runs[point.index], point.before, point.after, point.change, point.p, worse))
+    return tuple(turns), ""
+
+
+def _value(run: TrendRun, spec: FigureSpec) -> FigureValue:
+    return run.values.get(spec.text) or FigureValue(None, "", "", f"the run has no {spec.metric}")

@@ -1,0 +1,155 @@
+"""A trend as JSON and as a table for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping
+
+from soakwatch.core.formatting import iso
+from soakwatch.runs.figures import FigureValue
+from soakwatch.runs.trend import FigureTrend, Group, GroupFigure, PlanTrend, Trend, Turn
+from soakwatch.runs.trend_runs import TrendRun
+
+COLUMNS = (
+    "plan",
+    "cell",
+    "group",
+    "run",
+    "begin",
+    "verdict",
+    "figure",
+    "name",
+    "value",
+    "unit",
+    "better",
+    "change_point",
+    "reason",
+)
+"""The columns of the CSV: a line a run and figure, in the order of the groups and of time within."""
+
+
+def trend_data(trend: Trend) -> dict[str, object]:
+    """The trend as JSON: numbers in their UCUM units, null with a reason where there is none; change points name the
+    first run of the new level, their change is null where the level before was 0."""
+    return {
+        "by": trend.by,
+        "plans": [_plan(plan, trend.by) for plan in trend.plans],
+        "left_out": [{"run": run.folder.name, "reason": run.reason} for run in trend.left_out],
+    }
+
+
+def figure_data(value: FigureValue) -> dict[str, object]:
+    """One number with what belongs to it."""
+    return {"value": value.value, "unit": value.unit, "better": value.better, "reason": value.reason}
+
+
+def trend_csv(trend: Trend) -> str:
+    """The single values as CSV with ``COLUMNS``; a value that is missing is empty, with its reason."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for plan in trend.plans:
+        group_of = {run.folder: group.name for group in plan.groups for run in group.runs}
+        for figure in plan.figures:
+            turns = {turn.run.folder for turn in figure.turns}
+            for run, value in zip(plan.runs, figure.values, strict=True):
+                writer.writerow(
+                    [
+                        _inert(plan.plan),
+                        _inert(plan.cell),
+                        _inert(group_of[run.folder]),
+                        run.folder.name,
+                        iso(run.begin_ns),
+                        run.verdict,
+                        figure.spec.text,
+                        figure.spec.name,
+                        "" if value.value is None else repr(value.value),
+                        value.unit,
+                        value.better,
+                        "1" if run.folder in turns else "",
+                        value.reason,
+                    ]
+                )
+    return text.getvalue()
+
+
+def _inert(text: str) -> str:
+    """Text that a spreadsheet does not take for a formula."""
+    return f"'{text}" if text[:1] in {"=", "+", "-", "@"} else text
+
+
+def _plan(plan: PlanTrend, by: str) -> dict[str, object]:
+    return {
+        "plan": plan.plan,
+        "cell": plan.cell,
+        "groups": [_group(group) for group in plan.groups],
+        "runs": [_run(run, by) for run in plan.runs],
+        "figures": [_figure(figure, plan) for figure in plan.figures],
+    }
+
+
+def _run(run: TrendRun, by: str) -> dict[str, object]:
+    return {
+        "run": run.folder.name,
+        "begin": iso(run.begin_ns),
+        "verdict": run.verdict,
+        "group": run.group(by),
+        "labels": dict(run.labels),
+    }
+
+
+def _group(group: Group) -> dict[str, object]:
+    return {
+        "name": group.name,
+        "runs": [run.folder.name for run in group.runs],
+        "first": iso(group.runs[0].begin_ns),
+        "last": iso(group.runs[-1].begin_ns),
+        "verdicts": {verdict: group.verdicts.get(verdict, 0) for verdict in ("pass", "fail", "inconclusive")},
+    }
+
+
+def _figure(figure: FigureTrend, plan: PlanTrend) -> dict[str, object]:
+    return {
+        "figure": figure.spec.text,
+        "name": figure.spec.name,
+        "unit": figure.unit,
+        "better": figure.better,
+        "values": [
+            {"run": run.folder.name, "value": value.value, "reason": value.reason}
+            for run, value in zip(plan.runs, figure.values, strict=True)
+        ],
+        "groups": [_line(line) for line in figure.groups],
+        "change_points": [_turn(turn) for turn in figure.turns],
+        "note": figure.note,
+    }
+
+
+def _line(line: GroupFigure) -> Mapping[str, object]:
+    interval = line.interval
+    return {
+        "group": line.group,
+        "n": 0 if interval is None else interval.n,
+        "median": None if interval is None else interval.median,
+        "low": None if interval is None else interval.low,
+        "high": None if interval is None else interval.high,
+        "confidence": None if interval is None else interval.confidence,
+        "missing": line.missing,
+        "reason": line.reason,
+        "against": line.against,
+        "change": line.change,
+        "outcome": line.outcome,
+        "why": line.why,
+    }
+
+
+def _turn(turn: Turn) -> Mapping[str, object]:
+    return {
+        "run": turn.run.folder.name,
+        "before": turn.before,
+        "after": turn.after,
+        "change": turn.change if math.isfinite(turn.change) else None,
+        "p": turn.p,
+        "worse": turn.worse,
+    }
