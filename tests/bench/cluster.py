@@ -1,4 +1,4 @@
-"""Many records judged again: in a loop, in processes of this machine, and on dask workers; prints a table, asserts nothing.
+"""Many records judged again: in a loop, in processes of this machine, on dask workers; prints a table, asserts nothing.
 
     python tests/bench/cluster.py                      200 records of 72 h x 200 series, a reading each 10 minutes
     python tests/bench/cluster.py --records 40 --interval 60
@@ -20,10 +20,11 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).parents[2]))
+import psutil
 from tests.bench.judge import ONE_THREAD, make
 
 from soakwatch.testing.dask_servers import DaskServers
@@ -47,22 +48,38 @@ def archive(folder: Path, records: int, series: int, interval_s: float) -> float
     return sum(file.stat().st_size for file in folder.rglob("record.sqlite"))
 
 
-def timed(command: list[str], folder: Path) -> float:
-    """Seconds that a command takes. Exit codes are verdicts; 4 and more are none."""
+@dataclass(frozen=True, slots=True)
+class Took:
+    """Seconds of wall time and of CPU, of the command, its processes and the workers that it used."""
+
+    wall_s: float
+    cpu_s: float
+
+
+def timed(command: list[str], folder: Path, servers: DaskServers | None = None) -> Took:
+    """What a command takes. Exit codes are verdicts; others end the bench."""
+    others = [] if servers is None else [psutil.Process(each.pid) for each in servers.workers.values()]
+    before_s = _cpu_s(others)
     began = time.perf_counter()
     done = subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, env={**os.environ, **ONE_THREAD}, check=False)
     if done.returncode not in {0, 1, 3}:
         raise SystemExit(f"{' '.join(command)} ended with {done.returncode}")
-    return time.perf_counter() - began
+    return Took(time.perf_counter() - began, _cpu_s(others) - before_s)
+
+
+def _cpu_s(others: list[psutil.Process]) -> float:
+    ours = resource.getrusage(resource.RUSAGE_CHILDREN)
+    theirs = sum(sum(other.cpu_times()[:2]) for other in others)
+    return ours.ru_utime + ours.ru_stime + theirs
 
 
 @contextmanager
-def workers(folder: Path, count: int) -> Iterator[str]:
-    """A scheduler with so many workers of one thread, which have judged something; its address."""
+def workers(folder: Path, count: int) -> Iterator[DaskServers]:
+    """A scheduler with so many workers of one thread."""
     with DaskServers(folder, environment=ONE_THREAD) as servers:
         for number in range(count):
             servers.add_worker(f"w{number}")
-        yield servers.address
+        yield servers
 
 
 def verdicts(file: Path) -> list[tuple[str, str, str]]:
@@ -88,26 +105,27 @@ def main() -> int:
             f"{given.records} records of 72 h x {given.series} series, a reading each {given.interval:g} s,"
             f" {size / 1e6:.0f} MB; {len(os.sched_getaffinity(0))} processors, load {os.getloadavg()[0]:.1f}"
         )
-        ways: list[tuple[str, float, Path | None]] = []
+        ways: list[tuple[str, Took, Path | None]] = []
         ways.append(("loop in one process", timed([sys.executable, "-c", LOOP, str(records)], place), None))
         for jobs in (1, 2):
             out = place / f"jobs-{jobs}.jsonl"
-            took_s = timed([*COMMAND, str(records), "--jobs", str(jobs), "--json", str(out)], place)
-            ways.append((f"--jobs {jobs}", took_s, out))
+            took = timed([*COMMAND, str(records), "--jobs", str(jobs), "--json", str(out)], place)
+            ways.append((f"--jobs {jobs}", took, out))
         for count in (1, 2):
-            with workers(place / f"lab-{count}", count) as address:
+            with workers(place / f"lab-{count}", count) as servers:
                 out = place / f"dask-{count}.jsonl"
-                took_s = timed([*COMMAND, str(records), "--on", address, "--json", str(out)], place)
-                ways.append((f"--on, workers: {count}", took_s, out))
-        with workers(place / "lab-sent", 2) as address:
+                took = timed([*COMMAND, str(records), "--on", servers.address, "--json", str(out)], place, servers)
+                ways.append((f"--on, workers: {count}", took, out))
+        with workers(place / "lab-sent", 2) as servers:
             out = place / "sent.jsonl"
             # Each process has its own current folder: the workers see nothing there.
-            took_s = timed([*COMMAND, "/proc/self/cwd", "--on", address, "--json", str(out)], records)
-            ways.append(("--on, workers: 2, sent", took_s, out))
-        print(f"{'way':24}{'s':>8}{'records/s':>11}{'of the loop':>13}")
-        loop_s = ways[0][1]
-        for name, took_s, _ in ways:
-            print(f"{name:24}{took_s:8.1f}{given.records / took_s:11.2f}{loop_s / took_s:12.2f}x")
+            took = timed([*COMMAND, "/proc/self/cwd", "--on", servers.address, "--json", str(out)], records, servers)
+            ways.append(("--on, workers: 2, sent", took, out))
+        print(f"{'way':24}{'s':>8}{'of the loop':>13}{'s CPU':>9}{'a record':>10}")
+        loop_s = ways[0][1].wall_s
+        for name, took, _ in ways:
+            each_s = took.cpu_s / given.records
+            print(f"{name:24}{took.wall_s:8.1f}{loop_s / took.wall_s:12.2f}x{took.cpu_s:9.1f}{each_s:10.2f}")
         said = [verdicts(out) for _, _, out in ways if out is not None]
         print(f"the same verdict for each record by all ways: {'yes' if all(one == said[0] for one in said) else 'NO'}")
     peak_mb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e6

@@ -1,4 +1,4 @@
-"""``soakwatch campaign run --on``: runs on the workers that have the testbed, each exactly once though a worker dies."""
+"""``soakwatch campaign run --on``: runs on the workers that have the testbed, each once though a worker dies."""
 
 from __future__ import annotations
 
