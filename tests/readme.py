@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -47,12 +49,40 @@ def _commands() -> str:
     )
 
 
+def _of_releases(*words: str) -> str:
+    """What a command prints in a folder of twelve runs of three releases, the last of which forwards 7 % less."""
+    from soakwatch.testing.records import SECOND, T0, judged_run
+
+    chance = random.Random(7)
+    with tempfile.TemporaryDirectory() as folder:
+        for index in range(12):
+            judged_run(
+                Path(folder) / "runs" / f"202311{14 + index}T221320Z-overnight",
+                packets_per_s=1e6 * chance.gauss(1, 0.01) * (0.93 if index >= 8 else 1.0),
+                begin_ns=T0 + index * 86400 * SECOND,
+                release=("7.8", "7.9", "7.10")[index // 4],
+                verdict="fail" if index == 9 else "pass",
+                latency_s=0.002 * chance.gauss(1, 0.01),
+                seed=index,
+            )
+        printed = subprocess.run(
+            [Path(sys.executable).with_name("soakwatch"), *words],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+    return f"```\n{printed.strip()}\n```"
+
+
 BLOCKS: Mapping[str, Callable[[], str]] = {
     "soakwatch commands": _commands,
     "soakwatch pollers": lambda: _table("pollers"),
     "soakwatch loads": lambda: _table("loads"),
     "soakwatch sinks": lambda: _table("sinks"),
     "soakwatch rules": lambda: _table("rules"),
+    "soakwatch figures": lambda: _of_releases("figures", "last"),
+    "soakwatch trend": lambda: _of_releases("trend"),
     "soakwatch metrics --events": lambda: _whole_table("metrics", "--events"),
 }
 

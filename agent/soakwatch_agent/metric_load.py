@@ -55,6 +55,30 @@ LOAD: Tuple[Metric, ...] = (
         high=1.0,
     ),
     entry(
+        "load.capacity.packet.rate",
+        "{packet}/s",
+        STATE,
+        "packets per second that a search for the capacity found; bound: found, or at least",
+        "loss",
+        "bound",
+    ),
+    entry(
+        "load.capacity.rate",
+        "{request}/s",
+        STATE,
+        "requests per second that a search for the capacity found; bound: found, or at least",
+        "loss",
+        "bound",
+    ),
+    entry(
+        "load.capacity.level",
+        "1",
+        STATE,
+        "the capacity found, as a share of the full load; bound: found, or at least",
+        "loss",
+        "bound",
+    ),
+    entry(
         "load.lost.packets",
         "{packet}",
         COUNTER,
@@ -102,5 +126,7 @@ LOAD: Tuple[Metric, ...] = (
     entry("load.flow.jitter", "s", GAUGE, "variation of the latency of one flow", "flow", worse=UP),
 )
 
-WHOLE_LOAD = frozenset(metric.name for metric in LOAD if not metric.name.startswith(("load.port.", "load.flow.")))
+WHOLE_LOAD = frozenset(
+    metric.name for metric in LOAD if not metric.name.startswith(("load.port.", "load.flow.", "load.capacity."))
+)
 """Names of the figures of the load on a device: those of the whole generator."""

@@ -228,7 +228,8 @@ def open_record(run: str | Path, runs: str | Path = "runs") -> RecordView:
     """A record to read: the folder of a run, its file, its name below ``runs``, or ``last``. Close it, or use ``with``.
 
     ``view.keys()`` lists the series, ``view.series(key)`` gives one as arrays, ``view.events()`` and
-    ``view.findings(live=False)`` what happened and how it was judged. Raises RecordError.
+    ``view.findings(live=False)`` what happened and how it was judged, ``view.labels`` by what the run is found. Raises
+    RecordError.
     """
     return RecordView.open(find_run(str(run), Path(runs)))
 

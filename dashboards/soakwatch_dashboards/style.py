@@ -70,6 +70,7 @@ _UNITS = {
     "{packet}/s": PACKETS,
     "{request}/s": "reqps",
     "Cel": "celsius",
+    "W": "watt",
     "Hz": "hertz",
 }
 _RATES = {"By": "binBps", "s": "percentunit", "{packet}": PACKETS, "{request}": "reqps"}

@@ -64,6 +64,7 @@ FAMILIES: Final[Mapping[str, EventKind]] = {
     **dict.fromkeys(("recorder", "source"), _WATCHING),
     "phase": replace(_SEEN, origin=Origin.RUN),
     **dict.fromkeys(("hook", "script", "event", "notify"), _ADMIN),
+    "capacity": replace(_ADMIN, explains=False),
 }
 """How kinds are treated by the word before their first dot, where the catalogue does not know the kind."""
 
@@ -181,6 +182,10 @@ CATALOGUE: Final[tuple[EventKind, ...]] = (
     _entry("observer.effect", "what the polls cost the device", "SSH", origin=Origin.MONITOR),
     # --- the run -----------------------------------------------------------------------------------------------
     _entry("phase.turn", "one phase ended and the next began", _OWN),
+    _entry("capacity.trial", "one trial of a search for the capacity", _OWN),
+    _entry("capacity.repeated", "a trial that has to be repeated, and why", _OWN),
+    _entry("capacity.result", "what a search for the capacity found", _OWN),
+    _entry("capacity.load", "the load of a phase that is a share of the capacity", _OWN),
     _entry("event.skipped", "a planned event was skipped", _OWN),
     _entry("script.failed", "the command of a planned event failed", _OWN),
     _entry("hook.failed", "a hook failed", _OWN),

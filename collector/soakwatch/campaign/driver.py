@@ -31,12 +31,12 @@ from soakwatch.campaign.attempt import (
 )
 from soakwatch.campaign.errors import CampaignError
 from soakwatch.campaign.ledger import Ledger
-from soakwatch.campaign.load import RUN_FACTS, filled
 from soakwatch.campaign.model import Campaign, CampaignState, Cell, CellRun, Command
 from soakwatch.campaign.naming import folder_names, run_folder
 from soakwatch.campaign.order import block
 from soakwatch.campaign.repeat import enough, half_width
 from soakwatch.campaign.state import ENDED, LOST, RUNNING, History, as_it_stands, history_of, state_of
+from soakwatch.campaign.words import RUN_FACTS, environment_of, filled
 from soakwatch.cluster.executor import ClusterError, Executor
 from soakwatch.cluster.testbeds import testbed_resource
 from soakwatch.core.errors import RecordError, SoakwatchError
@@ -407,7 +407,7 @@ class Driver:
         self.listener.tell(f"{name}: {' '.join(command.words)}")
         facts = {"campaign": self.campaign.name, **self.campaign.labels}
         words = filled(command.words, facts)
-        environment = {f"SOAKWATCH_{key.upper().replace('-', '_')}": text for key, text in facts.items()}
+        environment = environment_of(facts)
         redaction = redaction_of(next(iter(self.campaign.plans.values())))
 
         async def run() -> tuple[str, bytes]:

@@ -14,6 +14,9 @@ IDENTITY = "device.identity"
 REACH_NS = 30_000_000_000
 """A closer look begins so long before what happened, and ends so long after."""
 
+LABEL_UNREAD = "label.unread"
+"""The event that says that a label of the run could not be read, and why."""
+
 STOP, ACKNOWLEDGED = "run.stop", "finding.acknowledged"
 """What people tell a run of itself: that it shall end, and that they know of a finding."""
 

@@ -95,5 +95,13 @@ def labels_words(labels: Mapping[str, str]) -> str:
 
 
 def has_labels(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    """Whether a run has all the labels that are wanted; the case of their texts does not matter."""
-    return all(labels.get(name, "").casefold() == text.casefold() for name, text in wanted.items())
+    """Whether a run has all the labels that are wanted; case does not matter, and what ends in ``*`` is a beginning.
+
+    >>> has_labels({"release": "7.2.1"}, {"release": "7.2"}), has_labels({"release": "7.2.1"}, {"release": "7.2*"})
+    (False, True)
+    """
+    return all(_fits(labels.get(name, "").casefold(), text.casefold()) for name, text in wanted.items())
+
+
+def _fits(text: str, wanted: str) -> bool:
+    return text.startswith(wanted[:-1]) and bool(text) if wanted.endswith("*") else text == wanted

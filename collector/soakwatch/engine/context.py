@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from soakwatch.core.event_kinds import REACH_NS
+from soakwatch.judge.capacity import CapacitySearch
 from soakwatch.plan import Plan
 from soakwatch_rules.rule import Event
 
@@ -16,8 +18,9 @@ class RunContext:
 
     ``begun_ns`` (the begins of the phases so far), ``planned_events`` (those recorded so far) and ``live_findings``
     (the identities of the newest live findings) are not empty, and ``last_due_ns`` is not None, only where a run goes
-    on after its monitor died. ``stop_on_fail`` ends it at the first live failure of any rule, ``stop_rules`` of one of
-    these.
+    on after its monitor died. ``searches`` are those for the capacity that an earlier monitor made, ``ceilings`` what
+    the driven generators can send together, by metric. ``stop_on_fail`` ends the run at the first live failure of any
+    rule, ``stop_rules`` of one of these.
     """
 
     plan: Plan
@@ -29,6 +32,8 @@ class RunContext:
     live_findings: frozenset[str] = frozenset()
     last_due_ns: dict[int, int] | None = None
     stop_rules: frozenset[str] = frozenset()
+    searches: tuple[CapacitySearch, ...] = ()
+    ceilings: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def unwatched_ns(self) -> int | None:

@@ -26,6 +26,11 @@ class LoadController:
         self._loads.append(load)
         return load
 
+    @property
+    def count(self) -> int:
+        """How many loads are connected that can be driven."""
+        return len(self._loads)
+
     def detached(self, poller: Poller) -> None:
         """The poller is closed: it is driven no more."""
         self._loads = [load for load in self._loads if load is not poller]

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
+from soakwatch.engine.capacity.driver import CapacityDriver
 from soakwatch.engine.context import RunContext
 from soakwatch.engine.event_schedule import EventSchedule
 from soakwatch.engine.load_driver import LoadController
@@ -13,6 +14,8 @@ from soakwatch.engine.phases import PhaseTimeline
 from soakwatch.engine.run_record import RunRecord
 from soakwatch.engine.scripts import Scripts
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
+from soakwatch.plan.capacity import CapacityShare
+from soakwatch.plan.phase import Load
 from soakwatch.record import RecordFullError
 from soakwatch.record.model import MONITOR_ORIGIN
 from soakwatch_rules.rule import Event
@@ -33,11 +36,12 @@ class PhaseDriver:
         self._out, self._now_ns = out, now_ns
         self.phases = PhaseTimeline(context.plan.phases, context.start_ns, context.begun_ns)
         self.loads, self.scripts = LoadController(), scripts
+        self.capacity = CapacityDriver(context, out, now_ns, self.loads)
         self._schedule = EventSchedule(context.plan.events, self.phases, context.planned_events)
         self._unrecorded: list[Event] = []
         self._lock = asyncio.Lock()
         self._end_ns = self.phases.end_ns
-        self._level: float | None = None
+        self._level: Load | None = None
 
     def due_ns(self) -> tuple[int, ...]:
         """The times at which something is planned to start."""
@@ -51,6 +55,10 @@ class PhaseDriver:
         async with self._lock:
             with contextlib.suppress(RecordFullError):
                 await self._begin_phases()
+                if await self.capacity.begin_due(self.phases.now):
+                    self.phases.found(self._now_ns())
+                    await self._begin_phases()
+                    await self.capacity.begin_due(self.phases.now)
                 await self._begin_events()
             await self._drive()
 
@@ -58,6 +66,7 @@ class PhaseDriver:
         """End the scripts; record why the last phase ended, if the run went to its end and that was not its time alone,
         and which planned events never happened."""
         await self.scripts.end()
+        await self.capacity.close()
         event = self.phases.ended() if end_ns >= self.phases.end_ns else None
         with contextlib.suppress(RecordFullError):
             if event is not None:
@@ -96,8 +105,22 @@ class PhaseDriver:
         return await self._out.queue.call(self._out.record.add_event, event.target, event, origin)
 
     async def _drive(self) -> None:
-        """A phase that names no load leaves it as it is."""
+        """A phase that names no load leaves it as it is; a search for the capacity drives the loads itself."""
+        if self.capacity.searching:
+            self._level = None
+            return
         wanted = self.phases.load
         if wanted is not None and wanted != self._level:
             self._level = wanted
-            await self.loads.set_level(wanted, _FOLLOW_S)
+            await self.loads.set_level(await self._level_of(wanted), _FOLLOW_S)
+
+    async def _level_of(self, wanted: Load) -> float:
+        """The level of a load; of a share of a capacity that nobody knows that of rest, never the full one."""
+        if not isinstance(wanted, CapacityShare):
+            return wanted
+        level, words = self.capacity.level_of(wanted)
+        now = self.phases.now
+        if now is not None:
+            with contextlib.suppress(RecordFullError):
+                await self.capacity.note_load(now, words)
+        return 0.0 if level is None else level

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from soakwatch.core.roles import DUT, GENERATOR
 from soakwatch.engine.steady_state import SteadyStateDetector
-from soakwatch.plan.phase import UNTIL_LOAD, UNTIL_SETTLED, PhasePlan
+from soakwatch.plan.phase import UNTIL_FOUND, UNTIL_LOAD, UNTIL_SETTLED, Load, PhasePlan
 from soakwatch.plan.timeline import PhaseInterval, shifted, stretches
 from soakwatch_agent.sample import Sample
 from soakwatch_rules.rule import Event
@@ -51,11 +51,16 @@ class PhaseTimeline:
         return self.stretches[self._begun - 1] if self._begun else None
 
     @property
-    def load(self) -> float | None:
-        """The load that holds now: that of the last phase begun that names one; the full one where none ever does."""
-        if self._begun and all(stretch.load is None for stretch in self.stretches):
+    def load(self) -> Load | None:
+        """The load that holds now: that of the last phase begun that names one; the full one where none ever does.
+
+        A search for the capacity leaves the loads at rest.
+        """
+        if self._begun and all(stretch.load is None and stretch.search is None for stretch in self.stretches):
             return 1.0
-        return next((s.load for s in reversed(self.stretches[: self._begun]) if s.load is not None), None)
+        begun = reversed(self.stretches[: self._begun])
+        last = next((s for s in begun if s.load is not None or s.search is not None), None)
+        return None if last is None else 0.0 if last.search is not None else last.load
 
     def due_ns(self) -> tuple[int, ...]:
         """When the phases that have not begun will begin, by their time."""
@@ -83,6 +88,11 @@ class PhaseTimeline:
         ):
             self._came_ns = event.begin_ns
 
+    def found(self, now_ns: int) -> None:
+        """The search of the phase that goes on is over: the phase ends now."""
+        if self.now is not None and self.now.until == UNTIL_FOUND and self._came_ns is None:
+            self._came_ns = now_ns
+
     def next_change(self, now_ns: int) -> PhaseChange | None:
         """The next phase, if its time or the condition of the one before has come; to be asked until it gives None.
 
@@ -96,6 +106,7 @@ class PhaseTimeline:
                 # What was polled since then is of the run; a phase that follows begins where the condition came.
                 self._came_ns = now_ns if self._begun == len(self.stretches) else self._came_ns
                 self._cut(self._came_ns)
+                now = self.stretches[self._begun - 1]
         if self._begun == len(self.stretches):
             return None
         following = self.stretches[self._begun]
@@ -154,5 +165,13 @@ class PhaseTimeline:
         return before is not None and sample.value > before
 
 
-_CAME = {UNTIL_LOAD: "the generator started sending", UNTIL_SETTLED: "the levels of the device had settled"}
-_AWAITED = {UNTIL_LOAD: "no generator was seen sending", UNTIL_SETTLED: "the levels of the device had not settled"}
+_CAME = {
+    UNTIL_LOAD: "the generator started sending",
+    UNTIL_SETTLED: "the levels of the device had settled",
+    UNTIL_FOUND: "the search for the capacity was over",
+}
+_AWAITED = {
+    UNTIL_LOAD: "no generator was seen sending",
+    UNTIL_SETTLED: "the levels of the device had not settled",
+    UNTIL_FOUND: "the capacity was not found",
+}

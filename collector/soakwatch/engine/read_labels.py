@@ -8,9 +8,9 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
 from soakwatch.core.errors import PlanError, RecordError
+from soakwatch.core.event_kinds import LABEL_UNREAD
 from soakwatch.core.labels import LABELS_KEY, PENDING_KEY, label_text, labels_in, labels_json
 from soakwatch.core.redaction import Redaction, redaction_of
 from soakwatch.core.roles import DUT
@@ -24,8 +24,6 @@ from soakwatch.plan.labels import LabelSource
 from soakwatch.record import RecordView
 from soakwatch_rules.rule import Event
 
-UNREAD: Final = "label.unread"
-"""The kind of event that says that a label could not be read, and why."""
 _MAX_OUTPUT = 64 << 10
 _MAX_REASON = 300
 _INSTALLED = "installed "
@@ -92,7 +90,7 @@ class LabelReader:
         if not self._site.over.is_set():
             now_ns = self._now_ns()
             detail = {"label": label.name, "reason": reason}
-            await self._out.notes.event(Event(UNREAD, "", label.name, now_ns, now_ns, detail))
+            await self._out.notes.event(Event(LABEL_UNREAD, "", label.name, now_ns, now_ns, detail))
         return ""
 
 

@@ -51,7 +51,7 @@ class Soak:
         self._labels = LabelReader(LabelSite(plan, folder, environment, redaction), self._out, clock.now_ns)
         self.notifying = notifying_of(plan, folder, context.start_ns, clock.now_ns, resumed=context.resumed)
         self._live, self._load = LiveJudging(context, self._out, clock.now_ns), GeneratorLoad()
-        observers = PollObservers(self._driver.phases, self._live, self._load)
+        observers = PollObservers(self._driver.phases, self._live, self._load, self._driver.capacity.counts)
         self._sources = Sources(context, self._out, clock, observers)
         self._events, self._heartbeat = EventFeed(self._out), Heartbeat(self._out, clock.now_ns)
         self._freezing = Freezing(folder, self._keep_baseline)
@@ -93,6 +93,7 @@ class Soak:
             stack.push(self._close_notifying)
             stack.push_async_callback(self.hooks.finish, 0.0)  # where the way out is none of those below
             stack.push_async_callback(self._driver.scripts.end)
+            stack.push_async_callback(self._driver.capacity.close)
             stack.push_async_callback(self._labels.close)
             stack.push_async_callback(self._freezing.close)
             await self._heartbeat.start()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from soakwatch.core.errors import RecordError
 from soakwatch.core.roles import GENERATOR
+from soakwatch.engine.capacity.counts import TrialCounts
 from soakwatch.engine.first_polls import FirstPollEnded
 from soakwatch.engine.live_judging import LiveJudging
 from soakwatch.engine.phases import PhaseTimeline
@@ -41,6 +42,7 @@ class PollObservers:
     phases: PhaseTimeline
     live: LiveJudging
     load: GeneratorLoad
+    trials: TrialCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ class SourceSink:
         self.out.queue.take(poll)
         self.observers.live.saw(poll)
         self.observers.phases.saw(self.role, poll.source, poll.answer.samples)
+        self.observers.trials.saw(self.role, poll, self.source.interval_ns)
         if self.role == GENERATOR:
             self.observers.load.saw(poll.answer.samples, self.source.interval_ns)
 

@@ -12,15 +12,20 @@ from pathlib import Path
 from soakwatch.core.clock import Clock, SteadyClock
 from soakwatch.core.errors import RecordError
 from soakwatch.core.labels import LABELS_KEY, PENDING_KEY, labels_json
+from soakwatch.core.redaction import redaction_of
+from soakwatch.core.yaml import parse
 from soakwatch.engine.context import RunContext
 from soakwatch.engine.phase_driver import ORIGIN
 from soakwatch.engine.references import NOTHING, References
+from soakwatch.judge.calibration import recorded_ceilings, together
+from soakwatch.judge.capacity import searches_of
 from soakwatch.judge.memory import SHARED_KEY, shared_text
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.judge.poll_mode import META as POLL_MODE
 from soakwatch.judge.poll_mode import planned_text as poll_mode_text
 from soakwatch.judge.record_verdict import recorded_plan
 from soakwatch.plan import Plan, TargetPlan, plan_text
+from soakwatch.plan.kept_scripts import scripts_to_keep
 from soakwatch.record import Record, RecordView
 from soakwatch.record.findings import identity_of
 from soakwatch.record.model import MONITOR_ORIGIN
@@ -93,11 +98,21 @@ def begin(
     try:
         for key, value in facts.items():
             record.set_meta(key, value)
+        for script in scripts_to_keep(parse(plan_text(plan), "plan").data, redaction_of(plan_text(plan)), start_ns):
+            record.keep_artifact(script)
         against.keep(record, plan, start_ns)
     except RecordError:
         record.close()
         raise
-    return RunContext(plan, folder, start_ns, stop_on_fail, stop_rules=plan.stop_on_fail | set(stop_rules)), record
+    context = RunContext(
+        plan,
+        folder,
+        start_ns,
+        stop_on_fail,
+        stop_rules=plan.stop_on_fail | set(stop_rules),
+        ceilings=together(plan, against.reference.ceilings),
+    )
+    return context, record
 
 
 def resume(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str] = ()) -> tuple[RunContext, Record, Clock]:
@@ -117,6 +132,7 @@ def resume(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str] = ()
         planned = [stored for stored in view.events() if stored.origin == ORIGIN]
         live_findings = frozenset(identity_of(finding) for finding in view.findings(live=True))
         last_ns = view.window().end_ns
+        searches, ceilings = searches_of(view), together(plan, recorded_ceilings(view))
     clock = SteadyClock(not_before_ns=last_ns + 1)
     record = Record.open(folder)
     now_ns = clock.now_ns()
@@ -128,7 +144,19 @@ def resume(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str] = ()
     planned_events = tuple(stored.event for stored in planned)
     stops = plan.stop_on_fail | set(stop_rules)
     return (
-        RunContext(plan, folder, int(start), stop_on_fail, begun_ns, planned_events, live_findings, due_ns, stops),
+        RunContext(
+            plan,
+            folder,
+            int(start),
+            stop_on_fail,
+            begun_ns,
+            planned_events,
+            live_findings,
+            due_ns,
+            stops,
+            searches,
+            ceilings,
+        ),
         record,
         clock,
     )

@@ -23,6 +23,7 @@ from soakwatch.core.roles import GENERATOR
 from soakwatch.core.units import show_seconds
 from soakwatch.core.yaml import parse, read_text
 from soakwatch.judge.ceiling import KINDS, Ceiling
+from soakwatch.judge.judged_record import JudgeableRecord
 from soakwatch.plan import Plan, TargetPlan
 from soakwatch.record import Record
 from soakwatch.sources.abc import SourceConfig
@@ -217,6 +218,31 @@ def keep(record: Record, choice: Chosen, plan: Plan, start_ns: int) -> None:
         source = record.source(target.name, SOURCE, SOURCE, max(10**9, round(plan.duration_s * 1e9)), required=False)
         samples = tuple(Sample(metric, "", rate, start_ns) for metric, rate in sorted(ceilings.items()))
         record.put([Poll(source.id, start_ns, start_ns, 0, PollOutcome.OK, None, Answer(samples, (), ()))])
+
+
+def recorded_ceilings(record: JudgeableRecord) -> Mapping[str, Mapping[str, float]]:
+    """The ceilings that a record holds, by target and metric."""
+    ceilings: dict[str, dict[str, float]] = {}
+    for key in record.keys([kind.metric for kind in KINDS]):
+        series = record.series(key).finite()
+        if len(series):
+            ceilings.setdefault(key.target, {})[key.metric] = float(series.value[-1])
+    return ceilings
+
+
+def together(plan: Plan, ceilings: Mapping[str, Mapping[str, float]]) -> Mapping[str, float]:
+    """What all driven generators of a plan can send together, by metric: known where it is known of each."""
+    driven = [
+        target.name
+        for target in plan.targets
+        if target.role == GENERATOR and any(getattr(source.config, "drive", False) for source in target.sources)
+    ]
+    parts = [ceilings.get(name, {}) for name in driven]
+    return {
+        kind.metric: sum(part[kind.metric] for part in parts)
+        for kind in KINDS
+        if parts and all(kind.metric in part for part in parts)
+    }
 
 
 def write_reference(

@@ -11,11 +11,13 @@ from soakwatch.core.roles import DUT, GENERATOR
 from soakwatch.judge.attribution import judged_target, labelled
 from soakwatch.judge.baseline import baseline_of
 from soakwatch.judge.calibration import SOURCE as REFERENCE
+from soakwatch.judge.capacity import SOURCE as CAPACITY
 from soakwatch.judge.derived_events import derived_events
 from soakwatch.judge.imported_baseline import SERIES_META as IMPORTED_SERIES
 from soakwatch.judge.imported_baseline import unpacked
 from soakwatch.judge.judged_record import JudgeableRecord
 from soakwatch.judge.lifetime import lifetime
+from soakwatch.judge.overload_cut import around_searches, sees_overload
 from soakwatch.judge.planned import Planned
 from soakwatch.judge.poll_mode import poll_modes
 from soakwatch.record import SeriesKey
@@ -57,15 +59,25 @@ class CaseBuilder:
 
     def cases(self, rule: Rule, progress: Callable[[str], None] | None) -> Iterator[Case]:
         """The cases of one rule, in a fixed order."""
-        window = self.stretch(rule)
-        for target, objects in self.subjects(rule):
-            if progress is not None:
-                progress(f"{rule.name} {target} {objects[0].object if objects else ''}")
-            yield self.case(rule, target, objects, window)
+        for window in self.stretches(rule):
+            if window.end_ns <= window.begin_ns:
+                continue
+            for target, objects in self.subjects(rule):
+                if progress is not None:
+                    progress(f"{rule.name} {target} {objects[0].object if objects else ''}")
+                yield self.case(rule, target, objects, window)
 
     def stretch(self, rule: Rule) -> Window:
-        """The window of a rule: the stretch of its phases, else the whole run."""
-        return stretch(self.phases, rule.phases) or self.window
+        """The window of a rule: the stretch of its phases, else the whole run; the last one where it has several."""
+        return self.stretches(rule)[-1]
+
+    def stretches(self, rule: Rule) -> tuple[Window, ...]:
+        """The windows of a rule, each of which it judges by itself: several where a search for the capacity, which it
+        leaves out, lies between them; an empty one where nothing else is left."""
+        window = stretch(self.phases, rule.phases) or self.window
+        if sees_overload(rule):
+            return (window,)
+        return around_searches(window, self.phases) or (Window(window.begin_ns, window.begin_ns),)
 
     def subjects(self, rule: Rule) -> Iterator[tuple[str, list[SeriesKey]]]:
         """What a rule judges, one case each: the target and its series."""
@@ -211,9 +223,9 @@ class CaseBuilder:
 
 
 def _never_due(ledger: Ledger) -> bool:
-    """Whether nothing was ever due of a source: a reference, or readings that were written when something happened."""
+    """Whether nothing was ever due of a source: a reference, a capacity, readings of when something happened."""
     name = ledger.source.removeprefix(f"{ledger.target}/")
-    return name == REFERENCE or name.partition(" ")[0] == UNPOLLED
+    return name in {REFERENCE, CAPACITY} or name.partition(" ")[0] == UNPOLLED
 
 
 def _order(key: SeriesKey) -> tuple[str, str, str]:

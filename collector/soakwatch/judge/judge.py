@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from soakwatch.core.roles import DUT, GENERATOR
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.attribution import RETURNED
+from soakwatch.judge.capacity import capacity_findings, searches_of
 from soakwatch.judge.cases import CaseBuilder
 from soakwatch.judge.judged_record import JudgeableRecord
 from soakwatch.judge.memory import of_memory
@@ -60,7 +61,7 @@ def judge(
         for use in uses
         for case in case_builder.cases(use.rule, progress)
         for finding in (
-            of_life(use.rule.judge(case), case, case_builder.stretch(use.rule))
+            of_life(use.rule.judge(case), case, case_builder.stretches(use.rule))
             if case_builder.begun(use.rule)
             else (_never_begun(use.rule, case),)
         )
@@ -68,6 +69,8 @@ def judge(
     findings = of_memory(findings, case_builder, record, (use.rule for use in uses))
     insisted = all(use.required for use in uses)
     findings += unjudged_columns(record, [use.rule for use in uses], findings, case_builder.window, insisted=insisted)
+    devices = sorted(target for target, role in case_builder.roles.items() if role == DUT)
+    findings += capacity_findings(record, case_builder.window, devices)
     findings = without_load(findings, frozenset(use.rule.name for use in uses if use.rule.manner.needs_load))
     findings = of_the_management_path(of_shared_load(agreed(findings)))
     planned_s = None if case_builder.planned is None else case_builder.planned.duration_s
@@ -83,7 +86,7 @@ def judge(
         frozenset(use.rule.name for use in uses if use.required),
     )
     accounts = case_builder.accounts(case_builder.window)
-    return fold(
+    verdict = fold(
         run,
         case_builder.window,
         case_builder.roles,
@@ -95,6 +98,7 @@ def judge(
         case_builder.events,
         goes_on=goes_on,
     )
+    return replace(verdict, capacity=searches_of(record))
 
 
 def _never_begun(rule: Rule, case: Case) -> Finding:
@@ -116,9 +120,9 @@ def _never_begun(rule: Rule, case: Case) -> Finding:
     )
 
 
-def of_life(findings: Sequence[Finding], case: Case, window: Window) -> Sequence[Finding]:
-    """What was there for a part of the window only, and too briefly for a rule, is nothing that the rule applies to."""
-    if case.window == window:
+def of_life(findings: Sequence[Finding], case: Case, windows: Sequence[Window]) -> Sequence[Finding]:
+    """What was there for a part of its window only, and too briefly for a rule, is nothing that the rule applies to."""
+    if case.window in windows:
         return findings
     return [
         replace(

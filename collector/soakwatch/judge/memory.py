@@ -69,7 +69,9 @@ def _weighed_against_failed(finding: Finding, case_builder: CaseBuilder, rule: R
         for key in keys
         if (key.metric, key.object) == (finding.metric, finding.object)
     ]
-    window = case_builder.stretch(rule)
+    window = next((w for w in case_builder.stretches(rule) if w.begin_ns <= finding.window.begin_ns < w.end_ns), None)
+    if window is None:
+        return finding
     parts = case_builder.parts(finding.target, PARTS, window)
     return (
         weighed_by_parts(finding, rule, case_builder.case(rule, finding.target, keys, window), parts, failed)

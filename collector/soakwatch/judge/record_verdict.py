@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from soakwatch.core.errors import PlanError
-from soakwatch.core.labels import LABELS_KEY, labels_in
 from soakwatch.core.registry import INSTALLED
 from soakwatch.core.yaml import parse, plan_error
 from soakwatch.judge.judge import RuleUse, judge
@@ -79,4 +78,4 @@ def judge_record(
     verdict = inconclusive_if_unjudged(
         view, judge(view, view.meta("run") or "run", uses, progress, earlier, goes_on=goes_on)
     )
-    return replace(verdict, labels=labels_in(view.meta(LABELS_KEY)))
+    return replace(verdict, labels=view.labels)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from soakwatch.core.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS
 from soakwatch.core.roles import DUT
 from soakwatch.core.units import show_seconds
+from soakwatch.judge.capacity import CapacitySearch
 from soakwatch.judge.pass_requirements import Demand
 from soakwatch_rules.causes import Cause, causes
 from soakwatch_rules.rule import Event, Finding, Ledger, Outcome, Phase, Window
@@ -45,7 +46,8 @@ class Verdict:
 
     ``causes`` hold each finding that fails, warns or is inconclusive exactly once, by its index in ``findings``;
     ``waived`` are the indexes of inconclusive findings that do not block a pass. ``preliminary`` says that the run
-    goes on: it may have failed already, and cannot have passed. ``labels`` are those of the run, text by name.
+    goes on: it may have failed already, and cannot have passed. ``labels`` are those of the run, text by name;
+    ``capacity`` are its searches for the capacity.
     """
 
     run: str
@@ -60,6 +62,7 @@ class Verdict:
     waived: frozenset[int] = frozenset()
     preliminary: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
+    capacity: tuple[CapacitySearch, ...] = ()
 
     @property
     def words(self) -> str:

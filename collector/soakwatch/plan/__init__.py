@@ -23,6 +23,7 @@ from soakwatch.core.units import plan_seconds, seconds
 from soakwatch.core.validation import problems as problems_of
 from soakwatch.core.yaml import Document, Path, Plain, Problem, dump, parse, placeless, plan_error, read_text
 from soakwatch.plan.address import LOCAL, targets_of
+from soakwatch.plan.capacity import CapacityShare, loss_words
 from soakwatch.plan.event import EventPlan, events_of
 from soakwatch.plan.hook import HookPlan, hook_problems, stop_problems
 from soakwatch.plan.labels import LabelPlan, labels_of
@@ -363,6 +364,7 @@ def _unloaded(document: Document, phases: Sequence[PhasePlan], targets: Sequence
     driven = any(getattr(source.config, "drive", False) for target in generators for source in target.sources)
     problems = []
     for index, phase in enumerate(phases):
+        problems += [document.problem(("phases", index), message) for message in _searched(phases, index, targets)]
         if phase.load is not None and not driven:
             message = "load: no generator is driven: add drive: true to a source of a target with role: generator"
             problems.append(document.problem(("phases", index), message))
@@ -370,6 +372,26 @@ def _unloaded(document: Document, phases: Sequence[PhasePlan], targets: Sequence
             message = "until: load waits for a generator, but no target has role: generator: add one"
             problems.append(document.problem(("phases", index), message))
     return problems
+
+
+def _searched(phases: Sequence[PhasePlan], index: int, targets: Sequence[TargetPlan]) -> list[str]:
+    """What is wrong with a search for the capacity, or with a load that is a share of it."""
+    phase = phases[index]
+    if phase.search is not None:
+        generators = [target for target in targets if target.role == GENERATOR]
+        sources = [s for target in generators for s in target.sources if getattr(s.config, "drive", False)]
+        if not sources:
+            return ["capacity: no generator is driven: add drive: true to a source of a target with role: generator"]
+        return list(dict.fromkeys(f"capacity: {why}" for s in sources if (why := s.config.lossless)))
+    if not isinstance(phase.load, CapacityShare):
+        return []
+    before = [earlier.search for earlier in phases[:index] if earlier.search is not None]
+    if not before:
+        return [f"load: {phase.load} needs a capacity phase before it: add capacity: {{loss: 0, at_most: 20m}}"]
+    if phase.load.loss is not None and phase.load.loss not in before[-1].loss:
+        known = " and ".join(loss_words(loss) for loss in before[-1].loss)
+        return [f"load: {phase.load}: that loss is not searched for: add it to loss of the capacity phase ({known})"]
+    return []
 
 
 def _target(

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from soakwatch.core.suggest import hint
 from soakwatch.core.units import Seconds, plan_seconds
 from soakwatch.core.yaml import Document, Path, Problem
+from soakwatch.plan.capacity import NAME as CAPACITY
 from soakwatch.plan.expected import slip
 from soakwatch.plan.parts import Duration, Kind, Shape, Text, Words
 from soakwatch.plan.phase import PHASES, PhasePlan
@@ -113,6 +114,10 @@ def events_of(
         if shape.target is not None and shape.target not in targets:
             message = f"unknown target {shape.target!r}{hint(shape.target, targets)}"
             problems.append(document.problem((*path, "target"), message))
+        if shape.phase == CAPACITY:
+            message = "phase: an event in a search for the capacity would disturb its trials: put it in another phase"
+            problems.append(document.problem((*path, "phase"), message))
+            continue
         lengths = [phase.seconds for phase in phases if phase.name == shape.phase]
         if shape.phase is not None and not lengths:
             known = [phase.name for phase in phases]

@@ -16,6 +16,8 @@ from pydantic import BeforeValidator, Field, JsonValue, PlainValidator, WithJson
 from soakwatch.core.roles import DUT, Role
 from soakwatch.core.validation import shown
 from soakwatch.core.yaml import Plain
+from soakwatch.plan.capacity import MAX_GOALS
+from soakwatch.plan.capacity import NAME as CAPACITY
 from soakwatch.plan.event import EventShape
 from soakwatch.plan.hook import HookPlan
 from soakwatch.plan.notify import Notify
@@ -104,8 +106,8 @@ _PHASE_KEYS = {
         "for": {**DURATION_SCHEMA, "description": "how long it lasts, at most"},
         "load": {
             "type": ["string", "number"],
-            "examples": ["80%"],
-            "description": "what driven generators send from its start, of their full rate",
+            "examples": ["80%", "85% of capacity"],
+            "description": "what driven generators send from its start, of their full rate or of the capacity found",
         },
         "until": {
             "type": "string",
@@ -116,9 +118,33 @@ _PHASE_KEYS = {
     "required": ["for"],
     "additionalProperties": False,
 }
+_SHARE = {"type": ["string", "number"]}
+_CAPACITY_KEYS = {
+    "type": "object",
+    "properties": {
+        "loss": {
+            "anyOf": [_SHARE, {"type": "array", "items": _SHARE, "minItems": 1, "maxItems": MAX_GOALS}],
+            "examples": [[0, "0.5%"]],
+            "description": "shares that may be lost; default: 0",
+        },
+        "at_most": {**DURATION_SCHEMA, "description": "longest time of the search"},
+        "exceed": {**_SHARE, "description": "share of a load's trials that may lose more; default: 50%"},
+        "width": {**_SHARE, "description": "how far the bounds may lie apart, of the upper one; default: 1%"},
+        "trial": {**DURATION_SCHEMA, "description": "longest trial; default: 10s"},
+        "first_trial": {**DURATION_SCHEMA, "description": "shortest trial; default: 2s"},
+        "sum": {**DURATION_SCHEMA, "description": "time of all trials that decide on a load; default: three trials"},
+        "min": {**_SHARE, "description": "lowest load, of the generators' full rate; default: 1%"},
+        "max": {**_SHARE, "description": "highest load, of the generators' full rate; default: 100%"},
+        "settle": {**DURATION_SCHEMA, "description": "rest before counters are read; default: 2s"},
+    },
+    "required": ["at_most"],
+    "additionalProperties": False,
+}
 _PHASE_SCHEMA = {
     "type": "object",
-    "properties": {name: {"anyOf": [DURATION_SCHEMA, _PHASE_KEYS]} for name in PHASES},
+    "properties": {
+        name: {"anyOf": [DURATION_SCHEMA, _CAPACITY_KEYS if name == CAPACITY else _PHASE_KEYS]} for name in PHASES
+    },
     "additionalProperties": False,
     "minProperties": 1,
     "maxProperties": 1,

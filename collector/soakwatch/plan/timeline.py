@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from soakwatch.plan.phase import PhasePlan
+from soakwatch.plan.capacity import CapacityPlan
+from soakwatch.plan.phase import Load, PhasePlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,8 +16,9 @@ class PhaseInterval:
     name: str
     begin_ns: int
     end_ns: int
-    load: float | None = None
+    load: Load | None = None
     until: str = ""
+    search: CapacityPlan | None = None
 
 
 def stretches(phases: Iterable[PhasePlan], start_ns: int) -> tuple[PhaseInterval, ...]:
@@ -24,7 +26,7 @@ def stretches(phases: Iterable[PhasePlan], start_ns: int) -> tuple[PhaseInterval
     begin_ns, intervals = start_ns, []
     for phase in phases:
         end_ns = begin_ns + round(phase.seconds * 1e9)
-        intervals.append(PhaseInterval(phase.name, begin_ns, end_ns, phase.load, phase.until))
+        intervals.append(PhaseInterval(phase.name, begin_ns, end_ns, phase.load, phase.until, phase.search))
         begin_ns = end_ns
     return tuple(intervals)
 

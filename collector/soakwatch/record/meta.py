@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from soakwatch.core.event_kinds import IDENTITY
+from soakwatch.core.labels import LABELS_KEY
 from soakwatch.record._blocks import decode, decode_ints, encode
 from soakwatch.record.source import ReportSource
 
@@ -42,13 +43,13 @@ UNPOLLED = "table"
 """The name of a source of imported readings without a pace, written when something happened: none was ever due."""
 EARLIER = "earlier"
 """The meta of a record that holds the set-up of a run that was named when it began: JSON with the keys of ``SETUP``,
-``run`` (its folder) and ``identities`` (by target, key and text)."""
+``run`` (its folder), ``labels`` and ``identities`` (by target, key and text)."""
 SETUP = ("versions", "fingerprint", "plan")
 
 
 def setup_of(source: ReportSource, run: str = "") -> Mapping[str, object]:
     """The set-up of a run as another record keeps it under ``EARLIER``."""
-    setup: dict[str, object] = {key: source.meta(key) or "" for key in SETUP}
+    setup: dict[str, object] = {key: source.meta(key) or "" for key in (*SETUP, LABELS_KEY)}
     return {**setup, "run": run or source.meta("run") or "", "identities": _identities(source)}
 
 

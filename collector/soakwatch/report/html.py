@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
@@ -44,7 +44,7 @@ def render_html(source: ReportSource, verdict: Verdict, earlier: ReportSource | 
     scrolled into view. ``earlier`` is a run that this one is compared with.
     """
     page = open_page(source, verdict, earlier)
-    environment = _environment()
+    environment = page_environment()
     # All facts before any text: what stands above may link to what is placed below.
     known = [(section, _facts(section, page)) for section in all_sections()]
     parts = [
@@ -58,11 +58,11 @@ def render_html(source: ReportSource, verdict: Verdict, earlier: ReportSource | 
         verdict=verdict,
         window=verdict.window,
         parts=parts,
-        style=Markup(_text("style.css")),  # noqa: S704 - our own files, and Bokeh's
-        script=Markup(_script("shade.js") + _script("report.js")),  # noqa: S704
+        style=Markup(asset("style.css")),  # noqa: S704 - our own files, and Bokeh's
+        script=Markup(script_text("shade.js") + script_text("report.js")),  # noqa: S704
         bokeh=Markup(javascript() if drawn else ""),  # noqa: S704
-        theme=Markup(_script("theme.js") if drawn else ""),  # noqa: S704
-        plots=Markup(_script("plots.js") if drawn else ""),  # noqa: S704
+        theme=Markup(script_text("theme.js") if drawn else ""),  # noqa: S704
+        plots=Markup(script_text("plots.js") if drawn else ""),  # noqa: S704
         shared=Markup(pieces.shared),  # noqa: S704 - JSON without a single "<"
         pieces=[(piece.element, Markup(piece.text)) for piece in pieces.parts],  # noqa: S704
     )
@@ -97,20 +97,22 @@ def _drawn(block: Block, page: Page) -> tuple[str, Block, Sequence[object]]:
     return type(block).__name__, block, parts
 
 
-def _text(name: str) -> str:
+def asset(name: str) -> str:
+    """A file of this room as text: a template, a style, a script."""
     return resources.files("soakwatch.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def _script(name: str) -> str:
-    """Without the comments that stand on lines of their own: they are for who reads the source."""
-    return _COMMENT.sub("", _text(name))
+def script_text(name: str) -> str:
+    """A script without the comments that stand on lines of their own: they are for who reads the source."""
+    return _COMMENT.sub("", asset(name))
 
 
-def _environment() -> Environment:
+def page_environment(load: Callable[[str], str] = asset) -> Environment:
+    """Where the templates of pages are rendered: escaped, with the filters and signs of reports; ``load`` reads one."""
     environment = Environment(
         autoescape=True,
         undefined=StrictUndefined,
-        loader=FunctionLoader(_text),
+        loader=FunctionLoader(load),
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=lambda value: isolated(printable(value, lines=True)) if type(value) is str else value,

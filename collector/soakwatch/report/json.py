@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from importlib import resources
 
 from soakwatch.core.formatting import iso
+from soakwatch.judge.capacity import CapacitySearch
 from soakwatch.judge.verdict import TargetVerdict, Verdict
 from soakwatch_agent.sample import object_labels
 from soakwatch_rules.causes import Cause
@@ -38,6 +39,7 @@ def verdict_document(verdict: Verdict) -> dict[str, Json]:
         "targets": {target.target: _target(target) for target in verdict.targets},
         "findings": [finding_document(finding) for finding in verdict.findings],
         "causes": [_cause(cause) for cause in verdict.causes],
+        "capacity": [_capacity(search) for search in verdict.capacity],
     }
 
 
@@ -74,6 +76,45 @@ def _coverage(ledger: Ledger) -> dict[str, Json]:
 
 def _phase(phase: Phase) -> dict[str, Json]:
     return {"name": phase.name, "start": iso(phase.window.begin_ns), "end": iso(phase.window.end_ns)}
+
+
+def _capacity(search: CapacitySearch) -> dict[str, Json]:
+    """One search: levels are shares of the full load, rates in packets or requests per second."""
+    return {
+        "state": search.state.value,
+        "reason": search.reason,
+        "start": iso(search.begin_ns),
+        "end": None if search.end_ns is None else iso(search.end_ns),
+        "counted": search.unit,
+        "loss_by": search.basis,
+        "notes": list[Json](search.notes),
+        "goals": [
+            {
+                "loss": goal.loss,
+                "bound": goal.bound(search.state),
+                "rate": _known(goal.rate),
+                "level": _known(goal.throughput),
+                "lower": _known(goal.lower),
+                "upper": _known(goal.upper),
+                "limit": goal.limit,
+            }
+            for goal in search.goals
+        ],
+        "trials": [
+            {
+                "start": iso(trial.begin_ns),
+                "level": trial.level,
+                "seconds": round(trial.sent_s, 6),
+                "offered": trial.offered,
+                "lost": trial.lost,
+                "loss": trial.loss,
+                "rate": trial.rate,
+                "warm_up": trial.warmup,
+                "repeats": trial.repeats,
+            }
+            for trial in search.trials
+        ],
+    }
 
 
 def _target(target: TargetVerdict) -> dict[str, Json]:

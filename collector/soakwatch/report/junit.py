@@ -24,6 +24,7 @@ def render_junit(verdict: Verdict) -> str:
     not ``skipped``: every CI shows skipped as green, and no data must never look like a pass. A doubt that was not
     required to be settled, and what is not applicable, is ``skipped`` with its reason; a warning goes to
     ``system-out``. A target, or a run, that is inconclusive by none of its rules gets a case "judged" that says why.
+    The labels of the run are properties of each suite.
     """
     suites = ET.Element("testsuites", name=printable(verdict.run))
     total: Counter[str] = Counter()
@@ -50,6 +51,10 @@ def _suite(suites: ET.Element, name: str, verdict: Verdict) -> ET.Element:
     suite = ET.SubElement(suites, "testsuite", name=printable(name))
     suite.set("timestamp", iso(verdict.window.begin_ns)[:-5])
     suite.set("time", f"{verdict.window.seconds:.3f}")
+    if verdict.labels:
+        properties = ET.SubElement(suite, "properties")
+        for label, text in verdict.labels.items():
+            ET.SubElement(properties, "property", name=printable(label), value=printable(text))
     return suite
 
 

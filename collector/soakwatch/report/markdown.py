@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from soakwatch.core.formatting import SYMBOLS, printable, quantity, subject, utc
+from soakwatch.core.labels import labels_words
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource
@@ -63,22 +64,30 @@ def _head(page: Page) -> list[str]:
     verdict = page.verdict
     window = verdict.window
     lines = [
-        f"## {SYMBOLS[verdict.outcome]} Soakwatch: {verdict.words} – {_text(verdict.run)}",
+        f"## {SYMBOLS[verdict.outcome]} Soakwatch: {verdict.words} – {markdown_text(verdict.run)}",
         "",
-        f"**{_text(headline(verdict, page.load), 400)}**",
+        f"**{markdown_text(headline(verdict, page.load), 400)}**",
         "",
-        _text(verdict.reason, 400),
+        markdown_text(verdict.reason, 400),
         "",
-        f"{utc(window.begin_ns)} to {utc(window.end_ns)} UTC, {show_seconds(window.seconds)}",
+        f"{utc(window.begin_ns)} to {utc(window.end_ns)} UTC, {show_seconds(window.seconds)}{_labels(page)}",
         "",
         "| target | role | verdict | reason |",
         "|---|---|---|---|",
     ]
     lines += [
-        f"| {_text(t.target)} | {_text(t.role)} | {SYMBOLS[t.outcome]} {t.outcome.value} | {_text(t.reason, 200)} |"
+        f"| {markdown_text(t.target)} | {markdown_text(t.role)} | {SYMBOLS[t.outcome]} {t.outcome.value} |"
+        f" {markdown_text(t.reason, 200)} |"
         for t in verdict.targets[:_MAX_TARGETS]
     ]
     return lines + _more(verdict.targets, _MAX_TARGETS, "targets")
+
+
+def _labels(page: Page) -> str:
+    """The labels of the run, and those that could not be read, on the line of its times."""
+    labels = labels_words(page.verdict.labels)
+    unread = [f"label {name} not read: {reason}" for name, reason in page.unread_labels]
+    return "".join(f"; {markdown_text(words, 400)}" for words in (labels, *unread) if words)
 
 
 def _findings(verdict: Verdict) -> list[str]:
@@ -93,7 +102,7 @@ def _section(title: str, blocks: Sequence[Block], window: Window) -> list[str]:
     """A section's lines: several sentences are a list; a single one needs no heading."""
     if not blocks:
         return []
-    lines = [] if stands_alone(blocks) or not title else ["", f"### {_text(title)}"]
+    lines = [] if stands_alone(blocks) or not title else ["", f"### {markdown_text(title)}"]
     for sentences, group in groupby(blocks, key=lambda block: isinstance(block, Text)):
         some = list(group)
         lines.append("")
@@ -116,16 +125,19 @@ def _block(block: Block, window: Window) -> list[str]:
             for series, name in zip(block.series, names, strict=True)
             if (line := sparkline(series, window=block.window or window))
         ]
-        return [f"- {_text(block.title)}: `{line}` {_text(f'{words} {name}')}" for line, words, name in shown]
+        return [
+            f"- {markdown_text(block.title)}: `{line}` {markdown_text(f'{words} {name}')}"
+            for line, words, name in shown
+        ]
     if isinstance(block, Preformatted):
-        return [_text(block.summary)]
+        return [markdown_text(block.summary)]
     return []
 
 
 def _table(table: Table) -> list[str]:
     columns, rows = columns_in(table, "markdown")
     rule = "|".join("---:" if column.kind == "number" else "---" for column in columns)
-    lines = [f"| {' | '.join(_text(column.title) for column in columns)} |", f"|{rule}|"]
+    lines = [f"| {' | '.join(markdown_text(column.title) for column in columns)} |", f"|{rule}|"]
     most = min(table.brief, _MAX_ROWS)
     lines += [f"| {' | '.join(_cell(cell) for cell in row)} |" for row in rows[:most]]
     left_out = max(len(rows) - most, 0) + table.left_out
@@ -134,20 +146,20 @@ def _table(table: Table) -> list[str]:
 
 def _cell(cell: Cell) -> str:
     sign = "" if cell.outcome is None else f"{SYMBOLS[cell.outcome]} "
-    return f"{sign}{_text(cell.text)}"
+    return f"{sign}{markdown_text(cell.text)}"
 
 
 def _sentence(text: Text) -> str:
-    sign = "" if text.outcome is None else f"{SYMBOLS[text.outcome]} {_text(text.word)} ".replace("  ", " ")
-    label = f"**{_text(text.label)}** " if text.label else ""
-    return f"{sign}{label}{_text(text.text, 400)}"
+    sign = "" if text.outcome is None else f"{SYMBOLS[text.outcome]} {markdown_text(text.word)} ".replace("  ", " ")
+    label = f"**{markdown_text(text.label)}** " if text.label else ""
+    return f"{sign}{label}{markdown_text(text.text, 400)}"
 
 
 def _folded(blocks: Sequence[Folded]) -> list[str]:
     """All that is folded, behind one summary."""
     if not blocks:
         return []
-    lines = ["", f"<details><summary>{', '.join(_text(block.summary) for block in blocks)}</summary>", ""]
+    lines = ["", f"<details><summary>{', '.join(markdown_text(block.summary) for block in blocks)}</summary>", ""]
     for block in blocks:
         most = min(block.brief, _MAX_FOLDED)
         lines += [f"- {_sentence(text)}" for text in block.texts[:most]]
@@ -160,7 +172,7 @@ def _more(items: Sequence[object], shown: int, word: str) -> list[str]:
     return ["", f"… and {len(items) - shown} more {word} in the report."] if len(items) > shown else []
 
 
-def _text(text: str, most: int = 160) -> str:
+def markdown_text(text: str, most: int = 160) -> str:
     """Text that no Markdown reader takes for markup: one line, escaped, without mentions and links."""
     line = " ".join(printable(text).split())
     if len(line) > most:
@@ -172,23 +184,23 @@ def _text(text: str, most: int = 160) -> str:
 def _cause_line(verdict: Verdict, cause: Cause) -> str:
     """One line: outcome, target, what happened, its moments, figures and forecast of the leading finding."""
     lead = verdict.findings[cause.leading]
-    what = "" if len(cause.findings) > 1 else _text(subject(lead.metric, lead.object))
+    what = "" if len(cause.findings) > 1 else markdown_text(subject(lead.metric, lead.object))
     outcome = outcome_words(lead) if len(cause.findings) == 1 else cause.outcome.value
     line = (
-        f"- {SYMBOLS[cause.outcome]} **{outcome}** {_text(cause.target) or 'several targets'} {_text(lead.rule)}"
-        f"{': ' if what else ''}{what} – {_text(cause.headline, 400)}"
+        f"- {SYMBOLS[cause.outcome]} **{outcome}** {markdown_text(cause.target) or 'several targets'}"
+        f" {markdown_text(lead.rule)}{': ' if what else ''}{what} – {markdown_text(cause.headline, 400)}"
     )
     if lead.measured is not None and cause.kind is not CauseKind.UNSETTLED:
         limit = f", limit {quantity(lead.limit, lead.unit)}" if lead.limit is not None else ""
-        line += " " + _text(f"({quantity(lead.measured, lead.unit)}{limit})")
+        line += " " + markdown_text(f"({quantity(lead.measured, lead.unit)}{limit})")
     if lead.forecast is not None and (words := forecast_words(lead.forecast)):
-        line += f"; forecast: {_text(words)}"
+        line += f"; forecast: {markdown_text(words)}"
     if has_own_frame(verdict, cause) and cause.timeline:
         sure = "" if cause.confidence is None else f" (one cause with {confidence_text(cause.confidence)} confidence)"
         steps = [f"{when} {mark.text}" for when, mark in chain(cause, _MAX_MOMENTS)]
         left = len(cause.timeline) - len(steps)
         steps += [f"and {left} more moments"] if left else []
-        line += f"; {_text(' → '.join(steps), 500)}{sure}"
+        line += f"; {markdown_text(' → '.join(steps), 500)}{sure}"
     elif lead.settle and cause.kind is not CauseKind.UNSETTLED:
-        line += f"; to resolve: {_text(lead.settle)}"
+        line += f"; to resolve: {markdown_text(lead.settle)}"
     return line.rstrip()

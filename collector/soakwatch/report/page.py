@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from soakwatch.core.event_kinds import ACKNOWLEDGED, IDENTITY, WINDOW
+from soakwatch.core.event_kinds import ACKNOWLEDGED, IDENTITY, LABEL_UNREAD, WINDOW
 from soakwatch.core.formatting import natural, quantity
 from soakwatch.judge.attribution import unlabelled
 from soakwatch.judge.verdict import Verdict
@@ -99,6 +99,12 @@ class Page:
             words = quantity(float(series.values[index]), series.trait.unit) if fresh else "not known"
             rates.append(f"{generator.name}: {words}" if len(self.load) > 1 else words)
         return "; ".join(rates)
+
+    @property
+    def unread_labels(self) -> tuple[tuple[str, str], ...]:
+        """The labels that could not be read when the run started, and why."""
+        unread = {e.detail.get("label", ""): e.detail.get("reason", "") for e in self.events if e.kind == LABEL_UNREAD}
+        return tuple((name, reason) for name, reason in unread.items() if name not in self.verdict.labels)
 
     def acknowledged(self, finding: Finding) -> tuple[Acknowledgement, ...]:
         """Who acknowledged a finding, and why."""

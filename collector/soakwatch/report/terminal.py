@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from soakwatch.core.formatting import SYMBOLS, utc
+from soakwatch.core.labels import labels_words
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource
@@ -48,6 +49,10 @@ def _head(writer: ConsoleWriter, page: Page) -> None:
     writer.say((headline(verdict, page.load), "bold"))
     writer.say(verdict.reason)
     writer.say(f"{utc(window.begin_ns)} to {utc(window.end_ns)} UTC, {show_seconds(window.seconds)}")
+    if verdict.labels:
+        writer.say(labels_words(verdict.labels), hang=2)
+    for name, reason in page.unread_labels:
+        writer.say(f"label {name} not read: {reason}", hang=2)
 
 
 def _targets(writer: ConsoleWriter, verdict: Verdict) -> None:

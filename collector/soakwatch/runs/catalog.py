@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -33,6 +34,7 @@ class RunLine:
     verdict: str | None
     bytes: int
     trouble: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 def new_folder(runs: Path, name: str, now_ns: int) -> Path:
@@ -96,6 +98,7 @@ def line_of(view: RecordView, folder: Path) -> RunLine:
         lifecycle_of(view.metas(), folder),
         view.meta("verdict"),
         _size(folder),
+        labels=view.labels,
     )
 
 

@@ -88,13 +88,14 @@ def _cell(findings: Sequence[Finding]) -> Cell:
 
 
 def setup_of(view: RecordView) -> Mapping[str, str]:
-    """Everything of a run's set-up that can differ, by its way: machines, versions, the plan, the command."""
+    """Everything of a run's set-up that can differ, by its way: labels, machines, versions, the plan, the command."""
     metas = view.metas()
-    setup: dict[str, str] = {}
+    setup = {f"label {name}": text for name, text in view.labels.items()}
     for what in ("fingerprint", "versions"):
         setup.update(flatten(parse_json(metas.get(what)), what.replace("fingerprint", "machine")))
     try:
-        setup.update(flatten(parse(metas.get("plan") or "{}", "plan").data, "plan"))
+        plan = flatten(parse(metas.get("plan") or "{}", "plan").data, "plan")
+        setup.update({key: text for key, text in plan.items() if not key.startswith("plan labels ")})
     except SoakwatchError:
         setup["plan"] = "cannot be read"
     for stored in view.events():

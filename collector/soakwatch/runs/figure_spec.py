@@ -20,7 +20,7 @@ ALL_PHASES = "all"
 """The value of the label ``phase`` that stands for the whole run."""
 CHOOSERS = ("target", "role", "phase", "object")
 """Labels that every metric has: whose series, in which phase, and the object's text as it is recorded."""
-ALTERNATIVES = ("quantile", "minutes", "window")
+ALTERNATIVES = ("quantile", "minutes", "window", "loss", "bound")
 """Labels whose values tell the same thing in other ways: they are never added up."""
 STATISTICS: Mapping[str, str] = {
     "mean": "mean",
@@ -38,8 +38,13 @@ STATISTICS: Mapping[str, str] = {
 }
 """Every statistic, with its words."""
 _OF_COUNTERS = ("rate", "total")
-_QUANTILE = "p99"  # of a latency without quantile
+_USUAL = {"quantile": "p99", "bound": "found"}  # where an expression names none; a least value is no capacity
+CAPACITY = "load.capacity."
+"""What a search for the capacity found: read once, behind the search, and so a figure of the whole run."""
 _WORDS: Mapping[str, str] = {
+    "load.capacity.packet.rate": "capacity",
+    "load.capacity.rate": "capacity",
+    "load.capacity.level": "capacity, share of full load",
     "load.rx.packets": "packets received",
     "load.rx.packet.rate": "packets received",
     "load.tx.packets": "packets sent",
@@ -61,6 +66,7 @@ _WORDS: Mapping[str, str] = {
     "load.jitter": "jitter",
     "system.cpu.utilization": "CPU",
     "system.memory.usage": "memory",
+    "system.power": "power",
     "system.memory.utilization": "memory",
     "system.network.packet.dropped": "packets dropped",
     "system.forwarding.dropped": "packets lost in forwarding",
@@ -71,6 +77,9 @@ _WORDS: Mapping[str, str] = {
 }
 _HIGHER = frozenset(
     {
+        "load.capacity.packet.rate",
+        "load.capacity.rate",
+        "load.capacity.level",
         "load.connections",
         "load.connections.opened",
         "load.port.rx.packets",
@@ -153,8 +162,9 @@ def parse_figure(text: str) -> FigureSpec:
     the metric, as in PromQL.
 
     A metric alone has its usual statistic: of a counter the rate, of one that counts what must not happen the total, of
-    a level the mean, of a state the last. A latency without ``quantile`` is its 99th percentile. Metrics that an import
-    kept under their own names (``imported.…``) have the mean. Raises SoakwatchError, one sentence with what is nearest.
+    a level the mean, of a state the last. A latency without ``quantile`` is its 99th percentile, a capacity without
+    ``bound`` one that was found between two bounds (``bound="at least"`` is the generator's limit). Metrics that an
+    import kept under their own names (``imported.…``) have the mean. Raises SoakwatchError, one sentence with what is nearest.
 
     >>> parse_figure("load.rx.packets")
     FigureSpec(text='load.rx.packets', statistic='rate', metric='load.rx.packets', labels={}, name='packets received, mean rate')
@@ -180,8 +190,9 @@ def parse_figure(text: str) -> FigureSpec:
             raise SoakwatchError(
                 f"{statistic} in {shown!r} needs a counter, but {metric} is a {entry.kind}: write mean"
             )
-        if "quantile" in entry.labels and "quantile" not in labels and "object" not in labels:
-            labels = {**labels, "quantile": _QUANTILE}
+        if "object" not in labels:
+            usual = {name: value for name, value in _USUAL.items() if name in entry.labels and name not in labels}
+            labels = {**labels, **usual}
     statistic = statistic or "mean"
     return FigureSpec(shown, statistic, metric, labels, name_of(statistic, metric, labels))
 
@@ -225,11 +236,16 @@ def name_of(statistic: str, metric: str, labels: Mapping[str, str]) -> str:
     'memory of the process bgpd, slope'
     """
     words = _WORDS.get(metric, metric)
-    whose = [value for key, value in labels.items() if key not in {"phase", "role"}]
+    whose = [
+        f"at loss {value}" if key == "loss" else value
+        for key, value in labels.items()
+        if key not in {"phase", "role"} and (key, value) != ("bound", _USUAL["bound"])
+    ]
     phase = labels.get("phase", "")
     role = labels.get("role", "")
     entry = BY_NAME.get(metric)
     plain = statistic == "total" and entry is not None and default_statistic(entry) == "total"
+    plain = plain or (metric.startswith(CAPACITY) and statistic == "last")
     said = STATISTICS[statistic]
     if statistic == "mean" and entry is not None and entry.kind == GAUGE and entry.unit.endswith("/s"):
         said = STATISTICS["rate"]

@@ -1,10 +1,11 @@
 """Key figures of runs: one number of a run by an expression such as ``max(load.latency{quantile="p99"})``.
 
 The stretch. With ``phase="soak"`` all phases of that name; with ``phase="all"`` the whole run; without a phase the
-phases ``soak``, ``stress`` and ``spike`` of the run, which are those under load, else the whole run. A reading tells of
-the interval before it: one that came less than an interval after the begin of a stretch tells of what was before, and
-is left out where three are left without it. Counters are counted from edge to edge: a step over an edge counts by its
-share.
+phases ``soak``, ``stress`` and ``spike`` of the run, which are those under load, else the whole run. The search for the
+capacity overloads on purpose and is none of them; what it found (``load.capacity``) is a figure of the whole run. A
+reading tells of the interval before it: one that came less than an interval after the begin of a stretch tells of what
+was before, and is left out where three are left without it. Counters are counted from edge to edge: a step over an edge
+counts by its share.
 
 Several series that fit (ports, flows, processes, generators): counts, rates, bytes and watts are added up, on a common
 grid of time where the statistic is of readings; of shares and levels the mean; of times (latency) and temperatures the
@@ -31,6 +32,7 @@ from soakwatch.record.source import ReportSource, SeriesKey
 from soakwatch.runs.figure_spec import (
     ALL_PHASES,
     ALTERNATIVES,
+    CAPACITY,
     CHOOSERS,
     Better,
     FigureSpec,
@@ -70,11 +72,15 @@ _LEAST_SHARE = 0.5
 _LEAST_READINGS = 3
 _EARLY = 0.9  # of an interval: polls are not to the millisecond
 _MARGIN_INTERVALS = 3
+_LOSS, _SENT_AND_BACK = "load.loss", ("load.tx.packets", "load.rx.packets")
 Floats = NDArray[np.float64]
 
 STANDARD: tuple[FigureSpec, ...] = tuple(
     parse_figure(text)
     for text in (
+        "load.capacity.packet.rate",
+        "load.capacity.rate",
+        "load.capacity.level",
         "load.rx.packets",
         "load.rx.packet.rate",
         "load.rx.bit.rate",
@@ -100,6 +106,7 @@ STANDARD: tuple[FigureSpec, ...] = tuple(
         "slope(process.memory.usage)",
         "last(process.memory.usage)",
         "process.cpu.utilization",
+        "system.power",
         "system.network.packet.dropped",
         "system.forwarding.dropped",
         "queue.dropped",
@@ -125,7 +132,12 @@ def standard_figures(view: ReportSource) -> tuple[FigureSpec, ...]:
     """The usual figures of which this run has a series, most important first; watts of own metrics last."""
     present = view.keys({spec.metric for spec in STANDARD})
     roles = view.roles()
-    usual = [spec for spec in STANDARD if any(fits(spec, key, roles) for key in present)]
+    counted_loss = {_LOSS} if {key.metric for key in present} >= set(_SENT_AND_BACK) else set()
+    usual = [
+        spec
+        for spec in STANDARD
+        if any(fits(spec, key, roles) for key in present) or (spec.metric in counted_loss and spec.statistic == "mean")
+    ]
     every = view.keys()
     own = sorted({key.metric for key in every if key.metric not in BY_NAME})
     watts = [metric for metric in own if _trait(view, metric).unit == "W"]
@@ -140,9 +152,28 @@ def figure_of(view: ReportSource, spec: FigureSpec) -> FigureValue:
     try:
         keys = keys_of(view, spec)
     except NoFigureError as error:
+        if (loss := _loss_of_counters(view, spec)) is not None:
+            return loss
         unit = _unit(spec, BY_NAME[spec.metric].unit if spec.metric in BY_NAME else "", None)
         return FigureValue(None, unit, better_of(spec.metric, spec.statistic), str(error))
     return figure_of_series(view, spec, keys)
+
+
+def _loss_of_counters(view: ReportSource, spec: FigureSpec) -> FigureValue | None:
+    """The mean of load.loss of a generator that counts packets but names no loss (TRex, Pktgen): those that did not come
+    back, as a share of those sent. Packets under way at the edges of the stretch count as lost or as come back."""
+    if spec.metric != _LOSS or spec.statistic != "mean":
+        return None
+    counts = [replace(spec, metric=metric, statistic="total") for metric in _SENT_AND_BACK]
+    if not all(any(fits(each, key, view.roles()) for key in view.keys({each.metric})) for each in counts):
+        return None
+    sent, back = (figure_of(view, each) for each in counts)
+    better = better_of(spec.metric, spec.statistic)
+    if sent.value is None or back.value is None:
+        return FigureValue(None, "1", better, sent.reason or back.reason)
+    if sent.value <= 0:
+        return FigureValue(None, "1", better, "nothing was sent")
+    return FigureValue(max(0.0, 1 - back.value / sent.value), "1", better)
 
 
 def figure_of_series(view: ReportSource, spec: FigureSpec, keys: Sequence[SeriesKey]) -> FigureValue:
@@ -151,7 +182,8 @@ def figure_of_series(view: ReportSource, spec: FigureSpec, keys: Sequence[Series
     unit = _unit(spec, trait.unit, trait)
     better = better_of(spec.metric, spec.statistic, trait.unit, trait.growth)
     try:
-        value = _value(view, spec, keys, stretch_of(view, spec.labels.get("phase", "")))
+        phase = spec.labels.get("phase") or (ALL_PHASES if spec.metric.startswith(CAPACITY) else "")
+        value = _value(view, spec, keys, stretch_of(view, phase))
     except NoFigureError as error:
         return FigureValue(None, unit, better, str(error))
     if not math.isfinite(value):

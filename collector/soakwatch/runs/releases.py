@@ -1,23 +1,41 @@
-"""Which software the devices of a run said they run: what people call the release under test."""
+"""The release under test: the label of that name, else which software the devices said they run."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from soakwatch.core.event_kinds import IDENTITY
+from soakwatch.core.labels import LABELS_KEY, RELEASE, labels_in
 from soakwatch.core.roles import DUT
 from soakwatch.record.model import StoredEvent
+from soakwatch.record.source import ReportSource
 
 _KEYS = ("version", "software")
 _MAX_LENGTH = 80
 
 
-def release_of(events: Iterable[StoredEvent], roles: Mapping[str, str], fingerprint: str | None) -> str:
-    """The versions that the targets of role ``dut`` reported, each once; ``A → B`` where one changed during the run.
+def release_in(source: ReportSource) -> str:
+    """The release of the run of a record, "" where nothing is known of it."""
+    labels = labels_in(source.meta(LABELS_KEY))
+    return release_of(source.events(), source.roles(), source.meta("fingerprint"), labels)
 
-    A device that reports none has the kernel of its fingerprint (JSON by target). Empty where nothing is known.
+
+def release_of(
+    events: Iterable[StoredEvent],
+    roles: Mapping[str, str],
+    fingerprint: str | None,
+    labels: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """The label ``release`` where the run has it; else the versions that the targets of role ``dut`` reported, each
+    once, with ``A → B`` where one changed during the run.
+
+    A device that reports none has the kernel of its fingerprint (JSON by target), as ``kernel 6.1.0``, for it may tell
+    little of the service under test. Empty where nothing is known.
     """
+    if labels.get(RELEASE):
+        return labels[RELEASE]
     versions: dict[str, list[str]] = {}
     for stored in events:
         event = stored.event
@@ -29,8 +47,8 @@ def release_of(events: Iterable[StoredEvent], roles: Mapping[str, str], fingerpr
     kernels = _kernels(fingerprint)
     releases: list[str] = []
     for target in sorted(name for name, role in roles.items() if role == DUT):
-        steps = distinct(versions.get(target, ())) or distinct([kernels.get(target, "")])
-        releases.append(" → ".join(steps))
+        kernel = [f"kernel {kernels[target]}"] if target in kernels else []
+        releases.append(" → ".join(distinct(versions.get(target, ())) or kernel))
     return ", ".join(distinct(releases))
 
 

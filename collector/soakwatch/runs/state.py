@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.event_kinds import ACKNOWLEDGED, STOP
+from soakwatch.core.labels import LABELS_KEY, labels_in
 from soakwatch.core.roles import GENERATOR, MONITOR
 from soakwatch.judge.rates import META as SO_FAR
 from soakwatch.judge.rates import Rate, snapshot_of
@@ -123,6 +124,7 @@ class RunState:
     events: tuple[StoredEvent, ...] = ()
     series: int = 0
     rates: tuple[Rate, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def elapsed_s(self) -> float:
@@ -213,6 +215,7 @@ class StateReader:
             rates=() if newest is None or standing != "running" else newest.rates,
             events=events,
             series=len(keys),
+            labels=labels_in(metas.get(LABELS_KEY)),
         )
 
     def _findings(self, view: RecordView, *, live: bool) -> tuple[Finding, ...]:

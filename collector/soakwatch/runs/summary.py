@@ -17,7 +17,7 @@ from soakwatch.judge.planned import PLANNED_KEY
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.record.model import source_label
 from soakwatch.runs.catalog import RunLine, line_of, unreadable
-from soakwatch.runs.releases import release_of
+from soakwatch.runs.releases import release_in
 from soakwatch_agent.sample import PollOutcome
 from soakwatch_rules.rule import Finding, Outcome
 
@@ -38,10 +38,10 @@ _MIN_SAMPLES, _MAX_TRIED = 10, 30
 class RunSummary:
     """One run of a list. Of a run that cannot be read there is only ``line``, with the trouble.
 
-    ``targets`` are names with roles, devices first; ``release`` is what software the devices said they run. ``worst``
-    is the worst finding, None where the run has none; ``counts`` are findings by outcome. ``coverage`` is the lowest
-    of the required sources, ``uncovered`` the name of that source. ``baseline_run`` is the run whose baseline this one
-    was compared with.
+    ``targets`` are names with roles, devices first; ``release`` is that of its labels, else what software the devices
+    said they run. ``worst`` is the worst finding, None where the run has none; ``counts`` are findings by outcome.
+    ``coverage`` is the lowest of the required sources, ``uncovered`` the name of that source. ``baseline_run`` is the
+    run whose baseline this one was compared with.
     """
 
     line: RunLine
@@ -79,7 +79,7 @@ def summary_in(view: RecordView, folder: Path, *, drawn: bool) -> RunSummary:
         reason=metas.get("reason", ""),
         planned_s=_planned(metas.get(PLANNED_KEY)),
         targets=tuple(sorted(roles.items(), key=lambda item: (item[1] != DUT, item[0]))),
-        release=release_of(view.events(), roles, metas.get("fingerprint")),
+        release=release_in(view),
         worst=worst_of(findings, passed=metas.get("verdict") == Outcome.PASS),
         counts=Counter(finding.outcome.value for finding in findings),
         coverage=coverage,

@@ -2,10 +2,10 @@
 
 Change points are those of ``soakwatch_rules.stats.changepoints`` (energy statistic and t test, after Matteson and
 James, JASA 109, 2014, and Fleming et al., Hunter, ICPE 2023), of single runs in the order of the groups and of time
-within: whoever tests an old release again finds its runs beside those that it had. Where nothing changed about one
-figure in a hundred has one if runs differ by 2 % (coefficient of variation), three in a hundred if by 5 %. The place
-of a change of 7 % is found in 99 of 100 cases with 12 runs that differ by 1 %, in 80 if by 2 %, hardly ever if by 5 %.
-A slow drift becomes a staircase, and runs on several testbeds in turn are no trend: choose one by its label.
+within: whoever tests an old release again finds its runs beside those that it had. Of independent runs where nothing
+changed about one figure in a hundred has one. The run of a change of 7 % is named in 99 of 100 cases with 12 runs that
+differ by 1 % (coefficient of variation), in 77 if by 2 %, in 5 if by 5 % (tests/bench/accuracy/trend.py). A slow drift
+becomes a staircase, and runs on several testbeds in turn are no trend: choose one by its label.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ MARGIN = 0.02
 """Changes smaller than this share are none that anybody asks for."""
 LEAST_RUNS = 8
 """Runs with a figure, below which no change point is looked for."""
-_ALPHA = 0.001
+ALPHA = 0.001
+"""The probability below which the t test believes a change point."""
 _NONE = "no {}"
 
 
@@ -225,7 +226,7 @@ def _turns(runs: Sequence[TrendRun], values: Sequence[FigureValue], better: Bett
     if there < LEAST_RUNS:
         return (), f"too few runs for change points: {there} of {LEAST_RUNS}"
     turns = []
-    for point in history(numbers, alpha=_ALPHA, least=MARGIN):
+    for point in history(numbers, alpha=ALPHA, least=MARGIN):
         rises = point.after > point.before
         worse = None if not better else rises == (better == "lower")
         turns.append(Turn(runs[point.index], point.before, point.after, point.change, point.p, worse))

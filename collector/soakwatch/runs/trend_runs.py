@@ -13,7 +13,7 @@ from soakwatch.record import RecordView
 from soakwatch.record.lifecycle import lifecycle_of
 from soakwatch.runs.catalog import folders_of
 from soakwatch.runs.figures import FigureSpec, FigureValue, figure_of, standard_figures
-from soakwatch.runs.releases import release_of
+from soakwatch.runs.releases import release_in
 
 CELL = "cell"
 """The label of the cell of a campaign: runs of different cells of a plan are no repetitions of one another."""
@@ -75,7 +75,7 @@ def read_trend_run(folder: Path, wanted: Sequence[FigureSpec] = ()) -> TrendRun 
             if state != "ended" or not verdict:
                 return LeftOut(folder, state if state != "ended" else "not judged")
             labels = labels_in(metas.get(LABELS_KEY))
-            release = labels.get(RELEASE) or release_of(view.events(), view.roles(), metas.get("fingerprint"))
+            release = release_in(view)
             specs = tuple(wanted) or standard_figures(view)
             return TrendRun(
                 folder,

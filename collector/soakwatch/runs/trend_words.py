@@ -21,7 +21,7 @@ _LEAST_SPAN = 0.04
 def change_text(change: float | None) -> str:
     """A relative change with its sign; empty where there is none.
 
-    >>> change_text(-0.0765), change_text(0.0), change_text(None), change_text(12.5)
+    >>> change_text(-0.0766), change_text(0.0), change_text(None), change_text(12.5)
     ('−7.7 %', '0 %', '', '+1250 %')
     """
     if change is None:
@@ -88,7 +88,7 @@ def spark(values: Sequence[float | None]) -> str:
     4 % in all is not drawn larger than that, so that noise does not look like a change.
 
     >>> spark([8.0, 8.1, None, 7.4]), spark([100.0, 100.1, 100.0])
-    ('▆█ ▁', '▄▄▄')
+    ('▇█ ▁', '▄▄▄')
     """
     there = [value for value in values if value is not None]
     if not there:

@@ -110,13 +110,16 @@ def _since_begin(state: RunState, time_ns: int | None) -> float | None:
 def worth_showing(stored: StoredEvent) -> bool:
     """Whether an event is something that happened to a device, or that was said of the run."""
     kind = stored.event.kind
-    return kind in {STOP, ACKNOWLEDGED} or not (is_internal(kind) or kind.startswith("phase."))
+    if kind in {STOP, ACKNOWLEDGED} or kind.startswith("capacity."):
+        return True
+    return not (is_internal(kind) or kind.startswith("phase."))
 
 
 def event_words(stored: StoredEvent) -> str:
     """An event in a few words, with its time of day (UTC)."""
     event = stored.event
-    where = " ".join(part for part in (event.kind, event.target, event.object) if part)
+    words = event.detail.get("words", "") if event.kind.startswith("capacity.") else ""
+    where = words or " ".join(part for part in (event.kind, event.target, event.object) if part)
     return f"{moment(event.begin_ns)[11:19]} {where}"
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from soakwatch.core.errors import SoakwatchError
+from soakwatch.core.labels import LABELS_KEY, PENDING_KEY
 from soakwatch.core.roles import DUT
 from soakwatch.judge.record_verdict import recorded_plan
 from soakwatch.plan import Plan
@@ -50,8 +51,14 @@ class VerdictLine:
     _planless: bool = False
 
     def line(self, view: RecordView, findings: Sequence[Finding], standing: Standing, phases: Phases) -> bytes:
-        """The line: the verdict of ``findings``, or what is known so far. Raises RecordError without a poll."""
+        """The line: the verdict of ``findings``, or what is known so far. Raises RecordError without a poll.
+
+        The labels are tags, ``label_NAME``: there is one point a run, so they cost no more series than runs. Where some
+        are still being read the line is empty, for with other tags it would be another point.
+        """
         window, metas = view.window(), view.metas()
+        if standing == "running" and metas.get(PENDING_KEY):
+            return b""
         counts = {outcome: sum(f.outcome is outcome for f in findings) for outcome in SEVERITY}
         worst = max((f for f in findings if RANK.get(f.outcome, 0.0) > 0), key=lambda f: RANK[f.outcome], default=None)
         verdict = Outcome(metas["verdict"]) if standing == "judged" else None
@@ -70,7 +77,7 @@ class VerdictLine:
             "planned_end_ms": _milliseconds(self.planned_end_ns(view)),
             "phase": _phase_of_now(phases) if standing == "running" else "",
             "name": metas.get("run", self.run),
-            "labels": metas.get("labels"),
+            "labels": metas.get(LABELS_KEY),
             "failed": float(counts[Outcome.FAIL]),
             "warned": float(counts[Outcome.WARN]),
             "doubtful": float(counts[Outcome.INCONCLUSIVE]),
@@ -78,7 +85,8 @@ class VerdictLine:
             "worst": " ".join(part for part in about if part),
             "devices": ", ".join(name for name, role in view.roles().items() if role == DUT),
         }
-        return line(key("soakwatch_verdict", {"run": self.run}, {}), fields, window.begin_ns)
+        labels = {f"label_{name}": text for name, text in view.labels.items()}
+        return line(key("soakwatch_verdict", {"run": self.run, **labels}, {}), fields, window.begin_ns)
 
     def planned_end_ns(self, view: RecordView) -> int | None:
         """When the phases of the plan end, moved by those that began early or late; None without a plan."""

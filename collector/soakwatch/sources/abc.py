@@ -173,6 +173,11 @@ class SourceConfig(BaseModel):
         Field(default=True, description="no pass without enough polls of this source"),
     ]
 
+    @property
+    def lossless(self) -> str:
+        """Of a load, why no loss can ever be counted, so that no capacity can be found with it; "" where it can."""
+        return ""
+
 
 @dataclass(frozen=True, slots=True)
 class Timing:

@@ -30,7 +30,8 @@ Tree = dict[str | int, object]
 
 @dataclass(slots=True)
 class FakePort:
-    """One port: what it counts, and how it is set. ``step`` packets go out and come back for each poll."""
+    """One port: what it counts, and how it is set. ``step`` packets go out and come back for each poll; with ``line``,
+    packets per second at 100 % of the link, time goes on by ``PktgenServer.advance`` instead."""
 
     step: int = 0
     tx: int = 0
@@ -42,6 +43,23 @@ class FakePort:
     link: str = "<UP-10000-FD>"
     latency_us: tuple[float, float, float] | None = None  # smallest, mean, largest
     more: dict[str, int] = field(default_factory=dict)  # ierrors, oerrors, imissed, tx_failed ...
+    line: float = 0.0
+    loss: float = 0.0  # share that does not come back, with ``line``
+
+    @property
+    def sends(self) -> float:
+        """Packets per second now, with ``line``."""
+        return self.line * self.rate / 100 if self.sending else 0.0
+
+    def second(self) -> tuple[int, int]:
+        """Packets sent and come back within a second or a step."""
+        if not self.sending:
+            return 0, 0
+        return (
+            (round(self.sends), round(self.sends * (1 - self.loss)))
+            if self.line
+            else (self.step, self.step - self.lost)
+        )
 
 
 @dataclass(slots=True)
@@ -54,6 +72,13 @@ class PktgenServer:
     lines: list[str] = field(default_factory=list)
     port: int = 0
     clients: int = 0
+
+    def advance(self, seconds: float) -> None:
+        """Send for so long, on ports with ``line``."""
+        for port in self.ports.values():
+            sent = round(port.sends * seconds)
+            port.tx += sent
+            port.rx += round(sent * (1 - port.loss))
 
     def answer(self, line: str) -> str:
         """What one line prints; nothing for what it does not know, as an error goes to its own screen."""
@@ -114,7 +139,7 @@ class PktgenServer:
             return None
         if words[-1] != "rate":
             for _, port in self._chosen(words[0]):
-                if port.sending:
+                if port.sending and not port.line:
                     port.tx += port.step
                     port.rx += port.step - port.lost
         if new:
@@ -139,7 +164,7 @@ class PktgenServer:
         )
 
     def _rates(self, port: FakePort) -> Tree:
-        sent, got = (port.step, port.step - port.lost) if port.sending and self.dialect != "2023" else (0, 0)
+        sent, got = port.second() if self.dialect != "2023" else (0, 0)
         wire = (port.frame + 24) * 8
         return {
             **_counters(port, sent, got, old=self.dialect == "2014"),
@@ -194,7 +219,7 @@ class PktgenServer:
                         "tx_count": "Forever",
                         "tx_rate": int(port.rate),
                         "pkt_size": port.frame,
-                        "tx_debug": {"tx_pps": int(port.step * port.rate / 100), "tx_cycles": 77},
+                        "tx_debug": {"tx_pps": int((port.line or port.step) * port.rate / 100), "tx_cycles": 77},
                         "VxLAN": {"link_state": port.link},
                     },
                 }
@@ -271,9 +296,9 @@ def _quoted(text: str) -> str:
 
 
 @contextmanager
-def pktgen_server(state: PktgenServer) -> Iterator[PktgenServer]:
-    """Serve on a free port of loopback until the block ends; ``state.port`` is where."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+def pktgen_server(state: PktgenServer, port: int = 0) -> Iterator[PktgenServer]:
+    """Serve on a port of loopback (0: any free one) until the block ends; ``state.port`` is where."""
+    with socket.create_server(("127.0.0.1", port)) as listener:
         state.port = listener.getsockname()[1]
         ended = threading.Event()
         thread = threading.Thread(target=_serve, args=(listener, state, ended), daemon=True)

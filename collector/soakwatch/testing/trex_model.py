@@ -51,8 +51,11 @@ class TrexModel:
     ports: list[Port] = field(default_factory=lambda: [Port(), Port()])
     groups: dict[int, Group] = field(default_factory=dict)
     loss: float = 0.0  # share of the packets that do not come back
+    frame: int = 64  # bytes
+    line_bps: float = 100e9  # of each port, preamble and gap of each frame included
     under_way: int = 0  # packets that are sent and come back later
     cpu: float = 42.0
+    cps: float = 12.5  # connections per second, with ASTF
     queue_full: int = 0
     alloc_errors: int = 0
     refused: dict[str, tuple[int, str]] = field(default_factory=dict)  # errors by method
@@ -67,14 +70,19 @@ class TrexModel:
             packets = round(port.sends * seconds)
             back = self.ports[number ^ 1] if len(self.ports) > 1 else port
             came = round(packets * (1 - self.loss))
-            for counter, value in (("opackets", packets), ("obytes", packets * 64)):
+            for counter, value in (("opackets", packets), ("obytes", packets * self.frame)):
                 port.counters[counter] += value
-            for counter, value in (("ipackets", came), ("ibytes", came * 64)):
+            for counter, value in (("ipackets", came), ("ibytes", came * self.frame)):
                 back.counters[counter] += value
         flowing = any(port.sends for port in self.ports)
         for group in [*self.groups.values(), *self.probes.values()]:
             if flowing:
                 self._flow(group, round(group.pps * seconds))
+
+    @property
+    def bits(self) -> int:
+        """Of a frame."""
+        return 8 * self.frame
 
     def restart(self, *, streams: bool = False) -> None:
         """Another process: another handle, no owners, counters at zero, and no streams unless they are loaded."""
@@ -111,12 +119,12 @@ class TrexModel:
             "m_platform_factor": 1.0,
             "m_tx_pps": sends,
             "m_rx_pps": back,
-            "m_tx_bps": sends * 512,
-            "m_rx_bps": back * 512,
+            "m_tx_bps": sends * self.bits,
+            "m_rx_bps": back * self.bits,
             "m_tx_expected_pps": 0.0,
             "m_tx_expected_bps": 0.0,
             "m_tx_expected_cps": 0.0,
-            "m_tx_cps": 12.5 if self.mode == "ASTF" else 0.0,
+            "m_tx_cps": self.cps if self.mode == "ASTF" else 0.0,
             "m_rx_drop_bps": 0.0,
             "m_active_flows": float(self.stack["client"].get("m_active_flows", 0)),
             "m_open_flows": 0.0,
@@ -272,7 +280,7 @@ class TrexModel:
         return {
             **port.counters,
             **rates,
-            **{name.replace("pps", "bps"): 512 * rate for name, rate in rates.items()},
+            **{name.replace("pps", "bps"): self.bits * rate for name, rate in rates.items()},
             "m_cpu_util": self.cpu,
         }
 
@@ -296,7 +304,7 @@ class TrexModel:
 
     def _validate(self, params: Mapping[str, object]) -> object:
         port = self._port(params)
-        return {"rate": {"max_pps": port.pps, "max_bps_l2": port.pps * 512, "max_line_util": 1.0}, "graph": {}}
+        return {"rate": {"max_pps": port.pps, "max_bps_l2": port.pps * self.bits, "max_line_util": 1.0}, "graph": {}}
 
     def _start(self, params: Mapping[str, object]) -> object:
         port = self._in_state(params, "STREAMS", "start")
@@ -335,17 +343,18 @@ class TrexModel:
             raise WrongError(BAD_PARAMS, "field 'mul' is missing")
         if mul["type"] not in _MUL_TYPES or mul["op"] != "abs" or not mul["value"] > 0:
             raise WrongError(BAD_PARAMS, "start message can only specify absolute speed rate")
-        line_bps = 100e9
+        wire = self.bits + 160
         full = {
             "raw": 1.0,
             "pps": 1 / port.pps,
-            "bps": 1 / (port.pps * 512),
-            "bpsl1": 1 / (port.pps * 672),
-            "percentage": line_bps / 100 / (port.pps * 672),
+            "bps": 1 / (port.pps * self.bits),
+            "bpsl1": 1 / (port.pps * wire),
+            "percentage": self.line_bps / 100 / (port.pps * wire),
         }
         factor = float(mul["value"]) * full[mul["type"]]
-        if factor * port.pps * 672 > line_bps:
-            raise WrongError(EXECUTE, "Expected L1 B/W: 'more' exceeds port line rate: '100 Gbps'")
+        if factor * port.pps * wire > self.line_bps * (1 + 1e-9):
+            line = f"{self.line_bps / 1e9:g} Gbps"
+            raise WrongError(EXECUTE, f"Expected L1 B/W: 'more' exceeds port line rate: '{line}'")
         return factor
 
     def _active(self, _: Mapping[str, object]) -> object:
@@ -371,7 +380,7 @@ class TrexModel:
             sent, came = {"0": group.sent, "1": 0}, {"0": 0, "1": group.received}
             counts = {"tp": sent, "rp": came}
             size = {
-                name.replace("p", "b"): {port: 64 * many for port, many in part.items()}
+                name.replace("p", "b"): {port: self.frame * many for port, many in part.items()}
                 for name, part in counts.items()
             }
             rates = {name: {"0": group.pps, "1": 0.0} for name in ("tps", "tbs", "rps", "rbs")}

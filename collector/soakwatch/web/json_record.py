@@ -43,6 +43,7 @@ def line_data(line: RunLine) -> Mapping[str, object]:
     return {
         "run": line.folder.name,
         "name": line.name,
+        "labels": dict(line.labels),
         "state": line.state,
         "begin": None if line.begin_ns is None else moment_text(line.begin_ns),
         "seconds": line.seconds,

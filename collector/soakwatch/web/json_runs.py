@@ -16,6 +16,11 @@ _MAX_REASON = 400
 
 TEXT: Schema = {"type": "string"}
 NUMBER: Schema = {"type": ["number", "null"]}
+LABELS: Schema = {
+    "type": "object",
+    "additionalProperties": TEXT,
+    "description": "labels of the run, text by name",
+}
 ROW: Schema = {
     "type": "object",
     "description": "unknown values are null or empty; the numbers are accompanied by texts for people",
@@ -27,6 +32,7 @@ ROW: Schema = {
         "reason": TEXT,
         "trouble": {"type": ["string", "null"]},
         "release": TEXT,
+        "labels": LABELS,
         "targets": {"type": "array", "items": {"type": "object", "properties": {"name": TEXT, "role": TEXT}}},
         "begin": {"type": ["string", "null"], "format": "date-time"},
         "began": TEXT,
@@ -77,6 +83,7 @@ def row_data(summary: RunSummary) -> Mapping[str, object]:
         "reason": summary.reason,
         "trouble": line.trouble,
         "release": summary.release,
+        "labels": dict(line.labels),
         "targets": [{"name": name, "role": role} for name, role in summary.targets],
         "begin": None if line.begin_ns is None else moment_text(line.begin_ns),
         "began": utc(line.begin_ns),

@@ -45,6 +45,7 @@ def state_data(state: RunState, *, report: bool) -> dict[str, object]:
     return {
         "run": state.run,
         "name": printable(state.name),
+        "labels": {name: printable(text) for name, text in state.labels.items()},
         "state": state.standing,
         "now": moment_text(state.now_ns),
         "begin": _time(state.begin_ns),

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from soakwatch.core.errors import PlanError
-from soakwatch.core.labels import LABELS_KEY, labels_in
 from soakwatch.judge.planned import Planned
 from soakwatch.judge.record_verdict import recorded_rules
 from soakwatch.judge.verdict import Verdict, fold
@@ -49,7 +48,7 @@ def verdict_so_far(view: RecordView, *, goes_on: bool) -> Verdict:
         events=tuple(stored.event for stored in view.events()),
         goes_on=goes_on and final is None,
     )
-    verdict = replace(verdict, labels=labels_in(view.meta(LABELS_KEY)))
+    verdict = replace(verdict, labels=view.labels)
     if final is not None:
         return replace(verdict, outcome=_OUTCOMES.get(final, Outcome.INCONCLUSIVE), reason=view.meta("reason") or "")
     if goes_on:

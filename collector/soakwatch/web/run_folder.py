@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from soakwatch.campaign.folders import RUNS, campaigns_in
 from soakwatch.core.errors import RecordError
 from soakwatch.runs.catalog import LAST, RECORD, find_run, list_runs, unreadable
 from soakwatch.runs.summary import RunSummary, summary_of
@@ -29,16 +30,17 @@ class RunFolder:
         return self._runs
 
     def folder(self, name: str) -> Path | None:
-        """The folder of a run by its name, or ``last``."""
+        """The folder of a run by its name, or ``last``; ``CAMPAIGN:RUN`` is one of a campaign that belongs here."""
         if name == LAST:
             try:
                 return find_run(LAST, self._runs)
             except RecordError:
                 return None
-        if _NAME.fullmatch(name) is None or name in {".", ".."}:
-            return None
-        folder = self._runs / name
-        return folder if (folder / RECORD).is_file() else None
+        campaign, colon, own = name.partition(":")
+        if not colon:
+            return _run_in(self._runs, name)
+        place = campaigns_in(self._runs).get(campaign)
+        return None if place is None else _run_in(place / RUNS, own)
 
     def listed(self) -> list[Mapping[str, object]]:
         """Every run, oldest first."""
@@ -52,6 +54,14 @@ class RunFolder:
     def single(self) -> bool:
         """Always false: there may be several runs."""
         return False
+
+
+def _run_in(runs: Path, name: str) -> Path | None:
+    """The folder of this name below ``runs`` if it holds a record; never another place."""
+    if _NAME.fullmatch(name) is None or name in {".", ".."}:
+        return None
+    folder = runs / name
+    return folder if (folder / RECORD).is_file() else None
 
 
 def _summary(folder: Path) -> RunSummary:

@@ -119,6 +119,7 @@ SCENARIOS = {
         Scenario("quiet", "pass"),
         Scenario("flap", "pass", background=flapping_warm),
         Scenario("spike", "pass", background=serving),
+        Scenario("capacity", "pass", background=serving),
         Scenario("failover", "pass", (Action(20, "the cable is pulled", pull),), afterwards=plug_all),
         Scenario(
             "kill",

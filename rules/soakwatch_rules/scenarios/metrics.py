@@ -39,6 +39,7 @@ gauge By: system.memory.usage system.memory.available system.memory.cached syste
   monitor.record.size monitor.disk.free
 gauge Cel: system.temperature
 gauge Hz: system.cpu.frequency
+gauge W: system.power
 gauge bit/s: load.tx.bit.rate load.rx.bit.rate load.offered.bit.rate
 gauge s: system.uptime load.latency load.jitter load.flow.latency load.flow.jitter system.agent.uptime
   system.module.uptime reach.round_trip source.poll.duration source.clock.offset monitor.loop.lag monitor.sink.lag

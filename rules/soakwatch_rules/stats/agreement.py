@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -329,31 +330,44 @@ def _above(x: Floats, y: Floats) -> float:
         mean = n * (total + 1)
         spread = math.sqrt(n * (total - n) / (total * (total - 1)) * float(((double - (total + 1)) ** 2).sum()))
         return float(normal_cdf(-(seen - 1 - mean) / spread)) if spread else 1.0
-    ways = np.zeros((n + 1, int(np.sort(double)[-n:].sum()) + 1))
+    tail = _rank_sums(n, tuple(sorted(double.tolist())))
+    return float(tail[seen]) if seen < tail.size else 0.0
+
+
+@lru_cache(32)  # without ties, all comparisons of as many runs share it
+def _rank_sums(n: int, double: tuple[int, ...]) -> Floats:
+    """The probability that n drawn of these (doubled) ranks have a sum of at least the index."""
+    ways = np.zeros((n + 1, sum(double[-n:]) + 1))
     ways[0, 0] = 1.0
-    for step in double.tolist():
+    for step in double:
         ways[1:, step:] = ways[1:, step:] + ways[:-1, : ways.shape[1] - step]
-    return min(1.0, float(ways[n, seen:].sum()) / math.comb(total, n))
+    tail: Floats = np.minimum(1.0, np.cumsum(ways[n][::-1])[::-1] / math.comb(len(double), n))
+    return tail
 
 
 def _ends(quotient: Floats, n: int, m: int, side: float) -> tuple[float | None, float | None]:
     """The ends of the interval of the shift, each with the probability 1 - side, from the sorted differences."""
-    if n + m > _EXACT:
-        spread = math.sqrt(n * m * (n + m + 1) / 12)
-        k = math.floor(n * m / 2 - float(normal_quantile(1 - side)) * spread)
-    else:
-        ways = np.zeros((n + 1, n * m + 1))  # of U, by how many of n were placed
-        ways[0, 0] = 1.0
-        for rank in range(1, n + m + 1):
-            for taken in range(min(rank, n), 0, -1):
-                behind = rank - taken  # of the others lie below this one
-                if behind <= n * m:
-                    ways[taken, behind:] += ways[taken - 1, : n * m + 1 - behind]
-        below = np.cumsum(ways[n]) / math.comb(n + m, n)
-        k = int(np.count_nonzero(below <= side * (1 + 1e-9)))
+    k = _place(n, m, side)
     if k < 1:
         return None, None
     return float(quotient[k - 1]), float(quotient[quotient.size - k])
+
+
+@lru_cache(256)
+def _place(n: int, m: int, side: float) -> int:
+    """Which difference, from the smallest, is that end; 0 where there are too few."""
+    if n + m > _EXACT:
+        spread = math.sqrt(n * m * (n + m + 1) / 12)
+        return math.floor(n * m / 2 - float(normal_quantile(1 - side)) * spread)
+    ways = np.zeros((n + 1, n * m + 1))  # of U, by how many of n were placed
+    ways[0, 0] = 1.0
+    for rank in range(1, n + m + 1):
+        for taken in range(min(rank, n), 0, -1):
+            behind = rank - taken  # of the others lie below this one
+            if behind <= n * m:
+                ways[taken, behind:] += ways[taken - 1, : n * m + 1 - behind]
+    below = np.cumsum(ways[n]) / math.comb(n + m, n)
+    return int(np.count_nonzero(below <= side * (1 + 1e-9)))
 
 
 def _median(value: Floats) -> float:

@@ -24,6 +24,8 @@ Floats = NDArray[np.float64]
 
 _SURE = 0.95  # of the standard deviation behind the number at worst
 _MOST = 100_000  # runs that are thought of at all
+_MANY = 300  # runs from which on 1/sqrt(n) does for the expected half width
+_MEDIAN_ERROR = math.sqrt(math.pi / 2)  # of the median of normal runs, in standard errors of their mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +165,8 @@ def repetitions_needed(
         return answer(
             needed, f"estimated: {needed} runs for {_within(half_width)}, from {of}", _told(worst, at_most), guess=True
         )
-    for size in range(least, n + 1):
+    sizes = range(least, n + 1) if n <= _MANY else np.unique(np.geomspace(least, n, _MANY).astype(np.int64)).tolist()
+    for size in sizes:
         low, high = _expected_ends(relative, size, confidence)
         if max(high, -low) <= half_width:
             return answer(size, f"{size} of these {n} runs have an interval within {_within(half_width)} on average")
@@ -346,13 +349,11 @@ def _normal_half(n: int, confidence: float) -> float:
 def _normal_runs(sd: float, half_width: float, confidence: float, above: int = 0) -> int | None:
     """The fewest normal runs of this spread whose interval is expected within the half width."""
     first = max(fewest(confidence), above + 1)
-    if not sd * _normal_half(_MOST, confidence) <= half_width:
-        return None
-    guess = int((1.2533 * float(normal_quantile((1 + confidence) / 2)) * sd / half_width) ** 2)
-    for n in range(max(first, int(0.8 * guess) - 20), _MOST + 1):
-        if sd * _normal_half(n, confidence) <= half_width:
-            return n
-    return None
+    many = (_MEDIAN_ERROR * float(normal_quantile((1 + confidence) / 2)) * sd / half_width) ** 2
+    if many > _MANY:
+        return max(first, math.ceil(many)) if many <= _MOST else None
+    sizes = range(first, 2 * (_MANY + first))
+    return next((n for n in sizes if sd * _normal_half(n, confidence) <= half_width), None)
 
 
 def _told(runs: int | None, at_most: int) -> int | None:

@@ -104,6 +104,22 @@ def test_the_first_reading_of_a_phase_tells_of_what_was_before(make_record: Make
     assert value_of(folder, 'load.rx.packet.rate{phase="baseline"}').value == 0.0
 
 
+def test_the_loss_of_a_generator_that_names_none_is_that_of_its_counters(make_record: MakeRecord) -> None:
+    """TRex and Pktgen count what they send and what comes back; without traffic there is no share."""
+    folder = make_record(
+        {
+            ("tg", "load.tx.packets", ""): lambda s: 1000.0 * max(0, s - 30),
+            ("tg", "load.rx.packets", ""): lambda s: 1000.0 * max(0, s - 30) - 250.0 * max(0, s - 90),
+        }
+    )
+    assert value_of(folder, 'load.loss{phase="soak"}') == FigureValue(0.0, "1", "lower")
+    assert value_of(folder, 'load.loss{phase="stress"}').value == pytest.approx(0.25)
+    assert value_of(folder, 'load.loss{phase="baseline"}') == FigureValue(None, "1", "lower", "nothing was sent")
+    assert value_of(folder, "max(load.loss)").reason == "the run has no load.loss"
+    with RecordView.open(folder) as view:
+        assert "load.loss" in [spec.text for spec in standard_figures(view)]
+
+
 def test_several_series_are_taken_together_by_what_they_are(make_record: MakeRecord) -> None:
     """Rates of ports and bytes of processes are added up, of shares the mean, of latencies the highest."""
     folder = make_record(
@@ -185,3 +201,23 @@ def test_a_wrong_expression_is_told_in_one_sentence(text: str, sentence: str) ->
     with pytest.raises(SoakwatchError) as error:
         parse_figure(text)
     assert str(error.value) == sentence
+
+
+def test_a_capacity_is_what_the_search_found(make_record: MakeRecord) -> None:
+    """Read once, behind the search and before the soak phase; what only the generator's limit is, is no capacity."""
+    found = make_record({("tg", "load.capacity.packet.rate", "loss=0,bound=found"): lambda s: 5e6 if s == 20 else None})
+    assert value_of(found, "load.capacity.packet.rate") == FigureValue(5e6, "{packet}/s", "higher")
+    assert value_of(found, 'load.capacity.packet.rate{loss="0"}').value == 5e6
+    with RecordView.open(found) as view:
+        assert standard_figures(view)[0].name == "capacity"
+
+
+def test_a_least_value_is_no_capacity(make_record: MakeRecord) -> None:
+    """It is a figure for those who ask for it."""
+    least = make_record(
+        {("tg", "load.capacity.packet.rate", "loss=0,bound=at least"): lambda s: 5e6 if s == 20 else None}
+    )
+    value = value_of(least, "load.capacity.packet.rate")
+    assert value.value is None
+    assert value.reason == 'no load.capacity.packet.rate with bound="found" here; there is loss=0,bound=at least'
+    assert value_of(least, 'load.capacity.packet.rate{bound="at least"}').value == 5e6

@@ -332,8 +332,10 @@ def test_the_release_is_what_the_devices_reported() -> None:
     stored = [StoredEvent(number, "probe", event) for number, event in enumerate(events)]
     assert release_of(stored, roles, None) == "OS 7.2.1 → 7.4.0"
     machines = '{"old": {"host": {"kernel": "6.1.0-9"}}, "tg": {"host": {"kernel": "5"}}, "odd": []}'
-    assert release_of(stored, roles, machines) == "OS 7.2.1 → 7.4.0, 6.1.0-9"
+    assert release_of(stored, roles, machines) == "OS 7.2.1 → 7.4.0, kernel 6.1.0-9"
     assert release_of([], roles, "no JSON") == ""
+    assert release_of(stored, roles, machines, {"build": "9"}) == "OS 7.2.1 → 7.4.0, kernel 6.1.0-9"
+    assert release_of(stored, roles, machines, {"release": "nginx 1.22"}) == "nginx 1.22", "the label is what is tested"
 
 
 def test_an_imported_baseline_is_known(recorded: Recorded) -> None:

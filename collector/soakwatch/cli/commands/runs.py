@@ -1,4 +1,4 @@
-"""List the runs of a folder: state, verdict, worst finding, coverage, release, length, size."""
+"""List the runs of a folder: state, verdict, worst finding, coverage, release, labels, length, size."""
 
 from __future__ import annotations
 
@@ -8,27 +8,37 @@ from pathlib import Path
 
 import click
 
+from soakwatch.cli.options import LabelCommand, label_option
 from soakwatch.runs.catalog import DEFAULT_RUNS
 
-_ROOM = {"worst finding": 110, "coverage": 125, "release": 150}
+_ROOM = {"worst finding": 110, "coverage": 125, "release": 150, "labels": 170}
 
 
 @click.command(
+    cls=LabelCommand,
     epilog="""\b
 Examples:
   soakwatch runs
   soakwatch runs /srv/runs
+  soakwatch runs --label release=7.2 testbed='rack*'
+  soakwatch runs --json | jq -r '.[] | [.run, .release, .verdict] | @tsv'
 \b
-Resume a run that was 'broken off' with: soakwatch resume RUN"""
+Resume a run that was 'broken off' with: soakwatch resume RUN""",
 )
 @click.argument("folder", type=click.Path(path_type=Path), default=DEFAULT_RUNS)
-def command(folder: Path) -> None:
+@label_option("Only runs with this label; * at its end is any rest, and release is also what the devices reported.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list with one object per run.")
+def command(folder: Path, labels: dict[str, str], as_json: bool) -> None:  # noqa: FBT001 - click's signature
     """List the runs in FOLDER (default: runs), oldest first."""
+    import json
+
     from soakwatch.core.formatting import SYMBOLS, share_text
+    from soakwatch.core.labels import labels_words
     from soakwatch.core.tables import harmless, show_table
     from soakwatch.core.units import show_bytes, show_seconds
     from soakwatch.engine.start import utc_text
     from soakwatch.runs.catalog import folders_of
+    from soakwatch.runs.listing import labelled, no_run_has, run_document
     from soakwatch.runs.summary import RunSummary, summary_of
 
     def row(run: RunSummary) -> dict[str, str]:
@@ -42,17 +52,26 @@ def command(folder: Path) -> None:
             "worst finding": "" if worst is None else f"{SYMBOLS[worst.outcome]} {worst.rule} on {worst.target}",
             "coverage": "" if run.coverage is None else share_text(run.coverage),
             "release": run.release,
+            "labels": labels_words(line.labels),
             "record": show_bytes(line.bytes),
         }
 
-    runs = [summary_of(run_folder, drawn=False) for run_folder in folders_of(folder)]
-    if not runs:
+    every = [summary_of(run_folder, drawn=False) for run_folder in folders_of(folder)]
+    runs = labelled(every, labels)
+    if as_json:
+        click.echo(json.dumps([run_document(run) for run in runs], indent=2, ensure_ascii=True, allow_nan=False))
+        return
+    if not every:
         click.echo(f"no runs in {folder}/: start one with 'soakwatch run' or 'soakwatch demo'")
+        return
+    if not runs:
+        click.echo(no_run_has(every, labels, f"{folder}/"))
         return
     rows = [row(run) for run in runs]
     # The least informative columns go first where a terminal is too narrow; a program that reads this gets all.
     wide = shutil.get_terminal_size().columns if sys.stdout.isatty() else 1000
-    head = [name for name in rows[0] if wide >= _ROOM.get(name, 0)]
+    head = [name for name in rows[0] if any(run.line.labels for run in runs) or name != "labels"]
+    head = [name for name in head if wide >= _ROOM.get(name, 0)]
     show_table(head, [[cells[name] for name in head] for cells in rows])
     for run in runs:
         if run.line.trouble is not None:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import click
 
-from soakwatch.cli.options import runs_option
+from soakwatch.cli.options import LabelCommand, label_option, runs_option
 
 
 @click.command(
+    cls=LabelCommand,
     epilog="""\b
 Examples:
   soakwatch trend
@@ -18,7 +19,7 @@ Examples:
   soakwatch trend --runs campaigns/releases --figure load.rx.packet.rate --figure 'max(load.latency{quantile="p99"})'
   soakwatch trend --by build --label testbed=a --csv > trend.csv
 \b
-A run counts once it is over and judged. 'soakwatch figures RUN' shows the figures that a run has."""
+A run counts once it is over and judged. 'soakwatch figures RUN' shows the figures that a run has.""",
 )
 @click.option("--plan", metavar="NAME", default="", help="Only runs of the plan of this name.")
 @click.option(
@@ -31,9 +32,7 @@ A run counts once it is over and judged. 'soakwatch figures RUN' shows the figur
 @click.option(
     "--figure", "figures", multiple=True, metavar="EXPR", help="Figure to show; may be repeated.  [the usual]"
 )
-@click.option(
-    "--label", "labels", multiple=True, metavar="NAME=VALUE", help="Only runs with this label; may be repeated."
-)
+@label_option("Only runs with this label.")
 @click.option("--last", metavar="DURATION", help="Only runs that began since then: 30d.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a line a run and figure.")
@@ -42,7 +41,7 @@ def command(
     plan: str,
     by: str,
     figures: tuple[str, ...],
-    labels: tuple[str, ...],
+    labels: dict[str, str],
     last: str | None,
     *,
     as_json: bool,
@@ -58,7 +57,7 @@ def command(
     import time
 
     from soakwatch.core.errors import SoakwatchError
-    from soakwatch.core.labels import given_labels, has_labels
+    from soakwatch.core.labels import has_labels
     from soakwatch.core.units import seconds
     from soakwatch.runs.figures import parse_figure
     from soakwatch.runs.trend import trend_of
@@ -68,7 +67,6 @@ def command(
     if as_json and as_csv:
         raise click.UsageError("--json and --csv exclude each other")
     try:
-        wanted_labels = given_labels(labels)
         since_ns = 0 if last is None else time.time_ns() - round(seconds(last) * 1e9)
     except ValueError as error:
         raise SoakwatchError(str(error)) from None
@@ -78,9 +76,7 @@ def command(
         raise SoakwatchError(f"no runs in {runs_folder}/: name their folder with --runs")
     read = [read_trend_run(folder, wanted) for folder in folders]
     chosen = [
-        run
-        for run in read
-        if isinstance(run, LeftOut) or (run.begin_ns >= since_ns and has_labels(run.labels, wanted_labels))
+        run for run in read if isinstance(run, LeftOut) or (run.begin_ns >= since_ns and has_labels(run.labels, labels))
     ]
     trend = trend_of(chosen, by, wanted, plan)
     if as_json:

@@ -62,7 +62,7 @@ def _show_figure(figure: FigureTrend, by: str) -> None:
     line = spark([value.value for value in figure.values])
     click.echo(harmless(f"{figure.spec.name} ({figure.spec.text}{better})") + (f"  {line}" if line else ""))
     show_table(
-        (f"  {by}", "runs", "median", "95 % interval", "change", "compared with the one before"),
+        (f"  {by}", "runs", "median", "95 % interval", "change", "compared"),
         [
             (
                 f"  {group.group}",

@@ -35,8 +35,8 @@ def hooks_of(plan: Plan, folder: Path, notes: Notes, now_ns: Callable[[], int], 
 
 
 def check_outside(plan: Plan) -> None:
-    """Raises PlanError with every program of scripts, hooks and labels that does not exist, and every missing secret of a
-    webhook, so that it is reported now and not in the night.
+    """Raises PlanError with every program of scripts, hooks and labels that does not exist, and every missing secret of
+    a webhook, so that it is reported now and not in the night.
     """
     problems = []
     for number, event in enumerate(plan.events, 1):

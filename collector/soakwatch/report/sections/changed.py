@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from difflib import unified_diff
 
 from soakwatch.core.flatten import flatten, parse_json
+from soakwatch.core.labels import LABELS_KEY, labels_in
 from soakwatch.record.meta import EARLIER, SETUP, setup_of
 from soakwatch.record.source import ReportSource
 from soakwatch.report.blocks import CONSOLE, HTML, Block, Column, Preformatted, Table, Text
 from soakwatch.report.page import Page
-from soakwatch.runs.releases import release_of
+from soakwatch.runs.releases import release_in
 from soakwatch_rules.wording.words import counted
 
 ORDER = 48
@@ -83,7 +84,7 @@ def changed(source: ReportSource, earlier: ReportSource | None) -> Changed | Non
 
 
 def _release(earlier: ReportSource | None) -> str:
-    release = "" if earlier is None else release_of(earlier.events(), earlier.roles(), earlier.meta("fingerprint"))
+    release = "" if earlier is None else release_in(earlier)
     return f" (release {release})" if release else ""
 
 
@@ -102,6 +103,7 @@ def _facts(setup: Mapping[str, object]) -> dict[str, str]:
     facts: dict[str, str] = {}
     for key in ("versions", "fingerprint"):
         facts |= flatten(parse_json(str(setup[key])), key if key == "versions" else "")
+    facts |= {f"label {name}": text for name, text in labels_in(str(setup.get(LABELS_KEY) or "")).items()}
     identities = setup["identities"]
     if isinstance(identities, dict):
         facts |= {f"{name}": str(value) for name, value in identities.items()}

@@ -49,6 +49,8 @@ def facts(page: Page) -> Mapping[str, object]:
         ("samples", number(counts.samples)),
         ("polls answered", f"{number(got)} of {number(due)} ({share_text(got / due)})" if due else "none was due"),
         ("record on disk", show_bytes(counts.bytes)),
+        *((f"label {name}", text) for name, text in verdict.labels.items()),
+        *((f"label {name}", f"not read: {reason}") for name, reason in page.unread_labels),
     ]
     failed_ns = first_failure_ns(verdict)
     if failed_ns is not None:

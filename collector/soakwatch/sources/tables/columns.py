@@ -213,7 +213,7 @@ def _of_catalogue(
 
 def _plain_scale(entry: Metric, *, sure: bool) -> float | None:
     """The factor without a unit: objects are counted in ones, and a mapped column is in the metric's own unit."""
-    if sure or entry.unit.startswith("{") or entry.unit in {"Cel", "Hz"}:
+    if sure or entry.unit.startswith("{") or entry.unit in {"Cel", "Hz", "W"}:
         return 1.0
     return None if entry.kind == "gauge" or entry.unit == "By" else 1.0
 

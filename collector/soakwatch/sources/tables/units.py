@@ -47,6 +47,9 @@ _FIXED: Mapping[str, tuple[str, float]] = {
     "cel": ("Cel", 1.0),
     "°c": ("Cel", 1.0),
     "celsius": ("Cel", 1.0),
+    "w": ("W", 1.0),
+    "watt": ("W", 1.0),
+    "watts": ("W", 1.0),
 }
 _PREFIXES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "p": 10**15}
 _BINARY = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40, "pi": 2**50}

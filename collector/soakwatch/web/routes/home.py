@@ -9,6 +9,7 @@ from urllib.parse import quote
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
+from soakwatch.campaign.folders import campaigns_in
 from soakwatch.web.endpoint import JSON, Endpoint, May, Question
 from soakwatch.web.json_runs import ROW, row_data
 from soakwatch.web.rendering import page
@@ -21,7 +22,8 @@ def _home(question: Question) -> Response:
     if not isinstance(question.runs, RunFolder):
         (only,) = question.runs.listed()
         return RedirectResponse(f"/runs/{quote(str(only['run']), safe='')}/", 303, {"cache-control": "no-store"})
-    return page("runs.html.jinja", folder=str(question.runs.path), acting=question.may >= May.ACT)
+    campaigns = bool(campaigns_in(question.runs.path))
+    return page("runs.html.jinja", folder=str(question.runs.path), acting=question.may >= May.ACT, campaigns=campaigns)
 
 
 def _summaries(question: Question) -> Response:

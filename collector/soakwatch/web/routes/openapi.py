@@ -18,7 +18,7 @@ _SECURITY: dict[May, list[dict[str, list[str]]]] = {
     May.ACT: [{"token": []}, {"cookie": []}],
 }
 
-_IN_PATHS = {"run": "the name of a run's folder, or last"}
+_IN_PATHS = {"run": "the name of a run's folder, or last", "campaign": "the name of a campaign's folder"}
 _REFUSALS = {
     "400": "The request is invalid.",
     "401": "The token is missing or wrong.",
@@ -94,7 +94,7 @@ def _errors(endpoint: Endpoint) -> dict[str, object]:
         statuses.add("401")
     if endpoint.may is May.ACT:
         statuses.add("403")
-    if "{run}" in endpoint.path:
+    if "{run}" in endpoint.path or "{campaign}" in endpoint.path:
         statuses.add("404")
     if endpoint.params or endpoint.sends is not None:
         statuses.add("400")

@@ -34,7 +34,7 @@ _REPORT_POLICY = (
 def _page(question: Question) -> Response:
     state = state_of(question, "")
     facts: Mapping[str, object] = {
-        "run": question.folder.name,
+        "run": _name(question),
         "name": printable(str(state["name"])),
         "act": question.may >= May.ACT,
         "single": question.runs.single,
@@ -43,6 +43,12 @@ def _page(question: Question) -> Response:
     }
     headers = {_POLICY: _PAGE_POLICY, "cache-control": "no-store"}
     return HTMLResponse(_environment().get_template("live.html.jinja").render(facts), headers=headers)
+
+
+def _name(question: Question) -> str:
+    """The run as paths name it; ``last`` is another one tomorrow, so its folder stands for it."""
+    asked = question.path["run"]
+    return asked if ":" in asked else question.folder.name
 
 
 def _plots(question: Question) -> Response:

@@ -6,6 +6,7 @@ from starlette.responses import JSONResponse, Response
 
 from soakwatch.report.files import REPORT_FILES
 from soakwatch.web.endpoint import Endpoint, May, Param, Question, Schema
+from soakwatch.web.json_runs import LABELS
 from soakwatch.web.json_state import shown_data, state_data
 from soakwatch.web.state_cache import StateCache
 
@@ -65,6 +66,7 @@ STATE: Schema = {
     "properties": {
         "run": {"type": "string"},
         "name": {"type": "string"},
+        "labels": LABELS,
         "state": {"enum": ["waiting", "running", "ended", "broken off"]},
         "now": _TIME,
         "begin": _MAYBE_TIME,
@@ -128,6 +130,7 @@ STATE: Schema = {
     "required": [
         "run",
         "name",
+        "labels",
         "state",
         "now",
         "elapsed_s",

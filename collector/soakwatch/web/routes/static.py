@@ -15,6 +15,7 @@ from soakwatch.web.endpoint import Endpoint, May, Question
 BOKEH = "bokeh.js"
 OF_THE_REPORT = frozenset({"shade.js", "theme.js", "plots.js"})
 """Scripts that a report holds inline."""
+OF_CAMPAIGNS = "tables.css"
 _KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
@@ -27,6 +28,8 @@ def _content(name: str) -> tuple[bytes, str] | None:
         content = javascript().encode()
     elif name in OF_THE_REPORT:
         content = resources.files("soakwatch.report").joinpath(name).read_bytes()
+    elif name == OF_CAMPAIGNS:
+        content = resources.files("soakwatch.campaign.tables").joinpath(name).read_bytes()
     else:
         files = {file.name: file for file in resources.files("soakwatch.web.static").iterdir() if file.is_file()}
         if name not in files or PurePath(name).suffix not in _KINDS:

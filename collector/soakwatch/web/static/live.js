@@ -1,6 +1,6 @@
 /* The page of a run: requests its state, shows it, handles keys. */
 import * as dialogs from "./live_dialogs.js";
-import {byId, clock, length, make, put, show} from "./live_dom.js";
+import {byId, clock, keyed, length, make, put, show} from "./live_dom.js";
 import {badge, onAcknowledge, selected, showFindings, showRates, step} from "./live_findings.js";
 import {showCourse, showEvents, showSelf, showSources} from "./live_health.js";
 import * as plots from "./live_plots.js";
@@ -33,6 +33,17 @@ function showVerdict(state) {
   put(byId("standing"), state.stopping !== null ? "stopping" : STANDINGS[state.state]);
   byId("standing").className = `state ${state.state.replaceAll(" ", "-")}`;
   document.title = `${state.verdict === null ? word : state.verdict.toUpperCase()}: ${state.name} – Soakwatch`;
+}
+
+/* The labels; where there are other runs, each leads to those that have it too. */
+function showLabels(labels) {
+  show(byId("labels"), Object.keys(labels).length > 0);
+  keyed(byId("labels"), Object.entries(labels), ([label]) => label, () => make("li"), (element, [label, text]) => {
+    const words = `${label} ${text}`, wish = `${label}:${/[\s"]/.test(text) ? `"${text.replaceAll('"', "")}"` : text}`;
+    if (element.textContent === words) return;
+    const parts = [make("span", {class: "soft"}, label), " ", make("bdi", {}, text)];
+    element.replaceChildren(...(single === "yes" ? parts : [make("a", {href: `/?q=${encodeURIComponent(wish)}`}, ...parts)]));
+  });
 }
 
 const over = (state) => state.state === "ended" || state.state === "broken off";
@@ -69,6 +80,7 @@ function apply(state) {
   dialogs.know(state);
   if (state.shown.alarms !== null) alarms = state.shown.alarms;
   digest = state.shown.digest;
+  showLabels(state.labels);
   showVerdict(state);
   showCourse(state);
   showFindings(alarms, state.findings.judged !== null, over(state));

@@ -3,7 +3,7 @@
    so that what has the focus keeps it while the list is renewed. */
 (() => {
   const SVG = "http://www.w3.org/2000/svg";
-  const MAX_COMPARED = 6;
+  const MAX_COMPARED = 6, MAX_CHIPS = 4;
   const SOON = 700, BUSY = 4000, CALM = 20000, WORST = 60000; // milliseconds until the next question
   const BAD = ["fail", "inconclusive", "warn", "not judged", "pass"];
   const FILTERS = ["q", "target", "release", "verdict", "state"];
@@ -12,7 +12,7 @@
   const table = byId("runs"), rows = byId("rows"), form = byId("filter");
   const acting = table.dataset.acting === "1";
   const kept = new Map(); // name of a run -> {run, text, row}
-  const chosen = new Set();
+  const chosen = new Set(), unfolded = new Set(); // names of runs
   let order = "-begin", tag = "", failed = 0, lostSince = null, timer = 0, read = 0, there = null;
 
   /* --- small things --- */
@@ -126,13 +126,52 @@
     return list;
   }
 
+  /* The labels: one that is clicked is searched for, and once more it is not. The first ones, unless all are wanted. */
+  function labels(run) {
+    const all = Object.entries(run.labels ?? {});
+    if (all.length === 0) return [];
+    const list = make("div", "", "labels");
+    const shown = unfolded.has(run.run) || all.length <= MAX_CHIPS + 1 ? all : all.slice(0, MAX_CHIPS);
+    for (const [name, text] of shown) {
+      const chip = make("button", "", "chip");
+      const wish = `${name}:${/[\s"]/.test(text) ? `"${text.replaceAll('"', "")}"` : text}`;
+      chip.type = "button";
+      chip.dataset.key = `label ${name}`;
+      chip.dataset.wish = wish;
+      chip.append(make("span", name, "soft"), " ", isolated(text));
+      chip.title = `${name}: ${text}`;
+      chip.setAttribute("aria-pressed", String(wishes().includes(wish)));
+      chip.addEventListener("click", () => {
+        const others = wishes().filter((word) => word !== wish);
+        byId("q").value = (others.length < wishes().length ? others : [...others, wish]).join(" ");
+        filtered();
+      });
+      list.append(chip);
+    }
+    if (shown.length < all.length) {
+      const rest = all.slice(shown.length);
+      const more = make("button", `+ ${rest.length}`, "more");
+      more.type = "button";
+      more.dataset.key = "labels";
+      more.title = rest.map(([name, text]) => `${name}: ${text}`).join(", ");
+      more.setAttribute("aria-label", `Show ${rest.length} more labels of ${run.run}`);
+      more.addEventListener("click", () => {
+        unfolded.add(run.run);
+        renew(kept.get(run.run));
+        kept.get(run.run).row.querySelector(`[data-key="label ${CSS.escape(rest[0][0])}"]`)?.focus();
+      });
+      list.append(more);
+    }
+    return [list];
+  }
+
   function cells(run) {
     const named = make("div", "", "small");
     named.append("plan ", isolated(run.name, "name"));
     const known = run.trouble === null;
     const columns = [
       cell("box", "", box(run)), cell("verdict", "", ...standing(run)),
-      cell("run", "", link(run), ...(known && run.name !== run.run ? [named] : [])),
+      cell("run", "", link(run), ...(known && run.name !== run.run ? [named] : []), ...labels(run)),
       cell("release", "Release", ...(run.release ? [isolated(run.release)] : [])),
       cell("targets", "Targets", ...(run.targets?.length ? [targets(run)] : [])),
       cell("keep begin", "Start", ...(run.began ? [run.began.slice(0, 16)] : [])),
@@ -181,6 +220,7 @@
       entry.run = run;
       entry.text = text;
       entry.words = [run.run, run.name, run.release, run.reason, run.trouble, run.worst?.rule, run.worst?.about, run.worst?.reason,
+        ...Object.entries(run.labels ?? {}).map(([name, text]) => `${name}:${text}`),
         ...(run.targets ?? []).map((target) => target.name)].filter(Boolean).join(" ").toLowerCase();
       renew(entry);
     }
@@ -216,7 +256,19 @@
     if (wish("state") !== "" && run.state !== wish("state")) return false;
     if (wish("release") !== "" && run.release !== wish("release")) return false;
     if (wish("target") !== "" && !(run.targets ?? []).some((target) => target.name === wish("target"))) return false;
-    return wish("q").toLowerCase().split(/\s+/).every((word) => entry.words.includes(word));
+    return wishes().every((word) => hasLabel(entry.run, word) ?? entry.words.includes(word.toLowerCase()));
+  }
+
+  /* The words of the search field; what is in quotes is one: testbed:"rack 3". */
+  function wishes() { return byId("q").value.match(/[^\s":=]+[:=]"[^"]*"?|\S+/g) ?? []; }
+
+  /* Whether a run has the label of release:7.2 (7.* is any that begins so); undefined if no run has a label of that name. */
+  function hasLabel(run, word) {
+    const [, name, wanted] = /^([a-z][a-z0-9_-]*)[:=]"?([^"]*)"?$/.exec(word) ?? [];
+    if (name === undefined || ![...kept.values()].some((entry) => name === "release" || name in (entry.run.labels ?? {}))) return undefined;
+    const text = (run.labels?.[name] ?? (name === "release" ? run.release ?? "" : "")).replaceAll('"', "").toLowerCase();
+    const part = wanted.toLowerCase();
+    return part.endsWith("*") ? text !== "" && text.startsWith(part.slice(0, -1)) : text === part;
   }
 
   const KEYS = {
@@ -237,6 +289,8 @@
 
   function show() {
     const shown = [...kept.values()].filter(fits).sort(compared);
+    const wished = new Set(wishes());
+    for (const chip of rows.querySelectorAll(".chip")) chip.setAttribute("aria-pressed", String(wished.has(chip.dataset.wish)));
     const focused = document.activeElement;
     const inside = rows.contains(focused);
     shown.forEach((entry, index) => {
@@ -333,6 +387,8 @@
     form.q.focus();
   }
 
+  function filtered() { toAddress(); show(); }
+
   /* --- begin --- */
 
   for (const head of table.querySelectorAll("th[data-sort]")) {
@@ -343,7 +399,6 @@
       show();
     });
   }
-  const filtered = () => { toAddress(); show(); };
   form.addEventListener("input", filtered);
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("reset", (event) => {

@@ -145,6 +145,11 @@ class Config(SourceConfig):
             raise ValueError(f"options may not contain {', '.join(taken)}: use the keys of the source for them")
         return self
 
+    @property
+    def lossless(self) -> str:
+        """TCP sends again what is lost, and slows down."""
+        return "" if self.udp else "iperf3 over TCP slows down instead of losing: add udp: true, and rate"
+
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
     """Opens the file, or finds the program. Raises SourceError. A client rests until it is driven."""

@@ -1,0 +1,186 @@
+"""Figures made of those of several cells: scale-up, shares, ratios, and the loss that an overload explains."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+
+from soakwatch.campaign.model import Cell
+from soakwatch.campaign.tables.cells import CONFIDENCE, CellData, CellFigure
+from soakwatch.campaign.tables.parse import number_of
+from soakwatch.campaign.tables.spec import Ceiling, ExpectedLoss, Figure, Measured, Overload, Per, ScaleUp, Share
+from soakwatch.runs.figures import Better
+from soakwatch_rules.stats.repetitions import median_interval
+
+AT_CEILING, ABOVE = "at the generator's limit", "above expected"
+
+
+def with_derived(cells: Sequence[CellData], figures: Sequence[Figure]) -> tuple[CellData, ...]:
+    """The cells with all derived figures, and with notes where a figure is the generator's own limit."""
+    known = {data.cell.id: dict(data.figures) for data in cells}
+    every = [data.cell for data in cells]
+    for figure in figures:
+        if isinstance(figure, Measured):
+            if figure.ceiling is not None:
+                _note_ceiling(figure.name, figure.ceiling, every, known)
+            continue
+        for cell in every:
+            known[cell.id][figure.name] = _derived(figure, cell, every, known)
+    return tuple(replace(data, figures=known[data.cell.id]) for data in cells)
+
+
+Known = Mapping[str, Mapping[str, CellFigure]]
+_OPPOSITE: Mapping[Better, Better] = {"higher": "lower", "lower": "higher", "": ""}
+Derived = ScaleUp | Share | Per | ExpectedLoss
+
+
+def _derived(figure: Derived, cell: Cell, every: Sequence[Cell], known: Known) -> CellFigure:
+    if isinstance(figure, ScaleUp):
+        return _scale_up(figure, cell, every, known)
+    if isinstance(figure, Share):
+        return _share(figure, cell, every, known)
+    if isinstance(figure, Per):
+        return _per(known[cell.id][figure.of], known[cell.id][figure.per], figure)
+    return _expected(figure, cell, every, known)
+
+
+def combined(parts: Sequence[CellFigure], function: Callable[..., float], unit: str) -> CellFigure:
+    """A function of the medians of several cells, monotone in each of them.
+
+    Its interval is that of the function over all corners of the medians' intervals, each as sure as it takes for all
+    of them to hold together with 95 % (Bonferroni): too wide rather than too narrow. Two cells need seven runs each.
+    """
+    lacking = next((part for part in parts if part.median is None), None)
+    if lacking is not None:
+        return CellFigure(unit, reason=lacking.reason)
+    try:
+        value = function(*(part.median for part in parts))
+    except ZeroDivisionError:
+        return CellFigure(unit, reason="it would be a division by 0")
+    n = min(part.n for part in parts)
+    low, high = _corners(parts, function)
+    return CellFigure(unit, "", value, low, high, {}, n, "; ".join(dict.fromkeys(p.reason for p in parts if p.reason)))
+
+
+def _corners(parts: Sequence[CellFigure], function: Callable[..., float]) -> tuple[float | None, float | None]:
+    ends: list[tuple[float, float]] = []
+    for part in parts:
+        if not part.by_run:
+            return None, None
+        interval = median_interval(part.values, 1 - (1 - CONFIDENCE) / len(parts))
+        if interval.low is None or interval.high is None:
+            return None, None
+        ends.append((interval.low, interval.high))
+    try:
+        values = [function(*corner) for corner in product(*ends)]
+    except ZeroDivisionError:
+        return None, None
+    return min(values), max(values)
+
+
+def neighbours(cell: Cell, axis: str, every: Iterable[Cell]) -> list[Cell]:
+    """The cells that differ from this one in the value of one axis at most, itself among them."""
+    same = {name: value for name, value in cell.values.items() if name != axis}
+    return [other for other in every if {n: v for n, v in other.values.items() if n != axis} == same]
+
+
+def _at(cell: Cell, axis: str, value: str, every: Sequence[Cell]) -> Cell | None:
+    return next((other for other in neighbours(cell, axis, every) if other.values[axis] == value), None)
+
+
+def _scale_up(figure: ScaleUp, cell: Cell, every: Sequence[Cell], known: Known) -> CellFigure:
+    base = min(neighbours(cell, figure.along, every), key=lambda other: _number(other, figure.along))
+    here, one = _number(cell, figure.along), _number(base, figure.along)
+    of = known[cell.id][figure.of]
+    if base.id == cell.id:
+        return CellFigure("", "", 1.0 if of.n else None, n=of.n, reason=of.reason)
+    start = known[base.id][figure.of]
+    made = combined((of, start), lambda now, then: now / (here / one * then), "")
+    if start.median is None:
+        at = f"{figure.along} {base.values[figure.along]}"
+        made = replace(made, reason=f"nothing to compare with at {at}: {start.reason}")
+    return replace(made, better="higher", ranked=of.ranked)
+
+
+def _share(figure: Share, cell: Cell, every: Sequence[Cell], known: Known) -> CellFigure:
+    base = _at(cell, figure.along, figure.to, every)
+    of = known[cell.id][figure.of]
+    better = _OPPOSITE[of.better] if figure.cost else of.better
+    if base is None:
+        return CellFigure("1", reason=f"{figure.along} {figure.to} is excluded here")
+    if base.id == cell.id:
+        return CellFigure("1", "", None if of.median is None else 1.0 - figure.cost, n=of.n, reason=of.reason)
+    then = known[base.id][figure.of]
+    made = combined((of, then), (lambda a, b: 1 - a / b) if figure.cost else (lambda a, b: a / b), "1")
+    if then.median is None:
+        made = replace(made, reason=f"nothing to compare with at {figure.along} {figure.to}: {then.reason}")
+    return replace(made, better=better, ranked=of.ranked)
+
+
+def _per(of: CellFigure, per: CellFigure, figure: Per) -> CellFigure:
+    """One figure over another, run by run."""
+    unit = f"{of.unit}/{per.unit}" if per.unit else of.unit
+    if per.unit and per.unit == of.unit:
+        unit = "1"
+    elif of.unit.endswith("/s") and per.unit == "W":  # a rate over a power is a number over an energy
+        unit = f"{of.unit.removesuffix('/s')}/J"
+    lacking = next((part for part in (of, per) if not part.by_run), None)
+    if lacking is not None:
+        return CellFigure(unit, of.better, reason=lacking.reason or "it is made of a figure that runs do not have")
+    both = {run: (value, per.by_run[run]) for run, value in of.by_run.items() if run in per.by_run}
+    by_run = {run: a / b for run, (a, b) in both.items() if b}
+    if not by_run:
+        return CellFigure(unit, of.better, reason=f"{figure.per} is 0" if both else "no run has both figures")
+    interval = median_interval(tuple(by_run.values()), CONFIDENCE)
+    reason = "; ".join(dict.fromkeys(part.reason for part in (of, per) if part.reason))
+    return CellFigure(
+        unit, of.better, interval.median, interval.low, interval.high, by_run, len(by_run), reason, "", of.ranked
+    )
+
+
+def capacity_cell(overload: Overload, cell: Cell, every: Sequence[Cell], known: Known) -> Cell | None:
+    """The cell without loss that received most, among those that differ in the load alone; None if each one lost."""
+    best: tuple[float, Cell] | None = None
+    for other in neighbours(cell, overload.along, every):
+        loss, received = known[other.id][overload.loss], known[other.id][overload.received]
+        lossless = loss.median is not None and max(loss.values, default=loss.median) <= overload.lossless
+        if lossless and received.median is not None and (best is None or received.median > best[0]):
+            best = received.median, other
+    return None if best is None else best[1]
+
+
+def _expected(figure: ExpectedLoss, cell: Cell, every: Sequence[Cell], known: Known) -> CellFigure:
+    overload, here = figure.overload, known[cell.id]
+    base = capacity_cell(overload, cell, every, known)
+    if base is None:
+        return CellFigure("1", reason=f"no capacity: no {overload.along} without loss")
+    offered, capacity = here[overload.offered], known[base.id][overload.received]
+    below = offered.median is not None and capacity.median is not None and offered.median <= capacity.median
+    if base.id == cell.id or below:
+        expected = CellFigure("1", "", 0.0, n=offered.n, reason=offered.reason)
+        return _noted(replace(here[overload.loss], better=""), figure.most) if figure.excess else expected
+    if not figure.excess:
+        return combined((offered, capacity), lambda sent, most: 1 - most / sent, "1")
+    parts = (here[overload.loss], offered, capacity)
+    return _noted(combined(parts, lambda loss, sent, most: loss - (1 - most / sent), "1"), figure.most)
+
+
+def _note_ceiling(name: str, ceiling: Ceiling, every: Sequence[Cell], known: dict[str, dict[str, CellFigure]]) -> None:
+    for cell in every:
+        if cell.values.get(ceiling.axis) == ceiling.of:
+            known[cell.id][name] = replace(known[cell.id][name], ranked=False)
+            continue
+        base = _at(cell, ceiling.axis, ceiling.of, every)
+        here, most = known[cell.id][name], None if base is None else known[base.id][name].median
+        if here.median is not None and most and abs(here.median - most) <= ceiling.within * abs(most):
+            known[cell.id][name] = replace(here, note=AT_CEILING)
+
+
+def _noted(excess: CellFigure, most: float) -> CellFigure:
+    return replace(excess, note=ABOVE) if excess.median is not None and excess.median > most else excess
+
+
+def _number(cell: Cell, axis: str) -> float:
+    return number_of(cell.values[axis]) or math.nan

@@ -1,0 +1,361 @@
+"""Reads what a campaign's file asks of its tables; every error names its line and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from soakwatch.campaign.model import Axis
+from soakwatch.campaign.tables.shape import (
+    ClaimShape,
+    CompareShape,
+    ExpectedLossShape,
+    LimitShape,
+    LossLimitShape,
+    MeasuredShape,
+    PerShape,
+    ScaleUpShape,
+    ShareShape,
+    TableShape,
+)
+from soakwatch.campaign.tables.spec import (
+    FIGURES,
+    VERDICT,
+    Ceiling,
+    Claim,
+    Comparison,
+    ExpectedLoss,
+    Figure,
+    Limit,
+    LossLimit,
+    Measured,
+    Overload,
+    Per,
+    ScaleUp,
+    Share,
+    TableSpec,
+    TablesSpec,
+    Where,
+)
+from soakwatch.core.errors import SoakwatchError
+from soakwatch.core.suggest import hint
+from soakwatch.core.validation import problems, shown
+from soakwatch.core.yaml import Document, Path, Plain, Problem, placeless, plan_error
+from soakwatch.runs.figures import parse_figure
+
+KEYS = ("figures", "tables", "limits", "claims", "compare")
+"""The keys of a campaign's file that are read here."""
+_FIGURE_KEYS = "figure, scale_up, share_of or expected_loss"
+_SHAPES: Mapping[str, type[BaseModel]] = {
+    "scale_up": ScaleUpShape,
+    "share_of": ShareShape,
+    "expected_loss": ExpectedLossShape,
+    "per": PerShape,
+    "figure": MeasuredShape,
+}
+S = TypeVar("S", bound=BaseModel)
+
+
+def tables_of(document: Document, axes: Sequence[Axis]) -> TablesSpec:
+    """What the keys ``figures``, ``tables``, ``limits``, ``claims`` and ``compare`` of a campaign's file ask.
+
+    Raises PlanError with every problem, each with its line and column.
+    """
+    spec, found = tables_and_problems(document, axes)
+    if found:
+        raise plan_error(document.origin, found)
+    return spec
+
+
+def tables_and_problems(document: Document, axes: Sequence[Axis]) -> tuple[TablesSpec, list[Problem]]:
+    """The same with the problems instead of an error, for who has more of them to tell."""
+    reader = _Reader(document, _values(axes))
+    return reader.read(), reader.problems
+
+
+def tables_with(
+    spec: TablesSpec, rows: Sequence[str], columns: Sequence[str], figures: Sequence[str], axes: Sequence[Axis]
+) -> TablesSpec:
+    """The same with one table instead of its own. ``figures`` are names of its figures, or expressions.
+
+    Raises PlanError for an axis that the matrix does not have, or a figure that nobody knows.
+    """
+    data: Plain = {"tables": [{"rows": list(rows), "columns": list(columns), "figures": list(figures)}]}
+    if not figures:
+        data = {"tables": [{"rows": list(rows), "columns": list(columns)}]}
+    known = {figure.name: figure for figure in spec.figures}
+    reader = _Reader(placeless(data, "the table"), _values(axes), figures=known)
+    tables = reader.read().tables
+    if reader.problems:
+        raise plan_error("the table", reader.problems)
+    return replace(spec, figures=tuple(known.values()), tables=tables)
+
+
+def _values(axes: Sequence[Axis]) -> Mapping[str, tuple[str, ...]]:
+    return {axis.name: tuple(value.name for value in axis.values) for axis in axes}
+
+
+@dataclass(slots=True)
+class _Reader:
+    document: Document
+    axes: Mapping[str, tuple[str, ...]]
+    problems: list[Problem] = field(default_factory=list)
+    figures: dict[str, Figure] = field(default_factory=dict)
+    named: list[str] = field(default_factory=list)
+
+    def read(self) -> TablesSpec:
+        for path, value in self._items("figures"):
+            self._figure_item(path, value)
+        tables = [self._table(path, value) for path, value in self._items("tables")]
+        limits = [self._limit(path, value) for path, value in self._items("limits")]
+        claims = [self._claim(path, value) for path, value in self._items("claims")]
+        comparisons = [self._compare(path, value) for path, value in self._items("compare", single=True)]
+        return TablesSpec(
+            tuple(self.figures.values()),
+            tuple(self.named),
+            tuple(table for table in tables if table is not None),
+            tuple(limit for limit in limits if limit is not None),
+            tuple(claim for claim in claims if claim is not None),
+            tuple(comparison for comparison in comparisons if comparison is not None),
+        )
+
+    def _items(self, key: str, *, single: bool = False) -> list[tuple[Path, Plain]]:
+        data = self.document.data
+        value = data.get(key) if isinstance(data, dict) else None
+        if value is None:
+            return []
+        if isinstance(value, list):
+            return [((key, index), self._as_written((key, index), item)) for index, item in enumerate(value)]
+        if single:
+            return [((key,), self._as_written((key,), value))]
+        self._problem((key,), f"{key}: expected a list, found {shown(value)}")
+        return []
+
+    def _as_written(self, path: Path, value: Plain) -> Plain:
+        """Numbers as they stand in the file where they name values of axes: 7.10 is not 7.1."""
+        if isinstance(value, dict):
+            return {key: self._as_written((*path, key), inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [self._as_written((*path, index), inner) for index, inner in enumerate(value)]
+        return self.document.changed.get(path, value)
+
+    def _figure_item(self, path: Path, value: Plain) -> None:
+        if isinstance(value, str):
+            self._list(self._measured(path, value, value))
+            return
+        kind = next((key for key in _SHAPES if isinstance(value, dict) and key in value), None)
+        if kind is None:
+            self._problem(path, f"expected an expression, or keys with {_FIGURE_KEYS}, found {shown(value)}")
+            return
+        shape = self._shape(_SHAPES[kind], path, value)
+        if isinstance(shape, MeasuredShape):
+            ceiling = None
+            if shape.ceiling is not None:
+                at = shape.ceiling
+                if self._value((*path, "ceiling"), at.axis, "axis", at.of, "of"):
+                    ceiling = Ceiling(at.axis, at.of, at.within)
+            self._list(
+                self._measured((*path, "figure"), shape.figure, shape.name, better=shape.better, ceiling=ceiling)
+            )
+        elif isinstance(shape, PerShape):
+            of, per = self._refer((*path, "figure"), shape.figure), self._refer((*path, "per"), shape.per)
+            self._list(self._put(path, shape.name or f"{of} per {per}", lambda name: Per(name, of, per)))
+        elif isinstance(shape, ScaleUpShape):
+            of = self._refer((*path, "scale_up"), shape.scale_up)
+            if self._axis((*path, "along"), shape.along) and self._numbers((*path, "along"), shape.along):
+                made = self._put(
+                    path, shape.name or f"relative scale-up of {of}", lambda name: ScaleUp(name, of, shape.along)
+                )
+                self._list(made)
+        elif isinstance(shape, ShareShape):
+            of = self._refer((*path, "share_of"), shape.share_of)
+            if self._value(path, shape.along, "along", shape.to, "to"):
+                words = f"cost of {of}" if shape.cost else f"{of}, share of {shape.to}"
+                made = self._put(
+                    path, shape.name or words, lambda name: Share(name, of, shape.along, shape.to, shape.cost)
+                )
+                self._list(made)
+        elif isinstance(shape, ExpectedLossShape) and (overload := self._overload(path, shape)) is not None:
+            for name in self._losses(overload):
+                self._list(name)
+
+    def _table(self, path: Path, value: Plain) -> TableSpec | None:
+        shape = self._shape(TableShape, path, value)
+        if shape is None:
+            return None
+        known = True
+        for key, names in (("rows", shape.rows), ("columns", shape.columns)):
+            for index, name in enumerate(names):
+                place = (*path, key, index) if (*path, key, index) in self.document.values else (*path, key)
+                known = (name == FIGURES or self._axis(place, name)) and known
+        both = (*shape.rows, *shape.columns)
+        twice = next((name for name in both if both.count(name) > 1), None)
+        if twice is not None:
+            self._problem((*path, "columns"), f"{twice!r} is in rows and columns more than once: name it once")
+        if shape.figure is not None and shape.figures:
+            self._problem((*path, "figures"), "a table has either figure or figures: write one list", key=True)
+        figures = [] if shape.figure is None else [self._name((*path, "figure"), shape.figure)]
+        for index, name in enumerate(shape.figures):
+            figures.append(self._name((*path, "figures", index), name))
+        where = self._where(path, shape.where)
+        if not known or twice is not None:
+            return None
+        shows = ("interval",) if shape.show is None else tuple(shape.show)
+        return TableSpec(shape.rows, shape.columns, tuple(figures), shape.title, where, shows)
+
+    def _limit(self, path: Path, value: Plain) -> Limit | LossLimit | None:
+        if isinstance(value, dict) and "expected_loss" in value:
+            loss = self._shape(LossLimitShape, path, value)
+            overload = None if loss is None else self._overload(path, loss)
+            if loss is None or overload is None:
+                return None
+            self._losses(overload, loss.excess)
+            return LossLimit(overload, loss.excess, self._where(path, loss.where))
+        shape = self._shape(LimitShape, path, value)
+        if shape is None:
+            return None
+        if (shape.at_least is None) == (shape.at_most is None):
+            self._problem(path, "a limit has one of at_least and at_most: write two limits for both ends")
+        name = self._refer((*path, "figure"), shape.figure)
+        where = self._where(path, shape.where)
+        return Limit(name, shape.at_least, shape.at_most, where, shape.of == "median")
+
+    def _claim(self, path: Path, value: Plain) -> Claim | None:
+        shape = self._shape(ClaimShape, path, value)
+        if shape is None:
+            return None
+        if shape.value == 0:
+            self._problem((*path, "value"), "value: a tolerance in percent has no meaning of 0: write a limit instead")
+        name = self._refer((*path, "figure"), shape.figure)
+        return Claim(name, shape.value, shape.tolerance, shape.source, self._where(path, shape.where))
+
+    def _compare(self, path: Path, value: Plain) -> Comparison | None:
+        shape = self._shape(CompareShape, path, value)
+        if shape is None:
+            return None
+        names = tuple(self._refer((*path, "figures", index), name) for index, name in enumerate(shape.figures))
+        where = self._where(path, shape.where)
+        if not self._value(path, shape.axis, "axis", shape.to, "to"):
+            return None
+        return Comparison(shape.axis, shape.to, shape.margin, names, where)
+
+    def _overload(self, path: Path, shape: ExpectedLossShape) -> Overload | None:
+        loss = self._refer((*path, "expected_loss"), shape.expected_loss)
+        offered, received = (
+            self._refer((*path, key), text) for key, text in (("offered", shape.offered), ("received", shape.received))
+        )
+        if not self._axis((*path, "along"), shape.along):
+            return None
+        return Overload(loss, offered, received, shape.along, shape.lossless)
+
+    def _losses(self, overload: Overload, most: float | None = None) -> tuple[str, ...]:
+        """The two figures that an overload has beside its loss; more excess than ``most`` is noted."""
+        made = []
+        for words, excess in (("expected loss", False), ("excess loss", True)):
+            known = self.figures.get(words)
+            taken = known is not None and (not isinstance(known, ExpectedLoss) or known.overload != overload)
+            name = f"{words} of {overload.loss}" if taken else words
+            if name not in self.figures or most is not None:
+                self.figures[name] = ExpectedLoss(name, overload, excess, most or 0.0)
+            made.append(name)
+        return tuple(made)
+
+    def _measured(self, path: Path, text: str, name: str | None, **more: object) -> str:
+        """The figure of an expression, under its name; the expression itself where it has none."""
+        try:
+            spec = parse_figure(text)
+        except SoakwatchError as error:
+            self._problem(path, str(error))
+            return text
+        better, ceiling = more.get("better"), more.get("ceiling")
+        assert better in (None, "higher", "lower")
+        assert ceiling is None or isinstance(ceiling, Ceiling)
+        return self._put(path, name or text, lambda shown: Measured(shown, spec, better, ceiling))
+
+    def _refer(self, path: Path, text: str) -> str:
+        """A figure that is named somewhere: one of those above by its name, or an expression."""
+        if text in self.figures:
+            return text
+        same = next((f.name for f in self.figures.values() if isinstance(f, Measured) and f.spec.text == text), None)
+        if same is not None:
+            return same
+        try:
+            spec = parse_figure(text)
+        except SoakwatchError as error:
+            names = [name for name in self.figures if name != text]
+            near = hint(text, names) if "did you mean" in hint(text, names) else ""
+            self._problem(path, f"no figure has the name {text!r}{near}; as an expression: {error}")
+            return text
+        self.figures[text] = Measured(text, spec)
+        return text
+
+    def _name(self, path: Path, text: str) -> str:
+        return VERDICT if text == VERDICT else self._refer(path, text)
+
+    def _put(self, path: Path, name: str, make: Callable[[str], Figure]) -> str:
+        if name in {VERDICT, FIGURES}:
+            self._problem(path, f"a figure cannot have the name {name!r}: tables use it")
+        if name in self.named:
+            self._problem(path, f"two figures have the name {name!r}: give one of them another 'name'")
+        self.figures[name] = make(name)
+        return name
+
+    def _list(self, name: str) -> None:
+        if name in self.figures and name not in self.named:
+            self.named.append(name)
+
+    def _where(self, path: Path, given: Mapping[str, tuple[str, ...]]) -> Where:
+        for axis, values in given.items():
+            place = (*path, "where", axis)
+            if self._axis(place, axis, key=True):
+                for value in values:
+                    if value not in self.axes[axis]:
+                        self._problem(place, f"the axis {axis!r} has no value {value!r}{hint(value, self.axes[axis])}")
+        return Where(dict(given))
+
+    def _axis(self, path: Path, name: str, *, key: bool = False) -> bool:
+        if name not in self.axes:
+            self._problem(path, f"the matrix has no axis {name!r}{hint(name, self.axes)}", key=key)
+        return name in self.axes
+
+    def _value(self, path: Path, axis: str, axis_key: str, value: str, value_key: str) -> bool:
+        if not self._axis((*path, axis_key), axis):
+            return False
+        if value not in self.axes[axis]:
+            text = f"the axis {axis!r} has no value {value!r}{hint(value, self.axes[axis])}"
+            self._problem((*path, value_key), text)
+        return value in self.axes[axis]
+
+    def _numbers(self, path: Path, axis: str) -> bool:
+        wrong = next((value for value in self.axes[axis] if number_of(value) is None), None)
+        if wrong is not None:
+            text = f"the axis {axis!r} has the value {wrong!r}: scale-up needs numbers above 0, such as 1, 2, 4"
+            self._problem(path, text)
+        return wrong is None
+
+    def _shape(self, model: type[S], path: Path, value: Plain) -> S | None:
+        try:
+            return model.model_validate(value)
+        except ValidationError as error:
+            self.problems += problems(self.document, path, model, error)
+            return None
+
+    def _problem(self, path: Path, text: str, *, key: bool = False) -> None:
+        self.problems.append(self.document.problem(path, text, key=key))
+
+
+def number_of(value: str) -> float | None:
+    """The number above 0 that a value of an axis begins with; None where there is none.
+
+    >>> number_of("8"), number_of("8 cores"), number_of("imix"), number_of("0")
+    (8.0, 8.0, None, None)
+    """
+    word = value.split(" ", maxsplit=1)[0].rstrip("%")
+    try:
+        number = float(word)
+    except ValueError:
+        return None
+    return number if 0 < number < float("inf") else None

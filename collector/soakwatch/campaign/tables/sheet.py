@@ -1,0 +1,199 @@
+"""A view in words: every cell as the texts that a page, a terminal or Markdown draws, and what the signs mean."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from soakwatch.campaign.model import CellRun
+from soakwatch.campaign.tables.cells import CellFigure
+from soakwatch.campaign.tables.pivot import Entry, Key, View
+from soakwatch.campaign.tables.spec import FIGURES, VERDICT, Measured, TablesSpec
+from soakwatch.core.formatting import Scale, scale_of
+from soakwatch_rules.rule import Outcome
+
+_DIGITS, _MOST_DECIMALS = 4, 6
+_MOST_SHOWN = 100_000  # a number that is longer is shown in a larger unit
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A cell in words. ``main`` is the number or verdict, ``beside`` what is known of its spread, ``mark`` best or
+    worst, ``note`` what else matters. ``absent`` says that ``main`` is the reason why there is nothing."""
+
+    main: str
+    beside: str = ""
+    mark: str = ""
+    note: str = ""
+    absent: bool = False
+    outcome: Outcome | None = None
+    shade: float | None = None
+    runs: tuple[CellRun, ...] = ()
+
+    @property
+    def line(self) -> str:
+        """All of it in one line."""
+        return " ".join(part for part in (self.main, self.beside, self.mark, self.note and f"({self.note})") if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A view in words. ``head`` are the names of the row axes, ``columns`` the heads of the others; ``across`` names
+    the axes of the columns, empty where they are figures."""
+
+    title: str
+    head: tuple[str, ...]
+    across: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[tuple[str, ...], tuple[Words, ...]], ...]
+    legend: tuple[str, ...] = ()
+
+
+def sheets_of(views: Sequence[View], spec: TablesSpec) -> tuple[Sheet, ...]:
+    """The views of one table in words; a figure has one unit and scale in all of them."""
+    scales = _scales(views)
+    return tuple(_sheet(view, spec, scales) for view in views)
+
+
+def figure_words(name: str, spec: TablesSpec) -> str:
+    """What a figure is called: the name in the file, else the words of its expression."""
+    figure = spec.figure(name)
+    if isinstance(figure, Measured) and figure.name == figure.spec.text and figure.spec.name:
+        return figure.spec.name
+    return name
+
+
+def number_text(value: float, decimals: int) -> str:
+    """A number with four digits that matter and no more decimals than asked.
+
+    >>> number_text(223.46, 2), number_text(2383.4, 2), number_text(3.0, 2), number_text(0.0, 2), number_text(2e-9, 6)
+    ('223.5', '2,383', '3.00', '0', '2e-09')
+    """
+    if value == 0:
+        return "0"
+    if abs(value) < 10.0**-_MOST_DECIMALS:
+        return f"{value:.2g}"
+    return f"{value:,.{min(decimals, _own_decimals(value))}f}"
+
+
+def _own_decimals(value: float) -> int:
+    """Decimals that leave four digits."""
+    return max(0, min(_MOST_DECIMALS, _DIGITS - 1 - math.floor(math.log10(abs(value)))))
+
+
+def _needed(values: Iterable[float]) -> int:
+    """The decimals that the numbers of a table need at four digits, without zeros at the end of all."""
+    most = 0
+    for value in values:
+        if value and abs(value) >= 10.0**-_MOST_DECIMALS:
+            text = f"{value:.{_own_decimals(value)}f}"
+            most = max(most, len(text.rstrip("0").partition(".")[2]))
+    return most
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    scale: Scale
+    decimals: int
+
+
+def _scales(views: Sequence[View]) -> dict[str, _Shown]:
+    by_name: dict[str, list[CellFigure]] = {}
+    for view in views:
+        for entry in view.entries.values():
+            if entry.figure is not None and entry.figure.median is not None:
+                by_name.setdefault(entry.name, []).append(entry.figure)
+    shown = {}
+    for name, cells in by_name.items():
+        medians = [cell.median for cell in cells if cell.median is not None]
+        scale = _scale(cells[0].unit, medians)
+        shown[name] = _Shown(scale, _needed(value * scale.factor for value in medians))
+    return shown
+
+
+def _scale(unit: str, values: Sequence[float]) -> Scale:
+    """The scale of the largest, or that of the smallest where its numbers would begin with 0 otherwise."""
+    sizes = [abs(value) for value in values if value]
+    large, small = scale_of(unit, max(sizes, default=0.0)), scale_of(unit, min(sizes, default=0.0))
+    fits = sizes and max(sizes) * small.factor < _MOST_SHOWN
+    return small if fits and min(sizes) * large.factor < 1 else large
+
+
+def _sheet(view: View, spec: TablesSpec, scales: Mapping[str, _Shown]) -> Sheet:
+    def heading(name: str) -> str:
+        label = scales[name].scale.label if name in scales else ""
+        return f"{figure_words(name, spec)} ({label})" if label else figure_words(name, spec)
+
+    def key_words(key: Key, axes: Sequence[str]) -> list[str]:
+        return [heading(part) if axis == FIGURES else part for axis, part in zip(axes, key, strict=True)]
+
+    of = ", ".join(f"{axis} {value}" for axis, value in view.of.items())
+    subject = heading(view.figure) if view.figure else ""
+    every = " × ".join(axis for axis in (*view.row_axes, *view.column_axes) if axis != FIGURES)
+    title = ": ".join(part for part in (view.title, subject, of) if part) or f"by {every}"
+    rows = []
+    before: list[str] = []
+    for row in view.rows:
+        words = key_words(row, view.row_axes)
+        same = next((i for i, (a, b) in enumerate(zip(words, before, strict=False)) if a != b), len(words) - 1)
+        # what is the same as above is not said again, as long as everything before it is the same
+        told = tuple("" if before and i < same else word for i, word in enumerate(words))
+        before = words
+        cells = tuple(_words(view.entry(row, column), view, scales) for column in view.columns)
+        rows.append((told, cells))
+    columns = tuple(" · ".join(key_words(column, view.column_axes)) for column in view.columns)
+    across = " · ".join(axis for axis in view.column_axes if axis != FIGURES)
+    head = tuple("" if axis == FIGURES else axis for axis in view.row_axes)
+    return Sheet(title, head, across, columns, tuple(rows), _legend(view))
+
+
+def _words(entry: Entry, view: View, scales: Mapping[str, _Shown]) -> Words:
+    runs = () if entry.data is None else entry.data.runs
+    if entry.absent:
+        return Words(entry.absent, absent=True, runs=runs)
+    if entry.verdict is not None:
+        return Words(entry.verdict.words, outcome=entry.verdict.outcome, runs=runs)
+    figure = entry.figure
+    assert figure is not None
+    assert figure.median is not None
+    shown = scales[entry.name]
+
+    def text(value: float) -> str:
+        return number_text(value * shown.scale.factor, shown.decimals)
+
+    beside = []
+    least, most = figure.least, figure.most
+    if "interval" in view.shows and figure.low is not None and figure.high is not None:
+        beside.append(f"[{text(figure.low)}, {text(figure.high)}]")
+    wanted = "range" in view.shows or ("interval" in view.shows and figure.low is None)
+    if wanted and figure.n > 1 and least is not None and most is not None:
+        beside.append(f"{text(least)}–{text(most)}")
+    if "runs" in view.shows:
+        beside.append(f"n {figure.n}")
+    note = "; ".join(part for part in (figure.note, figure.reason) if part)
+    return Words(text(figure.median), " ".join(beside), entry.mark, note, shade=entry.shade, runs=runs)
+
+
+def _legend(view: View) -> tuple[str, ...]:
+    """What numbers and signs of the view mean: only what occurs in it."""
+    entries = [entry for entry in view.entries.values() if not entry.absent and entry.figure is not None]
+    figures = [entry.figure for entry in entries if entry.figure is not None]
+    lines = []
+    counts = sorted({figure.n for figure in figures})
+    if counts and counts[-1] > 1:
+        of = f"{counts[0]} runs" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} runs"
+        lines.append(f"median of {of} a cell")
+    elif counts:
+        lines.append("one run a cell: how far runs lie apart is not known")
+    if "interval" in view.shows and any(figure.low is not None for figure in figures):
+        lines.append("[low, high]: interval of the median, 95 %")
+    short = any(figure.low is None and figure.n > 1 and figure.least is not None for figure in figures)
+    if "range" in view.shows or ("interval" in view.shows and short):
+        lines.append("low–high: lowest and highest run" + ("" if "range" in view.shows else ", fewer than 6"))
+    if any(entry.mark for entry in entries):
+        one = " (of one run each)" if counts == [1] else ""
+        lines.append(f"best, worst: told apart from all others of this table{one}")
+    elif len(entries) > 1 and any(figure.better for figure in figures) and view.figure != VERDICT:
+        lines.append("no best and worst: the intervals overlap")
+    return tuple(lines)

@@ -1,0 +1,87 @@
+"""Show the results of a campaign in tables: verdict and figures over its axes, best and worst, and what they prove."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  soakwatch campaign report campaigns/overload
+  soakwatch campaign report campaigns/overload --html overload.html --md overload.md --csv overload.csv
+  soakwatch campaign report campaigns/overload --table sizexload --figure load.rx.packet.rate --figure verdict
+  soakwatch campaign report campaigns/nat --rows kind,size --columns load --figure 'max(load.latency)'
+  soakwatch campaign report campaigns/v2.3 --against campaigns/v2.2 --margin 2%
+\b
+Without --html, --md, --csv or --json the tables are shown on the terminal. It may be asked while the campaign runs.
+\b
+Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive (also while runs wait), 4 the monitor failed."""
+)
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--html", "html_file", type=click.Path(path_type=Path), help="Write the page, one file, to this file.")
+@click.option("--md", "md_file", type=click.Path(path_type=Path), help="Write Markdown to this file.")
+@click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="Write a line for each cell and figure.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write everything as JSON to this file.")
+@click.option("--against", type=click.Path(path_type=Path), metavar="EARLIER", help="Folder of an earlier campaign.")
+@click.option("--margin", default="3%", show_default=True, help="Change against EARLIER that counts as none.")
+@click.option("--table", "table", metavar="ROWSxCOLUMNS", help="Show this table only, such as sizexload.")
+@click.option("--rows", metavar="AXES", help="Axes of the rows, separated by commas; 'figures' for the figures.")
+@click.option("--columns", metavar="AXES", help="The same for the columns; default: figures.")
+@click.option("--figure", "figures", multiple=True, metavar="EXPR", help="Figure, or 'verdict'. May be repeated.")
+def command(
+    folder: Path,
+    html_file: Path | None,
+    md_file: Path | None,
+    csv_file: Path | None,
+    json_file: Path | None,
+    against: Path | None,
+    margin: str,
+    table: str | None,
+    rows: str | None,
+    columns: str | None,
+    figures: tuple[str, ...],
+) -> int:
+    """Report the campaign in FOLDER (campaigns/NAME)."""
+    from rich.console import Console
+
+    from soakwatch.campaign.state import read_state
+    from soakwatch.campaign.tables.against import Earlier, campaign_names
+    from soakwatch.campaign.tables.asked import asked_table
+    from soakwatch.campaign.tables.data import render_csv, render_json
+    from soakwatch.campaign.tables.html import beside, render_html
+    from soakwatch.campaign.tables.markdown import render_markdown
+    from soakwatch.campaign.tables.result import result_of, spec_of
+    from soakwatch.campaign.tables.terminal import print_result
+    from soakwatch.core.units import share
+    from soakwatch.report.console import ConsoleWriter
+
+    state = read_state(folder)
+    spec = asked_table(spec_of(state), state.axes, table, rows, columns, figures)
+    earlier = None
+    if against is not None:
+        try:
+            allowed = share(margin)
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--margin") from None
+        if not 0 < allowed < 1:
+            raise click.BadParameter("write a share above 0 and below 100 %, such as 3%", param_hint="--margin")
+        before = read_state(against)
+        earlier = Earlier(before, campaign_names(state, before), allowed)
+    with Console(stderr=True).status("reading the records"):
+        result = result_of(state, spec, earlier=earlier)
+    texts = (
+        (html_file, lambda: "" if html_file is None else render_html(result, beside(html_file))),
+        (md_file, lambda: render_markdown(result)),
+        (csv_file, lambda: render_csv(result)),
+        (json_file, lambda: render_json(result)),
+    )
+    wanted = [(file, render) for file, render in texts if file is not None]
+    for file, render in wanted:
+        file.write_text(render(), encoding="utf-8")
+        click.echo(f"wrote {file}")
+    if not wanted:
+        print_result(ConsoleWriter(Console()), result)
+    return result.exit_code

@@ -1,0 +1,104 @@
+"""The chart of a trend: a point a run, groups beside one another with their medians, change points as lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from soakwatch.core.formatting import utc
+from soakwatch.runs.figures import FigureValue, figure_text
+from soakwatch.runs.trend import FigureTrend, PlanTrend
+from soakwatch.runs.trend_words import change_text, reach
+
+WIDTH, HEIGHT = 760, 190
+"""The box of a chart, in its own units."""
+_LEFT, _RIGHT, _TOP, _BOTTOM = 118, 8, 18, 24
+_LETTER = 6.4  # the width of one, in units
+_MARGIN = 0.08  # of the values' reach, above and below
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A run: where it is drawn, where it leads, and what its tip says. ``there`` is False where it has no figure."""
+
+    x: float
+    y: float
+    there: bool
+    verdict: str
+    href: str
+    tip: str
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A group: from where to where, its name as far as there is room, and the height of its median, if it has one."""
+
+    begin: float
+    end: float
+    name: str
+    median: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLine:
+    """A change point: where, and its change in words; ``worse``, ``better`` or "" as its class."""
+
+    x: float
+    text: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """All that is drawn of a figure. ``ticks`` are heights with their values in words."""
+
+    points: tuple[Point, ...]
+    bands: tuple[Band, ...]
+    turns: tuple[TurnLine, ...]
+    ticks: tuple[tuple[float, str], ...]
+
+
+def chart_of(plan: PlanTrend, figure: FigureTrend) -> Chart | None:
+    """The chart of a figure; None where no run has it."""
+    there = [value.value for value in figure.values if value.value is not None]
+    if not there:
+        return None
+    low, high = reach(there)
+    span = (high / 2 - low / 2) * 2
+    low, high = low - _MARGIN * span, high + _MARGIN * span
+    step = (WIDTH - _LEFT - _RIGHT) / len(plan.runs)
+
+    def y(value: float) -> float:
+        share = (value / 2 - low / 2) / (high / 2 - low / 2)
+        return round(HEIGHT - _BOTTOM - share * (HEIGHT - _TOP - _BOTTOM), 1)
+
+    def x(index: float) -> float:
+        return round(_LEFT + index * step, 1)
+
+    points = []
+    for index, (run, value) in enumerate(zip(plan.runs, figure.values, strict=True)):
+        shown = figure_text(figure.spec, value) if value.value is not None else value.reason
+        tip = f"{run.folder.name}: {shown}; {run.verdict}, {utc(run.begin_ns)} UTC"
+        height = HEIGHT - _BOTTOM - 4 if value.value is None else y(value.value)
+        href = f"/runs/{quote(run.folder.name, safe='')}/"
+        points.append(Point(x(index + 0.5), height, value.value is not None, run.verdict, href, tip))
+    bands, first = [], 0
+    for group, line in zip(plan.groups, figure.groups, strict=True):
+        end = first + len(group.runs)
+        letters = int((end - first) * step / _LETTER)
+        name = (
+            group.name if len(group.name) <= letters else group.name[: max(letters - 1, 0)] + "…" if letters > 2 else ""
+        )
+        bands.append(Band(x(first), x(end), name, None if line.interval is None else y(line.interval.median)))
+        first = end
+    places = {run.folder: index for index, run in enumerate(plan.runs)}
+    turns = tuple(
+        TurnLine(
+            x(places[turn.run.folder]),
+            change_text(turn.change),
+            "" if turn.worse is None else "worse" if turn.worse else "better",
+        )
+        for turn in figure.turns
+    )
+    ticks = tuple((y(v), figure_text(figure.spec, FigureValue(v, figure.unit))) for v in (min(there), max(there)))
+    return Chart(tuple(points), tuple(bands), turns, ticks if ticks[0][1] != ticks[1][1] else ticks[:1])

@@ -1,0 +1,207 @@
+"""A generator and the device behind it in virtual time, and whole runs with them: hours of search in a second."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from soakwatch.engine.live_judging import LiveJudging
+from soakwatch.engine.soak import Soak
+from soakwatch.engine.start import begin, resume
+from soakwatch.judge.capacity import CapacitySearch, searches_of
+from soakwatch.judge.record_verdict import judge_record
+from soakwatch.judge.verdict import Verdict
+from soakwatch.plan import plan_from_text
+from soakwatch.record import RecordFullError, RecordView
+from soakwatch.sources.abc import Poller, SourceConfig, SourceContext, SourceError
+from soakwatch.sources.loads import command
+from soakwatch.testing.virtual import VirtualTime
+from soakwatch_agent.sample import Answer, Sample
+from soakwatch_rules.rule import Event
+
+S = 10**9
+FULL = 10_000.0
+GOAL = "{loss: 0, at_most: 20m, width: 2%, trial: 4s, first_trial: 2s, sum: 8s, settle: 1s}"
+PLAN = """
+name: capacity
+phases: {phases}
+targets:
+  dut: {{role: dut, sources: [{{command: {{run: [dut], interval: 1s}}}}]}}
+  gen: {{role: generator, sources: [{{command: {{run: [gen], drive: true, full: 10000, interval: 500ms}}}}]}}
+web: false
+"""
+
+
+@dataclass
+class VirtualLoad:
+    """Sends ``level`` times 10,000 packets a second; ``capacity`` a second come back, scattered from poll to poll.
+
+    ``most`` is what it can send itself. ``silent`` says at which second of the run polls fail, ``deaf`` when it does
+    not follow. ``tells`` are the metrics that it reports.
+    """
+
+    now_ns: Callable[[], int]
+    capacity: float = 6234.0
+    most: float = float("inf")
+    noise: float = 0.0
+    tells: tuple[str, ...] = ("load.tx.packets", "load.rx.packets")
+    silent: Callable[[float], bool] = lambda _: False
+    deaf: Callable[[float], bool] = lambda _: False
+    levels: list[tuple[float, float]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._begin_ns = self._last_ns = self.now_ns()
+        self._level = self._sent = self._back = 0.0
+        self._chance = random.Random(11)
+
+    async def drive(self, level: float) -> None:
+        """Send at this level."""
+        self._count()
+        if self.deaf(self._second):
+            raise SourceError("it does not follow")
+        self._level = level
+        self.levels.append((self._second, level))
+
+    async def poll(self, now_ns: int) -> Answer:
+        """What was counted."""
+        self._count()
+        if self.silent(self._second):
+            raise SourceError("no answer from 198.51.100.7")
+        lost = round(self._sent) - round(self._back)
+        counts = {
+            "load.tx.packets": round(self._sent),
+            "load.rx.packets": round(self._back),
+            "load.lost.packets": lost,
+            "load.requests": round(self._back),
+            "load.failures": lost,
+            "load.tx.packet.rate": min(self._level * FULL, self.most),
+            "load.rx.packet.rate": min(self._level * FULL, self.most, self.capacity),
+        }
+        return Answer(tuple(Sample(name, "", counts[name], now_ns) for name in self.tells), (), ())
+
+    @property
+    def _second(self) -> float:
+        return (self.now_ns() - self._begin_ns) / S
+
+    def _count(self) -> None:
+        now_ns = self.now_ns()
+        seconds, self._last_ns = (now_ns - self._last_ns) / S, now_ns
+        out = min(self._level * FULL, self.most) * seconds
+        carried = self.capacity * (1 + self._chance.gauss(0, self.noise)) * seconds
+        self._sent, self._back = self._sent + out, self._back + min(out, carried)
+
+
+class Still:
+    """A device of which one reading is known."""
+
+    async def poll(self, now_ns: int) -> Answer:
+        """One reading."""
+        return Answer((Sample("system.cpu.utilization", "", 0.2, now_ns),), (), ())
+
+
+@dataclass
+class Ran:
+    """What a run left."""
+
+    folder: Path
+    load: VirtualLoad
+
+    @property
+    def searches(self) -> tuple[CapacitySearch, ...]:
+        """The searches in its record."""
+        with RecordView.open(self.folder) as view:
+            return searches_of(view)
+
+    @property
+    def search(self) -> CapacitySearch:
+        """The only one."""
+        (search,) = self.searches
+        return search
+
+    def events(self, kind: str) -> list[Event]:
+        """Its events of a kind."""
+        with RecordView.open(self.folder) as view:
+            return [stored.event for stored in view.events() if stored.event.kind == kind]
+
+    def words(self, kind: str) -> list[str]:
+        """What they say."""
+        return [event.detail["words"] for event in self.events(kind)]
+
+    def verdict(self) -> Verdict:
+        """What it comes to."""
+        with RecordView.open(self.folder) as view:
+            return judge_record(view, ended=True)
+
+    def phases(self) -> list[tuple[str, float]]:
+        """Its phases with their lengths in seconds."""
+        with RecordView.open(self.folder) as view:
+            return [(phase.name, round(phase.window.seconds, 1)) for phase in view.phases()]
+
+
+def run(
+    folder: Path,
+    patch: pytest.MonkeyPatch,
+    phases: str = f"[{{capacity: {GOAL}}}, {{soak: {{for: 60s, load: 80% of capacity}}}}]",
+    *,
+    stop_after_s: float | None = None,
+    kill_after_s: float | None = None,
+    again: bool = False,
+    ceilings: Mapping[str, float] | None = None,
+    **load: object,
+) -> Ran:
+    """One run in virtual time. ``stop_after_s`` ends it properly, ``kill_after_s`` leaves it as a dead monitor does;
+    ``again`` resumes it."""
+    time = VirtualTime()
+    if again:
+        with RecordView.open(folder) as view:
+            time.stall((view.window().end_ns - time.now_ns()) / S + 20)
+    made = VirtualLoad(time.now_ns, **load)  # type: ignore[arg-type]
+
+    async def start(config: SourceConfig, site: SourceContext, stack: AsyncExitStack) -> Poller:
+        return made if site.target == "gen" else Still()
+
+    async def nothing(self: LiveJudging) -> None:
+        return None
+
+    patch.setattr(command, "start", start)
+    patch.setattr(LiveJudging, "judge_when_due", nothing)
+
+    async def main() -> None:
+        if again:
+            context, record, _ = resume(folder, stop_on_fail=False)
+        else:
+            plan = plan_from_text(PLAN.format(phases=phases), "")
+            context, record = begin(plan, folder, time, ["run"], stop_on_fail=False)
+        context = replace(context, ceilings=ceilings or {})
+        soak = Soak(context, record, time, threaded=False)
+        task = asyncio.create_task(soak.watch())
+        if kill_after_s is not None:
+            await asyncio.sleep(kill_after_s)
+            patch.setattr(record, "set_meta", _refuse)
+            patch.setattr(record, "add_event", _refuse)
+            task.cancel()
+            await asyncio.wait([task])
+            record.close()
+            return
+        if stop_after_s is not None:
+            await asyncio.sleep(stop_after_s)
+            soak.stop()
+        await task
+        record.finish()
+
+    time.run(main())
+    return Ran(folder, made)
+
+
+def _refuse(*_: object, **__: object) -> None:
+    raise Gone("the monitor is dead")
+
+
+class Gone(RecordFullError):  # noqa: N818 - nothing that a user sees
+    """The monitor is dead: nothing is written any more."""

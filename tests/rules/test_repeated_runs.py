@@ -1,0 +1,168 @@
+"""Statistics of repeated runs: what they hold, what they refuse to say, and how seldom they are wrong."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from tests.bench.accuracy.repeated import claims, distributions, held, outcomes
+
+from soakwatch_rules.stats.agreement import compare, corrected, holm, least_runs, runs_each
+from soakwatch_rules.stats.repetitions import fewest, median_interval, repetitions_needed, tolerance_proven
+
+KINDS = distributions()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n", [6, 10, 20])
+def test_intervals_hold_the_median(kind: str, n: int) -> None:
+    """At least 93 of 100, of any distribution: the interval promises 95."""
+    assert held(KINDS[kind], n, 500) >= 0.93 * 500
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_equal_builds_are_seldom_called_different(kind: str) -> None:
+    """At most 7 of 100 (5 are promised), and the interval of the ratio holds 1."""
+    said = outcomes(KINDS[kind], 8, 1.0, 400)
+    assert said["significant"] <= 0.07 * 400
+    assert said["held"] >= 0.93 * 400
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_change_is_found_and_one_of_the_margin_is_seldom_equivalent(kind: str) -> None:
+    """A tenth less is found by four runs each; a build at the margin passes for equivalent in at most 7 of 100."""
+    assert outcomes(KINDS[kind], 4, 0.9, 200)["worse"] >= 0.9 * 200
+    assert outcomes(KINDS[kind], 8, 0.97, 400)["equivalent"] <= 0.07 * 400
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_claim_at_its_limit_is_seldom_proven(kind: str) -> None:
+    """At most 4 of 100 (2.5 are promised), and one that is far off is refuted."""
+    assert claims(KINDS[kind], 10, 0.05, 250)["proven"] <= 0.04 * 250
+    assert claims(KINDS[kind], 10, 0.1, 200)["refuted"] >= 0.9 * 200
+
+
+def test_fewer_than_six_runs_have_no_interval() -> None:
+    """The least are six at 95 %, and what the smallest and largest of five would hold is told."""
+    interval = median_interval([5.0, 1.0, 4.0, 2.0, 3.0])
+    assert (interval.low, interval.high, interval.half_width) == (None, None, None)
+    assert interval.confidence == pytest.approx(0.9375)
+    assert fewest(0.95) == 6
+    assert median_interval([5.0, 1.0, 4.0, 2.0, 3.0], 0.9).low == 1.0
+
+
+def test_what_is_no_number_does_not_count_and_nothing_is_an_error() -> None:
+    """NaN is no run; without any there is no answer but an error."""
+    assert median_interval([math.nan, 2.0]).n == 1
+    for call in (
+        lambda: median_interval([]),
+        lambda: median_interval([1.0], 1.0),
+        lambda: repetitions_needed([math.nan], 0.1),
+        lambda: repetitions_needed([1.0], 0.0),
+        lambda: tolerance_proven([1.0], 0.0, 0.1),
+        lambda: compare([], [1.0], 0.1),
+        lambda: compare([1.0], [1.0], 0.0),
+    ):
+        with pytest.raises(ValueError, match=r"\w"):
+            call()
+
+
+def test_repetitions_are_the_mean_over_all_subsets() -> None:
+    """What CONFIRM draws at random is the mean over every subset: counted out for eight runs, each subset of six."""
+    runs = [100.0, 103.0, 98.0, 101.0, 99.5, 100.5, 97.0, 104.0]
+    subsets = list(combinations(sorted(runs), 6))
+    middle = float(np.median(runs))
+    low, high = (float(np.mean([subset[end] for subset in subsets])) for end in (0, 5))
+    width = max(high - middle, middle - low) / middle
+    assert repetitions_needed(runs, width * 1.0001).needed == 6
+    assert repetitions_needed(runs, width * 0.999).needed != 6
+
+
+def test_too_few_runs_are_an_estimate_that_says_so() -> None:
+    """Two to five runs by their coefficient of variation; one run cannot tell; what is above the limit is not told."""
+    few = repetitions_needed([100.0, 101.0, 99.0], 0.01)
+    assert few.estimated
+    assert few.needed is not None
+    assert few.at_worst is not None
+    assert few.at_worst > few.needed
+    one = repetitions_needed([100.0], 0.01)
+    assert one.needed is None
+    assert "1 run cannot tell" in one.reason
+    many = repetitions_needed([100.0, 150.0, 50.0], 0.05, at_most=50)
+    assert many.needed is None
+    assert many.reason.startswith("more than 50 runs")
+    assert repetitions_needed([-1.0, 1.0], 0.01).reason == "the median of 2 runs is 0, of which no share can be asked"
+    assert repetitions_needed([7.0] * 6, 0.01).enough
+
+
+def test_a_claim_is_proven_refuted_or_open() -> None:
+    """Within, outside, across; the other reading, that single runs keep it, stands beside."""
+    runs = [98.0, 101.0, 100.0, 102.0, 99.0, 100.5]
+    proven = tolerance_proven(runs, 100.0, 0.15)
+    assert (proven.verdict, proven.further, proven.single, proven.further_single) == ("proven", None, "not decided", 53)
+    refuted = tolerance_proven(runs, 130.0, 0.15)
+    assert (refuted.verdict, refuted.single) == ("refuted", "refuted")
+    open_ = tolerance_proven(runs, 100.0, 0.01)
+    assert open_.verdict == "not decided"
+    assert open_.further is not None
+    assert f"about {open_.further} more would decide" in open_.reason
+    assert tolerance_proven([100.0] * 59, 100.0, 0.15).single == "proven"
+    assert tolerance_proven([-98.0, -101.0] * 4, -100.0, 0.15).verdict == "proven"
+
+
+def test_one_run_each_is_undecided_and_says_what_would_prove_it() -> None:
+    """Three releases with a number each: no verdict; with a coefficient of variation, how many runs each."""
+    loss = compare([7_414_833.0], [8_029_181.0], 0.02)
+    assert (loss.outcome, loss.cv, loss.runs_needed) == ("undecided", None, None)
+    assert loss.ratio == pytest.approx(0.92348, abs=1e-5)
+    assert "4 each prove it if the coefficient of variation of runs is at most 3.3 %" in loss.reason
+    assert compare([7_414_833.0], [8_029_181.0], 0.02, cv=0.01).runs_needed == 4
+    same = compare([7_414_833.0], [7_383_070.0], 0.02, cv=0.01)
+    assert same.outcome == "undecided"
+    assert "within ± 2 %" in same.reason
+
+
+def test_the_number_of_runs_told_is_enough_in_four_of_five_cases() -> None:
+    """Runs drawn as many times as told find the difference that was asked for."""
+    needed = runs_each(0.02, 0.96)
+    assert needed is not None
+    rng = np.random.default_rng(5)
+    found = sum(
+        compare(0.96 * rng.normal(1, 0.02, needed), rng.normal(1, 0.02, needed), 0.01).outcome == "worse"
+        for _ in range(300)
+    )
+    assert 0.74 * 300 <= found <= 0.95 * 300
+
+
+def test_directions_and_zeros() -> None:
+    """Less is better for latency and loss; without a direction it is different; nothing against nothing is equal."""
+    low, high = [1.0, 1.1, 0.9, 1.05], [2.0, 2.1, 1.9, 2.05]
+    assert compare(low, high, 0.05, better="lower").outcome == "better"
+    assert compare(low, high, 0.05, better="higher").outcome == "worse"
+    assert compare(low, high, 0.05, better="").outcome == "different"
+    none = compare([0.0] * 4, [0.0] * 4, 0.05, better="lower")
+    assert (none.outcome, none.ratio) == ("equivalent", None)
+    assert compare(low, [0.0] * 4, 0.05, better="lower").outcome == "worse"
+    assert compare([0.0] * 4, high, 0.05, better="lower").outcome == "better"
+    slopes = compare([-1.0, -2.0, -1.5, -1.2], [-3.0, -4.0, -3.2, -3.1], 0.05)
+    assert slopes.outcome == "better"
+    assert compare([100.0, 100.1, 99.9], [100.0, 100.05, 99.95], 0.01).not_worse
+
+
+def test_many_cells_need_more_runs() -> None:
+    """Holm: what four runs each prove alone they cannot prove among twelve, and the answer says how many can."""
+    cell = compare([92.0, 92.4, 91.8, 92.2], [100.0, 100.3, 99.8, 100.1], 0.02)
+    assert cell.outcome == "worse"
+    among = corrected([cell] * 12)
+    assert {each.outcome for each in among} == {"undecided"}
+    assert among[0].least_runs == least_runs(0.05, 12) == 6
+    assert among[0].runs_needed is not None
+    assert among[0].runs_needed >= 6
+    assert corrected(()) == ()
+    assert holm([]) == []
+    adjusted = holm([0.04, math.nan, 0.01])
+    assert adjusted[0] == pytest.approx(0.04)
+    assert math.isnan(adjusted[1])
+    assert adjusted[2] == pytest.approx(0.02)
