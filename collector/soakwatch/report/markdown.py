@@ -87,7 +87,7 @@ def _labels(page: Page) -> str:
     """The labels of the run, and those that could not be read, on the line of its times."""
     labels = labels_words(page.verdict.labels)
     unread = [f"label {name} not read: {reason}" for name, reason in page.unread_labels]
-    return "".join(f"; {_text(words, 400)}" for words in (labels, *unread) if words)
+    return "".join(f"; {markdown_text(words, 400)}" for words in (labels, *unread) if words)
 
 
 def _findings(verdict: Verdict) -> list[str]:
