@@ -119,7 +119,7 @@ def test_a_small_campaign_from_its_file_to_its_table(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(WHOLE_S)
 def test_loss_stands_beside_what_the_overload_explains(tmp_path: Path, benches: list[str]) -> None:
-    """The published table: what is lost at each load, beside offered less capacity; large packets lose more than that."""
+    """The published table: what is lost at each load, beside offered less capacity; large ones lose more than that."""
     benches.append("overload")
     table = whole("overload", tmp_path / "overload")
     published = {
