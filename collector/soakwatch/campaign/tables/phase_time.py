@@ -116,8 +116,8 @@ def _findings(
     groups: list[list[tuple[_Tested, Agreement]]] = []
     for test, agreement in worse:
         last = groups[-1][-1][0] if groups else None
-        name, phase, part = test.place
-        follows = last is not None and last.data is test.data and last.place == (name, phase, part - 1)
+        figure, number, part = test.place
+        follows = last is not None and last.data is test.data and last.place == (figure, number, part - 1)
         if follows:
             groups[-1].append((test, agreement))
         else:
@@ -126,7 +126,7 @@ def _findings(
     for group in groups:
         (first, _), (last, _) = group[0], group[-1]
         worst = max((agreement for _, agreement in group), key=lambda a: abs((a.ratio or 1.0) - 1))
-        phase, seconds = first.phases[first.place[1]]
+        name, seconds = first.phases[first.place[1]]
         stretch = [show_seconds(seconds * share / PARTS) for share in (first.place[2], last.place[2] + 1)]
         words = figure_words(first.place[0], spec)
         change = 0.0 if worst.ratio is None else worst.ratio - 1
@@ -136,7 +136,7 @@ def _findings(
         new, old = earlier.names
         more = f"{100 * abs(change):.3g} % {'more' if change > 0 else 'less'}"
         reason = (
-            f"{words}, {phase} from {stretch[0]} to {stretch[1]}: {new} has up to {more} than {old}{interval};"
+            f"{words}, {name} from {stretch[0]} to {stretch[1]}: {new} has up to {more} than {old}{interval};"
             f" p {worst.p_difference:.2g} after Holm's correction for {tests} parts"
         )
         subject = f"{cell_words(first.data.cell)}: {new} against {old}"
