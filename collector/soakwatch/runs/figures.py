@@ -57,6 +57,7 @@ __all__ = [
     "NoFigureError",
     "figure_of",
     "figure_of_series",
+    "figure_over",
     "figure_text",
     "fits",
     "keys_of",
@@ -189,6 +190,16 @@ def figure_of_series(view: ReportSource, spec: FigureSpec, keys: Sequence[Series
     if not math.isfinite(value):
         return FigureValue(None, unit, better, "the readings are too large to be counted")
     return FigureValue(value, unit, better)
+
+
+def figure_over(view: ReportSource, spec: FigureSpec, window: Window) -> float | None:
+    """The figure over a part of the run instead of the phases that its expression means; None where that part does not
+    have it. Raises RecordError for a damaged record."""
+    try:
+        value = _value(view, spec, keys_of(view, spec), Stretch((window,), "in a part of the run"))
+    except NoFigureError:
+        return None
+    return value if math.isfinite(value) else None
 
 
 def figure_text(spec: FigureSpec, value: FigureValue) -> str:
