@@ -73,7 +73,9 @@ _LEAST_SHARE = 0.5
 _LEAST_READINGS = 3
 _EARLY = 0.9  # of an interval: polls are not to the millisecond
 _MARGIN_INTERVALS = 3
+_AT_THE_EDGES = 0.01  # packets under way at the edges of a stretch, as a share of those sent
 _LOSS, _SENT_AND_BACK = "load.loss", ("load.tx.packets", "load.rx.packets")
+_SENT_AND_BACK = "load.loss", ("load.tx.packets", "load.rx.packets")
 Floats = NDArray[np.float64]
 
 STANDARD: tuple[FigureSpec, ...] = tuple(
@@ -174,7 +176,10 @@ def _loss_of_counters(view: ReportSource, spec: FigureSpec) -> FigureValue | Non
         return FigureValue(None, "1", better, sent.reason or back.reason)
     if sent.value <= 0:
         return FigureValue(None, "1", better, "nothing was sent")
-    return FigureValue(max(0.0, 1 - back.value / sent.value), "1", better)
+    lost = 1 - back.value / sent.value
+    if lost < -_AT_THE_EDGES:
+        return FigureValue(None, "1", better, f"{-lost:.2%} more packets came back than were sent: no loss can be told")
+    return FigureValue(max(0.0, lost), "1", better)
 
 
 def figure_of_series(view: ReportSource, spec: FigureSpec, keys: Sequence[SeriesKey]) -> FigureValue:
