@@ -75,7 +75,6 @@ _EARLY = 0.9  # of an interval: polls are not to the millisecond
 _MARGIN_INTERVALS = 3
 _AT_THE_EDGES = 0.01  # packets under way at the edges of a stretch, as a share of those sent
 _LOSS, _SENT_AND_BACK = "load.loss", ("load.tx.packets", "load.rx.packets")
-_SENT_AND_BACK = "load.loss", ("load.tx.packets", "load.rx.packets")
 Floats = NDArray[np.float64]
 
 STANDARD: tuple[FigureSpec, ...] = tuple(
