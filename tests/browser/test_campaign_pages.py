@@ -39,7 +39,7 @@ STEPS = (0.99, 0.995, 1.0, 1.001, 1.002, 1.01)
 @pytest.fixture
 def campaigns(tmp_path: Path) -> Path:
     """A campaign whose last run waits; a reason attacks."""
-    runs = {
+    runs: dict[tuple[str, ...], list[Ran]] = {
         ("cable", "bridge"): [Ran(figures={"load.rx.packet.rate": 1e6 * step}) for step in STEPS],
         ("fw-a", "bridge"): [Ran("fail", {"load.rx.packet.rate": 8e5 * step}, HOSTILE[1]) for step in STEPS],
         ("fw-a", "ips"): [Ran(figures={"load.rx.packet.rate": 6e5 * step}) for step in STEPS[:5]],

@@ -72,16 +72,19 @@ def command(
         earlier = Earlier(before, campaign_names(state, before), allowed)
     with Console(stderr=True).status("reading the records"):
         result = result_of(state, spec, earlier=earlier)
-    texts = (
-        (html_file, lambda: "" if html_file is None else render_html(result, beside(html_file))),
-        (md_file, lambda: render_markdown(result)),
-        (csv_file, lambda: render_csv(result)),
-        (json_file, lambda: render_json(result)),
-    )
-    wanted = [(file, render) for file, render in texts if file is not None]
-    for file, render in wanted:
-        file.write_text(render(), encoding="utf-8")
-        click.echo(f"wrote {file}")
-    if not wanted:
+    if html_file is not None:
+        _write(html_file, render_html(result, beside(html_file)))
+    if md_file is not None:
+        _write(md_file, render_markdown(result))
+    if csv_file is not None:
+        _write(csv_file, render_csv(result))
+    if json_file is not None:
+        _write(json_file, render_json(result))
+    if not any((html_file, md_file, csv_file, json_file)):
         print_result(ConsoleWriter(Console()), result)
     return result.exit_code
+
+
+def _write(file: Path, text: str) -> None:
+    file.write_text(text, encoding="utf-8")
+    click.echo(f"wrote {file}")
