@@ -185,7 +185,7 @@ def _testbeds(
     if shape.testbed is not None:
         if shape.testbed not in shape.testbeds:
             known = hint(shape.testbed, shape.testbeds)
-            problems.append(document.problem(("testbed",), f"testbed: nobody has {shape.testbed!r}{known}"))
+            problems.append(document.problem(("testbed",), f"testbed: there is no testbed {shape.testbed!r}{known}"))
         changes = {name: change for name, change in changes.items() if name == shape.testbed}
     beds = tuple(Testbed(name, {change.path: change.value for change in listed}) for name, listed in changes.items())
     return beds or (Testbed(""),), changes
@@ -195,11 +195,11 @@ def _pinned(document: Document, matrix: Matrix, shape: CampaignShape, problems: 
     axis = next((axis for axis in matrix.axes if axis.name == TESTBED), None)
     if axis is None:
         return False
-    usable = [shape.testbed] if shape.testbed is not None else list(shape.testbeds)
+    usable = [shape.testbed] if shape.testbed in shape.testbeds else list(shape.testbeds)
     for value in axis.values:
         if value.name not in usable:
             known = hint(value.name, usable) if usable else "; list it under testbeds"
-            problems.append(document.problem(value.place, f"testbed: nobody has {value.name!r}{known}"))
+            problems.append(document.problem(value.place, f"testbed: there is no testbed {value.name!r}{known}"))
     return True
 
 

@@ -21,6 +21,7 @@ from soakwatch.campaign.progress import Progress, progress_of
 from soakwatch.campaign.state import WAITING, History
 from soakwatch.cli.display.live_region import Frame, drawable, framed
 from soakwatch.cluster.choose import executor_for
+from soakwatch.cluster.executor import Executor
 from soakwatch.cluster.testbeds import require_testbeds
 from soakwatch.core.tables import harmless
 from soakwatch.core.terminal import encodable
@@ -31,16 +32,22 @@ LINE_EVERY_S = 600.0
 _MAX_REASON = 100
 
 
-def run_campaign(campaign: Campaign, folder: Path, ledger: Ledger, on: str | None) -> int:
+@contextmanager
+def workers(campaign: Campaign, on: str | None) -> Iterator[Executor]:
+    """What runs the campaign: it answers, and has the testbeds. Raises ClusterError."""
+    with executor_for(on, len(campaign.testbeds)) as executor:
+        require_testbeds(executor, [bed.name for bed in campaign.testbeds])
+        yield executor
+
+
+def run_campaign(campaign: Campaign, folder: Path, ledger: Ledger, executor: Executor) -> int:
     """Run what is left of a campaign; its exit code. Raises CampaignError, ClusterError."""
     console = Console()
     stopping = Stopping()
-    with executor_for(on, len(campaign.testbeds)) as executor:
-        require_testbeds(executor, [bed.name for bed in campaign.testbeds])
-        with _interruptible(stopping), _display(campaign, console) as display:
-            display.tell(f"campaign {campaign.name}: {counted(len(campaign.cells), 'cell')}, to {folder}")
-            driver = Driver(campaign, folder, ledger, executor, display, stopping)
-            state = driver.run()
+    with _interruptible(stopping), _display(campaign, console) as display:
+        display.tell(f"campaign {campaign.name}: {counted(len(campaign.cells), 'cell')}, to {folder}")
+        driver = Driver(campaign, folder, ledger, executor, display, stopping)
+        state = driver.run()
     progress = progress_of(campaign, state, driver.history)
     _print(console, f"{campaign.name}: {progress.words()}")
     if not progress.complete or progress.missing:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
@@ -16,7 +16,8 @@ from pydantic import TypeAdapter
 
 from soakwatch.core.units import show_seconds
 from soakwatch.plan.capacity import loss_words
-from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome, Window
+from soakwatch_rules.detectors.overload_loss import OverloadLoss
+from soakwatch_rules.rule import Finding, InconclusiveReason, Outcome, Rule, Window
 from soakwatch_rules.wording.words import quantity
 
 META = "capacity"
@@ -126,6 +127,23 @@ class MetaReader(Protocol):
 
 
 _SEARCHES = TypeAdapter(tuple[CapacitySearch, ...])
+
+
+def stated_capacity(rule: Rule, record: MetaReader) -> Rule:
+    """The rule ``overload_loss`` with the capacity that the run's last search found at its lowest loss, where the plan
+    states none; other rules as they are.
+
+    The capacity is the middle between the bounds, its error that of a uniform distribution over them. Nothing is taken
+    from a search that did not finish, that only gave a least value, or that counted requests.
+    """
+    searches = searches_of(record)
+    if not isinstance(rule, OverloadLoss) or rule.capacity > 0 or not searches or searches[-1].unit != "packet":
+        return rule
+    goal = min(searches[-1].goals, key=lambda goal: goal.loss, default=None)
+    if goal is None or goal.bound(searches[-1].state) != FOUND or not goal.rate or not goal.lower or not goal.upper:
+        return rule
+    width = (goal.upper - goal.lower) / goal.lower
+    return replace(rule, capacity=goal.rate * (1 + width / 2), error=width / (2 + width) / 3**0.5)
 
 
 def searches_text(searches: Sequence[CapacitySearch]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED
 from soakwatch.core.yaml import parse, plan_error
+from soakwatch.judge.capacity import stated_capacity
 from soakwatch.judge.judge import RuleUse, judge
 from soakwatch.judge.uncatalogued_metrics import (
     additional_metrics,
@@ -71,7 +72,8 @@ def judge_record(
     held = traits(view) if only and view.meta(IMPORTED_KEY) is not None else {}
     uses = [
         RuleUse(widened(rule, additional_metrics(rule, held)), required.get(rule.name), rule.name in required)
-        for rule in planned_rules(plans)
+        for planned in planned_rules(plans)
+        for rule in (stated_capacity(planned, view),)
         if not only or rule.name in only
     ]
     goes_on = not ended and lifecycle_of(view.metas(), view.path) == "running"

@@ -23,8 +23,8 @@ Exit codes as those of soakwatch campaign run."""
 def command(folder: Path, on: str | None) -> int:
     """Go on with the campaign in FOLDER."""
     from soakwatch.campaign.folder import continued
-    from soakwatch.cli.campaign_run import run_campaign
+    from soakwatch.cli.campaign_run import run_campaign, workers
 
     place = folder.absolute()
-    with continued(place) as (campaign, ledger):
-        return run_campaign(campaign, place, ledger, on)
+    with continued(place) as (campaign, ledger), workers(campaign, on) as executor:
+        return run_campaign(campaign, place, ledger, executor)

@@ -31,9 +31,9 @@ def command(file: Path, folder: Path | None, on: str | None) -> int:
     """Run the campaign in FILE."""
     from soakwatch.campaign.folder import CAMPAIGNS, begun
     from soakwatch.campaign.load import load_campaign
-    from soakwatch.cli.campaign_run import run_campaign
+    from soakwatch.cli.campaign_run import run_campaign, workers
 
     campaign = load_campaign(file)
     place = (folder or CAMPAIGNS / campaign.name).absolute()
-    with begun(campaign, place) as ledger:
-        return run_campaign(campaign, place, ledger, on)
+    with workers(campaign, on) as executor, begun(campaign, place) as ledger:
+        return run_campaign(campaign, place, ledger, executor)
