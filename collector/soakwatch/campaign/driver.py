@@ -149,7 +149,7 @@ class Driver:
                 assert run.folder is not None
                 if run.state == RUNNING or not fence(run.folder):
                     self._active.append(_Active(run, run.testbed, None))
-                    self.listener.tell(f"{_title(run)} goes on since the campaign's process ended; it is waited for")
+                    self.listener.tell(f"{_title(run)} is still running since the campaign's process ended: waiting for it")
                     continue
                 attempts[index] = replace(run, state=RUNNING)
                 self._note_end(attempts[index], read_result(run.folder), as_it_stands(attempts[index]))
@@ -184,6 +184,8 @@ class Driver:
         assert place is not None
         if self.stopping.asked > active.asked:
             active.asked = self.stopping.asked
+            how = "is being aborted" if active.asked > 1 else "is being stopped and judged (Ctrl-C again aborts it)"
+            self.listener.tell(f"{_title(run)} {how}")
             if self.detached:
                 ask_to_stop(place, ABORT if active.asked > 1 else STOP)
             elif active.future is not None:
@@ -256,7 +258,7 @@ class Driver:
         if fault:
             self.history.faults[run.cell.id, run.repetition, run.attempt] = fault
             again = len(attempts) <= self.campaign.retry_inconclusive
-            self.listener.tell(f"{_title(run)}: not the device's fault{', it is run again' if again else ''}: {fault}")
+            self.listener.tell(f"{_title(run)}: not the device's fault{', it will be run again' if again else ''}: {fault}")
             if over.state != ENDED and not again:
                 self._given_up.add(key)
         elif over.state != ENDED and not stopped:

@@ -21,13 +21,12 @@ def begun(campaign: Campaign, folder: Path) -> Iterator[Ledger]:
     """The ledger of a campaign that begins in a folder. Raises CampaignError if a campaign was begun there before."""
     if (folder / LEDGER).is_file() and (entries := read_ledger(folder)):
         if entries[0].text("digest") != campaign.digest:
-            raise CampaignError(
-                f"{folder} is the folder of another campaign ({entries[0].text('name')}, or {campaign.name} before it"
-                " was changed): name another with --folder"
-            )
-        raise CampaignError(f"{folder} has runs of this campaign: go on with soakwatch campaign resume {folder}")
+            name = entries[0].text("name")
+            other = f"another campaign ({name})" if name != campaign.name else f"another version of {name}"
+            raise CampaignError(f"{folder} is the folder of {other}: name another with --folder")
+        raise CampaignError(f"{folder} already holds this campaign: continue it with soakwatch campaign resume {folder}")
     if folder.is_dir() and any(path.name != LEDGER for path in folder.iterdir()):
-        raise CampaignError(f"{folder} is not empty and no folder of a campaign: name another with --folder")
+        raise CampaignError(f"{folder} is not empty and is not a campaign folder: name another with --folder")
     (folder / "runs").mkdir(parents=True, exist_ok=True)
     if campaign.base_text:
         (folder / PLAN_COPY).write_text(campaign.base_text, encoding="utf-8")

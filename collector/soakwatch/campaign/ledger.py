@@ -61,7 +61,7 @@ def read_ledger(folder: Path) -> tuple[Entry, ...]:
     try:
         raw = file.read_bytes()
     except OSError:
-        raise CampaignError(f"{folder} is no folder of a campaign: it has no {LEDGER}") from None
+        raise CampaignError(f"{folder} is not a campaign folder: it has no {LEDGER}; name campaigns/NAME") from None
     return tuple(_entries(file, raw)[0])
 
 

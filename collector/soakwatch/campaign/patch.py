@@ -11,6 +11,7 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from soakwatch.campaign.shape import value_name
 from soakwatch.core.suggest import hint
 from soakwatch.core.validation import shown
 from soakwatch.core.yaml import Document, Path, Plain, Problem, plan_error
@@ -53,8 +54,9 @@ def patched(plan: Document, changes: Sequence[Change], campaign: Document) -> Do
         except ValueError as error:
             problems.append(campaign.problem(change.place, f"{change.whose}: {error}"))
             continue
+        value = _as_word(draft.data, path, change.value, campaign.changed.get(change.place))
         _forget(draft, path)
-        _put(draft.data, path, copy.deepcopy(change.value))
+        _put(draft.data, path, value)
         draft.origins[path] = campaign.origin
         for inner, position in campaign.values.items():
             if inner[: len(change.place)] == change.place:
@@ -138,6 +140,13 @@ def _made(draft: _Plan, text: str, origin: str) -> Path:
         node = value_at(draft.data, path)
         parts = parts[1:]
     return path
+
+
+def _as_word(data: Plain, path: Path, value: Plain, written: str | None) -> Plain:
+    """What is put there: a number in place of a word of a command (a text in a list) becomes the word, as written."""
+    if isinstance(path[-1], int) and isinstance(value_at(data, path), str) and isinstance(value, int | float):
+        return written or value_name(value)
+    return copy.deepcopy(value)
 
 
 def _item(items: Sequence[Plain], part: str, path: Path, origin: str) -> tuple[int, str | None]:

@@ -51,7 +51,7 @@ def run_campaign(campaign: Campaign, folder: Path, ledger: Ledger, executor: Exe
     progress = progress_of(campaign, state, driver.history)
     _print(console, f"{campaign.name}: {progress.words()}")
     if not progress.complete or progress.missing:
-        _print(console, f"go on with: soakwatch campaign resume {folder}")
+        _print(console, f"continue with: soakwatch campaign resume {folder}")
     return progress.exit_code
 
 

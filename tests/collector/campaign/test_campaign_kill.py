@@ -129,6 +129,6 @@ def test_a_generator_at_fault_is_tried_again_as_often_as_retry_says(
     assert done.returncode == 3, done.stdout + done.stderr
     assert [entry["attempt"] for entry in ends] == [1, 2], done.stdout
     assert all(entry["verdict"] == "inconclusive" and "gen" in str(entry["fault"]) for entry in ends)
-    assert "not the device's fault, it is run again: " in done.stdout
+    assert "not the device's fault, it will be run again: " in done.stdout
     said = json.loads(soakwatch("campaign", "status", folder, "--json").stdout)
     assert (said["runs"], said["done"], len(said["attempts"])) == (1, 1, 2)

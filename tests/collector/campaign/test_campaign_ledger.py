@@ -106,7 +106,7 @@ def test_a_changed_copy_is_another_campaign(here: Here, write: Write, tmp_path: 
     folder.mkdir()
     (folder / "notes.txt").touch()
     said = here("campaign", "run", "campaign.yaml", "--folder", folder)
-    assert (said.returncode, "is not empty and no folder of a campaign" in said.stderr) == (2, True)
+    assert (said.returncode, "is not empty and is not a campaign folder" in said.stderr) == (2, True)
     (folder / "notes.txt").unlink()
     for name in ("campaign.yaml", "plan.yaml"):
         (folder / name).write_bytes((tmp_path / name).read_bytes())
@@ -114,8 +114,8 @@ def test_a_changed_copy_is_another_campaign(here: Here, write: Write, tmp_path: 
     (folder / "ledger.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
     for words, sentence in (
         (("resume", folder), "campaign.yaml is another campaign than the one that was begun in"),
-        (("run", "campaign.yaml", "--folder", folder), "is the folder of another campaign (x, or x before it was"),
-        (("resume", tmp_path), "is no folder of a campaign: it has no ledger.jsonl"),
+        (("run", "campaign.yaml", "--folder", folder), "is the folder of another version of x"),
+        (("resume", tmp_path), "is not a campaign folder: it has no ledger.jsonl"),
         (("run", "campaign.yaml", "--on", "ftp://lab"), "'ftp://lab' is no address of a scheduler"),
     ):
         said = here("campaign", *words)

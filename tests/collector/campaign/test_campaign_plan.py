@@ -216,11 +216,11 @@ WRONG = {
     ),
     "unknown testbed": (
         BASE + "matrix: {n: {set: phases.soak, values: [1s]}, testbed: [a, c]}\ntestbeds: {a: , b: }\n",
-        "campaign.yaml:3:60: testbed: nobody has 'c'; known here: a, b",
+        "campaign.yaml:3:60: testbed: there is no testbed 'c'; known here: a, b",
     ),
     "unknown testbed of all": (
         BASE + "matrix: {n: {set: phases.soak, values: [1s]}}\ntestbeds: {rack-1: }\ntestbed: rack-2\n",
-        "campaign.yaml:5:10: testbed: nobody has 'rack-2'; did you mean 'rack-1'?",
+        "campaign.yaml:5:10: testbed: there is no testbed 'rack-2'; did you mean 'rack-1'?",
     ),
     "unknown word of a command": (
         BASE + "matrix: {n: {set: phases.soak, values: [1s]}}\nbefore: [./flash, '{releas}']\n",

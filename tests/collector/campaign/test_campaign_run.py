@@ -80,11 +80,11 @@ def test_a_campaign_runs_every_cell_in_order_with_labels_and_commands(
 
     again = soakwatch("campaign", "run", "campaign.yaml")
     assert again.returncode == 2
-    assert "has runs of this campaign: go on with soakwatch campaign resume" in again.stderr
+    assert "already holds this campaign: continue it with soakwatch campaign resume" in again.stderr
     write(TWO.replace("800ms", "900ms"))
     other = soakwatch("campaign", "run", "campaign.yaml")
     assert other.returncode == 2
-    assert "is the folder of another campaign (two, or two before it was changed)" in other.stderr
+    assert "is the folder of another version of two" in other.stderr
     assert soakwatch("campaign", "status", tmp_path).stderr.strip().endswith("it has no ledger.jsonl")
 
 

@@ -10,6 +10,7 @@ import click
 from soakwatch.cli.options import runs_option
 
 STDOUT = "-"
+_OTHER_SUFFIXES = frozenset({".xlsx", ".xls", ".ods", ".json", ".jsonl", ".tsv", ".txt", ".gz", ".zip", ".db", ".sqlite"})
 
 
 @click.command(
@@ -30,7 +31,7 @@ pip install 'soakwatch[export]'. With duckdb: SELECT * FROM 'data/samples/*.parq
 Line protocol is what the sink influxdb would write: influx write --bucket soak --file night.lp.
 --plan writes plan.yaml and the scripts that it runs, as they were when the run began: soakwatch run plan.yaml there.
 \b
-Exit codes: 0 everything is written; 2 nothing is, and the reason is told."""
+Exit codes: 0 everything is written; 2 nothing is, and the reason is printed."""
 )
 @click.argument("names", metavar="RUN...", nargs=-1, required=True)
 @click.option(
@@ -87,6 +88,9 @@ def command(
         _plan(found[0], Path(output), force=force)
         return
     of_file = SUFFIXES.get(Path(output).suffix.lower())
+    suffix = Path(output).suffix.lower()
+    if suffix in _OTHER_SUFFIXES and not Path(output).is_dir():
+        raise click.UsageError(f"--output {output}: {suffix} cannot be written; use {', '.join(SUFFIXES)} or a folder")
     chosen = next((known for known in SUFFIXES.values() if known == format_), of_file or "csv")
     if of_file is not None and of_file != chosen:
         raise click.UsageError(f"--output {output} is a file of {of_file}, and --format says {chosen}: correct one")

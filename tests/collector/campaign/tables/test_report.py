@@ -172,7 +172,7 @@ def test_options_choose_the_table(report: Reports, campaigns: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("nowhere",), "nowhere is no folder of a campaign: it has no ledger.jsonl"),
+        (("nowhere",), "nowhere is not a campaign folder: it has no ledger.jsonl; name campaigns/NAME"),
         (("v2.3", "--table", "sizexcolour"), "--table sizexcolour: write two axes with an x between them"),
         (("v2.3", "--figure", "load.lost"), "did you mean 'load.loss'?"),
         (("v2.3", "--against", "v2.2", "--margin", "much"), "'much' is not a share: write 5% or 0.05"),
