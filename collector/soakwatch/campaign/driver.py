@@ -149,7 +149,9 @@ class Driver:
                 assert run.folder is not None
                 if run.state == RUNNING or not fence(run.folder):
                     self._active.append(_Active(run, run.testbed, None))
-                    self.listener.tell(f"{_title(run)} is still running since the campaign's process ended: waiting for it")
+                    self.listener.tell(
+                        f"{_title(run)} is still running since the campaign's process ended: waiting for it"
+                    )
                     continue
                 attempts[index] = replace(run, state=RUNNING)
                 self._note_end(attempts[index], read_result(run.folder), as_it_stands(attempts[index]))
@@ -258,7 +260,9 @@ class Driver:
         if fault:
             self.history.faults[run.cell.id, run.repetition, run.attempt] = fault
             again = len(attempts) <= self.campaign.retry_inconclusive
-            self.listener.tell(f"{_title(run)}: not the device's fault{', it will be run again' if again else ''}: {fault}")
+            self.listener.tell(
+                f"{_title(run)}: not the device's fault{', it will be run again' if again else ''}: {fault}"
+            )
             if over.state != ENDED and not again:
                 self._given_up.add(key)
         elif over.state != ENDED and not stopped:

@@ -24,7 +24,9 @@ def begun(campaign: Campaign, folder: Path) -> Iterator[Ledger]:
             name = entries[0].text("name")
             other = f"another campaign ({name})" if name != campaign.name else f"another version of {name}"
             raise CampaignError(f"{folder} is the folder of {other}: name another with --folder")
-        raise CampaignError(f"{folder} already holds this campaign: continue it with soakwatch campaign resume {folder}")
+        raise CampaignError(
+            f"{folder} already holds this campaign: continue it with soakwatch campaign resume {folder}"
+        )
     if folder.is_dir() and any(path.name != LEDGER for path in folder.iterdir()):
         raise CampaignError(f"{folder} is not empty and is not a campaign folder: name another with --folder")
     (folder / "runs").mkdir(parents=True, exist_ok=True)

@@ -127,7 +127,7 @@ def repetitions_needed(
     >>> print(repetitions_needed([100.0, 103.0, 96.0], 0.02).reason)
     estimated: 23 runs for ± 2 %, from the coefficient of variation of 3 runs (3.5 %) as if they were normal
     >>> print(repetitions_needed([100.0], 0.02).reason)
-    1 run cannot tell how far runs lie apart: 6 are the least for an interval of 95 %
+    1 run does not show the spread between runs: 6 are the least for an interval of 95 %
     """
     number = _sorted(values)
     n = number.size
@@ -150,7 +150,7 @@ def repetitions_needed(
     if n == 1:
         sure = f"{100 * confidence:g} %"
         return answer(
-            None, f"1 run cannot tell how far runs lie apart: {least} are the least for an interval of {sure}"
+            None, f"1 run does not show the spread between runs: {least} are the least for an interval of {sure}"
         )
     relative = number / abs(at_hand.median) - math.copysign(1.0, at_hand.median)
     if not np.isfinite(relative).all():

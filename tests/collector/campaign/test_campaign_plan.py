@@ -95,6 +95,17 @@ def test_numbers_are_called_as_they_are_written(here: Here, write: Write) -> Non
     assert cells(here) == ["release=7.1", "release=7.10"]
 
 
+def test_a_number_becomes_a_word_of_a_command_as_it_is_written(here: Here, write: Write) -> None:
+    """Words of commands are text, and a campaign's values are numbers: no quotes are asked for."""
+    plan = PLAN.replace(
+        "rules:", "  gen: {role: generator, sources: [{command: {interval: 300ms, run: [./load, '1']}}]}\nrules:"
+    )
+    write("plan: plan.yaml\nmatrix:\n  size: {set: targets.gen.sources.command.run.1, values: [64, 1.50]}\n", plan)
+    assert cells(here) == ["size=64", "size=1.50"]
+    shown = here("campaign", "plan", "campaign.yaml", "--cell", "size=1.50")
+    assert (shown.returncode, '"1.50"' in shown.stdout) == (0, True), shown.stdout + shown.stderr
+
+
 def test_blocks_hold_each_cell_once_and_follow_the_seed(here: Here, write: Write) -> None:
     """The same seed gives the same order, another one another; each block has every cell once."""
 

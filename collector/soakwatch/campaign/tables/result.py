@@ -183,7 +183,7 @@ def _doubts(spec: TablesSpec, cells: Sequence[CellData], again: int) -> tuple[st
     if counts and counts[0] < _FEWEST:
         shown = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
         if counts == [1]:
-            doubts.append("one run a cell: nobody knows how far runs lie apart; no difference is proven")
+            doubts.append("one run a cell: the spread between runs is unknown; no difference is proven")
         else:
             doubts.append(f"{shown} runs a cell: the median has an interval from {_FEWEST} runs on; ranges are shown")
     names = {name for table in spec.tables for name in table.figures} - {VERDICT, FIGURES}

@@ -185,7 +185,7 @@ def _legend(view: View) -> tuple[str, ...]:
         of = f"{counts[0]} runs" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} runs"
         lines.append(f"median of {of} a cell")
     elif counts:
-        lines.append("one run a cell: how far runs lie apart is not known")
+        lines.append("one run a cell: the spread between runs is unknown")
     if "interval" in view.shows and any(figure.low is not None for figure in figures):
         lines.append("[low, high]: interval of the median, 95 %")
     short = any(figure.low is None and figure.n > 1 and figure.least is not None for figure in figures)

@@ -10,7 +10,9 @@ import click
 from soakwatch.cli.options import runs_option
 
 STDOUT = "-"
-_OTHER_SUFFIXES = frozenset({".xlsx", ".xls", ".ods", ".json", ".jsonl", ".tsv", ".txt", ".gz", ".zip", ".db", ".sqlite"})
+_OTHER_SUFFIXES = frozenset(
+    {".xlsx", ".xls", ".ods", ".json", ".jsonl", ".tsv", ".txt", ".gz", ".zip", ".db", ".sqlite"}
+)
 
 
 @click.command(

@@ -89,8 +89,8 @@ def test_one_run_a_cell_says_so() -> None:
     made = result({"a": ["1", "2"], "b": ["x", "y", "z"]}, {"load.rx.packet.rate": rates}, RATE)
     sheet = made.tables[0].sheets[1]
     assert {cell.beside for _, cells in sheet.rows for cell in cells} == {""}
-    assert "one run a cell: how far runs lie apart is not known" in sheet.legend
-    assert made.doubts == ("one run a cell: nobody knows how far runs lie apart; no difference is proven",)
+    assert "one run a cell: the spread between runs is unknown" in sheet.legend
+    assert made.doubts == ("one run a cell: the spread between runs is unknown; no difference is proven",)
 
 
 def test_six_runs_have_an_interval_and_five_a_range() -> None:

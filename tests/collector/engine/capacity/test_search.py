@@ -40,6 +40,18 @@ def test_the_capacity_is_found_and_the_next_phase_takes_a_share_of_it(
     assert rate.values.tolist() == pytest.approx([goal.rate])
 
 
+def test_the_loss_of_an_overload_is_judged_by_the_capacity_that_was_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a search nothing says how much a device at 120 % has to lose; with requests it stays so."""
+    phases = f"[{{capacity: {GOAL}}}, {{soak: {{for: 60s, load: 80% of capacity}}}}, {{spike: {{for: 60s, load: 75%}}}}]"
+    ran = run(tmp_path / "run", monkeypatch, phases)
+    (judged,) = [finding for finding in ran.verdict().findings if finding.rule == "overload_loss"]
+    assert judged.outcome is Outcome.PASS, judged.reason
+    assert judged.numbers["capacity"] == pytest.approx(6234, rel=0.01)
+    assert judged.numbers["capacity_error"] == pytest.approx(0.02 / 12**0.5, rel=0.5)
+
+
 def test_several_loss_ratios_have_bounds_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With 10 % allowed the load is 1/0.9 times as high, and a phase may name which of the two it means."""
     goal = GOAL.replace("loss: 0", "loss: [10%, 0]")
