@@ -263,16 +263,18 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("words", nargs="*", metavar="NAME=VALUE", help="the cell, such as size=64; $NAME is filled in")
     parser.add_argument("--generator-port", type=int, default=4501, help="port of TRex or Pktgen (default: 4501)")
     parser.add_argument("--page", type=int, default=9100, help="port of the device's exporter (default: 9100)")
-    parser.add_argument("--bed", default="a", metavar="LETTER", help="a: these ports; b: the next ones, and so on")
+    parser.add_argument(
+        "--bed", default="a", metavar="NAME", help="its last letter a: these ports; b: the next ones, ..."
+    )
     parser.add_argument("--seed", default="", help="text that draws how good a run this is")
     parser.add_argument("--idle", default="60s", help="end when nobody has asked for so long (default: 60s)")
     parser.add_argument("--serve", action="store_true", help="stay in the foreground")
     parser.add_argument("--end", action="store_true", help="end the bench on this port, and nothing else")
     options = parser.parse_intermixed_args(argv)
-    if len(options.bed) != 1 or not "a" <= options.bed <= "z":
-        parser.error(f"--bed {options.bed}: a letter from a to z")
-    options.generator_port += ord(options.bed) - ord("a")
-    options.page += ord(options.bed) - ord("a")
+    if not "a" <= options.bed[-1:] <= "z":
+        parser.error(f"--bed {options.bed}: its last character is no letter from a to z")
+    options.generator_port += ord(options.bed[-1]) - ord("a")
+    options.page += ord(options.bed[-1]) - ord("a")
     if options.end:
         _ended(options.page)
         return 0
