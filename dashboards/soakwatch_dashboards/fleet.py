@@ -19,6 +19,7 @@ ZERO_MS = 4_102_444_800_000
 """Hour zero of Compare, in the year 2100: the sink's ``aligned.ZERO_NS``."""
 CHOSEN = (
     '"run" =~ /-${name:regex}$/ AND "devices" =~ /(^|, )${device:regex}(, |$)/ AND "verdict" =~ /^${verdict:regex}$/'
+    ' AND "label_release" =~ /^${release:regex}$/ AND "label_testbed" =~ /^${testbed:regex}$/'
     ' AND ("run" =~ /${search:regex}/ OR "headline" =~ /${search:regex}/ OR "labels" =~ /${search:regex}/)'
 )
 """What is chosen at the head, as a condition on runs."""
@@ -112,6 +113,10 @@ def board() -> Board:
         'SHOW TAG VALUES FROM "soakwatch_verdict" WITH KEY = "run"',
         regex="/^[^-]*-(.*)$/",
     )
+    release, testbed = (
+        variable(label, label.title(), f'SHOW TAG VALUES FROM "soakwatch_verdict" WITH KEY = "label_{label}"')
+        for label in ("release", "testbed")
+    )
     search = TextBoxVariable("search").label("Search run, label, sentence")
     return Board(
         "soakwatch-fleet",
@@ -140,7 +145,7 @@ def board() -> Board:
                 ],
             ),
         ],
-        [device, name, _verdict(), search],
+        [device, name, release, testbed, _verdict(), search],
         since="now-90d",
         refresh="1m",
     )

@@ -12,6 +12,7 @@ from tests.browser.going import Going
 from tests.browser.records import HOSTILE
 from tests.browser.tab import Tab, luminance
 
+from soakwatch.core.labels import LABELS_KEY, labels_json
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record
 from soakwatch.testing.records import judged_run
@@ -26,7 +27,14 @@ TOKEN = Token("a-token-of-a-test-0123456789")
 Links = tuple[str, str]
 
 
-def make_run(folder: Path, verdict: str, before_s: int, name: str = "night", reason: str = "") -> None:
+def make_run(
+    folder: Path,
+    verdict: str,
+    before_s: int,
+    name: str = "night",
+    reason: str = "",
+    labels: dict[str, str] | None = None,
+) -> None:
     """A run of two minutes that ended so many seconds ago, its memory a ramp where it failed."""
     begin_ns = time.time_ns() - before_s * SECOND
     with Record.create(folder) as record:
@@ -36,6 +44,7 @@ def make_run(folder: Path, verdict: str, before_s: int, name: str = "night", rea
             "ended_ns": str(begin_ns + 120 * SECOND),
             "verdict": verdict,
             "reason": reason or f"it is a {verdict}",
+            **({} if labels is None else {LABELS_KEY: labels_json(labels)}),
         }.items():
             record.set_meta(key, text)
         record.target("fw-7", "dut")
@@ -58,12 +67,17 @@ def make_run(folder: Path, verdict: str, before_s: int, name: str = "night", rea
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    """Four runs that ended, one with a name that attacks."""
+    """Four runs that ended, one with a name that attacks; all with labels."""
     folder = tmp_path / "runs"
-    make_run(folder / "a-pass", "pass", 4000)
-    make_run(folder / "b-fail", "fail", 3000)
-    make_run(folder / "c-pass", "pass", 2000)
-    make_run(folder / "d-hostile", "fail", 1000, HOSTILE[0], HOSTILE[1])
+    make_run(folder / "a-pass", "pass", 4000, labels={"release": "7.2", "testbed": "rack 3"})
+    make_run(folder / "b-fail", "fail", 3000, labels={"release": "7.2.1", "testbed": "rack 3"})
+    make_run(
+        folder / "c-pass",
+        "pass",
+        2000,
+        labels={name: f"{name} of c" for name in ("one", "two", "three", "e", "f", "g")},
+    )
+    make_run(folder / "d-hostile", "fail", 1000, HOSTILE[0], HOSTILE[1], {"release": HOSTILE[1], "site": HOSTILE[7]})
     return folder
 
 
@@ -125,6 +139,61 @@ def test_runs_are_filtered(page: Tab) -> None:
     page.page.reload()
     page.page.locator("#rows tr").first.wait_for()
     assert order(page) == ["b-fail"]
+
+
+def test_runs_are_filtered_by_their_labels(page: Tab) -> None:
+    """Written into the search field, or by a click on one; a second click takes it away again."""
+    field = page.page.locator("#q")
+    for wish, found in {
+        "release:7.2": ["a-pass"],
+        "release=7.2*": ["b-fail", "a-pass"],
+        'testbed:"RACK 3" release:7.2.1': ["b-fail"],
+        "testbed:": ["d-hostile", "c-pass"],
+        "release:8": [],
+        "rack": ["b-fail", "a-pass"],
+        "nobody:7": [],
+        'f:"f of c"': ["c-pass"],
+    }.items():
+        field.fill(wish)
+        assert order(page) == found, wish
+    page.page.locator("#clear").click()
+    chip = page.page.locator("#rows tr", has_text="a-pass").get_by_role("button", name="testbed rack 3")
+    assert chip.get_attribute("aria-pressed") == "false"
+    chip.click()
+    assert (order(page), field.input_value()) == (["b-fail", "a-pass"], 'testbed:"rack 3"')
+    page.page.locator("#rows tr", has_text="a-pass").get_by_role("button", name="release 7.2").click()
+    assert (order(page), field.input_value()) == (["a-pass"], 'testbed:"rack 3" release:7.2')
+    page.page.reload()
+    page.page.locator("#rows tr").first.wait_for()
+    assert order(page) == ["a-pass"]
+    assert chip.get_attribute("aria-pressed") == "true"
+    chip.click()
+    assert (order(page), field.input_value()) == (["a-pass"], "release:7.2")
+    page.page.locator("#clear").click()
+    hostile = page.page.locator("#rows tr", has_text="d-hostile").get_by_role("button", name="release")
+    assert HOSTILE[1] in hostile.inner_text()
+    hostile.click()
+    assert order(page) == ["d-hostile"]
+    page.page.get_by_label("Release").select_option("7.2.1")
+    page.page.locator("#q").fill("")
+    assert order(page) == ["b-fail"]
+    page.page.locator("#clear").click()
+    many = page.page.locator("#rows tr", has_text="c-pass").locator(".labels button")
+    assert many.all_inner_texts() == ["one one of c", "two two of c", "three three of c", "e e of c", "+ 2"]
+    page.page.get_by_role("button", name="Show 2 more labels of c-pass").press("Enter")
+    assert many.all_inner_texts()[4:] == ["f f of c", "g g of c"]
+    page.page.keyboard.press("Enter")
+    assert (order(page), field.input_value()) == (["c-pass"], 'f:"f of c"')
+    assert page.barriers() == []
+
+
+def test_the_page_of_a_run_shows_its_labels(page: Tab) -> None:
+    """Each leads to the runs that have it, too."""
+    page.page.locator("#rows tr", has_text="a-pass").get_by_role("link").click()
+    page.page.get_by_role("link", name="testbed rack 3").click()
+    page.page.locator("#rows tr").first.wait_for()
+    assert order(page) == ["b-fail", "a-pass"]
+    page.page.locator("#rows tr", has_text="c-pass").wait_for(state="detached")
 
 
 def test_the_worst_series_has_a_sparkline(page: Tab) -> None:

@@ -241,7 +241,7 @@ def view_of(board: str, run: str, target: str) -> View:
     """What somebody looks at who has chosen a run and a target; all of the rest."""
     everything = {
         **dict.fromkeys(("role", "process", "interface", "growing", "worst_process"), ".*"),
-        **dict.fromkeys(("name", "device", "verdict"), ".*"),
+        **dict.fromkeys(("name", "device", "verdict", "release", "testbed"), ".*"),
         "since": "run",
         "search": "",
     }

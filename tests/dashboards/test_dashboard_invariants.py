@@ -35,7 +35,7 @@ OWN = {
     "soakwatch_poll": {"source", "outcome"},
     "soakwatch_event": {"kind", "origin", "object"},
     "soakwatch_finding": {"rule", "metric", "object"},
-    "soakwatch_verdict": set(),
+    "soakwatch_verdict": {"label_release", "label_testbed"},
     "soakwatch_phase": set(),
     "soakwatch_timeline": {"kind", "row"},
     "soakwatch_moment": {"rule"},

@@ -206,6 +206,9 @@ def test_fleet_counts_each_run_once_by_how_it_stands(influx: Influxd) -> None:
         ("search", "bgpd's", set(RUNS[:3])),
         ("device", escaped(OTHER), set(RUNS)),
         ("device", "nobody", set[str]()),
+        ("release", escaped("7.2 (a)"), {RUNS[0]}),
+        ("release", escaped("7.2 (a)", "8"), set(RUNS[:2])),
+        ("testbed", "nobody", set[str]()),
     ):
         chosen = View(view.begin_ms, view.end_ms, {**view.values, name: value})
         rows = [row for letter in "AB" for row in ask(influx, query_of("soakwatch-fleet", f"Runs {letter}"), chosen)]

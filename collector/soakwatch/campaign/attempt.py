@@ -24,19 +24,15 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
-from soakwatch.campaign.fault import fault_in
-from soakwatch.campaign.load import filled
 from soakwatch.campaign.locks import held, locked, testbed_lock
 from soakwatch.campaign.model import Command
+from soakwatch.campaign.words import environment_of, filled
 from soakwatch.cluster.executor import still_wanted
+from soakwatch.cluster.leash import leashed
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS, RecordError, SoakwatchError
 from soakwatch.core.redaction import redaction_of
 from soakwatch.core.run_command import run_command
 from soakwatch.core.units import show_seconds
-from soakwatch.record import RecordView
-from soakwatch.runs.mark_event import EventConflictError, EventRefusedError
-from soakwatch.runs.state import StateReader
-from soakwatch.runs.stop import stop_run
 
 LOCK_FILE, STATUS_FILE, STOP_FILE = "attempt.lock", "attempt.json", "stop"
 JOB_FILE, PLAN_FILE, REFERENCE_FILE, LOG_FILE = "attempt.job.json", "plan.yaml", "plan.reference.yaml", "run.log"
@@ -230,7 +226,7 @@ class _Attempt:
         self._stage(stage)
         facts = {**self._job.facts, "folder": str(self._place)}
         words = filled(command.words, facts)
-        environment = {f"SOAKWATCH_{name.upper().replace('-', '_')}": text for name, text in facts.items()}
+        environment = environment_of(facts)
         if self._result.verdict is not None:
             environment["SOAKWATCH_VERDICT"] = self._result.verdict
         redaction = redaction_of(self._job.plan)
@@ -265,11 +261,12 @@ class _Attempt:
             command += [word for name, text in job.labels.items() for word in ("--label", f"{name}={text}")]
             command += ["--reference", str(place / REFERENCE_FILE)] if job.reference else []
         command += [] if job.web else ["--no-web"]
+        command = command if job.detached else leashed(command)
         cwd = job.folder if job.folder and Path(job.folder).is_dir() else None
         with (place / LOG_FILE).open("ab") as log:
             process = subprocess.Popen(
                 command,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL if job.detached else subprocess.PIPE,  # which ends with this process
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=cwd,
@@ -298,10 +295,16 @@ class _Attempt:
                 process.send_signal(signal.SIGINT)
                 stopped_at = passed + 1e9
             time.sleep(_POLL_S)
+        if process.stdin is not None:
+            process.stdin.close()
         self._result = replace(self._judged(process.returncode), stopped=self._result.stopped or self._asked() == ABORT)
 
     def _stop_request(self) -> bool:
         """As ``soakwatch stop`` asks; False where the run cannot be asked yet."""
+        from soakwatch.runs.mark_event import EventConflictError, EventRefusedError
+        from soakwatch.runs.state import StateReader
+        from soakwatch.runs.stop import stop_run
+
         try:
             state = StateReader(self._place).read(time.time_ns())
             stop_run(self._place, state, "the campaign was stopped", "campaign")
@@ -310,6 +313,8 @@ class _Attempt:
         return True
 
     def _ended(self) -> bool:
+        from soakwatch.record import RecordView
+
         with suppress(RecordError), RecordView.open(self._place) as view:
             return view.meta("ended_ns") is not None
         return False
@@ -321,8 +326,10 @@ class _Attempt:
 
 def judged(place: Path, so_far: RunResult, code: int | None) -> RunResult:
     """What a run's record says of its end; ``code`` is the exit code of its process, None where nobody knows."""
-    verdict = reason = ""
-    fault = ""
+    from soakwatch.campaign.fault import fault_in  # rules and records: not while the run goes on
+    from soakwatch.record import RecordView
+
+    verdict = reason = fault = ""
     try:
         with RecordView.open(place) as view:
             metas = view.metas()

@@ -31,20 +31,20 @@ from soakwatch.campaign.attempt import (
 )
 from soakwatch.campaign.errors import CampaignError
 from soakwatch.campaign.ledger import Ledger
-from soakwatch.campaign.load import RUN_FACTS, filled
 from soakwatch.campaign.model import Campaign, CampaignState, Cell, CellRun, Command
 from soakwatch.campaign.naming import folder_names, run_folder
 from soakwatch.campaign.order import block
 from soakwatch.campaign.repeat import enough, half_width
 from soakwatch.campaign.state import ENDED, LOST, RUNNING, History, as_it_stands, history_of, state_of
-from soakwatch.cluster.executor import Executor
+from soakwatch.campaign.words import RUN_FACTS, environment_of, filled
+from soakwatch.cluster.executor import ClusterError, Executor
 from soakwatch.cluster.testbeds import testbed_resource
-from soakwatch.core.errors import SoakwatchError
+from soakwatch.core.errors import RecordError, SoakwatchError
 from soakwatch.core.labels import MAX_TEXT
 from soakwatch.core.redaction import redaction_of
 from soakwatch.core.run_command import run_command
 from soakwatch.core.yaml import Plain
-from soakwatch.record import RECORD_NAME
+from soakwatch.record import RECORD_NAME, RecordView
 
 POLL_S = 0.2
 MAX_BROKEN = 3
@@ -183,7 +183,11 @@ class Driver:
         assert place is not None
         if self.stopping.asked > active.asked:
             active.asked = self.stopping.asked
-            ask_to_stop(place, ABORT if active.asked > 1 else STOP)
+            if self.detached:
+                ask_to_stop(place, ABORT if active.asked > 1 else STOP)
+            elif active.future is not None:
+                self.executor.end(active.future, at_once=active.asked > 1)
+        found: CellRun | None = None
         if active.future is None:
             if worked_on(place):
                 return
@@ -192,16 +196,21 @@ class Driver:
             if not active.future.done():
                 return
             failure = active.future.exception()
+            if isinstance(failure, ClusterError):
+                raise failure  # no run can be made any longer; resume takes up what is open
             if failure is not None and not isinstance(failure, SoakwatchError | OSError):
                 raise failure
             if failure is not None and worked_on(place):
                 active.future = None
                 return
             result = active.future.result() if failure is None else read_result(place)
+            if not self.detached:
+                trouble = _trouble_of(place, result) if failure is None else str(failure)
+                found = replace(run, state=LOST, reason=trouble) if trouble else None
             if failure is not None and (result is None or result.stage != DONE):
                 self.listener.tell(f"{_title(run)}: {failure}")
         self._active.remove(active)
-        self._note_end(run, result, None)
+        self._note_end(run, result, found)
 
     def _note_end(self, run: CellRun, result: RunResult | None, found: CellRun | None) -> None:
         """Write how a run ended into ledger and history, and decide what follows from it."""
@@ -398,7 +407,7 @@ class Driver:
         self.listener.tell(f"{name}: {' '.join(command.words)}")
         facts = {"campaign": self.campaign.name, **self.campaign.labels}
         words = filled(command.words, facts)
-        environment = {f"SOAKWATCH_{key.upper().replace('-', '_')}": text for key, text in facts.items()}
+        environment = environment_of(facts)
         redaction = redaction_of(next(iter(self.campaign.plans.values())))
 
         async def run() -> tuple[str, bytes]:
@@ -412,6 +421,18 @@ class Driver:
 
     def _state(self) -> CampaignState:
         return state_of(self.campaign, self.folder, self.history)
+
+
+def _trouble_of(place: Path, result: RunResult | None) -> str:
+    """What is wrong with a record that came from another machine, "" if it says what the run said."""
+    if result is None or result.verdict is None:
+        return ""
+    try:
+        with RecordView.open(place) as view:
+            verdict = view.meta("verdict")
+    except RecordError as error:
+        return str(error)
+    return "" if verdict == result.verdict else f"its record came with the verdict {verdict}, not {result.verdict}"
 
 
 def _unfinished(ledger: Ledger) -> set[tuple[str, int, int]]:

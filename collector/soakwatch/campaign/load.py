@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -20,7 +20,8 @@ from soakwatch.campaign.model import Campaign, Cell, Command, Repeat, Testbed
 from soakwatch.campaign.patch import Change, found, overwrites, patched
 from soakwatch.campaign.shape import MAX_RUNS, CampaignShape, CommandShape, RepeatShape
 from soakwatch.campaign.tables.parse import tables_and_problems
-from soakwatch.core.errors import PlanError
+from soakwatch.campaign.words import RUN_FACTS, placeholders
+from soakwatch.core.errors import PlanError, SoakwatchError
 from soakwatch.core.labels import label_name, label_text
 from soakwatch.core.suggest import hint
 from soakwatch.core.validation import problems as problems_of
@@ -28,11 +29,9 @@ from soakwatch.core.yaml import Document, Plain, Problem, parse, plan_error, rea
 from soakwatch.core.yaml import Path as Place
 from soakwatch.judge.calibration import reference_path
 from soakwatch.plan import Plan, plan_of
+from soakwatch.runs.figures import parse_figure
 
 CAMPAIGN_COPY, PLAN_COPY, REFERENCE_COPY = "campaign.yaml", "plan.yaml", "plan.reference.yaml"
-RUN_FACTS = ("campaign", "cell", "repetition", "attempt", "testbed", "folder")
-"""What words of commands may name besides axes and labels."""
-_PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_-]*)\}")
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9._]+")
 _MAX_SHOWN = 20
 
@@ -43,33 +42,6 @@ def load_campaign(path: Path) -> Campaign:
     Raises PlanError: its ``problems`` are all sentences, each with file, line and column.
     """
     return _campaign(parse(read_text(path), str(path)), path)
-
-
-def placeholders(words: Sequence[str]) -> Iterator[str]:
-    """The names in braces in the words of a command; doubled braces are text.
-
-    >>> list(placeholders(["./flash", "{release}", "--json={{x}}"]))
-    ['release']
-    """
-    for word in words:
-        for match in _PLACEHOLDER.finditer(word.replace("{{", "\0").replace("}}", "\0")):
-            yield match[1]
-
-
-def filled(words: Sequence[str], facts: Mapping[str, str]) -> tuple[str, ...]:
-    """The words with the values of what they name.
-
-    >>> filled(["./flash", "{release}.bin", "{{x}}"], {"release": "7.2"})
-    ('./flash', '7.2.bin', '{x}')
-    """
-
-    def put(match: re.Match[str]) -> str:
-        return facts.get(match[1], match[0])
-
-    return tuple(
-        _PLACEHOLDER.sub(put, word.replace("{{", "\0").replace("}}", "\1")).replace("\0", "{").replace("\1", "}")
-        for word in words
-    )
 
 
 def _campaign(document: Document, path: Path) -> Campaign:
@@ -89,6 +61,11 @@ def _campaign(document: Document, path: Path) -> Campaign:
     matrix = read_matrix(document, shape.matrix, shape.exclude, shape.include, used)
     problems += matrix.problems
     problems += _command_problems(document, shape, matrix)
+    if isinstance(shape.repeat, RepeatShape):
+        try:
+            parse_figure(shape.repeat.until.of)
+        except SoakwatchError as error:
+            problems.append(document.problem(("repeat", "until", "of"), f"of: {error}"))
     testbeds, changes = _testbeds(document, shape, problems)
     pinned_names = _pinned(document, matrix, shape, problems)
     problems += tables_and_problems(document, [axis.axis() for axis in matrix.axes])[1]
@@ -338,7 +315,8 @@ def _plans(
             except PlanError as error:
                 where = f"the cell {cell.id}" + (f" on {bed.name}" if bed.name else "")
                 for sentence in error.problems:
-                    told.setdefault(_placed(document, base, steps, draft, sentence, own), where)
+                    placed = sentence if sentence in own else _placed(document, base, steps, sentence)
+                    told.setdefault(placed, where)
     if told:
         lines = [f"{sentence} (in {where})" for sentence, where in told.items()]
         more = [f"{document.origin}: {len(lines) - _MAX_SHOWN} more"] if len(lines) > _MAX_SHOWN else []
@@ -346,19 +324,17 @@ def _plans(
     return plans
 
 
-def _placed(
-    document: Document,
-    base: Document,
-    steps: Sequence[Change],
-    draft: CellDraft,
-    sentence: str,
-    own: Sequence[str],
-) -> str:
-    """A sentence about a patched plan; one that only the patch brought about names the campaign's line too."""
-    if sentence in own or sentence.startswith(f"{document.origin}:") or base.origin == document.origin:
+def _placed(document: Document, base: Document, steps: Sequence[Change], sentence: str) -> str:
+    """A sentence about a patched plan, with the place in the campaign's file of the change that brought it about."""
+    if sentence.startswith(f"{document.origin}:") or base.origin == document.origin:
         return sentence
-    place = steps[0].place if steps else draft.place
-    return f"{document.where(place)}: {sentence}"
+    for count, step in enumerate(steps, 1):
+        try:
+            plan_of(patched(base, steps[:count], document))
+        except PlanError as error:
+            if sentence in error.problems:
+                return f"{document.where(step.place)}: {sentence}"
+    return sentence
 
 
 def _reference(plan: Plan, campaign: Path) -> Path | None:

@@ -62,7 +62,7 @@ def patched(plan: Document, changes: Sequence[Change], campaign: Document) -> Do
         draft.values.setdefault(path, campaign.position(change.place))
     if problems:
         raise plan_error(campaign.origin, problems)
-    return Document(plan.origin, draft.data, draft.values, draft.keys, draft.origins)
+    return Document(plan.origin, draft.data, draft.values, draft.keys, plan.changed, draft.origins)
 
 
 def found(data: Plain, text: str) -> Path | None:

@@ -91,7 +91,7 @@ def _rest(value: object) -> float:
 def _half_width(value: object) -> float:
     width = share(value)
     if not 0 < width < 1:
-        raise ValueError(f"half_width: {value!r} is not a share between 0 and 100 %: write 2%")
+        raise ValueError(f"{value!r} is not a share between 0 and 100 %: write 2%")
     return width
 
 
@@ -142,7 +142,7 @@ def _repeat(value: object) -> object:
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_REPEAT:
         return value
     until = "{until: {half_width: 2%, of: FIGURE}, at_most: 12}"
-    raise ValueError(f"repeat: expected 1 to {MAX_REPEAT}, or {until}; found {shown(value)}")
+    raise ValueError(f"expected 1 to {MAX_REPEAT}, or {until}; found {shown(value)}")
 
 
 class TestbedShape(Shape):

@@ -16,6 +16,7 @@ from rich.text import Text
 from soakwatch.campaign.driver import Driver, Listener, Stopping
 from soakwatch.campaign.ledger import Ledger
 from soakwatch.campaign.model import Campaign, CampaignState
+from soakwatch.campaign.planned import counted
 from soakwatch.campaign.progress import Progress, progress_of
 from soakwatch.campaign.state import WAITING, History
 from soakwatch.cli.display.live_region import Frame, drawable, framed
@@ -37,7 +38,7 @@ def run_campaign(campaign: Campaign, folder: Path, ledger: Ledger, on: str | Non
     with executor_for(on, len(campaign.testbeds)) as executor:
         require_testbeds(executor, [bed.name for bed in campaign.testbeds])
         with _interruptible(stopping), _display(campaign, console) as display:
-            display.tell(f"campaign {campaign.name}: {len(campaign.cells)} cells, to {folder}")
+            display.tell(f"campaign {campaign.name}: {counted(len(campaign.cells), 'cell')}, to {folder}")
             driver = Driver(campaign, folder, ledger, executor, display, stopping)
             state = driver.run()
     progress = progress_of(campaign, state, driver.history)

@@ -24,7 +24,7 @@ from soakwatch_rules.rule import Outcome
 from soakwatch_rules.wording.words import plural
 
 _LINE_EVERY_S = 60.0
-_MAX_REASON = 100
+_MAX_REASON = 200
 _ORDER = (Outcome.PASS, Outcome.FAIL, Outcome.INCONCLUSIVE)
 
 

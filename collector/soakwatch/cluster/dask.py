@@ -49,6 +49,10 @@ class _DaskFuture(Protocol):
     def result(self) -> object: ...
 
 
+class _Event(Protocol):
+    def set(self) -> object: ...
+
+
 class _Client(Protocol):
     def submit(self, function: Callable[..., object], *arguments: object, **options: object) -> _DaskFuture: ...
 
@@ -68,6 +72,7 @@ class _Wish:
         self.label = label
         self.future: Future[object] = Future()
         self.tasks: list[_DaskFuture] = []
+        self.claim = ""
 
     def succeed(self, result: object) -> None:
         """It is done."""
@@ -168,10 +173,23 @@ class DaskCluster:
             raise ClusterError(f"{folder} is not empty: what {label} writes cannot go there")
         payload = _pickled(label, function, argument)
         wish = self._wish(label)
-        claim = f"soakwatch-{uuid.uuid4().hex}"
+        wish.claim = f"soakwatch-{uuid.uuid4().hex}"
         settle = partial(self._settle_into, folder.absolute())
-        self._task(wish, settle, there.work_into, payload, self._versions, claim, resource=resource)
+        self._task(wish, settle, there.work_into, payload, self._versions, wish.claim, resource=resource)
         return cast("Future[R]", wish.future)
+
+    def end(self, future: Future[R], *, at_once: bool) -> None:
+        """See Executor. A job that writes no files cannot be asked, only ended at once."""
+        with self._lock:
+            wish = next((each for each in self._wishes if each.future is future), None)
+        if wish is None:
+            return
+        if at_once:
+            tasks = list(wish.tasks)
+            wish.fail(JobLostError(f"{wish.label} was broken off: it was no longer wanted"))
+            self._client.cancel(tasks)
+        elif wish.claim:
+            self._event(f"{wish.claim}{there.END}").set()
 
     def close(self) -> None:
         """Cancels every job: those that run see that they are not wanted. The workers stay as they are."""
@@ -224,6 +242,9 @@ class DaskCluster:
                 workers = self._client.scheduler_info(n_workers=-1)["workers"]
             self._known = now_s, workers
         return workers
+
+    def _event(self, name: str) -> _Event:
+        return cast("_Event", importlib.import_module("distributed").Event(name, client=self._client))
 
     # --- tasks -------------------------------------------------------------------------------------------------
 

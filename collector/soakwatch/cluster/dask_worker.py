@@ -10,6 +10,7 @@ import pickle
 import platform
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -22,7 +23,10 @@ from soakwatch.cluster.parcel import FileSum, place_of, sum_of, sums_below, writ
 
 SAME = ("soakwatch", "distributed", "numpy", "scipy")
 """Packages whose versions must be equal: a verdict is to be the same wherever it is computed."""
+END = "-end"
+"""What the event that asks a job to end is called behind its claim."""
 _RUNNING = "executing"
+_ASK_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +127,7 @@ def piece(data: bytes) -> bytes:
 def work_into(payload: bytes, asked: Mapping[str, str], claim: str) -> Written | GivenBack:
     """Do a job that writes files, unless it was begun before: the scheduler knows by the event ``claim``."""
     function, arguments = _job(payload, asked)
-    event = cast("_Event", importlib.import_module("distributed").Event(claim))
+    event = _event(claim)
     if event.is_set():
         return GivenBack()
     event.set()
@@ -132,7 +136,7 @@ def work_into(payload: bytes, asked: Mapping[str, str], claim: str) -> Written |
     result: object = None
     failure: Exception | None = None
     try:
-        result = _done(function, (*arguments, place))
+        result = _done(function, (*arguments, place), _event(f"{claim}{END}"))
     except Exception as error:  # noqa: BLE001 - whatever it raises goes to whoever submitted it, behind its files
         failure = error
     return Written(worker.address, str(place), sums_below(place), result, failure)
@@ -160,19 +164,30 @@ def _job(payload: bytes, asked: Mapping[str, str]) -> tuple[Callable[..., object
         raise ClusterError(f"the worker {_worker().address} does not have what the job needs: {error}") from None
 
 
-def _done(function: Callable[..., object], arguments: tuple[object, ...]) -> object:
+def _done(function: Callable[..., object], arguments: tuple[object, ...], end: _Event | None = None) -> object:
     worker = _worker()
     key = worker.get_current_task()
+    next_s, ended = 0.0, False
 
     def wanted() -> bool:
+        nonlocal next_s, ended
         task = worker.state.tasks.get(key)
-        return task is not None and task.state == _RUNNING
+        if task is None or task.state != _RUNNING:
+            return False
+        if end is not None and not ended and time.monotonic() >= next_s:
+            ended = end.is_set()
+            next_s = time.monotonic() + _ASK_S
+        return not ended
 
     token = WANTED.set(wanted)
     try:
         return function(*arguments)
     finally:
         WANTED.reset(token)
+
+
+def _event(name: str) -> _Event:
+    return cast("_Event", importlib.import_module("distributed").Event(name))
 
 
 def _worker() -> _Worker:

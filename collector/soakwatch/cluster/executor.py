@@ -80,6 +80,11 @@ class Executor(Protocol):
         """
         ...
 
+    def end(self, future: Future[R], *, at_once: bool) -> None:
+        """Ends a job that was submitted here: ``still_wanted`` is False there, and its result is awaited all the same;
+        ``at_once``: nobody waits for it, and the future raises JobLostError. Nothing for one that is done."""
+        ...
+
     def close(self) -> None:
         """Cancels what has not begun and ends what runs (``still_wanted`` is False there). May be called twice."""
         ...

@@ -100,6 +100,21 @@ class LocalProcesses:
         """See Executor; the function writes into the folder itself."""
         return self._queued(function, (argument, folder.absolute()), resource, label, 1)
 
+    def end(self, future: Future[R], *, at_once: bool) -> None:
+        """See Executor; at once also ends the process that works on it."""
+        with self._change:
+            pending = next((job for job in self._pending if job.future is future), None)
+            if pending is not None:
+                self._pending.remove(pending)
+            process = next((each for each in self._processes if each.future is future), None)
+        if pending is not None:
+            pending.future.set_exception(JobLostError(f"{pending.label} was broken off before it began"))
+        elif process is not None and at_once:
+            process.given_up = True
+            process.kill()
+        elif process is not None:
+            process.ask_to_end()
+
     def close(self) -> None:
         """Cancels what has not begun; ends what runs, at once or after ``GRACE_S`` where it asks; reaps the processes.
 
@@ -163,14 +178,14 @@ class LocalProcesses:
                             self._processes.add(process)
                             if self._closing:
                                 process.dismiss()
-                    answer = process.work(job.payload)
+                    answer = process.work(job)
                 except OSError as error:
                     answer = None, ClusterError(f"no process can be started for {job.label}: {error.strerror}")
                 if answer is None:
                     assert process is not None
                     end = self._dropped(process)
+                    self._lost(job, end, wanted=not process.given_up)
                     process = None
-                    self._lost(job, end)
                     continue
                 result, failure = answer
                 self._release(job)
@@ -207,11 +222,11 @@ class LocalProcesses:
             self._held.discard(job.resource)
             self._change.notify_all()
 
-    def _lost(self, job: _Job, end: str) -> None:
+    def _lost(self, job: _Job, end: str, *, wanted: bool) -> None:
         self._release(job)
         job.attempts -= 1
         with self._change:
-            if self._closing:
+            if self._closing or not wanted:
                 job.future.set_exception(JobLostError(f"{job.label} was broken off: it was no longer wanted"))
                 return
             if job.attempts > 0:
@@ -251,18 +266,30 @@ class _Process:
         finally:
             its.close()
         self._connection = Connection(ours.detach())
+        self.future: Future[object] | None = None
+        self.given_up = False
 
-    def work(self, payload: bytes) -> tuple[object, BaseException | None] | None:
+    def work(self, job: _Job) -> tuple[object, BaseException | None] | None:
         """The result or the exception of a job; None if the process died of it, or beside it."""
+        self.future = job.future
         try:
-            self._connection.send_bytes(payload)
+            self._connection.send_bytes(job.payload)
             answer = self._connection.recv_bytes()
         except (OSError, EOFError):
             return None
+        finally:
+            self.future = None
         try:
             return cast("tuple[object, BaseException | None]", pickle.loads(answer))  # noqa: S301 - of our own process
         except Exception as error:  # noqa: BLE001 - whatever unpickling of a job's own class raises
             return None, ClusterError(f"a result cannot be read: {type(error).__name__}: {error}")
+
+    def ask_to_end(self) -> None:
+        """Its job sees that it is not wanted."""
+        assert self._process.stdin is not None
+        with suppress(OSError, ValueError):
+            self._process.stdin.write(b"\n")
+            self._process.stdin.flush()
 
     def dismiss(self) -> None:
         """Nothing more is wanted: it ends, at once or after a grace."""

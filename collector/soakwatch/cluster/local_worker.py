@@ -18,24 +18,26 @@ from soakwatch.core.errors import SoakwatchError
 
 
 class _Wanted:
-    """Whether results are wanted: until the input ends. A job that never asks is not waited for then."""
+    """Whether results are wanted: that of a job until a byte comes on the input, all until the input ends. A job that
+    never asks is not waited for then."""
 
     def __init__(self) -> None:
         self._asked = False
+        self._ended = False
         self.over = False
 
     def __call__(self) -> bool:
         self._asked = True
-        return not self.over
+        return not (self.over or self._ended)
 
     def begin(self) -> None:
         """Another job, which has not asked yet."""
-        self._asked = False
+        self._asked = self._ended = False
 
     def watch(self) -> None:
         """Wait for the end of the input; then end this process and its session, after a grace if its job asks."""
         while os.read(0, 4096):
-            pass
+            self._ended = True
         self.over = True
         until = time.monotonic() + GRACE_S
         while self._asked and time.monotonic() < until:

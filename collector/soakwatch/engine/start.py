@@ -12,6 +12,8 @@ from pathlib import Path
 from soakwatch.core.clock import Clock, SteadyClock
 from soakwatch.core.errors import RecordError
 from soakwatch.core.labels import LABELS_KEY, PENDING_KEY, labels_json
+from soakwatch.core.redaction import redaction_of
+from soakwatch.core.yaml import parse
 from soakwatch.engine.context import RunContext
 from soakwatch.engine.phase_driver import ORIGIN
 from soakwatch.engine.references import NOTHING, References
@@ -23,6 +25,7 @@ from soakwatch.judge.poll_mode import META as POLL_MODE
 from soakwatch.judge.poll_mode import planned_text as poll_mode_text
 from soakwatch.judge.record_verdict import recorded_plan
 from soakwatch.plan import Plan, TargetPlan, plan_text
+from soakwatch.plan.kept_scripts import scripts_to_keep
 from soakwatch.record import Record, RecordView
 from soakwatch.record.findings import identity_of
 from soakwatch.record.model import MONITOR_ORIGIN
@@ -95,6 +98,8 @@ def begin(
     try:
         for key, value in facts.items():
             record.set_meta(key, value)
+        for script in scripts_to_keep(parse(plan_text(plan), "plan").data, redaction_of(plan_text(plan)), start_ns):
+            record.keep_artifact(script)
         against.keep(record, plan, start_ns)
     except RecordError:
         record.close()

@@ -25,6 +25,9 @@ duration: {duration}
 # A calendar start needs its zone (Z = UTC). Without it the run starts at once.
 # start: 2026-11-27T20:00:00Z
 
+# Labels, by which runs are found and compared; versions in quotes. A command or a package is read at the start:
+# labels: {{release: "7.2", testbed: rack-3, build: {{command: [ssh, dut, cat /etc/build]}}, nginx: {{package: nginx}}}}
+
 targets:
 {targets}
 

@@ -61,7 +61,7 @@ def plan_schema(registry: Registry = INSTALLED) -> dict[str, Plain]:
     # A plan's name comes from its file where it gives none; one of duration and phases must be there.
     schema["required"] = ["targets"]
     schema["anyOf"] = [{"required": ["duration"]}, {"required": ["phases"]}]
-    _tidy(schema)
+    tidy(schema)
     return {"$schema": DIALECT, **schema, "title": "Soakwatch plan", "description": "A plan of a Soakwatch run."}
 
 
@@ -124,11 +124,11 @@ def _dict(value: Plain) -> dict[str, Plain]:
     return value
 
 
-def _tidy(value: Plain) -> None:
+def tidy(value: Plain) -> None:
     """Writes defaults of durations as a plan does; drops numeric bounds from what is text, and generated titles."""
     if isinstance(value, list):
         for item in value:
-            _tidy(item)
+            tidy(item)
     if not isinstance(value, dict):
         return
     if isinstance(value.get("title"), str) and ("type" in value or "anyOf" in value or "$ref" in value):
@@ -142,7 +142,7 @@ def _tidy(value: Plain) -> None:
         for bound in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"):
             value.pop(bound, None)
     for item in value.values():
-        _tidy(item)
+        tidy(item)
 
 
 def _list(value: Plain) -> list[Plain]:

@@ -207,7 +207,7 @@ class Tail:
         for source in sources:
             for batch in self._of(sql, source.id):
                 batches.append(batch)
-                samples += sum(table.words.size for table in batch.tables)
+                samples += batch.polls.due_ns.size + sum(table.words.size for table in batch.tables)
                 if samples >= _MAX_SAMPLES:
                     return batches, True
         return batches, False

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self, get_args
+from typing import TYPE_CHECKING, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,9 @@ from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Poll, PollOutcome
 from soakwatch_rules.rule import Finding, Ledger, Phase, Window
 from soakwatch_rules.series import Growth, Kind, Series, Trait
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _KINDS: Mapping[str, Kind] = {kind: kind for kind in get_args(Kind)}
 _GROWTH: Mapping[str, Growth] = {growth: growth for growth in get_args(Growth)}
@@ -189,6 +192,30 @@ class RecordView:
         """The source that a series was first brought by; None for a series that the record does not have."""
         known = self._series().get(key)
         return None if known is None else next((s for s in self.sources() if s.id == known[1]), None)
+
+    def to_pandas(
+        self,
+        metric: str | Sequence[str] = (),
+        *,
+        target: str | Sequence[str] = (),
+        phase: str | Sequence[str] = (),
+        wide: bool = False,
+    ) -> pd.DataFrame:
+        """Readings as a data frame, times in UTC; ``metric`` and ``target`` are names or globs, ``phase`` names.
+
+        Long: a row a reading, with the columns time, target, metric, object, value (float64; an integer above 2**53 is
+        rounded, ``series`` has it exactly), unit, phase (empty outside of any), and ``label_NAME`` for each label of
+        the run. Wide: the times as index, a column for each series by target, metric and object, NaN where it was not
+        read then. Counters are as they were read. All that is asked for is held in memory: some 50 bytes a reading.
+
+        Raises RecordError for a metric, target or phase that the run does not have, SoakwatchError without pandas.
+        """
+        from soakwatch.record.frames import Selection, to_pandas
+
+        def several(given: str | Sequence[str]) -> tuple[str, ...]:
+            return (given,) if isinstance(given, str) else tuple(given)
+
+        return to_pandas(self, Selection(several(metric), several(target), several(phase)), wide=wide)
 
     def events(self, after: int = 0) -> tuple[StoredEvent, ...]:
         """All events, or those with a higher number than ``after``, in order of their begin."""

@@ -57,6 +57,7 @@ class DaskServers:
         where = folder or self.folder / name
         where.mkdir(parents=True, exist_ok=True)
         log = where / "worker.log"
+        log.unlink(missing_ok=True)
         options = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--name", name, "--local-directory", str(where)]
         options += ["--host", "127.0.0.1"]
         if testbed:

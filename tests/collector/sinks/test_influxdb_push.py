@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tests.collector.sinks.test_influxdb_answers import Reply, serving
 
 from soakwatch.cli.main import run
 from soakwatch.core.errors import PlanError
+from soakwatch.core.labels import LABELS_KEY, PENDING_KEY, labels_json
 from soakwatch.record import Record, RecordView
 from soakwatch.sinks.abc import RefusedLine
 from soakwatch.sinks.backoff import Backoff
@@ -19,6 +21,7 @@ from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.sinks.influxdb.write import Writer, influxdb_of
 from soakwatch.sinks.lines import key, line
 from soakwatch.sinks.push import push
+from soakwatch.sinks.verdict_line import VerdictLine
 from soakwatch.testing.influxd import Influxd, Row
 from soakwatch.testing.records import KEYS, SECOND, T0, small_record
 from soakwatch_agent.sample import NOTHING, Answer, Poll, PollOutcome, Sample, object_text
@@ -127,6 +130,23 @@ def test_polls_phases_events_findings_and_the_verdict_are_there(
         "devices": "dut",
         "run": recorded.name,
     }
+
+
+def test_labels_are_tags_of_the_verdict(recorded: Path, bucket_of: BucketOf, influxd: Influxd) -> None:
+    """Runs are chosen by them; those that are still being read make no point of their own."""
+    with Record.open(recorded) as record:
+        record.set_meta(LABELS_KEY, labels_json({"release": "7.2 (a,b=c)", "test-bed": "rack 3"}))
+        record.set_meta(PENDING_KEY, "1")
+        with RecordView.open(recorded) as view:
+            assert VerdictLine(recorded.name).line(view, (), "judged", ()).startswith(b"soakwatch_verdict,")
+            assert VerdictLine(recorded.name).line(view, (), "running", ()) == b""
+    push(recorded, recorded.name, bucket_of("labelled"), 30)
+    tags = '"label_release" = \'7.2 (a,b=c)\' AND "label_test-bed" =~ /^rack/'
+    (row,) = influxd.influxql(f"SELECT verdict, labels FROM soakwatch_verdict WHERE {tags}", "labelled")
+    assert row["verdict"] == "fail"
+    assert json.loads(row["labels"]) == {"release": "7.2 (a,b=c)", "test-bed": "rack 3"}
+    (row,) = influxd.influxql("SELECT verdict FROM soakwatch_verdict", "labelled")
+    assert row["verdict"] == "fail"
 
 
 def test_sending_twice_changes_nothing(recorded: Path, bucket_of: BucketOf, influxd: Influxd) -> None:

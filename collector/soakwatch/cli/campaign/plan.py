@@ -24,7 +24,7 @@ def command(file: Path, cell: str | None, as_json: bool) -> None:  # noqa: FBT00
     import json
 
     from soakwatch.campaign.load import load_campaign
-    from soakwatch.campaign.planned import cell_of, plan_data, planned_runs, total_s
+    from soakwatch.campaign.planned import cell_of, counted, plan_data, planned_runs, total_s
     from soakwatch.core.tables import harmless, show_table
     from soakwatch.core.units import show_seconds
 
@@ -58,14 +58,15 @@ def command(file: Path, cell: str | None, as_json: bool) -> None:  # noqa: FBT00
         for one in campaign.cells
     ]
     repeat = campaign.repeat
-    times = f"{repeat.at_least} times"
+    times = "once" if repeat.at_least == 1 else f"{repeat.at_least} times"
     if repeat.half_width is not None:
         times = (
             f"{repeat.at_least} to {repeat.at_most} times, until the median of {repeat.of} is known to"
             f" ±{100 * repeat.half_width:g} %"
         )
     beds = [bed.name for bed in campaign.testbeds if bed.name]
-    click.echo(f"{campaign.name}: {len(campaign.cells)} cells, each {times}; {len(runs)} runs in shuffled blocks")
+    many = f"{counted(len(campaign.cells), 'cell')}, each {times}; {counted(len(runs), 'run')}"
+    click.echo(f"{campaign.name}: {many} in shuffled blocks")
     where = f" on {len(beds)} testbeds ({', '.join(beds)})" if beds else ""
     rest = f", with {show_seconds(campaign.rest_s)} of rest" if campaign.rest_s else ""
     at_least = "at least " if repeat.half_width is not None else ""

@@ -1,4 +1,4 @@
-"""Print the JSON Schema of plans or of verdict.json, or the OpenAPI document of the HTTP API."""
+"""Print the JSON Schema of plans, of campaigns or of verdict.json, or the OpenAPI document of the HTTP API."""
 
 from __future__ import annotations
 
@@ -9,19 +9,25 @@ import click
     epilog="""\b
 Examples:
   soakwatch schema plan > plan.schema.json
+  soakwatch schema campaign > campaign.schema.json
   soakwatch schema verdict
   soakwatch schema api > openapi.json"""
 )
-@click.argument("what", type=click.Choice(["plan", "verdict", "api"]))
+@click.argument("what", type=click.Choice(["plan", "campaign", "verdict", "api"]))
 def command(what: str) -> None:
-    """Print the JSON Schema of a plan, with every installed source and rule, or of verdict.json; or the OpenAPI 3.1
-    document of the HTTP API that 'soakwatch run' and 'soakwatch serve' provide."""
+    """Print the JSON Schema of a plan, with every installed source and rule, of a campaign, or of verdict.json; or the
+    OpenAPI 3.1 document of the HTTP API that 'soakwatch run' and 'soakwatch serve' provide."""
     import json
 
     if what == "plan":
         from soakwatch.plan.schema import plan_schema
 
         click.echo(json.dumps(plan_schema(), indent=2, ensure_ascii=False))
+        return
+    if what == "campaign":
+        from soakwatch.campaign.schema import campaign_schema
+
+        click.echo(json.dumps(campaign_schema(), indent=2, ensure_ascii=False))
         return
     if what == "api":
         from soakwatch.web.routes import endpoints

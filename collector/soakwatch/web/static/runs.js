@@ -3,7 +3,7 @@
    so that what has the focus keeps it while the list is renewed. */
 (() => {
   const SVG = "http://www.w3.org/2000/svg";
-  const MAX_COMPARED = 6;
+  const MAX_COMPARED = 6, MAX_CHIPS = 4;
   const SOON = 700, BUSY = 4000, CALM = 20000, WORST = 60000; // milliseconds until the next question
   const BAD = ["fail", "inconclusive", "warn", "not judged", "pass"];
   const FILTERS = ["q", "target", "release", "verdict", "state"];
@@ -12,7 +12,7 @@
   const table = byId("runs"), rows = byId("rows"), form = byId("filter");
   const acting = table.dataset.acting === "1";
   const kept = new Map(); // name of a run -> {run, text, row}
-  const chosen = new Set();
+  const chosen = new Set(), unfolded = new Set(); // names of runs
   let order = "-begin", tag = "", failed = 0, lostSince = null, timer = 0, read = 0, there = null;
 
   /* --- small things --- */
@@ -126,16 +126,18 @@
     return list;
   }
 
-  /* The labels: one that is clicked is searched for, once more and it is not. */
+  /* The labels: one that is clicked is searched for, and once more it is not. The first ones, unless all are wanted. */
   function labels(run) {
     const all = Object.entries(run.labels ?? {});
     if (all.length === 0) return [];
     const list = make("div", "", "labels");
-    for (const [name, text] of all) {
+    const shown = unfolded.has(run.run) || all.length <= MAX_CHIPS + 1 ? all : all.slice(0, MAX_CHIPS);
+    for (const [name, text] of shown) {
       const chip = make("button", "", "chip");
       const wish = `${name}:${/[\s"]/.test(text) ? `"${text.replaceAll('"', "")}"` : text}`;
       chip.type = "button";
       chip.dataset.key = `label ${name}`;
+      chip.dataset.wish = wish;
       chip.append(make("span", name, "soft"), " ", isolated(text));
       chip.title = `${name}: ${text}`;
       chip.setAttribute("aria-pressed", String(wishes().includes(wish)));
@@ -144,8 +146,21 @@
         byId("q").value = (others.length < wishes().length ? others : [...others, wish]).join(" ");
         filtered();
       });
-      chip.dataset.wish = wish;
       list.append(chip);
+    }
+    if (shown.length < all.length) {
+      const rest = all.slice(shown.length);
+      const more = make("button", `+ ${rest.length}`, "more");
+      more.type = "button";
+      more.dataset.key = "labels";
+      more.title = rest.map(([name, text]) => `${name}: ${text}`).join(", ");
+      more.setAttribute("aria-label", `Show ${rest.length} more labels of ${run.run}`);
+      more.addEventListener("click", () => {
+        unfolded.add(run.run);
+        renew(kept.get(run.run));
+        kept.get(run.run).row.querySelector(`[data-key="label ${CSS.escape(rest[0][0])}"]`)?.focus();
+      });
+      list.append(more);
     }
     return [list];
   }

@@ -1,0 +1,45 @@
+"""The JSON Schema of a campaign's file."""
+
+from __future__ import annotations
+
+from soakwatch.campaign.shape import CampaignShape
+from soakwatch.core.yaml import Plain
+from soakwatch.plan.schema import DIALECT, plan_schema, tidy
+
+_OPTIONAL = ("labels", "exclude", "include", "before", "after", "testbeds", "retry", "figures")
+
+
+def campaign_schema() -> dict[str, Plain]:
+    """The schema (draft 2020-12) that editors can hold a campaign against; an inline plan has that of plans.
+
+    It knows less than ``soakwatch campaign plan``: paths into the plan, and values that patch nothing.
+    """
+    schema: dict[str, Plain] = CampaignShape.model_json_schema()
+    definitions = _dict(schema.setdefault("$defs", {}))
+    plan = plan_schema()
+    for name, definition in _dict(plan.pop("$defs", {})).items():
+        definitions.setdefault(name, definition)
+    plan.pop("$schema")
+    definitions["plan"] = plan
+    keys = _dict(schema["properties"])
+    keys["plan"] = {
+        "anyOf": [{"type": "string", "minLength": 1}, {"$ref": "#/$defs/plan"}],
+        "description": "file of the base plan, relative to this file, or the plan itself",
+    }
+    command = _dict(definitions["CommandShape"])
+    words = _dict(_dict(command["properties"])["run"])
+    definitions["CommandShape"] = {"anyOf": [{key: words[key] for key in ("anyOf",)}, command]}
+    repeat = _dict(keys["repeat"])
+    for kind in repeat.get("anyOf") or []:  # type: ignore[union-attr]
+        if _dict(kind).get("type") == "integer":
+            _dict(kind).update({"minimum": 1, "maximum": 1000})
+    for key in _OPTIONAL:
+        keys[key] = {"anyOf": [keys[key], {"type": "null"}]}
+    schema["required"] = ["plan", "matrix"]
+    tidy(schema)
+    return {"$schema": DIALECT, **schema, "title": "Soakwatch campaign", "description": "A campaign of Soakwatch."}
+
+
+def _dict(value: Plain) -> dict[str, Plain]:
+    assert isinstance(value, dict)
+    return value

@@ -1,0 +1,178 @@
+"""The files of an export: a folder with a folder for each table and in it a file for each run, or one file."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, BinaryIO, Literal
+
+from soakwatch.export.csv_files import write_long, write_small, write_wide
+from soakwatch.export.line_protocol import write_lines
+from soakwatch.export.readings import Columns, Run, columns_of
+from soakwatch.export.staging import ExportError, staging
+from soakwatch.export.tables import TABLES, SmallTable
+from soakwatch.record import RecordView, artifact_name
+from soakwatch.record.frames import EVERYTHING, Selection
+
+Format = Literal["csv", "parquet", "line-protocol"]
+SUFFIXES: dict[str, Format] = {".csv": "csv", ".parquet": "parquet", ".lp": "line-protocol"}
+SAMPLES = "samples"
+_BUFFER = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One file that was written: what it holds, the run, where, and its rows (lines of line protocol)."""
+
+    what: str
+    run: str
+    path: Path
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be written of each run: the format, which readings, and whether a column a series (``wide``)."""
+
+    format: Format
+    selection: Selection = EVERYTHING
+    wide: bool = False
+
+
+def runs_of(paths: Sequence[Path]) -> list[Run]:
+    """Runs by the names of their folders; those of one name are numbered from the second on (``night-2``)."""
+    runs: list[Run] = []
+    taken: set[str] = set()
+    for path in paths:
+        folder = (path.parent if path.is_file() else path).resolve()
+        name, number = folder.name or "run", 1
+        while name in taken:
+            number += 1
+            name = f"{folder.name}-{number}"
+        taken.add(name)
+        runs.append(Run(name, path))
+    return runs
+
+
+def export_folder(runs: Sequence[Run], wanted: Wanted, folder: Path, *, force: bool = False) -> list[Written]:
+    """Everything of some runs below a folder: ``samples/RUN.parquet``, ``polls/RUN.parquet`` and so on, or ``RUN.lp``.
+
+    No file has its name before all are complete. Raises ExportError, and RecordError for a record that cannot be read.
+    """
+    suffix = next(suffix for suffix, known in SUFFIXES.items() if known == wanted.format)
+    columns = _columns(runs, wanted)
+    written: list[Written] = []
+    with staging(force=force) as staged:
+        for run in runs:
+            file = f"{artifact_name(run.name)}{suffix}"
+            if wanted.format == "line-protocol":
+                path = folder / file
+                with staged.file(path).open("wb", buffering=_BUFFER) as lines:
+                    written.append(Written("lines", run.name, path, write_lines(lines, run, path)))
+                continue
+            with RecordView.open(run.path) as view:
+                path = folder / SAMPLES / file
+                written.append(
+                    Written(SAMPLES, run.name, path, _samples(staged.file(path), view, run, columns, wanted))
+                )
+                for table in TABLES:
+                    path = folder / table.name / file
+                    rows = _small(staged.file(path), view, run, table, wanted.format)
+                    written.append(Written(table.name, run.name, path, rows))
+    return written
+
+
+def export_file(runs: Sequence[Run], wanted: Wanted, path: Path, *, force: bool = False) -> list[Written]:
+    """The readings of some runs, or all their lines, in one file; Parquet and wide tables take one run.
+
+    Raises ExportError, and RecordError for a record that cannot be read.
+    """
+    _one_file(runs, wanted)
+    columns = _columns(runs, wanted)
+    with staging(force=force) as staged:
+        draft = staged.file(path)
+        if wanted.format == "parquet":
+            with RecordView.open(runs[0].path) as view:
+                return [Written(SAMPLES, runs[0].name, path, _samples(draft, view, runs[0], columns, wanted))]
+        with draft.open("wb", buffering=_BUFFER) as file:
+            return _stream(runs, wanted, columns, file, path)
+
+
+def export_stream(runs: Sequence[Run], wanted: Wanted, file: BinaryIO) -> None:
+    """The same as text to an open file, such as standard output. Raises as ``export_file``."""
+    _one_file(runs, wanted)
+    if wanted.format == "parquet":
+        raise ExportError("a Parquet file cannot be written to a pipe: name a file or folder with --output")
+    _stream(runs, wanted, _columns(runs, wanted), file, Path("standard output"))
+
+
+def _one_file(runs: Sequence[Run], wanted: Wanted) -> None:
+    if len(runs) > 1 and (wanted.format == "parquet" or wanted.wide):
+        what = "wide table" if wanted.wide else "Parquet file"
+        raise ExportError(f"one {what} takes one run, and {len(runs)} are named: name a folder with --output")
+
+
+def _columns(runs: Sequence[Run], wanted: Wanted) -> Columns:
+    if wanted.format == "line-protocol":
+        if wanted.selection != EVERYTHING or wanted.wide:
+            raise ExportError(
+                "line protocol is all that a sink would write: --metric, --target, --phase and --wide are for CSV and"
+                " Parquet"
+            )
+        return Columns((), ())
+    if wanted.format == "parquet":
+        from soakwatch.export.parquet_files import needs_pyarrow
+
+        needs_pyarrow()
+    return columns_of(runs, wanted.selection)
+
+
+def _stream(runs: Sequence[Run], wanted: Wanted, columns: Columns, file: IO[bytes], path: Path) -> list[Written]:
+    written = []
+    for number, run in enumerate(runs):
+        if wanted.format == "line-protocol":
+            written.append(Written("lines", run.name, path, write_lines(file, run, path)))
+            continue
+        with RecordView.open(run.path) as view, _text(file) as text:
+            if wanted.wide:
+                rows = write_wide(text, view, wanted.selection)
+            else:
+                rows = write_long(text, view, run, columns, wanted.selection, head=number == 0)
+        written.append(Written(SAMPLES, run.name, path, rows))
+    return written
+
+
+def _samples(draft: Path, view: RecordView, run: Run, columns: Columns, wanted: Wanted) -> int:
+    if wanted.format == "parquet":
+        from soakwatch.export import parquet_files
+
+        if wanted.wide:
+            return parquet_files.write_wide(draft, view, run, wanted.selection)
+        return parquet_files.write_long(draft, view, run, columns, wanted.selection)
+    with draft.open("wb", buffering=_BUFFER) as file, _text(file) as text:
+        if wanted.wide:
+            return write_wide(text, view, wanted.selection)
+        return write_long(text, view, run, columns, wanted.selection, head=True)
+
+
+def _small(draft: Path, view: RecordView, run: Run, table: SmallTable, kind: Format) -> int:
+    if kind == "parquet":
+        from soakwatch.export import parquet_files
+
+        return parquet_files.write_small(draft, view, run, table)
+    with draft.open("wb", buffering=_BUFFER) as file, _text(file) as text:
+        return write_small(text, view, run, table)
+
+
+@contextmanager
+def _text(file: IO[bytes]) -> Iterator[io.TextIOWrapper]:
+    """A binary file as text; it stays open behind it."""
+    text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
+    try:
+        yield text
+    finally:
+        text.flush()
+        text.detach()

@@ -1,0 +1,69 @@
+"""The plan of a run and the scripts that it ran, written out again so that the run can be repeated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from soakwatch.core.yaml import parse
+from soakwatch.export.staging import ExportError, staging
+from soakwatch.plan.kept_scripts import KIND, MASKED, commands_of, script_of
+from soakwatch.record import Artifact, RecordView, artifact_name
+
+PLAN = "plan.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFiles:
+    """What was written, and what a person has to know of it, a sentence each."""
+
+    files: tuple[Path, ...]
+    notes: tuple[str, ...]
+
+
+def write_plan(record: Path, folder: Path, *, force: bool = False) -> PlanFiles:
+    """Write ``plan.yaml`` as it is in the record, and each script where the plan looks for it from there; one with an
+    absolute path, or above the folder, below ``scripts``.
+
+    Raises ExportError for a record without a plan, and for what cannot be written.
+    """
+    with RecordView.open(record) as view:
+        text = view.meta("plan")
+        if not text:
+            raise ExportError(f"{record} holds no plan: its readings were imported")
+        scripts = [view.artifact(entry.name) for entry in view.artifact_entries() if entry.kind == KIND]
+    named = dict.fromkeys(
+        path for words in commands_of(parse(text, "plan").data) if (path := script_of(words)) is not None
+    )
+    notes: list[str] = []
+    files: list[Path] = []
+    with staging(force=force) as staged:
+        staged.file(folder / PLAN).write_text(text, encoding="utf-8")
+        files.append(folder / PLAN)
+        for script in scripts:
+            place = _place(script)
+            path = folder / place
+            draft = staged.file(path)
+            draft.write_bytes(script.data)
+            draft.chmod(0o755 if script.data.startswith(b"#!") else 0o644)
+            files.append(path)
+            if script.media == MASKED:
+                notes.append(f"{path}: secrets were replaced by *** when it was recorded: put them in again")
+            if PurePosixPath(script.about) != place:
+                notes.append(f"{path}: the plan runs {script.about}: copy it there, or change the plan")
+    kept = {script.about for script in scripts}
+    notes += [
+        f"{name} is not in the record: the plan runs it from where it is on this machine"
+        for name in named
+        if name not in kept and "/" in name
+    ]
+    return PlanFiles(tuple(files), tuple(notes))
+
+
+def _place(script: Artifact) -> PurePosixPath:
+    """Where a script goes: its own relative path if it stays within the folder."""
+    path = PurePosixPath(script.about)
+    safe = PurePosixPath(artifact_name(*path.parts)) if path.parts else path
+    if not path.is_absolute() and path == safe and safe.name != PLAN:
+        return path
+    return PurePosixPath("scripts", artifact_name(PurePosixPath(script.name).name))

@@ -1,0 +1,108 @@
+"""The scripts that a plan runs, as a record keeps them: so that the run can be repeated, and what it did be seen.
+
+A command (``run``, of events, hooks and sources) keeps the program that it names, or the file that it hands to an
+interpreter (``[python3, switch.py]``), if that is a text file of a person: nothing below /usr, /bin and the like,
+nothing binary, nothing with a private key. Each is at most 256 KiB, all together at most 2 MiB. The secrets that the
+plan refers to, and literals that are assigned to what is called a password, token or secret, become asterisks.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+
+from soakwatch.core.redaction import Redaction
+from soakwatch.core.yaml import Plain
+from soakwatch.record import Artifact, artifact_name
+
+KIND = "plan"
+"""The kind of artifact that such a script is; ``about`` is its path as the plan writes it."""
+MASKED = "text/plain; masked"
+"""The media type of a script of which something was replaced by asterisks."""
+MAX_BYTES = 256 << 10
+MAX_TOTAL_BYTES = 2 << 20
+MAX_SCRIPTS = 64
+_SYSTEM = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/proc/", "/sys/", "/dev/", "/nix/", "/snap/")
+_INTERPRETER = re.compile(r"(ba|da|z|k|c|fi|)sh|python[\d.]*|perl|ruby|node|expect|tclsh|lua|env|sudo|nice|timeout|uv")
+_ASSIGNED = re.compile(
+    rb"(?i)([\w-]*(?:passw|passphrase|token|secret|credential|api_?key|private_?key)[\w-]*[\"']?\s*[:=]\s*)"
+    rb"(\"[^\"$\n{]{4,}\"|'[^'\n]{4,}'|(?<==)[A-Za-z0-9+/_.-]{8,}(?=\s|$))"
+)
+
+
+def commands_of(plan: Plain) -> Iterator[tuple[str, ...]]:
+    """The commands of a plan, as its YAML has them: what stands under ``run``, wherever that is.
+
+    >>> list(commands_of({"events": [{"run": ["./switch.sh", "a"]}, {"run": "reload now"}]}))
+    [('./switch.sh', 'a'), ('reload', 'now')]
+    """
+    if isinstance(plan, dict):
+        for key, value in plan.items():
+            if key == "run" and isinstance(value, str | list):
+                words = _words(value)
+                if words:
+                    yield words
+            else:
+                yield from commands_of(value)
+    elif isinstance(plan, list):
+        for value in plan:
+            yield from commands_of(value)
+
+
+def _words(value: str | list[Plain]) -> tuple[str, ...]:
+    if isinstance(value, list):
+        return tuple(word for word in value if isinstance(word, str))
+    try:
+        return tuple(shlex.split(value))
+    except ValueError:
+        return ()
+
+
+def script_of(words: Sequence[str]) -> str | None:
+    """The file that a command is about: its program by a path, or what it gives to an interpreter; None if neither.
+
+    >>> script_of(["./a.sh"]), script_of(["python3", "-u", "b.py", "x"]), script_of(["bash", "-c", "date"])
+    ('./a.sh', 'b.py', None)
+    """
+    for word in words:
+        if _INTERPRETER.fullmatch(PurePosixPath(word).name):
+            continue
+        if word in {"-c", "-e", "-m"}:  # the program itself, or a module
+            return None
+        if word.startswith("-") or re.fullmatch(r"[A-Za-z_]\w*=.*|\d+[smh]?", word):
+            continue
+        return word if "/" in word or word != words[0] else None  # a bare first word is looked up on PATH
+    return None
+
+
+def scripts_to_keep(plan: Plain, redaction: Redaction, start_ns: int) -> list[Artifact]:
+    """The scripts of a plan, read now from where the monitor runs; what cannot be kept is left out."""
+    kept: dict[str, Artifact] = {}
+    total = 0
+    for words in commands_of(plan):
+        path = script_of(words)
+        if path is None or path in kept or len(kept) >= MAX_SCRIPTS:
+            continue
+        data = _text_of(Path(path))
+        if data is None or total + len(data) > MAX_TOTAL_BYTES:
+            continue
+        total += len(data)
+        clean = _ASSIGNED.sub(rb"\1***", redaction.output(data))
+        media = "text/plain" if clean == data else MASKED
+        name = artifact_name("plan", f"{len(kept) + 1}-{PurePosixPath(path).name}")
+        kept[path] = Artifact(name, media, clean, start_ns, KIND, path)
+    return list(kept.values())
+
+
+def _text_of(path: Path) -> bytes | None:
+    try:
+        real = os.fspath(path.resolve())
+        if real.startswith(_SYSTEM) or not path.is_file() or path.stat().st_size > MAX_BYTES:
+            return None
+        data = path.read_bytes()[: MAX_BYTES + 1]
+    except (OSError, ValueError):
+        return None
+    return None if len(data) > MAX_BYTES or b"\0" in data or b"PRIVATE KEY" in data else data
