@@ -16,4 +16,5 @@ def campaigns_in(folder: Path) -> dict[str, Path]:
     places = [place for place in own if (place / LEDGER).is_file()]
     for parent in (folder, folder / CAMPAIGNS):
         places += sorted(file.parent for file in parent.glob(f"*/{LEDGER}"))
-    return {place.absolute().name: place for place in reversed(places)}
+    known = {place.absolute().name: place for place in reversed(places)}
+    return dict(sorted(known.items()))

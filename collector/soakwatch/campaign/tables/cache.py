@@ -14,7 +14,7 @@ from soakwatch.campaign.tables.cells import Readings
 from soakwatch.campaign.tables.reading import figures_in
 from soakwatch.campaign.tables.result import CampaignResult, result_of, spec_of
 from soakwatch.campaign.tables.spec import Measured
-from soakwatch.record import record_file
+from soakwatch.runs.catalog import RECORD
 from soakwatch.runs.figures import FigureValue
 
 _MOST_FIGURES, _MOST_CAMPAIGNS = 50_000, 8
@@ -63,7 +63,7 @@ class CampaignResults:
         for run in runs:
             if run.folder is None:
                 continue
-            stamp = _stamp(record_file(run.folder))
+            stamp = _stamp(run.folder / RECORD)
             with self._lock:
                 known = {one.name: self._figures.get((run.folder, stamp, one.spec.text)) for one in measured}
             missing = [one for one in measured if known[one.name] is None]

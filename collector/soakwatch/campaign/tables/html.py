@@ -73,7 +73,7 @@ def _facts(result: CampaignResult, link: Link) -> Mapping[str, object]:
         "contents": _contents([sheet.title for table in result.tables for sheet in table.sheets]),
         "open_findings": [finding for finding in result.findings if finding.outcome is not Outcome.PASS],
         "passed": [finding for finding in result.findings if finding.outcome is Outcome.PASS],
-        "words": verdict_words(result),
+        "standing": verdict_words(result),
         "runs": [_row(data, link) for data in result.cells],
         "few": len(result.cells) <= _FEW,
         "figures": [(figure_words(figure.name, result.spec), _expression(figure)) for figure in result.spec.figures],

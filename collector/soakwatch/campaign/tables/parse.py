@@ -109,8 +109,8 @@ class _Reader:
     def read(self) -> TablesSpec:
         for path, value in self._items("figures"):
             self._figure_item(path, value)
+        limits = [self._limit(path, value) for path, value in self._items("limits")]  # tables name their figures too
         tables = [self._table(path, value) for path, value in self._items("tables")]
-        limits = [self._limit(path, value) for path, value in self._items("limits")]
         claims = [self._claim(path, value) for path, value in self._items("claims")]
         comparisons = [self._compare(path, value) for path, value in self._items("compare", single=True)]
         return TablesSpec(

@@ -10,7 +10,7 @@ from soakwatch.campaign.tables.cells import ENDED, last_attempts
 from soakwatch.campaign.tables.spec import Measured
 from soakwatch.core.errors import RecordError
 from soakwatch.record import RecordView
-from soakwatch.runs.figures import FigureSpec, FigureValue, figure_of, standard_figures
+from soakwatch.runs.figures import STANDARD, FigureSpec, FigureValue, figure_of, standard_figures
 
 _MOST_STANDARD = 6
 
@@ -39,15 +39,14 @@ def figures_in(folder: Path, measured: Sequence[Measured]) -> Mapping[str, Figur
 
 
 def usual_figures(runs: Sequence[CellRun], most: int = _MOST_STANDARD) -> tuple[FigureSpec, ...]:
-    """The standard figures of the first run that has any, most important first."""
-    for run in runs:
-        if run.folder is None:
-            continue
+    """The standard figures that one run of any cell has, most important first."""
+    first = {run.cell.id: run.folder for run in reversed(runs) if run.folder is not None}
+    found: dict[str, FigureSpec] = {}
+    for folder in first.values():
         try:
-            with RecordView.open(run.folder) as view:
-                specs = standard_figures(view)
+            with RecordView.open(folder) as view:
+                found.update((spec.text, spec) for spec in standard_figures(view))
         except (RecordError, OSError):
             continue
-        if specs:
-            return specs[:most]
-    return ()
+    order = {spec.text: place for place, spec in enumerate(STANDARD)}
+    return tuple(sorted(found.values(), key=lambda spec: order.get(spec.text, len(order)))[:most])

@@ -12,18 +12,18 @@ from starlette.responses import JSONResponse, Response
 
 from soakwatch.campaign.folders import campaigns_in
 from soakwatch.campaign.model import CellRun
-from soakwatch.campaign.state import read_state
+from soakwatch.campaign.states import CampaignStates
 from soakwatch.campaign.tables.cache import CampaignResults
 from soakwatch.campaign.tables.data import result_data
 from soakwatch.campaign.tables.html import Link, campaign_body
 from soakwatch.campaign.tables.result import CampaignResult, extent_words, verdict_words
 from soakwatch.core.errors import SoakwatchError
-from soakwatch.record import record_file
+from soakwatch.runs.catalog import RECORD
 from soakwatch.web.endpoint import Endpoint, May, Question, Schema
 from soakwatch.web.rendering import page
 from soakwatch.web.run_folder import RunFolder
 
-_RESULTS = CampaignResults(read_state)
+_RESULTS = CampaignResults(CampaignStates().read)
 _HEADERS = {"cache-control": "no-store"}
 
 
@@ -49,7 +49,7 @@ def _link(runs: Path, campaign: Path) -> Link:
     """Links to the pages of runs: those of a campaign's own folder are named with the campaign before a colon."""
 
     def link(run: CellRun) -> str:
-        if run.folder is None or not record_file(run.folder).is_file():
+        if run.folder is None or not (run.folder / RECORD).is_file():
             return ""
         own = run.folder.absolute().parent == runs
         name = run.folder.name if own else f"{campaign.absolute().name}:{run.folder.name}"
@@ -63,9 +63,11 @@ def _page(question: Question) -> Response:
     try:
         result = _RESULTS.of(folder, time.monotonic_ns())
     except SoakwatchError as error:
-        return page("campaign.html.jinja", 409, name=folder.absolute().name, problem=f"{error}.", live=False, body="")
+        return page(
+            "campaign.html.jinja", 409, campaign=folder.absolute().name, problem=f"{error}.", live=False, body=""
+        )
     body = campaign_body(result, _link(runs, folder))
-    return page("campaign.html.jinja", name=result.state.name, problem="", live=result.goes_on, body=body)
+    return page("campaign.html.jinja", campaign=result.state.name, problem="", live=result.goes_on, body=body)
 
 
 def _list_page(question: Question) -> Response:

@@ -1,0 +1,41 @@
+"""States of campaigns for who asks often: a campaign's file is loaded once, its ledger each time."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from soakwatch.campaign.ledger import read_ledger
+from soakwatch.campaign.load import CAMPAIGN_COPY, load_campaign
+from soakwatch.campaign.model import Campaign, CampaignState
+from soakwatch.campaign.state import history_of, state_of
+
+_MOST = 16
+
+
+class CampaignStates:
+    """The states of campaigns as they stand. Used from any thread.
+
+    To load a campaign checks the plan of each cell, which takes a second for some dozens; the copy in its folder never
+    changes while it runs.
+    """
+
+    def __init__(self) -> None:
+        self._campaigns: dict[Path, tuple[tuple[int, int], Campaign]] = {}
+        self._lock = threading.Lock()
+
+    def read(self, folder: Path) -> CampaignState:
+        """The state of the campaign in a folder. Raises CampaignError and PlanError as ``read_state``."""
+        entries = read_ledger(folder)
+        file = folder / CAMPAIGN_COPY
+        status = file.stat() if file.is_file() else None
+        stamp = (0, 0) if status is None else (status.st_mtime_ns, status.st_size)
+        with self._lock:
+            known = self._campaigns.get(folder)
+        campaign = known[1] if known is not None and known[0] == stamp else load_campaign(file)
+        with self._lock:
+            self._campaigns.pop(folder, None)
+            self._campaigns[folder] = stamp, campaign
+            while len(self._campaigns) > _MOST:
+                del self._campaigns[next(iter(self._campaigns))]
+        return state_of(campaign, folder, history_of(campaign, folder, entries))
