@@ -51,6 +51,7 @@ PHASES = {
     "stress": ("stress", ORANGE),
     "recovery": ("recovery", "#2E9E97"),
     "cooldown": ("cooldown", "#56727F"),
+    "capacity": ("capacity", "#8A6FB8"),
     "no phase": ("no phase", "#44484D"),
     "ended": ("ended", "#44484D"),
 }

@@ -15,6 +15,7 @@ from soakwatch.judge.capacity import capacity_findings, searches_of
 from soakwatch.judge.cases import CaseBuilder
 from soakwatch.judge.judged_record import JudgeableRecord
 from soakwatch.judge.memory import of_memory
+from soakwatch.judge.overload_cut import of_own_baseline
 from soakwatch.judge.pass_requirements import Demand
 from soakwatch.judge.unjudged_columns import unjudged_columns
 from soakwatch.judge.verdict import Verdict, fold
@@ -61,7 +62,7 @@ def judge(
         for use in uses
         for case in case_builder.cases(use.rule, progress)
         for finding in (
-            of_life(use.rule.judge(case), case, case_builder.stretches(use.rule))
+            of_life(of_own_baseline(use.rule.judge(case), case.phases), case, case_builder.stretches(use.rule))
             if case_builder.begun(use.rule)
             else (_never_begun(use.rule, case),)
         )

@@ -98,8 +98,8 @@ def duration(value: object) -> float:
 
 
 def _load(value: object) -> Load:
-    relative = capacity_share(value)
     try:
+        relative = capacity_share(value)
         level = share(value) if relative is None else relative.share
     except ValueError:
         raise ValueError(

@@ -79,7 +79,7 @@ def _phase(phase: Phase) -> dict[str, Json]:
 
 
 def _capacity(search: CapacitySearch) -> dict[str, Json]:
-    """One search: levels are shares of the full load, rates in packets or requests per second."""
+    """One search: loads are shares of the full load, rates in packets or requests per second."""
     return {
         "state": search.state.value,
         "reason": search.reason,
@@ -93,7 +93,7 @@ def _capacity(search: CapacitySearch) -> dict[str, Json]:
                 "loss": goal.loss,
                 "bound": goal.bound(search.state),
                 "rate": _known(goal.rate),
-                "level": _known(goal.throughput),
+                "load": _known(goal.throughput),
                 "lower": _known(goal.lower),
                 "upper": _known(goal.upper),
                 "limit": goal.limit,
@@ -103,7 +103,7 @@ def _capacity(search: CapacitySearch) -> dict[str, Json]:
         "trials": [
             {
                 "start": iso(trial.begin_ns),
-                "level": trial.level,
+                "load": trial.level,
                 "seconds": round(trial.sent_s, 6),
                 "offered": trial.offered,
                 "lost": trial.lost,

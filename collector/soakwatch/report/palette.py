@@ -60,6 +60,7 @@ PHASES = {  # the soak itself is not shaded
     "spike": VERMILION,
     "recovery": GREEN,
     "cooldown": PURPLE,
+    "capacity": BLUE,
 }
 OUTCOMES = {
     Outcome.FAIL: (VERMILION, "square_x"),

@@ -23,6 +23,7 @@ from soakwatch.judge.rates import META as SO_FAR
 from soakwatch.judge.rates import Rate, snapshot_of
 from soakwatch.judge.record_verdict import recorded_plan
 from soakwatch.plan import Plan
+from soakwatch.plan.phase import Load
 from soakwatch.plan.timeline import PhaseInterval, shifted, stretches
 from soakwatch.record import RecordView, SeriesKey, StoredEvent
 from soakwatch.record.lifecycle import Lifecycle, lifecycle_of
@@ -80,7 +81,7 @@ class PhaseState:
     begin_ns: int
     end_ns: int
     state: Literal["over", "now", "planned"]
-    load: float | None = None
+    load: Load | None = None
     until: str = ""
 
 

@@ -99,7 +99,7 @@ def _calibrate(plan: Plan, calibration: Plan, runs: Path, file: Path) -> int:
     for result in results:
         for sentence in sentences(result):
             click.echo(sentence)
-        highest = max((phase.load or 0.0) for phase in calibration.phases)
+        highest = max(phase.load if isinstance(phase.load, float) else 0.0 for phase in calibration.phases)
         if highest and followed(result, highest):
             click.echo(
                 f"{result.target.name}: reached at the highest level, {highest:.0%}, so it may be able to send more; "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.collector.engine.capacity.virtual_load import GOAL, run
@@ -81,7 +82,7 @@ def test_a_noisy_device_is_found_within_its_noise(tmp_path: Path, monkeypatch: p
     ],
 )
 def test_the_limit_of_the_generator_is_no_capacity_of_the_device(
-    load: dict[str, float], ceilings: dict[str, float], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    load: dict[str, Any], ceilings: dict[str, float], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is called a least value, with the reason, and is marked so in the readings."""
     ran = run(tmp_path / "run", monkeypatch, ceilings=ceilings, **load)

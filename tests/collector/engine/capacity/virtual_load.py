@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -153,7 +154,7 @@ def run(
     kill_after_s: float | None = None,
     again: bool = False,
     ceilings: Mapping[str, float] | None = None,
-    **load: object,
+    **load: Any,
 ) -> Ran:
     """One run in virtual time. ``stop_after_s`` ends it properly, ``kill_after_s`` leaves it as a dead monitor does;
     ``again`` resumes it."""
@@ -161,7 +162,7 @@ def run(
     if again:
         with RecordView.open(folder) as view:
             time.stall((view.window().end_ns - time.now_ns()) / S + 20)
-    made = VirtualLoad(time.now_ns, **load)  # type: ignore[arg-type]
+    made = VirtualLoad(time.now_ns, **load)
 
     async def start(config: SourceConfig, site: SourceContext, stack: AsyncExitStack) -> Poller:
         return made if site.target == "gen" else Still()
