@@ -55,7 +55,7 @@ _WORDS: Mapping[str, str] = {
     "load.tx.bit.rate": "bits sent",
     "load.requests": "answers",
     "load.request.rate": "answers",
-    "load.loss": "loss",
+    "load.loss": "packet loss",
     "load.lost.packets": "packets lost",
     "load.failures": "failed requests",
     "load.connections": "connections open",

@@ -160,8 +160,8 @@ def figure_of(view: ReportSource, spec: FigureSpec) -> FigureValue:
 
 
 def _loss_of_counters(view: ReportSource, spec: FigureSpec) -> FigureValue | None:
-    """The mean of load.loss of a generator that counts packets but names no loss (TRex, Pktgen): what did not come
-    back, as a share of what was sent. Packets under way at the edges of the stretch count as lost or as come back."""
+    """The mean of load.loss of a generator that counts packets but names no loss (TRex, Pktgen): those that did not
+    come back, as a share of those sent. Packets under way at the edges of the stretch count as lost or as come back."""
     if spec.metric != _LOSS or spec.statistic != "mean":
         return None
     counts = [replace(spec, metric=metric, statistic="total") for metric in _SENT_AND_BACK]

@@ -38,7 +38,7 @@ class TrendReader:
         texts = tuple(spec.text for spec in wanted)
         end_s = self._now_s() + within_s
         known: dict[Path, TrendRun | LeftOut] = {}
-        unread = 0
+        read = unread = 0
         for folder in reversed(folders):  # the newest first
             stamp = stamp_of(folder)
             with self._lock:
@@ -47,10 +47,11 @@ class TrendReader:
                     self._kept.move_to_end((folder, texts))
                     known[folder] = kept[1]
                     continue
-            if known and self._now_s() >= end_s:
+            if read and self._now_s() >= end_s:
                 unread += 1
                 continue
             known[folder] = self._read(folder, wanted)
+            read += 1
             with self._lock:
                 self._kept[folder, texts] = stamp, known[folder]
                 while len(self._kept) > _MAX_KEPT:

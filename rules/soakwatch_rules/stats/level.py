@@ -39,9 +39,10 @@ def level_before_growth(value: NDArray[np.float64]) -> float:
 def robust_slope(seconds: NDArray[np.float64], value: NDArray[np.float64]) -> float | None:
     """The median slope of all pairs of readings, in the unit per second; None with fewer than three readings.
 
-    Of more than 400 readings the medians of 400 equal parts. Wrong for what grows in steps or falls back: of a saw
-    tooth it is the slope of the teeth. References: H. Theil, A rank-invariant method of linear and polynomial
-    regression analysis, 1950; P. K. Sen, Estimates of the regression coefficient based on Kendall's tau, JASA 63, 1968.
+    Of more than 400 readings the medians of 400 equal parts. Wrong for what grows in steps or falls back: of a saw of
+    few teeth it lies between the slope of a tooth and none. References: H. Theil, A rank-invariant method of linear and
+    polynomial regression analysis, 1950; P. K. Sen, Estimates of the regression coefficient based on Kendall's tau,
+    JASA 63, 1968.
 
     >>> robust_slope(np.arange(5.0), np.array([0.0, 2.0, 4.0, 600.0, 8.0]))
     2.0

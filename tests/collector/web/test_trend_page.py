@@ -122,3 +122,19 @@ def test_a_run_is_read_once_until_its_record_changes(runs: Path) -> None:
     (runs / "run-2" / "record.sqlite").touch()
     reader.runs(folders, (), 1e9)
     assert asked[6:] == ["run-2"]
+
+
+def test_a_page_that_still_reads_says_how_far_it_is(visitor: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With no time to read, each request reads one run, and the page asks again by itself until all are there."""
+    monkeypatch.setattr("soakwatch.web.routes.trend.TRENDS", TrendReader())
+    monkeypatch.setattr("soakwatch.web.routes.trend.READ_S", 0.0)
+    waiting = visitor.get("/trend")
+    assert waiting.headers["refresh"] == "1"
+    assert "Reading the runs: 1 so far, 8 to go." in waiting.text
+    partly = visitor.get("/api/trend").json()
+    assert (partly["read"], partly["there"]) == (2, 9)
+    for _ in range(6):
+        assert visitor.get("/trend").headers["refresh"] == "1"
+    whole = visitor.get("/trend")
+    assert "refresh" not in whole.headers
+    assert "10 %, worse" in whole.text

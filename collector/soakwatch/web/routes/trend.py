@@ -32,7 +32,8 @@ from soakwatch.web.run_folder import RunFolder
 from soakwatch.web.trend_chart import HEIGHT, WIDTH, chart_of
 from soakwatch.web.trend_reader import TRENDS
 
-_READ_S = 4.0
+READ_S = 4.0
+"""So long a request reads records; the next one goes on."""
 _MAX_FIGURES, _MAX_PLANS = 24, 24
 _SPANS = ("7d", "30d", "90d", "365d")
 _LINK_LENGTH = 400
@@ -74,7 +75,7 @@ def _asked(question: Question, *, newest_plan: bool) -> _Asked:
         since_ns = time.time_ns() - round(seconds(last) * 1e9) if last else 0
     except ValueError as error:
         raise SoakwatchError(str(error)) from None
-    runs, unread = TRENDS.runs(trend_folders(question.runs.path), wanted, _READ_S)
+    runs, unread = TRENDS.runs(trend_folders(question.runs.path), wanted, READ_S)
     judged = [run for run in runs if isinstance(run, TrendRun)]
     chosen = [
         run
