@@ -227,9 +227,9 @@ def judge_csv(
 def open_record(run: str | Path, runs: str | Path = "runs") -> RecordView:
     """A record to read: the folder of a run, its file, its name below ``runs``, or ``last``. Close it, or use ``with``.
 
-    ``view.keys()`` lists the series, ``view.series(key)`` gives one as arrays, ``view.events()`` and
-    ``view.findings(live=False)`` what happened and how it was judged, ``view.labels`` by what the run is found. Raises
-    RecordError.
+    ``view.keys()`` lists the series, ``view.series(key)`` gives one as arrays, ``view.to_pandas("process.*")`` several
+    as a data frame (``pip install 'soakwatch[export]'``), ``view.events()`` and ``view.findings(live=False)`` what
+    happened and how it was judged, ``view.labels`` by what the run is found. Raises RecordError.
     """
     return RecordView.open(find_run(str(run), Path(runs)))
 

@@ -14,6 +14,7 @@ from typing import TypedDict
 from soakwatch_dashboards.compare import END, ZERO
 from soakwatch_dashboards.reading import asked, parse
 
+from soakwatch.core.labels import LABELS_KEY, labels_json
 from soakwatch.record import Record
 from soakwatch.sinks.abc import RefusedLine
 from soakwatch.sinks.aligned import METRICS
@@ -61,6 +62,8 @@ CORES = ("0", "2", "10", "100")
 OTHER = "fw 1/2 'west' \"ü\""
 """A second device, which has little more than a name."""
 OF_OTHER = ("system.cpu.core.utilization", "system.network.io", "process.memory.usage")
+LABELS = {RUNS[0]: {"release": "7.2 (a)", "testbed": "rack 3"}, RUNS[1]: {"release": "8"}}
+"""The labels of some runs; the others have none."""
 
 
 class Found(TypedDict, total=False):
@@ -142,6 +145,7 @@ def make_record(
             numbers[target] = record.source(target, "local", f"{target}/local", EVERY_S * SECOND, required=True).id
         record.set_meta("plan", PLAN)
         record.set_meta("start_ns", str(begin_ns))
+        record.set_meta(LABELS_KEY, labels_json(LABELS.get(folder.name, {})))
         record.begin_phase("baseline", begin_ns)
         record.put(
             [poll for index in range(POLLS) for poll in polls(numbers, index, begin_ns + index * EVERY_S * SECOND)]

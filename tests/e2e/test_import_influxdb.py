@@ -14,6 +14,7 @@ from soakwatch.testing.influxd import BUCKET, ORG, start_influxd
 PLAN = """\
 name: fed
 duration: 8s
+labels: {{release: "7.2", shell: {{command: [echo, dash 0.5]}}}}
 targets:
   dut: {{role: dut, sources: [local: {{interval: 1s}}]}}
 sinks: [{{influxdb: {{url: "{url}", org: {org}, bucket: {bucket}, token: env:INFLUX_TOKEN}}}}]
@@ -48,15 +49,18 @@ def test_a_run_is_judged_from_the_database_as_from_its_record(influxd_program: P
         first, second = ((tmp_path / f"{name}.json").read_text(encoding="utf-8") for name in ("record", "database"))
         assert len(json.loads(first)["findings"]) > 20
         assert first == second
+        assert json.loads(second)["labels"] == {"release": "7.2", "shell": "dash 0.5"}
         assert ": complete" in there.stderr
 
-        imported = soakwatch("import", this, cwd=tmp_path, token=server.token)
+        imported = soakwatch("import", this, "--label", "release=7.2", "copy=yes", cwd=tmp_path, token=server.token)
         assert imported.returncode == 0, imported.stderr
         (copy,) = (entry for entry in (tmp_path / "runs").iterdir() if entry != folder)
         assert copy.name.endswith("-fed")
         again = soakwatch("judge", str(copy), "--json", "copy.json", cwd=tmp_path, token=server.token)
         assert again.returncode == here.returncode
-        assert (tmp_path / "copy.json").read_text(encoding="utf-8") == first
+        copied = json.loads((tmp_path / "copy.json").read_text(encoding="utf-8"))
+        assert copied.pop("labels") == {"release": "7.2", "shell": "dash 0.5", "copy": "yes"}
+        assert copied.items() <= json.loads(first).items()
         page = soakwatch("report", str(copy), "--html", "report.html", cwd=tmp_path, token=server.token)
         assert page.returncode == 0, page.stderr
 

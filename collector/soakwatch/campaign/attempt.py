@@ -285,7 +285,9 @@ class _Attempt:
                 why = "" if asked else f"it did not end within {show_seconds(passed)}"
                 self._result = replace(self._result, notes=(*self._result.notes, why) if why else ())
                 break
-            if asked and stopped_at is None:
+            if asked and stopped_at is None and self._ended():
+                stopped_at = passed + 1e9  # it is over and being judged: that is waited for
+            elif asked and stopped_at is None:
                 stopped_at = passed
                 self._result = replace(self._result, stopped=True)
                 self._note()

@@ -39,7 +39,7 @@ from soakwatch.campaign.state import ENDED, LOST, RUNNING, History, as_it_stands
 from soakwatch.campaign.words import RUN_FACTS, environment_of, filled
 from soakwatch.cluster.executor import ClusterError, Executor
 from soakwatch.cluster.testbeds import testbed_resource
-from soakwatch.core.errors import RecordError, SoakwatchError
+from soakwatch.core.errors import EXIT_BROKEN, RecordError, SoakwatchError
 from soakwatch.core.labels import MAX_TEXT
 from soakwatch.core.redaction import redaction_of
 from soakwatch.core.run_command import run_command
@@ -115,12 +115,13 @@ class Driver:
         """Run until nothing is left that this driver can do, or it was asked to stop. Raises CampaignError where the
         command before all fails, OSError where the ledger cannot be written."""
         self._take_over()
-        self._all(self.campaign.before_all, "before_all")
-        try:
-            while self._step():
-                self._wait()
-        finally:
-            self._failed_all()
+        if self._active or self._left():
+            self._all(self.campaign.before_all, "before_all")
+        begun = len(self.ledger.entries)
+        while self._step():
+            self._wait()
+        if len(self.ledger.entries) > begun:
+            self._end_all()
         if self.stopping.asked:
             self.ledger.add(time.time_ns(), kinds.STOPPED)
         else:
@@ -128,7 +129,7 @@ class Driver:
             self.history.complete = True
         return self._state()
 
-    def _failed_all(self) -> None:
+    def _end_all(self) -> None:
         try:
             self._all(self.campaign.after_all, "after_all")
         except CampaignError as error:
@@ -195,7 +196,7 @@ class Driver:
         else:
             if not active.future.done():
                 return
-            failure = active.future.exception()
+            failure = _failure(active.future)
             if isinstance(failure, ClusterError):
                 raise failure  # no run can be made any longer; resume takes up what is open
             if failure is not None and not isinstance(failure, SoakwatchError | OSError):
@@ -224,6 +225,8 @@ class Driver:
         notes = list(result.notes) if result is not None else []
         over = replace(stands, state=ENDED if stands.state == ENDED else LOST, end_ns=stands.end_ns or now_ns)
         attempts[-1] = over
+        if result is not None and result.exit_code == EXIT_BROKEN:
+            self.history.monitor_failed.add(key)
         told: dict[str, Plain] = {"fault": fault} if fault else {}
         told |= {"stopped": True} if stopped else {}
         told |= {"notes": [*notes]} if notes else {}
@@ -433,6 +436,11 @@ def _trouble_of(place: Path, result: RunResult | None) -> str:
     except RecordError as error:
         return str(error)
     return "" if verdict == result.verdict else f"its record came with the verdict {verdict}, not {result.verdict}"
+
+
+def _failure(future: Future[RunResult]) -> BaseException | None:
+    """Why a job has no result; None if it has one."""
+    return CampaignError("it was not begun: the campaign was stopped") if future.cancelled() else future.exception()
 
 
 def _unfinished(ledger: Ledger) -> set[tuple[str, int, int]]:

@@ -15,7 +15,7 @@ from soakwatch.campaign.model import Campaign, CampaignState, CellRun
 from soakwatch.campaign.order import block
 from soakwatch.campaign.planned import ALLOWANCE_S, spread_s
 from soakwatch.campaign.state import ENDED, LOST, RUNNING, WAITING, History
-from soakwatch.core.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS, SoakwatchError
+from soakwatch.core.errors import EXIT_BROKEN, EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS, SoakwatchError
 from soakwatch.core.units import show_seconds
 from soakwatch.core.yaml import Plain
 from soakwatch.runs.state import StateReader
@@ -46,12 +46,16 @@ class Progress:
     going: tuple[Going, ...]
     left_s: float
     complete: bool
+    monitor_failed: int = 0
 
     @property
     def exit_code(self) -> int:
-        """0 where all passed, 1 where any failed, 3 where a verdict is inconclusive or a run is missing."""
+        """0 where all passed, 1 where any failed, 4 where a run is missing because the monitor failed, 3 where a
+        verdict is inconclusive or a run is missing for another reason."""
         if self.verdicts.get("fail"):
             return EXIT_FAIL
+        if self.monitor_failed:
+            return EXIT_BROKEN
         whole = self.done == self.total and not self.missing
         return EXIT_PASS if whole and not self.verdicts.get(_INCONCLUSIVE) else EXIT_INCONCLUSIVE
 
@@ -92,6 +96,9 @@ def progress_of(campaign: Campaign, state: CampaignState, history: History) -> P
         going=going,
         left_s=_left_s(campaign, runs, going, history),
         complete=state.complete,
+        monitor_failed=sum(
+            run.state == LOST and (run.cell.id, run.repetition) in history.monitor_failed for run in runs
+        ),
     )
 
 

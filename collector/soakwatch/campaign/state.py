@@ -11,6 +11,7 @@ from soakwatch.campaign.ledger import Entry, read_ledger
 from soakwatch.campaign.load import CAMPAIGN_COPY, load_campaign
 from soakwatch.campaign.model import Campaign, CampaignState, CellRun
 from soakwatch.campaign.order import block
+from soakwatch.core.errors import EXIT_BROKEN
 
 WAITING, RUNNING, ENDED, LOST = "waiting", "running", "ended", "lost"
 
@@ -24,6 +25,7 @@ class History:
     enough: dict[str, int] = field(default_factory=dict)
     faults: dict[tuple[str, int, int], str] = field(default_factory=dict)
     lengths_s: dict[str, list[float]] = field(default_factory=dict)
+    monitor_failed: set[tuple[str, int]] = field(default_factory=set)
     complete: bool = False
 
 
@@ -89,6 +91,8 @@ def history_of(campaign: Campaign, folder: Path, entries: tuple[Entry, ...] | li
             attempts[-1] = replace(attempts[-1], state=RUNNING, reason="", end_ns=None)
         elif entry.kind in {kinds.END, kinds.LOST} and attempts:
             attempts[-1] = _over(attempts[-1], entry)
+            if entry.whole("exit_code") == EXIT_BROKEN:
+                history.monitor_failed.add((cell.id, entry.repetition))
             if entry.text("fault"):
                 history.faults[cell.id, entry.repetition, entry.attempt] = entry.text("fault")
             length_s = _length(attempts[-1])

@@ -32,8 +32,8 @@ def write_plan(record: Path, folder: Path, *, force: bool = False) -> PlanFiles:
         if not text:
             raise ExportError(f"{record} holds no plan: its readings were imported")
         scripts = [view.artifact(entry.name) for entry in view.artifact_entries() if entry.kind == KIND]
-    named = dict.fromkeys(
-        path for words in commands_of(parse(text, "plan").data) if (path := script_of(words)) is not None
+    wanted = dict.fromkeys(
+        named for words in commands_of(parse(text, "plan").data) if (named := script_of(words)) is not None
     )
     notes: list[str] = []
     files: list[Path] = []
@@ -54,7 +54,7 @@ def write_plan(record: Path, folder: Path, *, force: bool = False) -> PlanFiles:
     kept = {script.about for script in scripts}
     notes += [
         f"{name} is not in the record: the plan runs it from where it is on this machine"
-        for name in named
+        for name in wanted
         if name not in kept and "/" in name
     ]
     return PlanFiles(tuple(files), tuple(notes))

@@ -7,7 +7,6 @@ wide frame; never 0. pandas is imported when a frame is asked for (``pip install
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from soakwatch.core.errors import RecordError, SoakwatchError
+from soakwatch.core.labels import LABELS_KEY, labels_in
 from soakwatch.core.suggest import hint
 from soakwatch.record.model import Ints, SeriesKey, Values
 from soakwatch.record.source import ReportSource
@@ -24,8 +24,6 @@ from soakwatch_rules.rule import Phase
 if TYPE_CHECKING:
     import pandas as pd
 
-LABELS_KEY = "labels"
-"""The meta that holds the labels of a run: a JSON object of texts."""
 NEEDS_EXTRA = "pip install 'soakwatch[export]'"
 NO_PHASE = ""
 
@@ -107,11 +105,7 @@ def series_table(
 
 def run_labels(view: ReportSource) -> dict[str, str]:
     """The labels of a run; empty where it has none."""
-    try:
-        known = json.loads(view.meta(LABELS_KEY) or "{}")
-    except ValueError:
-        return {}
-    return {str(name): str(value) for name, value in known.items()} if isinstance(known, dict) else {}
+    return labels_in(view.meta(LABELS_KEY))
 
 
 def tables(view: ReportSource, wanted: Selection = EVERYTHING) -> Iterator[SeriesTable]:

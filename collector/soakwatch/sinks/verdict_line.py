@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from soakwatch.core.errors import SoakwatchError
-from soakwatch.core.labels import LABELS_KEY, PENDING_KEY
+from soakwatch.core.labels import PENDING_KEY, labels_words
 from soakwatch.core.roles import DUT
 from soakwatch.judge.record_verdict import recorded_plan
 from soakwatch.plan import Plan
@@ -77,7 +77,7 @@ class VerdictLine:
             "planned_end_ms": _milliseconds(self.planned_end_ns(view)),
             "phase": _phase_of_now(phases) if standing == "running" else "",
             "name": metas.get("run", self.run),
-            "labels": metas.get(LABELS_KEY),
+            "labels": labels_words(view.labels) or None,
             "failed": float(counts[Outcome.FAIL]),
             "warned": float(counts[Outcome.WARN]),
             "doubtful": float(counts[Outcome.INCONCLUSIVE]),

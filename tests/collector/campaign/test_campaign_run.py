@@ -116,10 +116,11 @@ def test_ctrl_c_judges_what_runs_and_resume_makes_it_again(
     assert second.returncode == 2
     assert "is being run by another process" in second.stderr
     assert begun(ledger_of(folder))[0] == begun(ledger_of(folder))[1]
-    until(lambda: (folder / "runs").joinpath(str(ledger_of(folder)[-1]["folder"])).parent.exists(), "it has a folder")
     other.send_signal(signal.SIGINT)
     other.send_signal(signal.SIGINT)
-    assert other.wait(240) == 3
+    printed, _ = other.communicate(timeout=240)
+    assert other.returncode == 3, printed
+    assert ledger_of(folder)[-1]["kind"] == "stopped"
 
 
 def test_a_command_before_that_fails_keeps_the_run_from_beginning(

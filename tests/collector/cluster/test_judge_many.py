@@ -169,6 +169,7 @@ def test_records_are_sent_where_a_worker_does_not_see_them(lab: DaskServers, run
     assert done.returncode == 2
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_it(lab: DaskServers, runs: Path, tmp_path: Path, started: Started) -> None:
     """With the code of shells, no traceback, and the lines that were there."""
     for copy in range(15):

@@ -39,6 +39,7 @@ while True:
 """
 PLAN = """
 name: fw
+labels: {testbed: a, generator: "3", device: {package: bash}}
 phases: [{ramp: {for: 3s, load: 20%}}, {soak: {for: 7s, load: LEVEL}}]
 targets:
   dut: {sources: [{command: {interval: 200ms, run: [PYTHON, device.py]}}]}
@@ -99,7 +100,7 @@ def calibrated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done, Do
     undriven = undriven.replace("{for: 7s, load: LEVEL}", "7s")
     put(folder, "idle.yaml", undriven.replace('"{rate}"', '"0"').replace("name: fw", "name: idle"))
     entry, other = both(
-        lambda: soakwatch(folder, "calibrate", "fw.yaml", "--for", "15s", "--levels", "125%"),
+        lambda: soakwatch(folder, "calibrate", "fw.yaml", "--for", "15s", "--levels", "125%", "--label", "testbed=b"),
         lambda: soakwatch(folder, "calibrate", "idle.yaml", "--for", "15s"),
     )
     return folder, entry, other
@@ -119,6 +120,7 @@ def test_calibrate_keeps_the_ceiling_beside_the_plan(calibrated: tuple[Path, Don
     assert ceilings["packets"]["level"] == pytest.approx(1.25)
     with RecordView.open(folder / "runs" / output["record"]) as view:
         assert view.roles() == {"tg": "generator", "monitor": "monitor"}
+        assert view.labels == {"testbed": "b", "generator": "3"}, "the device, and its package, are not there"
     assert soakwatch(folder, "report", output["record"], "--html", "r.html").returncode == 0
     checked = soakwatch(folder, "check", "fw.yaml", "--no-connect")
     assert "reference: fw.reference.yaml, " in checked.stdout

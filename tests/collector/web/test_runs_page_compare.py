@@ -14,6 +14,7 @@ from typing import cast
 import httpx
 import pytest
 
+from soakwatch.core.labels import LABELS_KEY, labels_json
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record, RecordView
 from soakwatch.runs.compare import differences, matrix, setup_of
@@ -140,6 +141,21 @@ def test_only_what_differs_of_the_set_up_is_shown(make_run: MakeRun) -> None:
     assert differences([{"plan": "a"}, {"plan": "a"}]) == ()
     (line,) = differences([{"plan": "a" * 500}, {"plan": "a" * 499 + "b"}])
     assert (line.cells[0], line.differs) == ("a" * 300, True)
+
+
+def test_labels_differ_like_the_rest_of_the_set_up(make_run: MakeRun, visitor: httpx.Client) -> None:
+    """Once, as labels: what the plan says of them is not told again."""
+    plan = "labels: {{release: '{0}', testbed: rack-3}}\n"
+    for run, release in (("old", "7.2"), ("new", "7.4")):
+        folder = make_run(run, plan=plan.format(release))
+        with Record.open(folder) as record:
+            record.set_meta(LABELS_KEY, labels_json({"release": release, "testbed": "<rack>"}))
+    with RecordView.open(folder.with_name("old")) as first, RecordView.open(folder) as second:
+        (line,) = differences([setup_of(first), setup_of(second)])
+    assert (line.of, line.head, line.cells, line.differs) == ("label", "release", ("7.2", "7.4"), True)
+    page = visitor.get("/compare?run=new&run=old").text
+    assert '<bdi class="name">testbed=&lt;rack&gt;</bdi>' in page
+    assert "<dt>release</dt><dd><bdi>7.4</bdi></dd>" in page
 
 
 def test_a_set_up_that_is_not_json_or_yaml_is_shown_as_it_is(make_run: MakeRun) -> None:

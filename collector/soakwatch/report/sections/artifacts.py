@@ -18,7 +18,7 @@ _MAX_ROWS, _MAX_NAMES = 200, 3
 _MAX_FILE_BYTES, _MAX_PAGE_BYTES = 256 << 10, 4 << 20  # of one file that is in the page, and of all of them
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
-<p class="soft">Output of scripts and hooks, and evidence from the devices, kept in the record. <code>soakwatch report RUN --artifacts DIR</code> writes all files to a folder.</p>
+<p class="soft">Output of scripts and hooks, the scripts of the plan, and evidence from the devices, kept in the record. <code>soakwatch report RUN --artifacts DIR</code> writes all files to a folder.</p>
 <div class="card scroll"><table>{{ m.caption("Files of the run") }}
 <thead><tr><th>time (UTC)</th><th>file</th><th>about</th><th class="num">size</th></tr></thead><tbody>
 {% for row in rows %}

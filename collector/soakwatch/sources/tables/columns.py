@@ -227,7 +227,8 @@ def _object(entry: Metric, target: str, labels: Mapping[str, str]) -> str:
 
 
 def _outside(column: str, bare: str, options: Options, labels: Mapping[str, str], unit_text: str | None) -> Naming:
-    name = _ODD.sub("_", bare.strip()).strip("_.") or _ODD.sub("_", column).strip("_.") or "column"
+    bare = bare.strip().removeprefix(IMPORTED) or bare  # an exported table has the names of the record
+    name = _ODD.sub("_", bare).strip("_.") or _ODD.sub("_", column).strip("_.") or "column"
     scale, word = 1.0, "1" if unit_text is None else unit_text
     if unit_text is not None:
         parsed_unit = unit(f"{{{bare}}}/s" if unit_text == "/s" else unit_text)

@@ -169,7 +169,7 @@ def _iso(texts: Sequence[str], zone: tzinfo) -> Moments:
     micros = _micros(bare)
     bad = (micros < 0) | (micros > _LATEST_NS // 1000)
     micros = np.where(bad, 0, micros)
-    time_ns = micros * 1000 - offsets * NS
+    time_ns = micros * 1000 + _rest_ns(bare, bad) - offsets * NS
     if zone is not UTC and not bool(zoned.all()):
         time_ns = np.where(zoned, time_ns, time_ns - _zone_offsets_s(micros, zone) * NS)
     return Moments(time_ns, bad | (time_ns < 0))
@@ -187,6 +187,15 @@ def _micros(texts: list[str]) -> NDArray[np.int64]:
     return np.fromiter((_micros_of(text) for text in texts), np.int64, len(texts))
 
 
+def _rest_ns(texts: Sequence[str], bad: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The nanoseconds behind whole microseconds, of times that have more than six digits behind the second."""
+    rest = np.zeros(len(texts), dtype=np.int64)
+    for index, text in enumerate(texts):
+        if len(text) > _TO_MICROS and not bad[index] and text[_TO_MICROS:].isdecimal():
+            rest[index] = int(text[_TO_MICROS : _TO_MICROS + 3].ljust(3, "0"))
+    return rest
+
+
 def _micros_of(text: str) -> int:
     try:
         if len(text) >= 10 and text[:4].isdecimal():
@@ -196,6 +205,7 @@ def _micros_of(text: str) -> int:
     return -1
 
 
+_TO_MICROS = len("2026-11-21T20:00:00.123456")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
