@@ -96,9 +96,14 @@ def test_commands_of_the_documentation_exist(words: list[str]) -> None:
     """Each command that the README or docs/ shows exists, with the options that it shows."""
     assert words[0] in COMMANDS.names()
     command = COMMANDS.module(words[0]).command
+    rest = words[1:]
+    while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
+        command = command.get_command(click.Context(command), rest[0])
+        assert command is not None, f"{' '.join(words)}: there is no {rest[0]!r}"
+        rest = rest[1:]
     assert isinstance(command, click.Command)
     known = {option for parameter in command.params for option in parameter.opts}
-    assert {word for word in words[1:] if word.startswith("-")} <= known
+    assert {word for word in rest if word.startswith("-")} <= known
 
 
 def test_links_lead_somewhere() -> None:

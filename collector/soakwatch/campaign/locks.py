@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -34,7 +35,8 @@ def locks_folder() -> Path:
     else:
         folder = Path(tempfile.gettempdir()) / f"soakwatch-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.stat().st_uid != os.getuid():
+    about = folder.lstat()
+    if about.st_uid != os.getuid() or not stat.S_ISDIR(about.st_mode):
         raise CampaignError(f"{folder} belongs to another user: set XDG_RUNTIME_DIR to a folder of your own")
     return folder
 
