@@ -30,6 +30,8 @@ CEILINGS = {"packet": "load.ceiling.packet.rate", "request": "load.ceiling.rate"
 """The metric of the generator's own ceiling, by what is counted."""
 FOUND, AT_LEAST = "found", "at least"
 """The label ``bound`` of a capacity: found between two bounds, or only that it is no lower."""
+TRIAL, REPEATED, RESULT, LOAD = "capacity.trial", "capacity.repeated", "capacity.result", "capacity.load"
+"""Kinds of events: a trial, one that is repeated, the result of a search, and the load of a phase that follows."""
 NEAR_CEILING = 0.98
 """From this share of the generator's ceiling on it is not known whose limit it is."""
 ATTAINED = 0.97
@@ -166,7 +168,7 @@ def limit_of(
     if goal.lower is None:
         return ""
     if goal.upper is None and goal.lower >= highest * (1 - 1e-9):
-        return f"no more than {loss_words(goal.loss)} was lost at the highest load of the search, {highest:.4g} of full"
+        return f"no more than {loss_words(goal.loss)} was lost at the highest load of the search, {100 * highest:.4g} %"
     full_rate = full_rate_of(trials)
     at = {bound: [t for t in trials if t.level == bound] for bound in (goal.lower, goal.upper) if bound is not None}
     ceiling = ceilings.get(CEILINGS.get(unit, ""))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from soakwatch.core.event_kinds import ACKNOWLEDGED, IDENTITY, LABEL_UNREAD, WINDOW
 from soakwatch.core.formatting import natural, quantity
 from soakwatch.judge.attribution import unlabelled
+from soakwatch.judge.capacity import REPEATED, TRIAL
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource, SeriesKey, StoredEvent
 from soakwatch.report.acknowledged import Acknowledgement, Subject, acknowledgements, subject_of
@@ -20,6 +21,8 @@ from soakwatch_rules.rule import Event, Finding, Outcome, Window
 POINTS = 2000
 IDENTITIES = frozenset({"system.boot.id"})
 """Metrics whose size means nothing: they are judged, but a line of them would mean nothing."""
+_ELSEWHERE = frozenset({WINDOW, ACKNOWLEDGED, TRIAL, REPEATED})
+"""Kinds of events that have sections of their own."""
 _STALE = 3.5  # times the cadence: an older sample of the load does not describe a moment
 
 
@@ -117,7 +120,7 @@ def open_page(source: ReportSource, verdict: Verdict, earlier: ReportSource | No
     rates = [generator.rate.series for generator in load if generator.rate is not None]
     alike = [rate for rate in rates if rate.trait.unit == rates[0].trait.unit]
     stored: Sequence[StoredEvent] = source.events()
-    happened = [event.event for event in stored if event.event.kind not in {WINDOW, ACKNOWLEDGED}]
+    happened = [event.event for event in stored if event.event.kind not in _ELSEWHERE]
     events = tuple(sorted(happened, key=lambda e: (e.begin_ns, e.target, e.kind, e.object)))
     phases = verdict.phases or source.phases()
     drawing = Drawing(verdict.window, phases, events, [curve_of(rate, POINTS) for rate in alike[:4]])

@@ -18,9 +18,13 @@ from soakwatch.engine.load_driver import LoadController
 from soakwatch.engine.run_record import RunRecord
 from soakwatch.judge.capacity import (
     LEVEL,
+    LOAD,
     META,
     RATES,
+    REPEATED,
+    RESULT,
     SOURCE,
+    TRIAL,
     CapacitySearch,
     SearchState,
     goal_words,
@@ -34,8 +38,6 @@ from soakwatch.record.model import MONITOR_ORIGIN
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample, object_text
 from soakwatch_rules.rule import Event
 
-TRIAL, REPEATED, RESULT, LOAD = "capacity.trial", "capacity.repeated", "capacity.result", "capacity.load"
-"""Kinds of events: a trial, one that is repeated, the result of a search, and the load of a phase that follows."""
 AT_MOST = "its longest time (at_most) was over"
 RUN_ENDED = "the run was ended"
 INTERRUPTED = "the monitor was interrupted; the search began again"
