@@ -57,6 +57,7 @@ __all__ = [
     "NoFigureError",
     "figure_of",
     "figure_of_series",
+    "figure_over",
     "figure_text",
     "fits",
     "keys_of",
@@ -72,6 +73,7 @@ _LEAST_SHARE = 0.5
 _LEAST_READINGS = 3
 _EARLY = 0.9  # of an interval: polls are not to the millisecond
 _MARGIN_INTERVALS = 3
+_AT_THE_EDGES = 0.01  # packets under way at the edges of a stretch, as a share of those sent
 _LOSS, _SENT_AND_BACK = "load.loss", ("load.tx.packets", "load.rx.packets")
 Floats = NDArray[np.float64]
 
@@ -173,7 +175,10 @@ def _loss_of_counters(view: ReportSource, spec: FigureSpec) -> FigureValue | Non
         return FigureValue(None, "1", better, sent.reason or back.reason)
     if sent.value <= 0:
         return FigureValue(None, "1", better, "nothing was sent")
-    return FigureValue(max(0.0, 1 - back.value / sent.value), "1", better)
+    lost = 1 - back.value / sent.value
+    if lost < -_AT_THE_EDGES:
+        return FigureValue(None, "1", better, f"{-lost:.2%} more packets came back than were sent: no loss can be told")
+    return FigureValue(max(0.0, lost), "1", better)
 
 
 def figure_of_series(view: ReportSource, spec: FigureSpec, keys: Sequence[SeriesKey]) -> FigureValue:
@@ -189,6 +194,16 @@ def figure_of_series(view: ReportSource, spec: FigureSpec, keys: Sequence[Series
     if not math.isfinite(value):
         return FigureValue(None, unit, better, "the readings are too large to be counted")
     return FigureValue(value, unit, better)
+
+
+def figure_over(view: ReportSource, spec: FigureSpec, window: Window) -> float | None:
+    """The figure over a part of the run instead of the phases that its expression means; None where that part does not
+    have it. Raises RecordError for a damaged record."""
+    try:
+        value = _value(view, spec, keys_of(view, spec), Stretch((window,), "in a part of the run"))
+    except NoFigureError:
+        return None
+    return value if math.isfinite(value) else None
 
 
 def figure_text(spec: FigureSpec, value: FigureValue) -> str:

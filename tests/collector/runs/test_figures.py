@@ -120,6 +120,18 @@ def test_the_loss_of_a_generator_that_names_none_is_that_of_its_counters(make_re
         assert "load.loss" in [spec.text for spec in standard_figures(view)]
 
 
+def test_more_packets_back_than_sent_is_no_loss_of_zero(make_record: MakeRecord) -> None:
+    """Duplicates hide what was lost."""
+    folder = make_record(
+        {
+            ("tg", "load.tx.packets", ""): lambda s: 1000.0 * s,
+            ("tg", "load.rx.packets", ""): lambda s: 1200.0 * s,
+        }
+    )
+    loss = value_of(folder, "load.loss")
+    assert (loss.value, loss.reason) == (None, "20.00% more packets came back than were sent: no loss can be told")
+
+
 def test_several_series_are_taken_together_by_what_they_are(make_record: MakeRecord) -> None:
     """Rates of ports and bytes of processes are added up, of shares the mean, of latencies the highest."""
     folder = make_record(

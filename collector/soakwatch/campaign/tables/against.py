@@ -46,8 +46,13 @@ def against(
         for data in shared
         for name in names
     ]
+    return tuple(compared(pairs, earlier.margin, spec, asked_of(earlier)))
+
+
+def asked_of(earlier: Earlier) -> str:
+    """What is asked by such a comparison."""
     new, old = earlier.names
-    return tuple(compared(pairs, earlier.margin, spec, f"{new} against {old}, margin {quantity(earlier.margin, '1')}"))
+    return f"{new} against {old}, margin {quantity(earlier.margin, '1')}"
 
 
 def campaign_names(new: CampaignState, earlier: CampaignState) -> tuple[str, str]:

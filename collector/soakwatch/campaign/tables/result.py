@@ -13,6 +13,7 @@ from soakwatch.campaign.tables.cells import CellData, Readings, cells_of
 from soakwatch.campaign.tables.derived import with_derived
 from soakwatch.campaign.tables.findings import CampaignFinding, findings_of
 from soakwatch.campaign.tables.parse import tables_of
+from soakwatch.campaign.tables.phase_time import by_phase_time
 from soakwatch.campaign.tables.pivot import View, views_of
 from soakwatch.campaign.tables.reading import ended_runs, read_figures, usual_figures
 from soakwatch.campaign.tables.sheet import Sheet, sheets_of
@@ -114,6 +115,7 @@ def result_of(
     order = list(Outcome)
     if earlier is not None:
         findings += against(full, cells, earlier, read(ended_runs(earlier.state), full.measured))
+        findings += by_phase_time(full, cells, earlier)
     tables = []
     for table in full.tables:
         views = views_of(table, state.axes, cells)

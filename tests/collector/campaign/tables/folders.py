@@ -15,7 +15,7 @@ from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample
 
 SECOND = 10**9
 T0 = 1_795_200_000 * SECOND
-SECONDS = 20
+SECONDS, _DIP_S = 20, 4
 PLAN = """\
 plan:
   name: base
@@ -30,11 +30,12 @@ plan:
 @dataclass(frozen=True, slots=True)
 class Ran:
     """What a run was: its verdict (``lost`` for one that was broken off, ``running`` for one that goes on), its figures
-    by metric, and why."""
+    by metric, and why. ``dip`` is what the figures are multiplied with in the first four seconds."""
 
     verdict: str = "pass"
     figures: Mapping[str, float] = field(default_factory=dict)
     reason: str = ""
+    dip: float = 1.0
 
 
 def campaign_folder(folder: Path, asked: str, runs: Mapping[tuple[str, ...], Sequence[Ran]]) -> Path:
@@ -68,7 +69,7 @@ def _run(folder: Path, ledger: Ledger, cell: Cell, repetition: int, place: str, 
 
 
 def record(folder: Path, ran: Ran, begin_ns: int, labels: Mapping[str, str]) -> None:
-    """A record of 20 s whose generator says these figures each second, with a last digit that varies."""
+    """A record of 20 s whose generator says these figures each second, the same each second."""
     import json
 
     with Record.create(folder) as written:
@@ -80,7 +81,8 @@ def record(folder: Path, ran: Ran, begin_ns: int, labels: Mapping[str, str]) -> 
         polls = []
         for second in range(SECONDS + 1):
             due = begin_ns + second * SECOND
-            samples = tuple(Sample(metric, "", value, due) for metric, value in ran.figures.items())
+            part = ran.dip if second < _DIP_S else 1.0
+            samples = tuple(Sample(metric, "", value * part, due) for metric, value in ran.figures.items())
             polls.append(Poll(source, due, due, 9, PollOutcome.OK, None, Answer(samples, (), ())))
         written.put(polls)
         written.end_phase(begin_ns + SECONDS * SECOND)

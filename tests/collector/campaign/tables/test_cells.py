@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.collector.campaign.tables.made import result, state_of
+from tests.collector.campaign.tables.made import Values, result, state_of
 
 from soakwatch.campaign.tables.cells import CellFigure, cell_verdict, last_attempts
 from soakwatch.campaign.tables.marks import marks
@@ -15,14 +15,14 @@ RATE = "figures: [{figure: load.rx.packet.rate, name: rate}]\ntables: [{rows: a,
 def test_every_empty_cell_says_why() -> None:
     """Excluded, not run, running, lost, not in the record: five words, and no zero."""
     axes = {"a": ["1", "2"], "b": ["x", "y", "z"]}
-    runs = {
+    runs: dict[tuple[str, ...], list[str]] = {
         ("1", "x"): ["pass", "pass"],
         ("1", "y"): ["waiting", "waiting"],
         ("1", "z"): ["lost: the monitor was killed"],
         ("2", "x"): ["running"],
         ("2", "y"): ["fail", "pass", "waiting"],
     }
-    rates = {("1", "x"): [None, None], ("2", "y"): [5.0, None, None]}
+    rates: Values = {("1", "x"): [None, None], ("2", "y"): [5.0, None, None]}
     made = result(axes, {"load.rx.packet.rate": rates}, RATE, runs=runs)
     verdict, rate = (dict(sheet.rows) for sheet in made.tables[0].sheets)
     assert [cell.main for cell in rate["1",]] == [
@@ -85,7 +85,7 @@ def test_best_is_by_the_direction(better: str) -> None:
 
 def test_one_run_a_cell_says_so() -> None:
     """No interval, no range, and the reader is told that nothing is proven."""
-    rates = {(a, b): [float(ord(b) + int(a))] for a in "12" for b in "xyz"}
+    rates: Values = {(a, b): [float(ord(b) + int(a))] for a in "12" for b in "xyz"}
     made = result({"a": ["1", "2"], "b": ["x", "y", "z"]}, {"load.rx.packet.rate": rates}, RATE)
     sheet = made.tables[0].sheets[1]
     assert {cell.beside for _, cells in sheet.rows for cell in cells} == {""}
@@ -95,7 +95,7 @@ def test_one_run_a_cell_says_so() -> None:
 
 def test_six_runs_have_an_interval_and_five_a_range() -> None:
     """Order statistics: 95 % need six."""
-    rates = {("1", "x"): [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], ("1", "y"): [1.0, 2.0, 3.0, 4.0, 5.0]}
+    rates: Values = {("1", "x"): [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], ("1", "y"): [1.0, 2.0, 3.0, 4.0, 5.0]}
     made = result({"a": ["1"], "b": ["x", "y"]}, {"load.rx.packet.rate": rates}, RATE)
     ((_, cells),) = made.tables[0].sheets[1].rows
     assert [cell.beside for cell in cells] == ["[1.0, 6.0]", "1.0–5.0"]
@@ -103,7 +103,7 @@ def test_six_runs_have_an_interval_and_five_a_range() -> None:
 
 def test_a_limit_is_kept_by_every_run_or_by_the_median() -> None:
     """One run beyond it fails; asked of the median its interval decides; without a figure nothing is decided."""
-    losses = {("1",): [0.001] * 5 + [0.02], ("2",): [0.001] * 6, ("3",): [None] * 6}
+    losses: Values = {("1",): [0.001] * 5 + [0.02], ("2",): [0.001] * 6, ("3",): [None] * 6}
     made = result(
         {"a": ["1", "2", "3"]},
         {"load.loss": losses},

@@ -34,7 +34,7 @@ STEPS = (0.996, 0.998, 0.999, 1.0, 1.001, 1.002, 1.004)
 
 def runs_of(level: float = 1.0, *, lost: bool = False) -> dict[tuple[str, ...], list[Ran]]:
     """Seven runs a cell that differ by 0.4 %; loss is read in one of the cells only."""
-    made = {
+    made: dict[tuple[str, ...], list[Ran]] = {
         ("64", "20%"): [Ran(figures={"load.rx.packet.rate": 1e6 * level * step, "load.loss": 0.0}) for step in STEPS],
         ("64", "25%"): [Ran(figures={"load.rx.packet.rate": 2e6 * level * step}) for step in STEPS],
         ("512", "20%"): [Ran(figures={"load.rx.packet.rate": 5e5 * step}) for step in STEPS],
@@ -107,6 +107,20 @@ def test_a_regression_against_an_earlier_campaign_fails(report: Reports, campaig
     assert "equivalent, 7 and 6 runs" in shown
     alone = report("report", campaigns / "v2.3")
     assert alone.code == 0, alone.out
+
+
+def test_a_dip_is_found_by_phase_time(report: Reports, tmp_path: Path) -> None:
+    """The median over the soak hides a dip in the first quarter; the part of the phase does not."""
+    asked = YAML.partition("exclude:")[0].replace("['64', '512']", "['512']").replace("[20%, 25%]", "[30%]")
+    asked += "repeat: 8\nfigures: [{figure: median(load.rx.packet.rate), name: received}]\n"
+    for name, dip in (("v2.2", 1.0), ("v2.3", 0.5)):
+        runs = [Ran(figures={"load.rx.packet.rate": 1e6 * (1 + step / 1e3)}, dip=dip) for step in range(8)]
+        campaign_folder(tmp_path / name, asked.replace("RELEASE", name), {("512", "30%"): runs})
+    done = report("report", "v2.3", "--against", "v2.2")
+    assert done.code == 1, done.out
+    assert "received, soak from 0 s to 3.33 s: v2.3 has up to 50 % less than v2.2" in done.out
+    assert done.out.count("✗ fail") == 1
+    assert "equivalent, 8 and 8 runs" in done.out
 
 
 def test_files_hold_the_same(report: Reports, campaigns: Path, tmp_path: Path) -> None:
