@@ -13,7 +13,7 @@ from soakwatch.campaign.tables.spec import FIGURES, VERDICT, Measured, TablesSpe
 from soakwatch.core.formatting import Scale, scale_of
 from soakwatch_rules.rule import Outcome
 
-_DIGITS, _MOST_DECIMALS = 4, 6
+_DIGITS, _MOST_DECIMALS, _MOST_NOTE = 4, 6, 60
 _MOST_SHOWN = 100_000  # a number that is longer is shown in a larger unit
 
 
@@ -171,8 +171,17 @@ def _words(entry: Entry, view: View, scales: Mapping[str, _Shown]) -> Words:
         beside.append(f"{text(least)}–{text(most)}")
     if "runs" in view.shows:
         beside.append(f"n {figure.n}")
-    note = "; ".join(part for part in (figure.note, figure.reason) if part)
+    note = _short("; ".join(part for part in (figure.note, figure.reason) if part))
     return Words(text(figure.median), " ".join(beside), entry.mark, note, shade=entry.shade, runs=runs)
+
+
+def _short(note: str) -> str:
+    """A note that leaves the table readable; the whole of it is in CSV and JSON.
+
+    >>> len(_short("lost: " + 300 * "x"))
+    60
+    """
+    return note if len(note) <= _MOST_NOTE else note[: _MOST_NOTE - 1] + "…"
 
 
 def _legend(view: View) -> tuple[str, ...]:
