@@ -253,6 +253,8 @@ class Driver:
             self.history.lengths_s.setdefault(run.cell.id, []).append(_seconds(over))
             self._broken.pop(key, None)
             self.listener.tell(f"{_title(run)}: {(over.verdict or '').upper()}: {over.reason}")
+        elif stopped:
+            self.listener.tell(f"{_title(run)} was stopped; resume runs it again")
         else:
             self.listener.tell(f"{_title(run)} has no verdict: {over.reason}")
         for note in notes:

@@ -43,8 +43,9 @@ def test_the_capacity_is_found_and_the_next_phase_takes_a_share_of_it(
 def test_the_loss_of_an_overload_is_judged_by_the_capacity_that_was_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a search nothing says how much a device at 120 % has to lose; with requests it stays so."""
-    phases = f"[{{capacity: {GOAL}}}, {{soak: {{for: 60s, load: 80% of capacity}}}}, {{spike: {{for: 60s, load: 75%}}}}]"
+    """A device at 120 % of its capacity has to lose a sixth: the search says so, the plan need not state it."""
+    after = "{soak: {for: 60s, load: 80% of capacity}}, {spike: {for: 60s, load: 75%}}"
+    phases = f"[{{capacity: {GOAL}}}, {after}]"
     ran = run(tmp_path / "run", monkeypatch, phases)
     (judged,) = [finding for finding in ran.verdict().findings if finding.rule == "overload_loss"]
     assert judged.outcome is Outcome.PASS, judged.reason
