@@ -8,8 +8,8 @@ from pathlib import Path
 from soakwatch.campaign import ledger as kinds
 from soakwatch.campaign.attempt import DONE, judged, read_result, worked_on
 from soakwatch.campaign.ledger import Entry, read_ledger
-from soakwatch.campaign.load import CAMPAIGN_COPY, load_campaign
-from soakwatch.campaign.model import Campaign, CampaignState, CellRun
+from soakwatch.campaign.load import CAMPAIGN_COPY, load_campaign, load_outline
+from soakwatch.campaign.model import CampaignState, CellRun, Outline
 from soakwatch.campaign.order import block
 from soakwatch.core.errors import EXIT_BROKEN
 
@@ -36,18 +36,26 @@ def read_state(folder: Path) -> CampaignState:
     Raises CampaignError if the folder is none of a campaign or its ledger is damaged, PlanError if its copy of the
     campaign cannot be read.
     """
-    return read_all(folder)[1]
-
-
-def read_all(folder: Path) -> tuple[Campaign, CampaignState, History]:
-    """The campaign of a folder, how it stands, and its history. Raises as ``read_state``."""
     entries = read_ledger(folder)
-    campaign = load_campaign(folder / CAMPAIGN_COPY)
+    campaign = load_outline(folder / CAMPAIGN_COPY)
+    return state_of(campaign, folder, history_of(campaign, folder, entries))
+
+
+def read_all(folder: Path) -> tuple[Outline, CampaignState, History]:
+    """The campaign of a folder with the planned lengths of its runs, how it stands, and its history. Raises as
+    ``read_state``; a ledger that does not say the lengths takes the plans, which may raise PlanError too."""
+    entries = read_ledger(folder)
+    campaign = load_outline(folder / CAMPAIGN_COPY)
+    planned = entries[0].numbers("seconds") if entries else {}
+    if planned.keys() >= {cell.id for cell in campaign.cells}:
+        campaign = replace(campaign, seconds=planned)
+    else:
+        campaign = load_campaign(folder / CAMPAIGN_COPY)
     history = history_of(campaign, folder, entries)
     return campaign, state_of(campaign, folder, history), history
 
 
-def state_of(campaign: Campaign, folder: Path, history: History) -> CampaignState:
+def state_of(campaign: Outline, folder: Path, history: History) -> CampaignState:
     """The state that a history is."""
     runs: list[CellRun] = []
     for repetition in range(1, campaign.repeat.at_most + 1):
@@ -62,7 +70,7 @@ def state_of(campaign: Campaign, folder: Path, history: History) -> CampaignStat
     )
 
 
-def history_of(campaign: Campaign, folder: Path, entries: tuple[Entry, ...] | list[Entry]) -> History:
+def history_of(campaign: Outline, folder: Path, entries: tuple[Entry, ...] | list[Entry]) -> History:
     """What the ledger and the folders of unfinished runs tell."""
     history = History()
     cells = {cell.id: cell for cell in campaign.cells}
