@@ -105,7 +105,7 @@ def progress_of(campaign: Outline, state: CampaignState, history: History) -> Pr
 def _going(run: CellRun) -> Going:
     elapsed_s = 0.0 if run.begin_ns is None else max(0.0, (time.time_ns() - run.begin_ns) * 1e-9)
     result = None if run.folder is None else read_result(run.folder)
-    stage = "starting" if result is None else result.stage
+    stage = (run.reason or "starting") if result is None else result.stage
     if stage == THE_RUN and run.folder is not None:
         with suppress(SoakwatchError, OSError):
             state = StateReader(run.folder).read(time.time_ns())

@@ -8,7 +8,7 @@ from pathlib import Path
 from soakwatch.campaign.ledger import read_ledger
 from soakwatch.campaign.load import CAMPAIGN_COPY, load_outline
 from soakwatch.campaign.model import CampaignState, Outline
-from soakwatch.campaign.state import history_of, state_of
+from soakwatch.campaign.state import outline_state
 
 _MOST = 16
 
@@ -37,4 +37,4 @@ class CampaignStates:
             self._campaigns[folder] = stamp, campaign
             while len(self._campaigns) > _MOST:
                 del self._campaigns[next(iter(self._campaigns))]
-        return state_of(campaign, folder, history_of(campaign, folder, entries))
+        return outline_state(campaign, folder, entries)
