@@ -13,7 +13,7 @@ from soakwatch.campaign.tables.spec import FIGURES, VERDICT, Measured, TablesSpe
 from soakwatch.core.formatting import Scale, scale_of
 from soakwatch_rules.rule import Outcome
 
-_DIGITS, _MOST_DECIMALS = 4, 6
+_DIGITS, _MOST_DECIMALS, _MOST_NOTE = 4, 6, 60
 _SHORT_WORDS, _FEW_CELLS = 2, 2
 _SHORT = {
     "excluded": "excluded",
@@ -187,7 +187,7 @@ def _words(entry: Entry, view: View, scales: Mapping[str, _Shown]) -> Words:
         beside.append(f"{text(least)}–{text(most)}")
     if "runs" in view.shows:
         beside.append(f"n {figure.n}")
-    lacks = figure.reason.partition(": ")[0]  # such as "6 of 7 runs: ..."
+    lacks = _cut(figure.reason.partition(": ")[0])  # such as "6 of 7 runs: ..."
     note = "; ".join(part for part in (figure.note, lacks) if part)
     why = figure.reason if lacks != figure.reason else ""
     return Words(text(figure.median), " ".join(beside), entry.mark, note, why, shade=entry.shade, runs=runs)
@@ -220,6 +220,15 @@ def _notes(cells: Sequence[tuple[Entry, Words]]) -> tuple[str, ...]:
         f"{why} ({'; '.join(whose) if len(whose) <= _FEW_CELLS else f'{len(whose)} cells'})"
         for why, whose in about.items()
     )
+
+
+def _cut(note: str) -> str:
+    """A note that leaves the table readable; the whole of it stands below, in CSV and in JSON.
+
+    >>> len(_cut("lost: " + 300 * "x"))
+    60
+    """
+    return note if len(note) <= _MOST_NOTE else note[: _MOST_NOTE - 1] + "…"
 
 
 def _legend(view: View) -> tuple[str, ...]:
