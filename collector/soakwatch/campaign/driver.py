@@ -20,6 +20,7 @@ from soakwatch.campaign.attempt import (
     ABORT,
     DONE,
     STOP,
+    STOP_FILE,
     RunJob,
     RunResult,
     ask_to_stop,
@@ -367,6 +368,7 @@ class Driver:
         assert run.folder is not None
         self._record(kinds.RESUME, run)
         self.history.attempts[run.cell.id, run.repetition][-1] = run
+        (run.folder / STOP_FILE).unlink(missing_ok=True)  # before it is submitted: a new request is not lost
         job = replace(self._job(run), resumed=True)
         future = self.executor.submit(
             perform_again, (job, str(run.folder)), resource=testbed_resource(bed), label=_title(run)
