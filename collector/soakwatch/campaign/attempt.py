@@ -115,9 +115,8 @@ def perform(job: RunJob, place: Path) -> RunResult:
 
 
 def perform_again(argument: tuple[RunJob, str]) -> RunResult:
-    """``perform`` in a folder in which the run was broken off before."""
+    """``perform`` in a folder in which the run was broken off before; what asked it to stop then is gone already."""
     job, place = argument
-    (Path(place) / STOP_FILE).unlink(missing_ok=True)
     return perform(job, Path(place))
 
 
@@ -138,8 +137,10 @@ def worked_on(place: Path) -> bool:
 
 
 def ask_to_stop(place: Path, how: str = STOP) -> None:
-    """Ask the run in a folder to end: ``STOP`` with a verdict, ``ABORT`` at once."""
+    """Ask the run in a folder to end: ``STOP`` with a verdict, ``ABORT`` at once; also one that only just begins, with
+    no folder yet."""
     with suppress(OSError):
+        place.mkdir(parents=True, exist_ok=True)
         _write(place / STOP_FILE, how)
 
 

@@ -20,6 +20,7 @@ from soakwatch.campaign.attempt import (
     ABORT,
     DONE,
     STOP,
+    STOP_FILE,
     RunJob,
     RunResult,
     ask_to_stop,
@@ -35,7 +36,17 @@ from soakwatch.campaign.model import Campaign, CampaignState, Cell, CellRun, Com
 from soakwatch.campaign.naming import folder_names, run_folder
 from soakwatch.campaign.order import block
 from soakwatch.campaign.repeat import enough, half_width
-from soakwatch.campaign.state import ENDED, LOST, RUNNING, History, as_it_stands, history_of, state_of
+from soakwatch.campaign.state import (
+    ENDED,
+    LOST,
+    ON_CLUSTER,
+    RUNNING,
+    History,
+    as_it_stands,
+    history_of,
+    state_of,
+    unfinished,
+)
 from soakwatch.campaign.words import RUN_FACTS, environment_of, filled
 from soakwatch.cluster.executor import ClusterError, Executor
 from soakwatch.cluster.testbeds import testbed_resource
@@ -139,7 +150,7 @@ class Driver:
 
     def _take_over(self) -> None:
         """Runs that were begun and have no end in the ledger: waited for, or their ends are written now."""
-        open_runs = _unfinished(self.ledger)
+        open_runs = unfinished(self.ledger.entries)
         self.history = history_of(self.campaign, self.folder, self.ledger.entries)
         for attempts in self.history.attempts.values():
             for index, run in enumerate(attempts):
@@ -346,7 +357,8 @@ class Driver:
     def _begin(self, cell: Cell, repetition: int, attempt: int, bed: str) -> None:
         name = run_folder(self._names[cell.id], repetition, attempt)
         place = self.folder / RUNS / name
-        run = CellRun(cell, repetition, attempt, RUNNING, folder=place, testbed=bed, begin_ns=time.time_ns())
+        told = "" if self.detached else ON_CLUSTER
+        run = CellRun(cell, repetition, attempt, RUNNING, None, told, place, bed, time.time_ns())
         self._record(kinds.BEGIN, run)
         self.history.attempts.setdefault((cell.id, repetition), []).append(run)
         job = self._job(run)
@@ -364,6 +376,7 @@ class Driver:
         assert run.folder is not None
         self._record(kinds.RESUME, run)
         self.history.attempts[run.cell.id, run.repetition][-1] = run
+        (run.folder / STOP_FILE).unlink(missing_ok=True)  # before it is submitted: a new request is not lost
         job = replace(self._job(run), resumed=True)
         future = self.executor.submit(
             perform_again, (job, str(run.folder)), resource=testbed_resource(bed), label=_title(run)
@@ -373,6 +386,7 @@ class Driver:
 
     def _record(self, kind: str, run: CellRun) -> None:
         assert run.folder is not None
+        away: dict[str, Plain] = {} if self.detached else {"on": ON_CLUSTER}
         self.ledger.add(
             time.time_ns(),
             kind,
@@ -381,6 +395,7 @@ class Driver:
             attempt=run.attempt,
             testbed=run.testbed,
             folder=f"{RUNS}/{run.folder.name}",
+            **away,
         )
 
     def _job(self, run: CellRun) -> RunJob:
@@ -449,18 +464,6 @@ def _trouble_of(place: Path, result: RunResult | None) -> str:
 def _failure(future: Future[RunResult]) -> BaseException | None:
     """Why a job has no result; None if it has one."""
     return CampaignError("it was not begun: the campaign was stopped") if future.cancelled() else future.exception()
-
-
-def _unfinished(ledger: Ledger) -> set[tuple[str, int, int]]:
-    """The runs of which a ledger has no end."""
-    open_runs: set[tuple[str, int, int]] = set()
-    for entry in ledger.entries:
-        key = (entry.cell, entry.repetition, entry.attempt)
-        if entry.kind in {kinds.BEGIN, kinds.RESUME}:
-            open_runs.add(key)
-        elif entry.kind in {kinds.END, kinds.LOST}:
-            open_runs.discard(key)
-    return open_runs
 
 
 def _working_folder(ledger: Ledger) -> str:

@@ -45,6 +45,7 @@ def begun(campaign: Campaign, folder: Path) -> Iterator[Ledger]:
             version=kinds.VERSION,
             name=campaign.name,
             digest=campaign.digest,
+            seconds=dict(campaign.seconds),
             cwd=str(Path.cwd()),
         )
         yield ledger

@@ -54,6 +54,12 @@ class Entry:
         value = self.facts.get(name)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
+    def numbers(self, name: str) -> dict[str, float]:
+        """A fact that is numbers by name; empty where there is none."""
+        value = self.facts.get(name)
+        given = value if isinstance(value, dict) else {}
+        return {key: float(number) for key, number in given.items() if isinstance(number, int | float)}
+
 
 def read_ledger(folder: Path) -> tuple[Entry, ...]:
     """The lines of a campaign's ledger. Raises CampaignError if there is none, or a line is missing or damaged."""

@@ -10,13 +10,14 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from soakwatch.campaign.ledger import LEDGER, read_ledger
 from soakwatch.campaign.matrix import TESTBED, AxisDraft, CellDraft, Matrix, patch_of, read_matrix, written
-from soakwatch.campaign.model import Campaign, Cell, Command, Repeat, Testbed
+from soakwatch.campaign.model import Campaign, Cell, Command, Outline, Repeat, Testbed
 from soakwatch.campaign.patch import Change, found, overwrites, patched
 from soakwatch.campaign.shape import MAX_RUNS, CampaignShape, CommandShape, RepeatShape
 from soakwatch.campaign.tables.parse import tables_and_problems
@@ -41,10 +42,53 @@ def load_campaign(path: Path) -> Campaign:
 
     Raises PlanError: its ``problems`` are all sentences, each with file, line and column.
     """
-    return _campaign(parse(read_text(path), str(path)), path)
+    read = _read(path)
+    outline, document, shape, matrix = read.outline, read.document, read.shape, read.matrix
+    base = _base(document, shape, path)
+    _check_values(document, base, matrix)
+    cells, labels = outline.cells, outline.labels
+    plans = _plans(document, base, matrix.cells, cells, outline.testbeds, read.changes, outline.pinned)
+    texts = {key: plan.text for key, plan in plans.items()}
+    meaning = {
+        "plans": {f"{cell}\0{testbed}": text for (cell, testbed), text in texts.items()},
+        "labels": labels,
+        "cell labels": {cell.id: dict(draft.labels) for cell, draft in zip(cells, matrix.cells, strict=True)},
+        "seed": shape.seed,
+        "before": shape.before.run if shape.before else (),
+        "after": shape.after.run if shape.after else (),
+    }
+    said = {item.name: getattr(outline, item.name) for item in fields(Outline) if item.name != "seconds"}
+    return Campaign(
+        **said,
+        plans=texts,
+        seconds={cell: plan.duration_s for (cell, _), plan in plans.items()},
+        digest=hashlib.sha256(json.dumps(meaning, sort_keys=True).encode()).hexdigest(),
+        base_text=read_text(_plan_file(shape.plan, path)) if isinstance(shape.plan, str) else "",
+        reference=_reference(next(iter(plans.values())), path),
+    )
 
 
-def _campaign(document: Document, path: Path) -> Campaign:
+def load_outline(path: Path) -> Outline:
+    """What a campaign's file says, without its plans: of one that was begun, whose plans were checked then.
+
+    Raises PlanError as ``load_campaign``, but for what is wrong with the plan.
+    """
+    return _read(path).outline
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A campaign's file as it was read and checked by itself."""
+
+    outline: Outline
+    document: Document
+    shape: CampaignShape
+    matrix: Matrix
+    changes: Mapping[str, tuple[Change, ...]]
+
+
+def _read(path: Path) -> _Read:
+    document = parse(read_text(path), str(path))
     if not isinstance(document.data, dict):
         message = "a campaign is keys and values: plan, matrix, repeat; see docs/campaigns.md"
         raise plan_error(document.origin, [document.problem((), message)])
@@ -71,11 +115,7 @@ def _campaign(document: Document, path: Path) -> Campaign:
     problems += tables_and_problems(document, [axis.axis() for axis in matrix.axes])[1]
     if problems:
         raise plan_error(document.origin, problems)
-    base = _base(document, shape, path)
-    _check_values(document, base, matrix)
     cells = tuple(Cell(dict(draft.values), _patch(draft)) for draft in matrix.cells)
-    pinned = {cell.id: cell.values[TESTBED] for cell in cells if TESTBED in cell.values} if pinned_names else {}
-    plans = _plans(document, base, matrix.cells, cells, testbeds, changes, pinned)
     repeat = shape.repeat
     times = (
         Repeat(repeat.at_least, repeat.at_most, repeat.until.half_width, repeat.until.of)
@@ -85,28 +125,13 @@ def _campaign(document: Document, path: Path) -> Campaign:
     if len(cells) * times.at_most > MAX_RUNS:
         message = f"{len(cells)} cells, {times.at_most} times each, are more than {MAX_RUNS} runs: repeat less"
         raise plan_error(document.origin, [document.problem(("repeat",), message)])
-    first = next(iter(plans.values()))
-    texts = {key: plan.text for key, plan in plans.items()}
-    labels = {name: written(document, ("labels", name), text) for name, text in shape.labels.items()}
-    meaning = {
-        "plans": {f"{cell}\0{testbed}": text for (cell, testbed), text in texts.items()},
-        "labels": labels,
-        "cell labels": {cell.id: dict(draft.labels) for cell, draft in zip(cells, matrix.cells, strict=True)},
-        "seed": shape.seed,
-        "before": shape.before.run if shape.before else (),
-        "after": shape.after.run if shape.after else (),
-    }
-    return Campaign(
+    outline = Outline(
         name=shape.name,
         file=path,
         axes=tuple(axis.axis() for axis in matrix.axes),
         cells=cells,
-        plans=texts,
-        seconds={cell: plan.duration_s for (cell, _), plan in plans.items()},
         repeat=times,
-        digest=hashlib.sha256(json.dumps(meaning, sort_keys=True).encode()).hexdigest(),
-        base_text=read_text(_plan_file(shape.plan, path)) if isinstance(shape.plan, str) else "",
-        labels=labels,
+        labels={name: written(document, ("labels", name), text) for name, text in shape.labels.items()},
         cell_labels={cell.id: draft.labels for cell, draft in zip(cells, matrix.cells, strict=True) if draft.labels},
         seed=shape.seed,
         rest_s=shape.rest,
@@ -115,16 +140,16 @@ def _campaign(document: Document, path: Path) -> Campaign:
         before_all=_command(shape.before_all),
         after_all=_command(shape.after_all),
         testbeds=testbeds,
-        pinned=pinned,
+        pinned={cell.id: cell.values[TESTBED] for cell in cells if TESTBED in cell.values} if pinned_names else {},
         retry_inconclusive=shape.retry.inconclusive,
         interrupted=shape.interrupted,
         web=shape.web,
-        reference=_reference(first, path),
         figures=document.data.get("figures"),
         tables=document.data.get("tables"),
         claims=document.data.get("claims"),
         limits=document.data.get("limits"),
     )
+    return _Read(outline, document, shape, matrix, changes)
 
 
 def _default_name(path: Path) -> str:

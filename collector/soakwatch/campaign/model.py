@@ -106,26 +106,22 @@ class Repeat:
     of: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Campaign:
-    """A campaign that can be run: every cell's plan was checked.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """What a campaign's file says by itself: enough to know how a campaign stands, not to run it.
 
-    ``plans`` are the plans of the cells as YAML, by cell and testbed, ``seconds`` how long a run of a cell is planned
-    to last. ``testbeds`` are in the order of the file; of one without a name the name is "". ``pinned`` cells run on
-    one testbed only. ``labels`` go to every run, ``cell_labels`` to those of one cell. ``figures``, ``tables``,
-    ``claims`` and ``limits`` are as the file has them. ``digest`` is of all that makes runs comparable: two campaigns
-    of one digest are one campaign. ``file`` is the file that was read, ``reference`` the calibration of its plan.
+    ``seconds`` is how long a run of a cell is planned to last, where that is known. ``testbeds`` are in the order of
+    the file; of one without a name the name is "". ``pinned`` cells run on one testbed only. ``labels`` go to every
+    run, ``cell_labels`` to those of one cell. ``figures``, ``tables``, ``claims`` and ``limits`` are as the file has
+    them. ``file`` is the file that was read.
     """
 
     name: str
     file: Path
     axes: tuple[Axis, ...]
     cells: tuple[Cell, ...]
-    plans: Mapping[tuple[str, str], str]
-    seconds: Mapping[str, float]
     repeat: Repeat
-    digest: str
-    base_text: str
+    seconds: Mapping[str, float] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     cell_labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     seed: int = 1
@@ -139,8 +135,22 @@ class Campaign:
     retry_inconclusive: int = 0
     interrupted: str = "repeat"
     web: bool = False
-    reference: Path | None = None
     figures: Plain = None
     tables: Plain = None
     claims: Plain = None
     limits: Plain = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Campaign(Outline):
+    """A campaign that can be run: every cell's plan was checked.
+
+    ``plans`` are the plans of the cells as YAML, by cell and testbed. ``digest`` is of all that makes runs comparable:
+    two campaigns of one digest are one campaign. ``base_text`` is the file of the base plan, "" where it is inline;
+    ``reference`` the calibration of its plan.
+    """
+
+    plans: Mapping[tuple[str, str], str]
+    digest: str
+    base_text: str
+    reference: Path | None = None

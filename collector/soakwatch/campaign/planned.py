@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 
 from soakwatch.campaign.errors import CampaignError
-from soakwatch.campaign.model import Campaign, Cell
+from soakwatch.campaign.model import Campaign, Cell, Outline
 from soakwatch.campaign.order import block
 from soakwatch.core.suggest import hint
 from soakwatch.core.yaml import Plain
@@ -29,7 +29,7 @@ def total_s(campaign: Campaign) -> float:
     return spread_s(campaign, [(cell.id, lengths[cell.id]) for cell, _ in planned_runs(campaign)])
 
 
-def spread_s(campaign: Campaign, runs: list[tuple[str, float]], busy_s: dict[str, float] | None = None) -> float:
+def spread_s(campaign: Outline, runs: list[tuple[str, float]], busy_s: dict[str, float] | None = None) -> float:
     """How long runs (cell and seconds, in order) take on the campaign's testbeds, which are free after ``busy_s``."""
     free = [((busy_s or {}).get(bed.name, 0.0), bed.name) for bed in campaign.testbeds]
     heapq.heapify(free)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from soakwatch.campaign.attempt import RUNNING as THE_RUN
 from soakwatch.campaign.attempt import read_result
-from soakwatch.campaign.model import Campaign, CampaignState, CellRun
+from soakwatch.campaign.model import CampaignState, CellRun, Outline
 from soakwatch.campaign.order import block
 from soakwatch.campaign.planned import ALLOWANCE_S, spread_s
 from soakwatch.campaign.state import ENDED, LOST, RUNNING, WAITING, History
@@ -82,7 +82,7 @@ def last_attempts(state: CampaignState) -> list[CellRun]:
     return list(last.values())
 
 
-def progress_of(campaign: Campaign, state: CampaignState, history: History) -> Progress:
+def progress_of(campaign: Outline, state: CampaignState, history: History) -> Progress:
     """How far a campaign is now."""
     runs = last_attempts(state)
     over = [run for run in runs if run.state == ENDED]
@@ -105,7 +105,7 @@ def progress_of(campaign: Campaign, state: CampaignState, history: History) -> P
 def _going(run: CellRun) -> Going:
     elapsed_s = 0.0 if run.begin_ns is None else max(0.0, (time.time_ns() - run.begin_ns) * 1e-9)
     result = None if run.folder is None else read_result(run.folder)
-    stage = "starting" if result is None else result.stage
+    stage = (run.reason or "starting") if result is None else result.stage
     if stage == THE_RUN and run.folder is not None:
         with suppress(SoakwatchError, OSError):
             state = StateReader(run.folder).read(time.time_ns())
@@ -113,7 +113,7 @@ def _going(run: CellRun) -> Going:
     return Going(run, stage, elapsed_s)
 
 
-def _left_s(campaign: Campaign, runs: list[CellRun], going: tuple[Going, ...], history: History) -> float:
+def _left_s(campaign: Outline, runs: list[CellRun], going: tuple[Going, ...], history: History) -> float:
     """What is left, by the measured length of each cell's runs, else its planned one and what others took besides."""
     besides = [
         length - campaign.seconds[cell] for cell, lengths in history.lengths_s.items() for length in lengths if length
@@ -131,7 +131,7 @@ def _left_s(campaign: Campaign, runs: list[CellRun], going: tuple[Going, ...], h
     return max(longest, spread_s(campaign, waiting, busy) if waiting else 0.0)
 
 
-def progress_data(campaign: Campaign, progress: Progress, state: CampaignState) -> dict[str, Plain]:
+def progress_data(campaign: Outline, progress: Progress, state: CampaignState) -> dict[str, Plain]:
     """The same for programs."""
     return {
         "name": progress.name,

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from soakwatch.campaign import ledger as kinds
 from soakwatch.campaign.attempt import DONE, judged, read_result, worked_on
-from soakwatch.campaign.ledger import Entry, read_ledger
-from soakwatch.campaign.load import CAMPAIGN_COPY, load_campaign
-from soakwatch.campaign.model import Campaign, CampaignState, CellRun
+from soakwatch.campaign.ledger import LEDGER, Entry, read_ledger
+from soakwatch.campaign.load import CAMPAIGN_COPY, load_campaign, load_outline
+from soakwatch.campaign.locks import held
+from soakwatch.campaign.model import CampaignState, CellRun, Outline
 from soakwatch.campaign.order import block
 from soakwatch.core.errors import EXIT_BROKEN
 
 WAITING, RUNNING, ENDED, LOST = "waiting", "running", "ended", "lost"
+ON_CLUSTER = "on the cluster"
+"""How far a run is that a worker of a cluster makes: nothing of it is known here before it comes back."""
 
 
 @dataclass(slots=True)
@@ -36,18 +40,58 @@ def read_state(folder: Path) -> CampaignState:
     Raises CampaignError if the folder is none of a campaign or its ledger is damaged, PlanError if its copy of the
     campaign cannot be read.
     """
-    return read_all(folder)[1]
-
-
-def read_all(folder: Path) -> tuple[Campaign, CampaignState, History]:
-    """The campaign of a folder, how it stands, and its history. Raises as ``read_state``."""
     entries = read_ledger(folder)
-    campaign = load_campaign(folder / CAMPAIGN_COPY)
-    history = history_of(campaign, folder, entries)
+    campaign = load_outline(folder / CAMPAIGN_COPY)
+    return outline_state(campaign, folder, entries)
+
+
+def outline_state(campaign: Outline, folder: Path, entries: tuple[Entry, ...]) -> CampaignState:
+    """How a campaign stands by the lines of its ledger and its folders."""
+    return state_of(campaign, folder, _with_workers(folder, entries, history_of(campaign, folder, entries)))
+
+
+def read_all(folder: Path) -> tuple[Outline, CampaignState, History]:
+    """The campaign of a folder with the planned lengths of its runs, how it stands, and its history. Raises as
+    ``read_state``; a ledger that does not say the lengths takes the plans, which may raise PlanError too."""
+    entries = read_ledger(folder)
+    campaign = load_outline(folder / CAMPAIGN_COPY)
+    planned = entries[0].numbers("seconds") if entries else {}
+    if planned.keys() >= {cell.id for cell in campaign.cells}:
+        campaign = replace(campaign, seconds=planned)
+    else:
+        campaign = load_campaign(folder / CAMPAIGN_COPY)
+    history = _with_workers(folder, entries, history_of(campaign, folder, entries))
     return campaign, state_of(campaign, folder, history), history
 
 
-def state_of(campaign: Campaign, folder: Path, history: History) -> CampaignState:
+def unfinished(entries: Iterable[Entry]) -> dict[tuple[str, int, int], Entry]:
+    """The runs of which a ledger has no end, by cell, repetition and attempt, with how they were begun last."""
+    begun: dict[tuple[str, int, int], Entry] = {}
+    for entry in entries:
+        key = (entry.cell, entry.repetition, entry.attempt)
+        if entry.kind in {kinds.BEGIN, kinds.RESUME}:
+            begun[key] = entry
+        elif entry.kind in {kinds.END, kinds.LOST}:
+            begun.pop(key, None)
+    return begun
+
+
+def _with_workers(folder: Path, entries: tuple[Entry, ...], history: History) -> History:
+    """The history, with the runs that a cluster makes for a driver that lives: they left nothing here yet."""
+    away = {key for key, entry in unfinished(entries).items() if entry.text("on") == ON_CLUSTER}
+    if not away or not held(folder / LEDGER):
+        return history
+    for attempts in history.attempts.values():
+        attempts[:] = [
+            replace(run, state=RUNNING, reason=ON_CLUSTER)
+            if run.state == LOST and (run.cell.id, run.repetition, run.attempt) in away
+            else run
+            for run in attempts
+        ]
+    return history
+
+
+def state_of(campaign: Outline, folder: Path, history: History) -> CampaignState:
     """The state that a history is."""
     runs: list[CellRun] = []
     for repetition in range(1, campaign.repeat.at_most + 1):
@@ -62,7 +106,7 @@ def state_of(campaign: Campaign, folder: Path, history: History) -> CampaignStat
     )
 
 
-def history_of(campaign: Campaign, folder: Path, entries: tuple[Entry, ...] | list[Entry]) -> History:
+def history_of(campaign: Outline, folder: Path, entries: tuple[Entry, ...] | list[Entry]) -> History:
     """What the ledger and the folders of unfinished runs tell."""
     history = History()
     cells = {cell.id: cell for cell in campaign.cells}

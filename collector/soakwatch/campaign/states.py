@@ -6,9 +6,9 @@ import threading
 from pathlib import Path
 
 from soakwatch.campaign.ledger import read_ledger
-from soakwatch.campaign.load import CAMPAIGN_COPY, load_campaign
-from soakwatch.campaign.model import Campaign, CampaignState
-from soakwatch.campaign.state import history_of, state_of
+from soakwatch.campaign.load import CAMPAIGN_COPY, load_outline
+from soakwatch.campaign.model import CampaignState, Outline
+from soakwatch.campaign.state import outline_state
 
 _MOST = 16
 
@@ -16,12 +16,11 @@ _MOST = 16
 class CampaignStates:
     """The states of campaigns as they stand. Used from any thread.
 
-    To load a campaign checks the plan of each cell, which takes a second for some dozens; the copy in its folder never
-    changes while it runs.
+    The copy of a campaign's file never changes while it runs.
     """
 
     def __init__(self) -> None:
-        self._campaigns: dict[Path, tuple[tuple[int, int], Campaign]] = {}
+        self._campaigns: dict[Path, tuple[tuple[int, int], Outline]] = {}
         self._lock = threading.Lock()
 
     def read(self, folder: Path) -> CampaignState:
@@ -32,10 +31,10 @@ class CampaignStates:
         stamp = (0, 0) if status is None else (status.st_mtime_ns, status.st_size)
         with self._lock:
             known = self._campaigns.get(folder)
-        campaign = known[1] if known is not None and known[0] == stamp else load_campaign(file)
+        campaign = known[1] if known is not None and known[0] == stamp else load_outline(file)
         with self._lock:
             self._campaigns.pop(folder, None)
             self._campaigns[folder] = stamp, campaign
             while len(self._campaigns) > _MOST:
                 del self._campaigns[next(iter(self._campaigns))]
-        return state_of(campaign, folder, history_of(campaign, folder, entries))
+        return outline_state(campaign, folder, entries)

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import ast
 import importlib
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -84,9 +87,8 @@ class PluginFolder:
     def _added(self) -> dict[str, metadata.EntryPoint]:
         if self.group is None:
             return {}
-        from importlib.metadata import entry_points
-
-        return {point.name: point for point in entry_points(group=self.group)}
+        stamps = tuple((folder, _changed_ns(folder)) for folder in sys.path)
+        return dict(_entry_points(self.group, stamps))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,28 @@ def camel_case(name: str) -> str:
     'MemoryGrowth'
     """
     return "".join(part.capitalize() for part in name.split("_"))
+
+
+@lru_cache(maxsize=64)
+def _entry_points(group: str, stamps: tuple[tuple[str, int], ...]) -> Mapping[str, metadata.EntryPoint]:
+    """The entry points of a group, by name. To find them reads a file of every distribution that is installed, and a
+    plan asks for each of its sources and rules: they are read again when a folder of the import path has changed."""
+    from importlib.metadata import distributions
+
+    points: dict[str, metadata.EntryPoint] = {}
+    for distribution in distributions(path=[folder for folder, _ in stamps]):
+        for point in distribution.entry_points:
+            if point.group == group:
+                points.setdefault(point.name, point)
+    return points
+
+
+def _changed_ns(folder: str) -> int:
+    """When something came into a folder of the import path or left it; 0 where there is none."""
+    try:
+        return Path(folder).stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _folder_of(package: str) -> Path | None:

@@ -98,11 +98,11 @@ def test_a_run_outlives_its_driver_and_its_verdict_is_taken(
 ) -> None:
     """Killed while a run polls: the run goes on, status says so, and resume waits for it instead of another."""
     write(
-        "name: one\nplan: plan.yaml\nmatrix: {n: {set: phases.soak, values: [4s]}}\nafter: [touch, '{folder}/after']\n"
+        "name: one\nplan: plan.yaml\nmatrix: {n: {set: phases.soak, values: [2s]}}\nafter: [touch, '{folder}/after']\n"
     )
     folder = tmp_path / "campaigns" / "one"
     process = started("campaign", "run", "campaign.yaml")
-    until((folder / "runs" / "4s-r1" / "record.sqlite").exists, "the run records")
+    until((folder / "runs" / "2s-r1" / "record.sqlite").exists, "the run records")
     process.send_signal(signal.SIGKILL)
     process.wait()
     done = soakwatch("campaign", "resume", folder)
@@ -110,7 +110,7 @@ def test_a_run_outlives_its_driver_and_its_verdict_is_taken(
     assert "1 of 1 runs done" in done.stdout
     kinds = [entry["kind"] for entry in ledger_of(folder)]
     assert kinds == ["campaign", "begin", "end", "complete"]
-    assert (folder / "runs" / "4s-r1" / "after").exists()
+    assert (folder / "runs" / "2s-r1" / "after").exists()
 
 
 def test_a_generator_at_fault_is_tried_again_as_often_as_retry_says(

@@ -122,13 +122,14 @@ def test_blocks_hold_each_cell_once_and_follow_the_seed(here: Here, write: Write
     assert len({tuple(block) for block in first}) > 1, "blocks are shuffled, not repeated"
 
 
-def test_the_table_shows_cells_turns_and_time(here: Here, write: Write) -> None:
-    """Length and turns of each cell, and about how long it takes on the testbeds."""
+def test_the_table_shows_cells_run_numbers_and_time(here: Here, write: Write) -> None:
+    """Length and run numbers of each cell, and about how long it takes on the testbeds."""
     write(MATRIX + "repeat: 3\nrest: 10s\ntestbeds: {a: , b: {set: {targets.dut.shared: true}}}\n")
     done = here("campaign", "plan", "campaign.yaml")
     assert done.returncode == 0, done.stderr
     assert "4 cells, each 3 times; 12 runs in shuffled blocks" in done.stdout
     assert "on 2 testbeds (a, b), with 10 s of rest" in done.stdout
+    assert "run no." in done.stdout
     both = here("campaign", "plan", "campaign.yaml", "--cell", "length=700ms,interval=slow").stdout
     assert "plan on a:" in both
     assert "plan on b:" in both

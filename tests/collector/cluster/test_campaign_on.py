@@ -81,16 +81,21 @@ def test_each_run_is_made_once_though_a_worker_dies(tmp_path: Path, started: Sta
 
 
 @pytest.mark.slow
-def test_ctrl_c_brings_what_was_measured(lab: DaskServers, tmp_path: Path, started: Started) -> None:
-    """The run on the worker ends in order, and its record is there."""
+def test_ctrl_c_brings_what_was_measured(
+    lab: DaskServers, tmp_path: Path, started: Started, soakwatch: Command
+) -> None:
+    """Status says where the run is; the run on the worker ends in order, and its record is there."""
     text = CAMPAIGN.format(values="40%", beds="{a: {}}").replace("duration: 2s", "duration: 10m")
     (tmp_path / "short.yaml").write_text(text)
     command = started("campaign", "run", "short.yaml", "--on", lab.address)
     wait_until(lambda: bool(works_in(lab.folder)) or command.poll() is not None, "the run")
     wait_until(lambda: any(lab.folder.rglob("record.sqlite")), "its record")
+    folder = tmp_path / "campaigns" / "short"
+    stands = json.loads(soakwatch("campaign", "status", folder, "--json").stdout)
+    assert [(one["state"], one["stage"]) for one in stands["running"]] == [("running", "on the cluster")]
+    assert "on the cluster" in soakwatch("campaign", "status", folder).stdout
     command.send_signal(signal.SIGINT)
     command.wait(240)
-    folder = tmp_path / "campaigns" / "short"
     with RecordView.open(next(folder.glob("runs/*"))) as view:
         assert view.meta("ended_ns") is not None
     assert not works_in(lab.folder)

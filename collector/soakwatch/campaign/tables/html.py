@@ -110,6 +110,7 @@ def _sheet(sheet: Sheet, link: Link, index: Mapping[str, int]) -> dict[str, obje
         "columns": sheet.columns,
         "rows": rows,
         "legend": sheet.legend,
+        "notes": sheet.notes,
         "shaded": any(words.shade is not None for _, cells in sheet.rows for words in cells),
     }
 
@@ -123,6 +124,7 @@ def _cell(words: Words, link: Link, index: Mapping[str, int]) -> dict[str, objec
         "beside": words.beside,
         "mark": words.mark,
         "note": words.note,
+        "why": words.why,
         "absent": words.absent,
         "outcome": words.outcome,
         "href": href,

@@ -9,7 +9,7 @@ from soakwatch.report.markdown import markdown_text
 
 
 def sheet_lines(sheet: Sheet) -> list[str]:
-    """A table with its title and its legend."""
+    """A table with its title, the reasons of what is missing, and its legend."""
     heads = [markdown_text(head) for head in sheet.head]
     if sheet.across:
         heads[-1] = f"{heads[-1]} \\\\ {markdown_text(sheet.across)}".strip()
@@ -18,6 +18,8 @@ def sheet_lines(sheet: Sheet) -> list[str]:
     lines = ["", f"### {markdown_text(sheet.title)}", "", _row(titles), f"|{'|'.join(rule)}|"]
     for row, cells in sheet.rows:
         lines.append(_row([*(markdown_text(word) for word in row), *(_cell(cell) for cell in cells)]))
+    if sheet.notes:
+        lines += ["", *(f"- {markdown_text(note, 400)}" for note in sheet.notes)]
     if sheet.legend:
         lines += ["", f"<sub>{markdown_text('; '.join(sheet.legend), 600)}</sub>"]
     return lines

@@ -9,14 +9,17 @@ from soakwatch.campaign.tables.cells import CellFigure
 
 Mark = Literal["best", "worst", "tied best", "tied worst", ""]
 K = TypeVar("K", bound=Hashable)
+TRIFLING = 0.01
+"""What two single runs may differ by, as a share of their value, without one being called better."""
 
 
 def marks(cells: Mapping[K, CellFigure]) -> dict[K, Mark]:
     """Which cells of one figure are the best and the worst, by the figure's direction.
 
     A cell has the mark if its interval (with fewer than six runs: from the lowest to the highest run) overlaps that of
-    no cell behind it. Cells of exactly the same median are tied and have it together. No mark with fewer than two
-    different values, for a figure without a direction, or where the generator's limit hides which device is better.
+    no cell behind it; of single runs, if it is more than 1 % of the value away from the next. Cells of exactly the same
+    median are tied and have it together. No mark with fewer than two different values, for a figure without a
+    direction, or where the generator's limit hides which device is better.
 
     >>> marks({name: CellFigure("", "higher", value) for name, value in {"a": 3.0, "b": 5.0, "c": 5.0}.items()})
     {'b': 'tied best', 'c': 'tied best', 'a': 'worst'}
@@ -50,9 +53,13 @@ def _front(cells: Mapping[K, CellFigure], sign: float) -> list[K]:
 
 
 def apart(one: CellFigure, other: CellFigure) -> bool:
-    """Whether the bounds of two cells do not overlap."""
+    """Whether the bounds of two cells do not overlap; of a single run also whether they are more than ``TRIFLING``
+    apart, as a share of the larger: nobody knows how far its runs lie apart."""
     (low, high), (least, most) = bounds(one), bounds(other)
-    return high < least or most < low
+    gap = max(least - high, low - most)
+    if min(one.n, other.n) > 1:
+        return gap > 0
+    return gap > TRIFLING * max(abs(low), abs(high), abs(least), abs(most))
 
 
 def bounds(cell: CellFigure) -> tuple[float, float]:

@@ -35,8 +35,8 @@ def amount(value: object) -> float:
 
     Raises ValueError with an example.
 
-    >>> amount("0.5%"), amount("7.4M"), amount(12), amount("200us")
-    (0.005, 7400000.0, 12.0, 0.0002)
+    >>> amount("0.5%"), amount("7.4M"), amount(12), amount("250us")
+    (0.005, 7400000.0, 12.0, 0.00025)
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)

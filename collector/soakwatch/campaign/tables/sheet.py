@@ -14,18 +14,30 @@ from soakwatch.core.formatting import Scale, scale_of
 from soakwatch_rules.rule import Outcome
 
 _DIGITS, _MOST_DECIMALS, _MOST_NOTE = 4, 6, 60
+_SHORT_WORDS, _FEW_CELLS = 2, 2
+_SHORT = {
+    "excluded": "excluded",
+    "nothing to compare": "no base",
+    "has no": "no reading",
+    "no reading": "no reading",
+    "division by 0": "over zero",
+    "not decided": "not decided",
+}
+"""What is said in a cell instead of a longer reason that holds these words."""
 _MOST_SHOWN = 100_000  # a number that is longer is shown in a larger unit
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
     """A cell in words. ``main`` is the number or verdict, ``beside`` what is known of its spread, ``mark`` best or
-    worst, ``note`` what else matters. ``absent`` says that ``main`` is the reason why there is nothing."""
+    worst, ``note`` what else matters. ``absent`` says that ``main`` is why there is nothing, in a word or two. ``why``
+    is the whole reason of that, or of what is missing to the number; it stands below the table."""
 
     main: str
     beside: str = ""
     mark: str = ""
     note: str = ""
+    why: str = ""
     absent: bool = False
     outcome: Outcome | None = None
     shade: float | None = None
@@ -40,7 +52,7 @@ class Words:
 @dataclass(frozen=True, slots=True)
 class Sheet:
     """A view in words. ``head`` are the names of the row axes, ``columns`` the heads of the others; ``across`` names
-    the axes of the columns, empty where they are figures."""
+    the axes of the columns, empty where they are figures. ``notes`` are the reasons of what is missing, each once."""
 
     title: str
     head: tuple[str, ...]
@@ -48,6 +60,7 @@ class Sheet:
     columns: tuple[str, ...]
     rows: tuple[tuple[tuple[str, ...], tuple[Words, ...]], ...]
     legend: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def sheets_of(views: Sequence[View], spec: TablesSpec) -> tuple[Sheet, ...]:
@@ -133,6 +146,7 @@ def _sheet(view: View, spec: TablesSpec, scales: Mapping[str, _Shown]) -> Sheet:
     every = " × ".join(axis for axis in (*view.row_axes, *view.column_axes) if axis != FIGURES)
     title = ": ".join(part for part in (view.title, subject, of) if part) or f"by {every}"
     rows = []
+    noted: list[tuple[Entry, Words]] = []
     before: list[str] = []
     for row in view.rows:
         words = key_words(row, view.row_axes)
@@ -142,16 +156,18 @@ def _sheet(view: View, spec: TablesSpec, scales: Mapping[str, _Shown]) -> Sheet:
         before = words
         cells = tuple(_words(view.entry(row, column), view, scales) for column in view.columns)
         rows.append((told, cells))
+        noted += zip((view.entry(row, column) for column in view.columns), cells, strict=True)
     columns = tuple(" · ".join(key_words(column, view.column_axes)) for column in view.columns)
     across = " · ".join(axis for axis in view.column_axes if axis != FIGURES)
     head = tuple("" if axis == FIGURES else axis for axis in view.row_axes)
-    return Sheet(title, head, across, columns, tuple(rows), _legend(view))
+    return Sheet(title, head, across, columns, tuple(rows), _legend(view), _notes(noted))
 
 
 def _words(entry: Entry, view: View, scales: Mapping[str, _Shown]) -> Words:
     runs = () if entry.data is None else entry.data.runs
     if entry.absent:
-        return Words(entry.absent, absent=True, runs=runs)
+        word = short_reason(entry.absent)
+        return Words(word, why=entry.absent if word != entry.absent else "", absent=True, runs=runs)
     if entry.verdict is not None:
         return Words(entry.verdict.words, outcome=entry.verdict.outcome, runs=runs)
     figure = entry.figure
@@ -171,14 +187,45 @@ def _words(entry: Entry, view: View, scales: Mapping[str, _Shown]) -> Words:
         beside.append(f"{text(least)}–{text(most)}")
     if "runs" in view.shows:
         beside.append(f"n {figure.n}")
-    note = _short("; ".join(part for part in (figure.note, figure.reason) if part))
-    return Words(text(figure.median), " ".join(beside), entry.mark, note, shade=entry.shade, runs=runs)
+    lacks = _cut(figure.reason.partition(": ")[0])  # such as "6 of 7 runs: ..."
+    note = "; ".join(part for part in (figure.note, lacks) if part)
+    why = figure.reason if lacks != figure.reason else ""
+    return Words(text(figure.median), " ".join(beside), entry.mark, note, why, shade=entry.shade, runs=runs)
 
 
-def _short(note: str) -> str:
-    """A note that leaves the table readable; the whole of it is in CSV and JSON.
+def short_reason(reason: str) -> str:
+    """Why there is nothing, in a word or two; the reason itself where it is no longer.
 
-    >>> len(_short("lost: " + 300 * "x"))
+    >>> short_reason("lost: it was killed by SIGKILL"), short_reason("2 lost: it was broken off; 1 not run")
+    ('lost', 'lost')
+    >>> short_reason("no capacity: no load without loss"), short_reason("the run has no load.loss")
+    ('no capacity', 'no reading')
+    """
+    first = reason.partition(";")[0].partition(":")[0].strip()
+    words = first.split()
+    if len(words) > 1 and words[0].isdecimal():
+        words = words[1:]
+    known = next((short for sign, short in _SHORT.items() if sign in reason), "not known")
+    return " ".join(words) if len(words) <= _SHORT_WORDS else known
+
+
+def _notes(cells: Sequence[tuple[Entry, Words]]) -> tuple[str, ...]:
+    """The reasons of what is missing in a table, each once, with the cells that it is about."""
+    about: dict[str, dict[str, None]] = {}
+    for entry, words in cells:
+        if words.why and entry.data is not None:
+            label = words.why if words.main in words.why or not words.absent else f"{words.main}: {words.why}"
+            about.setdefault(label, {})[", ".join(f"{k} {v}" for k, v in entry.data.cell.values.items())] = None
+    return tuple(
+        f"{why} ({'; '.join(whose) if len(whose) <= _FEW_CELLS else f'{len(whose)} cells'})"
+        for why, whose in about.items()
+    )
+
+
+def _cut(note: str) -> str:
+    """A note that leaves the table readable; the whole of it stands below, in CSV and in JSON.
+
+    >>> len(_cut("lost: " + 300 * "x"))
     60
     """
     return note if len(note) <= _MOST_NOTE else note[: _MOST_NOTE - 1] + "…"
@@ -201,8 +248,9 @@ def _legend(view: View) -> tuple[str, ...]:
     if "range" in view.shows or ("interval" in view.shows and short):
         lines.append("low–high: lowest and highest run" + ("" if "range" in view.shows else ", fewer than 6"))
     if any(entry.mark for entry in entries):
-        one = " (of one run each)" if counts == [1] else ""
+        one = " (of one run each: more than 1 % from the next)" if counts == [1] else ""
         lines.append(f"best, worst: told apart from all others of this table{one}")
     elif len(entries) > 1 and any(figure.better for figure in figures) and view.figure != VERDICT:
-        lines.append("no best and worst: the intervals overlap")
+        why = "of one run each, within 1 % of the next" if counts == [1] else "the intervals overlap"
+        lines.append(f"no best and worst: {why}")
     return tuple(lines)

@@ -29,7 +29,7 @@ def print_sheet(writer: ConsoleWriter, sheet: Sheet) -> None:
     ]
     for portion in _portions(writer, left, right):
         _draw(writer, left, portion)
-    for line in sheet.legend:
+    for line in (*sheet.notes, *sheet.legend):
         writer.say((line, "dim"), indent=2, hang=4)
 
 

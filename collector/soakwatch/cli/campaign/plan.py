@@ -47,13 +47,13 @@ def command(file: Path, cell: str | None, as_json: bool) -> None:  # noqa: FBT00
         click.echo(json.dumps(plan_data(campaign), indent=2, ensure_ascii=False))
         return
     runs = planned_runs(campaign)
-    turns = {one.id: [str(n) for n, (other, _) in enumerate(runs, 1) if other.id == one.id] for one in campaign.cells}
+    numbers = {one.id: [str(n) for n, (other, _) in enumerate(runs, 1) if other.id == one.id] for one in campaign.cells}
     axes = [axis.name for axis in campaign.axes]
     shown = [
         (
             *(one.values[axis] for axis in axes),
             show_seconds(campaign.seconds[one.id]),
-            ", ".join(turns[one.id][:12]) + (" …" if len(turns[one.id]) > 12 else ""),
+            ", ".join(numbers[one.id][:12]) + (" …" if len(numbers[one.id]) > 12 else ""),
         )
         for one in campaign.cells
     ]
@@ -71,4 +71,4 @@ def command(file: Path, cell: str | None, as_json: bool) -> None:  # noqa: FBT00
     rest = f", with {show_seconds(campaign.rest_s)} of rest" if campaign.rest_s else ""
     at_least = "at least " if repeat.half_width is not None else ""
     click.echo(f"takes {at_least}about {show_seconds(total_s(campaign))}{where}{rest}\n")
-    show_table((*axes, "length", "turns"), shown)
+    show_table((*axes, "length", "run no."), shown)

@@ -26,13 +26,18 @@ def test_every_empty_cell_says_why() -> None:
     made = result(axes, {"load.rx.packet.rate": rates}, RATE, runs=runs)
     verdict, rate = (dict(sheet.rows) for sheet in made.tables[0].sheets)
     assert [cell.main for cell in rate["1",]] == [
-        "the run has no load.rx.packet.rate",
+        "no reading",
         "not run",
-        "lost: the monitor was killed",
+        "lost",
     ]
     assert [cell.main for cell in rate["2",]] == ["running", "5", "excluded"]
-    assert rate["2",][1].note == "1 of 3 runs: 1 the run has no load.rx.packet.rate; 1 not run"
-    assert [cell.main for cell in verdict["1",]] == ["pass", "not run", "lost: the monitor was killed"]
+    assert rate["2",][1].note == "1 of 3 runs"
+    assert made.tables[0].sheets[1].notes == (
+        "no reading: the run has no load.rx.packet.rate (a 1, b x)",
+        "lost: the monitor was killed (a 1, b z)",
+        "1 of 3 runs: 1 the run has no load.rx.packet.rate; 1 not run (a 2, b y)",
+    )
+    assert [cell.main for cell in verdict["1",]] == ["pass", "not run", "lost"]
     assert [cell.main for cell in verdict["2",]] == ["running", "fail 1 of 3", "excluded"]
     assert made.goes_on
     assert made.outcome is Outcome.FAIL
@@ -74,6 +79,14 @@ def test_ties_are_told_and_overlaps_are_not_marked() -> None:
     assert marks(apart) == {"a": "worst"}
     assert marks({"a": many(4.0), "b": many(4.0)}) == {}
     assert marks({"a": many(4.0)}) == {}
+
+
+def test_single_runs_of_a_trifling_difference_are_not_marked() -> None:
+    """Of one run each 187.0 W is no better than 187.1 W; 190 W is worse than both."""
+    watts = {"a": 187.0, "b": 187.1, "c": 190.0}
+    assert marks({name: CellFigure("W", "lower", value, by_run={1: value}, n=1) for name, value in watts.items()}) == {
+        "c": "worst"
+    }
 
 
 @pytest.mark.parametrize("better", ["higher", "lower"])

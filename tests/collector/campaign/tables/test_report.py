@@ -93,7 +93,9 @@ def test_tables_are_shown_in_the_terminal(soakwatch: Command, campaigns: Path) -
     assert table[1].split() == ["size", "\\", "load", "20%", "25%"]
     assert table[2].split() == ["64", "1,000", "[996.0,", "1,004]", "2,000", "[1,992,", "2,008]", "best"]
     assert table[3].split()[:4] == ["512", "499.8", "[498.0,", "501.0]"] or "excluded" in table[3]
-    assert "lost: the monitor was killed" in table[3]
+    assert "(6 of 7 runs)" in table[3]
+    assert table[4].strip() == "6 of 7 runs: lost: the monitor was killed (size 512, load 20%)"
+    assert done.stdout.count("the monitor was killed") == 2, "once below each of the two tables with figures"
 
 
 def test_a_regression_against_an_earlier_campaign_fails(report: Reports, campaigns: Path) -> None:
@@ -102,7 +104,7 @@ def test_a_regression_against_an_earlier_campaign_fails(report: Reports, campaig
     assert (done.code, done.err) == (1, "")
     shown = done.out
     assert "received: v2.3 has 7 % less than v2.2 (interval -7." in shown
-    assert shown.count("✗ fail") == 2
+    assert shown.count("✗ fail") == 4, "two cells, each over the whole load and by phase time"
     assert "size 512, load 20%: v2.3 against v2.2" in shown
     assert "equivalent, 7 and 6 runs" in shown
     alone = report("report", campaigns / "v2.3")
