@@ -182,7 +182,6 @@ CATALOGUE: Tuple[Metric, ...] = (
     entry("system.filesystem.limit", "By", STATE, "size of a mounted filesystem", "mountpoint", every=10),
     # --- sensors -------------------------------------------------------------------------------------------
     entry("system.temperature", "Cel", GAUGE, "temperature of a sensor", "sensor", low=-100.0, high=250.0, every=10),
-    entry("system.power", "W", GAUGE, "electric power that a sensor or a supply measures", "sensor"),
     # --- life and crashes ----------------------------------------------------------------------------------
     entry("system.boot.time", "s", STATE, "time of boot, seconds since 1970", every=60),
     entry("system.boot.id", "1", STATE, "first 48 bits of the kernel's random boot id", every=60),

@@ -89,7 +89,7 @@ def test_too_few_runs_are_an_estimate_that_says_so() -> None:
     assert few.at_worst > few.needed
     one = repetitions_needed([100.0], 0.01)
     assert one.needed is None
-    assert "1 run cannot tell" in one.reason
+    assert "1 run does not show the spread" in one.reason
     many = repetitions_needed([100.0, 150.0, 50.0], 0.05, at_most=50)
     assert many.needed is None
     assert many.reason.startswith("more than 50 runs")

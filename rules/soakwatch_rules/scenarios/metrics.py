@@ -58,8 +58,8 @@ gauge {session}: system.sessions
 gauge {session}/s: system.sessions.rate
 gauge {thread}: process.threads monitor.threads
 gauge {user}: load.users
-state 1: system.boot.id process.up process.child process.pid process.state load.ceiling.loss load.sending load.port.up
-  system.network.up system.network.admin_up reach.up reach.status
+state 1: system.boot.id process.up process.child process.pid process.state load.ceiling.loss load.capacity.level
+  load.sending load.port.up system.network.up system.network.admin_up reach.up reach.status
 state By: system.memory.limit system.memory.swap.limit system.filesystem.limit system.memory.pool.limit
   system.memory.cache.limit
 state bit/s: load.ceiling.bit.rate system.network.speed
@@ -69,8 +69,8 @@ state {connection}: system.conntrack.limit
 state {cpu}: system.cpu.logical.count
 state {descriptor}: process.open_files.limit
 state {packet}: queue.limit
-state {packet}/s: load.ceiling.packet.rate
-state {request}/s: load.ceiling.rate
+state {packet}/s: load.ceiling.packet.rate load.capacity.packet.rate
+state {request}/s: load.ceiling.rate load.capacity.rate
 state {session}: system.sessions.limit
 """
 

@@ -113,6 +113,7 @@ def test_a_run_outlives_its_driver_and_its_verdict_is_taken(
     assert (folder / "runs" / "2s-r1" / "after").exists()
 
 
+@pytest.mark.slow
 def test_a_generator_at_fault_is_tried_again_as_often_as_retry_says(
     soakwatch: Command, write: Write, ledger_of: Entries, tmp_path: Path
 ) -> None:

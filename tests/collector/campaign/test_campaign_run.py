@@ -86,7 +86,7 @@ def test_a_campaign_runs_every_cell_in_order_with_labels_and_commands(
     other = here("campaign", "run", "campaign.yaml")
     assert other.returncode == 2
     assert "is the folder of another version of two" in other.stderr
-    assert here("campaign", "status", tmp_path).stderr.strip().endswith("it has no ledger.jsonl")
+    assert here("campaign", "status", tmp_path).stderr.strip().endswith("it has no ledger.jsonl; name campaigns/NAME")
 
 
 def test_ctrl_c_judges_what_runs_and_resume_makes_it_again(

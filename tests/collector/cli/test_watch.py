@@ -61,8 +61,10 @@ def test_a_run_is_watched_left_alone_stopped_and_its_end_seen(on_terminal: Termi
     assert "phase soak" in run.text
     assert "Ctrl-C ends the run properly" in run.text
     visitor = on_terminal("watch", "run", columns=60, rows=20)
-    visitor.until(lambda text: "phase soak" in text and "local/local" in text, "the phase and the sources")
-    assert "soakwatch stop ends it" in visitor.text
+    visitor.until(
+        lambda text: all(part in text for part in ("phase soak", "local/local", "soakwatch stop ends it")),
+        "the phase, the sources and the keys",
+    )
     assert max(len(line) for line in visitor.text.splitlines()) < 60
     visitor.interrupt()
     assert visitor.end() == 130

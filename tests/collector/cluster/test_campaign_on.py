@@ -50,6 +50,7 @@ def works_in(folder: Path) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_each_run_is_made_once_though_a_worker_dies(tmp_path: Path, started: Started) -> None:
     """Killed in the middle of a run, whose processes end with it: the run is lost, and made again on the worker that
     comes with the same testbed. Records come back whole."""

@@ -40,6 +40,7 @@ class LimitedPort(FakePort):
         """Set by the dataclass; the rate decides."""
 
 
+@pytest.mark.slow
 def test_pktgen_is_driven_through_a_search(tmp_path: Path) -> None:
     """Of 1000 packets at full rate 620 come back: 62 % is found, and the soak runs at half of that."""
     server = PktgenServer(ports={0: LimitedPort()})
