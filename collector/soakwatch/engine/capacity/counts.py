@@ -26,6 +26,7 @@ from soakwatch_agent.sample import Poll, PollOutcome
 
 PACKET, REQUEST = "packet", "request"
 _REST = 0.0
+_MISCOUNTED = 0.001  # counters of two ports are not read at the same moment; more than that are duplicates
 
 
 class UncountedError(Exception):
@@ -186,6 +187,8 @@ class TrialCounts:
         offered, lost = _loss(basis, sent, told, among, begin_ns)
         if offered <= 0:
             raise UncountedError("the load sent nothing")
+        if lost < -_MISCOUNTED * offered:
+            raise UncountedError(f"{-lost / offered:.2%} more packets came back than were sent")
         factor = offered / sent if basis.how in {"failed", "of came"} and sent > 0 else 1.0
         sent_s = (end_ns - begin_ns) * 1e-9
         rate = _steady_rate(among, basis.sent, begin_ns, end_ns)

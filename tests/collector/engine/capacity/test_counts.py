@@ -78,6 +78,13 @@ def test_a_counter_that_falls_within_the_trial_makes_none() -> None:
         counts.counted(0.5, 10 * S, 14 * S)
 
 
+def test_more_back_than_sent_is_no_trial_without_loss() -> None:
+    """Duplicates hide what was lost."""
+    counts = trial((12, packets(2000, 2100)), before=packets(0, 0), after=packets(4000, 4200))
+    with pytest.raises(UncountedError, match=r"5\.00% more packets came back than were sent"):
+        counts.counted(0.5, 10 * S, 14 * S)
+
+
 def test_a_sender_and_a_receiver_may_be_two_sources() -> None:
     """Where the driven load tells what it sends alone, what another generator received counts."""
     counts = TrialCounts()
