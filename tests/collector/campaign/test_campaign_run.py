@@ -124,6 +124,7 @@ def test_ctrl_c_judges_what_runs_and_resume_makes_it_again(
     assert ledger_of(folder)[-1]["kind"] == "stopped"
 
 
+@pytest.mark.slow
 def test_a_command_before_that_fails_keeps_the_run_from_beginning(
     soakwatch: Command, write: Write, ledger_of: Entries, tmp_path: Path
 ) -> None:
