@@ -84,6 +84,7 @@ def whole(name: str, folder: Path, file: Path | None = None) -> Table:
     return Table(json.loads((folder / "table.json").read_text()), (folder / "table.md").read_text())
 
 
+@pytest.mark.slow
 def test_a_small_campaign_from_its_file_to_its_table(tmp_path: Path) -> None:
     """Two releases, a run each, on ports of this test: the newer one is 7.65 % slower in the table."""
     generator, page = free_port(), free_port()
