@@ -30,9 +30,8 @@ from soakwatch.campaign.attempt import (
     read_result,
     worked_on,
 )
-from soakwatch.campaign.errors import CampaignError
 from soakwatch.campaign.ledger import Ledger
-from soakwatch.campaign.model import Campaign, CampaignState, Cell, CellRun, Command
+from soakwatch.campaign.model import Campaign, CampaignError, CampaignState, Cell, CellRun, Command
 from soakwatch.campaign.naming import folder_names, run_folder
 from soakwatch.campaign.order import block
 from soakwatch.campaign.repeat import enough, half_width

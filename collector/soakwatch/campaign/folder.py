@@ -8,12 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from soakwatch.campaign import ledger as kinds
-from soakwatch.campaign.errors import CampaignError
 from soakwatch.campaign.ledger import LEDGER, Ledger, open_ledger, read_ledger
 from soakwatch.campaign.load import CAMPAIGN_COPY, PLAN_COPY, REFERENCE_COPY, load_campaign
-from soakwatch.campaign.model import Campaign
+from soakwatch.campaign.model import Campaign, CampaignError
 
-CAMPAIGNS = Path("campaigns")
+CAMPAIGNS, RUNS = Path("campaigns"), "runs"
 
 
 @contextmanager
@@ -65,3 +64,14 @@ def continued(folder: Path) -> Iterator[tuple[Campaign, Ledger]]:
         )
     with open_ledger(folder) as ledger:
         yield campaign, ledger
+
+
+def campaigns_in(folder: Path) -> dict[str, Path]:
+    """The folders of campaigns that belong to a folder, by name: it may hold campaigns, hold a folder ``campaigns``, be
+    the folder of one, or hold the runs of one."""
+    own = [folder, *([folder.parent] if folder.name == RUNS else [])]
+    places = [place for place in own if (place / LEDGER).is_file()]
+    for parent in (folder, folder / CAMPAIGNS.name):
+        places += sorted(file.parent for file in parent.glob(f"*/{LEDGER}"))
+    known = {place.absolute().name: place for place in reversed(places)}
+    return dict(sorted(known.items()))

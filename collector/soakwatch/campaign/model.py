@@ -6,7 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.yaml import Plain
+
+
+class CampaignError(SoakwatchError):
+    """A campaign, or its folder, cannot be used; ``str()`` is one sentence with the remedy."""
 
 
 @dataclass(frozen=True, slots=True)

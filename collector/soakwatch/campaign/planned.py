@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import heapq
 
-from soakwatch.campaign.errors import CampaignError
-from soakwatch.campaign.model import Campaign, Cell, Outline
+from soakwatch.campaign.model import Campaign, CampaignError, Cell, Outline
 from soakwatch.campaign.order import block
 from soakwatch.core.suggest import hint
 from soakwatch.core.yaml import Plain

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from soakwatch.campaign.folders import RUNS, campaigns_in
+from soakwatch.campaign.folder import RUNS, campaigns_in
 from soakwatch.core.errors import RecordError
 from soakwatch.runs.catalog import LAST, RECORD, find_run, list_runs, unreadable
 from soakwatch.runs.summary import RunSummary, summary_of

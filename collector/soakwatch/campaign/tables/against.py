@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from soakwatch.campaign.errors import CampaignError
-from soakwatch.campaign.model import CampaignState
+from soakwatch.campaign.model import CampaignError, CampaignState
 from soakwatch.campaign.tables.cells import CellData, Readings, cells_of
 from soakwatch.campaign.tables.derived import with_derived
 from soakwatch.campaign.tables.findings import CampaignFinding, Pair, cell_words, compared

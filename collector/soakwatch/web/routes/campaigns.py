@@ -10,7 +10,7 @@ from urllib.parse import quote
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from soakwatch.campaign.folders import campaigns_in
+from soakwatch.campaign.folder import campaigns_in
 from soakwatch.campaign.model import CellRun
 from soakwatch.campaign.states import CampaignStates
 from soakwatch.campaign.tables.cache import CampaignResults

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
-from soakwatch.campaign.folders import campaigns_in
+from soakwatch.campaign.folder import campaigns_in
 from soakwatch.web.endpoint import JSON, Endpoint, May, Question
 from soakwatch.web.json_runs import ROW, row_data
 from soakwatch.web.rendering import page
