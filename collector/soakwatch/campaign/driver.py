@@ -34,7 +34,7 @@ from soakwatch.campaign.ledger import Ledger
 from soakwatch.campaign.model import Campaign, CampaignError, CampaignState, Cell, CellRun, Command
 from soakwatch.campaign.naming import folder_names, run_folder
 from soakwatch.campaign.order import block
-from soakwatch.campaign.repeat import enough, half_width
+from soakwatch.campaign.repeat import enough, precision
 from soakwatch.campaign.state import (
     ENDED,
     LOST,
@@ -294,12 +294,15 @@ class Driver:
         if done != list(range(1, len(done) + 1)) or len(done) < repeat.at_least:
             return
         last = [self.history.attempts[cell, n][-1] for n in done]
-        width = half_width(repeat, [one.folder for one in last if one.folder is not None])
+        known = precision(repeat, [one.folder for one in last if one.folder is not None])
+        width = known.half_width
         if enough(repeat, len(done), width):
             self.ledger.add(time.time_ns(), kinds.ENOUGH, cell=cell, repetition=len(done), half_width=width)
             self.history.enough[cell] = len(done)
         shown = "not known yet" if width is None else f"±{100 * width:.2g} %"
         self.listener.tell(f"{cell}: the median of {repeat.of} is {shown} after {len(done)} runs")
+        for sentence in known.without:
+            self.listener.tell(f"{cell}: warning: a run without the figure does not count: {sentence}")
 
     # What comes next
 

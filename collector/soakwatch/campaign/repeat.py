@@ -8,6 +8,7 @@ OSDI 2018, accept that for the same purpose, and ``at_least`` keeps the worst of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from soakwatch.campaign.model import Repeat
@@ -17,20 +18,34 @@ from soakwatch.runs.figures import figure_of, parse_figure
 from soakwatch_rules.stats.repetitions import median_interval
 
 
-def half_width(repeat: Repeat, folders: Sequence[Path]) -> float | None:
-    """Half the width of the interval of the median over some runs, as a share of it; None where these runs cannot
-    tell: too few of them have the figure, or its median is 0."""
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """How well the median of a figure is known after some runs.
+
+    ``half_width`` is half the width of its interval as a share of it; None where these runs cannot tell: too few of
+    them have the figure, or its median is 0. ``without`` says of each run that has no figure why.
+    """
+
+    half_width: float | None
+    without: tuple[str, ...] = ()
+
+
+def precision(repeat: Repeat, folders: Sequence[Path]) -> Precision:
+    """How well the runs in some folders tell the median of the figure that repetitions are made for."""
     spec = parse_figure(repeat.of)
-    values = []
+    values, without = [], []
     for folder in folders:
         try:
             with RecordView.open(folder) as view:
                 found = figure_of(view, spec)
-        except SoakwatchError:
+        except SoakwatchError as error:
+            without.append(f"{folder.name}: {error}")
             continue
         if found.value is not None:
             values.append(found.value)
-    return median_interval(values).half_width if values else None
+        else:
+            without.append(f"{folder.name}: {found.reason}")
+    return Precision(median_interval(values).half_width if values else None, tuple(without))
 
 
 def enough(repeat: Repeat, repetition: int, width: float | None) -> bool:

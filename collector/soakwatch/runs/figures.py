@@ -273,8 +273,7 @@ def fits(spec: FigureSpec, key: SeriesKey, roles: Mapping[str, str]) -> bool:
         return False
     if spec.labels.get("object", key.object) != key.object:
         return False
-    labels = object_labels_of(key)
-    return all(labels.get(name) == value for name, value in spec.labels.items() if name not in CHOOSERS)
+    return _fits_labels(spec, key)
 
 
 def _why_none(spec: FigureSpec, available: Sequence[SeriesKey], roles: Mapping[str, str]) -> str:
@@ -289,12 +288,16 @@ def _why_none(spec: FigureSpec, available: Sequence[SeriesKey], roles: Mapping[s
     wanted = ", ".join(f'{k}="{v}"' for k, v in anywhere.labels.items() if k != "phase")
     there = sorted({key.object for key in available})
     shown = "; ".join(there[:6]) + (" …" if len(there) > 6 else "")
+    usual = [name for name in ALTERNATIVES if name in anywhere.labels]
+    if not shown and usual:
+        return f'no {spec.metric} with {wanted} here; there is one that does not say it: choose it by {usual[0]}=""'
     return f"no {spec.metric} with {wanted} here; there is {shown or 'one without labels'}"
 
 
 def _fits_labels(spec: FigureSpec, key: SeriesKey) -> bool:
+    """Whether a series has the labels of an expression; one that is asked for as "" is one that it does not have."""
     labels = object_labels_of(key)
-    return all(labels.get(name) == value for name, value in spec.labels.items() if name not in CHOOSERS)
+    return all(labels.get(name, "") == value for name, value in spec.labels.items() if name not in CHOOSERS)
 
 
 def _trait(view: ReportSource, metric: str) -> Trait:

@@ -132,6 +132,15 @@ def test_more_packets_back_than_sent_is_no_loss_of_zero(make_record: MakeRecord)
     assert (loss.value, loss.reason) == (None, "20.00% more packets came back than were sent: no loss can be told")
 
 
+def test_a_latency_without_a_quantile_is_chosen_by_an_empty_one(make_record: MakeRecord) -> None:
+    """It is no 99th percentile, so the usual expression does not take it, and says how to."""
+    folder = make_record({("tg", "load.latency", ""): lambda _: 0.002})
+    none = value_of(folder, "load.latency")
+    assert none.value is None
+    assert none.reason.endswith('there is one that does not say it: choose it by quantile=""')
+    assert value_of(folder, 'max(load.latency{quantile=""})').value == pytest.approx(0.002)
+
+
 def test_several_series_are_taken_together_by_what_they_are(make_record: MakeRecord) -> None:
     """Rates of ports and bytes of processes are added up, of shares the mean, of latencies the highest."""
     folder = make_record(
