@@ -144,6 +144,7 @@ def test_a_terminal_that_is_gone_ends_nothing() -> None:
 
 def test_only_a_terminal_that_can_move_its_cursor_gets_a_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not a pipe, not even where colours are wanted in it, and not a dumb terminal."""
+    monkeypatch.setenv("TERM", "xterm")
     assert drawable(Console(file=Tty(), force_terminal=True))
     assert not drawable(Console(file=io.StringIO()))
     assert not drawable(Console(file=io.StringIO(), force_terminal=True))
