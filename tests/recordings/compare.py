@@ -93,7 +93,7 @@ class Polled:
     profile: str
     samples: tuple[Seen, ...]
     recorded: Mapping[str, object]  # OID -> value in the recording
-    trail: Trail = Trail()
+    trail: Trail
 
 
 @dataclass(frozen=True, slots=True)
