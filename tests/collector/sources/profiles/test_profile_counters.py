@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pytest
 from tests.collector.sources.profiles.kit import IF, IFX, Device, interfaces, poll, table
 
@@ -62,9 +64,9 @@ def test_traffic_that_begins_within_the_survey_is_no_contradiction() -> None:
     """The second reading of the 64-bit counter has it."""
 
     class Starting(Device):
-        async def get(self, oids: object) -> dict[str, Value]:  # type: ignore[override]
+        async def get(self, oids: Sequence[str]) -> Mapping[str, Value]:
             self.values[f"{IFX}.6.1"] = 800
-            return dict(await super().get(oids))  # type: ignore[arg-type]
+            return await super().get(oids)
 
     device = Starting(twins({1: 0}, {1: 500}))
     read = reader(device)

@@ -33,7 +33,7 @@ def scalars(branch: str, **values: int) -> dict[str, Value]:
 
 
 def storage(index: int, name: bytes, unit: int, size: int, used: int) -> dict[str, Value]:
-    values = {2: "1.3.6.1.2.1.25.2.1.2", 3: name, 4: unit, 5: size, 6: used}
+    values: dict[int, Value] = {2: "1.3.6.1.2.1.25.2.1.2", 3: name, 4: unit, 5: size, 6: used}
     return {f"{HR}.{column}.{index}": value for column, value in values.items()}
 
 
