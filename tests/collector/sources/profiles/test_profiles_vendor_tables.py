@@ -154,6 +154,12 @@ TABLE: list[tuple[str, str, dict[str, Value], dict[str, float]]] = [
         {"system.cpu.utilization{}": 0.05, "system.memory.usage{}": 77 * 1048576},
     ),
     (
+        "a Zyxel IES has processors on each card",
+        "zyxel-switch",
+        {f"{E}.890.1.5.13.13.5.9.1.3.{cpu}": load for cpu, load in (("1.1", 20), ("1.2", 40), ("3.0", 0))},
+        {"system.cpu.module.utilization{module=cpu 1.2}": 0.4, "system.cpu.utilization{}": 0.4},
+    ),
+    (
         "FortiAuthenticator says its memory once: without the page cache where it can",
         "fortinet-fortiauthenticator",
         {
