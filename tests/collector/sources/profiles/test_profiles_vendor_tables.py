@@ -108,6 +108,17 @@ TABLE: list[tuple[str, str, dict[str, Value], dict[str, float]]] = [
         },
     ),
     (
+        "FreeBSD with a cache below 0: the gross use, and no more than there is",
+        "freebsd",
+        {
+            **storage(1, b"Physical memory", 4096, 2_050_216, 1_698_738),
+            **storage(2, b"Real memory", 4096, 829_696, 678_798),
+            **storage(6, b"Memory buffers", 1024, 115_200, -4_012_904),
+            **storage(7, b"Cached memory", 4096, 146_129, -146_249),
+        },
+        {"system.memory.usage{}": 1_698_738 * 4096, "system.memory.limit{}": 2_050_216 * 4096},
+    ),
+    (
         "LCOS LX keeps memory and load under its own number",
         "lancom-lcos",
         scalars("2356.13.1.47", a_4=253_000, a_5=100_000, a_14=12),
