@@ -144,7 +144,7 @@ DEVICE: Tuple[Metric, ...] = (
         "network.session.role",
         "1",
         STATE,
-        "2 while a device carries traffic (master, active, forwarding), 1 while it stands by (backup, blocking), else 0",
+        "2 while a device carries traffic (master, active, forwarding), 1 while it stands by (backup), 0 else",
         *_SESSION,
         high=2.0,
     ),
