@@ -84,6 +84,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "soakwatch figures": lambda: _of_releases("figures", "last"),
     "soakwatch trend": lambda: _of_releases("trend"),
     "soakwatch metrics --events": lambda: _whole_table("metrics", "--events"),
+    "soakwatch profiles --table": lambda: _whole_table("profiles", "--table"),
 }
 
 

@@ -9,6 +9,7 @@ from soakwatch_agent.metric_entry import COUNTER, DOWN, GAUGE, STATE, UP, Metric
 _IF = "interface"
 _POOL = ("pool",)
 _REACH = ("peer", "protocol")
+_SESSION = ("protocol", "peer", "context")
 
 DEVICE: Tuple[Metric, ...] = (
     # --- CPU and memory, as the device itself averages and divides them -------------------------------------
@@ -113,6 +114,48 @@ DEVICE: Tuple[Metric, ...] = (
     entry("system.sessions.limit", "{session}", STATE, "size of a session table", "table"),
     entry("system.sessions.utilization", "1", GAUGE, "share of a session table in use", "table", high=1.0, growth=UP),
     entry("system.sessions.rate", "{session}/s", GAUGE, "new sessions per second, as the device says", "table"),
+    # --- state of the network -------------------------------------------------------------------------------
+    # protocol: bgp ospf ospf3 isis bfd lacp vrrp hsrp stp tunnel; context: VRF, instance or interface, else "default"
+    entry(
+        "network.session.up",
+        "1",
+        STATE,
+        "1 while a session with a peer stands (established, full, up, in the bundle), 0 while it does not",
+        *_SESSION,
+        high=1.0,
+    ),
+    entry("network.session.uptime", "s", GAUGE, "time since a session came up, as the device says", *_SESSION),
+    entry(
+        "network.session.flaps",
+        "{change}",
+        COUNTER,
+        "how often a session came up, went down or changed its state, as the device counts it",
+        *_SESSION,
+    ),
+    entry(
+        "network.session.prefixes",
+        "{prefix}",
+        GAUGE,
+        "prefixes accepted from a peer, by address family (ipv4 unicast)",
+        *_SESSION,
+        "family",
+    ),
+    entry(
+        "network.session.role",
+        "1",
+        STATE,
+        "2 while a device carries traffic (master, active, forwarding), 1 while it stands by (backup), 0 else",
+        *_SESSION,
+        high=2.0,
+    ),
+    entry(
+        "network.topology.changes",
+        "{change}",
+        COUNTER,
+        "changes of the topology that a protocol (stp) has seen",
+        "protocol",
+        "context",
+    ),
     # --- life -----------------------------------------------------------------------------------------------
     entry("system.agent.uptime", "s", GAUGE, "time since the device's SNMP agent started"),
     entry("system.agent.boots", "{boot}", STATE, "how often the SNMP engine has started (snmpEngineBoots)"),

@@ -11,6 +11,7 @@ counter 1: exporter.counter
 counter By: system.network.io system.disk.io load.tx.bytes load.rx.bytes load.port.tx.bytes load.port.rx.bytes
 counter s: system.cpu.time system.cpu.core.time system.disk.io_time process.cpu.time source.device.cpu.time
   monitor.cpu.time
+counter {change}: network.session.flaps network.topology.changes
 counter {connection}: load.connections.opened load.connections.failed
 counter {datagram}: system.udp.receive_errors
 counter {error}: system.network.errors load.port.errors
@@ -43,7 +44,7 @@ gauge W: system.power
 gauge bit/s: load.tx.bit.rate load.rx.bit.rate load.offered.bit.rate
 gauge s: system.uptime load.latency load.jitter load.flow.latency load.flow.jitter system.agent.uptime
   system.module.uptime reach.round_trip source.poll.duration source.clock.offset monitor.loop.lag monitor.sink.lag
-  monitor.clock.offset
+  monitor.clock.offset network.session.uptime
 gauge {connection}: system.conntrack.count load.connections
 gauge {connection}/s: load.connection.rate
 gauge {descriptor}: process.open_files monitor.open_files
@@ -52,6 +53,7 @@ gauge {packet}: queue.depth load.drop.estimate
 gauge {packet}/s: load.tx.packet.rate load.rx.packet.rate load.offered.packet.rate load.port.tx.packet.rate
   load.port.rx.packet.rate
 gauge {poll}: monitor.sink.backlog
+gauge {prefix}: network.session.prefixes
 gauge {process}: system.cpu.load system.processes process.count
 gauge {request}/s: load.request.rate load.failure.rate load.offered.rate
 gauge {session}: system.sessions
@@ -60,6 +62,7 @@ gauge {thread}: process.threads monitor.threads
 gauge {user}: load.users
 state 1: system.boot.id process.up process.child process.pid process.state load.ceiling.loss load.capacity.level
   load.sending load.port.up system.network.up system.network.admin_up reach.up reach.status
+  network.session.up network.session.role
 state By: system.memory.limit system.memory.swap.limit system.filesystem.limit system.memory.pool.limit
   system.memory.cache.limit
 state bit/s: load.ceiling.bit.rate system.network.speed

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Examples:
   soakwatch profiles
   soakwatch profiles cisco-asa
+  soakwatch profiles --table
   soakwatch profiles --match 1.3.6.1.4.1.9.1.669 "Cisco Adaptive Security Appliance Version 9.12"
   soakwatch profiles --schema > profile.schema.json
   soakwatch profiles --folder my-profiles my-box"""
@@ -27,8 +28,11 @@ Examples:
     "--match", "device", nargs=2, metavar="OID DESCR", help="Show the profile for this sysObjectID and sysDescr."
 )
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of a profile.")
+@click.option("--table", is_flag=True, help="Print what each profile reads, one word a field.")
 @click.option("--folder", type=click.Path(path_type=Path), help="Folder with additional profiles.")
-def command(name: str | None, device: tuple[str, str] | None, *, schema: bool, folder: Path | None) -> None:
+def command(
+    name: str | None, device: tuple[str, str] | None, *, schema: bool, table: bool, folder: Path | None
+) -> None:
     """List the profiles; with NAME show its queries, metrics and events."""
     from soakwatch.sources.profiles.loading import load_profiles
 
@@ -42,11 +46,27 @@ def command(name: str | None, device: tuple[str, str] | None, *, schema: bool, f
     profiles = load_profiles(folder)
     if device is not None:
         _match(profiles, *device)
+    elif table:
+        _table(profiles, name)
     elif name is not None:
         _show(profiles, name)
     else:
         rows = [(head.name, str(len(head.select)), head.title) for head in profiles.heads()]
         show_table(("profile", "selectors", "device"), rows)
+
+
+def _table(profiles: Profiles, name: str | None) -> None:
+    """What each profile, or the one, reads."""
+    from soakwatch.sources.profiles.coverage import COLUMNS, coverage
+    from soakwatch.sources.transport.network_cli.platform_registry import platform
+
+    generic = profiles["generic"]
+    rows = []
+    for profile in [profiles[name]] if name is not None else [profiles[head.name] for head in profiles.heads()]:
+        commands = platform(profile.cli.driver).commands if profile.cli is not None else ()
+        words = coverage(profile, generic, tells_reason=any(command.tells_reason for command in commands))
+        rows.append((profile.name, *(words[column] for column in COLUMNS)))
+    show_table(("profile", *COLUMNS), rows)
 
 
 def _match(profiles: Profiles, object_id: str, description: str) -> None:

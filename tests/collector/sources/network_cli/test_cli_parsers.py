@@ -101,6 +101,7 @@ EXPECTED: dict[str, dict[str, dict[str, Any]]] = {
     "cisco_nxos": {
         "show_system_resources": {CPU: 0.03, "system.cpu.core.utilization core=1": 0.1, MEMORY: 5270532 * 1024},
         "show_processes_cpu": {"cpu bgp": 0.035, CPU: 0.025},
+        "show_processes_memory": {"memory bgp": 73449472},
         "show_queuing_interface": {
             "queue.dropped queue=Ethernet1/1 qos group 0 unicast": 321,
             "queue.usage queue=Ethernet1/1 qos group 0 unicast": 4160,
@@ -204,6 +205,11 @@ EXPECTED: dict[str, dict[str, dict[str, Any]]] = {
     "hp_comware": {
         "display_cpu_usage": {"system.cpu.module.utilization module=slot 2 cpu 0": 0.15},
         "display_memory": {MEMORY: 143096 * 1024, "system.memory.pool.limit pool=slot 1": 507980 * 1024},
+        "display_process_memory": {"memory scmd": 2236 * 1024, "memory bgpd": 13972 * 1024},
+        "display_process_log": {
+            "event core.dump": "bgpd 312 2013-06-11 10:05:41",
+            "event process.crash": "routed 313 2013-06-11 10:07:02",
+        },
         "display_version": {"uptime": 7531500, "fact reboot_reason": "User reboot"},
     },
     "mikrotik_routeros": {

@@ -130,6 +130,13 @@ def test_the_command_lists_shows_matches_and_prints_the_schema(tmp_path: Path) -
     ):
         assert words in shown, words
     assert show("--match", ".1.3.6.1.4.1.8072.3.2.10", "Linux x").output.startswith("linux: sysObjectID lies under")
+    assert show("--table", "cisco-ios").output.splitlines()[1].split()[:5] == [
+        "cisco-ios",
+        "own",
+        "own",
+        "own",
+        "depth",
+    ]
     assert json.loads(show("--schema").output)["additionalProperties"] is False
     (tmp_path / "mine.yaml").write_text("title: my box\nextends: [generic]\n")
     assert "my box" in show("--folder", str(tmp_path), "mine").output

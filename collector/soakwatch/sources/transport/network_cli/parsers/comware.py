@@ -13,6 +13,8 @@ _USAGE = re.compile(r"(?i:^\s*([\d.]{1,6})% in last (\d{1,2}) (seconds?|minutes?
 _MEM = re.compile(r"^Mem:\s+(\d{1,15})\s+(\d{1,15})\s+(\d{1,15})")
 _OLD = re.compile(r"(?i:^\s*(system total memory|total used memory)\(bytes\): *(\d{1,15}))")
 _MEASURED = re.compile(r"(?i:measured in (KB|MB|bytes))")
+_HOLDS = re.compile(r"^\s*\d{1,10}\s+(\d{1,12})\s+(\d{1,12})\s+(\d{1,12})\s+(\d{1,12})\s+(\S.{0,60}?)\s*$")
+_ENDED = re.compile(r"^\s*(\S{1,40})\s+\d{1,10}\s+(\d{1,10})\s+([YN])\s+([YN])\s+\S{10} \S{8}\s+(\S{10} \S{8})")
 _UNITS = {"kb": 1024, "mb": 1024**2, "bytes": 1}
 
 
@@ -70,6 +72,34 @@ def display_memory(text: str) -> Parsed:
     elif old:
         draft.value("system.memory.limit", old.get("system total memory", "not reported"))
         draft.value("system.memory.usage", old.get("total used memory", "not reported"))
+    return draft.done()
+
+
+def display_process_memory(text: str) -> Parsed:
+    """What each process holds: code, data, stack and heap. A job number stays when its process is started again, so it
+    is no pid; kernel threads hold nothing of their own."""
+    draft = ParsedBuilder()
+    for line in draft.lines(text):
+        if (match := _HOLDS.match(line)) is not None:
+            kernel = match[5].startswith("[")
+            draft.process(match[5], memory=None if kernel else sum(int(match[n]) for n in range(1, 5)) * 1024)
+        elif not line.lstrip().startswith("JID"):
+            draft.odd(line)
+    draft.whole = bool(draft.processes)
+    return draft.done()
+
+
+def display_process_log(text: str) -> Parsed:
+    """Processes that ended badly or left a core file, each once; those that ended as they should are left out."""
+    draft = ParsedBuilder()
+    for line in draft.lines(text):
+        if (match := _ENDED.match(line)) is not None:
+            name, pid, aborted, core, when = match.groups()
+            kind = "core.dump" if core == "Y" else "process.crash" if aborted == "Y" else ""
+            if kind:
+                draft.notable(kind, f"{name} {pid} {when}", process=name, pid=pid, when=when)
+        elif not line.startswith("Name"):
+            draft.odd(line)
     return draft.done()
 
 

@@ -18,6 +18,7 @@ _EGRESS = re.compile(
 )
 _GROUP = re.compile(r"(?i:(qos group \d{1,3}|control qos group|span qos group|cpu qos group)(?: \d{1,3})?)")
 _CELLS = re.compile(r"^\|\s*([A-Za-z][\w &/()-]{0,40}?)\s*\|(.+)\|\s*$")
+_HOLDS = re.compile(r"^\s*(\d{1,10})\s+(\d{1,15})\s+\d{1,15}\s+\d{1,15}\s+\S{1,40}\s+(\S{1,60})\s*$")
 _CORE = re.compile(r"^\s*(\d{1,3})\s+(\d{1,3})\s+(\d{1,6})\s+(\S{1,60})\s+(\d{1,9})\s+(\S{8,10} \S{5,8})")
 
 
@@ -50,6 +51,18 @@ def show_processes_cpu(text: str) -> Parsed:
         else:
             head = cpu_table(draft, line, head)
     draft.whole = head is not None
+    return draft.done()
+
+
+def show_processes_memory(text: str) -> Parsed:
+    """What each process holds: MemAlloc, in bytes."""
+    draft = ParsedBuilder()
+    for line in draft.lines(text):
+        if (match := _HOLDS.match(line)) is not None:
+            draft.process(match[3], int(match[1]), memory=int(match[2]))
+        elif not (RULE.match(line) or "MemAlloc" in line):
+            draft.odd(line)
+    draft.whole = bool(draft.processes)
     return draft.done()
 
 

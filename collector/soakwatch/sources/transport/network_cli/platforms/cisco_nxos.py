@@ -18,6 +18,13 @@ PLATFORM = Platform(
             "show_processes_cpu", ("show processes cpu",), nxos.show_processes_cpu, ("process.cpu.utilization",), 5
         ),
         Command(
+            "show_processes_memory",
+            ("show processes memory",),
+            nxos.show_processes_memory,
+            ("process.memory.usage",),
+            every_s=30,
+        ),
+        Command(
             "show_queuing_interface",
             ("show queuing interface",),
             nxos.show_queuing_interface,

@@ -26,6 +26,14 @@ PLATFORM = Platform(
             every_s=5,
         ),
         Command(
+            "display_process_memory",
+            ("display process memory",),
+            comware.display_process_memory,
+            ("process.memory.usage",),
+            every_s=30,
+        ),
+        Command("display_process_log", ("display process log",), comware.display_process_log, every_s=60),
+        Command(
             "display_version",
             ("display version",),
             comware.display_version,
