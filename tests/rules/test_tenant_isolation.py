@@ -50,7 +50,7 @@ def shared(
     Meanwhile blue loses ``lost`` of its packets, its latency is ``slower`` times as long, ``starved`` of its throughput
     and its CPU ``busier``. ``wander`` and ``drift`` are of blue's latency by itself; ``from_`` is the share of the run
     from which on it loses a fiftieth, whatever red does. ``together``: blue's load is raised with red's; ``third``:
-    green's is once, and once by itself; ``reboot``: the device reboots in the second stretch, and blue loses packets for that.
+    green's is once, and once by itself; ``reboot``: the device reboots in the second stretch, which costs blue packets.
     """
 
     def make(seed: int, hours: float, apart: float) -> Signal:
