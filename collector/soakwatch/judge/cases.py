@@ -139,7 +139,7 @@ class CaseBuilder:
             earlier=self._in_earlier(rule, ordered[0]) if ordered and rule.manner.needs_earlier else (),
             family=self._family(rule),
             tenants=(
-                tenants_in(self._record, self._tenants, target, self.roles, rule.metrics, window)
+                tenants_in(self._record, self._tenants, target, self.roles, window)
                 if traits_of(rule.name).by_tenant
                 else ()
             ),

@@ -11,6 +11,7 @@ from soakwatch.judge.judged_record import JudgeableRecord
 from soakwatch.plan.tenants import TenantPlan
 from soakwatch.record import SeriesKey
 from soakwatch_rules.labels import label
+from soakwatch_rules.load.tenants import METRICS
 from soakwatch_rules.rule import Tenant, Window
 
 LABEL: Final = "tenant"
@@ -42,7 +43,6 @@ def tenants_in(
     planned: Sequence[TenantPlan],
     target: str,
     roles: Mapping[str, str],
-    metrics: Sequence[str],
     window: Window,
 ) -> tuple[Tenant, ...]:
     """The tenants of a device with their series, of its own and of the generators, the plan's in its order.
@@ -52,7 +52,7 @@ def tenants_in(
     """
     own: dict[str, list[SeriesKey]] = {tenant.name: [] for tenant in planned}
     named = dict.fromkeys(own, True)
-    for key in sorted(record.keys(metrics), key=lambda k: (k.target, k.metric, k.object)):
+    for key in sorted(record.keys(METRICS), key=lambda k: (k.target, k.metric, k.object)):
         if key.target != target and roles.get(key.target, DUT) == DUT:
             continue
         owner = next((tenant.name for tenant in planned if tenant.has(key.target, key.object)), None)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from soakwatch_rules.draft import draft
 from soakwatch_rules.event_catalogue import event_kind
-from soakwatch_rules.load.tenants import METRICS, Load, Measure, Served, changes, edges, served
+from soakwatch_rules.load.tenants import BY_DEVICE, Load, Measure, Served, changes, edges, served
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.peers import finite_numbers
 from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
@@ -98,7 +98,7 @@ class TenantIsolation:
     name: ClassVar[str] = "tenant_isolation"
     version: ClassVar[int] = 1
     summary: ClassVar[str] = "the load of one tenant cost the others"
-    metrics: ClassVar[tuple[str, ...]] = METRICS
+    metrics: ClassVar[tuple[str, ...]] = BY_DEVICE  # those of the generators come with the tenants
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec(

@@ -65,6 +65,8 @@ METRICS: Final = tuple(
     dict.fromkeys((*_SENT, *_RETURNED, *_BY_DEVICE, *_ANY_LOAD, *_STATED, *_LATENCY, *_CPU, "load.failures"))
 )
 """All that tells of a tenant's load or of how it was served."""
+BY_DEVICE: Final = tuple(metric for metric in METRICS if not metric.startswith("load."))
+"""What the device tells of it."""
 
 _BIN_S: Final = 10.0
 _MOST_BINS: Final = 2000
