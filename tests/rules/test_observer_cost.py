@@ -25,7 +25,8 @@ def cost(
     """CPU time of polls that take a share of one core, in steps of 10 ms."""
     each = share * apart * np.clip(1 + 0.3 * np.random.default_rng(seed).standard_normal(n), 0, None)
     metric = COST if object_text.startswith("source=") else "process.cpu.time"
-    return readings(metric, np.round(np.cumsum(each), 2), apart, object=object_text)
+    spent = np.asarray(np.round(np.cumsum(each), 2), dtype=np.float64)
+    return readings(metric, spent, apart, object=object_text)
 
 
 def cores(number: float, n: int = 3600) -> Series:

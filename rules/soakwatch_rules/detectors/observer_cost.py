@@ -143,7 +143,9 @@ class ObserverCost:
         reason = f"the monitor took {quantity(share, '1')} {whose}: {words}"
         if over is not Outcome.PASS:
             reason += f"; allowed {quantity(self.fail if over is Outcome.FAIL else self.limit, '1')}"
-        doubts = () if cores is not None else ("the number of cores is not known: it is a share of one of them",)
+        doubts: tuple[str, ...] = (
+            () if cores is not None else ("the number of cores is not known: it is a share of one of them",)
+        )
         if any(s.metric == _PROCESS for s in counted):
             doubts += ("watched daemons may answer others too: it is the most that the polls can have cost",)
         return replace(
