@@ -69,7 +69,7 @@ class TenantIsolation:
     after as well is inconclusive (something else began); one of a load that was raised once and stayed warns. Less that
     came back of as much less that was sent says nothing of the device.
 
-    How often wrong: 20 seeded runs each (two hours, a poll each 5 s): others that wander by themselves, a reboot while
+    How often wrong: 300 seeded runs each (two hours, a poll each 5 s): others that wander by themselves, a reboot while
     the load is raised, and a third tenant that rises as well never failed; 2 % lost, half as much latency and a fifth
     of the throughput did, in all. Known weaknesses: two tenants that always change together cannot be told apart; what
     takes hours to build up looks like a trend; a generator that is shared, and itself short of power, looks like the
