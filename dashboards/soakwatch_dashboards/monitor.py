@@ -166,6 +166,27 @@ def board() -> Board:
                 8,
                 [
                     (
+                        24,
+                        lines(
+                            "CPU of the devices that the polls take",
+                            "percentunit",
+                            [
+                                series(
+                                    "source.device.cpu.time",
+                                    _RUN,
+                                    ("target", "source"),
+                                    alias="$tag_target $tag_source",
+                                )
+                            ],
+                            "As the device counts it: agent, SSH shell, or the collector itself; 100 % is one core.",
+                        ),
+                    ),
+                ],
+            ),
+            Row(
+                8,
+                [
+                    (
                         12,
                         lines(
                             "Open files and threads",

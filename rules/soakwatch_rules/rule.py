@@ -111,6 +111,17 @@ class Ledger:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Tenant:
+    """One of those who share a device: a customer, virtual system, virtual function, tunnel. ``series`` are the
+    readings of what is its own, of the device (interfaces, contexts) and of the generators (ports, flows). ``named``:
+    the plan or a label ``tenant`` says so; else the device's own names of its virtual systems do."""
+
+    name: str
+    series: tuple[Series, ...]
+    named: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Case:
     """All that a rule may look at: one subject (an object, or a whole target) in one window.
 
@@ -123,7 +134,8 @@ class Case:
     of targets of role dut, among which the load cannot be told apart. ``earlier`` is the first of ``series`` in
     earlier runs that were named for comparison, one series a run, on the times of that run. ``polling`` are objects
     (``core=2``, "" the total, "*" all) known to poll, each with what says so. ``family`` is the number of cases
-    that this rule judges in the run, this one among them: with many, some are wrong by chance.
+    that this rule judges in the run, this one among them: with many, some are wrong by chance. ``tenants`` are those
+    who share the device, for rules whose traits ask for them.
     """
 
     target: str
@@ -142,6 +154,7 @@ class Case:
     earlier: tuple[Series, ...] = ()
     polling: Mapping[str, str] = field(default_factory=dict)
     family: int = 1
+    tenants: tuple[Tenant, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,8 @@ class Traits:
     """Without a limit in the plan it judges nothing."""
     needs_event: bool = False
     """Without an event it judges nothing, and events of any kind change what it says."""
+    by_tenant: bool = False
+    """It compares those who share a device: its cases hold the tenants and what is theirs."""
     expected_as: str = ""
     """The kind under which a planned event expects what it judges ("core.dump", "outage")."""
 

@@ -88,3 +88,18 @@ def test_a_read_that_hangs_blocks_nobody(tmp_path: Path) -> None:
 
     answer = asyncio.run(main())
     assert [s.value for s in answer.samples if s.metric == "system.uptime"] == [6.0]
+
+
+def test_on_this_machine_it_counts_what_the_collector_costs(tmp_path: Path) -> None:
+    """The CPU time of the process grows from poll to poll; of a recorded machine it is nobody's cost."""
+
+    async def costs(keys: dict[str, object]) -> list[float]:
+        async with AsyncExitStack() as stack:
+            poller = await start(Config.model_validate(keys), _site(tmp_path), stack)
+            answers = [await poller.poll(number) for number in range(1, 4)]
+        return [s.value for a in answers for s in a.samples if s.metric == "source.device.cpu.time"]
+
+    counted = asyncio.run(costs({}))
+    assert len(counted) == 3
+    assert 0 < counted[0] < counted[1] < counted[2]
+    assert asyncio.run(costs({"root": str(_EDGE), "probes": ["memory"]})) == []

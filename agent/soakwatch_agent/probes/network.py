@@ -1,4 +1,4 @@
-"""Network interfaces: bytes, packets, errors and drops, by direction."""
+"""Network interfaces and virtual functions (SR-IOV): bytes, packets, errors and drops, by direction."""
 
 from __future__ import annotations
 
@@ -7,20 +7,24 @@ from typing import Dict, Tuple
 
 import psutil
 
-from soakwatch_agent.context import HostContext, ProbeAnswer, ProcAt
+from soakwatch_agent import virtual_functions
+from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer, ProcAt
 from soakwatch_agent.sample import Answer, object_text
 
+_LOOK_S = 60.0  # virtual functions are switched on by hand
 METRICS = ("system.network.io", "system.network.packets", "system.network.errors", "system.network.packet.dropped")
 
 
 class NetworkProbe:
     """psutil over /proc/net/dev, raw (its own wrap correction would hide a reboot). Receive drops there include
-    packets that the card missed."""
+    packets that the card missed. A virtual function of a card is shown as the interface ``eth0 vf 3``: the guest or the
+    packet driver that has it shows nothing to the host, the card's driver does."""
 
     def __init__(self, context: HostContext) -> None:
         self._context = context
         self._notes = ProbeAnswer()
         self._texts: Dict[str, Tuple[str, str]] = {}
+        self._look, self._virtual = Periodic(_LOOK_S), False
 
     def read(self, now_ns: int) -> Answer:
         """All interfaces, or those that match the configured globs."""
@@ -33,24 +37,53 @@ class NetworkProbe:
             if globs is not None and not any(fnmatchcase(name, glob) for glob in globs):
                 continue
             seen += 1
-            texts = self._texts.get(name)
-            if texts is None:
-                texts = self._texts[name] = (
-                    object_text(interface=name, direction="receive"),
-                    object_text(interface=name, direction="transmit"),
-                )
+            texts = self._texts_of(name)
             for text, values in (
                 (texts[0], (io.bytes_recv, io.packets_recv, io.errin, io.dropin)),
                 (texts[1], (io.bytes_sent, io.packets_sent, io.errout, io.dropout)),
             ):
                 for metric, value in zip(METRICS, values):  # noqa: B905
                     notes.sample(metric, text, value)
+        if self._context.real:
+            self._read_functions(now_ns)
         if not seen:
             wanted = "" if globs is None else f" that matches {', '.join(globs)}"
             notes.fault("system.network.io", "", f"there is no interface{wanted}")
         else:
             notes.recovered("system.network.io", "")
         return notes.answer()
+
+    def _texts_of(self, name: str) -> Tuple[str, str]:
+        texts = self._texts.get(name)
+        if texts is None:
+            texts = self._texts[name] = (
+                object_text(interface=name, direction="receive"),
+                object_text(interface=name, direction="transmit"),
+            )
+        return texts
+
+    def _read_functions(self, now_ns: int) -> None:
+        if self._look.due(now_ns):
+            self._virtual = virtual_functions.present()
+        if not self._virtual:
+            return
+        notes, globs = self._notes, self._context.interfaces
+        try:
+            functions = virtual_functions.read()
+        except OSError as error:
+            notes.fault("system.network.io", "", f"the virtual functions cannot be read: {self._context.why(error)}")
+            return
+        for function in functions:
+            name = f"{function.interface} vf {function.number}"
+            if globs is not None and not any(fnmatchcase(name, glob) for glob in globs):
+                continue
+            for text, (io, packets, dropped) in zip(  # noqa: B905
+                self._texts_of(name), (function.received, function.sent)
+            ):
+                notes.sample("system.network.io", text, io)
+                notes.sample("system.network.packets", text, packets)
+                if dropped is not None:
+                    notes.sample("system.network.packet.dropped", text, dropped)
 
     def close(self) -> None:
         """Does nothing: the probe keeps nothing open."""

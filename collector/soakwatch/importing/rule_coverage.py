@@ -10,6 +10,7 @@ from soakwatch.judge.uncatalogued_metrics import additional_metrics
 from soakwatch.record.reader import trait_of
 from soakwatch.sources.tables.columns import IMPORTED
 from soakwatch.sources.tables.errors import DataError
+from soakwatch_rules.load.tenants import METRICS as OF_TENANTS
 from soakwatch_rules.traits import traits_of
 
 _SHOWN = 6
@@ -33,10 +34,11 @@ def notes_on_rules(file: str, series: Sequence[ImportedSeries], names: Sequence[
     idle = []
     for name in names:
         rule = rule_class(name)
-        if not rule.metrics or metrics & set(rule.metrics) or additional_metrics(rule, traits):
+        read = OF_TENANTS if traits_of(name).by_tenant else rule.metrics  # those of generators come with the tenants
+        if not read or metrics & set(read) or additional_metrics(rule, traits):
             continue
-        more = " …" if len(rule.metrics) > _SHOWN else ""
-        wanted = ", ".join(rule.metrics[:_SHOWN]) + more
+        more = " …" if len(read) > _SHOWN else ""
+        wanted = ", ".join(read[:_SHOWN]) + more
         idle.append(
             f"{file}: {name} judges {wanted}, and the file has none of these: map a column to one of them "
             f"with --map 'COLUMN=METRIC' (columns: {columns})"

@@ -20,6 +20,8 @@ from soakwatch.judge.lifetime import lifetime
 from soakwatch.judge.overload_cut import around_searches, sees_overload
 from soakwatch.judge.planned import Planned
 from soakwatch.judge.poll_mode import poll_modes
+from soakwatch.judge.tenants import tenants_in
+from soakwatch.plan.tenants import TenantPlan
 from soakwatch.record import SeriesKey
 from soakwatch.record.meta import UNPOLLED
 from soakwatch_agent.metric import BY_NAME, STATE
@@ -33,8 +35,13 @@ from soakwatch_rules.traits import Crash, traits_of
 class CaseBuilder:
     """What all cases of one record share; series are read one at a time, so memory does not grow with the record."""
 
-    def __init__(self, record: JudgeableRecord, earlier: Sequence[JudgeableRecord] = ()) -> None:
-        self._record, self._earlier = record, tuple(earlier)
+    def __init__(
+        self,
+        record: JudgeableRecord,
+        earlier: Sequence[JudgeableRecord] = (),
+        tenants: Sequence[TenantPlan] = (),
+    ) -> None:
+        self._record, self._earlier, self._tenants = record, tuple(earlier), tuple(tenants)
         self.roles = dict(record.roles())
         self.devices = sum(role == DUT for role in self.roles.values())
         self.window = record.window()
@@ -131,6 +138,11 @@ class CaseBuilder:
             devices=self.devices,
             earlier=self._in_earlier(rule, ordered[0]) if ordered and rule.manner.needs_earlier else (),
             family=self._family(rule),
+            tenants=(
+                tenants_in(self._record, self._tenants, target, self.roles, window)
+                if traits_of(rule.name).by_tenant
+                else ()
+            ),
         )
 
     def _family(self, rule: Rule) -> int:

@@ -19,6 +19,7 @@ from soakwatch.judge.overload_cut import of_own_baseline
 from soakwatch.judge.pass_requirements import Demand
 from soakwatch.judge.unjudged_columns import unjudged_columns
 from soakwatch.judge.verdict import Verdict, fold
+from soakwatch.plan.tenants import TenantPlan
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Rule, Window
 from soakwatch_rules.traffic_verdict import agreed, of_shared_load, of_the_management_path
 from soakwatch_rules.traits import STOPS, traits_of
@@ -48,15 +49,17 @@ def judge(
     earlier: Sequence[JudgeableRecord] = (),
     *,
     goes_on: bool = False,
+    tenants: Sequence[TenantPlan] = (),
 ) -> Verdict:
     """The verdict of a record under these rules; a preliminary one of a run that ``goes_on``.
 
     ``progress`` is called with the rule and object that are judged next.
 
-    ``earlier`` are the records of other runs, with which the rules that compare runs compare this one.
+    ``earlier`` are the records of other runs, with which the rules that compare runs compare this one. ``tenants`` are
+    those of the plan.
     """
     uses = sorted(rules, key=lambda use: use.rule.name)
-    case_builder = CaseBuilder(record, earlier)
+    case_builder = CaseBuilder(record, earlier, tenants)
     findings = [
         of_role(finding, case_builder.roles.get(finding.target, DUT), case_builder.devices)
         for use in uses

@@ -20,6 +20,7 @@ from soakwatch.judge.uncatalogued_metrics import (
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan, plan_from_text
 from soakwatch.plan.rules import RulePlan, planned_rules, read_rules
+from soakwatch.plan.tenants import TenantPlan, tenants_of
 from soakwatch.record import RecordView
 from soakwatch.record.lifecycle import lifecycle_of
 from soakwatch.record.meta import IMPORTED_KEY
@@ -46,6 +47,18 @@ def recorded_rules(view: RecordView) -> tuple[RulePlan, ...]:
     if problems:
         raise plan_error("plan in the record", problems)
     return rules
+
+
+def recorded_tenants(view: RecordView) -> tuple[TenantPlan, ...]:
+    """The tenants of the recorded plan; its sources need not be installed here. Raises PlanError."""
+    text = view.meta("plan")
+    if text is None:
+        return ()
+    document = parse(text, "plan in the record")
+    tenants, problems = tenants_of(document)
+    if problems:
+        raise plan_error("plan in the record", problems)
+    return tenants
 
 
 def judge_record(
@@ -76,8 +89,9 @@ def judge_record(
         for rule in (stated_capacity(planned, view),)
         if not only or rule.name in only
     ]
+    tenants = recorded_tenants(view) if plan is None else plan.tenants
     goes_on = not ended and lifecycle_of(view.metas(), view.path) == "running"
     verdict = inconclusive_if_unjudged(
-        view, judge(view, view.meta("run") or "run", uses, progress, earlier, goes_on=goes_on)
+        view, judge(view, view.meta("run") or "run", uses, progress, earlier, goes_on=goes_on, tenants=tenants)
     )
     return replace(verdict, labels=view.labels)

@@ -40,6 +40,7 @@ from soakwatch.plan.notify import NotifyPlan
 from soakwatch.plan.phase import UNTIL_LOAD, PhasePlan, phase_data
 from soakwatch.plan.rules import RulePlan, read_rules
 from soakwatch.plan.sink import SinkPlan, sinks_of
+from soakwatch.plan.tenants import TenantPlan, tenants_of
 from soakwatch.plan.web import DEFAULT_WEB, WebPlan, web_of
 from soakwatch.sources.abc import SourceConfig, WatchedProcess
 from soakwatch.sources.registry import poller_module
@@ -51,6 +52,7 @@ __all__ = [
     "Plan",
     "SourcePlan",
     "TargetPlan",
+    "TenantPlan",
     "load_plan",
     "plan_from_text",
     "plan_of",
@@ -111,6 +113,7 @@ class Plan:
     sinks: tuple[SinkPlan, ...] = ()  # databases that the record is copied to
     notify: tuple[NotifyPlan, ...] = ()  # who is notified of the run
     labels: tuple[LabelPlan, ...] = ()  # by what the run is found and compared
+    tenants: tuple[TenantPlan, ...] = ()  # those who share the device
 
     def lasting(self, duration: str | float, registry: Registry = INSTALLED) -> Plan:
         """The same plan with another length: its last soak (without one, its longest phase) is cut or stretched.
@@ -255,6 +258,8 @@ def _plan(document: Document, registry: Registry) -> Plan:
     problems += wrong
     labels, wrong = labels_of(document, tuple(shape.targets))
     problems += wrong
+    tenants, wrong = tenants_of(document, tuple(shape.targets))
+    problems += wrong
     if problems:
         raise plan_error(document.origin, problems)
     stop = shape.stop_on_fail if isinstance(shape.stop_on_fail, list) else rule_names(registry)
@@ -276,6 +281,7 @@ def _plan(document: Document, registry: Registry) -> Plan:
         sinks,
         tuple(shape.notify),
         labels,
+        tenants,
     )
 
 

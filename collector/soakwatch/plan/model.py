@@ -249,4 +249,5 @@ class PlanShape(Shape):
         list[JsonValue],
         Field(default_factory=list, max_length=8, description="databases that the record is copied to"),
     ]
+    tenants: Annotated[JsonValue, Field(description="those who share the device: by name what is theirs")] = None
     labels: Annotated[JsonValue, Field(description="by what runs are found and compared: texts by name")] = None

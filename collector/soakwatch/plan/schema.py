@@ -13,6 +13,7 @@ from soakwatch.plan.labels import LABELS_SCHEMA, LabelSource
 from soakwatch.plan.model import PlanShape
 from soakwatch.plan.rules import REQUIRED
 from soakwatch.plan.sink import sink_config
+from soakwatch.plan.tenants import TENANT_SCHEMA, TENANTS_SCHEMA
 from soakwatch.sources.registry import poller_module
 from soakwatch_rules.parameter import Parameter, parameters
 
@@ -49,10 +50,12 @@ def plan_schema(registry: Registry = INSTALLED) -> dict[str, Plain]:
     keys = _dict(schema["properties"])
     _dict(keys["sinks"])["items"] = {"$ref": "#/$defs/sink"}
     keys["rules"] = {"$ref": "#/$defs/rules"}
+    definitions["tenant"] = dict(TENANT_SCHEMA)
     definitions["LabelSource"] = LabelSource.model_json_schema()
     keys["labels"] = dict(LABELS_SCHEMA)
+    keys["tenants"] = dict(TENANTS_SCHEMA)
     # A key with nothing behind it is a key that is not there.
-    for key in ("watch", "rules", "events", "hooks", "stop_on_fail", "sinks", "notify", "labels"):
+    for key in ("watch", "rules", "events", "hooks", "stop_on_fail", "sinks", "notify", "labels", "tenants"):
         keys[key] = {"anyOf": [keys[key], _NULL]}
     process = _dict(definitions["ProcessShape"])
     definitions["ProcessShape"] = {"anyOf": [{"type": "string", "minLength": 1}, process]}

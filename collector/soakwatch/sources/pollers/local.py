@@ -4,6 +4,7 @@ import asyncio
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -15,7 +16,9 @@ from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import SourceConfig, SourceContext, SourceError
 from soakwatch_agent.context import HostContext, watch
 from soakwatch_agent.host import Host, probe_names
-from soakwatch_agent.sample import Answer
+from soakwatch_agent.sample import Answer, Sample, object_text
+
+_SELF = object_text(source="local")
 
 
 class Config(SourceConfig):
@@ -96,17 +99,24 @@ def _settle(result: asyncio.Future[Answer], answer: Answer | None, error: Except
 
 
 class LocalPoller:
-    """The probes of a machine, read in a thread of their own: a read that hangs never blocks the event loop."""
+    """The probes of a machine, read in a thread of their own: a read that hangs never blocks the event loop.
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
+    On the machine ``itself`` the whole collector is what the polls cost: all of this process.
+    """
+
+    def __init__(self, host: Host, *, itself: bool) -> None:
+        self._host, self._itself = host, itself
         self._lane = _Lane("soakwatch-local")
 
     async def poll(self, now_ns: int) -> Answer:
         """One poll. Raises SourceError while an earlier poll still hangs."""
         if self._lane.busy:
             raise SourceError("reading this machine's own files still hangs: a disk or a driver does not respond")
-        return await self._lane.do(lambda: self._host.poll(now_ns))
+        answer = await self._lane.do(lambda: self._host.poll(now_ns))
+        if not self._itself:
+            return answer
+        cost = Sample("source.device.cpu.time", _SELF, time.process_time(), now_ns)
+        return Answer((*answer.samples, cost), answer.events, answer.faults)
 
     def close(self) -> None:
         """Closes the probes, unless a poll still hangs in them."""
@@ -117,13 +127,12 @@ class LocalPoller:
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> LocalPoller:
     """Opens the probes. Raises PlanError for an unknown probe, or a wrong root or watch."""
-    host = await asyncio.to_thread(_open, config, site)
-    poller = LocalPoller(host)
+    poller = await asyncio.to_thread(_open, config, site)
     stack.callback(poller.close)
     return poller
 
 
-def _open(config: Config, site: SourceContext) -> Host:
+def _open(config: Config, site: SourceContext) -> LocalPoller:
     for name in config.probes or ():
         if name not in probe_names():
             raise PlanError(f"{site.target}: there is no probe {name!r}: there are {', '.join(sorted(probe_names()))}")
@@ -134,4 +143,4 @@ def _open(config: Config, site: SourceContext) -> Host:
     except ValueError as error:
         raise PlanError(f"{site.target}: {error}") from None
     context = HostContext(os.path.realpath(config.root), watches, site.interfaces, tuple(config.core_folders))
-    return Host(context, config.probes)
+    return LocalPoller(Host(context, config.probes), itself=context.real and config.probes is None)

@@ -1,0 +1,25 @@
+"""What the monitor's own polls cost each device: their share of its CPU, or that it is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from soakwatch.core.formatting import natural
+from soakwatch.report.blocks import Block, Text
+from soakwatch.report.page import Page
+from soakwatch_rules.detectors.observer_cost import ObserverCost
+from soakwatch_rules.rule import Finding
+
+ORDER = 32
+TITLE = "Cost of the monitor"
+
+
+def blocks(page: Page) -> Sequence[Block] | None:
+    """A sentence for each device that was weighed, or whose answers alone were timed; None for anybody's tables."""
+    judged = [f for f in page.verdict.findings if f.rule == ObserverCost.name and (f.samples or ";" in f.reason)]
+    return [Text(f"{f.target}: {_sentence(f)}") for f in sorted(judged, key=lambda f: natural(f.target))] or None
+
+
+def _sentence(finding: Finding) -> str:
+    caveat = f" ({finding.doubts[0]})" if finding.doubts else ""
+    return f"{finding.reason}{caveat}"

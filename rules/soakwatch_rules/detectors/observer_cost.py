@@ -1,0 +1,205 @@
+"""Observer cost: how much of the device's CPU the monitor's own polls take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import ClassVar, Final, Literal
+
+import numpy as np
+
+from soakwatch_rules.draft import draft
+from soakwatch_rules.labels import label
+from soakwatch_rules.parameter import parameter
+from soakwatch_rules.peers import finite_numbers
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, RuleSpec
+from soakwatch_rules.series import Series
+from soakwatch_rules.stats.distributions import student_quantile
+from soakwatch_rules.stats.flow import amount, binned
+from soakwatch_rules.traits import Traits
+from soakwatch_rules.wording.words import duration, quantity, some
+
+COST: Final = "source.device.cpu.time"
+"""CPU time that a source's polls cost the device, as the device counts it."""
+_PROCESS: Final = "process.cpu.time"
+_CORES: Final = "system.cpu.logical.count"
+_TOOK: Final = "source.poll.duration"
+_ANSWERS: Final = ("snmpd*", "bsnmpd*", "mini_snmpd", "sshd*", "dropbear*", "telemetry*", "gnmi*", "node_exporter")
+"""Programs that answer a monitor: what they take, they take for this one or for another one."""
+_BLOCKS: Final = 16
+_LEAST_BLOCKS: Final = 4
+_LEAST_S: Final = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class ObserverCost:
+    """Says how much of the device's CPU the monitor took: a soak must not measure the monitor.
+
+    One finding a device. Its measure is the CPU time of what polls there over the run, as a share of all cores: the
+    agent by its own count, an SSH shell with its children and the sshd that serves it, and on a local target the whole
+    process of the collector. Programs that answer polls (snmpd, sshd, a gNMI server) are added where they are watched
+    (``watch: processes``) and no source counts them: that is the most that it can be, for they may answer others too.
+    More than ``limit`` warns, more than ``fail`` fails (0: never). The interval is that of the mean of 16 stretches of
+    the run (batch means). Under 2 min the start of the sources is most of it: not judged.
+
+    A device that counts none of it is a black box: then the cost is not known, which is said with the time that its
+    answers took. Watching the daemon that answers, or the agent, makes it known.
+
+    How often wrong: nothing is estimated; it is as good as the device's own count, in steps of 10 ms on Linux. Known
+    weaknesses: interrupts and the work of the network stack for the polls are not in it, nor is the relay of an agent
+    over SSH, nor processes that the collector starts on a local target (sinks); one core of many may be full while the
+    share of all is small (the share of one core is among the numbers).
+
+    Neighbours: ``management_isolation`` (what load costs the management), ``cpu_saturation``, ``coverage``.
+
+    Parameters: ``limit``, ``fail`` (below).
+
+    >>> from soakwatch_rules.rule import Window
+    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> for share in (0.001, 0.1):
+    ...     cost = readings(COST, share * np.arange(600.0), 1.0, object="source=agent")
+    ...     cores = readings(_CORES, np.full(600, 4.0), 1.0)
+    ...     finding = ObserverCost().judge(Case("dut", "", Window(0, 600 * 10**9), (cost, cores)))[0]
+    ...     print(finding.outcome, round(finding.measured, 5))
+    pass 0.00025
+    warn 0.025
+
+    References: G. S. Fishman, Management Science 24, 1978 (batch means); A. D. Malony, D. A. Reed, H. Wijshoff, IEEE
+    Trans. Parallel Distrib. Syst. 3, 1992 (perturbation by measurement).
+    """
+
+    name: ClassVar[str] = "observer_cost"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "the monitor's own polls took too much of the device's CPU"
+    metrics: ClassVar[tuple[str, ...]] = (COST, _PROCESS, _CORES, _TOOK)
+    scope: ClassVar[Literal["object", "metric", "target"]] = "target"
+    phases: ClassVar[tuple[str, ...]] = ()
+    manner: ClassVar[RuleSpec] = RuleSpec(
+        "an agent, an SSH shell or a watched daemon that answers, for 2 min", shortest_s=600.0, live="end"
+    )
+    traits: ClassVar[Traits] = Traits(plain_words="the monitor took too much of its CPU", rank=600)
+
+    limit: float = parameter(0.01, "1", "share of the device's CPU that the monitor may take before it warns", "1 %")
+    fail: float = parameter(0.0, "1", "share from which it fails; 0: it only warns", "it is no fault of the device")
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for parameters outside their range."""
+        if not (0 < self.limit < 1 and 0 <= self.fail < 1):
+            raise ValueError("observer_cost: limit and fail are shares of the CPU, such as 1% and 5%")
+
+    def definition(self) -> str:
+        """The definition with its parameters."""
+        beyond = f"more than {100 * self.fail:g} % fails" if self.fail else f"{100 * self.fail:g} %: it never fails"
+        return (
+            f"the monitor's polls may take {100 * self.limit:g} % of the device's CPU time (all cores, over the run); "
+            f"more warns, {beyond}"
+        )
+
+    def judge(self, case: Case) -> tuple[Finding, ...]:
+        """One finding of a device; none for other targets."""
+        if case.role != "dut":
+            return ()
+        window = case.window
+        inside = [s.between(window.begin_ns, window.end_ns).finite() for s in case.series]
+        counted = _counted(inside)
+        finding = replace(draft(self, case), unit="1", limit=self.limit, samples=sum(len(s) for s in counted))
+        if not counted:
+            return (replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=_unknown(case, inside)),)
+        if window.seconds < _LEAST_S:
+            reason = f"{duration(window.seconds)} are too short: the start of the sources is most of their cost"
+            return (replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
+        edges = np.linspace(window.begin_ns, window.end_ns, _BLOCKS + 1).astype(np.int64)
+        begin_ns = max(int(s.time_ns[0]) for s in counted)
+        spent, seen_s = amount(counted, begin_ns, int(min(s.time_ns[-1] for s in counted)))
+        rate = binned(counted, edges) / (np.diff(edges) * 1e-9)
+        rate = rate[np.isfinite(rate)]
+        if rate.size < _LEAST_BLOCKS or not (0 <= spent < 1e12 and seen_s > 0):
+            reason = "too few readings of the CPU time that the polls cost"
+            settle = f"needs readings in {_LEAST_BLOCKS} of {_BLOCKS} stretches of the run"
+            return (replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle),)
+        return (self._judged(case, finding, counted, spent / seen_s, rate, _cores(case, inside)),)
+
+    def _judged(
+        self,
+        case: Case,
+        finding: Finding,
+        counted: Sequence[Series],
+        taken: float,
+        rate: np.ndarray[tuple[int], np.dtype[np.float64]],
+        cores: float | None,
+    ) -> Finding:
+        of = cores or 1.0
+        share = taken / of
+        half = student_quantile(rate.size - 1.0, 0.975) * float(np.std(rate, ddof=1)) / math.sqrt(rate.size) / of
+        begin_ns, end_ns = case.window.begin_ns, case.window.end_ns
+        parts = {_name(s): amount([s], begin_ns, end_ns) for s in counted}
+        by_part = {name: spent / seconds / of for name, (spent, seconds) in parts.items() if seconds > 0}
+        numbers = {"of_one_core": taken, "cores": of, **{f"by_{name}": value for name, value in by_part.items()}}
+        words = some([f"{name} {quantity(value, '1')}" for name, value in sorted(by_part.items(), key=lambda x: -x[1])])
+        whose = f"of the device's CPU ({of:g} cores)" if cores is not None else "of one core"
+        over = Outcome.FAIL if self.fail and share > self.fail else Outcome.WARN if share > self.limit else Outcome.PASS
+        reason = f"the monitor took {quantity(share, '1')} {whose}: {words}"
+        if over is not Outcome.PASS:
+            reason += f"; allowed {quantity(self.fail if over is Outcome.FAIL else self.limit, '1')}"
+        doubts: tuple[str, ...] = (
+            () if cores is not None else ("the number of cores is not known: it is a share of one of them",)
+        )
+        if any(s.metric == _PROCESS for s in counted):
+            doubts += ("watched daemons may answer others too: it is the most that the polls can have cost",)
+        return replace(
+            finding,
+            outcome=over,
+            metric=COST,
+            measured=share,
+            limit=self.fail if over is Outcome.FAIL else self.limit,
+            interval=(max(0.0, share - half), share + half),
+            numbers=finite_numbers(numbers),
+            reason=reason,
+            doubts=doubts,
+        )
+
+
+def _counted(inside: Iterable[Series]) -> list[Series]:
+    """What counts the monitor's cost: the sources' own counts, and the daemons that these do not hold."""
+    kept = [s for s in inside if len(s) > 1]
+    own = [s for s in kept if s.metric == COST]
+    shells = any(label(s.object, "source") == "ssh" for s in own)
+    daemons = [
+        s
+        for s in kept
+        if s.metric == _PROCESS
+        and any(fnmatchcase(label(s.object, "process") or "", glob) for glob in _ANSWERS)
+        and not (shells and (label(s.object, "process") or "").startswith(("sshd", "dropbear")))
+    ]
+    return own + daemons
+
+
+def _name(series: Series) -> str:
+    """The source or the daemon."""
+    return label(series.object, "source") or label(series.object, "process") or series.object or "polls"
+
+
+def _cores(case: Case, inside: Iterable[Series]) -> float | None:
+    """How many cores the device has, None if it does not tell."""
+    stated = case.facts.get(_CORES)
+    read = next((float(s.values[-1]) for s in inside if s.metric == _CORES and len(s)), None)
+    cores = read if stated is None else stated
+    return cores if cores is not None and math.isfinite(cores) and cores >= 1 else None
+
+
+def _unknown(case: Case, inside: Iterable[Series]) -> str:
+    """Why nothing is known, and what is: the time that answers took."""
+    took = [
+        f"polls of {label(s.object, 'source') or s.object or 'it'} took {duration(float(np.median(s.values)))}"
+        for s in inside
+        if s.metric == _TOOK and len(s)
+    ]
+    if not took:
+        return "this target reports no CPU time of the monitor's polls"
+    return (
+        f"what the polls cost {case.target} is not known: it does not count the CPU time of what answers "
+        f"({some(took)}, median); "
+        "use the agent or SSH, or watch the daemon that answers (snmpd)"
+    )

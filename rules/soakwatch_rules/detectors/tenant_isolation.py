@@ -1,0 +1,342 @@
+"""Tenant isolation: does a change of the load of one tenant cost the others?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import ClassVar, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.draft import draft
+from soakwatch_rules.event_catalogue import event_kind
+from soakwatch_rules.load.tenants import BY_DEVICE, Load, Measure, Served, changes, edges, served
+from soakwatch_rules.parameter import parameter
+from soakwatch_rules.peers import finite_numbers
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.stats.contrast import Contrast, contrast
+from soakwatch_rules.traits import Traits
+from soakwatch_rules.wording.words import counted, duration, quantity, some
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+_RISK: Final = 0.05
+_LEAST: Final = 3  # bins with the load raised, and at its base
+_SETTLE_S: Final = 120.0  # after an event that is no tenant's
+_WORST: Final = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN, Outcome.PASS)
+_APART: Final = "raise the load of one tenant at a time, while the others send as before"
+_AGAIN: Final = "raise its load for some minutes and lower it again, three times or more"
+_MOST_MARKS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Effect:
+    """What a tenant's change did to one measure of another."""
+
+    victim: str
+    measure: Measure
+    outcome: Outcome
+    contrast: Contrast | None
+    measured: float
+    limit: float
+    interval: tuple[float, float]
+    detectable: float
+    text: str
+    why: InconclusiveReason | None = None
+    settle: str = ""
+    doubt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TenantIsolation:
+    """Says whether the load of one tenant (virtual function, VDOM, context, VRF, tunnel) costs the others.
+
+    Tenants are named in the plan (``tenants``), by a label ``tenant`` of what is theirs, or by the device (``VDOM x``,
+    ``vsys x``, ``context x``). One finding for each tenant whose load changed: time is cut into bins of 10 s (three
+    readings if they are rarer). Its load is *raised* where it lies in the upper half between base and highest load, if
+    that is ``change`` of the base above it (or in events that name it: ``tenant=NAME``), and at its base in the lowest
+    quarter. How the others were served in each raised stretch is compared with the calm bins just before and after:
+    the lost share of what was sent to them (or failed requests), what came back, the latency (of the 99th percentile
+    where there is one, as a factor) and, as a warning only, their share of the CPU. Left out: bins in which a third
+    tenant was not as usual, and those of reboots, failovers and other events, with 2 min after them.
+
+    Worse by more than the tolerance with 95 % probability fails, all others and figures of this tenant together
+    (Bonferroni); surely less passes; between them it is inconclusive. An effect that is not there against the time
+    after as well is inconclusive (something else began); one of a load that was raised once and stayed warns. Less that
+    came back of as much less that was sent says nothing of the device.
+
+    How often wrong: 300 seeded runs each (two hours, a poll each 5 s): others that wander by themselves, a reboot while
+    the load is raised, and a third tenant that rises as well never failed; 2 % lost, half as much latency and a fifth
+    of the throughput did, in all. Known weaknesses: two tenants that always change together cannot be told apart; what
+    takes hours to build up looks like a trend; a generator that is shared, and itself short of power, looks like the
+    device (``generator_health``); with several devices it is not known which one.
+
+    Neighbours: ``loss`` and ``latency`` for the whole load, ``management_isolation`` for the operators, ``recovery``.
+
+    Parameters: ``change``, ``loss``, ``throughput``, ``latency``, ``cpu`` (below).
+
+    >>> from soakwatch_rules.rule import Tenant, Window
+    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> raised = np.tile(np.repeat([0.0, 1.0], 60), 4)
+    >>> red = readings("load.flow.tx.packets", np.cumsum(1e3 * (1 + 3 * raised)), 5.0, object="flow=red")
+    >>> sent = readings("load.flow.tx.packets", np.arange(480) * 1e3, 5.0, object="flow=blue")
+    >>> for lost in (0.0, 0.02):
+    ...     back = readings("load.flow.rx.packets", np.cumsum(1e3 * (1 - lost * raised)), 5.0, object="flow=blue")
+    ...     both = (Tenant("red", (red,)), Tenant("blue", (sent, back)))
+    ...     print(TenantIsolation().judge(Case("dut", "", Window(0, 2400 * 10**9), tenants=both))[0].outcome)
+    pass
+    fail
+
+    References: RFC 8172 (benchmarking of virtual network functions: noisy neighbours); ETSI GS NFV-TST 001; O. J. Dunn,
+    J. Am. Stat. Assoc. 56, 1961.
+    """
+
+    name: ClassVar[str] = "tenant_isolation"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "the load of one tenant cost the others"
+    metrics: ClassVar[tuple[str, ...]] = BY_DEVICE  # those of the generators come with the tenants
+    scope: ClassVar[Literal["object", "metric", "target"]] = "target"
+    phases: ClassVar[tuple[str, ...]] = ()
+    manner: ClassVar[RuleSpec] = RuleSpec(
+        "two tenants, and a load of one that changes for a minute while the other goes on", shortest_s=300.0, live="end"
+    )
+    traits: ClassVar[Traits] = Traits(
+        plain_words="one tenant's load cost the others", needs_limit=True, by_tenant=True, rank=420
+    )
+
+    change: float = parameter(0.25, "1", "least rise of a tenant's load, of its base", "above the waves of a load")
+    loss: float = parameter(0.001, "1", "share that the others may lose more", "one packet in a thousand")
+    throughput: float = parameter(0.05, "1", "share of their throughput that the others may lose", "as for decline")
+    latency: float = parameter(0.2, "1", "share by which the latency of the others may rise", "a fifth is noticed")
+    cpu: float = parameter(0.2, "1", "share by which the CPU time of the others may rise before it warns", "as latency")
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for parameters outside their range."""
+        if not (0 < self.change < math.inf and 0 <= self.loss < 1 and 0 <= self.throughput < 1):
+            raise ValueError("tenant_isolation: use a change above 0, and shares below 1, such as 25% and 0.1%")
+        if not (0 <= self.latency < math.inf and 0 <= self.cpu < math.inf):
+            raise ValueError("tenant_isolation: latency and cpu are shares, such as 20%")
+
+    def definition(self) -> str:
+        """The definition with its parameters."""
+        return (
+            f"while the load of one tenant is raised ({100 * self.change:g} % above its base, and more), the others "
+            f"may lose at most {100 * self.loss:g} % of their packets or requests more than just before and after it, "
+            f"{100 * self.throughput:g} % of their throughput, and their latency may rise by {100 * self.latency:g} %, "
+            f"with 95 % certainty for all of them together ({100 * self.cpu:g} % more of the CPU warns)"
+        )
+
+    def judge(self, case: Case) -> tuple[Finding, ...]:
+        """One finding a tenant whose load changed; one in all where none did, or where there are no two tenants."""
+        if case.role != "dut":
+            return ()
+        if len(case.tenants) < 2:
+            reason = "the plan names no two tenants, and nothing that was read belongs to any: see tenants in the plan"
+            return (replace(draft(self, case), outcome=Outcome.NOT_APPLICABLE, reason=reason),)
+        edges_ns = edges(case.tenants, case.window)
+        every = [served(tenant, edges_ns) for tenant in case.tenants]
+        loads = {x.name: changes(x.name, x.load, case.events, edges_ns, self.change) for x in every}
+        findings = [
+            self._of(case, each, load, every, loads, edges_ns)
+            for each in every
+            if (load := loads[each.name]) is not None
+        ]
+        return tuple(findings) or (self._unchanged(case, every),)
+
+    def _unchanged(self, case: Case, every: Sequence[Served]) -> Finding:
+        names = some([x.name for x in every], 5)
+        finding = replace(draft(self, case), samples=sum(x.samples for x in every))
+        if not any(x.load is not None for x in every):
+            reason = f"no load of a tenant is known ({names}): neither flows nor ports of a generator, nor interfaces"
+            settle = "name the generator's ports or flows, or the device's interfaces, in tenants"
+        else:
+            reason = f"no tenant's load ({names}) rose by {quantity(self.change, '1')} of its base in this run"
+            settle = _AGAIN
+        if not any(tenant.named for tenant in case.tenants):
+            return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
+        return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
+
+    def _of(
+        self,
+        case: Case,
+        actor: Served,
+        load: Load,
+        every: Sequence[Served],
+        loads: dict[str, Load | None],
+        edges_ns: NDArray[np.int64],
+    ) -> Finding:
+        """What the changes of one tenant cost the others."""
+        others = [x for x in every if x is not actor]
+        disturbed, because = _disturbed(case.events, actor.name, edges_ns)
+        bystanders = np.ones(load.raised.size, np.bool_)
+        together = []
+        for other in others:
+            if (own := loads[other.name]) is not None:
+                bystanders &= own.usual
+                together += [other.name] if int((load.raised & own.usual).sum()) < _LEAST else []
+        kept = bystanders & ~disturbed
+        raised, calm = load.raised & kept, load.calm & kept
+        finding = replace(
+            draft(self, case),
+            object=f"tenant={actor.name}",
+            samples=sum(x.samples for x in every),
+            marks=_marks(load, edges_ns, actor.name),
+            doubts=(f"{case.devices} devices share the load: it may be due to another one",) * (case.devices > 1),
+        )
+        width_s = float(edges_ns[1] - edges_ns[0]) * 1e-9
+        times = f", {load.times:.3g} times its base" if math.isfinite(load.times) else ""
+        head = f"while the load of {actor.name} was raised ({duration(float(load.raised.sum()) * width_s)}{times})"
+        if min(int(raised.sum()), int(calm.sum())) < _LEAST:
+            return _unclear(finding, head, load, together, because, disturbed)
+        compared = [(other, measure) for other in others for measure in other.measures]
+        risk = _RISK / max(1, sum(measure.kind != "cpu" for _, measure in compared))
+        effects = [e for other, m in compared if (e := self._effect(actor.name, other, m, (raised, calm), risk))]
+        if not effects:
+            reason = f"{head}: how {some([x.name for x in others], 5)} fared is not known"
+            settle = "read the flows or ports of the generator, a latency, or probe a peer of each tenant"
+            return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=settle)
+        return _folded(finding, head, effects, len(others))
+
+    def _effect(
+        self, actor: str, other: Served, measure: Measure, sides: tuple[Mask, Mask], risk: float
+    ) -> _Effect | None:
+        found, limit = contrast(measure.value, *sides), getattr(self, measure.kind)
+        if found is None:
+            return None
+        scale = abs(found.calm) if measure.kind in {"throughput", "cpu"} else 1.0
+        if not scale > 0:
+            return None
+        low, high, middle = found.low(risk) / scale, found.high(risk) / scale, found.effect / scale
+        detectable = found.detectable(risk) / scale
+        near = [x / scale for x in (found.before, found.after) if x is not None]
+        if measure.kind == "latency":
+            low, high, middle, *near = (math.expm1(min(x, 50.0)) for x in (low, high, middle, *near))
+            detectable = math.expm1(min(detectable, 50.0))
+        text = _words(other.name, measure.kind, found, middle)
+        effect = _Effect(other.name, measure, Outcome.PASS, found, middle, limit, (low, high), detectable, text)
+        if measure.kind == "cpu":
+            return replace(effect, outcome=Outcome.WARN) if low > limit else effect
+        if low > limit:
+            return self._beyond(actor, effect, other, sides, near)
+        if high > limit:
+            return replace(
+                effect,
+                outcome=Outcome.INCONCLUSIVE,
+                why=InconclusiveReason.NOISE,
+                settle=_AGAIN,
+                text=f"{text}, which may be more than {quantity(limit, '1')}",
+            )
+        return effect
+
+    def _beyond(
+        self, actor: str, effect: _Effect, other: Served, sides: tuple[Mask, Mask], near: Sequence[float]
+    ) -> _Effect:
+        """What is said of an effect over its limit: it fails unless something else explains it."""
+        doubtful = replace(effect, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.NO_REFERENCE)
+        sent = None if other.sent is None else contrast(other.sent, *sides)
+        if effect.measure.kind == "throughput" and sent is not None and sent.calm > 0:
+            less = -sent.effect / sent.calm
+            if less > 0.5 * effect.measured:
+                text = f"{effect.text}, of {quantity(less, '1')} less that was sent to it"
+                return replace(doubtful, text=text, settle=_APART)
+        if min(near) <= effect.limit:
+            text = f"{effect.text}, but not against the time both before and after: something else began there"
+            return replace(doubtful, text=text, settle=_AGAIN)
+        found = effect.contrast
+        if found is not None and (found.before is None or found.after is None) and found.stretches == 1:
+            doubt = f"the load of {actor} changed once and stayed: whatever else began then would look the same"
+            return replace(effect, outcome=Outcome.WARN, doubt=doubt)
+        return replace(effect, outcome=Outcome.FAIL)
+
+
+def _disturbed(events: Sequence[Event], actor: str, edges_ns: NDArray[np.int64]) -> tuple[Mask, list[str]]:
+    """Bins of events that are not the tenant's own, with the time to settle after them, and their kinds."""
+    result, kinds = np.zeros(edges_ns.size - 1, np.bool_), []
+    for event in events:
+        kind = event_kind(event.kind)
+        own = event.detail.get("tenant") == actor
+        family = event.kind.partition(".")[0]
+        if own or family in {"load", "phase"} or not (kind.explains or kind.intervention or kind.crash):
+            continue
+        first_ns = event.begin_ns - int(edges_ns[1] - edges_ns[0])  # the loss may be seen before the event is
+        last_ns = max(event.begin_ns, event.end_ns or event.begin_ns) + round(_SETTLE_S * 1e9)
+        touched = (edges_ns[1:] > first_ns) & (edges_ns[:-1] <= last_ns)
+        if bool(touched.any()):
+            result |= touched
+            kinds.append(event.kind)
+    return result, list(dict.fromkeys(kinds))
+
+
+def _unclear(
+    finding: Finding, head: str, load: Load, together: Sequence[str], because: Sequence[str], disturbed: Mask
+) -> Finding:
+    """Too little is left to compare: what took it."""
+    if together:
+        reason = f"{head}, that of {some(list(together))} changed as well: they cannot be told apart"
+        return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=_APART)
+    if because and min(int((side & ~disturbed).sum()) for side in (load.raised, load.calm)) < _LEAST:
+        reason = f"{head}, something else happened ({some(list(because))}), and little is left to compare"
+        return replace(finding, reason=reason, why=InconclusiveReason.NO_REFERENCE, settle=_AGAIN)
+    reason = f"{head}, there were too few readings with it raised or at its base, and the others as usual"
+    return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=_AGAIN)
+
+
+def _folded(finding: Finding, head: str, effects: Sequence[_Effect], others: int) -> Finding:
+    """One finding of all effects: the worst leads, and the reason names what goes with it."""
+    worst = min(
+        effects,
+        key=lambda e: (_WORST.index(e.outcome), e.measure.kind == "cpu", -e.measured / max(e.limit, 1e-6)),
+    )
+    same = [e for e in effects if e.outcome is worst.outcome and e is not worst]
+    numbers = {"others": float(others), "comparisons": float(len(effects))}
+    for effect in effects:
+        numbers[f"{effect.victim}_{effect.measure.kind}"] = effect.measured
+    finding = replace(
+        finding,
+        outcome=worst.outcome,
+        metric=worst.measure.metric,
+        measured=worst.measured,
+        limit=worst.limit,
+        unit="1",
+        interval=worst.interval if all(map(math.isfinite, worst.interval)) else None,
+        smallest_detectable=worst.limit + worst.detectable if math.isfinite(worst.detectable) else None,
+        detectable_unit="1",
+        numbers=finite_numbers(numbers),
+        doubts=(*finding.doubts, *dict.fromkeys(e.doubt for e in effects if e.doubt)),
+        why=worst.why,
+        settle=worst.settle,
+    )
+    if worst.outcome is Outcome.PASS:
+        reason = f"{head}, {counted(others, 'other')} did not fare worse: at most {worst.text}"
+        return replace(finding, reason=reason, marks=())
+    text = "; ".join([worst.text, *(e.text for e in same[:2])])
+    allowed = f" (allowed {quantity(worst.limit, '1')})" if worst.outcome is not Outcome.INCONCLUSIVE else ""
+    return replace(finding, reason=f"{head}, {text}{allowed}")
+
+
+def _words(name: str, kind: str, found: Contrast, measured: float) -> str:
+    """An effect in a sentence's part."""
+    if kind == "loss":
+        return f"{name} lost {quantity(found.raised, '1')} ({quantity(found.calm, '1')} beside it)"
+    if kind == "latency":
+        raised, calm = (duration(math.exp(x)) for x in (found.raised, found.calm))
+        return f"the latency of {name} was {raised} ({calm} beside it)"
+    if kind == "cpu":
+        return f"the CPU share of {name} was {quantity(found.raised, '1')} ({quantity(found.calm, '1')} beside it)"
+    less = "less" if measured >= 0 else "more"
+    return f"{quantity(abs(measured), '1')} {less} came back to {name}"
+
+
+def _marks(load: Load, edges_ns: NDArray[np.int64], name: str) -> tuple[Mark, ...]:
+    """The raised stretches."""
+    marks, place = [], 0
+    for is_raised, group in groupby(load.raised.tolist()):
+        length = len(list(group))
+        if is_raised:
+            marks.append(Mark(int(edges_ns[place]), int(edges_ns[place + length]), f"load of {name} raised"))
+        place += length
+    return tuple(marks[:_MOST_MARKS])

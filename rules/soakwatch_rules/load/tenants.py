@@ -1,0 +1,247 @@
+"""Tenants of a device: the load of each in bins of time, when it was raised, and how well each was served."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.labels import label
+from soakwatch_rules.load.offered import named
+from soakwatch_rules.rule import Event, Tenant, Window
+from soakwatch_rules.sampling import cadence
+from soakwatch_rules.series import Series
+from soakwatch_rules.stats.flow import binned
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+_SENT: Final = (
+    "load.flow.tx.packets",
+    "load.tx.packets",
+    "load.port.tx.packets",
+    "load.tx.bytes",
+    "load.port.tx.bytes",
+    "load.tx.packet.rate",
+    "load.port.tx.packet.rate",
+    "load.tx.bit.rate",
+    "load.offered.packet.rate",
+    "load.offered.rate",
+    "load.offered.bit.rate",
+    "load.connections.opened",
+)
+_RETURNED: Final = (
+    "load.flow.rx.packets",
+    "load.rx.packets",
+    "load.port.rx.packets",
+    "load.rx.bytes",
+    "load.port.rx.bytes",
+    "load.rx.packet.rate",
+    "load.port.rx.packet.rate",
+    "load.rx.bit.rate",
+    "load.requests",
+    "load.request.rate",
+    "load.connection.rate",
+)
+_BY_DEVICE: Final = ("system.network.packets", "system.network.io")
+_ANY_LOAD: Final = ("load.users", "load.connections", "system.sessions.rate", "system.sessions")
+_PAIRS: Final = (
+    ("load.flow.tx.packets", "load.flow.rx.packets"),
+    ("load.tx.packets", "load.rx.packets"),
+    ("load.port.tx.packets", "load.port.rx.packets"),
+    ("load.tx.packet.rate", "load.rx.packet.rate"),
+    ("load.port.tx.packet.rate", "load.port.rx.packet.rate"),
+)
+_STATED: Final = ("load.flow.loss", "load.loss")
+_LATENCY: Final = ("load.flow.latency", "load.latency", "reach.round_trip")
+_CPU: Final = ("system.cpu.module.utilization", "process.cpu.utilization")
+_QUANTILES: Final = ("p99", "0.99", "99", "p95", "0.95", "95", "p90", "0.9", "90", "mean", "p50", "0.5", "50", "median")
+
+METRICS: Final = tuple(
+    dict.fromkeys((*_SENT, *_RETURNED, *_BY_DEVICE, *_ANY_LOAD, *_STATED, *_LATENCY, *_CPU, "load.failures"))
+)
+"""All that tells of a tenant's load or of how it was served."""
+BY_DEVICE: Final = tuple(metric for metric in METRICS if not metric.startswith("load."))
+"""What the device tells of it."""
+
+_BIN_S: Final = 10.0
+_MOST_BINS: Final = 2000
+_LEAST_BINS: Final = 8
+_RAISED: Final = 0.5  # of the way from the base load to the highest: above that it is raised
+_CALM: Final = 0.25  # below that it is at its base
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measure:
+    """How a tenant was served, bin by bin, such that more is worse. ``kind`` is throughput, loss, latency or cpu."""
+
+    kind: str
+    metric: str
+    value: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Served:
+    """A tenant's bins: its load (None where nobody tells), what it was sent, and how it was served.
+
+    What comes back is no load: it falls where another tenant is to blame.
+    """
+
+    name: str
+    load: Floats | None
+    sent: Floats | None
+    measures: tuple[Measure, ...]
+    samples: int
+
+
+def edges(tenants: Sequence[Tenant], window: Window) -> NDArray[np.int64]:
+    """Edges of bins of at least 10 s and three readings of the slowest series, at most 2000 of them."""
+    slowest = max((cadence(s) or 0.0 for t in tenants for s in t.series if s.metric in METRICS), default=0.0)
+    width_s = max(_BIN_S, 3 * min(slowest, window.seconds / 24), window.seconds / _MOST_BINS)
+    width_ns = max(1, round(width_s * 1e9))
+    return np.arange(window.begin_ns, window.end_ns + 1, width_ns, dtype=np.int64)
+
+
+def served(tenant: Tenant, edges_ns: NDArray[np.int64]) -> Served:
+    """The bins of one tenant."""
+    kept = tuple(s for s in tenant.series if s.metric in METRICS and len(s.finite()) > 1)
+    sent = _first(kept, _SENT, edges_ns)
+    if sent is None:
+        sent = _first(_directed(kept, "receive"), _BY_DEVICE, edges_ns)
+    returned = _first(kept, _RETURNED, edges_ns)
+    if returned is None:
+        returned = _first(_directed(kept, "transmit"), _BY_DEVICE, edges_ns)
+    load = sent if sent is not None else _first(kept, _ANY_LOAD, edges_ns)
+    measures = [m for m in (_latency(kept, edges_ns), _cpu(kept, edges_ns)) if m is not None]
+    if returned is not None:
+        measures.insert(0, Measure("throughput", returned[0], -returned[1]))
+    if (lost := _loss(kept, edges_ns)) is not None:
+        measures.insert(0, lost)
+    return Served(
+        tenant.name,
+        None if load is None else load[1],
+        None if sent is None else sent[1],
+        tuple(measures),
+        sum(len(s) for s in kept),
+    )
+
+
+def _directed(kept: Iterable[Series], direction: str) -> tuple[Series, ...]:
+    return tuple(s for s in kept if label(s.object, "direction") == direction)
+
+
+def _first(kept: Sequence[Series], metrics: Sequence[str], edges_ns: NDArray[np.int64]) -> tuple[str, Floats] | None:
+    """The first of these that is there: counters and rates per second, all of its objects together."""
+    reported = named(kept, *metrics)
+    if not reported:
+        return None
+    return reported[0].metric, binned(reported, edges_ns) / (np.diff(edges_ns) * 1e-9)
+
+
+def _loss(kept: Sequence[Series], edges_ns: NDArray[np.int64]) -> Measure | None:
+    """The lost share of what was sent; of requests the failed one."""
+    for sent_metric, returned_metric in _PAIRS:
+        sent, returned = named(kept, sent_metric), named(kept, returned_metric)
+        if sent and returned and sent[0].metric == sent_metric and returned[0].metric == returned_metric:
+            with np.errstate(all="ignore"):
+                share = 1 - binned(returned, edges_ns) / binned(sent, edges_ns)
+            return Measure("loss", returned_metric, np.where(np.isfinite(share), share, np.nan))
+    if stated := named(kept, *_STATED):
+        return Measure("loss", stated[0].metric, _mean(stated, edges_ns))
+    requests, failures = named(kept, "load.requests"), named(kept, "load.failures")
+    if requests and failures:
+        with np.errstate(all="ignore"):
+            failed = binned(failures, edges_ns)
+            share = failed / (binned(requests, edges_ns) + failed)
+        return Measure("loss", "load.failures", np.where(np.isfinite(share), share, np.nan))
+    return None
+
+
+def _latency(kept: Sequence[Series], edges_ns: NDArray[np.int64]) -> Measure | None:
+    """The logarithm of the latency, of the highest percentile up to the 99th: a difference is a factor."""
+    reported = named(kept, *_LATENCY)
+    if not reported:
+        return None
+    by_quantile: dict[str | None, list[Series]] = {}
+    for series in reported:
+        by_quantile.setdefault(label(series.object, "quantile"), []).append(series)
+    chosen = next((q for q in _QUANTILES if q in by_quantile), next(iter(by_quantile)))
+    mean = _mean(by_quantile[chosen], edges_ns)
+    with np.errstate(all="ignore"):
+        value = np.log(np.where(mean > 0, mean, np.nan))
+    return Measure("latency", reported[0].metric, value)
+
+
+def _cpu(kept: Sequence[Series], edges_ns: NDArray[np.int64]) -> Measure | None:
+    reported = named(kept, *_CPU)
+    return Measure("cpu", reported[0].metric, _mean(reported, edges_ns)) if reported else None
+
+
+def _mean(series: Sequence[Series], edges_ns: NDArray[np.int64]) -> Floats:
+    """The mean reading of each bin, of each series, then of all; NaN without a reading."""
+    rows = []
+    for one in series:
+        good = one.finite()
+        place = np.searchsorted(edges_ns, good.time_ns, side="right") - 1
+        inside = (place >= 0) & (place < edges_ns.size - 1)
+        number = np.bincount(place[inside], minlength=edges_ns.size - 1).astype(np.float64)
+        with np.errstate(all="ignore"):
+            rows.append(np.bincount(place[inside], good.values[inside], minlength=edges_ns.size - 1) / number)
+    result: Floats = np.mean(rows, axis=0)
+    return result
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Load:
+    """When a tenant's load was raised and when at its base, and how many times its base it was; NaN from none."""
+
+    raised: Mask
+    calm: Mask
+    times: float
+
+    @property
+    def usual(self) -> Mask:
+        """Where it was as it was mostly."""
+        return self.raised if int(self.raised.sum()) > int(self.calm.sum()) else self.calm
+
+
+def changes(
+    name: str, load: Floats | None, events: Iterable[Event], edges_ns: NDArray[np.int64], change: float
+) -> Load | None:
+    """When the load of a tenant was raised: by its readings, and by events that name it; None where it never was.
+
+    Raised is what lies in the upper half between the base (a tenth of the bins lies below it) and the highest load
+    (of three bins), if that is ``change`` of the base above it; at its base what lies in the lowest quarter.
+    """
+    size = edges_ns.size - 1
+    raised, calm, times = np.zeros(size, np.bool_), np.zeros(size, np.bool_), math.nan
+    known = np.zeros(size, np.bool_) if load is None else np.isfinite(load)
+    if load is not None and int(known.sum()) >= _LEAST_BINS:
+        value = load[known]
+        base, top = float(np.quantile(value, 0.1)), _top(value)
+        with np.errstate(invalid="ignore"):
+            high, low = load >= base + _RAISED * (top - base), load <= base + _CALM * (top - base)
+        if top > base and bool(high.any()) and bool(low.any()):
+            levels = float(np.median(load[low])), float(np.median(load[high]))
+            if levels[1] >= (1 + change) * levels[0]:
+                raised, calm = high, low
+                times = levels[1] / levels[0] if levels[0] > 0 else math.nan
+    spans = [e for e in events if e.detail.get("tenant") == name]
+    if spans:
+        calm = calm if bool(raised.any()) else np.ones(size, np.bool_)
+        for event in spans:
+            last_ns = event.begin_ns if event.end_ns is None else event.end_ns
+            touched = (edges_ns[1:] > event.begin_ns) & (edges_ns[:-1] <= last_ns)
+            raised, calm = raised | touched, calm & ~touched
+    return Load(raised, calm, times) if bool(raised.any()) and bool(calm.any()) else None
+
+
+def _top(value: Floats) -> float:
+    """The highest of medians of three neighbours: one odd bin is no level."""
+    if value.size < 3:
+        return float(value.max())
+    return float(np.max(np.median(np.stack([value[:-2], value[1:-1], value[2:]]), axis=0)))
