@@ -86,6 +86,15 @@ def family_of(text: str) -> str:
     return _FAMILIES.get(plain) or _FAMILIES.get(plain.replace(" ", "")) or plain
 
 
+def context_of(text: str) -> str:
+    """A VRF or instance by one name where it is the one that every device has.
+
+    >>> context_of("DEFAULT"), context_of("master"), context_of("Base"), context_of("blue"), context_of("")
+    ('default', 'default', 'default', 'blue', 'default')
+    """
+    return "default" if text.strip().lower() in ("", "default", "master", "base", "global") else text.strip()
+
+
 _TABLE = re.compile(r"\S{1,80}\.(inet6?\.0)")  # the table of an instance of Junos
 _FAMILIES = {
     "ipv4": "ipv4 unicast",
@@ -100,6 +109,8 @@ _FAMILIES = {
     "vpnv6": "vpnv6 unicast",
     "vpnv4unicast": "vpnv4 unicast",
     "vpnv6unicast": "vpnv6 unicast",
+    "l3vpnipv4unicast": "vpnv4 unicast",
+    "l3vpnipv6unicast": "vpnv6 unicast",
     "l2vpnevpn": "l2vpn evpn",
     "evpn": "l2vpn evpn",
     "inet.0": "ipv4 unicast",

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from soakwatch.core.text import one_line
-from soakwatch.sources.session_state import family_of, plain_length, role_of, state_of, why_unsampled
+from soakwatch.sources.session_state import context_of, family_of, plain_length, role_of, state_of, why_unsampled
 from soakwatch.sources.transport.network_cli.units import Length, length, number, size
 from soakwatch_agent.metric import clipped, fault_of
 from soakwatch_agent.sample import Fault, object_text
@@ -194,13 +194,13 @@ class ParsedBuilder:
             told = length(plain_length(uptime)) if isinstance(uptime, str) else None
             seconds = told.seconds if told is not None else uptime
             if not isinstance(seconds, str):
-                self.value(_UPTIME, seconds, **labels)
+                self.value(_UPTIME, seconds, 1, None, **labels)
         if up and isinstance(moment, int | float) and moment > 0 and (_UPTIME, key) not in self.values:
             self.values[_UPTIME, key] = Value(_UPTIME, key, moment, None, moment=True)
         if flaps is not None and ("network.session.flaps", key) not in self.values:
-            self.value("network.session.flaps", flaps, **labels)
+            self.value("network.session.flaps", flaps, 1, None, **labels)
         if up and prefixes is not None:
-            self.value("network.session.prefixes", prefixes, **labels, family=family_of(family))
+            self.value("network.session.prefixes", prefixes, 1, None, **labels, family=family_of(family))
 
     def role(self, protocol: str, group: str, state: str, interface: str) -> None:
         """The part of this device in a group of VRRP or HSRP."""
@@ -210,7 +210,7 @@ class ParsedBuilder:
         elif state_of(protocol, state) is None:
             self.unsampled.setdefault(object_text(**labels), why_unsampled(state))
         else:
-            self.value("network.session.role", role_of(state), **labels)
+            self.value("network.session.role", role_of(state), 1, None, **labels)
 
     def odd(self, line: str) -> None:
         """A line that nobody knows."""
@@ -260,7 +260,7 @@ def label(text: str) -> str:
 def _peer(protocol: str, peer: str, context: str) -> dict[str, str] | None:
     name = label(peer)
     name = name.lower() if _ADDRESS.fullmatch(name) else name
-    return {"protocol": protocol, "peer": name, "context": label(context) or "default"} if name else None
+    return {"protocol": protocol, "peer": name, "context": context_of(label(context))} if name else None
 
 
 def _quote(text: str) -> str:

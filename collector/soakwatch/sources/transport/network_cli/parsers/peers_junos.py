@@ -34,8 +34,7 @@ def show_bgp_summary(text: str) -> Parsed:
     draft = ParsedBuilder()
     for row, _ in rows(document(draft, text), "bgp-peer"):
         peer = text_of(row, "peer-address").partition("+")[0]
-        where = text_of(row, "peer-fwd-rti", "peer-cfg-rti")
-        context = "" if where == "master" else where
+        context = text_of(row, "peer-fwd-rti", "peer-cfg-rti")
         state, since = text_of(row, "peer-state"), _seconds(row, "elapsed-time")
         draft.session("bgp", peer, state, context, uptime=since, flaps=number_of(row, "flap-count"))
         for rib, _ in rows(row, "bgp-rib"):
@@ -62,7 +61,7 @@ def _ospf(text: str, protocol: str, table: str, state: str, where: str) -> Parse
             protocol,
             text_of(row, "neighbor-address"),
             text_of(row, state),
-            "" if context == "master" else context,
+            context,
             uptime=_seconds(row, "neighbor-adjacency-time", "neighbor-up-time"),
         )
     return draft.done()
