@@ -361,4 +361,32 @@ PEERS: dict[str, dict[str, dict[str, Any]]] = {
             role vrrp 5 Vlan50 = 2
         """),
     },
+    "frr": {
+        "show_version": {"fact version": "8.4.4"},
+        "show_bgp_summary": _listed("""
+            flaps bgp 192.0.2.77 default = 0
+            uptime bgp 198.18.9.2 default = 50
+            flaps bgp 198.18.9.2 default = 1
+            prefixes bgp 198.18.9.2 default ipv4 unicast = 1
+            up bgp 192.0.2.77 default = 0
+            up bgp 198.18.9.2 default = 1
+        """),
+        "show_ospf_neighbor": _listed("""
+            uptime ospf 198.18.9.2 default = 50.137
+            flaps ospf 198.18.9.2 default = 5
+            up ospf 198.18.9.2 default = 1
+        """),
+        "show_isis_neighbor": _listed("""
+            uptime isis rcB vrcA = 50
+            flaps isis rcB vrcA = 2
+            up isis rcB vrcA = 1
+        """),
+        "show_bfd_peers": _listed("""
+            uptime bfd 198.18.9.2 vrcA = 49
+            up bfd 198.18.9.2 vrcA = 1
+        """),
+        "show_vrrp": _listed("""
+            role vrrp 5 vrcA = 0
+        """),
+    },
 }

@@ -228,7 +228,7 @@ EXPECTED: dict[str, dict[str, dict[str, Any]]] = {
     },
 }
 for _platform, _commands in PEERS.items():
-    EXPECTED[_platform] |= _commands
+    EXPECTED.setdefault(_platform, {}).update(_commands)
 CASES = [(platform, command) for platform, commands in EXPECTED.items() for command in commands]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from soakwatch.core.text import one_line
 from soakwatch.sources.session_state import context_of, family_of, plain_length, role_of, state_of, why_unsampled
@@ -246,6 +246,22 @@ class ParsedBuilder:
                 self.odd(line)
             elif line and not line.isspace():
                 yield line.rstrip()
+
+
+def with_gone(known: dict[str, None], parsed: Parsed) -> Parsed:
+    """The answer with a session as down that was listed before and is not any more: many systems strike a neighbour
+    off the list when it is lost. One that was shut down is forgotten; an answer with unknown lines proves nothing.
+    """
+    listed = {value.object for value in parsed.values if value.metric == _UP}
+    for key in parsed.unsampled:
+        known.pop(key, None)
+    gone = [] if parsed.strange else [key for key in known if key not in listed]
+    for key in listed:
+        if len(known) < MAX_VALUES:
+            known[key] = None
+    if not gone:
+        return parsed
+    return replace(parsed, values=(*parsed.values, *(Value(_UP, key, 0, None) for key in gone)))
 
 
 def label(text: str) -> str:

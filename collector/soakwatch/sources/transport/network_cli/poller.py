@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from soakwatch.sources.abc import Facts, SourceContext, SourceError
-from soakwatch.sources.transport.network_cli.parsed import Notable, Parsed, Value
+from soakwatch.sources.transport.network_cli.parsed import Notable, Parsed, with_gone
 from soakwatch.sources.transport.network_cli.platform import Command, Platform
 from soakwatch.sources.transport.network_cli.processes import WatchedProcesses
 from soakwatch.sources.transport.network_cli.restarts import SECOND, Seen, crash_of, life
@@ -24,7 +24,6 @@ _HUNG_RETRY_S = (60.0, 600.0)
 _MAX_REPORTED = 20_000
 _MAX_SERIES = 10_000
 _MAX_OWNERS = 200_000
-_SESSION_UP = "network.session.up"
 _CRASHES = frozenset({"device.crash", "core.dump", "process.crash", "kernel.panic", "kernel.oom", "watchdog"})
 
 
@@ -155,7 +154,7 @@ class CliPoller:
             result.faults += [Fault(metric, "", words) for metric in self._promised(command)]
             return True
         turn.unknown, turn.strange, turn.unsampled = parsed.unknown, parsed.strange, parsed.unsampled
-        parsed = _with_gone(turn.sessions, parsed)
+        parsed = with_gone(turn.sessions, parsed)
         self._take(command, parsed, text, time_ns, result)
         return True
 
@@ -287,22 +286,6 @@ class CliPoller:
         if took_s > self._site.interval_s:
             notes.append(f"the commands of a poll take {took_s:.2g} s together: longer than the interval")
         return notes
-
-
-def _with_gone(known: dict[str, None], parsed: Parsed) -> Parsed:
-    """The answer with a session as down that was listed before and is not any more: many systems strike a neighbour
-    off the list when it is lost. One that was shut down is forgotten; an answer with unknown lines proves nothing.
-    """
-    listed = {value.object for value in parsed.values if value.metric == _SESSION_UP}
-    for key in parsed.unsampled:
-        known.pop(key, None)
-    gone = [] if parsed.strange else [key for key in known if key not in listed]
-    for key in listed:
-        if len(known) < _MAX_SERIES:
-            known[key] = None
-    if not gone:
-        return parsed
-    return replace(parsed, values=(*parsed.values, *(Value(_SESSION_UP, key, 0, None) for key in gone)))
 
 
 def _only_processes(command: Command) -> bool:
