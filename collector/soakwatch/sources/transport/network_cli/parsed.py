@@ -251,13 +251,14 @@ class ParsedBuilder:
 def with_gone(known: dict[str, None], parsed: Parsed) -> Parsed:
     """The answer with a session as down that was listed before and is not any more: many systems strike a neighbour
     off the list when it is lost. One that was shut down is forgotten; an answer with unknown lines proves nothing.
+    A tunnel that is not listed any more may be a client that went home.
     """
     listed = {value.object for value in parsed.values if value.metric == _UP}
     for key in parsed.unsampled:
         known.pop(key, None)
     gone = [] if parsed.strange else [key for key in known if key not in listed]
     for key in listed:
-        if len(known) < MAX_VALUES:
+        if len(known) < MAX_VALUES and not key.startswith("protocol=tunnel,"):
             known[key] = None
     if not gone:
         return parsed

@@ -10,7 +10,8 @@ from soakwatch.sources.transport.network_cli.parsed import Parsed, ParsedBuilder
 from soakwatch.sources.transport.network_cli.parsers.peers_json import Tree, number_of, rows, text_of
 
 _NOT_THERE = re.compile(
-    r"(?i)is not running|failed to connect to any daemon|instance not found|not enabled|% .{0,40}not (?:found|configured)"
+    r"(?i)is not running|failed to connect to any daemon|instance not found|not enabled"
+    r"|% .{0,40}not (?:found|configured)"
 )
 
 
@@ -48,7 +49,8 @@ def show_ospf_neighbor(text: str) -> Parsed:
     """OSPF neighbours of all VRFs, in detail."""
     draft = ParsedBuilder()
     for vrf, branch in _each(_document(draft, text)):
-        for router, entries in (branch.get("neighbors") or {}).items() if _is_tree(branch.get("neighbors")) else ():
+        neighbours = branch.get("neighbors")
+        for router, entries in neighbours.items() if isinstance(neighbours, Mapping) else ():
             for row in entries if isinstance(entries, list) else [entries]:
                 if isinstance(row, Mapping):
                     draft.session(
@@ -120,10 +122,6 @@ def _list(draft: ParsedBuilder, text: str) -> Iterator[Tree]:
     for row in found if isinstance(found, list) else ():
         if isinstance(row, Mapping):
             yield row
-
-
-def _is_tree(value: object) -> bool:
-    return isinstance(value, Mapping)
 
 
 def _each(branch: object) -> Iterator[tuple[str, Tree]]:
