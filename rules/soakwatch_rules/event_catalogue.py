@@ -58,7 +58,7 @@ _WATCHING: Final = EventKind("", "how it was watched", Origin.MONITOR, "the moni
 _FOREIGN: Final = EventKind("", "recorded by a user", Origin.OPERATOR, "users", explains=True, intervention=True)
 FAMILIES: Final[Mapping[str, EventKind]] = {
     **dict.fromkeys(("process", "kernel", "core", "clock", "device", "snmp", "link", "log"), _SEEN),
-    **dict.fromkeys(("hardware", "memory", "cpu"), _SEEN),
+    **dict.fromkeys(("hardware", "memory", "cpu", "session", "topology"), _SEEN),
     "generator": replace(_SEEN, origin=Origin.GENERATOR),
     **dict.fromkeys(("load", "module"), replace(_SEEN, explains=True)),
     **dict.fromkeys(("recorder", "source"), _WATCHING),
@@ -137,6 +137,11 @@ CATALOGUE: Final[tuple[EventKind, ...]] = (
     _entry("cpu.hog", "the device reports a process that hogs its CPU", "syslog, traps", expectable=True),
     _entry("link.down", "an interface went down", "syslog, traps, gNMI", expectable=True),
     _entry("link.up", "an interface came up", "syslog, traps, gNMI", expectable=True),
+    _entry("session.down", "a session with a peer went down (BGP, OSPF, BFD ...)", _LOGS, expectable=True),
+    _entry("session.up", "a session with a peer came up", _LOGS, expectable=True),
+    _entry("session.change", "a session with a peer changed its state", "traps", expectable=True),
+    _entry("session.role", "another router became the master (VRRP, HSRP)", "syslog, traps", expectable=True),
+    _entry("topology.change", "the spanning tree changed", "syslog, traps", expectable=True),
     _entry("module.restart", "a module of the device started again", "syslog, traps", expectable=True),
     _entry(
         "license",

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import grpc
 from pygnmi.spec.v080 import gnmi_pb2, gnmi_pb2_grpc
 
-from soakwatch.sources.pollers.gnmi.paths import Element, Plain, parse_path
+from soakwatch.sources.pollers.gnmi.paths import Element, Plain, bare, parse_path
 
 _MAX_SECONDS = 600.0
 
@@ -29,6 +29,8 @@ class GnmiTarget:
     leaves: dict[str, Plain] = field(default_factory=dict)
     login: tuple[str, str] | None = None
     silent: bool = False
+    refuses: tuple[str, ...] = ()  # names of steps: a subscription with one of them is refused as a whole
+    on_change_refused: tuple[str, ...] = ()  # the same of one that asks for them on change
     encodings: tuple[str, ...] = ("JSON_IETF", "PROTO")
     port: int = 0
     subscriptions: int = 0
@@ -65,6 +67,13 @@ class _Servicer(gnmi_pb2_grpc.gNMIServicer):  # type: ignore[misc] # generated c
         self._check(context)
         wanted = next(iter(requests)).subscribe
         target = self._target
+        for each in wanted.subscription:
+            names = {bare(step.name) for step in each.path.elem}
+            strange = names & set(target.refuses)
+            if each.mode == gnmi_pb2.ON_CHANGE:
+                strange |= names & set(target.on_change_refused)
+            if strange:
+                context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"unknown element {min(strange)}")
         mine = target.subscriptions
         sent: dict[str, Plain] = {}
         intervals = [s.sample_interval for s in wanted.subscription if s.mode == gnmi_pb2.SAMPLE]
@@ -111,7 +120,7 @@ _NOTHING = object()
 def _under(leaf: tuple[Element, ...], asked: gnmi_pb2.Path) -> bool:
     """Whether a leaf, or a tree above it, is what a subscription asks for."""
     for have, want in zip(leaf, asked.elem, strict=False):
-        if have.name != want.name:
+        if have.name != bare(want.name):
             return False
         if any(value not in ("*", have.keys.get(key)) for key, value in want.key.items()):
             return False
@@ -121,7 +130,7 @@ def _under(leaf: tuple[Element, ...], asked: gnmi_pb2.Path) -> bool:
 @contextmanager
 def gnmi_target(target: GnmiTarget, key: bytes | None = None, certificate: bytes | None = None) -> Iterator[GnmiTarget]:
     """``target`` on a free port of 127.0.0.1, with TLS where key and certificate (PEM) are given."""
-    server = grpc.server(ThreadPoolExecutor(max_workers=8))
+    server = grpc.server(ThreadPoolExecutor(max_workers=32))
     gnmi_pb2_grpc.add_gNMIServicer_to_server(_Servicer(target), server)
     if key is not None and certificate is not None:
         target.port = server.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials([(key, certificate)]))

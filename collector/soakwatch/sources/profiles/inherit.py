@@ -15,6 +15,7 @@ from soakwatch.sources.profiles.model import (
     Clocks,
     Fact,
     GnmiPath,
+    GnmiWhen,
     Group,
     LogPattern,
     Profile,
@@ -172,8 +173,10 @@ def _gnmi(line: list[File]) -> tuple[GnmiPath, ...]:
     for file in line:
         for path in file.shape.gnmi.paths if file.shape.gnmi else ():
             labels = {key: str(value) for key, value in path.labels.items()}
+            when = path.when
+            gate = GnmiWhen(when.leaf, tuple(when.is_ or when.is_not), not when.is_) if when else None
             built.setdefault(
                 (path.path, path.metric),
-                GnmiPath(path.path, path.metric, path.scale, labels, path.mode, path.values),
+                GnmiPath(path.path, path.metric, path.scale, labels, path.mode, path.values, gate, path.ago),
             )
     return tuple(built.values())

@@ -164,8 +164,19 @@ class TrapPattern:
 
 
 @dataclass(frozen=True, slots=True)
+class GnmiWhen:
+    """A leaf beside that of a path, and the words for which the path is sampled, or is not."""
+
+    leaf: str
+    words: tuple[str, ...]
+    excluded: bool
+
+
+@dataclass(frozen=True, slots=True)
 class GnmiPath:
-    """A path to subscribe to; keys of the path are names for the labels (``name=*`` gives ``{name}``)."""
+    """A path to subscribe to; keys of the path are names for the labels (``name=*`` gives ``{name}``; where a step
+    before has a key of that name, ``{step.name}``). ``ago``: the value is a time, and the sample how long ago it was.
+    """
 
     path: str
     metric: str
@@ -173,6 +184,8 @@ class GnmiPath:
     labels: Mapping[str, str]
     mode: str
     values: Mapping[str, float]
+    when: GnmiWhen | None = None
+    ago: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,6 +208,14 @@ class TrapShape(Shape):
     detail: Annotated[dict[str, Oid], Field(default_factory=dict)]
 
 
+class GnmiWhenShape(Shape):
+    """A leaf beside that of a path that decides whether the path is sampled."""
+
+    leaf: Annotated[str, Field(description="such as session-state, from where the path's own leaf stands")]
+    is_: Annotated[list[str], Field(default_factory=list, alias="is", description="sampled for these words alone")]
+    is_not: Annotated[list[str], Field(default_factory=list, description="not sampled for these words")]
+
+
 class GnmiPathShape(Shape):
     """A path to subscribe to."""
 
@@ -217,6 +225,8 @@ class GnmiPathShape(Shape):
     labels: Annotated[dict[str, str | int], Field(default_factory=dict)]
     mode: Annotated[Literal["sample", "on_change"], Field(default="sample")]
     values: Annotated[dict[str, float], Field(default_factory=dict)]
+    when: Annotated[GnmiWhenShape | None, Field(default=None)]
+    ago: Annotated[bool, Field(default=False, description="the value is a time; how long ago it was is sampled")]
 
 
 class GnmiShape(Shape):

@@ -11,8 +11,11 @@ from soakwatch.core.suggest import hint
 from soakwatch.sources.profiles.value import clean
 
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
-_INDEX = re.compile(r"index(\.(-?[0-9]{1,3}|text))?|index[+-][0-9]{1,9}")
+_INDEX = re.compile(r"index(\.(-?[0-9]{1,3}|text|family|ip(\.[0-9]{1,2})?))?|index[+-][0-9]{1,9}")
 _MIN_PRINTABLE = 32
+_AFI = {"1": "ipv4", "2": "ipv6", "25": "l2vpn"}
+_SAFI = {"1": "unicast", "2": "multicast", "4": "labeled unicast", "65": "vpls", "70": "evpn"}
+_VPN = {("1", "128"): "vpnv4 unicast", ("2", "128"): "vpnv6 unicast"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +77,15 @@ def index_part(index: str, name: str) -> str:
     """``index``, one arc of it (``index.0``, ``index.-1``), its arcs as characters (``index.text``), or the number that
     it is and so much more or less (``index-900000``).
 
+    ``index.ip`` is the InetAddressType and InetAddress (RFC 4001) at its begin, ``index.ip.1`` those behind the first
+    arc; ``index.family`` are its last two arcs as address family of BGP (AFI and SAFI of IANA).
+
     >>> index_part("4.101.116.104.48", "index.text"), index_part("4.101", "index.-1"), index_part("4", "index.3")
     ('eth0', '101', '')
     >>> index_part("1000001", "index-900000"), index_part("7", "index-8"), index_part("1.2", "index+1")
     ('100001', '', '')
+    >>> index_part("1.4.10.0.0.2.1.128", "index.ip"), index_part("1.4.10.0.0.2.1.128", "index.family")
+    ('10.0.0.2', 'vpnv4 unicast')
     """
     if name == "index":
         return index
@@ -90,5 +98,21 @@ def index_part(index: str, name: str) -> str:
         if len(codes) > 1 and codes[0] == len(codes) - 1:
             codes = codes[1:]  # a string of variable length carries its length (RFC 2578, section 7.7)
         return bytes(code for code in codes if _MIN_PRINTABLE <= code < 256).decode("utf-8", "replace")
+    if what == "family":
+        afi, safi = (["", "", *arcs])[-2:]
+        return _VPN.get((afi, safi)) or f"{_AFI.get(afi, f'afi {afi}')} {_SAFI.get(safi, f'safi {safi}')}"
+    if what.startswith("ip"):
+        return _address(arcs[int(what[3:] or 0) :])
     position = int(what)
     return arcs[position] if -len(arcs) <= position < len(arcs) else ""
+
+
+def _address(arcs: list[str]) -> str:
+    """The address that arcs begin with: its type, its length, its octets; empty where they hold none."""
+    octets = [int(arc) for arc in arcs[2:] if arc.isdigit()]
+    length = int(arcs[1]) if len(arcs) > 1 and arcs[1].isdigit() else 0
+    if length not in {4, 16} or len(octets) < length or max(octets[:length]) > 255:
+        return ""
+    from ipaddress import ip_address
+
+    return str(ip_address(bytes(octets[:length])))

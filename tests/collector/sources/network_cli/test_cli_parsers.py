@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.collector.sources.network_cli.conftest import OUTPUTS, output
+from tests.collector.sources.network_cli.peers_expected import PEERS
 
 from soakwatch.sources.transport.network_cli import platform_registry
 from soakwatch.sources.transport.network_cli.guard import refusal
@@ -232,6 +233,8 @@ EXPECTED: dict[str, dict[str, dict[str, Any]]] = {
         "show_sys_version": {"fact version": "15.1.5"},
     },
 }
+for _platform, _commands in PEERS.items():
+    EXPECTED.setdefault(_platform, {}).update(_commands)
 CASES = [(platform, command) for platform, commands in EXPECTED.items() for command in commands]
 
 

@@ -201,6 +201,26 @@ _DPDK = json.dumps(
 )
 
 
+_FRR_PEER = {"state": "Established", "peerUptimeMsec": 93784000, "pfxRcd": 4, "connectionsEstablished": 2}
+_FRR_SESSIONS = "%%%% show bgp vrf all summary json\n" + json.dumps(
+    {
+        "default": {
+            "ipv4Unicast": {
+                "peers": {
+                    "198.18.1.2": _FRR_PEER,
+                    "198.18.1.6": {"state": "Active", "peerUptimeMsec": 9},
+                    "198.18.1.10": {"state": "Idle (Admin)"},
+                }
+            },
+            "ipv6Unicast": {"peers": {"198.18.1.2": _FRR_PEER}},
+        }
+    }
+)
+_FRR_SESSIONS += "\n%%%% show bfd peers json\n" + json.dumps(
+    [{"peer": "198.18.1.2", "vrf": "default", "interface": "eth0", "status": "up", "uptime": 12}]
+)
+
+
 def named(name: str, wants: Wants | None = None) -> Ask:
     """The ask of a name."""
     return {asked.name: asked.ask for asked in all_asks(wants or Wants())}[name]
@@ -220,7 +240,21 @@ def read(ask: Ask, text: str) -> tuple[Mapping[tuple[str, str], float], list[Eve
 
 
 def test_every_ask_is_tried_here() -> None:
-    tried = {"coredumpctl", "dpdk", "ethtool", "frr", "ip", "iptables", "journal", "nft", "ovs", "systemd", "tc", "vpp"}
+    tried = {
+        "coredumpctl",
+        "dpdk",
+        "ethtool",
+        "frr",
+        "frr_sessions",
+        "ip",
+        "iptables",
+        "journal",
+        "nft",
+        "ovs",
+        "systemd",
+        "tc",
+        "vpp",
+    }
     assert {asked.name for asked in all_asks(Wants())} == tried
     shelf = PluginFolder("soakwatch.sources.transport.ssh.asks", "ask")
     assert set(shelf.names()) == tried
@@ -345,6 +379,23 @@ def test_frr() -> None:
     assert readings["system.memory.pool.usage", "pool=frr bgp ipv4Unicast rib"] == 182400000
 
 
+def test_frr_sessions() -> None:
+    ask = named("frr_sessions")
+    readings, _ = read(ask, _FRR_SESSIONS)
+    bgp, bfd = "protocol=bgp,peer=198.18.1.2,context=default", "protocol=bfd,peer=198.18.1.2,context=eth0"
+    assert readings["network.session.up", bgp] == 1
+    assert readings["network.session.uptime", bgp] == 93784
+    assert readings["network.session.prefixes", f"{bgp},family=ipv6 unicast"] == 4
+    assert readings["network.session.up", "protocol=bgp,peer=198.18.1.6,context=default"] == 0
+    assert not [key for key in readings if "198.18.1.10" in key[1]]  # it was shut down
+    assert readings["network.session.up", bfd] == 1
+    gone, _ = read(ask, _FRR_SESSIONS.partition("%%%% show bfd")[0] + "%%%% show bfd peers json\n[]\n")
+    assert (gone["network.session.up", bgp], gone["network.session.up", bfd]) == (1, 0)
+    stopped, _ = read(ask, "%%%% show bgp vrf all summary json\nbgpd is not running\n")
+    assert stopped["network.session.up", bgp] == 0
+    assert read(ask, "%%%% show bgp vrf all summary json\nwhat is this\n")[0] == {}
+
+
 def test_vpp() -> None:
     readings, _ = read(named("vpp"), _VPP)
     assert readings["system.forwarding.dropped", "place=vpp ip4-input,reason=ip4 ttl <\\= 1"] == 15
@@ -382,6 +433,7 @@ _TEXTS = {
     "systemd": _SYSTEMD,
     "coredumpctl": json.dumps([_DUMP]),
     "frr": _FRR,
+    "frr_sessions": _FRR_SESSIONS,
     "vpp": _VPP,
     "ovs": _ovs(1, 2),
     "dpdk": _DPDK,

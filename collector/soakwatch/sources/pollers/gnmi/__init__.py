@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from soakwatch.sources.pollers.gnmi.stream import GnmiEndpoint, Stream
 
 _SILENT = 3  # intervals without an update
+_SESSIONS = ("network.session.", "network.topology.")
+_SESSIONS_EVERY_S = 60.0
 
 
 class PathShape(BaseModel):
@@ -76,7 +79,10 @@ class GnmiPoller:
     def __init__(
         self, config: Config, site: SourceContext, lines: tuple[PathQuery, ...], endpoint: GnmiEndpoint
     ) -> None:
-        self._config, self._site, self._lines, self._endpoint = config, site, lines, endpoint
+        self._config, self._site, self._endpoint = config, site, endpoint
+        self._lines, self._asides = _parts(lines)
+        self._refused: dict[str, str] = {}
+        self._aside: list[asyncio.Task[None]] = []
         self._latest = Latest(lines)
         self._stream: Stream | None = None
         self._task: asyncio.Task[None] | None = None
@@ -117,15 +123,21 @@ class GnmiPoller:
         notes = []
         if self._endpoint.roots is None:
             notes.append("no TLS: samples and login cross the network in the clear")
+        notes += [f"{name} is not served: {why}" for name, why in self._refused.items()]
         if self._latest.unmatched:
             notes.append(f"{self._latest.unmatched} updates did not belong to any requested path")
-        return Facts(identity, tuple(dict.fromkeys(line.line.metric for line in self._lines)), tuple(notes))
+        promised = tuple(dict.fromkeys(line.line.metric for line in self._lines))
+        slow_s = max(_SESSIONS_EVERY_S, self._site.interval_s)
+        slow = {line.line.metric: slow_s for part in self._asides.values() for line in part if not line.on_change}
+        return Facts(identity, promised, tuple(notes), slow)
 
     async def close(self) -> None:
         """Ends the stream."""
-        task, self._task = self._task, None
-        if task is not None:
+        tasks = [*([self._task] if self._task else []), *self._aside]
+        self._task, self._aside = None, []
+        for task in tasks:
             task.cancel()
+        for task in tasks:
             with suppress(asyncio.CancelledError, SourceError):
                 await task
         if self._stream is not None:
@@ -151,7 +163,27 @@ class GnmiPoller:
         self._updates, self._heard_ns = 0, now_ns
         follow = stream.follow(self._lines, self._site.interval_s, self._latest, self._site.now_ns)
         self._task = asyncio.create_task(follow, name="soakwatch-gnmi")
+        self._aside = [
+            asyncio.create_task(self._follow_aside(stream, name, part), name=f"soakwatch-gnmi-{name}")
+            for name, part in self._asides.items()
+            if name not in self._refused
+        ]
         await asyncio.sleep(0)  # the request goes out before the first drain
+
+    async def _follow_aside(self, stream: Stream, name: str, lines: tuple[PathQuery, ...]) -> None:
+        """Follows the paths of one protocol in a subscription of its own: many devices refuse a request as a whole
+        for one path that they do not have, or cannot send on change."""
+        sampled = tuple(replace(line, line=replace(line.line, mode="sample")) for line in lines)
+        interval_s = max(self._site.interval_s, _SESSIONS_EVERY_S)
+        why = ""
+        for attempt in (lines, sampled):
+            try:
+                await stream.follow(attempt, interval_s, self._latest, self._site.now_ns, counted=False)
+            except SourceError as failure:
+                why = str(failure)
+                if not stream.refused(failure):
+                    return  # the whole stream is gone, or this one ended: they are opened again together
+        self._refused[name] = why
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> GnmiPoller:
@@ -171,6 +203,18 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> G
     poller = GnmiPoller(config, site, lines, endpoint)
     stack.push_async_callback(poller.close)
     return poller
+
+
+def _parts(lines: tuple[PathQuery, ...]) -> tuple[tuple[PathQuery, ...], dict[str, tuple[PathQuery, ...]]]:
+    """The paths of the one subscription, and those of sessions with peers by protocol."""
+    asides: dict[str, list[PathQuery]] = {}
+    main = [line for line in lines if not line.line.metric.startswith(_SESSIONS)]
+    if not main:
+        return lines, {}
+    for line in lines:
+        if line.line.metric.startswith(_SESSIONS):
+            asides.setdefault(f"{line.line.labels['protocol']} of {line.steps[0].name}", []).append(line)
+    return tuple(main), {name: tuple(part) for name, part in asides.items()}
 
 
 def _lines(config: Config, target: str) -> tuple[PathQuery, ...]:

@@ -7,13 +7,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from soakwatch.sources.mapping import check_mapping
-from soakwatch.sources.pollers.gnmi.paths import Element, Plain, matches, parse_path
+from soakwatch.sources.pollers.gnmi.paths import Element, Plain, bare, matches, named_keys, parse_path
 from soakwatch.sources.pollers.gnmi.values import BadValueError, number
 from soakwatch.sources.profiles.model import GnmiPath
+from soakwatch.sources.session_state import context_of, family_of
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import Event, Fault, Sample, object_text
 
 _FIELD = re.compile(r"\{([^{}]+)\}")
+_NATIVE = re.compile(r"/(Cisco-IOS-X[\w-]{1,60}):")
 _MAX_SERIES = 50_000
 _MAX_EVENTS = 1000
 _MAX_FAULTS = 100
@@ -22,10 +24,13 @@ _LINK = "system.network.up"
 
 @dataclass(frozen=True, slots=True)
 class PathQuery:
-    """A path of a profile, parsed."""
+    """A path of a profile, parsed. ``gate`` is the leaf that decides whether it is sampled, if there is one; ``module``
+    the native YANG module of a Cisco system, which finds nothing without it."""
 
     line: GnmiPath
     steps: tuple[Element, ...]
+    gate: tuple[Element, ...] = ()
+    module: str = ""
 
     @property
     def on_change(self) -> bool:
@@ -43,7 +48,10 @@ def path_queries(lines: Iterable[GnmiPath]) -> tuple[PathQuery, ...]:
             raise ValueError(f"{line.path}: {error}") from None
         if line.mode not in {"sample", "on_change"}:
             raise ValueError(f"{line.path}: the mode {line.mode!r} is neither sample nor on_change")
-        parsed.append(PathQuery(line, parse_path(line.path)))
+        steps = parse_path(line.path)
+        gate = (*steps[:-1], *parse_path(line.when.leaf)) if line.when else ()
+        native = _NATIVE.match(line.path)
+        parsed.append(PathQuery(line, steps, gate, native[1] if native else ""))
     return tuple(parsed)
 
 
@@ -52,6 +60,7 @@ class _Reading:
     value: float
     came_ns: int
     lasting: bool  # sent on change: it holds until the next update
+    line: GnmiPath
     fresh: bool = True
 
 
@@ -63,6 +72,7 @@ class Latest:
         self._readings: dict[tuple[str, str], _Reading] = {}
         self._faults: dict[tuple[str, str], str] = {}
         self._events: list[Event] = []
+        self._words: dict[tuple[str, str], str] = {}  # of the leaves that decide
         self.unmatched = 0
 
     def take(self, path: Sequence[Element], value: Plain, came_ns: int) -> None:
@@ -72,6 +82,10 @@ class Latest:
             for keys, leaf in matches(each.steps, path, value):
                 matched = True
                 self._store(each, keys, leaf, came_ns)
+            for keys, leaf in matches(each.gate, path, value) if each.gate else ():
+                matched = True
+                if len(self._words) < _MAX_SERIES:
+                    self._words[each.line.metric, _label(each.line, keys)] = bare(str(leaf)).lower()
         self.unmatched += not matched
 
     def refuse(self, path: Sequence[Element], text: str) -> None:
@@ -86,27 +100,39 @@ class Latest:
         for each in self._lines:
             if len(path) > len(each.steps) or any(p.name != s.name for p, s in zip(path, each.steps, strict=False)):
                 continue
-            keys = {key: text for part in path for key, text in part.keys.items()}
+            keys = named_keys(path)
             order = BY_NAME[each.line.metric].labels
             if all(name in keys for label in order for name in _FIELD.findall(each.line.labels[label])):
                 self._readings.pop((each.line.metric, _label(each.line, keys)), None)
+                self._words.pop((each.line.metric, _label(each.line, keys)), None)
 
     def forget_all(self) -> None:
         """The stream broke: what was sent on change is not known any more."""
         self._readings.clear()
+        self._words.clear()
         self._faults.clear()
 
     def drain(self) -> tuple[tuple[Sample, ...], tuple[Event, ...], tuple[Fault, ...]]:
         """What came since the last time, and what holds since it was told, with the time at which it came."""
         samples = []
         for (metric, label), reading in self._readings.items():
-            if reading.fresh or reading.lasting:
-                samples.append(Sample(metric, label, reading.value, reading.came_ns))
+            if (reading.fresh or reading.lasting) and self._open(reading.line, metric, label):
+                value = reading.value
+                if reading.line.ago:
+                    value = max(0.0, reading.came_ns * 1e-9 - value)
+                samples.append(Sample(metric, label, value, reading.came_ns))
             reading.fresh = False
         faults = tuple(Fault(metric, label, text) for (metric, label), text in self._faults.items())
         events, self._events = tuple(self._events), []
         self._faults.clear()
         return tuple(samples), events, faults
+
+    def _open(self, line: GnmiPath, metric: str, label: str) -> bool:
+        """Whether the leaf beside it lets a reading be sampled; a word that never came excludes nothing."""
+        if line.when is None:
+            return True
+        word = self._words.get((metric, label))
+        return (word in line.when.words) is not line.when.excluded
 
     def renew(self, now_ns: int) -> None:
         """What is told on change holds now as well, while the stream is alive."""
@@ -116,6 +142,8 @@ class Latest:
 
     def _store(self, each: PathQuery, keys: dict[str, str], leaf: Plain, came_ns: int) -> None:
         key = each.line.metric, _label(each.line, keys)
+        if leaf is None and key[0].startswith("network."):
+            return  # a tree tells of a session what the device knows of it
         try:
             value = number(leaf, each.line.values, each.line.scale)
         except BadValueError as bad:
@@ -131,11 +159,14 @@ class Latest:
         if key[0] == _LINK and before is not None and before.value != value and len(self._events) < _MAX_EVENTS:
             kind = "link.up" if value else "link.down"
             self._events.append(Event(kind, key[1], came_ns, None, {"told by": "gnmi"}))
-        self._readings[key] = _Reading(value, came_ns, each.on_change)
+        self._readings[key] = _Reading(value, came_ns, each.on_change, each.line)
 
 
 def _label(line: GnmiPath, keys: dict[str, str]) -> str:
     order = BY_NAME[line.metric].labels
-    return object_text(
-        **{name: _FIELD.sub(lambda match: keys.get(match[1], ""), line.labels[name])[:200] for name in order}
-    )
+    labels = {name: _FIELD.sub(lambda match: keys.get(match[1], ""), line.labels[name])[:200] for name in order}
+    if "family" in labels:
+        labels["family"] = family_of(bare(labels["family"]))
+    if line.metric.startswith("network."):
+        labels["context"] = context_of(labels["context"])
+    return object_text(**labels)

@@ -70,10 +70,27 @@ def matches(wanted: Sequence[Element], sent: Sequence[Element], value: Plain) ->
             given = have.keys.get(key)
             if given is None or pattern not in {_ANY, given}:
                 return
-            keys[key] = given
+            keys[_name(keys, want.name, key)] = given
     if len(sent) > len(wanted):
         return
     yield from _within(wanted[len(sent) :], value, keys, _MAX_DEPTH)
+
+
+def named_keys(path: Sequence[Element]) -> dict[str, str]:
+    """The keys of a path by the names that labels have for them: the second key of a name is ``step.key``.
+
+    >>> named_keys(parse_path("/instance[name=red]/protocol[name=7]"))
+    {'name': 'red', 'protocol.name': '7'}
+    """
+    keys: dict[str, str] = {}
+    for step in path:
+        for key, text in step.keys.items():
+            keys[_name(keys, step.name, key)] = text
+    return keys
+
+
+def _name(known: Mapping[str, str], step: str, key: str) -> str:
+    return f"{step}.{key}" if key in known else key
 
 
 def _within(
@@ -93,7 +110,8 @@ def _within(
     for item in inner if isinstance(inner, list) else (inner,):
         own = _keys_of(item, step.keys)
         if own is not None:
-            yield from _within(steps[1:], item, {**keys, **own}, depth - 1)
+            named = {_name(keys, step.name, key): text for key, text in own.items()}
+            yield from _within(steps[1:], item, {**keys, **named}, depth - 1)
 
 
 def _keys_of(item: Plain, wanted: Mapping[str, str]) -> dict[str, str] | None:

@@ -45,6 +45,10 @@ class GnmiEndpoint:
         return f"GnmiEndpoint({self.host}:{self.port})"
 
 
+class PathsRefusedError(SourceError):
+    """A device that has not what a subscription asks for; the connection is well."""
+
+
 class Stream:
     """One channel. ``open`` asks what the device can do, ``follow`` reads updates until the stream ends."""
 
@@ -77,21 +81,36 @@ class Stream:
         self.encoding = encoding or next((name for name in ENCODINGS if name in able), ENCODINGS[0])
 
     async def follow(
-        self, lines: Sequence[PathQuery], interval_s: float, latest: Latest, now_ns: Callable[[], int]
+        self,
+        lines: Sequence[PathQuery],
+        interval_s: float,
+        latest: Latest,
+        now_ns: Callable[[], int],
+        *,
+        counted: bool = True,
     ) -> None:
-        """Feeds ``latest`` until the stream ends. Raises SourceError with the reason, whatever it was."""
+        """Feeds ``latest`` until the stream ends. Raises SourceError with the reason, whatever it was.
+
+        ``counted``: its updates show that the device is not silent.
+        """
         request = gnmi_pb2.SubscribeRequest(subscribe=_subscription(lines, interval_s, self.encoding))
         call = self._stub.Subscribe(metadata=self._endpoint.metadata)
         try:
             await call.write(request)
             async for response in call:
                 if response.WhichOneof("response") == "update":
+                    self.updates += len(response.update.update) if counted else 0
                     self._take(response.update, latest, now_ns())
         except grpc.aio.AioRpcError as error:
             raise self._failed(error) from None
         finally:
             call.cancel()
         raise SourceError(f"{self._where()} ended the stream of updates")
+
+    @staticmethod
+    def refused(failure: SourceError) -> bool:
+        """Whether a failure of ``follow`` is that of its paths, and not of the connection."""
+        return isinstance(failure, PathsRefusedError)
 
     async def close(self) -> None:
         """Closes the channel."""
@@ -103,7 +122,6 @@ class Stream:
             self.device_offset_ns = note.timestamp - time.time_ns()
         prefix = elements(tuple(note.prefix.elem))
         for update in note.update:
-            self.updates += 1
             path = (*prefix, *elements(tuple(update.path.elem)))
             try:
                 latest.take(path, plain(update.val), came_ns)
@@ -117,6 +135,8 @@ class Stream:
 
     def _failed(self, error: grpc.aio.AioRpcError) -> SourceError:
         refused = error.code() is grpc.StatusCode.UNAUTHENTICATED
+        if error.code() in _NOT_SERVED:
+            return PathsRefusedError(self._sentence(error))
         return (LoginRefusedError if refused else SourceError)(self._sentence(error))
 
     def _sentence(self, error: grpc.aio.AioRpcError) -> str:
@@ -143,18 +163,36 @@ class Stream:
         return f"{where} ended with {code.name.lower().replace('_', ' ')}: {detail}"
 
 
+_NOT_SERVED = frozenset(
+    (
+        grpc.StatusCode.INVALID_ARGUMENT,
+        grpc.StatusCode.NOT_FOUND,
+        grpc.StatusCode.UNIMPLEMENTED,
+        grpc.StatusCode.FAILED_PRECONDITION,
+        grpc.StatusCode.OUT_OF_RANGE,
+        grpc.StatusCode.PERMISSION_DENIED,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        grpc.StatusCode.INTERNAL,
+        grpc.StatusCode.UNKNOWN,
+    )
+)
 _KNOWN = frozenset(gnmi_pb2.Encoding.values())
 
 
 def _subscription(lines: Sequence[PathQuery], interval_s: float, encoding: str) -> gnmi_pb2.SubscriptionList:
     subscriptions = []
-    asked = {(line.line.path, line.on_change): line for line in lines}  # one path may give several metrics
-    for line in asked.values():
-        path = gnmi_pb2.Path(elem=[gnmi_pb2.PathElem(name=step.name, key=dict(step.keys)) for step in line.steps])
-        if line.on_change:
+    every = round(interval_s * 1e9)
+    asked: dict[str, tuple[gnmi_pb2.Path, bool]] = {}  # one path may give several metrics
+    for line in lines:
+        for steps in (line.steps, line.gate) if line.gate else (line.steps,):
+            names = [f"{line.module}:{steps[0].name}" if line.module else steps[0].name, *(s.name for s in steps[1:])]
+            elems = [gnmi_pb2.PathElem(name=n, key=dict(step.keys)) for n, step in zip(names, steps, strict=True)]
+            path = gnmi_pb2.Path(elem=elems)
+            asked[f"{line.on_change} {path}"] = path, line.on_change
+    for path, on_change in asked.values():
+        if on_change:
             subscriptions.append(gnmi_pb2.Subscription(path=path, mode=gnmi_pb2.ON_CHANGE))
         else:
-            every = round(interval_s * 1e9)
             subscriptions.append(gnmi_pb2.Subscription(path=path, mode=gnmi_pb2.SAMPLE, sample_interval=every))
     return gnmi_pb2.SubscriptionList(
         subscription=subscriptions, mode=gnmi_pb2.SubscriptionList.STREAM, encoding=gnmi_pb2.Encoding.Value(encoding)

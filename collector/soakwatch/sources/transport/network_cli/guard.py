@@ -15,7 +15,7 @@ _QUESTION = re.compile(
     r"|/[a-z /-]{1,60} print(?: |$)"
     r"|cpstat |fw ctl pstat $"
 )
-_PIPE = re.compile(r" *(?:json|no-more|nomore|include [\w |:*-]+|exclude [\w |:*-]+)")
+_PIPE = re.compile(r" *(?:json|display json|no-more|nomore|include [\w |:*-]+|exclude [\w |:*-]+)")
 _HARMFUL = re.compile(
     r"(?<![\w-])(?:clear|reset|reload|delete|erase|write|copy|set|configure|config|kill|debug(?! crashlog read)"
     r"|tee|redirect|append|save|force)(?![\w-])"

@@ -6,11 +6,13 @@ a number that is none is a Fault of its metric.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from soakwatch.core.text import one_line
-from soakwatch.sources.transport.network_cli.units import Length, number, size
+from soakwatch.sources.session_state import context_of, family_of, plain_length, role_of, state_of, why_unsampled
+from soakwatch.sources.transport.network_cli.units import Length, length, number, size
 from soakwatch_agent.metric import clipped, fault_of
 from soakwatch_agent.sample import Fault, object_text
 
@@ -20,16 +22,23 @@ MAX_VALUES = 50_000
 KEPT_UNKNOWN = 5
 _LABEL = 120
 _QUOTED = 60
+_UP = "network.session.up"
+_UPTIME = "network.session.uptime"
+_ADDRESS = re.compile(r"(?=.{0,5}:)[0-9A-Fa-f:.]{2,45}")
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One reading without its time. ``interface`` is the port that it is of, where ports may be left out by a watch."""
+    """One reading without its time. ``interface`` is the port that it is of, where ports may be left out by a watch.
+
+    ``moment``: the value is a time, in seconds since 1970 by the clock of the device, and the reading is how long ago.
+    """
 
     metric: str
     object: str
     value: float
     interface: str | None
+    moment: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +64,8 @@ class Notable:
 @dataclass(frozen=True, slots=True)
 class Parsed:
     """Everything that was found. ``whole`` says that the list of processes holds all of them; ``unknown`` are the
-    first lines that nobody knew, ``strange`` is how many there were."""
+    first lines that nobody knew, ``strange`` is how many there were. ``unsampled`` are sessions with peers that
+    are listed and have no state to judge, as objects, and why: somebody shut them down."""
 
     values: tuple[Value, ...]
     processes: tuple[Process, ...]
@@ -66,6 +76,7 @@ class Parsed:
     notables: tuple[Notable, ...]
     unknown: tuple[str, ...]
     strange: int
+    unsampled: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -84,6 +95,8 @@ class ParsedBuilder:
     notables: dict[tuple[str, str], Notable] = field(default_factory=dict)
     unknown: list[str] = field(default_factory=list)
     strange: int = 0
+    peers: dict[str, bool] = field(default_factory=dict)
+    unsampled: dict[str, str] = field(default_factory=dict)
 
     def value(
         self, metric: str, text: str | float, scale: float = 1, of: str | None = None, **labels: str
@@ -147,6 +160,58 @@ class ParsedBuilder:
             reported = {name: label(words) for name, words in detail.items() if words}
             self.notables[kind, key] = Notable(kind, label(key), reported)
 
+    def session(
+        self,
+        protocol: str,
+        peer: str,
+        state: str | bool | None,  # noqa: FBT001 - the word of a device, or what is known without one
+        context: str = "",
+        *,
+        uptime: str | float | None = None,
+        flaps: str | float | None = None,
+        prefixes: str | float | None = None,
+        family: str = "",
+        moment: str | float | None = None,
+    ) -> None:
+        """A session with a peer. ``state`` is the device's word, or True, False, and None for administratively down.
+
+        ``uptime`` is a text or seconds, taken of a session that is up, or ``moment`` when it came up; ``context`` is
+        the VRF or interface. A session that is told again, for another address family, is up if it is up in one of
+        them; of IS-IS, in every level.
+        """
+        labels = _peer(protocol, peer, context)
+        if labels is None or len(self.peers) >= MAX_VALUES:
+            self.odd(f"{protocol} {peer} {state}")
+            return
+        key = object_text(**labels)
+        up = state_of(protocol, state) if isinstance(state, str) else state
+        if up is None:
+            self.unsampled.setdefault(key, why_unsampled(str(state)))
+            return
+        before = self.peers.get(key, up)
+        self.peers[key] = (before and up) if protocol == "isis" else (before or up)
+        if up and uptime is not None and (_UPTIME, key) not in self.values:
+            told = length(plain_length(uptime)) if isinstance(uptime, str) else None
+            seconds = told.seconds if told is not None else uptime
+            if not isinstance(seconds, str):
+                self.value(_UPTIME, seconds, 1, None, **labels)
+        if up and isinstance(moment, int | float) and moment > 0 and (_UPTIME, key) not in self.values:
+            self.values[_UPTIME, key] = Value(_UPTIME, key, moment, None, moment=True)
+        if flaps is not None and ("network.session.flaps", key) not in self.values:
+            self.value("network.session.flaps", flaps, 1, None, **labels)
+        if up and prefixes is not None:
+            self.value("network.session.prefixes", prefixes, 1, None, **labels, family=family_of(family))
+
+    def role(self, protocol: str, group: str, state: str, interface: str) -> None:
+        """The part of this device in a group of VRRP or HSRP."""
+        labels = _peer(protocol, group, interface)
+        if labels is None:
+            self.odd(f"{protocol} {group} {state}")
+        elif state_of(protocol, state) is None:
+            self.unsampled.setdefault(object_text(**labels), why_unsampled(state))
+        else:
+            self.value("network.session.role", role_of(state), 1, None, **labels)
+
     def odd(self, line: str) -> None:
         """A line that nobody knows."""
         self.strange += 1
@@ -155,6 +220,8 @@ class ParsedBuilder:
 
     def done(self) -> Parsed:
         """What was found."""
+        for key, up in self.peers.items():
+            self.values[_UP, key] = Value(_UP, key, int(up), None)
         return Parsed(
             tuple(self.values.values()),
             tuple(self.processes),
@@ -165,6 +232,7 @@ class ParsedBuilder:
             tuple(self.notables.values()),
             tuple(self.unknown),
             self.strange,
+            {key: why for key, why in self.unsampled.items() if key not in self.peers},
         )
 
     def lines(self, text: str) -> Iterator[str]:
@@ -180,6 +248,23 @@ class ParsedBuilder:
                 yield line.rstrip()
 
 
+def with_gone(known: dict[str, None], parsed: Parsed) -> Parsed:
+    """The answer with a session as down that was listed before and is not any more: many systems strike a neighbour
+    off the list when it is lost. One that was shut down is forgotten; an answer with unknown lines proves nothing.
+    A tunnel that is not listed any more may be a client that went home.
+    """
+    listed = {value.object for value in parsed.values if value.metric == _UP}
+    for key in parsed.unsampled:
+        known.pop(key, None)
+    gone = [] if parsed.strange else [key for key in known if key not in listed]
+    for key in listed:
+        if len(known) < MAX_VALUES and not key.startswith("protocol=tunnel,"):
+            known[key] = None
+    if not gone:
+        return parsed
+    return replace(parsed, values=(*parsed.values, *(Value(_UP, key, 0, None) for key in gone)))
+
+
 def label(text: str) -> str:
     """A device's words as a label: printable, one blank between words, cut.
 
@@ -187,6 +272,12 @@ def label(text: str) -> str:
     'a b'
     """
     return one_line(text, _LABEL)
+
+
+def _peer(protocol: str, peer: str, context: str) -> dict[str, str] | None:
+    name = label(peer)
+    name = name.lower() if _ADDRESS.fullmatch(name) else name
+    return {"protocol": protocol, "peer": name, "context": context_of(label(context))} if name else None
 
 
 def _quote(text: str) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from soakwatch.sources.abc import Facts, SourceContext, SourceError
-from soakwatch.sources.transport.network_cli.parsed import Notable, Parsed
+from soakwatch.sources.transport.network_cli.parsed import Notable, Parsed, with_gone
 from soakwatch.sources.transport.network_cli.platform import Command, Platform
 from soakwatch.sources.transport.network_cli.processes import WatchedProcesses
 from soakwatch.sources.transport.network_cli.restarts import SECOND, Seen, crash_of, life
@@ -39,6 +39,8 @@ class Turn:
     hung: int = 0
     unknown: tuple[str, ...] = ()
     strange: int = 0
+    sessions: dict[str, None] = field(default_factory=dict)
+    unsampled: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -151,7 +153,8 @@ class CliPoller:
             words = f"the answer to {turn.text!r} could not be read: a defect of its parser ({type(defect).__name__})"
             result.faults += [Fault(metric, "", words) for metric in self._promised(command)]
             return True
-        turn.unknown, turn.strange = parsed.unknown, parsed.strange
+        turn.unknown, turn.strange, turn.unsampled = parsed.unknown, parsed.strange, parsed.unsampled
+        parsed = with_gone(turn.sessions, parsed)
         self._take(command, parsed, text, time_ns, result)
         return True
 
@@ -182,7 +185,8 @@ class CliPoller:
         for value in parsed.values:
             mine = self._owners.setdefault((value.metric, value.object), command.name) == command.name
             if mine and self._wanted(value.interface):
-                result.samples.append(Sample(value.metric, value.object, value.value, time_ns))
+                reading = max(0.0, time_ns * 1e-9 - value.value) if value.moment else value.value
+                result.samples.append(Sample(value.metric, value.object, reading, time_ns))
         result.faults += parsed.faults
         self._facts.update(parsed.facts)
         if parsed.uptime is not None and self._clock in ("", command.name):
@@ -271,6 +275,11 @@ class CliPoller:
                 notes.append(f"{name!r} is refused: {turn.refused}")
             if turn.hung:
                 notes.append(f"{name!r} did not end in time")
+            if turn.unsampled:
+                first, why = next(iter(turn.unsampled.items()))
+                notes.append(
+                    f"{len(turn.unsampled)} of the sessions of {name!r} are not sampled, such as {first}: {why}"
+                )
             if turn.strange:
                 notes.append(f"{turn.strange} lines of {name!r} are unknown, such as {turn.unknown[0]!r}")
         took_s = sum(turn.took_s or 0.0 for turn in self._turns if not turn.command.every_s)

@@ -1,6 +1,6 @@
 """Arista EOS."""
 
-from soakwatch.sources.transport.network_cli.parsers import eos
+from soakwatch.sources.transport.network_cli.parsers import eos, peers_cisco, peers_json
 from soakwatch.sources.transport.network_cli.platform import Command, Dialect, Platform
 
 PLATFORM = Platform(
@@ -51,6 +51,32 @@ PLATFORM = Platform(
             eos.show_reload_cause,
             every_s=3600,
             tells_reason=True,
+        ),
+        Command("show_ip_bgp_summary", ("show ip bgp summary vrf all | json",), peers_json.eos_bgp, every_s=60),
+        Command("show_ipv6_bgp_summary", ("show ipv6 bgp summary vrf all | json",), peers_json.eos_bgp, every_s=60),
+        Command("show_bgp_evpn_summary", ("show bgp evpn summary | json",), peers_json.eos_bgp_evpn, every_s=60),
+        Command(
+            "show_ip_ospf_neighbor",
+            ("show ip ospf neighbor detail | json", "show ip ospf neighbor | json"),
+            peers_json.eos_ospf,
+            every_s=60,
+        ),
+        Command(
+            "show_isis_neighbors",
+            ("show isis neighbors detail | json", "show isis neighbors | json"),
+            peers_json.eos_isis,
+            every_s=60,
+        ),
+        Command(
+            "show_bfd_peers", ("show bfd peers vrf all | json", "show bfd peers | json"), peers_json.eos_bfd, every_s=60
+        ),
+        Command("show_lacp_interface", ("show lacp interface | json",), peers_json.eos_lacp, every_s=60),
+        Command("show_vrrp", ("show vrrp | json",), peers_json.eos_vrrp, every_s=60),
+        Command(
+            "show_spanning_tree",
+            ("show spanning-tree detail | include is executing|topology changes", "show spanning-tree detail"),
+            peers_cisco.show_spanning_tree,
+            every_s=60,
         ),
     ),
     says=r"% Invalid input \(at token",

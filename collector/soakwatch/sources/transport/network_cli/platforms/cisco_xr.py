@@ -1,6 +1,6 @@
 """Cisco IOS XR."""
 
-from soakwatch.sources.transport.network_cli.parsers import xr
+from soakwatch.sources.transport.network_cli.parsers import peers_cisco, xr
 from soakwatch.sources.transport.network_cli.parsers.ports import show_interfaces
 from soakwatch.sources.transport.network_cli.platform import Command, Dialect, Platform
 
@@ -38,6 +38,36 @@ PLATFORM = Platform(
         ),
         Command("show_context", ("show context location all", "show context"), xr.show_context, every_s=60),
         Command("show_version", ("show version",), xr.show_version, ("system.uptime",), every_s=60),
+        Command(
+            "show_bgp_summary",
+            ("show bgp all all summary", "show bgp summary"),
+            peers_cisco.show_bgp_summary,
+            every_s=60,
+        ),
+        Command("show_bgp_vrf_summary", ("show bgp vrf all summary",), peers_cisco.show_bgp_summary, every_s=60),
+        Command(
+            "show_ospf_neighbor",
+            ("show ospf vrf all-inclusive neighbor detail", "show ospf neighbor detail"),
+            peers_cisco.show_ospf_neighbor,
+            every_s=60,
+        ),
+        Command(
+            "show_ospf3_neighbor",
+            ("show ospfv3 vrf all-inclusive neighbor detail", "show ospfv3 neighbor detail"),
+            peers_cisco.show_ospf3_neighbor,
+            every_s=60,
+        ),
+        Command(
+            "show_isis_neighbors",
+            ("show isis neighbors detail", "show isis neighbors"),
+            peers_cisco.show_isis_neighbors,
+            every_s=60,
+        ),
+        Command("show_bfd_session", ("show bfd session",), peers_cisco.show_bfd_session, every_s=60),
+        Command("show_bundle", ("show bundle",), peers_cisco.show_bundle, every_s=60),
+        Command("show_hsrp", ("show hsrp brief",), peers_cisco.show_standby, every_s=60),
+        Command("show_vrrp", ("show vrrp brief",), peers_cisco.show_vrrp, every_s=60),
+        Command("show_te_tunnels", ("show mpls traffic-eng tunnels brief",), peers_cisco.show_te_tunnels, every_s=60),
     ),
     introduces=r"IOS XR Software",
 )

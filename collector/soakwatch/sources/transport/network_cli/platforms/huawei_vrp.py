@@ -1,6 +1,6 @@
 """Huawei VRP."""
 
-from soakwatch.sources.transport.network_cli.parsers import vrp
+from soakwatch.sources.transport.network_cli.parsers import peers_vrp, vrp
 from soakwatch.sources.transport.network_cli.platform import Command, Dialect, Platform
 
 PLATFORM = Platform(
@@ -39,6 +39,19 @@ PLATFORM = Platform(
             vrp.display_reset_reason,
             every_s=3600,
             tells_reason=True,
+        ),
+        Command("display_bgp_peer", ("display bgp peer",), peers_vrp.display_bgp_peer, every_s=60),
+        Command("display_bgp_ipv6_peer", ("display bgp ipv6 peer",), peers_vrp.display_bgp_ipv6_peer, every_s=60),
+        Command("display_ospf_peer", ("display ospf peer",), peers_vrp.display_ospf_peer, every_s=60),
+        Command("display_isis_peer", ("display isis peer",), peers_vrp.display_isis_peer, every_s=60),
+        Command("display_bfd_session", ("display bfd session all",), peers_vrp.display_bfd_session, every_s=60),
+        Command("display_eth_trunk", ("display eth-trunk",), peers_vrp.display_eth_trunk, every_s=60),
+        Command("display_vrrp", ("display vrrp brief",), peers_vrp.display_vrrp, every_s=60),
+        Command(
+            "display_stp_topology_change",
+            ("display stp topology-change",),
+            peers_vrp.display_stp_topology_change,
+            every_s=60,
         ),
     ),
     server=r"HUAWEI",

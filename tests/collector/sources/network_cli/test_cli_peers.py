@@ -1,0 +1,145 @@
+"""Neighbours and sessions over a command line: what is sampled, what is left out, and what is gone."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from tests.collector.sources.network_cli.conftest import Clock, output, with_poller
+from tests.collector.sources.network_cli.peers_expected import PEERS
+from tests.collector.sources.network_cli.test_cli_parsers import parse, results_of
+from tests.collector.sources.network_cli.test_cli_session import ios, values
+
+from soakwatch.sources.abc import Identifies, Poller
+from soakwatch.sources.transport.network_cli.parsed import Parsed
+from soakwatch.sources.transport.network_cli.parsers import (
+    peers_cisco,
+    peers_json,
+    peers_junos,
+    peers_sros,
+    peers_vrp,
+)
+
+UP, UPTIME, PREFIXES = "network.session.up", "network.session.uptime", "network.session.prefixes"
+NORTH = "protocol=bgp,peer=198.18.1.2,context=default"
+
+
+@pytest.mark.parametrize("platform", list(PEERS))
+def test_nothing_is_listed_that_the_device_does_not_list(platform: str) -> None:
+    for name, wanted in PEERS[platform].items():
+        assert results_of(parse(platform, name)) == pytest.approx(wanted), name
+
+
+@pytest.mark.parametrize(
+    ("parsed", "words"),
+    [
+        (parse("cisco_ios", "show_bgp_summary"), "administratively down"),
+        (parse("cisco_ios", "show_ospf_neighbor"), "at two-way"),
+        (parse("cisco_nxos", "show_bgp_summary"), "administratively down"),
+        (parse("arista_eos", "show_ip_bgp_summary"), "administratively down"),
+        (parse("juniper_junos", "show_bfd_session"), "administratively down"),
+        (parse("nokia_sros", "show_router_bgp_summary"), "administratively down"),
+        (parse("huawei_vrp", "display_bgp_peer"), "administratively down"),
+        (parse("cisco_xr", "show_bfd_session"), "administratively down"),
+    ],
+)
+def test_what_somebody_shut_down_is_no_failure(parsed: Parsed, words: str) -> None:
+    assert list(parsed.unsampled.values()) == [words]
+    assert not {value.object for value in parsed.values} & set(parsed.unsampled)
+
+
+@pytest.mark.parametrize(
+    "parser",
+    [
+        peers_cisco.show_bgp_summary,
+        peers_cisco.show_ospf_neighbor,
+        peers_cisco.show_isis_neighbors,
+        peers_cisco.show_bfd_neighbors,
+        peers_cisco.show_bfd_session,
+        peers_cisco.show_etherchannel,
+        peers_cisco.show_bundle,
+        peers_cisco.show_crypto_session,
+        peers_json.eos_bgp,
+        peers_json.nxos_ospf,
+        peers_junos.show_bgp_summary,
+        peers_sros.show_router_bgp_summary,
+        peers_sros.show_router_ospf_neighbor,
+        peers_sros.show_router_isis_adjacency,
+        peers_sros.show_router_bfd_session,
+        peers_vrp.display_bgp_peer,
+        peers_vrp.display_ospf_peer,
+        peers_vrp.display_isis_peer,
+        peers_vrp.display_bfd_session,
+    ],
+)
+def test_an_answer_in_other_words_is_counted_and_an_empty_one_is_not(parser: object) -> None:
+    assert callable(parser)
+    assert parser("Some neighbours are fine, others are not").strange > 0
+    assert parser("").strange == 0
+    assert parser("").values == ()
+
+
+def test_a_lost_neighbour_that_is_struck_off_the_list_is_down_and_one_that_was_shut_is_not(tmp_path: Path) -> None:
+    device = ios()
+    table = output("cisco_ios", "show_bgp_summary")
+    device.answers["show bgp all summary"] = table
+    device.answers["show ip ospf neighbor detail"] = output("cisco_ios", "show_ospf_neighbor")
+    ospf = "protocol=ospf,peer=198.18.2.7,context=default"
+    seen: list[dict[tuple[str, str], float]] = []
+    notes: list[str] = []
+
+    async def polls(poller: Poller, clock: Clock) -> None:
+        async def look() -> None:
+            seen.append(values(await poller.poll(clock.now)))
+            clock.sleep(61)
+
+        await look()
+        device.answers["show ip ospf neighbor detail"] = ""
+        await look()
+        device.answers["show bgp all summary"] = table.replace("3w2d           40", "00:00:09 Idle (Admin)")
+        await look()
+        device.answers["show bgp all summary"] = table.replace("198.18.1.2", "what is this")
+        await look()
+        assert isinstance(poller, Identifies)
+        notes.extend(poller.facts().notes)
+
+    asyncio.run(with_poller(device, tmp_path, polls, os="cisco_ios"))
+    first, lost, shut, strange = seen
+    assert (first[UP, NORTH], first[UPTIME, NORTH], first[PREFIXES, f"{NORTH},family=ipv4 unicast"]) == (1, 1987200, 40)
+    assert (first[UP, ospf], lost[UP, ospf], strange[UP, ospf]) == (1, 0, 0)
+    assert (UPTIME, ospf) not in lost
+    assert (lost[UP, NORTH], (UP, NORTH) in shut, (UP, NORTH) in strange) == (1, False, False)
+    assert any("is not sampled" in note or "are not sampled" in note for note in notes)
+
+
+def test_neighbours_are_asked_once_a_minute_and_a_refusal_is_no_fault(tmp_path: Path) -> None:
+    device = ios()
+    device.answers["show bgp all summary"] = output("cisco_ios", "show_bgp_summary")
+    faults: list[str] = []
+
+    async def polls(poller: Poller, clock: Clock) -> None:
+        for _ in range(30):
+            answer = await poller.poll(clock.now)
+            faults.extend(fault.text for fault in answer.faults)
+            clock.sleep(3)
+
+    asyncio.run(with_poller(device, tmp_path, polls, os="cisco_ios"))
+    assert device.typed.count("show bgp all summary") == 2
+    assert device.typed.count("show standby brief") == 1
+    assert not [text for text in faults if "standby" in text or "bgp" in text]
+
+
+def test_a_time_of_the_device_becomes_how_long_ago_it_was(tmp_path: Path) -> None:
+    device = ios()
+    device.version = "OpenSSH_7.8"
+    device.answers = {"show ip bgp summary vrf all | json": output("arista_eos", "show_ip_bgp_summary")}
+    device.unpage = ("terminal length 0", "terminal width 32767")
+    got: list[dict[tuple[str, str], float]] = []
+
+    async def polls(poller: Poller, clock: Clock) -> None:
+        clock.sleep(3600.5)
+        got.append(values(await poller.poll(clock.now)))
+
+    asyncio.run(with_poller(device, tmp_path, polls, os="arista_eos", commands=("show_ip_bgp_summary",)))
+    assert got[0][UPTIME, NORTH] == pytest.approx(3600)
