@@ -91,6 +91,10 @@ class Traits:
     """Without a limit in the plan it judges nothing."""
     needs_event: bool = False
     """Without an event it judges nothing, and events of any kind change what it says."""
+    reads_machine: bool = False
+    """It looks at what the target told of itself (``Case.machine``) and at which of its cores poll."""
+    of_setup: bool = False
+    """It judges how the target is set up, and nothing that the target did: alone it clears no device."""
     expected_as: str = ""
     """The kind under which a planned event expects what it judges ("core.dump", "outage")."""
 
@@ -98,6 +102,11 @@ class Traits:
     def leads(self) -> bool:
         """Whether its findings explain others that lie at their moments."""
         return self.crash is not None or self.standstill
+
+    @property
+    def clears(self) -> bool:
+        """Whether its pass says something of what a device withstood."""
+        return not (self.availability_only or self.of_setup)
 
 
 NO_TRAITS: Final = Traits()
