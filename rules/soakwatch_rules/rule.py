@@ -9,7 +9,6 @@ from typing import ClassVar, Literal, Protocol
 
 from soakwatch_rules.series import Series
 
-
 Tree = str | int | float | bool | None | list["Tree"] | dict[str, "Tree"]
 """What a machine told of itself: data of JSON."""
 

@@ -2,8 +2,8 @@
 
 Loss, drops, latency, CPU and queues of its trials are the measurement, and no findings. Such rules judge the stretches
 between the searches, each by itself; a stretch that only prepares (baseline, ramp) is left to them as the baseline
-where there is another one. Rules that tell of deaths, standstills, of the polls themselves and of the set-up see the whole run:
-nothing of that is asked for by a search.
+where there is another one. Rules that tell of deaths, standstills, of the polls themselves and of the set-up see the
+whole run: nothing of that is asked for by a search.
 """
 
 from __future__ import annotations

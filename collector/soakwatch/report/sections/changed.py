@@ -11,7 +11,7 @@ from soakwatch.core.flatten import flatten, parse_json
 from soakwatch.core.labels import LABELS_KEY, labels_in
 from soakwatch.record.meta import EARLIER, SETUP, setup_of
 from soakwatch.record.source import ReportSource
-from soakwatch.report.blocks import CONSOLE, HTML, Block, Column, Preformatted, Table, Text
+from soakwatch.report.blocks import BRIEF, HTML, Block, Column, Preformatted, Table, Text
 from soakwatch.report.page import Page
 from soakwatch.runs.releases import release_in
 from soakwatch_rules.wording.words import counted
@@ -48,22 +48,17 @@ def blocks(page: Page) -> Sequence[Block] | None:
     number = len(difference.changes) + bool(difference.plan)
     differences = counted(number, "difference") + " in the set-up" if number else "the same set-up in both records"
     shown = [[change.about, change.before or "–", change.now or "–"] for change in difference.changes[:_MAX_ROWS]]
-    drawn: list[Block] = [
-        Text(f"Compared with {difference.run}{_release(page.earlier)}: {differences}.", formats=_BOTH)
-    ]
+    drawn: list[Block] = [Text(f"Compared with {difference.run}{_release(page.earlier)}: {differences}.")]
     if shown:
         columns = (Column("fact", "name"), Column("then", "name"), Column("now", "name"))
         more = len(difference.changes) - len(shown)
         drawn.append(
-            Table("What differs from the earlier run", columns, shown, _BOTH, _BRIEF, left_out=more, more="differences")
+            Table("What differs from the earlier run", columns, shown, brief=_BRIEF, left_out=more, more="differences")
         )
     if difference.plan:
         summary = f"The plan differs in {counted(len(difference.plan), 'line')}"
-        drawn += [Preformatted(summary, difference.plan[:_MAX_LINES], HTML), Text(f"{summary}.", formats=CONSOLE)]
+        drawn += [Preformatted(summary, difference.plan[:_MAX_LINES], HTML), Text(f"{summary}.", formats=BRIEF)]
     return drawn
-
-
-_BOTH = HTML | CONSOLE
 
 
 def changed(source: ReportSource, earlier: ReportSource | None) -> Changed | None:
