@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 
+from soakwatch.core.fingerprints import comparable_trees
 from soakwatch.core.flatten import flatten, parse_json
 from soakwatch.core.labels import LABELS_KEY, labels_in
 from soakwatch.record.meta import EARLIER, SETUP, setup_of
@@ -97,7 +98,7 @@ def _facts(setup: Mapping[str, object]) -> dict[str, str]:
     """Every single fact by the path to it."""
     facts: dict[str, str] = {}
     for key in ("versions", "fingerprint"):
-        facts |= flatten(parse_json(str(setup[key])), key if key == "versions" else "")
+        facts |= flatten(comparable_trees(parse_json(str(setup[key]))), key if key == "versions" else "")
     facts |= {f"label {name}": text for name, text in labels_in(str(setup.get(LABELS_KEY) or "")).items()}
     identities = setup["identities"]
     if isinstance(identities, dict):

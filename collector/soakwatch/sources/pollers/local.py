@@ -4,16 +4,18 @@ import asyncio
 import os
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
 
+from soakwatch.core.daemon_thread import in_daemon_thread
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import SourceConfig, SourceContext, SourceError
 from soakwatch_agent.context import HostContext, watch
+from soakwatch_agent.fingerprint import Tree, fingerprint
 from soakwatch_agent.host import Host, probe_names
 from soakwatch_agent.sample import Answer
 
@@ -98,8 +100,8 @@ def _settle(result: asyncio.Future[Answer], answer: Answer | None, error: Except
 class LocalPoller:
     """The probes of a machine, read in a thread of their own: a read that hangs never blocks the event loop."""
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
+    def __init__(self, host: Host, context: HostContext) -> None:
+        self._host, self._context = host, context
         self._lane = _Lane("soakwatch-local")
 
     async def poll(self, now_ns: int) -> Answer:
@@ -107,6 +109,11 @@ class LocalPoller:
         if self._lane.busy:
             raise SourceError("reading this machine's own files still hangs: a disk or a driver does not respond")
         return await self._lane.do(lambda: self._host.poll(now_ns))
+
+    async def fingerprint(self) -> Mapping[str, Tree]:
+        """What the machine is, read in a thread of its own beside the polls."""
+        interfaces = None if self._context.interfaces is None else list(self._context.interfaces)
+        return await in_daemon_thread(lambda: fingerprint(self._context.root, interfaces), "soakwatch-fingerprint")
 
     def close(self) -> None:
         """Closes the probes, unless a poll still hangs in them."""
@@ -117,13 +124,12 @@ class LocalPoller:
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> LocalPoller:
     """Opens the probes. Raises PlanError for an unknown probe, or a wrong root or watch."""
-    host = await asyncio.to_thread(_open, config, site)
-    poller = LocalPoller(host)
+    poller = await asyncio.to_thread(_open, config, site)
     stack.callback(poller.close)
     return poller
 
 
-def _open(config: Config, site: SourceContext) -> Host:
+def _open(config: Config, site: SourceContext) -> LocalPoller:
     for name in config.probes or ():
         if name not in probe_names():
             raise PlanError(f"{site.target}: there is no probe {name!r}: there are {', '.join(sorted(probe_names()))}")
@@ -134,4 +140,4 @@ def _open(config: Config, site: SourceContext) -> Host:
     except ValueError as error:
         raise PlanError(f"{site.target}: {error}") from None
     context = HostContext(os.path.realpath(config.root), watches, site.interfaces, tuple(config.core_folders))
-    return Host(context, config.probes)
+    return LocalPoller(Host(context, config.probes), context)
