@@ -39,7 +39,7 @@ def said(name: str) -> Finding:
             "could do x16 at 8 GT/s: put it into",
         ),
         ("half duplex", "interface=eth0,check=duplex", "half duplex at 100 Mbit/s"),
-        ("firmware differs", "model=E810-XXV,of=firmware,check=firmware", "4.20 on eth1, 4.40 on eth0"),
+        ("firmware differs", "model=0x8086 0x159b,of=firmware,check=firmware", "4.20 on eth1, 4.40 on eth0"),
         ("modules differ", "model=LC-36,of=firmware,check=firmware", "1.1 on slot 2, 1.2 on slot 1"),
         ("interrupts on the other node", "interface=eth0,check=numa", "set their affinity to cores of node 1"),
         ("powersave where cores poll", "part=cpu,check=governor", "`cpupower frequency-set -g performance`"),
@@ -152,6 +152,7 @@ powersave on a generator            | W
 governors differ                    | W
 turbo differs                       | W
 deep idle states where cores poll   | W
+deep idle states where others poll  | P
 one core of eight receives          | W
 RSS table of one queue              | W
 interrupts on one core              | W

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 
-from soakwatch.core.event_kinds import is_run_admin
+from soakwatch.core.event_kinds import SETUP_CHANGE, is_run_admin
 from soakwatch.core.flatten import Tree, parse_json
 from soakwatch.core.roles import DUT, GENERATOR
 from soakwatch.judge.attribution import judged_target, labelled
@@ -122,7 +122,7 @@ class CaseBuilder:
             window=window,
             series=series,
             phases=self.phases,
-            events=self._events_in(reporters, window),
+            events=self._events_in(reporters, window) + (self._changes(target, window) if traits.of_setup else ()),
             ledgers=self._ledgers_in(target, whole),
             load=tuple(series.between(window.begin_ns, window.end_ns) for series in self._load),
             baseline=tuple(labelled(series_read, target, self.roles) for series_read in calm),
@@ -205,6 +205,11 @@ class CaseBuilder:
         if (targets, window) not in self._touching:
             self._touching[targets, window] = tuple(e for e in self.events if _touches(e, targets, window))
         return self._touching[targets, window]
+
+    def _changes(self, target: str, window: Window) -> tuple[Event, ...]:
+        """What was found to have changed when the run had ended: behind the last sample, where no window is."""
+        late = (event for event in self.events if event.kind == SETUP_CHANGE and event.begin_ns >= window.end_ns)
+        return tuple(event for event in late if event.target == target)
 
     def _ledgers_in(self, target: str, window: Window) -> tuple[Ledger, ...]:
         return tuple(ledger for ledger in self.accounts(window) if ledger.target == target)

@@ -181,7 +181,7 @@ class Setup:
         yield "numa", nodes(machine, polled | machine.apart)
         yield "governor", governors(machine, wanted)
         yield "turbo", turbo(machine)
-        yield "cstates", idle_states(machine, polls, self.exit_latency)
+        yield "cstates", idle_states(machine, polls, polled | machine.apart, self.exit_latency)
         uneven = Uneven(self.share, self.busy, self.idle)
         yield "spread", spread(case.series, case.window, machine, polled, uneven)
         yield "change", _changes(case)

@@ -21,6 +21,8 @@ def links(machine: Machine) -> Look:
 
 def _link(card: Card) -> Look:
     link = card.link
+    if card.virtual_function:  # its link is that of the card that it is a part of
+        return Look()
     if link is None or not link.known:
         told = f"PCIe link of {card.name} (not told)"
         return Look(open=(told,)) if card.in_user_space or link is not None else Look()
@@ -66,7 +68,7 @@ def _duplex(card: Card) -> Look:
 
 def versions(machine: Machine) -> Look:
     """Cards of one model, and modules of one model, with different firmware, software or drivers."""
-    kernel = [card for card in machine.cards if not card.in_user_space and card.model]
+    kernel = [card for card in machine.cards if not card.in_user_space]
     looks = [
         _one_version("firmware", model, {card.name: card.firmware for card in machine.cards if card.model == model})
         for model in _models(machine.cards)

@@ -52,16 +52,17 @@ def turbo(machine: Machine) -> Look:
     return Look(sound=(f"turbo {_shares(machine.turbo)}",)) if machine.turbo else Look()
 
 
-def idle_states(machine: Machine, polls: str, exit_s: float) -> Look:
-    """Idle states that take longer than ``exit_s`` to leave, where ``polls`` says that cores poll."""
+def idle_states(machine: Machine, polls: str, polled: Cores, exit_s: float) -> Look:
+    """Idle states that take longer than ``exit_s`` to leave, where ``polls`` says that cores poll: open to the cores
+    that do, as far as it is known which these are, else to any."""
     states = machine.idle_states
     if not polls:
         return Look(open=("idle states (no core polls)",)) if states else Look()
     if not states:
         return Look(open=("idle states (not told)",))
-    deep = [state for state in states if state.enabled and state.exit_s > exit_s]
+    deep = [state for state in states if state.open_to(polled) and state.exit_s > exit_s]
     if not deep:
-        return Look(sound=("no deep idle state",))
+        return Look(sound=("idle states where cores poll",))
     longest = max(state.exit_s for state in deep)
     names = some([f"{state.name} {duration(state.exit_s)}" for state in deep])
     text = (
@@ -140,9 +141,9 @@ def _tables(card: Card, machine: Machine, polled: Cores) -> Look:
             )
             amiss.append(Remark(card.part, text, float(used), float(queues), "{queue}"))
         else:
-            sound.append(f"RSS of {card.name}")
+            sound.append(f"RSS table of {card.name}")
     others = machine.online - machine.apart - polled
-    most = min(card.interrupts, len(others))
+    most = min(card.interrupts, queues or card.interrupts, len(others))
     if most >= _ENOUGH and card.interrupt_cores:
         cores = len(card.interrupt_cores)
         if cores * _FEW <= most:

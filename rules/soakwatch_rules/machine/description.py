@@ -16,6 +16,7 @@ Cores = frozenset[int]
 
 USER_SPACE_DRIVERS: Final = frozenset({"vfio-pci", "igb_uio", "uio_pci_generic"})
 """Drivers that hand a card to a program: the kernel moves none of its packets."""
+_MODEL: Final = ("vendor", "device", "subsystem_vendor", "subsystem_device")
 _COUNTED: Final = re.compile(r"^(?P<value>.+) \((?P<cores>\d+) cores?\)$")
 
 
@@ -56,7 +57,6 @@ class Card:
     driver: str = ""
     model: str = ""
     firmware: str = ""
-    driver_version: str = ""
     node: int | None = None
     link: Link | None = None
     duplex: str = ""
@@ -66,6 +66,7 @@ class Card:
     rss: frozenset[int] = frozenset()
     interrupts: int = 0
     interrupt_cores: Cores = frozenset()
+    virtual_function: bool = False
 
     @property
     def name(self) -> str:
@@ -80,11 +81,16 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class IdleState:
-    """A state that an idle core may enter, with the time that it takes to leave it."""
+    """A state that an idle core may enter, with the time that it takes to leave it. ``off`` are the cores that may not
+    enter it; None where no core may."""
 
     name: str
     exit_s: float
-    enabled: bool
+    off: Cores | None = frozenset()
+
+    def open_to(self, cores: Cores) -> bool:
+        """Whether some of these cores may enter it; of no cores, whether any core may."""
+        return self.off is not None and (not cores or bool(cores - self.off))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +116,6 @@ class Machine:
     online: Cores = frozenset()
     apart: Cores = frozenset()
     modules: tuple[Module, ...] = ()
-    virtual: str = ""
     huge_pages: bool = False
 
 
@@ -124,14 +129,13 @@ def described(tree: Mapping[str, Tree]) -> Machine:
     return Machine(
         cards=_cards(tree),
         governors=_counts(cpu.get("governor")),
-        preferences=_counts(cpu.get("epp", cpu.get("energy_performance_preference"))),
+        preferences=_counts(cpu.get("energy_preference")),
         turbo=_counts(cpu.get("turbo")),
         idle_states=_idle_states(tree),
         nodes=_nodes(tree),
         online=cores_of(cpu.get("online")),
         apart=cores_of(cpu.get("isolated")) | cores_of(cpu.get("nohz_full")),
         modules=tuple(_modules(tree)),
-        virtual=_text(_branch(tree, "host").get("virtual")),
         huge_pages=bool(_number(memory.get("hugepages"))),
     )
 
@@ -153,27 +157,23 @@ def cores_of(text: Tree) -> Cores:
 
 
 def _cards(tree: Mapping[str, Tree]) -> tuple[Card, ...]:
-    """The interfaces that have hardware, and the cards that no interface stands for (a program drives them)."""
+    """The interfaces of the kernel, and the cards that a program drives."""
     by_address = dict(_named(tree.get("pci_network")))
-    cards, shown = [], set()
+    cards = []
     for name, facts in _named(tree.get("nics")):
-        address = _text(facts.get("pci_address"))
-        shown.add(address)
-        cards.append(_card(f"interface={name}", {**by_address.get(address, {}), **facts}))
-    cards += [_card(f"card={address}", facts) for address, facts in by_address.items() if address not in shown]
-    return tuple(cards)
+        on_bus = by_address.get(_text(facts.get("pci_address")), {})
+        cards.append(_card(f"interface={name}", {**on_bus, **facts}))
+    bound = [(address, facts) for address, facts in by_address.items() if facts.get("driver") in USER_SPACE_DRIVERS]
+    return (*cards, *(_card(f"card={address}", facts) for address, facts in bound))
 
 
 def _card(part: str, facts: Mapping[str, Tree]) -> Card:
-    link = _branch(facts, "pcie")
-    interrupts = _branch(facts, "irq_affinity")
-    queues = _number(facts.get("rx_queues"))
+    link, queues = _branch(facts, "pcie"), _number(facts.get("rx_queues"))
     return Card(
         part=part,
         driver=_text(facts.get("driver")),
-        model=_text(facts.get("model", facts.get("pci_id"))),
+        model=" ".join(_text(facts.get(key)) for key in _MODEL if facts.get(key)),
         firmware=_text(facts.get("firmware")),
-        driver_version=_text(facts.get("driver_version")),
         node=_node(facts.get("numa_node")),
         link=Link(
             _number(link.get("current_link_width")),
@@ -187,32 +187,29 @@ def _card(part: str, facts: Mapping[str, Tree]) -> Card:
         speed_mbps=_number(facts.get("speed_mbps")),
         down=_text(facts.get("state")) in {"down", "lowerlayerdown", "notpresent"},
         rx_queues=None if queues is None else int(queues),
-        rss=cores_of(_branch(facts, "rss").get("table")),
-        interrupts=len(interrupts),
-        interrupt_cores=frozenset(core for each in interrupts.values() for core in cores_of(each)),
+        rss=cores_of(_branch(facts, "rss").get("queues")),
+        interrupts=len(_branch(facts, "irqs")),
+        interrupt_cores=cores_of(facts.get("irq_cores")),
+        virtual_function="vf_of" in facts,
     )
 
 
 def _idle_states(tree: Mapping[str, Tree]) -> tuple[IdleState, ...]:
-    section = tree.get("cstates")
     states = []
-    for name, facts in _named(_branch(tree, "cstates").get("states", section)):
-        exit_us = _number(facts.get("latency_us", facts.get("exit_latency_us")))
+    for name, facts in _named(_branch(tree, "cstates").get("states")):
+        exit_us = _number(facts.get("latency_us"))
+        off = _text(facts.get("disabled"))
         if exit_us is not None:
-            disabled = facts.get("disabled", facts.get("disable"))
-            enabled = facts.get("enabled")
-            on = enabled is not False if disabled is None else not (disabled is True or disabled == 1)
-            states.append(IdleState(_text(facts.get("name")) or name, exit_us * 1e-6, on))
+            cores = None if off == "on all cores" else cores_of(off.removeprefix("on "))
+            states.append(IdleState(name, exit_us * 1e-6, cores))
     return tuple(states)
 
 
 def _nodes(tree: Mapping[str, Tree]) -> dict[int, Cores]:
     """The cores of each memory node."""
-    section = tree.get("numa")
     nodes: dict[int, Cores] = {}
-    for name, facts in _named(_branch(tree, "numa").get("nodes", section)):
-        number = name.removeprefix("node")
-        cores = cores_of(facts.get("cores", facts.get("cpus")))
+    for name, facts in _named(tree.get("numa")):
+        number, cores = name.removeprefix("node"), cores_of(facts.get("cores"))
         if number.isdecimal() and cores:
             nodes[int(number)] = cores
     return nodes
@@ -230,7 +227,7 @@ def _named(section: Tree) -> list[tuple[str, dict[str, Tree]]]:
     if not isinstance(section, list):
         return []
     parts = [facts for facts in section if isinstance(facts, dict)]
-    return [(_text(facts.get("name", facts.get("address"))) or str(n), facts) for n, facts in enumerate(parts)]
+    return [(_text(facts.get("name")) or str(number), facts) for number, facts in enumerate(parts, 1)]
 
 
 def _counts(value: Tree) -> dict[str, int]:
@@ -239,8 +236,6 @@ def _counts(value: Tree) -> dict[str, int]:
         return {}
     if isinstance(value, bool):
         return {"on" if value else "off": 0}
-    if isinstance(value, dict):
-        return {name: len(cores_of(cores)) for name, cores in value.items()}
     counts: dict[str, int] = {}
     for part in str(value).split(", "):
         match = _COUNTED.match(part)

@@ -33,7 +33,6 @@ def card(**more: Tree) -> Branch:
     """A network card of 25 Gbit/s in a slot that suits it, its interrupts on all cores of its node."""
     return {
         "driver": "ice",
-        "model": "E810-XXV",
         "firmware": "4.40",
         "state": "up",
         "duplex": "full",
@@ -41,27 +40,32 @@ def card(**more: Tree) -> Branch:
         "rx_queues": 8,
         "numa_node": 0,
         "pcie": link(8, 8),
-        "irq_affinity": {str(100 + n): str(n) for n in range(8)},
-        "rss": {"table": "0-7"},
+        "irqs": {f"ice-eth-TxRx-{n}": str(n) for n in range(8)},
+        "irq_cores": "0-7",
+        "rss": {"entries": 128, "queues": "0-7"},
         **more,
     }
 
 
-def host(nics: Mapping[str, Tree], **cpu: Tree) -> Branch:
+def host(nics: Mapping[str, Branch], **cpu: Tree) -> Branch:
     """A host of two sockets with 16 cores, set up for measuring."""
-    idle: Branch = {
-        "POLL": {"latency_us": 0, "enabled": True},
-        "C1": {"latency_us": 2, "enabled": True},
-        "C6": {"latency_us": 133, "enabled": False},
-    }
+    at = {name: f"0000:3b:00.{function}" for function, name in enumerate(nics)}
+    on_bus = {at[name]: {"vendor": "0x8086", "device": "0x159b", "interfaces": name} for name in nics}
     return {
         "host": {"kernel": "6.1.0-30-amd64"},
         "cpu": {"online": "0-15", "governor": "performance", "turbo": False, **cpu},
         "memory": {"numa_nodes": 2, "hugepages": 1024},
-        "numa": {"nodes": {"0": {"cores": "0-7"}, "1": {"cores": "8-15"}}},
-        "cstates": {"states": idle},
-        "nics": dict(nics),
+        "numa": {"node0": {"cores": "0-7"}, "node1": {"cores": "8-15"}},
+        "cstates": {"driver": "intel_idle", "states": idle("on all cores")},
+        "nics": {name: {"pci_address": at[name], **facts} for name, facts in nics.items()},
+        "pci_network": dict(on_bus),
     }
+
+
+def idle(deep_off: str) -> list[Tree]:
+    """The idle states of a processor, the deep one switched ``on all cores``, ``on 2-7`` or ``no``t off."""
+    states = (("POLL", 0, "no"), ("C1", 2, "no"), ("C6", 133, deep_off))
+    return [{"name": name, "latency_us": exit_us, "disabled": off} for name, exit_us, off in states]
 
 
 VIRTUAL: Final[Branch] = {
@@ -115,8 +119,8 @@ def setup(
     return Scenario("setup", name, make, hours=2.0, cadence_s=10.0)
 
 
-_VFIO: Final[Branch] = {"0000:3b:00.0": {"driver": "vfio-pci", "model": "E810-C", "numa_node": 0, "pcie": link(8, 16)}}
-_DEEP: Final[Branch] = {"C1": {"latency_us": 2, "enabled": True}, "C6": {"latency_us": 133, "enabled": True}}
+_VFIO: Final[Branch] = {"0000:3b:00.0": {"driver": "vfio-pci", "vendor": "0x8086", "numa_node": 0, "pcie": link(8, 16)}}
+_DEEP: Final[Branch] = {**SOUND, "cstates": {"states": idle("no")}}
 _CHASSIS: Final[Branch] = {
     "device": {"vendor": "Example", "model": "R9000", "software": "7.2"},
     "modules_hw": [
@@ -142,7 +146,7 @@ SCENARIOS = (
     setup("sound host, light load on one core", SOUND, softirq=(0.2, *(0.0,) * 7)),
     setup("chassis, modules alike", _CHASSIS),
     setup("kernel router with powersave", host({"eth0": card()}, governor="powersave")),
-    setup("deep idle states, nothing polls", {**SOUND, "cstates": {"states": _DEEP}}),
+    setup("deep idle states, nothing polls", _DEEP),
     setup("a port at rest that is slow", host({"eth0": card(state="down", pcie=link(4, 8))})),
     setup("told nothing", {}),
     setup("x4 of x8", host({"eth0": card(pcie=link(4, 8)), "eth1": card()})),
@@ -156,10 +160,11 @@ SCENARIOS = (
     setup("powersave on a generator", host({"eth0": card()}, governor="schedutil"), role="generator"),
     setup("governors differ", host({"eth0": card()}, governor="performance (12 cores), powersave (4 cores)")),
     setup("turbo differs", host({"eth0": card()}, turbo="on (8 cores), off (8 cores)")),
-    setup("deep idle states where cores poll", {**SOUND, "cstates": {"states": _DEEP}}, polls=_POLLS),
+    setup("deep idle states where cores poll", _DEEP, polls=_POLLS),
+    setup("deep idle states where others poll", {**SOUND, "cstates": {"states": idle("on 2-7")}}, polls=_POLLS),
     setup("one core of eight receives", SOUND, softirq=(0.85, *(0.0,) * 7)),
-    setup("RSS table of one queue", host({"eth0": card(rss={"table": "0"})})),
-    setup("interrupts on one core", host({"eth0": card(irq_affinity={str(n): "0" for n in range(8)})})),
+    setup("RSS table of one queue", host({"eth0": card(rss={"entries": 128, "queues": "0"})})),
+    setup("interrupts on one core", host({"eth0": card(irq_cores="0")})),
     setup("governor changed", SOUND, changed={"cpu governor": "performance -> powersave"}),
 )
 """All of them."""

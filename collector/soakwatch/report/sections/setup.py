@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - lines of HTML are as long as they are
-"""The set-up: versions, and what each machine is, with known misconfiguration flagged."""
+"""The set-up: versions, what each machine is, and what the rule ``setup`` says of it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from soakwatch.core.event_kinds import IDENTITY
 from soakwatch.core.units import show_bytes
 from soakwatch.report.blocks import CONSOLE, Block, Text
 from soakwatch.report.page import Page
+from soakwatch_rules.rule import Outcome
 
 ORDER = 46
 TITLE = "Set-up"
 _LONG, _BRIEF = 30, 4
+_RULE, _AMISS = "setup", {Outcome.FAIL, Outcome.WARN}
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
 {% if flags %}
@@ -42,11 +44,11 @@ Tree = str | int | float | bool | None | list["Tree"] | dict[str, "Tree"]
 
 def facts(page: Page) -> Mapping[str, object]:
     """Readable tables of the JSON that the record holds; text that is no JSON is shown as it is."""
-    flags: list[str] = []
-    machines = []
-    for target, tree in sorted(_object(page.source.meta("fingerprint")).items()):
-        flags += _flags(tree, target)
-        machines.append((target, _groups(tree if isinstance(tree, dict) else {"machine": tree})))
+    machines = [
+        (target, _groups(tree if isinstance(tree, dict) else {"machine": tree}))
+        for target, tree in sorted(_object(page.source.meta("fingerprint")).items())
+    ]
+    flags = [f"{f.target}: {f.reason}" for f in page.verdict.findings if f.rule == _RULE and f.outcome in _AMISS]
     versions = sorted((name, _text(value)) for name, value in _object(page.source.meta("versions")).items())
     return {"flags": flags, "versions": versions, "machines": machines}
 
@@ -168,13 +170,4 @@ def _link(link: dict[str, Tree]) -> str:
     """A PCIe link in words: what it runs at, and what it could."""
     now = f"x{_text(link.get('current_link_width'))} at {_text(link.get('current_link_speed'))} GT/s"
     best = f"x{_text(link.get('max_link_width'))} at {_text(link.get('max_link_speed'))} GT/s"
-    return f"! {now}, could do {best}" if link.get("below_capability") else now
-
-
-def _flags(tree: Tree, path: str) -> list[str]:
-    """Where a PCIe link runs below what the card could do."""
-    if not isinstance(tree, dict):
-        return []
-    if tree.get("below_capability") is True:
-        return [f"{path}: the PCIe link runs below its capability: {_link(tree).removeprefix('! ')}"]
-    return [flag for key, value in tree.items() for flag in _flags(value, f"{path} {key}")]
+    return now if now == best else f"{now}, could do {best}"
