@@ -14,7 +14,7 @@ from soakwatch_rules.machine.look import Look, Remark, together
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.rule import Case, Finding, Outcome, RuleSpec
 from soakwatch_rules.traits import Traits
-from soakwatch_rules.wording.words import counted, duration, some
+from soakwatch_rules.wording.words import counted, some
 
 _CHANGE: Final = "setup.change"
 _ACTIONS: Final = ("ignore", "warn", "fail")
@@ -32,7 +32,7 @@ class Setup:
 
     * ``pcie``: a network card whose PCIe link has fewer lanes or a lower speed than the card could do, whatever driver
       it is bound to (``vfio-pci`` too). Interfaces that are down are left out: they may rest.
-    * ``duplex``: an interface that runs half duplex.
+    * ``duplex``: an interface with hardware that runs half duplex.
     * ``firmware``: network cards or modules of one model with different firmware, software or drivers.
     * ``numa``: a card whose packets are handled by cores of another memory node only: by the cores that poll where a
       program drives the card, else by those of its interrupts.
@@ -40,7 +40,7 @@ class Setup:
       generator, or on a device whose cores poll; governors that differ between cores, on any. Elsewhere a device is
       judged as it is shipped: a clock that follows the load is part of it, and only told.
     * ``turbo``: turbo on for some cores, off for others.
-    * ``cstates``: idle states with an exit latency above ``exit_latency`` enabled where cores poll.
+    * ``cstates``: idle states with an exit latency above ``exit_latency`` (µs) enabled where cores poll.
     * ``spread``: at most a quarter of the cores do ``share`` of the work of receiving (softirq time) and spend ``busy``
       of their time on it, while the others are idle for ``idle`` of theirs; cores that poll or are kept apart do not
       count, and of fewer than 4 cores nothing is said. Without the times of cores: an RSS table, or interrupts, that
@@ -103,7 +103,7 @@ class Setup:
     cstates: float = parameter(1.0, "1", "deep idle states where cores poll", "results vary", _ACTIONS)
     spread: float = parameter(1.0, "1", "receiving on few cores while others idle", "limits results", _ACTIONS)
     change: float = parameter(1.0, "1", "a set-up that changed during the run", "two runs in one", _ACTIONS)
-    exit_latency: float = parameter(20e-6, "s", "idle states that take longer to leave are deep", "C1E takes 10 µs")
+    exit_latency: float = parameter(20.0, "us", "idle states that take longer to leave are deep", "C1E takes 10 µs")
     share: float = parameter(0.9, "1", "of the work of receiving on few cores", "nearly all of it")
     busy: float = parameter(0.5, "1", "of their time that these spend on it", "half a core is left")
     idle: float = parameter(0.7, "1", "of their time that the others are idle", "they could take it over")
@@ -116,8 +116,8 @@ class Setup:
         for name in ("share", "busy", "idle"):
             if not 0 < getattr(self, name) <= 1:
                 raise ValueError(f"setup: {name} is {getattr(self, name)}: use a share above 0 and up to 100%")
-        if not 0 <= self.exit_latency < 1:
-            raise ValueError(f"setup: exit_latency is {self.exit_latency}: use a time from 0 to below 1 s")
+        if not 0 <= self.exit_latency < 1e6:
+            raise ValueError(f"setup: exit_latency is {self.exit_latency:g} µs: use 0 to below 1000000, which is 1 s")
 
     def definition(self) -> str:
         """The definition with its parameters."""
@@ -126,7 +126,7 @@ class Setup:
             "amiss is a PCIe link below what the card can do, half duplex, like cards or modules with different "
             "versions, a card on another memory node than its cores, a frequency governor other than performance on "
             "generators and where cores poll, turbo that differs between cores, idle states that take longer than "
-            f"{duration(self.exit_latency)} to leave where cores poll, {100 * self.share:.4g} % of the work of "
+            f"{self.exit_latency:g} µs to leave where cores poll, {100 * self.share:.4g} % of the work of "
             f"receiving on at most a quarter of the cores that spend at least {100 * self.busy:.4g} % of their time on "
             f"it while the others are idle for at least {100 * self.idle:.4g} %, and a set-up that changed during the "
             f"run; {actions}"
@@ -181,7 +181,7 @@ class Setup:
         yield "numa", nodes(machine, polled | machine.apart)
         yield "governor", governors(machine, wanted)
         yield "turbo", turbo(machine)
-        yield "cstates", idle_states(machine, polls, polled | machine.apart, self.exit_latency)
+        yield "cstates", idle_states(machine, polls, polled | machine.apart, self.exit_latency * 1e-6)
         uneven = Uneven(self.share, self.busy, self.idle)
         yield "spread", spread(case.series, case.window, machine, polled, uneven)
         yield "change", _changes(case)

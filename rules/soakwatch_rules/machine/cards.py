@@ -51,8 +51,8 @@ def _lanes(width: float | None, speed: float | None) -> str:
 
 
 def duplexes(machine: Machine) -> Look:
-    """Interfaces that run half duplex."""
-    return together(_duplex(card) for card in machine.cards if card.duplex and not card.down)
+    """Interfaces with hardware that run half duplex."""
+    return together(_duplex(card) for card in machine.cards if card.duplex and not (card.down or card.virtual))
 
 
 def _duplex(card: Card) -> Look:

@@ -66,6 +66,7 @@ class Card:
     rss: frozenset[int] = frozenset()
     interrupts: int = 0
     interrupt_cores: Cores = frozenset()
+    virtual: bool = False  # an interface without hardware
     virtual_function: bool = False
 
     @property
@@ -136,7 +137,7 @@ def described(tree: Mapping[str, Tree]) -> Machine:
         online=cores_of(cpu.get("online")),
         apart=cores_of(cpu.get("isolated")) | cores_of(cpu.get("nohz_full")),
         modules=tuple(_modules(tree)),
-        huge_pages=bool(_number(memory.get("hugepages"))),
+        huge_pages=bool(_number(memory.get("hugepages"))) or _huge_pages(memory.get("huge_pages")),
     )
 
 
@@ -190,6 +191,7 @@ def _card(part: str, facts: Mapping[str, Tree]) -> Card:
         rss=cores_of(_branch(facts, "rss").get("queues")),
         interrupts=len(_branch(facts, "irqs")),
         interrupt_cores=cores_of(facts.get("irq_cores")),
+        virtual=facts.get("virtual") is True,
         virtual_function="vf_of" in facts,
     )
 
@@ -213,6 +215,12 @@ def _nodes(tree: Mapping[str, Tree]) -> dict[int, Cores]:
         if number.isdecimal() and cores:
             nodes[int(number)] = cores
     return nodes
+
+
+def _huge_pages(sizes: Tree) -> bool:
+    """Whether there are any, of any size on any node."""
+    nodes = [pages for _, size in _named(sizes) for _, pages in _named(size)]
+    return any(_number(pages.get("total")) for pages in nodes)
 
 
 def _modules(tree: Mapping[str, Tree]) -> Iterable[Module]:
