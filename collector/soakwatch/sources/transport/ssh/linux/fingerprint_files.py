@@ -96,7 +96,7 @@ def files_script() -> str:
     """Each file that is there as a part ``f PATH``, each symbolic link as ``l PATH`` with what it points to.
 
     Files of one line, by far the most, are read by the shell itself: a program for each costs a small device seconds.
-    Not those of /proc/sys and lists of cores: a shell reads byte by byte, and there the kernel gives it one byte or none.
+    Not those of /proc/sys and lists of cores: there the kernel gives a shell that reads byte by byte one or none.
     """
     show = 'if [ -f "$p" ] && [ -r "$p" ]; then echo; echo \'@@ f \'"$p";'
     whole, line = f'{show} cat "$p" 2>/dev/null; fi', f'{show} x=; read -r x <"$p"; printf "%s\\n" "$x"; fi'
