@@ -7,6 +7,7 @@ from copy import copy
 from dataclasses import replace
 
 from soakwatch.core.event_kinds import SETUP_CHANGE, is_run_admin
+from soakwatch.core.fingerprints import BEGIN_KEY
 from soakwatch.core.flatten import Tree, parse_json
 from soakwatch.core.roles import DUT, GENERATOR
 from soakwatch.judge.attribution import judged_target, labelled
@@ -234,7 +235,7 @@ class CaseBuilder:
 
 def _machines(record: JudgeableRecord) -> Mapping[str, Mapping[str, Tree]]:
     """What each target told of itself as the run began; nothing where that cannot be read."""
-    trees = parse_json(record.meta("fingerprint"))
+    trees = parse_json(record.meta(BEGIN_KEY))
     if not isinstance(trees, dict):
         return {}
     return {target: tree for target, tree in trees.items() if isinstance(tree, dict)}
