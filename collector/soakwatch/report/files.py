@@ -17,7 +17,7 @@ def write_reports(view: RecordView, verdict: Verdict, folder: Path) -> Path:
     from soakwatch.report.json import render_json
     from soakwatch.report.junit import render_junit
     from soakwatch.report.markdown import render_markdown
-    from soakwatch.report.sections.changed import changed
+    from soakwatch.runs.setup_changes import changed
 
     difference = changed(view, None)
     texts = {

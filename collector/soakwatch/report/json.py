@@ -14,7 +14,7 @@ from importlib import resources
 from soakwatch.core.formatting import iso
 from soakwatch.judge.capacity import CapacitySearch
 from soakwatch.judge.verdict import TargetVerdict, Verdict
-from soakwatch.report.sections.changed import Changed
+from soakwatch.runs.setup_changes import Changed
 from soakwatch_agent.sample import object_labels
 from soakwatch_rules.causes import Cause
 from soakwatch_rules.rule import Finding, Forecast, Ledger, Mark, Phase

@@ -8,8 +8,8 @@ from xml.etree import ElementTree as ET
 
 from soakwatch.core.formatting import iso, printable, quantity, subject
 from soakwatch.judge.verdict import Verdict
-from soakwatch.report.sections.changed import Changed
 from soakwatch.runs.compare import ABSENT
+from soakwatch.runs.setup_changes import Changed
 from soakwatch_rules.rule import Finding, Outcome
 from soakwatch_rules.wording.words import counted
 

@@ -50,7 +50,7 @@ def card(**more: Tree) -> Branch:
 def host(nics: Mapping[str, Branch], **cpu: Tree) -> Branch:
     """A host of two sockets with 16 cores, set up for measuring."""
     at = {name: f"0000:3b:00.{function}" for function, name in enumerate(nics)}
-    on_bus = {at[name]: {"vendor": "0x8086", "device": "0x159b", "interfaces": name} for name in nics}
+    on_bus: Branch = {at[name]: {"vendor": "0x8086", "device": "0x159b", "interfaces": name} for name in nics}
     return {
         "host": {"kernel": "6.1.0-30-amd64"},
         "cpu": {"online": "0-15", "governor": "performance", "turbo": False, **cpu},
@@ -58,7 +58,7 @@ def host(nics: Mapping[str, Branch], **cpu: Tree) -> Branch:
         "numa": {"node0": {"cores": "0-7"}, "node1": {"cores": "8-15"}},
         "cstates": {"driver": "intel_idle", "states": idle("on all cores")},
         "nics": {name: {"pci_address": at[name], **facts} for name, facts in nics.items()},
-        "pci_network": dict(on_bus),
+        "pci_network": on_bus,
     }
 
 
@@ -110,7 +110,7 @@ def setup(
     def make(seed: int, hours: float, apart: float) -> Signal:
         rng, t = np.random.default_rng(seed), times(hours, apart)
         window = Window(0, round(hours * 3600 * S))
-        events = ()
+        events: tuple[Event, ...] = ()
         if changed is not None:
             events = (Event("setup.change", "dut", "", window.end_ns - S, window.end_ns - S, changed),)
         case = Case("dut", "", window, cores(rng, softirq, t), events=events, role=role, machine=machine)

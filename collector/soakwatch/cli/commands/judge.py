@@ -147,9 +147,9 @@ def _one(
     from soakwatch.plan import load_plan
     from soakwatch.record import RecordView
     from soakwatch.report.json import render_json
-    from soakwatch.report.sections.changed import changed
     from soakwatch.report.terminal import print_verdict
     from soakwatch.runs.catalog import find_run
+    from soakwatch.runs.setup_changes import changed
 
     for name in names:
         if rule_class(name).manner.needs_earlier and not against:

@@ -55,9 +55,9 @@ def command(
     from soakwatch.report.json import render_json
     from soakwatch.report.junit import render_junit
     from soakwatch.report.markdown import render_markdown
-    from soakwatch.report.sections.changed import changed
     from soakwatch.report.terminal import print_verdict
     from soakwatch.runs.catalog import find_run
+    from soakwatch.runs.setup_changes import changed
 
     wanted = any((html_file, json_file, junit_file, md_file))
     with ExitStack() as stack:
