@@ -71,7 +71,7 @@ def blocks(page: Page) -> Sequence[Block]:
     """Each machine in a line, what of it changed during the run, and the versions of the monitor."""
     machines = _machines(page)
     changed = [
-        Text(_changed_words(differing), label=f"{target} changed", formats=CONSOLE)
+        Text(_changed_words(differing), label=f"{target} changed")
         for target, differing in sorted(_changes(page).items())
     ]
     drawn: list[Block] = [Text(words, label=name, formats=CONSOLE) for name, words in machines[:_BRIEF]]
