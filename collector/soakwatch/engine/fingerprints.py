@@ -112,7 +112,7 @@ class Fingerprinting:
             answer.cancel()
         if self._unwritten:
             await self._write_begin(tellers)
-        await self._write_end(tellers, end, end_ns)
+        await self._write_end(tellers, {key: tree for key, tree in end.items() if tree}, end_ns)
 
     async def close(self) -> None:
         """End what still runs."""

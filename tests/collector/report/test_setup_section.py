@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from copy import deepcopy
+from typing import Any
 
 from rich.console import Console
 from tests.collector.report.conftest import MemoryRecord
@@ -15,7 +16,7 @@ from soakwatch.report.markdown import render_markdown
 from soakwatch.report.terminal import print_verdict
 
 LINK = {"current_link_width": 8, "max_link_width": 16, "below_capability": True}
-MACHINE = {
+MACHINE: dict[str, Any] = {
     "host": {"os": "Debian 12", "bios_date": "03/04/2025"},
     "cpu": {"model": "EPYC", "logical_cores": 8, "governor": "performance"},
     "cstates": {"states": [{"name": "C6", "latency_us": 133, "disabled": "no"}]},

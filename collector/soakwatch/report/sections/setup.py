@@ -60,7 +60,7 @@ def facts(page: Page) -> Mapping[str, object]:
     changed = _changes(page)
     for target, tree in sorted(_object(page.source.meta(BEGIN_KEY)).items()):
         flags += _flags(tree, target)
-        whole = tree if isinstance(tree, dict) else {"machine": tree}
+        whole: dict[str, Tree] = tree if isinstance(tree, dict) else {"machine": tree}
         shown = {name: section for name, section in whole.items() if name not in (NOTES, TOLD_BY)}
         machines.append((target, _groups(shown), list(changed.get(target, {}).items()), *_about(whole)))
     versions = sorted((name, _text(value)) for name, value in _object(page.source.meta("versions")).items())
