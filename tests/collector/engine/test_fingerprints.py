@@ -17,7 +17,7 @@ from soakwatch.engine import fingerprints as module
 from soakwatch.engine.fingerprints import Fingerprinting, Teller
 from soakwatch.engine.run_record import run_record
 from soakwatch.record import Record, RecordView
-from soakwatch.sources.abc import Fingerprints, SourceError
+from soakwatch.sources.abc import Fingerprints, SourceError, SourceUnreadyError
 from soakwatch_agent.fingerprint import Tree
 
 HOST: dict[str, Any] = {
@@ -141,9 +141,17 @@ def test_a_run_does_not_wait_long_for_a_source_that_never_tells(bench: Bench, mo
     assert slow.asked == 1
 
 
+def test_a_source_that_is_not_ready_is_asked_again(bench: Bench) -> None:
+    source = Source([SourceUnreadyError("the cost of its polls is still being measured"), HOST, HOST])
+    bench.run([Teller("dut", "ssh", source)], ticks=3)
+    assert bench.trees(BEGIN_KEY)["dut"]["cpu"] == HOST["cpu"]
+    assert source.asked == 3
+
+
 def test_a_run_that_ends_at_once_asks_once(bench: Bench) -> None:
     source, silent = Source([HOST]), Source([], answering=False)
-    bench.run([Teller("dut", "ssh", source), Teller("fw", "snmp", silent)], ticks=0)
+    nothing = Source([{}, {}])
+    bench.run([Teller("dut", "ssh", source), Teller("fw", "snmp", silent), Teller("tg", "otg", nothing)], ticks=0)
     assert bench.trees(BEGIN_KEY) == bench.trees(END_KEY)
     assert (source.asked, silent.asked) == (1, 0)
 
