@@ -7,7 +7,7 @@ import os
 import platform
 import threading
 import time
-from typing import Callable, Dict, Iterator, List, Mapping, Optional
+from typing import Callable, Dict, Iterator, List, Mapping, Optional, cast
 
 from soakwatch_agent.agentclock import AgentClock
 from soakwatch_agent.fingerprint import Tree, fingerprint
@@ -54,7 +54,9 @@ class Reading:
                 self._thread.start()
             elif not self._thread.is_alive():
                 read, self._thread, self._read = self._read, None, None
-                return dict(read) if read is not None else {"notes": ["the agent failed to read what the machine is"]}
+                if read is None:
+                    return {"notes": ["the agent failed to read what the machine is"]}
+                return cast("Object", dict(read))
             return None
 
     def _work(self, interfaces: Optional[List[str]]) -> None:

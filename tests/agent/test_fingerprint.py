@@ -215,6 +215,14 @@ def test_a_driver_is_asked_for_what_no_file_says() -> None:
     assert b"keyk".decode() not in json.dumps(facts)
 
 
+def test_an_interface_of_another_namespace_is_noted() -> None:
+    def elsewhere(_: str, __: bytes) -> bytes:
+        raise OSError(errno.ENODEV, "No such device")
+
+    sentence = "eth0 is in another network namespace: its driver was not asked for firmware, rings and RSS"
+    assert asked(elsewhere, ["eth0"]) == ({}, [sentence])
+
+
 def facts_key() -> str:
     """The digest of the key, never the key."""
     return hashlib.sha256(b"keyk").hexdigest()[:16]

@@ -46,7 +46,8 @@ class Kernel:
 def ethtool(name: str, ask: Ask) -> Tuple[Dict[str, Tree], List[str]]:
     """Firmware, rings, channels, coalescing, pause, offloads and RSS of an interface, and what was refused.
 
-    What a driver does not have (EOPNOTSUPP) is absent and says nothing.
+    What a driver does not have (EOPNOTSUPP) is absent and says nothing. Raises OSError where there is no such interface
+    in this network namespace: a container may see the files of another's.
     """
     facts: Dict[str, Tree] = {}
     refused: List[str] = []
@@ -62,6 +63,8 @@ def ethtool(name: str, ask: Ask) -> Tuple[Dict[str, Tree], List[str]]:
         try:
             facts.update(read(name, ask))
         except OSError as error:
+            if error.errno == errno.ENODEV:
+                raise
             if error.errno in (errno.EPERM, errno.EACCES):
                 refused.append(what)
         except struct.error:
@@ -178,7 +181,13 @@ def asked(ask: Optional[Ask], names: List[str]) -> Tuple[Dict[str, Dict[str, Tre
     notes: List[str] = []
     for name in names if ask is not None else ():
         assert ask is not None
-        told[name], refused = ethtool(name, ask)
+        try:
+            told[name], refused = ethtool(name, ask)
+        except OSError:
+            notes.append(
+                f"{name} is in another network namespace: its driver was not asked for firmware, rings and RSS"
+            )
+            continue
         if refused:
             notes.append(f"{name} does not tell this user {', '.join(refused)}")
     return told, notes

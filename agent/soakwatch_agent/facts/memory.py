@@ -117,7 +117,7 @@ def _dimm(data: bytes, texts: List[bytes]) -> Optional[Dict[str, Tree]]:
         return clean(found.strip())
 
     def word(offset: int) -> int:
-        return struct.unpack_from("<H", data, offset)[0] if offset + 2 <= len(data) else 0  # type: ignore[no-any-return]
+        return struct.unpack_from("<H", data, offset)[0] if offset + 2 <= len(data) else 0
 
     size = word(0x0C)
     if size in (0, 0xFFFF):

@@ -16,7 +16,7 @@ from soakwatch.core.flatten import Tree, parse_json
 from soakwatch.core.redaction import Redaction
 from soakwatch.engine.run_record import RunRecord
 from soakwatch.record import RecordView
-from soakwatch.sources.abc import Fingerprints, SourceError
+from soakwatch.sources.abc import Fingerprints, SourceError, SourceUnreadyError
 from soakwatch_rules.rule import Event
 
 ASK_S = 60.0
@@ -108,11 +108,12 @@ class Fingerprinting:
         tasks = {key: asyncio.create_task(self._answer(key[1], source, END_S)) for key, source in asked.items()}
         await self._wait(tasks.values(), deadline)
         for key, answer in tasks.items():
-            end[key] = answer.result() if answer.done() else _silent(key[1], END_S)
+            tree = answer.result() if answer.done() else None
+            end[key] = _silent(key[1], END_S) if tree is None else tree
             answer.cancel()
         if self._unwritten:
             await self._write_begin(tellers)
-        await self._write_end(tellers, end, end_ns)
+        await self._write_end(tellers, {key: tree for key, tree in end.items() if tree}, end_ns)
 
     async def close(self) -> None:
         """End what still runs."""
@@ -128,19 +129,25 @@ class Fingerprinting:
 
     async def _ask_begin(self, key: tuple[str, str], source: Fingerprints) -> None:
         async with self._room:
-            tree = await self._answer(key[1], source, ASK_S)
-        if tree:
+            tree = await self._answer(key[1], source, ASK_S, again=True)
+        if tree is None:
+            del self._asking[key]
+        elif tree:
             self._begin[key] = tree
             self._unwritten = True
 
-    async def _answer(self, label: str, source: Fingerprints, limit_s: float) -> Mapping[str, Tree]:
-        """What a source tells, or the note why it does not."""
+    async def _answer(
+        self, label: str, source: Fingerprints, limit_s: float, *, again: bool = False
+    ) -> Mapping[str, Tree] | None:
+        """What a source tells, or the note why it does not; None where it shall be asked ``again``."""
         try:
             async with asyncio.timeout(limit_s):
                 text = json.dumps(await source.fingerprint())
         except TimeoutError:
             return _silent(label, limit_s)
         except (SourceError, SoakwatchError) as failure:
+            if again and isinstance(failure, SourceUnreadyError):
+                return None
             return _note(label, self._redaction.text(str(failure)))
         except Exception as failure:  # noqa: BLE001 - as of a poll; the type and no text: it may quote a secret
             return _note(label, f"its poller raised {type(failure).__name__}")

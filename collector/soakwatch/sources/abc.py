@@ -96,7 +96,8 @@ class Fingerprints(Protocol):
         """Sections of JSON, and ``notes`` with a sentence for each fact that could not be read; empty: nothing to tell.
 
         Asked beside the polls after the first answered one, and once more before the source closes: no poll may be
-        late for it. The caller limits its time. Raises SourceError, which becomes a note. No secrets.
+        late for it. The caller limits its time. Raises SourceError, which becomes a note, and SourceUnreadyError to be
+        asked again a second later. No secrets.
         """
         ...
 

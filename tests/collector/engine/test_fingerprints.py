@@ -7,6 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,10 +17,14 @@ from soakwatch.engine import fingerprints as module
 from soakwatch.engine.fingerprints import Fingerprinting, Teller
 from soakwatch.engine.run_record import run_record
 from soakwatch.record import Record, RecordView
-from soakwatch.sources.abc import Fingerprints, SourceError
+from soakwatch.sources.abc import Fingerprints, SourceError, SourceUnreadyError
 from soakwatch_agent.fingerprint import Tree
 
-HOST = {"cpu": {"governor": "performance"}, "processes": {"sshd": 3}, "memory": {"total_bytes": 2, "free_bytes": 1}}
+HOST: dict[str, Any] = {
+    "cpu": {"governor": "performance"},
+    "processes": {"sshd": 3},
+    "memory": {"total_bytes": 2, "free_bytes": 1},
+}
 
 
 @dataclass
@@ -109,7 +114,8 @@ def test_begin_and_end_are_kept_and_a_difference_is_an_event(bench: Bench) -> No
 
 
 def test_sources_of_a_target_are_one_tree_in_the_order_of_the_plan(bench: Bench) -> None:
-    first, second = {"device": {"model": "X"}}, {"device": {"model": "x", "serial": "7"}, "licences": ["base"]}
+    first: dict[str, Any] = {"device": {"model": "X"}}
+    second: dict[str, Any] = {"device": {"model": "x", "serial": "7"}, "licences": ["base"]}
     bench.run([Teller("dut", "snmp", Source([first] * 2)), Teller("dut", "ssh", Source([second] * 2))])
     tree = bench.trees(BEGIN_KEY)["dut"]
     assert tree["device"] == {"model": "X", "serial": "7"}
@@ -135,15 +141,23 @@ def test_a_run_does_not_wait_long_for_a_source_that_never_tells(bench: Bench, mo
     assert slow.asked == 1
 
 
+def test_a_source_that_is_not_ready_is_asked_again(bench: Bench) -> None:
+    source = Source([SourceUnreadyError("the cost of its polls is still being measured"), HOST, HOST])
+    bench.run([Teller("dut", "ssh", source)], ticks=3)
+    assert bench.trees(BEGIN_KEY)["dut"]["cpu"] == HOST["cpu"]
+    assert source.asked == 3
+
+
 def test_a_run_that_ends_at_once_asks_once(bench: Bench) -> None:
     source, silent = Source([HOST]), Source([], answering=False)
-    bench.run([Teller("dut", "ssh", source), Teller("fw", "snmp", silent)], ticks=0)
+    nothing = Source([{}, {}])
+    bench.run([Teller("dut", "ssh", source), Teller("fw", "snmp", silent), Teller("tg", "otg", nothing)], ticks=0)
     assert bench.trees(BEGIN_KEY) == bench.trees(END_KEY)
     assert (source.asked, silent.asked) == (1, 0)
 
 
 def test_a_resumed_run_keeps_what_was_told_at_its_begin(bench: Bench) -> None:
-    changed = {"cpu": {"governor": "powersave"}}
+    changed: dict[str, Any] = {"cpu": {"governor": "powersave"}}
     bench.run([Teller("dut", "ssh", Source([HOST]))], ticks=0)
     bench.run([Teller("dut", "ssh", Source([changed]))], resumed=True)
     assert bench.trees(BEGIN_KEY)["dut"]["cpu"] == {"governor": "performance"}
@@ -151,8 +165,8 @@ def test_a_resumed_run_keeps_what_was_told_at_its_begin(bench: Bench) -> None:
 
 
 def test_differences_name_modules_by_their_names_and_end_somewhere() -> None:
-    begin = {"modules_hw": [{"name": "slot 1", "serial": "A"}, {"name": "slot 2", "serial": "B"}]}
-    end = {"modules_hw": [{"name": "slot 0", "serial": "C"}, *begin["modules_hw"]]}
+    begin: dict[str, Any] = {"modules_hw": [{"name": "slot 1", "serial": "A"}, {"name": "slot 2", "serial": "B"}]}
+    end: dict[str, Any] = {"modules_hw": [{"name": "slot 0", "serial": "C"}, *begin["modules_hw"]]}
     assert differences(begin, end) == {
         "modules_hw slot 0 name": "absent -> slot 0",
         "modules_hw slot 0 serial": "absent -> C",
@@ -160,5 +174,5 @@ def test_differences_name_modules_by_their_names_and_end_somewhere() -> None:
     many = told(differences({"sysctls": {str(n): 1 for n in range(25)}}, {"sysctls": {str(n): 2 for n in range(25)}}))
     assert len(many) == 21
     assert many["more"] == "5"
-    other = {"cpu": {"governor": "powersave"}, TOLD_BY: {"cpu": "agent"}}
+    other: dict[str, Any] = {"cpu": {"governor": "powersave"}, TOLD_BY: {"cpu": "agent"}}
     assert differences({**HOST, TOLD_BY: {"cpu": "ssh"}}, other) == {}, "another source may say it in other words"

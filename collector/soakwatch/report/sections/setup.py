@@ -72,7 +72,7 @@ def blocks(page: Page) -> Sequence[Block]:
     """Each machine in a line, what of it changed during the run, and the versions of the monitor."""
     machines = _machines(page)
     changed = [
-        Text(_changed_words(differing), label=f"{target} changed", formats=CONSOLE)
+        Text(_changed_words(differing), label=f"{target} changed")
         for target, differing in sorted(_changes(page).items())
     ]
     drawn: list[Block] = [Text(words, label=name, formats=CONSOLE) for name, words in machines[:_BRIEF]]
@@ -203,7 +203,8 @@ def _columns(name: str, branch: dict[str, dict[str, Tree]]) -> dict[str, object]
     """One row an item (a network card), one column a property."""
     columns = list(dict.fromkeys(key for item in branch.values() for key in item))
     rows = [
-        (key, [_text(item[column]) if column in item else "–" for column in columns]) for key, item in branch.items()
+        (key, [_fact(column, item[column]) if column in item else "–" for column in columns])
+        for key, item in branch.items()
     ]
     return _group(name, columns, rows)
 
@@ -227,7 +228,13 @@ def _leaves(tree: Tree, path: str, deep: int) -> list[tuple[str, str]]:
         deep = min(deep, 1)
     if isinstance(tree, dict) and deep:
         return [leaf for key, value in tree.items() for leaf in _leaves(value, f"{path} {key}".strip(), deep - 1)]
-    return [(path, _text(tree))]
+    return [(path, _fact(path, tree))]
+
+
+def _fact(key: str, value: Tree) -> str:
+    """A value as people read it; a size in bytes in a larger unit, where it is exact enough."""
+    sized = key.endswith("_bytes") and isinstance(value, int) and not isinstance(value, bool)
+    return show_bytes(value) if sized and isinstance(value, int) else _text(value)
 
 
 def _text(value: Tree) -> str:
@@ -241,7 +248,7 @@ def _text(value: Tree) -> str:
         if value and all(isinstance(inner, bool) for inner in value.values()):
             on, off = ([key for key, inner in value.items() if inner is flag] for flag in (True, False))
             return "; ".join(f"{word}: {', '.join(keys)}" for word, keys in (("on", on), ("off", off)) if keys)
-        return ", ".join(f"{key} {_text(inner)}" for key, inner in value.items())
+        return ", ".join(f"{key} {_fact(key, inner)}" for key, inner in value.items())
     if isinstance(value, list):
         return ", ".join(_text(inner) for inner in value)
     return str(value)

@@ -16,12 +16,12 @@ from soakwatch.core.fingerprints import comparable
 from soakwatch.core.flatten import Tree, flatten
 from soakwatch.sources.abc import Fingerprints, SourceError
 from soakwatch.sources.pollers.agent import AgentPoller
-from soakwatch.sources.pollers.agent import Config as AgentConfig
 from soakwatch.sources.pollers.agent import start as start_agent
 from soakwatch.sources.pollers.local import Config as LocalConfig
 from soakwatch.sources.pollers.local import start as start_local
 from soakwatch.sources.transport.ssh.linux import fingerprint as module
 from soakwatch.testing.agents import LocalAgent
+from soakwatch.testing.agents import config as agent_config
 from soakwatch.testing.sshd import Sshd
 
 DRIVERS_TELL = {"rings", "channels", "coalescing", "pause", "offloads", "rss", "firmware", "bus", "driver"}
@@ -45,10 +45,10 @@ def test_agent_ssh_and_local_tell_the_same(sshd: Sshd, tmp_path: Path) -> None:
             agent = LocalAgent(tmp_path / "agent", ())
             stack.callback(agent.kill)
             agent.start()
-            config = AgentConfig(socket=str(tmp_path / "agent" / "socket"))
-            over_agent = await start_agent(config, site_for(tmp_path), stack)
+            keys = agent_config(socket=str(tmp_path / "agent" / "socket"))
+            over_agent = await start_agent(keys, site_for(tmp_path), stack)
             over_ssh = await stack.enter_async_context(linux(sshd, tmp_path))
-            here = await start_local(LocalConfig(), site_for(tmp_path), stack)
+            here = await start_local(LocalConfig.model_validate({}), site_for(tmp_path), stack)
             return await ask(here), await ask(over_agent), await ask(over_ssh)
 
     here, over_agent, over_ssh = asyncio.run(go())
@@ -65,7 +65,7 @@ def test_without_python_a_shell_prints_the_files(sshd: Sshd, tmp_path: Path, mon
     async def go() -> tuple[Mapping[str, object], Mapping[str, object]]:
         async with AsyncExitStack() as stack:
             poller = await stack.enter_async_context(linux(sshd, tmp_path))
-            here = await start_local(LocalConfig(), site_for(tmp_path), stack)
+            here = await start_local(LocalConfig.model_validate({}), site_for(tmp_path), stack)
             return await ask(here), await ask(poller)
 
     here, there = asyncio.run(go())
@@ -86,8 +86,8 @@ def test_an_older_agent_is_noted_with_the_remedy(tmp_path: Path) -> None:
             agent = LocalAgent(tmp_path / "agent", ())
             stack.callback(agent.kill)
             agent.start()
-            config = AgentConfig(socket=str(tmp_path / "agent" / "socket"))
-            poller: AgentPoller = await start_agent(config, site_for(tmp_path), stack)
+            keys = agent_config(socket=str(tmp_path / "agent" / "socket"))
+            poller: AgentPoller = await start_agent(keys, site_for(tmp_path), stack)
             del poller._hello["fingerprint"]
             with pytest.raises(SourceError, match="is older than fingerprints: update it with soakwatch agent install"):
                 await poller.fingerprint()

@@ -160,10 +160,11 @@ class AgentPoller:
 
     async def fingerprint(self) -> Mapping[str, Tree]:
         """See Fingerprints: the agent reads in the background, and is asked between two polls whether it has."""
-        globs = None if self._site.interfaces is None else list(self._site.interfaces)
+        globs = self._site.interfaces
+        question: Object = {"interfaces": None if globs is None else [*globs]}
         while True:
             async with self._talking:
-                if (tree := await self._ask_fingerprint({"interfaces": globs})) is not None:
+                if (tree := await self._ask_fingerprint(question)) is not None:
                     return tree
             await asyncio.sleep(_FINGERPRINT_EVERY_S)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
-from soakwatch.sources.abc import Facts, SourceContext, SourceError
+from soakwatch.sources.abc import Facts, SourceContext, SourceError, SourceUnreadyError
 from soakwatch.sources.transport.ssh.ask import Wants
 from soakwatch.sources.transport.ssh.asks import Asked, all_asks
 from soakwatch.sources.transport.ssh.connection import SshLine
@@ -130,6 +130,8 @@ class LinuxPoller:
 
     async def fingerprint(self) -> Mapping[str, Tree]:
         """See Fingerprints: read by the agent's own code in a channel of its own, beside the polls."""
+        if self._observer.measuring:
+            raise SourceUnreadyError("the cost of its polls is still being measured")
         return await linux_fingerprint(self._line, self._wish.interfaces)
 
     def close(self) -> None:
