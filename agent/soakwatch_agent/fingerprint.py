@@ -6,20 +6,23 @@ and ``notes`` says so: never 0, never an empty text.
 
 from __future__ import annotations
 
-import glob
 import os
 import platform
 from collections import Counter
-from typing import Dict, List, Mapping, Optional, Union
+from typing import Dict, List, Mapping, Optional
 
-import psutil
-
-from soakwatch_agent.context import HostContext
+from soakwatch_agent.facts.cpu import cpu, cstates, numa
+from soakwatch_agent.facts.machine import Machine, Notes, Tree, whole
+from soakwatch_agent.facts.memory import memory
+from soakwatch_agent.facts.pci import pci_network
+from soakwatch_agent.facts.software import cgroup, modules, packages, tuned
 from soakwatch_agent.nics import nics
-from soakwatch_agent.procfs import clean, parse_cpuinfo, parse_keyed_kib, parse_pid_stat, read_line, read_text
+from soakwatch_agent.procfs import clean, parse_pid_stat
+from soakwatch_agent.version import VERSION
 
-Tree = Union[str, int, float, bool, List["Tree"], Dict[str, "Tree"]]
+__all__ = ["SYSCTLS", "Tree", "fingerprint"]
 
+_ALWAYS = frozenset({"host", "cpu", "memory", "nics", "sysctls", "kernel_command_line", "processes", "agent"})
 SYSCTLS = (
     "net.core.busy_poll",
     "net.core.busy_read",
@@ -82,68 +85,78 @@ _MAX_PROCESS_NAMES = 400  # names, not processes
 
 
 def fingerprint(root: str = "/", interfaces: Optional[List[str]] = None) -> Mapping[str, Tree]:
-    """What the machine under ``root`` is, as a tree of text, whole numbers and flags that JSON takes.
+    """What the machine under ``root`` is, as a tree of text, numbers and flags that JSON takes.
 
     Names of processes are included, command lines are not: they may hold secrets; of the kernel's command line only
     what bears on results. ``interfaces`` are globs.
     """
-    context, notes = HostContext(root), _Notes()
+    machine, notes = Machine(root), Notes()
     tree: Dict[str, Tree] = {}
-    tree["host"] = _host(context, notes)
-    tree["cpu"] = _cpu(context, notes)
-    tree["memory"] = _memory(context, notes)
-    tree["nics"] = nics(context, interfaces)
-    tree["sysctls"] = _sysctls(context)
-    tree["kernel_command_line"] = _command_line(context, notes)
-    tree["processes"] = _processes(context)
-    tree["agent"] = {"python": platform.python_version(), "psutil": psutil.__version__}
-    tree["notes"] = list(notes.lines)
-    return tree
+    tree["host"] = _host(machine, notes)
+    tree["cpu"] = cpu(machine, notes)
+    tree["cstates"] = cstates(machine, notes)
+    tree["memory"] = memory(machine, notes)
+    tree["numa"] = numa(machine)
+    cards = nics(machine, notes, interfaces)
+    tree["nics"] = cards
+    functions = pci_network(machine, notes)
+    tree["pci_network"] = functions
+    tree["sysctls"] = _sysctls(machine)
+    tree["kernel_command_line"] = _command_line(machine, notes)
+    drivers = [each.get("driver") for each in (*cards.values(), *functions.values()) if isinstance(each, dict)]
+    tree["modules"] = modules(machine, [driver for driver in drivers if isinstance(driver, str)])
+    tree["packages"] = packages(machine, notes)
+    tree["cgroup"] = cgroup(machine)
+    tree["tuned"] = tuned(machine)
+    tree["processes"] = _processes(machine)
+    tree["agent"] = _agent()
+    full = {name: section for name, section in tree.items() if section or name in _ALWAYS}
+    full["notes"] = list(notes.lines)
+    return full
 
 
-class _Notes:
-    """What could not be read, a sentence each."""
+def _agent() -> Dict[str, Tree]:
+    versions: Dict[str, Tree] = {"version": VERSION, "python": platform.python_version()}
+    try:
+        import psutil  # the one that polls; what reads a fingerprint by itself needs none
 
-    def __init__(self) -> None:
-        self.lines: List[Tree] = []
-
-    def put(self, into: Dict[str, Tree], key: str, value: Optional[Tree], missing: str = "") -> None:
-        """Keeps a value, or notes that it is missing; ``missing`` empty means that its absence says nothing."""
-        if value is not None:
-            into[key] = value
-        elif missing:
-            self.lines.append(missing)
+        versions["psutil"] = psutil.__version__
+    except ImportError:
+        pass
+    return versions
 
 
-def _number(text: Optional[str]) -> Optional[int]:
-    return int(text) if text is not None and text.lstrip("-").isdigit() else None
-
-
-def _host(context: HostContext, notes: _Notes) -> Dict[str, Tree]:
-    def line(path: str) -> Optional[str]:
-        return read_line(context.path(path))
-
+def _host(machine: Machine, notes: Notes) -> Dict[str, Tree]:
+    line = machine.line
     host: Dict[str, Tree] = {}
     notes.put(host, "hostname", line("/proc/sys/kernel/hostname"), "the host name is not known")
     notes.put(host, "kernel", line("/proc/sys/kernel/osrelease"), "the kernel's release is not known")
     notes.put(host, "kernel_build", line("/proc/sys/kernel/version"))
-    notes.put(host, "os", _os_name(context), "the operating system is not known: there is no os-release")
+    notes.put(host, "os", _os_name(machine), "the operating system is not known: there is no os-release")
     notes.put(host, "board", line("/sys/class/dmi/id/product_name"))
     notes.put(host, "board_vendor", line("/sys/class/dmi/id/sys_vendor"))
-    notes.put(host, "bios", line("/sys/class/dmi/id/bios_version"))
-    notes.put(host, "virtual", _virtual(context))
+    for key, name in (
+        ("board_name", "board_name"),
+        ("bios_vendor", "bios_vendor"),
+        ("bios", "bios_version"),
+        ("bios_date", "bios_date"),
+        ("serial", "product_serial"),
+    ):
+        notes.put(host, key, line(f"/sys/class/dmi/id/{name}"))
+    if "bios" not in host:
+        notes.add("the BIOS is not known: there is no /sys/class/dmi/id/bios_version")
+    elif "serial" not in host:
+        notes.add("the serial number of the board is not known: only root may read it")
+    notes.put(host, "virtual", _virtual(machine))
     clock = line("/sys/devices/system/clocksource/clocksource0/current_clocksource")
     notes.put(host, "clock_source", clock, "the clock source is not known")
     notes.put(host, "time_zone", line("/etc/timezone"))
     return host
 
 
-def _os_name(context: HostContext) -> Optional[str]:
+def _os_name(machine: Machine) -> Optional[str]:
     for path in ("/etc/os-release", "/usr/lib/os-release"):
-        try:
-            lines = read_text(context.path(path)).splitlines()
-        except OSError:
-            continue
+        lines = machine.text(path).splitlines()
         pairs = dict(line.split("=", 1) for line in lines if "=" in line)
         name = pairs.get("PRETTY_NAME", pairs.get("NAME", "")).strip("\"'")
         if name:
@@ -151,16 +164,14 @@ def _os_name(context: HostContext) -> Optional[str]:
     return None
 
 
-def _virtual(context: HostContext) -> Optional[str]:
+def _virtual(machine: Machine) -> Optional[str]:
     """A hint at a hypervisor or a container; None where nothing points to one (which proves nothing)."""
-    if os.path.exists(context.path("/.dockerenv")) or os.path.exists(context.path("/run/.containerenv")):  # noqa: PTH110
+    if os.path.exists(machine.path("/.dockerenv")) or os.path.exists(machine.path("/run/.containerenv")):  # noqa: PTH110
         return "container"
-    hypervisor = read_line(context.path("/sys/hypervisor/type"))
+    hypervisor = machine.line("/sys/hypervisor/type")
     if hypervisor:
         return hypervisor
-    product = " ".join(
-        read_line(context.path(f"/sys/class/dmi/id/{name}")) or "" for name in ("sys_vendor", "product_name")
-    )
+    product = " ".join(machine.line(f"/sys/class/dmi/id/{name}") or "" for name in ("sys_vendor", "product_name"))
     for word, name in (
         ("QEMU", "kvm"),
         ("KVM", "kvm"),
@@ -174,82 +185,16 @@ def _virtual(context: HostContext) -> Optional[str]:
     ):
         if word in product:
             return name
-    try:
-        flagged = " hypervisor" in read_text(context.path("/proc/cpuinfo"))
-    except OSError:
-        return None
-    return "a hypervisor of unknown kind" if flagged else None
+    return "a hypervisor of unknown kind" if " hypervisor" in machine.text("/proc/cpuinfo") else None
 
 
-def _cpu(context: HostContext, notes: _Notes) -> Dict[str, Tree]:
-    cpu: Dict[str, Tree] = {}
-    try:
-        cores = parse_cpuinfo(read_text(context.path("/proc/cpuinfo")))
-    except OSError:
-        cores = []
-    first = cores[0] if cores else {}
-    model = first.get("model name") or first.get("Model") or first.get("cpu model")
-    notes.put(cpu, "model", model, "the processor's model is not known")
-    notes.put(cpu, "logical_cores", len(cores) or None, "the number of cores is not known")
-    packages = {core["physical id"] for core in cores if "physical id" in core}
-    notes.put(cpu, "sockets", len(packages) or None)
-    physical = {(core.get("physical id"), core["core id"]) for core in cores if "core id" in core}
-    notes.put(cpu, "physical_cores", len(physical) or None)
-    notes.put(cpu, "microcode", first.get("microcode"), "the microcode's version is not known")
-    base = "/sys/devices/system/cpu"
-    notes.put(cpu, "smt", read_line(context.path(f"{base}/smt/control")))
-    notes.put(cpu, "online", read_line(context.path(f"{base}/online")))
-    notes.put(cpu, "isolated", read_line(context.path(f"{base}/isolated")))
-    notes.put(cpu, "nohz_full", read_line(context.path(f"{base}/nohz_full")))
-    governors = _kinds(context, f"{base}/cpu[0-9]*/cpufreq/scaling_governor")
-    notes.put(cpu, "governor", governors, "there is no frequency governor: this system does not control its clock")
-    for key, name in (("frequency_min_khz", "scaling_min_freq"), ("frequency_max_khz", "scaling_max_freq")):
-        notes.put(cpu, key, _kinds(context, f"{base}/cpu[0-9]*/cpufreq/{name}"))
-    notes.put(cpu, "frequency_driver", _kinds(context, f"{base}/cpu[0-9]*/cpufreq/scaling_driver"))
-    no_turbo = read_line(context.path(f"{base}/intel_pstate/no_turbo"))
-    boost = read_line(context.path(f"{base}/cpufreq/boost"))
-    notes.put(cpu, "turbo", no_turbo == "0" if no_turbo is not None else boost == "1" if boost is not None else None)
-    idle = read_line(context.path(f"{base}/cpuidle/current_driver"))
-    notes.put(cpu, "idle_driver", idle if idle != "none" else None)
-    flaws: Dict[str, Tree] = {}
-    for path in sorted(glob.glob(context.path(f"{base}/vulnerabilities/*"))):
-        notes.put(flaws, path.rpartition("/")[2], read_line(path))
-    notes.put(cpu, "mitigations", flaws or None, "the mitigations of processor flaws are not known")
-    return cpu
-
-
-def _kinds(context: HostContext, pattern: str) -> Optional[str]:
-    """The value that all cores share, or each value with the number of its cores."""
-    values = Counter(value for value in map(read_line, glob.glob(context.path(pattern))) if value is not None)
-    if len(values) <= 1:
-        return next(iter(values), None)
-    return ", ".join(f"{value} ({count} cores)" for value, count in sorted(values.items()))
-
-
-def _memory(context: HostContext, notes: _Notes) -> Dict[str, Tree]:
-    memory: Dict[str, Tree] = {}
-    try:
-        info = parse_keyed_kib(read_text(context.path("/proc/meminfo")))
-    except OSError:
-        info = {}
-    notes.put(memory, "total_bytes", info.get("MemTotal"), "the size of the memory is not known")
-    notes.put(memory, "swap_bytes", info.get("SwapTotal"))
-    notes.put(memory, "hugepages", info.get("HugePages_Total"))
-    notes.put(memory, "hugepage_bytes", info.get("Hugepagesize"))
-    huge = read_line(context.path("/sys/kernel/mm/transparent_hugepage/enabled"))
-    notes.put(memory, "transparent_hugepages", huge)
-    nodes = len(glob.glob(context.path("/sys/devices/system/node/node[0-9]*")))
-    notes.put(memory, "numa_nodes", nodes or None)
-    return memory
-
-
-def _sysctls(context: HostContext) -> Dict[str, Tree]:
+def _sysctls(machine: Machine) -> Dict[str, Tree]:
     """Settings that this kernel has; one it lacks is absent, which is normal between kernels."""
     settings: Dict[str, Tree] = {}
     for name in SYSCTLS:
-        value = read_line(context.path("/proc/sys/" + name.replace(".", "/")))
+        value = machine.line("/proc/sys/" + name.replace(".", "/"))
         if value is not None:
-            number = _number(value)
+            number = whole(value)
             settings[name] = number if number is not None else " ".join(value.split())
     return settings
 
@@ -298,9 +243,9 @@ _BEARING = frozenset(
 )
 
 
-def _command_line(context: HostContext, notes: _Notes) -> List[Tree]:
+def _command_line(machine: Machine, notes: Notes) -> List[Tree]:
     """Parameters of the kernel that bear on results; others (paths, credentials of an installer) are left out."""
-    line = read_line(context.path("/proc/cmdline"))
+    line = machine.line("/proc/cmdline")
     if line is None:
         notes.lines.append("the kernel's command line is not known")
         return []
@@ -308,14 +253,14 @@ def _command_line(context: HostContext, notes: _Notes) -> List[Tree]:
     return list(parameters)
 
 
-def _processes(context: HostContext) -> Dict[str, Tree]:
+def _processes(machine: Machine) -> Dict[str, Tree]:
     """How many processes of each name run; kernel threads (without address space) are left out."""
     names: Counter[str] = Counter()
-    for entry in os.listdir(context.path("/proc")):
+    for entry in machine.names("/proc"):
         if entry.isdigit():
             try:
-                stat = parse_pid_stat(read_text(context.path(f"/proc/{entry}/stat")))
-            except (OSError, ValueError):
+                stat = parse_pid_stat(machine.text(f"/proc/{entry}/stat"))
+            except ValueError:
                 continue
             if stat.virtual > 0:
                 names[clean(stat.comm)] += 1

@@ -1,113 +1,167 @@
-"""Network cards for the fingerprint: driver, speed, queues, and the PCIe link compared with what the card can do."""
+"""Network interfaces for the fingerprint: driver, firmware, speed, queues, offloads, interrupts, and the PCIe link."""
 
 from __future__ import annotations
 
 import os
 import re
 from fnmatch import fnmatchcase
-from typing import Dict, List, Optional, Union
+from typing import Dict, List, Optional
 
-from soakwatch_agent.context import HostContext
-from soakwatch_agent.procfs import read_line
+from soakwatch_agent.facts.cpu import numa_node
+from soakwatch_agent.facts.ethtool import Ask, Kernel, asked
+from soakwatch_agent.facts.machine import Machine, Notes, Tree, core_list, cores_of, cores_of_mask
+from soakwatch_agent.facts.pci import driver_of, pcie_link
 
-Tree = Union[str, int, float, bool, List["Tree"], Dict[str, "Tree"]]
-
-_SPEED = re.compile(r"(\d+(?:\.\d+)?) GT/s")
-
-
-def nics(context: HostContext, globs: Optional[List[str]] = None) -> Dict[str, Tree]:
-    """The network interfaces of a host by name, without the loopback."""
-    folder = context.path("/sys/class/net")
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError:
-        return {}
-    wanted = [n for n in names if globs is None or any(fnmatchcase(n, g) for g in globs)]
-    return {name: nic(f"{folder}/{name}", context) for name in wanted if _is_nic(f"{folder}/{name}", name)}
+_NET = "/sys/class/net"
+_MAX_INTERFACES = 256
+_MAX_IRQS = 512
+_ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
-def _is_nic(folder: str, name: str) -> bool:
-    return name not in ("lo", "bonding_masters") and os.path.isdir(folder)  # noqa: PTH112
+def nics(
+    machine: Machine, notes: Notes, globs: Optional[List[str]] = None, ask: Optional[Ask] = None
+) -> Dict[str, Tree]:
+    """The network interfaces of a host by name, without the loopback.
 
-
-def nic(folder: str, context: HostContext) -> Dict[str, Tree]:
-    """One interface: what /sys/class/net/NAME says of it; what it does not say is absent."""
+    ``ask`` is who answers for their drivers; None is the kernel of this machine, and nobody for one under a folder.
+    """
+    names = [name for name in machine.names(_NET) if globs is None or any(fnmatchcase(name, g) for g in globs)]
+    names = [name for name in names if _is_nic(machine, name)]
+    if len(names) > _MAX_INTERFACES:
+        notes.add(f"{len(names) - _MAX_INTERFACES} of {len(names)} network interfaces are left out")
+        names = names[:_MAX_INTERFACES]
+    told = _ask_drivers(machine, notes, names, ask)
+    interrupts = _interrupts(machine)
     facts: Dict[str, Tree] = {}
-    for key, name in (("mac", "address"), ("state", "operstate"), ("duplex", "duplex"), ("alias", "ifalias")):
-        text = read_line(f"{folder}/{name}")
+    for name in names:
+        facts[name] = {**nic(machine, name), **told.get(name, {}), **_irqs(machine, name, interrupts)}
+    return facts
+
+
+def _is_nic(machine: Machine, name: str) -> bool:
+    return name not in ("lo", "bonding_masters") and os.path.isdir(machine.path(f"{_NET}/{name}"))  # noqa: PTH112
+
+
+def _ask_drivers(machine: Machine, notes: Notes, names: List[str], ask: Optional[Ask]) -> Dict[str, Dict[str, Tree]]:
+    if ask is None and not machine.real:
+        if names:
+            notes.add(
+                "drivers of network cards were not asked for firmware, rings, offloads and RSS: only files were read"
+            )
+        return {}
+    kernel = None
+    try:
+        if ask is None:
+            ask = kernel = Kernel()
+        told, refused = asked(ask, names)
+    except OSError as error:
+        notes.add(f"drivers of network cards cannot be asked: {(error.strerror or 'no reason given').lower()}")
+        return {}
+    finally:
+        if kernel is not None:
+            kernel.close()
+    for sentence in refused:
+        notes.add(sentence)
+    return told
+
+
+def nic(machine: Machine, name: str) -> Dict[str, Tree]:
+    """One interface: what /sys/class/net/NAME says of it; what it does not say is absent."""
+    folder = f"{_NET}/{name}"
+    facts: Dict[str, Tree] = {}
+    for key, file in (("mac", "address"), ("state", "operstate"), ("duplex", "duplex"), ("alias", "ifalias")):
+        text = machine.line(f"{folder}/{file}")
         if text is not None and text != "unknown":
             facts[key] = text
-    for key, name in (("mtu", "mtu"), ("speed_mbps", "speed"), ("tx_queue_len", "tx_queue_len")):
-        number = _whole(read_line(f"{folder}/{name}"))
+    for key, file in (("mtu", "mtu"), ("speed_mbps", "speed"), ("tx_queue_len", "tx_queue_len")):
+        number = machine.whole(f"{folder}/{file}")
         if number is not None and number >= 0:  # a link that is down has speed -1
             facts[key] = number
-    driver = _driver(folder)
+    for file in ("gro_flush_timeout", "napi_defer_hard_irqs", "threaded"):
+        number = machine.whole(f"{folder}/{file}")
+        if number:
+            facts[file] = number
+    master = machine.link(f"{folder}/master")
+    if master is not None:
+        facts["master"] = master
+    driver = driver_of(machine, f"{folder}/device")
     if driver is not None:
         facts["driver"] = driver
-        version = read_line(context.path(f"/sys/module/{driver}/version"))
+        version = machine.line(f"/sys/module/{driver}/version")
         if version is not None:
             facts["driver_version"] = version
     else:
-        facts["virtual"] = not os.path.exists(f"{folder}/device")  # noqa: PTH110
-    queues = _names(f"{folder}/queues")
+        facts["virtual"] = not os.path.exists(machine.path(f"{folder}/device"))  # noqa: PTH110
+    queues = machine.names(f"{folder}/queues")
     if queues:
         facts["rx_queues"] = sum(q.startswith("rx-") for q in queues)
         facts["tx_queues"] = sum(q.startswith("tx-") for q in queues)
-    numa = _whole(read_line(f"{folder}/device/numa_node"))
-    if numa is not None and numa >= 0:
-        facts["numa_node"] = numa
-    link = pcie_link(f"{folder}/device")
+    facts.update(_steering(machine, folder, queues))
+    card = _card(machine, folder)
+    address = card.rpartition("/")[2]
+    if _ADDRESS.fullmatch(address):
+        facts["pci_address"] = address
+    node = numa_node(machine, f"{folder}/device")
+    if node is None and card:
+        node = numa_node(machine, card)
+    if node is not None:
+        facts["numa_node"] = node
+    link = pcie_link(machine, f"{folder}/device") or (pcie_link(machine, card) if card else {})
     if link:
         facts["pcie"] = link
     return facts
 
 
-def pcie_link(folder: str) -> Dict[str, Tree]:
-    """The PCIe link of a device: width in lanes and speed in GT/s, now and at most.
-
-    ``below_capability`` is True where either is less than the card could do: a card in the wrong slot, or a link that
-    trained down, which halves throughput silently. (Some cards lower the speed at idle to save power.)
-    """
-    link: Dict[str, Tree] = {}
-    for key in ("current_link_width", "max_link_width"):
-        width = _whole(read_line(f"{folder}/{key}"))
-        if width is not None and 0 < width < 255:  # 255 is what a device without a link says
-            link[key] = width
-    for key in ("current_link_speed", "max_link_speed"):
-        match = _SPEED.match(read_line(f"{folder}/{key}") or "")
-        if match is not None:
-            link[key] = float(match[1])
-    below = [
-        link[f"current_link_{what}"] != link[f"max_link_{what}"]
-        for what in ("width", "speed")
-        if f"current_link_{what}" in link and f"max_link_{what}" in link
-    ]
-    if below:
-        link["below_capability"] = any(below)
-    return link
+def _steering(machine: Machine, folder: str, queues: List[str]) -> Dict[str, Tree]:
+    """RPS and XPS: the cores of each queue that has a mask, one line where all have the same."""
+    steering: Dict[str, Tree] = {}
+    for key, start, file in (("rps", "rx-", "rps_cpus"), ("xps", "tx-", "xps_cpus")):
+        masks: Dict[str, Tree] = {}
+        for queue in queues:
+            if queue.startswith(start):
+                cores = core_list(cores_of_mask(machine.line(f"{folder}/queues/{queue}/{file}") or ""))
+                if cores:
+                    masks[queue] = cores
+        number = sum(queue.startswith(start) for queue in queues)
+        if masks:
+            same = len(masks) == number and len(set(map(str, masks.values()))) == 1
+            steering[key] = f"all queues on {next(iter(masks.values()))}" if same else masks
+    return steering
 
 
-def _driver(folder: str) -> Optional[str]:
-    try:
-        return os.readlink(f"{folder}/device/driver").rpartition("/")[2]
-    except OSError:
-        pass
-    try:
-        with open(f"{folder}/device/uevent", encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                if line.startswith("DRIVER="):
-                    return line[7:].strip()
-    except OSError:
-        pass
-    return None
+def _card(machine: Machine, folder: str) -> str:
+    """The folder of the PCI function behind an interface; of a virtio interface it is one above its device."""
+    device = os.path.realpath(machine.path(f"{folder}/device"))
+    root = os.path.realpath(machine.path("/")) if not machine.real else "/"
+    for _ in range(2):
+        if _ADDRESS.fullmatch(os.path.basename(device)):  # noqa: PTH119
+            return device[len(root.rstrip("/")) :]
+        device = os.path.dirname(device)  # noqa: PTH120
+    return ""
 
 
-def _names(folder: str) -> List[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
+def _interrupts(machine: Machine) -> Dict[str, str]:
+    """The names of the interrupts by their numbers."""
+    names: Dict[str, str] = {}
+    for line in machine.text("/proc/interrupts").splitlines():
+        number, colon, rest = line.partition(":")
+        if colon and number.strip().isdigit() and rest.split():
+            names[number.strip()] = rest.split()[-1]
+    return names
 
 
-def _whole(text: Optional[str]) -> Optional[int]:
-    return int(text) if text is not None and text.lstrip("-").isdigit() else None
+def _irqs(machine: Machine, name: str, interrupts: Dict[str, str]) -> Dict[str, Tree]:
+    """Which cores take the interrupts of an interface: by interrupt, and ``irq_cores``, all of them together."""
+    card = _card(machine, f"{_NET}/{name}")
+    own = set(machine.names(f"{_NET}/{name}/device/msi_irqs")) | set(machine.names(f"{card}/msi_irqs") if card else ())
+    pattern = re.compile(rf"(^|[^\w]){re.escape(name)}([^\w]|$)")
+    numbers = [n for n, text in interrupts.items() if n in own or pattern.search(text)][:_MAX_IRQS]
+    irqs: Dict[str, Tree] = {}
+    cores: List[int] = []
+    for number in numbers:
+        folder = f"/proc/irq/{number}"
+        where = machine.line(f"{folder}/effective_affinity_list") or machine.line(f"{folder}/smp_affinity_list")
+        if where is not None:
+            irqs[interrupts[number]] = where
+            cores += cores_of(where)
+    return {"irq_cores": core_list(cores), "irqs": irqs} if irqs else {}

@@ -136,7 +136,7 @@ def _open_agent(
         sampler.set(settings)
     sampler.start()
     stack.callback(sampler.end)
-    return Agent(folder, clock, spool, sampler, recorder, mode, stop)
+    return Agent(folder, clock, spool, sampler, recorder, mode, stop, options.root)
 
 
 def _prepare(folder: str) -> None:

@@ -7,9 +7,10 @@ import os
 import platform
 import threading
 import time
-from typing import Callable, Dict, Iterator, List, Optional
+from typing import Callable, Dict, Iterator, List, Mapping, Optional, cast
 
 from soakwatch_agent.agentclock import AgentClock
+from soakwatch_agent.fingerprint import Tree, fingerprint
 from soakwatch_agent.framing import (
     DONE,
     ERROR,
@@ -36,6 +37,32 @@ _BUSY_S = 60.0  # a run counts as served for this time after its last question
 Reply = Iterator[bytes]
 
 
+class Reading:
+    """The fingerprint of the machine, read anew in a thread whenever the last one was handed over."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._lock = threading.Lock()
+        self._thread: Optional[threading.Thread] = None
+        self._read: Optional[Mapping[str, Tree]] = None
+
+    def tree(self, interfaces: Optional[List[str]]) -> Optional[Object]:
+        """The tree, if the reading that was begun has ended; else None, and a reading goes on."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, args=(interfaces,), name="fingerprint", daemon=True)
+                self._thread.start()
+            elif not self._thread.is_alive():
+                read, self._thread, self._read = self._read, None, None
+                if read is None:
+                    return {"notes": ["the agent failed to read what the machine is"]}
+                return cast("Object", dict(read))
+            return None
+
+    def _work(self, interfaces: Optional[List[str]]) -> None:
+        self._read = fingerprint(self._root, interfaces)
+
+
 class Agent:
     """One agent: its clock, spool, sampler and recorder, and its answers to questions."""
 
@@ -48,13 +75,16 @@ class Agent:
         recorder: Optional[Recorder],
         mode: str,
         stop: Callable[[], None],
+        root: str = "/",
     ) -> None:
         self._folder, self._clock, self._spool, self._sampler = folder, clock, spool, sampler
         self._recorder, self._mode, self._stop = recorder, mode, stop
+        self._reading = Reading(root)
         self._served_ns = 0
         self._open_lock = threading.Lock()
         self._started = time.monotonic()
         self._replies: Dict[str, Callable[[int, Object], Reply]] = {
+            "fingerprint": self._fingerprint,
             "ping": self._ping,
             "open": self._open,
             "looks": self._polls,
@@ -80,6 +110,7 @@ class Agent:
                 "host": platform.node(),
                 "way": self._mode,
                 "recorder": self._recorder is not None,
+                "fingerprint": True,
             },
         )
 
@@ -177,6 +208,12 @@ class Agent:
         if self._recorder is None:
             raise FrameError("this agent runs without a flight recorder")
         yield line_of(DONE, {"id": asked, **self._recorder.window(whole(body, "from_ns"), whole(body, "to_ns"))})
+
+    def _fingerprint(self, asked: int, body: Object) -> Reply:
+        """What the machine is: read in the background, so that no poll waits; ``tree`` is null until it is there."""
+        globs = body.get("interfaces")
+        interfaces = [str(each) for each in globs] if isinstance(globs, list) else None
+        yield line_of(DONE, {"id": asked, "tree": self._reading.tree(interfaces)})
 
     def _rest(self, asked: int, body: Object) -> Reply:
         """The run has ended in order: no more polls until the next one."""

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from soakwatch_rules.parameter import parameters
-from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Rule, Window
+from soakwatch_rules.rule import Case, Event, Finding, Ledger, Outcome, Phase, Rule, Tree, Window
 from soakwatch_rules.scenarios.synthetic import PROCESS, readings, trait
 from soakwatch_rules.series import Series
 from soakwatch_rules.traits import Traits
@@ -52,6 +52,10 @@ _LOAD: Final = (
     "load.cpu.utilization",
     "load.ceiling.packet.rate",
 )
+_MACHINE: Final[dict[str, Tree]] = {
+    "cpu": {"online": "0-3", "governor": "performance", "turbo": True},
+    "nics": {"eth0": {"driver": "ice", "duplex": "full", "rx_queues": 4}},
+}
 _RUNS: Final = 5  # earlier runs of the calm device
 
 Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
@@ -66,7 +70,8 @@ def grid(rule: Rule) -> tuple[int, float]:
 def cases(rule: Rule, values: Values, *, due: int | None = None, begin_ns: int = 0) -> Iterator[Case]:
     """The cases of a rule on readings of ``values(metric, n)``, as its scope cuts them.
 
-    The run has a baseline, a soak, a stress and a recovery phase, a load that keeps on, and five earlier runs.
+    The run has a baseline, a soak, a stress and a recovery phase, a load that keeps on, and five earlier runs. Its
+    machine is set up well; where no poll was answered (``due`` 0), it told nothing.
     """
     n, apart = grid(rule)
     series = [_series(metric, values(metric, n), apart, begin_ns) for metric in rule.metrics]
@@ -79,7 +84,14 @@ def cases(rule: Rule, values: Values, *, due: int | None = None, begin_ns: int =
     role = "generator" if any(metric.startswith("load.") for metric in rule.metrics) else "dut"
     ledgers = (Ledger("dut", "local", apart, got, got, {}, None),)
     whole = Case(
-        "dut", "", Window(begin_ns, begin_ns + length_ns), phases=phases, ledgers=ledgers, load=load, role=role
+        "dut",
+        "",
+        Window(begin_ns, begin_ns + length_ns),
+        phases=phases,
+        ledgers=ledgers,
+        load=load,
+        role=role,
+        machine=_MACHINE if due is None else {},
     )
     if rule.scope == "metric":
         for s in series:

@@ -156,6 +156,14 @@ CATALOGUE: Final[tuple[EventKind, ...]] = (
         "pause", "a pause of forwarding or of a program, from a log", "users", origin=Origin.DEVICE, intervention=False
     ),
     _entry("device.identity", "what a source is connected to, and each change of it", "all sources", internal=True),
+    _entry(
+        "setup.change",
+        "a target is not as it was when the run began: its fingerprints differ",
+        "all sources",
+        origin=Origin.DEVICE,
+        explains=False,
+        intervention=False,
+    ),
     _entry("log.storm", "so many lines of one kind that they are counted, not kept", "syslog, traps"),
     _entry("snmp.agent.restart", "the SNMP agent started again, the device perhaps not", "SNMP"),
     _entry("snmp.engine.changed", "the SNMP engine is another one than before", "SNMP"),

@@ -9,6 +9,9 @@ from typing import ClassVar, Literal, Protocol
 
 from soakwatch_rules.series import Series
 
+Tree = str | int | float | bool | None | list["Tree"] | dict[str, "Tree"]
+"""What a machine told of itself: data of JSON."""
+
 
 class Outcome(StrEnum):
     """What a rule says, worst first. ``not applicable`` always comes with its reason."""
@@ -135,7 +138,8 @@ class Case:
     earlier runs that were named for comparison, one series a run, on the times of that run. ``polling`` are objects
     (``core=2``, "" the total, "*" all) known to poll, each with what says so. ``family`` is the number of cases
     that this rule judges in the run, this one among them: with many, some are wrong by chance. ``tenants`` are those
-    who share the device, for rules whose traits ask for them.
+    who share the device, and ``machine`` is what the target told of itself as the run began (its fingerprint, by
+    section), each for rules whose traits ask for it.
     """
 
     target: str
@@ -155,6 +159,7 @@ class Case:
     polling: Mapping[str, str] = field(default_factory=dict)
     family: int = 1
     tenants: tuple[Tenant, ...] = ()
+    machine: Mapping[str, Tree] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +265,8 @@ class RuleSpec:
     asked where none was named. ``baseline``: it looks at the readings of the baseline phase, which are not read for
     other rules. ``live`` says what it looks at while the run goes on: "recent" readings (at most the last hour; what it
     finds there stays found), "minutes" (means of one minute since the begin), the "whole" window (for rules that look
-    at events and ledgers only), or nothing before the "end".
+    at events and ledgers only), or nothing before the "end". ``objects``: of the series of its metrics it looks only at
+    those whose object ends so (``mode=idle``), and the others are not read; empty: at all.
     """
 
     needs: str
@@ -269,6 +275,7 @@ class RuleSpec:
     needs_earlier: bool = False
     live: Literal["recent", "minutes", "whole", "end"] = "recent"
     baseline: bool = False
+    objects: tuple[str, ...] = ()
 
 
 def wanted(rule: Rule) -> tuple[str, ...]:

@@ -93,6 +93,10 @@ class Traits:
     """Without an event it judges nothing, and events of any kind change what it says."""
     by_tenant: bool = False
     """It compares those who share a device: its cases hold the tenants and what is theirs."""
+    reads_machine: bool = False
+    """It looks at what the target told of itself (``Case.machine``) and at which of its cores poll."""
+    of_setup: bool = False
+    """It judges how the target is set up, and nothing that the target did: alone it clears no device."""
     expected_as: str = ""
     """The kind under which a planned event expects what it judges ("core.dump", "outage")."""
 
@@ -100,6 +104,11 @@ class Traits:
     def leads(self) -> bool:
         """Whether its findings explain others that lie at their moments."""
         return self.crash is not None or self.standstill
+
+    @property
+    def clears(self) -> bool:
+        """Whether its pass says something of what a device withstood."""
+        return not (self.availability_only or self.of_setup)
 
 
 NO_TRAITS: Final = Traits()

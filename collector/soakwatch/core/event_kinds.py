@@ -14,6 +14,9 @@ IDENTITY = "device.identity"
 REACH_NS = 30_000_000_000
 """A closer look begins so long before what happened, and ends so long after."""
 
+SETUP_CHANGE = "setup.change"
+"""The event that says what of a target is not as it was when the run began: ``old -> new`` by path."""
+
 LABEL_UNREAD = "label.unread"
 """The event that says that a label of the run could not be read, and why."""
 

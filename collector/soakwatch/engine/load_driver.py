@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 
-from soakwatch.sources.abc import Drivable, Facts, Identifies, Poller, SourceError
+from soakwatch.sources.abc import Drivable, Facts, Fingerprints, Identifies, Poller, SourceError
+from soakwatch_agent.fingerprint import Tree
 from soakwatch_agent.sample import Answer, Sample
 
 LEVEL = "load.level"
@@ -63,6 +65,10 @@ class DrivenLoad:
     def facts(self) -> Facts:
         """What the poller says of itself."""
         return self._poller.facts() if isinstance(self._poller, Identifies) else Facts({})
+
+    async def fingerprint(self) -> Mapping[str, Tree]:
+        """What the poller tells of its generator."""
+        return await self._poller.fingerprint() if isinstance(self._poller, Fingerprints) else {}
 
     async def follow(self, timeout_s: float) -> None:
         """Follow now, between two polls."""

@@ -32,6 +32,7 @@ from soakwatch.sources.abc import (
     Backfills,
     CapturesDetail,
     Facts,
+    Fingerprints,
     Identifies,
     LoginRefusedError,
     Poller,
@@ -149,6 +150,7 @@ class PolledSource:
         self._facts = _SourceFacts(spec.label)
         self._first = True  # nobody has heard yet how the first poll ended
         self._answered_ns: int | None = None  # the due time of the poll that was answered last
+        self._answering = False
         self._behind = False  # a source that polls by itself may have what nobody fetched
 
     async def __aenter__(self) -> Self:
@@ -161,6 +163,17 @@ class PolledSource:
     def due(self) -> int:
         """Polls that were due so far."""
         return self.outcomes.total()
+
+    @property
+    def answering(self) -> bool:
+        """Whether its last poll was answered."""
+        return self._answering
+
+    @property
+    def fingerprints(self) -> Fingerprints | None:
+        """The source, where it is connected and can tell what its target is."""
+        poller: object = self._poller
+        return poller if isinstance(poller, Fingerprints) else None
 
     async def tick(self) -> None:
         """Run the poll that is due now, and account for the due times that were missed."""
@@ -184,7 +197,7 @@ class PolledSource:
         answer = self._with_duration(result.answer, start_ns, end_ns) if ok and self.spec.timed else result.answer
         self._emit(Poll(self.spec.id, due_ns, start_ns, end_ns - start_ns, result.outcome, result.error, answer))
         self._behind = not ok or bool(result.backfilled)
-        self._answered_ns = due_ns if ok else self._answered_ns
+        self._answered_ns, self._answering = due_ns if ok else self._answered_ns, ok
         first, self._first = self._first, False
         if not (first and self._sink.first_poll(result.failure)):
             self._account(result, due_ns, end_ns)

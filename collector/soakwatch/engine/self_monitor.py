@@ -6,13 +6,15 @@ import asyncio
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import psutil
 
 from soakwatch.core.clock import Clock
+from soakwatch.core.daemon_thread import in_daemon_thread
 from soakwatch_agent.context import HostContext, ProcAt
+from soakwatch_agent.fingerprint import Tree, fingerprint
 from soakwatch_agent.sample import Answer, Event, PollOutcome, Sample, object_text
 
 CLOCK_STEP_S = 0.25
@@ -44,8 +46,15 @@ class SelfWatch:
     """The poller ``monitor``: every run has it."""
 
     def __init__(
-        self, clock: Clock, folder: Path, lag: LoopLag, outcomes: Callable[[], Sequence[Counter[PollOutcome]]]
+        self,
+        clock: Clock,
+        folder: Path,
+        lag: LoopLag,
+        outcomes: Callable[[], Sequence[Counter[PollOutcome]]],
+        *,
+        tells: bool = True,
     ) -> None:
+        self._tells = tells  # no target is this machine, so that nobody else tells what it is
         self._clock, self._folder, self._lag, self._outcomes = clock, folder, lag, outcomes
         self._process = psutil.Process()
         self._here = HostContext()
@@ -72,6 +81,10 @@ class SelfWatch:
         readings.append(("monitor.clock.offset", "", offset_s))
         events = self._clock_step(now_ns, offset_s)
         return Answer(tuple(Sample(m, o, value, now_ns) for m, o, value in readings), events, ())
+
+    async def fingerprint(self) -> Mapping[str, Tree]:
+        """What the machine is that Soakwatch runs on."""
+        return await in_daemon_thread(fingerprint, "soakwatch-fingerprint") if self._tells else {}
 
     def _clock_step(self, now_ns: int, offset_s: float) -> tuple[Event, ...]:
         before, self._offset_s = self._offset_s, offset_s

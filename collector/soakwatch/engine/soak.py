@@ -16,6 +16,7 @@ from soakwatch.engine.backfill import SENTENCE, backfill
 from soakwatch.engine.baseline_freeze import Freezing
 from soakwatch.engine.context import RunContext
 from soakwatch.engine.event_feed import EventFeed
+from soakwatch.engine.fingerprints import Fingerprinting
 from soakwatch.engine.hooks.setup import base_environment, hooks_of
 from soakwatch.engine.live_judging import LiveJudging
 from soakwatch.engine.notify.setup import notifying_of
@@ -54,6 +55,7 @@ class Soak:
         observers = PollObservers(self._driver.phases, self._live, self._load, self._driver.capacity.counts)
         self._sources = Sources(context, self._out, clock, observers)
         self._events, self._heartbeat = EventFeed(self._out), Heartbeat(self._out, clock.now_ns)
+        self._fingerprints = Fingerprinting(self._out, redaction)
         self._freezing = Freezing(folder, self._keep_baseline)
         self._planned = PlannedTimers(clock, self._begin_due)
         self._announced = False  # hooks and recipients have heard of the start
@@ -96,9 +98,11 @@ class Soak:
             stack.push_async_callback(self._driver.capacity.close)
             stack.push_async_callback(self._labels.close)
             stack.push_async_callback(self._freezing.close)
+            await self._fingerprints.start(self.context.folder, resumed=self.context.resumed)
             await self._heartbeat.start()
             lag = LoopLag()
             await self._sources.open(stack, lag, self._driver.loads, self.end_ns)
+            stack.push_async_callback(self._fingerprints.close)
             beat = asyncio.create_task(lag.beat())
             stack.callback(beat.cancel)
             await self._begin_due()
@@ -113,6 +117,7 @@ class Soak:
             await self._commit()
             self._sources.first_polls.check()
             await self._backfill(end_ns)
+            await self._finish_fingerprints(end_ns)
             await self._finish_hooks()
             await self._finish_labels()
             if self.trouble is None:
@@ -181,6 +186,7 @@ class Soak:
         if self._heartbeat.due:
             with contextlib.suppress(RecordFullError):  # the next batch meets the same disk and says so
                 await self._heartbeat.beat(self._clock.now_ns())
+        await self._fingerprints.tick(self._sources.tellers)
         self._live.wake(only_for_polls=True)
         await self._hear_events()
 
@@ -232,6 +238,11 @@ class Soak:
             self._doing = SENTENCE
             await backfill(behind, end_ns, self._commit, self._stop, resumed=resumed)
             self._doing = ""
+
+    async def _finish_fingerprints(self, end_ns: int) -> None:
+        self._doing = "asking the targets what they are"
+        await self._fingerprints.finish(self._sources.tellers, end_ns)
+        self._doing = ""
 
     async def _finish_hooks(self) -> None:
         self._doing = "waiting for the hooks"

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from soakwatch.core.clock import Clock, aligned
 from soakwatch.core.errors import RecordError
+from soakwatch.core.fingerprints import MONITOR_HOST
 from soakwatch.core.roles import DUT, GENERATOR, MONITOR
 from soakwatch.engine.context import RunContext
+from soakwatch.engine.fingerprints import Teller
 from soakwatch.engine.first_polls import OPENS_S, FirstPolls
 from soakwatch.engine.load_driver import LoadController
 from soakwatch.engine.polling import Connect, PolledSource, SourceSpec
@@ -38,6 +40,7 @@ class Sources:
         self._context, self._out, self._clock, self._observers = context, out, clock, observers
         self.first_polls, self.triggers = FirstPolls(), RecorderTriggers(context.unwatched_ns)
         self.polled: list[PolledSource] = []
+        self.tellers: list[Teller] = []
 
     async def open(self, stack: AsyncExitStack, lag: LoopLag, loads: LoadController, end_ns: int) -> None:
         """Make them known to the record; nothing is polled yet. Raises RecordError."""
@@ -91,7 +94,13 @@ class Sources:
         call, record = self._out.queue.call, self._out.record
         await call(record.target, MONITOR, MONITOR)
         own = await call(record.source, MONITOR, MONITOR, MONITOR, round(INTERVAL_S * 1e9), required=False)
-        watch = SelfWatch(self._clock, self._context.folder, lag, lambda: [source.outcomes for source in self.polled])
+        watch = SelfWatch(
+            self._clock,
+            self._context.folder,
+            lag,
+            lambda: [source.outcomes for source in self.polled],
+            tells=not any(_is_here(planned) for target in self._context.plan.targets for planned in target.sources),
+        )
 
         async def connect(_: AsyncExitStack) -> Poller:
             return watch
@@ -113,6 +122,7 @@ class Sources:
         polled = PolledSource(spec, connect, self._clock, sink, recorded)
         self.polled.append(await stack.enter_async_context(polled))
         self.triggers.add(source.target, polled)
+        self.tellers.append(Teller(MONITOR_HOST if source.target == MONITOR else source.target, source.label, polled))
 
     def _gap(self, source: Source, until_ns: int) -> Sequence[Poll]:
         """The polls that were due while no monitor ran: each is a gap in the account, with its reason."""
@@ -128,6 +138,11 @@ class Sources:
             Poll(source.id, due_ns, due_ns, 0, PollOutcome.GAP, "the monitor was not running", NOTHING)
             for due_ns in range(first_ns, until_ns, source.interval_ns)
         ]
+
+
+def _is_here(planned: SourcePlan) -> bool:
+    """Whether a source is this machine, so that its target's fingerprint is the monitor's as well."""
+    return planned.poller == "local" and getattr(planned.config, "root", "/") == "/"
 
 
 def _anchor(begin_ns: int, interval_s: float) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from soakwatch.core.clock import Clock, SteadyClock
 from soakwatch.core.errors import RecordError
+from soakwatch.core.fingerprints import BEGIN_KEY
 from soakwatch.core.labels import LABELS_KEY, PENDING_KEY, labels_json
 from soakwatch.core.redaction import redaction_of
 from soakwatch.core.yaml import parse
@@ -24,13 +25,12 @@ from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.judge.poll_mode import META as POLL_MODE
 from soakwatch.judge.poll_mode import planned_text as poll_mode_text
 from soakwatch.judge.record_verdict import recorded_plan
-from soakwatch.plan import Plan, TargetPlan, plan_text
+from soakwatch.plan import Plan, plan_text
 from soakwatch.plan.kept_scripts import scripts_to_keep
 from soakwatch.record import Record, RecordView
 from soakwatch.record.findings import identity_of
 from soakwatch.record.model import MONITOR_ORIGIN
 from soakwatch.runs.catalog import RECORD
-from soakwatch_agent.fingerprint import fingerprint
 from soakwatch_rules.rule import Event
 
 _PACKAGES = (
@@ -86,9 +86,7 @@ def begin(
         SHARED_KEY: shared_text(target.name for target in plan.targets if target.shared),
         "command": " ".join(command),
         "versions": json.dumps(versions(), sort_keys=True),
-        "fingerprint": json.dumps(
-            {target.name: fingerprint(_root(target)) for target in plan.targets if _local(target)}
-        ),
+        BEGIN_KEY: "{}",  # until the sources have told what their targets are
     }
     static = {label.name: label.text for label in plan.labels if label.source is None}
     if plan.labels:
@@ -182,12 +180,3 @@ def discard(folder: Path) -> bool:
 def utc_text(time_ns: int) -> str:
     """A time as people read it: ``2026-11-21 08:00:00Z``."""
     return datetime.fromtimestamp(time_ns // 10**9, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-
-
-def _local(target: TargetPlan) -> bool:
-    return any(source.poller == "local" for source in target.sources)
-
-
-def _root(target: TargetPlan) -> str:
-    roots = [getattr(source.config, "root", "/") for source in target.sources if source.poller == "local"]
-    return str(roots[0])

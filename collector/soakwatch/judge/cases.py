@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 
-from soakwatch.core.event_kinds import is_run_admin
+from soakwatch.core.event_kinds import SETUP_CHANGE, is_run_admin
+from soakwatch.core.fingerprints import BEGIN_KEY
+from soakwatch.core.flatten import Tree, parse_json
 from soakwatch.core.roles import DUT, GENERATOR
 from soakwatch.judge.attribution import judged_target, labelled
 from soakwatch.judge.baseline import baseline_of
@@ -56,6 +58,7 @@ class CaseBuilder:
         self._imported_series: Mapping[SeriesKey, Series] | None = None
         self._facts = self._read_facts()
         self._polling: dict[str, Mapping[str, str]] = {}
+        self._machines = _machines(record)
         self._ceilings = self._read_ceilings()
         self._load = self._read_load()
 
@@ -91,6 +94,8 @@ class CaseBuilder:
         if rule.manner.needs_earlier and not self._earlier:
             return
         keys = sorted(self._record.keys(wanted(rule)) if wanted(rule) else (), key=_order)
+        if rule.manner.objects:
+            keys = [key for key in keys if key.object.endswith(rule.manner.objects)]
         for target in sorted(self.roles):
             for objects in _grouped(rule, [key for key in keys if judged_target(rule, key, self.roles) == target]):
                 yield target, objects
@@ -111,12 +116,12 @@ class CaseBuilder:
         ranks = {metric: rank for rank, metric in enumerate(rule.metrics)}
         ordered = sorted(keys, key=lambda key: (ranks[key.metric], key.object))
         single = rule.scope != "target" and bool(ordered)
-        begin_ns, end_ns = window.begin_ns, window.end_ns
+        begin_ns, end_ns, traits = window.begin_ns, window.end_ns, traits_of(rule.name)
         calm = self._in_baseline(ordered) if rule.manner.baseline else ()
         read = (self._bounded(self._record.series(key, begin_ns, end_ns)) for key in ordered)
         series = tuple(labelled(series_read, target, self.roles) for series_read in read)
         whole = window
-        if single and traits_of(rule.name).crash is not Crash.PROCESS:  # that one judges whether it was there at all
+        if single and traits.crash is not Crash.PROCESS:  # that one judges whether it was there at all
             window = lifetime(series, whole, self._ledgers_in(target, whole), self._faults)
         reporters = frozenset({target, *(key.target for key in ordered)})
         return Case(
@@ -125,12 +130,12 @@ class CaseBuilder:
             window=window,
             series=series,
             phases=self.phases,
-            events=self._events_in(reporters, window),
+            events=self._events_in(reporters, window) + (self._changes(target, window) if traits.of_setup else ()),
             ledgers=self._ledgers_in(target, whole),
             load=tuple(series.between(window.begin_ns, window.end_ns) for series in self._load),
             baseline=tuple(labelled(series_read, target, self.roles) for series_read in calm),
             facts=self._facts.get(target, {}),
-            polling=self._polls(target) if CORE in rule.metrics else {},
+            polling=self._polls(target) if CORE in rule.metrics or traits.reads_machine else {},
             faults=tuple(
                 fault.text for fault in self._faults if fault.target in reporters and fault.metric in rule.metrics
             ),
@@ -138,11 +143,8 @@ class CaseBuilder:
             devices=self.devices,
             earlier=self._in_earlier(rule, ordered[0]) if ordered and rule.manner.needs_earlier else (),
             family=self._family(rule),
-            tenants=(
-                tenants_in(self._record, self._tenants, target, self.roles, window)
-                if traits_of(rule.name).by_tenant
-                else ()
-            ),
+            tenants=(tenants_in(self._record, self._tenants, target, self.roles, window) if traits.by_tenant else ()),
+            machine=self._machines.get(target, {}) if traits.reads_machine else {},
         )
 
     def _family(self, rule: Rule) -> int:
@@ -213,6 +215,11 @@ class CaseBuilder:
             self._touching[targets, window] = tuple(e for e in self.events if _touches(e, targets, window))
         return self._touching[targets, window]
 
+    def _changes(self, target: str, window: Window) -> tuple[Event, ...]:
+        """What was found to have changed when the run had ended: behind the last sample, where no window is."""
+        late = (event for event in self.events if event.kind == SETUP_CHANGE and event.begin_ns >= window.end_ns)
+        return tuple(event for event in late if event.target == target)
+
     def _ledgers_in(self, target: str, window: Window) -> tuple[Ledger, ...]:
         return tuple(ledger for ledger in self.accounts(window) if ledger.target == target)
 
@@ -232,6 +239,14 @@ class CaseBuilder:
                 if len(series):
                     facts.setdefault(key.target, {})[key.metric] = float(series.value[-1])
         return facts
+
+
+def _machines(record: JudgeableRecord) -> Mapping[str, Mapping[str, Tree]]:
+    """What each target told of itself as the run began; nothing where that cannot be read."""
+    trees = parse_json(record.meta(BEGIN_KEY))
+    if not isinstance(trees, dict):
+        return {}
+    return {target: tree for target, tree in trees.items() if isinstance(tree, dict)}
 
 
 def _never_due(ledger: Ledger) -> bool:

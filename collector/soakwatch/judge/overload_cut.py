@@ -2,8 +2,8 @@
 
 Loss, drops, latency, CPU and queues of its trials are the measurement, and no findings. Such rules judge the stretches
 between the searches, each by itself; a stretch that only prepares (baseline, ramp) is left to them as the baseline
-where there is another one. Rules that tell of deaths, standstills and of the polls themselves see the whole run:
-nothing of that is asked for by a search.
+where there is another one. Rules that tell of deaths, standstills, of the polls themselves and of the set-up see the
+whole run: nothing of that is asked for by a search.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PREPARE = frozenset({"baseline", "ramp", NAME})
 def sees_overload(rule: Rule) -> bool:
     """Whether a rule judges searches for the capacity as well."""
     traits = traits_of(rule.name)
-    return traits.leads or (traits.availability_only and not traits.generator)
+    return traits.leads or traits.of_setup or (traits.availability_only and not traits.generator)
 
 
 def around_searches(window: Window, phases: Sequence[Phase]) -> tuple[Window, ...]:

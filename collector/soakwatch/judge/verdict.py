@@ -163,10 +163,11 @@ def _of_target(
         return TargetVerdict(name, role, Outcome.NOT_APPLICABLE, "nothing was judged here")
     waived = [f for f in judged if f.outcome is Outcome.INCONCLUSIVE]
     well = [f for f in judged if f.outcome is Outcome.PASS]
-    others = [f for f in findings if not traits_of(f.rule).availability_only]
+    others = [f for f in findings if traits_of(f.rule).clears]
     if role == DUT and others and not any(f.outcome in {Outcome.PASS, Outcome.WARN} for f in others):
         first = (waived or others)[0]
-        reason = f"only its availability was judged: {first.rule}: {first.reason}"
+        what = "set-up" if any(traits_of(f.rule).of_setup for f in well + warned) else "availability"
+        reason = f"only its {what} was judged: {first.rule}: {first.reason}"
         return TargetVerdict(name, role, Outcome.INCONCLUSIVE, reason)
     undecided = f"; {len(waived)} inconclusive, not required: {_rules(waived)}" if waived else ""
     if warned:

@@ -17,11 +17,13 @@ def write_reports(view: RecordView, verdict: Verdict, folder: Path) -> Path:
     from soakwatch.report.json import render_json
     from soakwatch.report.junit import render_junit
     from soakwatch.report.markdown import render_markdown
+    from soakwatch.runs.setup_changes import changed
 
+    difference = changed(view, None)
     texts = {
         "html": render_html(view, verdict),
-        "json": render_json(verdict),
-        "junit": render_junit(verdict),
+        "json": render_json(verdict, difference),
+        "junit": render_junit(verdict, difference),
         "md": render_markdown(view, verdict),
     }
     for kind, text in texts.items():

@@ -101,9 +101,9 @@ def _judged(finding: Finding) -> Room | None:
 
 
 def _without_row(rule: str) -> bool:
-    """Whether no row is made of a rule: of what was polled, what is here by the device's own limit, and other runs."""
+    """Whether no row is made of a rule: of polls, the set-up, other runs, and what is here by the device's limit."""
     traits = traits_of(rule)
-    return traits.availability_only or traits.fills or traits.compares_runs
+    return not traits.clears or traits.fills or traits.compares_runs
 
 
 Key = tuple[str, str, str]

@@ -14,17 +14,18 @@ from importlib import resources
 from soakwatch.core.formatting import iso
 from soakwatch.judge.capacity import CapacitySearch
 from soakwatch.judge.verdict import TargetVerdict, Verdict
+from soakwatch.runs.setup_changes import Changed
 from soakwatch_agent.sample import object_labels
 from soakwatch_rules.causes import Cause
 from soakwatch_rules.rule import Finding, Forecast, Ledger, Mark, Phase
 
-SCHEMA = 3
+SCHEMA = 4
 
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
 
-def verdict_document(verdict: Verdict) -> dict[str, Json]:
-    """The verdict as JSON-able data in the published schema."""
+def verdict_document(verdict: Verdict, difference: Changed | None = None) -> dict[str, Json]:
+    """The verdict as JSON-able data in the published schema; with what differs from an earlier run, if there is one."""
     return {
         "schema": SCHEMA,
         "verdict": verdict.outcome.value,
@@ -40,12 +41,13 @@ def verdict_document(verdict: Verdict) -> dict[str, Json]:
         "findings": [finding_document(finding) for finding in verdict.findings],
         "causes": [_cause(cause) for cause in verdict.causes],
         "capacity": [_capacity(search) for search in verdict.capacity],
+        "changed": None if difference is None else _changed(difference),
     }
 
 
-def render_json(verdict: Verdict) -> str:
+def render_json(verdict: Verdict, difference: Changed | None = None) -> str:
     """verdict.json as text: two spaces, keys in the order of the schema, one newline at the end; always UTF-8."""
-    text = json.dumps(verdict_document(verdict), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(verdict_document(verdict, difference), indent=2, ensure_ascii=False, allow_nan=False)
     return re.sub("[\ud800-\udfff]", lambda lone: f"\\u{ord(lone[0]):04x}", text) + "\n"
 
 
@@ -71,6 +73,17 @@ def _coverage(ledger: Ledger) -> dict[str, Json]:
         "required": ledger.required,
         "longest_gap_seconds": None if ledger.longest_gap is None else round(ledger.longest_gap.seconds, 6),
         "errors": list[Json](ledger.errors),
+    }
+
+
+def _changed(difference: Changed) -> dict[str, Json]:
+    return {
+        "run": difference.run,
+        "setup": [
+            {"fact": change.about, "before": change.before or None, "now": change.now or None}
+            for change in difference.changes
+        ],
+        "plan": list[Json](difference.plan),
     }
 
 

@@ -8,14 +8,18 @@ from xml.etree import ElementTree as ET
 
 from soakwatch.core.formatting import iso, printable, quantity, subject
 from soakwatch.judge.verdict import Verdict
+from soakwatch.runs.compare import ABSENT
+from soakwatch.runs.setup_changes import Changed
 from soakwatch_rules.rule import Finding, Outcome
+from soakwatch_rules.wording.words import counted
 
 _WORST_FIRST = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN, Outcome.PASS, Outcome.NOT_APPLICABLE)
 _TAGS = {Outcome.FAIL: "failure", Outcome.INCONCLUSIVE: "error", Outcome.NOT_APPLICABLE: "skipped"}
+_MAX_CHANGES = 50
 _COUNTED = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 
 
-def render_junit(verdict: Verdict) -> str:
+def render_junit(verdict: Verdict, difference: Changed | None = None) -> str:
     """JUnit XML: one suite a target, one test case a rule and target (class = target, name = rule).
 
     It agrees with the verdict: of a run that passes no case is a failure or an error, of one that fails at least one
@@ -24,12 +28,12 @@ def render_junit(verdict: Verdict) -> str:
     not ``skipped``: every CI shows skipped as green, and no data must never look like a pass. A doubt that was not
     required to be settled, and what is not applicable, is ``skipped`` with its reason; a warning goes to
     ``system-out``. A target, or a run, that is inconclusive by none of its rules gets a case "judged" that says why.
-    The labels of the run are properties of each suite.
+    The labels of the run are properties of each suite, and so is what of its set-up differs from an earlier run.
     """
     suites = ET.Element("testsuites", name=printable(verdict.run))
     total: Counter[str] = Counter()
     for target in verdict.targets:
-        suite = _suite(suites, target.target, verdict)
+        suite = _suite(suites, target.target, verdict, difference)
         counts: Counter[str] = Counter()
         own = [(f, index in verdict.waived) for index, f in enumerate(verdict.findings) if f.target == target.target]
         for rule, group in groupby(sorted(own, key=lambda item: item[0].rule), key=lambda item: item[0].rule):
@@ -38,7 +42,7 @@ def render_junit(verdict: Verdict) -> str:
             _tell(counts, _element(suite, target.target, "judged"), _TAGS.get(target.outcome), target.reason)
         total += _written(suite, counts)
     if _unexplained(verdict.outcome, total):
-        suite = _suite(suites, verdict.run, verdict)
+        suite = _suite(suites, verdict.run, verdict, difference)
         counts = Counter()
         _tell(counts, _element(suite, verdict.run, "judged"), _TAGS.get(verdict.outcome), verdict.reason)
         total += _written(suite, counts)
@@ -47,15 +51,30 @@ def render_junit(verdict: Verdict) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(suites, encoding="unicode") + "\n"
 
 
-def _suite(suites: ET.Element, name: str, verdict: Verdict) -> ET.Element:
+def _suite(suites: ET.Element, name: str, verdict: Verdict, difference: Changed | None) -> ET.Element:
     suite = ET.SubElement(suites, "testsuite", name=printable(name))
     suite.set("timestamp", iso(verdict.window.begin_ns)[:-5])
     suite.set("time", f"{verdict.window.seconds:.3f}")
-    if verdict.labels:
+    told = {**verdict.labels, **_differences(difference)}
+    if told:
         properties = ET.SubElement(suite, "properties")
-        for label, text in verdict.labels.items():
+        for label, text in told.items():
             ET.SubElement(properties, "property", name=printable(label), value=printable(text))
     return suite
+
+
+def _differences(difference: Changed | None) -> dict[str, str]:
+    """What of the set-up differs from an earlier run, as properties; what is left out is counted."""
+    if difference is None:
+        return {}
+    told = {"compared with": difference.run}
+    for change in difference.changes[:_MAX_CHANGES]:
+        told[f"changed {change.about}"] = f"{change.before or ABSENT} -> {change.now or ABSENT}"
+    if len(difference.changes) > _MAX_CHANGES:
+        told["changed"] = f"{len(difference.changes) - _MAX_CHANGES} more"
+    if difference.plan:
+        told["changed plan"] = counted(len(difference.plan), "line")
+    return told
 
 
 def _written(suite: ET.Element, counts: Counter[str]) -> Counter[str]:

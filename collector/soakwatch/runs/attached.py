@@ -58,7 +58,7 @@ class InterimVerdict:
             finding
             for finding in self.findings
             if finding.outcome in _JUDGED
-            and not traits_of(finding.rule).availability_only
+            and traits_of(finding.rule).clears
             and _covers(finding.window, begin_ns, end_ns)
         ]
         if self.until_ns is None or self.until_ns < end_ns:

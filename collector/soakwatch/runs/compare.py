@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.event_kinds import IDENTITY
+from soakwatch.core.fingerprints import comparable_trees
 from soakwatch.core.flatten import flatten, parse_json
 from soakwatch.core.formatting import natural
 from soakwatch.core.yaml import parse
@@ -92,7 +93,7 @@ def setup_of(view: RecordView) -> Mapping[str, str]:
     metas = view.metas()
     setup = {f"label {name}": text for name, text in view.labels.items()}
     for what in ("fingerprint", "versions"):
-        setup.update(flatten(parse_json(metas.get(what)), what.replace("fingerprint", "machine")))
+        setup.update(flatten(comparable_trees(parse_json(metas.get(what))), what.replace("fingerprint", "machine")))
     try:
         plan = flatten(parse(metas.get("plan") or "{}", "plan").data, "plan")
         setup.update({key: text for key, text in plan.items() if not key.startswith("plan labels ")})

@@ -26,6 +26,7 @@ from soakwatch_agent.sample import Answer
 
 if TYPE_CHECKING:  # it knows rules, whose arithmetic no list of sources loads
     from soakwatch.core.event_kinds import FindingKey
+    from soakwatch_agent.fingerprint import Tree
 
 _HOST = re.compile(r"[^\s/@-][^\s/@]{0,252}")
 
@@ -84,6 +85,20 @@ class Identifies(Protocol):
 
     def facts(self) -> Facts:
         """What is known now."""
+        ...
+
+
+@runtime_checkable
+class Fingerprints(Protocol):
+    """A poller that can tell what its target is, so that a test report can be repeated: model, software, settings."""
+
+    async def fingerprint(self) -> Mapping[str, Tree]:
+        """Sections of JSON, and ``notes`` with a sentence for each fact that could not be read; empty: nothing to tell.
+
+        Asked beside the polls after the first answered one, and once more before the source closes: no poll may be
+        late for it. The caller limits its time. Raises SourceError, which becomes a note, and SourceUnreadyError to be
+        asked again a second later. No secrets.
+        """
         ...
 
 

@@ -267,9 +267,14 @@ def test_a_monitor_that_was_resumed_says_so(make_night: Callable[[int], Night]) 
     assert "The monitor itself ran 2 times" in Outline(render_html(Resumed(), verdict)).text  # type: ignore[arg-type]
 
 
-def test_a_slow_card_is_flagged(page: str) -> None:
-    """A network card whose PCIe link runs below its capability is pointed out in words."""
-    assert "the PCIe link runs below its capability: x8 at 16.0 GT/s, could do x16 at 16.0 GT/s" in Outline(page).text
+def test_the_set_up_shows_what_the_rule_says_of_it(page: str, make_night: Callable[[int], Night]) -> None:
+    """Both widths of a PCIe link stand in the table; that it is slow is said where the rule says so, and only there."""
+    assert "x8 at 16.0 GT/s, could do x16 at 16.0 GT/s" in Outline(page).text
+    assert "Check this" not in page
+    record, verdict = make_night(0)
+    slow = replace(verdict.findings[0], rule="setup", outcome=Outcome.WARN, target="leaker", reason="eth0 is slow")
+    judged = Outline(render_html(record, replace(verdict, findings=(slow,), causes=()))).text
+    assert "Check this ! leaker: eth0 is slow" in judged
 
 
 def test_what_could_not_be_judged_has_its_place(page: str) -> None:

@@ -149,6 +149,7 @@ def _one(
     from soakwatch.report.json import render_json
     from soakwatch.report.terminal import print_verdict
     from soakwatch.runs.catalog import find_run
+    from soakwatch.runs.setup_changes import changed
 
     for name in names:
         if rule_class(name).manner.needs_earlier and not against:
@@ -160,12 +161,13 @@ def _one(
         console = Console()
         with console.status("judging") as shown:
             verdict = judge_record(view, given_plan, names, lambda text: shown.update(f"judging: {text}"), earlier)
+        before = earlier[0] if earlier else None
         if json_file is not None and str(json_file) == "-":
-            click.echo(render_json(verdict), nl=False)
+            click.echo(render_json(verdict, changed(view, before)), nl=False)
             return verdict.exit_code
         if json_file is not None:
-            json_file.write_text(render_json(verdict), encoding="utf-8")
-        print_verdict(view, verdict, console, earlier[0] if earlier else None)
+            json_file.write_text(render_json(verdict, changed(view, before)), encoding="utf-8")
+        print_verdict(view, verdict, console, before)
     return verdict.exit_code
 
 

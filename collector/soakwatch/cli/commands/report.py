@@ -25,7 +25,7 @@ The exit code is 0 if everything was written; for the verdict as exit code use '
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write verdict.json to this file.")
 @click.option("--junit", "junit_file", type=click.Path(path_type=Path), help="Write JUnit XML to this file.")
 @click.option("--md", "md_file", type=click.Path(path_type=Path), help="Write Markdown to this file.")
-@click.option("--against", metavar="RUN", help="Earlier run to compare with, in HTML and on the terminal.")
+@click.option("--against", metavar="RUN", help="Earlier run to compare with: what differs is listed.")
 @click.option(
     "--artifacts",
     type=click.Path(path_type=Path, file_okay=False),
@@ -57,6 +57,7 @@ def command(
     from soakwatch.report.markdown import render_markdown
     from soakwatch.report.terminal import print_verdict
     from soakwatch.runs.catalog import find_run
+    from soakwatch.runs.setup_changes import changed
 
     wanted = any((html_file, json_file, junit_file, md_file))
     with ExitStack() as stack:
@@ -71,10 +72,11 @@ def command(
         if not wanted:
             print_verdict(view, verdict, Console(), earlier)
             return
+        difference = changed(view, earlier)
         texts = (
             (html_file, render_html(view, verdict, earlier) if html_file else ""),
-            (json_file, render_json(verdict)),
-            (junit_file, render_junit(verdict)),
+            (json_file, render_json(verdict, difference)),
+            (junit_file, render_junit(verdict, difference)),
             (md_file, render_markdown(view, verdict, earlier) if md_file else ""),
         )
     for file, text in texts:

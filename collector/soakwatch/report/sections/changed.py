@@ -2,42 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from difflib import unified_diff
+from collections.abc import Sequence
 
-from soakwatch.core.flatten import flatten, parse_json
-from soakwatch.core.labels import LABELS_KEY, labels_in
-from soakwatch.record.meta import EARLIER, SETUP, setup_of
 from soakwatch.record.source import ReportSource
-from soakwatch.report.blocks import CONSOLE, HTML, Block, Column, Preformatted, Table, Text
+from soakwatch.report.blocks import BRIEF, HTML, Block, Column, Preformatted, Table, Text
 from soakwatch.report.page import Page
 from soakwatch.runs.releases import release_in
+from soakwatch.runs.setup_changes import changed
 from soakwatch_rules.wording.words import counted
 
 ORDER = 48
 TITLE = "Changed since the earlier run"
-_MAX_SETUP_CHARACTERS = 2_000_000
 _MAX_ROWS, _BRIEF, _MAX_LINES = 200, 8, 200
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One fact that differs; ``before`` or ``now`` is empty where the run did not have it."""
-
-    about: str
-    before: str
-    now: str
-
-
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """What differs from ``run``, in order of its names, and the lines of the plan that differ."""
-
-    run: str
-    changes: tuple[Change, ...]
-    plan: tuple[str, ...]
 
 
 def blocks(page: Page) -> Sequence[Block] | None:
@@ -48,63 +24,19 @@ def blocks(page: Page) -> Sequence[Block] | None:
     number = len(difference.changes) + bool(difference.plan)
     differences = counted(number, "difference") + " in the set-up" if number else "the same set-up in both records"
     shown = [[change.about, change.before or "–", change.now or "–"] for change in difference.changes[:_MAX_ROWS]]
-    drawn: list[Block] = [
-        Text(f"Compared with {difference.run}{_release(page.earlier)}: {differences}.", formats=_BOTH)
-    ]
+    drawn: list[Block] = [Text(f"Compared with {difference.run}{_release(page.earlier)}: {differences}.")]
     if shown:
         columns = (Column("fact", "name"), Column("then", "name"), Column("now", "name"))
         more = len(difference.changes) - len(shown)
         drawn.append(
-            Table("What differs from the earlier run", columns, shown, _BOTH, _BRIEF, left_out=more, more="differences")
+            Table("What differs from the earlier run", columns, shown, brief=_BRIEF, left_out=more, more="differences")
         )
     if difference.plan:
         summary = f"The plan differs in {counted(len(difference.plan), 'line')}"
-        drawn += [Preformatted(summary, difference.plan[:_MAX_LINES], HTML), Text(f"{summary}.", formats=CONSOLE)]
+        drawn += [Preformatted(summary, difference.plan[:_MAX_LINES], HTML), Text(f"{summary}.", formats=BRIEF)]
     return drawn
-
-
-_BOTH = HTML | CONSOLE
-
-
-def changed(source: ReportSource, earlier: ReportSource | None) -> Changed | None:
-    """Compared with ``earlier``, or else with the set-up that the record keeps of a run; None where neither is."""
-    before = setup_of(earlier) if earlier is not None else _kept(source.meta(EARLIER))
-    if before is None:
-        return None
-    now = setup_of(source)
-    before_flat, now_flat = _facts(before), _facts(now)
-    names = sorted(before_flat.keys() | now_flat.keys())
-    changes = tuple(
-        Change(name, before_flat.get(name, ""), now_flat.get(name, ""))
-        for name in names
-        if before_flat.get(name) != now_flat.get(name)
-    )
-    lines = unified_diff(str(before["plan"]).splitlines(), str(now["plan"]).splitlines(), lineterm="", n=1)
-    return Changed(str(before["run"]), changes, tuple(lines)[2:])
 
 
 def _release(earlier: ReportSource | None) -> str:
     release = "" if earlier is None else release_in(earlier)
     return f" (release {release})" if release else ""
-
-
-def _kept(text: str | None) -> Mapping[str, object] | None:
-    if not text or len(text) > _MAX_SETUP_CHARACTERS:
-        return None
-    try:
-        setup = json.loads(text)
-    except ValueError:
-        return None
-    return setup if isinstance(setup, dict) and {*SETUP, "run", "identities"} <= setup.keys() else None
-
-
-def _facts(setup: Mapping[str, object]) -> dict[str, str]:
-    """Every single fact by the path to it."""
-    facts: dict[str, str] = {}
-    for key in ("versions", "fingerprint"):
-        facts |= flatten(parse_json(str(setup[key])), key if key == "versions" else "")
-    facts |= {f"label {name}": text for name, text in labels_in(str(setup.get(LABELS_KEY) or "")).items()}
-    identities = setup["identities"]
-    if isinstance(identities, dict):
-        facts |= {f"{name}": str(value) for name, value in identities.items()}
-    return facts

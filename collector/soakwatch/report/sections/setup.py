@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - lines of HTML are as long as they are
-"""The set-up: versions, and what each machine is, with known misconfiguration flagged."""
+"""The set-up: versions, what each machine is, and what the rule ``setup`` says of it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ import json
 from collections.abc import Mapping, Sequence
 
 from soakwatch.core.event_kinds import IDENTITY
+from soakwatch.core.fingerprints import BEGIN_KEY, END_KEY, NOTES, TOLD_BY, differences
 from soakwatch.core.units import show_bytes
 from soakwatch.report.blocks import CONSOLE, Block, Text
 from soakwatch.report.page import Page
+from soakwatch_rules.rule import Outcome
 
 ORDER = 46
 TITLE = "Set-up"
 _LONG, _BRIEF = 30, 4
+_RULE, _AMISS = "setup", {Outcome.FAIL, Outcome.WARN}
+_WIDE = 6
+"""Entries of a property of a card beyond which it has a table of its own."""
+_OPEN = frozenset({"general", "host", "device", "generator", "cpu", "memory"})
+"""Tables that are not folded, unless they are long."""
 TEMPLATE = """\
 {% import "macros.html.jinja" as m with context %}
 {% if flags %}
@@ -22,9 +29,14 @@ TEMPLATE = """\
 {% if versions %}<h3>Versions</h3><div class="card"><table class="pairs">{{ m.caption("Versions") }}<tbody>
 {% for name, value in versions %}<tr><th>{{ name }}</th><td>{{ value }}</td></tr>
 {% endfor %}</tbody></table></div>{% endif %}
-{% for target, groups in machines %}
+{% for target, groups, changes, notes, tellers in machines %}
 <h3>Machine of <span class="name">{{ target }}</span></h3>
 <div class="card">
+{% if tellers %}<p>{{ tellers }}</p>{% endif %}
+{% if changes %}<details open><summary>not as it was when the run began ({{ changes|length }})</summary>
+<div class="scroll"><table class="pairs">{{ m.caption("Changed during the run") }}<tbody>
+{% for path, change in changes %}<tr><th class="name">{{ path }}</th><td>{{ change }}</td></tr>
+{% endfor %}</tbody></table></div></details>{% endif %}
 {% for group in groups %}
 <details{% if not group.long %} open{% endif %}><summary>{{ group.name }}{% if group.long %} ({{ group.size }}){% endif %}</summary>
 <div class="scroll"><table{% if not group.columns %} class="pairs"{% endif %}>{{ m.caption(group.name) }}
@@ -32,6 +44,9 @@ TEMPLATE = """\
 <tbody>{% for name, cells in group.rows %}<tr><th class="name">{{ name }}</th>{% for cell in cells %}<td>{{ cell }}</td>{% endfor %}</tr>
 {% endfor %}</tbody></table></div></details>
 {% endfor %}
+{% if notes %}<details><summary>what could not be read ({{ notes|length }})</summary><ul>
+{% for note in notes %}<li>{{ note }}</li>
+{% endfor %}</ul></details>{% endif %}
 </div>
 {% else %}<p>The record has no description of the machines.</p>
 {% endfor %}
@@ -42,21 +57,28 @@ Tree = str | int | float | bool | None | list["Tree"] | dict[str, "Tree"]
 
 def facts(page: Page) -> Mapping[str, object]:
     """Readable tables of the JSON that the record holds; text that is no JSON is shown as it is."""
-    flags: list[str] = []
+    flags = [f"{f.target}: {f.reason}" for f in page.verdict.findings if f.rule == _RULE and f.outcome in _AMISS]
     machines = []
-    for target, tree in sorted(_object(page.source.meta("fingerprint")).items()):
-        flags += _flags(tree, target)
-        machines.append((target, _groups(tree if isinstance(tree, dict) else {"machine": tree})))
+    changed = _changes(page)
+    for target, tree in sorted(_object(page.source.meta(BEGIN_KEY)).items()):
+        whole: dict[str, Tree] = tree if isinstance(tree, dict) else {"machine": tree}
+        shown = {name: section for name, section in whole.items() if name not in (NOTES, TOLD_BY)}
+        machines.append((target, _groups(shown), list(changed.get(target, {}).items()), *_about(whole)))
     versions = sorted((name, _text(value)) for name, value in _object(page.source.meta("versions")).items())
     return {"flags": flags, "versions": versions, "machines": machines}
 
 
 def blocks(page: Page) -> Sequence[Block]:
-    """Each machine in a line, and the versions of the monitor."""
+    """Each machine in a line, what of it changed during the run, and the versions of the monitor."""
     machines = _machines(page)
+    changed = [
+        Text(_changed_words(differing), label=f"{target} changed")
+        for target, differing in sorted(_changes(page).items())
+    ]
     drawn: list[Block] = [Text(words, label=name, formats=CONSOLE) for name, words in machines[:_BRIEF]]
     if len(machines) > _BRIEF:
         drawn.append(Text(f"… and {len(machines) - _BRIEF} more machines in the report", tone="soft", formats=CONSOLE))
+    drawn += changed
     versions = _object(page.source.meta("versions"))
     known = [f"{name} {_text(versions[name])}" for name in ("soakwatch", "python") if name in versions]
     if known:
@@ -74,20 +96,58 @@ def _machines(page: Page) -> list[tuple[str, str]]:
         (target, ", ".join(detail[key] for key in ("system", "model", "version", "name") if detail.get(key)))
         for target, detail in sorted(identities.items())
     ]
-    for target, tree in sorted(_object(page.source.meta("fingerprint")).items()):
+    for target, tree in sorted(_object(page.source.meta(BEGIN_KEY)).items()):
         if target not in identities:
             machines.append((target, ", ".join(_hardware(tree))))
     return [(target, words) for target, words in machines if words]
 
 
+def _changes(page: Page) -> dict[str, dict[str, str]]:
+    """What differs between the begin and the end of the run, by target."""
+    begin, end = (_object(page.source.meta(key)) for key in (BEGIN_KEY, END_KEY))
+    pairs = {target: (begin.get(target), tree) for target, tree in end.items()}
+    found = {
+        target: differences(before, after)
+        for target, (before, after) in pairs.items()
+        if isinstance(before, dict) and isinstance(after, dict)
+    }
+    return {target: differing for target, differing in found.items() if differing}
+
+
+def _changed_words(differing: Mapping[str, str]) -> str:
+    shown = [f"{path} {change}" for path, change in list(differing.items())[:_BRIEF]]
+    more = len(differing) - len(shown)
+    return "during the run: " + "; ".join(shown) + (f"; and {more} more" if more else "")
+
+
+def _about(tree: dict[str, Tree]) -> tuple[list[str], str]:
+    """What could not be read, a sentence each, and who told the rest."""
+    notes, tellers = tree.get(NOTES), tree.get(TOLD_BY)
+    sources: dict[str, list[str]] = {}
+    for section, source in tellers.items() if isinstance(tellers, dict) else ():
+        sources.setdefault(_text(source), []).append(section.replace("_", " "))
+    if len(sources) == 1:
+        words = f"Told by {next(iter(sources))}."
+    else:
+        words = "; ".join(f"told by {source}: {', '.join(sections)}" for source, sections in sources.items())
+    return [_text(note) for note in notes] if isinstance(notes, list) else [], words
+
+
 def _hardware(tree: Tree) -> list[str]:
+    told = [
+        " ".join(_text(branch[key]) for key in keys if branch.get(key))
+        for branch, keys in (
+            (_branch(tree, "device"), ("vendor", "model", "software")),
+            (_branch(tree, "generator"), ("name", "version")),
+        )
+    ]
     host, cpu, memory = (_branch(tree, name) for name in ("host", "cpu", "memory"))
     facts = [str(host[name]) for name in ("os", "kernel") if host.get(name)]
     if cpu.get("model"):
         facts.append(f"{cpu['model']}, {cpu.get('logical_cores', '?')} cores")
     total = memory.get("total_bytes")
     facts += [show_bytes(total)] if isinstance(total, int | float) else []
-    return facts
+    return [words for words in told if words] + facts
 
 
 def _branch(tree: Tree, name: str) -> dict[str, Tree]:
@@ -115,12 +175,27 @@ def _groups(tree: dict[str, Tree]) -> list[dict[str, object]]:
         if not isinstance(branch, dict) or not branch:
             continue
         inner = {key: value for key, value in branch.items() if isinstance(value, dict)}
-        groups.append(_columns(name, inner) if len(inner) == len(branch) else _pairs(name, branch))
+        groups += _tables(name, inner) if len(inner) == len(branch) else [_pairs(name, branch)]
     return groups
 
 
-def _pairs(name: str, branch: dict[str, Tree]) -> dict[str, object]:
-    rows = [(key, [text]) for key, text in _leaves(branch, "")]
+def _tables(name: str, branch: dict[str, dict[str, Tree]]) -> list[dict[str, object]]:
+    """Items side by side (network cards); what is long of them, such as offloads, in a table of its own each."""
+    wide = {
+        key: None
+        for item in branch.values()
+        for key, value in item.items()
+        if isinstance(value, dict) and len(value) > _WIDE and "max_link_width" not in value
+    }
+    tables = [_columns(name, {key: {k: v for k, v in item.items() if k not in wide} for key, item in branch.items()})]
+    for key in wide:
+        having = {each: item[key] for each, item in branch.items() if key in item}
+        tables.append(_pairs(f"{name}: {key}", having, deep=1))
+    return tables
+
+
+def _pairs(name: str, branch: dict[str, Tree], deep: int = 9) -> dict[str, object]:
+    rows = [(key, [text]) for key, text in _leaves(branch, "", deep)]
     return _group(name, [], rows)
 
 
@@ -128,7 +203,8 @@ def _columns(name: str, branch: dict[str, dict[str, Tree]]) -> dict[str, object]
     """One row an item (a network card), one column a property."""
     columns = list(dict.fromkeys(key for item in branch.values() for key in item))
     rows = [
-        (key, [_text(item[column]) if column in item else "–" for column in columns]) for key, item in branch.items()
+        (key, [_fact(column, item[column]) if column in item else "–" for column in columns])
+        for key, item in branch.items()
     ]
     return _group(name, columns, rows)
 
@@ -140,14 +216,25 @@ def _group(name: str, columns: list[str], rows: list[tuple[str, list[str]]]) -> 
         "columns": shown,
         "rows": rows,
         "size": len(rows),
-        "long": len(rows) > _LONG,
+        "long": len(rows) > _LONG or name not in _OPEN,
     }
 
 
-def _leaves(tree: Tree, path: str) -> list[tuple[str, str]]:
-    if isinstance(tree, dict):
-        return [leaf for key, value in tree.items() for leaf in _leaves(value, f"{path} {key}".strip())]
-    return [(path, _text(tree))]
+def _leaves(tree: Tree, path: str, deep: int) -> list[tuple[str, str]]:
+    """The facts of a branch, ``deep`` levels down; items of a list by their names."""
+    if isinstance(tree, list) and tree and all(isinstance(item, dict) and "name" in item for item in tree):
+        items = [item for item in tree if isinstance(item, dict)]
+        tree = {_text(item["name"]): {k: v for k, v in item.items() if k != "name"} for item in items}
+        deep = min(deep, 1)
+    if isinstance(tree, dict) and deep:
+        return [leaf for key, value in tree.items() for leaf in _leaves(value, f"{path} {key}".strip(), deep - 1)]
+    return [(path, _fact(path, tree))]
+
+
+def _fact(key: str, value: Tree) -> str:
+    """A value as people read it; a size in bytes in a larger unit, where it is exact enough."""
+    sized = key.endswith("_bytes") and isinstance(value, int) and not isinstance(value, bool)
+    return show_bytes(value) if sized and isinstance(value, int) else _text(value)
 
 
 def _text(value: Tree) -> str:
@@ -158,7 +245,10 @@ def _text(value: Tree) -> str:
     if isinstance(value, dict):
         if "max_link_width" in value or "max_link_speed" in value:
             return _link(value)
-        return ", ".join(f"{key} {_text(inner)}" for key, inner in value.items())
+        if value and all(isinstance(inner, bool) for inner in value.values()):
+            on, off = ([key for key, inner in value.items() if inner is flag] for flag in (True, False))
+            return "; ".join(f"{word}: {', '.join(keys)}" for word, keys in (("on", on), ("off", off)) if keys)
+        return ", ".join(f"{key} {_fact(key, inner)}" for key, inner in value.items())
     if isinstance(value, list):
         return ", ".join(_text(inner) for inner in value)
     return str(value)
@@ -168,13 +258,4 @@ def _link(link: dict[str, Tree]) -> str:
     """A PCIe link in words: what it runs at, and what it could."""
     now = f"x{_text(link.get('current_link_width'))} at {_text(link.get('current_link_speed'))} GT/s"
     best = f"x{_text(link.get('max_link_width'))} at {_text(link.get('max_link_speed'))} GT/s"
-    return f"! {now}, could do {best}" if link.get("below_capability") else now
-
-
-def _flags(tree: Tree, path: str) -> list[str]:
-    """Where a PCIe link runs below what the card could do."""
-    if not isinstance(tree, dict):
-        return []
-    if tree.get("below_capability") is True:
-        return [f"{path}: the PCIe link runs below its capability: {_link(tree).removeprefix('! ')}"]
-    return [flag for key, value in tree.items() for flag in _flags(value, f"{path} {key}")]
+    return now if now == best else f"{now}, could do {best}"

@@ -5,16 +5,18 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
 
+from soakwatch.core.daemon_thread import in_daemon_thread
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import SourceConfig, SourceContext, SourceError
 from soakwatch_agent.context import HostContext, watch
+from soakwatch_agent.fingerprint import Tree, fingerprint
 from soakwatch_agent.host import Host, probe_names
 from soakwatch_agent.sample import Answer, Sample, object_text
 
@@ -104,8 +106,8 @@ class LocalPoller:
     On the machine ``itself`` the whole collector is what the polls cost: all of this process.
     """
 
-    def __init__(self, host: Host, *, itself: bool) -> None:
-        self._host, self._itself = host, itself
+    def __init__(self, host: Host, context: HostContext, *, itself: bool) -> None:
+        self._host, self._context, self._itself = host, context, itself
         self._lane = _Lane("soakwatch-local")
 
     async def poll(self, now_ns: int) -> Answer:
@@ -117,6 +119,11 @@ class LocalPoller:
             return answer
         cost = Sample("source.device.cpu.time", _SELF, time.process_time(), now_ns)
         return Answer((*answer.samples, cost), answer.events, answer.faults)
+
+    async def fingerprint(self) -> Mapping[str, Tree]:
+        """What the machine is, read in a thread of its own beside the polls."""
+        interfaces = None if self._context.interfaces is None else list(self._context.interfaces)
+        return await in_daemon_thread(lambda: fingerprint(self._context.root, interfaces), "soakwatch-fingerprint")
 
     def close(self) -> None:
         """Closes the probes, unless a poll still hangs in them."""
@@ -143,4 +150,4 @@ def _open(config: Config, site: SourceContext) -> LocalPoller:
     except ValueError as error:
         raise PlanError(f"{site.target}: {error}") from None
     context = HostContext(os.path.realpath(config.root), watches, site.interfaces, tuple(config.core_folders))
-    return LocalPoller(Host(context, config.probes), itself=context.real and config.probes is None)
+    return LocalPoller(Host(context, config.probes), context, itself=context.real and config.probes is None)

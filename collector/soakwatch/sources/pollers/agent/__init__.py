@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, cast
 
 from pydantic import Field, model_validator
 
@@ -31,6 +31,7 @@ from soakwatch.sources.pollers.agent.windows import Window, Windows
 from soakwatch.sources.transport.ssh.access import Access
 from soakwatch.sources.transport.ssh.connection import SshLine
 from soakwatch.sources.transport.tls import Pin
+from soakwatch_agent.fingerprint import Tree
 from soakwatch_agent.framing import Frame, FrameError, Object, number, whole
 from soakwatch_agent.sample import Answer, Event, Fault, Poll, PollOutcome, Sample, object_text
 from soakwatch_agent.wire import WireError, decode
@@ -41,6 +42,7 @@ _MAX_WAITING = 500
 _ALIGNMENT_NS = 1_000_000_000  # the grid of longer intervals begins at a whole second
 _SOURCE = object_text(source="agent")
 _FAREWELL_S = 2.0
+_FINGERPRINT_EVERY_S, _FINGERPRINT_S = 0.3, 5.0
 _DECODED_AT_ONCE = 20  # polls; then the other sources have their turn
 
 
@@ -135,6 +137,7 @@ class AgentPoller:
         self._lost = 0
         self._agent_id = ""
         self._notes: list[str] = []
+        self._talking = asyncio.Lock()  # one question at a time
 
     async def connect(self) -> None:
         """Connects to the agent and measures its clock. Raises SourceError."""
@@ -152,6 +155,39 @@ class AgentPoller:
         if self._origin_ns is None:
             self._origin_ns = now_ns - now_ns % min(self._interval_ns, _ALIGNMENT_NS)
         due_ns = now_ns - (now_ns - self._origin_ns) % self._interval_ns
+        async with self._talking:
+            return await self._poll_in_turn(now_ns, due_ns)
+
+    async def fingerprint(self) -> Mapping[str, Tree]:
+        """See Fingerprints: the agent reads in the background, and is asked between two polls whether it has."""
+        globs = self._site.interfaces
+        question: Object = {"interfaces": None if globs is None else [*globs]}
+        while True:
+            async with self._talking:
+                if (tree := await self._ask_fingerprint(question)) is not None:
+                    return tree
+            await asyncio.sleep(_FINGERPRINT_EVERY_S)
+
+    async def _ask_fingerprint(self, question: Object) -> Mapping[str, Tree] | None:
+        conversation = self._conversation
+        if conversation is None:
+            raise SourceError("the connection to the agent was lost")
+        if self._hello.get("fingerprint") is not True:
+            raise SourceError(
+                f"the agent there (version {self._hello.get('version', 'unknown')}) is older than fingerprints: update "
+                "it with soakwatch agent install USER@HOST --upgrade"
+            )
+        try:
+            async with asyncio.timeout(_FINGERPRINT_S):  # polls wait for the end of this question
+                body = (await conversation.ask("fingerprint", question)).body
+        except BaseException:  # out of step
+            self._transport.drop()
+            await self._disconnect()
+            raise
+        tree = body.get("tree")
+        return cast("Mapping[str, Tree]", tree) if isinstance(tree, dict) else None
+
+    async def _poll_in_turn(self, now_ns: int, due_ns: int) -> Answer:
         try:
             return await self._poll_with_reconnect(now_ns, due_ns)
         except (FrameError, WireError) as error:

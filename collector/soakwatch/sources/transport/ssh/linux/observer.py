@@ -24,6 +24,11 @@ class Observer:
             return False
         return now_ns - self._begun[0] < self._for_ns
 
+    @property
+    def measuring(self) -> bool:
+        """Whether the device is left alone, or only polled, for the measurement: nothing else may be asked of it."""
+        return self._for_ns is not None and not self._reported
+
     def seen(self, now_ns: int, cpu: Ticks | None, notes: ProbeAnswer) -> None:
         """A look: the device's CPU ticks by mode since boot."""
         if self._for_ns is None or self._reported or cpu is None:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import copy
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
-from soakwatch.sources.abc import Facts, SourceContext, SourceError
+from soakwatch.sources.abc import Facts, SourceContext, SourceError, SourceUnreadyError
 from soakwatch.sources.transport.ssh.ask import Wants
 from soakwatch.sources.transport.ssh.asks import Asked, all_asks
 from soakwatch.sources.transport.ssh.connection import SshLine
 from soakwatch.sources.transport.ssh.errors import printable
 from soakwatch.sources.transport.ssh.linux.cost import Cost, clock_s, shell_seconds
+from soakwatch.sources.transport.ssh.linux.fingerprint import linux_fingerprint
 from soakwatch.sources.transport.ssh.linux.observer import Observer
 from soakwatch.sources.transport.ssh.linux.processes import MAX_EXAMINED
 from soakwatch.sources.transport.ssh.linux.replica import Replica
@@ -22,6 +23,7 @@ from soakwatch.sources.transport.ssh.linux.script import Need, details_script, f
 from soakwatch.sources.transport.ssh.linux.survey import EVERY_LOOK, SLOW, Survey, survey_of, survey_script
 from soakwatch.sources.transport.ssh.shell import Reply, Shell, part
 from soakwatch_agent.context import Periodic, ProbeAnswer, Watch
+from soakwatch_agent.fingerprint import Tree
 from soakwatch_agent.host import probe_names, source
 from soakwatch_agent.sample import NOTHING, Answer, object_text
 
@@ -125,6 +127,12 @@ class LinuxPoller:
         if survey is not None and not survey.root:
             notes.append("the account is not root: what it may not read is reported as a fault of its metric")
         return Facts({**identity, **self._line.identity()}, tuple(dict.fromkeys(promised)), tuple(notes))
+
+    async def fingerprint(self) -> Mapping[str, Tree]:
+        """See Fingerprints: read by the agent's own code in a channel of its own, beside the polls."""
+        if self._observer.measuring:
+            raise SourceUnreadyError("the cost of its polls is still being measured")
+        return await linux_fingerprint(self._line, self._wish.interfaces)
 
     def close(self) -> None:
         """Ends the shell and removes the mirror."""

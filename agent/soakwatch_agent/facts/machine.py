@@ -1,0 +1,138 @@
+"""The files of a machine, under / or under another folder, and notes of what could not be read there."""
+
+from __future__ import annotations
+
+import os
+from typing import Dict, Iterable, List, Optional, Union
+
+from soakwatch_agent.procfs import read_line, read_text
+
+Tree = Union[str, int, float, bool, List["Tree"], Dict[str, "Tree"]]
+
+
+class Machine:
+    """Small files by their absolute paths; what is not there, or may not be read, is None or empty."""
+
+    def __init__(self, root: str = "/") -> None:
+        self._root = root.rstrip("/")
+
+    @property
+    def real(self) -> bool:
+        """True where the files are the running kernel's own, so that it may be asked as well."""
+        return not self._root
+
+    def path(self, absolute: str) -> str:
+        """The path of a file as this process sees it."""
+        return self._root + absolute
+
+    def line(self, path: str) -> Optional[str]:
+        """The stripped text of a file of one line."""
+        return read_line(self.path(path))
+
+    def text(self, path: str) -> str:
+        """The whole of a small file."""
+        try:
+            return read_text(self.path(path))
+        except OSError:
+            return ""
+
+    def whole(self, path: str) -> Optional[int]:
+        """The whole number in a file, decimal."""
+        return whole(self.line(path))
+
+    def names(self, path: str) -> List[str]:
+        """What a folder holds, in order."""
+        try:
+            return sorted(os.listdir(self.path(path)))
+        except OSError:
+            return []
+
+    def link(self, path: str) -> Optional[str]:
+        """The last part of what a symbolic link points to."""
+        try:
+            return os.readlink(self.path(path)).rstrip("/").rpartition("/")[2] or None
+        except OSError:
+            return None
+
+    def why_not(self, path: str) -> str:
+        """Why a file cannot be read, in words; empty where it can."""
+        try:
+            with open(self.path(path), "rb") as file:
+                file.read(1)
+        except PermissionError:
+            return "only root may read it"
+        except FileNotFoundError:
+            return "there is no such file"
+        except OSError as error:
+            return (error.strerror or "no reason given").lower()
+        return ""
+
+
+class Notes:
+    """What could not be read, a sentence each."""
+
+    def __init__(self) -> None:
+        self.lines: List[Tree] = []
+
+    def put(self, into: Dict[str, Tree], key: str, value: Optional[Tree], missing: str = "") -> None:
+        """Keeps a value, or notes that it is missing; ``missing`` empty means that its absence says nothing."""
+        if value is not None:
+            into[key] = value
+        elif missing:
+            self.add(missing)
+
+    def add(self, sentence: str) -> None:
+        """One more, once."""
+        if sentence not in self.lines:
+            self.lines.append(sentence)
+
+
+def whole(text: Optional[str]) -> Optional[int]:
+    """A whole number, None for any other text.
+
+    >>> whole("-1"), whole("max")
+    (-1, None)
+    """
+    return int(text) if text is not None and text.lstrip("-").isdigit() else None
+
+
+def core_list(cores: Iterable[int]) -> str:
+    """Cores as the kernel lists them.
+
+    >>> core_list([0, 1, 2, 5, 7, 8])
+    '0-2,5,7-8'
+    """
+    runs: List[List[int]] = []
+    for core in sorted(set(cores)):
+        if runs and core == runs[-1][1] + 1:
+            runs[-1][1] = core
+        else:
+            runs.append([core, core])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def cores_of(text: str) -> List[int]:
+    """The cores of a list of the kernel; none of a text that is no list.
+
+    >>> cores_of("0-2,5")
+    [0, 1, 2, 5]
+    """
+    cores: List[int] = []
+    for part in text.split(","):
+        first, _, last = part.strip().partition("-")
+        if first.isdigit() and (last or first).isdigit():
+            cores += range(int(first), int(last or first) + 1)
+    return cores
+
+
+def cores_of_mask(mask: str) -> List[int]:
+    """The cores of a mask in hexadecimal groups, as of RPS and XPS.
+
+    >>> cores_of_mask("00000001,00000003")
+    [0, 1, 32]
+    """
+    try:
+        bits = int(mask.replace(",", ""), 16)
+    except ValueError:
+        return []
+    return [core for core in range(bits.bit_length()) if bits >> core & 1]

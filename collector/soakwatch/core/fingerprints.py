@@ -1,0 +1,120 @@
+"""What a record says of its machines: trees of sections, merged by source, and what two of them differ in.
+
+A tree (``soakwatch_agent.fingerprint.Tree``) has sections such as ``host``, ``nics`` or ``device``; ``told_by`` says
+which source told each, ``notes`` what could not be read, a sentence each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from soakwatch.core.flatten import Tree, flatten
+
+BEGIN_KEY: Final = "fingerprint"
+"""The meta of a record with the tree of each target as its run began, JSON by target."""
+END_KEY: Final = "fingerprint_end"
+"""The same as the run ended; without the targets that could not be asked then."""
+TOLD_BY, NOTES = "told_by", "notes"
+MONITOR_HOST: Final = "monitor host"
+"""The name of the tree of the machine that Soakwatch runs on, where no target is this machine."""
+
+VOLATILE_SECTIONS: Final = frozenset({"processes", TOLD_BY, NOTES})
+"""Sections that change by themselves, or are no part of the machine: no difference."""
+VOLATILE_KEYS: Final = frozenset({"uptime", "uptime_s", "up_since", "free", "free_bytes"})
+"""Keys, at any depth, of which the same holds."""
+MAX_DIFFERENCES: Final = 20
+"""Paths that are told of one difference; ``more`` says how many there are besides."""
+_ABSENT = "absent"
+_MAX_VALUE = 200
+
+
+def merged(told: Iterable[tuple[str, Mapping[str, Tree]]], kept: Mapping[str, Tree] | None = None) -> dict[str, Tree]:
+    """One tree of what several sources told, each with its name, onto what is ``kept`` already.
+
+    The first to tell a fact keeps it; a later source adds the sections, and the keys of a section, that are missing.
+
+    >>> merged([("snmp", {"device": {"model": "X"}}), ("ssh", {"device": {"model": "x", "serial": "1"}})])
+    {'device': {'model': 'X', 'serial': '1'}, 'told_by': {'device': 'snmp, ssh'}}
+    """
+    tree: dict[str, Tree] = dict(kept or {})
+    tellers, notes = tree.pop(TOLD_BY, {}), tree.pop(NOTES, [])
+    by = dict(tellers) if isinstance(tellers, dict) else {}
+    lines = list(notes) if isinstance(notes, list) else []
+    for source, sections in told:
+        for name, section in sections.items():
+            if name == NOTES:
+                lines += [line for line in (section if isinstance(section, list) else [section]) if line not in lines]
+            elif name not in tree:
+                tree[name], by[name] = section, source
+            elif (wider := _with_missing(tree[name], section)) is not None:
+                tree[name], by[name] = wider, f"{by.get(name, '')}, {source}"
+    if by:
+        tree[TOLD_BY] = by
+    if lines:
+        tree[NOTES] = lines
+    return tree
+
+
+def _with_missing(first: Tree, second: Tree) -> Tree:
+    """The keys of both; None where the second has none that the first lacks."""
+    if not (isinstance(first, dict) and isinstance(second, dict)) or second.keys() <= first.keys():
+        return None
+    return {**second, **first}
+
+
+def comparable(tree: Tree) -> Tree:
+    """A tree without what changes by itself; items of a list that have names of their own are found by these."""
+    if not isinstance(tree, dict):
+        return _named(tree)
+    return {key: _named(inner) for key, inner in tree.items() if key not in VOLATILE_SECTIONS | VOLATILE_KEYS}
+
+
+def comparable_trees(trees: Tree) -> Tree:
+    """The same of the trees of all targets."""
+    return {target: comparable(tree) for target, tree in trees.items()} if isinstance(trees, dict) else trees
+
+
+def _named(tree: Tree) -> Tree:
+    if isinstance(tree, dict):
+        return {key: _named(inner) for key, inner in tree.items() if key not in VOLATILE_KEYS}
+    if not isinstance(tree, list):
+        return tree
+    items = [item for item in tree if isinstance(item, dict) and isinstance(item.get("name"), str)]
+    by_name = {str(item["name"]): _named(item) for item in items}
+    return dict(by_name) if tree and len(by_name) == len(tree) else [_named(item) for item in tree]
+
+
+def differences(begin: Mapping[str, Tree], end: Mapping[str, Tree]) -> dict[str, str]:
+    """What is not the same in two trees of one target: ``old -> new`` by path.
+
+    Only sections that the same source told both times are compared: what could not be asked again is no difference.
+
+    >>> differences({"cpu": {"governor": "performance"}}, {"cpu": {"governor": "powersave"}})
+    {'cpu governor': 'performance -> powersave'}
+    """
+    before, after = _tellers(begin), _tellers(end)
+    same = {name for name in begin.keys() & end.keys() if before.get(name) == after.get(name)}
+    old, new = (
+        flatten(comparable({name: section for name, section in tree.items() if name in same}), "")
+        for tree in (begin, end)
+    )
+    found: dict[str, str] = {}
+    for path in [*old, *(path for path in new if path not in old)]:
+        then, now = old.get(path, _ABSENT), new.get(path, _ABSENT)
+        if then != now and not any(path.startswith(f"{whole} ") for whole in found):
+            found[path] = f"{then[:_MAX_VALUE]} -> {now[:_MAX_VALUE]}"
+    return found
+
+
+def told(differing: Mapping[str, str]) -> dict[str, str]:
+    """Differences as the detail of an event: the first, and how many more there are."""
+    detail = dict(list(differing.items())[:MAX_DIFFERENCES])
+    if len(differing) > MAX_DIFFERENCES:
+        detail["more"] = str(len(differing) - MAX_DIFFERENCES)
+    return detail
+
+
+def _tellers(tree: Mapping[str, Tree]) -> dict[str, Tree]:
+    tellers = tree.get(TOLD_BY)
+    return tellers if isinstance(tellers, dict) else {}

@@ -1,0 +1,216 @@
+"""What the targets of a run are, asked of its sources: at the begin in the background, and once more at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from soakwatch.core.errors import RecordError, SoakwatchError
+from soakwatch.core.event_kinds import SETUP_CHANGE
+from soakwatch.core.fingerprints import BEGIN_KEY, END_KEY, NOTES, TOLD_BY, differences, merged, told
+from soakwatch.core.flatten import Tree, parse_json
+from soakwatch.core.redaction import Redaction
+from soakwatch.engine.run_record import RunRecord
+from soakwatch.record import RecordView
+from soakwatch.sources.abc import Fingerprints, SourceError, SourceUnreadyError
+from soakwatch_rules.rule import Event
+
+ASK_S = 60.0
+"""What one source may take to tell what its target is, in the background."""
+END_S = 10.0
+"""What the end of a run waits for all of them together."""
+AT_ONCE = 8
+"""Sources that are asked at a time: each may read some hundred files."""
+MAX_TREE = 2_000_000
+"""Characters of the JSON of one source's tree."""
+
+Trees = dict[str, dict[str, Tree]]
+
+
+class Told(Protocol):
+    """A source under its wrapper."""
+
+    @property
+    def answering(self) -> bool:
+        """Whether its last poll was answered."""
+        ...
+
+    @property
+    def fingerprints(self) -> Fingerprints | None:
+        """The source, where it is connected and can tell what its target is."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Teller:
+    """A source that may tell what a target is: under the target's name, and by its own label."""
+
+    target: str
+    label: str
+    source: Told
+
+
+class Fingerprinting:
+    """Asks each source once after its first answered poll, and once at the end; keeps what came in the record.
+
+    Nothing here delays a poll: sources answer beside their polls, and the run does not wait for them before its end.
+    What fails is a note of the target's tree. A difference between begin and end is an event.
+    """
+
+    def __init__(self, out: RunRecord, redaction: Redaction) -> None:
+        self._out, self._redaction = out, redaction
+        self._kept: Trees = {}  # of a resumed run: what the record has already
+        self._begin: dict[tuple[str, str], Mapping[str, Tree]] = {}
+        self._asking: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._room = asyncio.Semaphore(AT_ONCE)
+        self._unwritten = False
+
+    async def start(self, folder: Path, *, resumed: bool) -> None:
+        """Before the first poll: a run that is resumed keeps what was told at its begin."""
+        if resumed:
+            self._kept = await self._out.queue.call(_recorded, folder)
+
+    async def tick(self, tellers: Sequence[Teller]) -> None:
+        """Each second: ask whoever was connected meanwhile, and keep what came."""
+        for teller in tellers:
+            key = (teller.target, teller.label)
+            if key in self._asking or not teller.source.answering or self._has_told(teller):
+                continue
+            if (source := teller.source.fingerprints) is not None:
+                self._asking[key] = asyncio.create_task(self._ask_begin(key, source))
+        if self._unwritten and all(task.done() for task in self._asking.values()):
+            await self._write_begin(tellers)
+
+    async def finish(self, tellers: Sequence[Teller], end_ns: int) -> None:
+        """The run ends: ask once more, keep both, and record what differs. Takes at most about ``END_S``."""
+        deadline = asyncio.get_running_loop().time() + END_S
+        await self.tick(tellers)
+        early = {key for key, task in self._asking.items() if task.done()}
+        await self._wait(self._asking.values(), deadline)
+        for key, task in self._asking.items():
+            if key not in self._begin and not task.done():
+                self._begin[key] = {NOTES: [f"{key[1]} had not told yet what it is when the run ended"]}
+                self._unwritten = True
+            task.cancel()
+        end: dict[tuple[str, str], Mapping[str, Tree]]
+        end = {key: self._begin[key] for key in self._asking if key in self._begin and key not in early}
+        asked = {
+            (teller.target, teller.label): source
+            for teller in tellers
+            if (teller.target, teller.label) not in end
+            and teller.source.answering
+            and (source := teller.source.fingerprints) is not None
+        }
+        tasks = {key: asyncio.create_task(self._answer(key[1], source, END_S)) for key, source in asked.items()}
+        await self._wait(tasks.values(), deadline)
+        for key, answer in tasks.items():
+            tree = answer.result() if answer.done() else None
+            end[key] = _silent(key[1], END_S) if tree is None else tree
+            answer.cancel()
+        if self._unwritten:
+            await self._write_begin(tellers)
+        await self._write_end(tellers, {key: tree for key, tree in end.items() if tree}, end_ns)
+
+    async def close(self) -> None:
+        """End what still runs."""
+        tasks = [task for task in self._asking.values() if not task.done()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _has_told(self, teller: Teller) -> bool:
+        by = self._kept.get(teller.target, {}).get(TOLD_BY)
+        return isinstance(by, dict) and any(teller.label in str(each).split(", ") for each in by.values())
+
+    async def _ask_begin(self, key: tuple[str, str], source: Fingerprints) -> None:
+        async with self._room:
+            tree = await self._answer(key[1], source, ASK_S, again=True)
+        if tree is None:
+            del self._asking[key]
+        elif tree:
+            self._begin[key] = tree
+            self._unwritten = True
+
+    async def _answer(
+        self, label: str, source: Fingerprints, limit_s: float, *, again: bool = False
+    ) -> Mapping[str, Tree] | None:
+        """What a source tells, or the note why it does not; None where it shall be asked ``again``."""
+        try:
+            async with asyncio.timeout(limit_s):
+                text = json.dumps(await source.fingerprint())
+        except TimeoutError:
+            return _silent(label, limit_s)
+        except (SourceError, SoakwatchError) as failure:
+            if again and isinstance(failure, SourceUnreadyError):
+                return None
+            return _note(label, self._redaction.text(str(failure)))
+        except Exception as failure:  # noqa: BLE001 - as of a poll; the type and no text: it may quote a secret
+            return _note(label, f"its poller raised {type(failure).__name__}")
+        if len(text) > MAX_TREE:
+            return _note(label, f"what it told is longer than {MAX_TREE} characters")
+        tree = parse_json(self._redaction.text(text))
+        return tree if isinstance(tree, dict) else _note(label, "what it told is no tree")
+
+    async def _wait(self, tasks: Iterable[asyncio.Task[object]], deadline: float) -> None:
+        waiting = [task for task in tasks if not task.done()]
+        if waiting:
+            await asyncio.wait(waiting, timeout=max(0.0, deadline - asyncio.get_running_loop().time()))
+
+    async def _write_begin(self, tellers: Sequence[Teller]) -> None:
+        if await self._write(BEGIN_KEY, self._merged(tellers, self._begin, self._kept)):
+            self._unwritten = False
+
+    async def _write_end(
+        self, tellers: Sequence[Teller], end: Mapping[tuple[str, str], Mapping[str, Tree]], end_ns: int
+    ) -> None:
+        begin, now = self._merged(tellers, self._begin, self._kept), self._merged(tellers, end, {})
+        await self._write(END_KEY, now)
+        for target, tree in now.items():
+            if differing := differences(begin.get(target, {}), tree):
+                event = Event(SETUP_CHANGE, target, "", end_ns, end_ns, told(differing))
+                await self._out.notes.event(event)
+
+    def _merged(
+        self, tellers: Sequence[Teller], by_source: Mapping[tuple[str, str], Mapping[str, Tree]], kept: Trees
+    ) -> Trees:
+        """One tree a target; its sources in the order of the plan, whoever answered first."""
+        trees: Trees = dict(kept)
+        for target in dict.fromkeys(teller.target for teller in tellers):
+            answers = [
+                (teller.label, by_source[target, teller.label])
+                for teller in tellers
+                if teller.target == target and (target, teller.label) in by_source
+            ]
+            if answers:
+                trees[target] = merged(answers, kept.get(target))
+        return trees
+
+    async def _write(self, key: str, trees: Trees) -> bool:
+        """Whether the record took them; a disk that is full for the moment is said by the polls."""
+        try:
+            await self._out.queue.call(self._out.record.set_meta, key, json.dumps(trees))
+        except RecordError:
+            return False
+        return True
+
+
+def _silent(label: str, limit_s: float) -> Mapping[str, Tree]:
+    return _note(label, f"no answer within {limit_s:g} s")
+
+
+def _note(label: str, why: str) -> Mapping[str, Tree]:
+    return {NOTES: [f"{label} did not tell what it is: {why}"]}
+
+
+def _recorded(folder: Path) -> Trees:
+    try:
+        with RecordView.open(folder) as view:
+            trees = parse_json(view.meta(BEGIN_KEY))
+    except RecordError:
+        return {}
+    return {name: tree for name, tree in trees.items() if isinstance(tree, dict)} if isinstance(trees, dict) else {}

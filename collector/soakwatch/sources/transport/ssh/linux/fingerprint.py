@@ -1,0 +1,163 @@
+"""What a Linux device is, over SSH: the agent's own code, sent to its Python and gone with it; it writes nothing.
+
+Where there is no Python that can run it, a shell prints the same files, and the code reads them here; what only the
+kernel can be asked for (firmware, rings, offloads and RSS of cards) is then noted as not known.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import secrets
+import tempfile
+import zlib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+import asyncssh
+
+import soakwatch_agent
+from soakwatch.core.daemon_thread import in_daemon_thread
+from soakwatch.sources.abc import SourceError
+from soakwatch.sources.transport.ssh.abc import Line
+from soakwatch.sources.transport.ssh.linux.fingerprint_files import files_script
+from soakwatch.sources.transport.ssh.shell import Shell
+from soakwatch_agent.fingerprint import Tree, fingerprint
+
+_MODULES = ("__init__.py", "fingerprint.py", "nics.py", "procfs.py", "version.py", "facts/*.py")
+_MAX_OUTPUT = 4 << 20
+_CHUNK = 1 << 16
+_SHELL_S = 30.0
+_COMMAND = (
+    "exec sh -c 'if command -v python3 >/dev/null 2>&1; then "
+    "if command -v nice >/dev/null 2>&1; then exec nice -n 10 python3 -I -; else exec python3 -I -; fi; fi'"
+)
+_PROGRAM = """\
+import sys
+if sys.version_info >= (3, 9):
+    import base64, importlib.abc, importlib.util, json, zlib
+    modules = json.loads(zlib.decompress(base64.b64decode("{packed}")).decode())
+    class Sent(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+        def find_spec(self, name, path, target=None):
+            package = name.replace(".", "/") + "/__init__.py" in modules
+            if package or name.replace(".", "/") + ".py" in modules:
+                return importlib.util.spec_from_loader(name, self, is_package=package)
+        def create_module(self, spec):
+            return None
+        def exec_module(self, module):
+            path = module.__name__.replace(".", "/")
+            exec(modules.get(path + "/__init__.py", modules.get(path + ".py")), module.__dict__)
+    sys.meta_path.insert(0, Sent())
+    from soakwatch_agent.fingerprint import fingerprint
+    sys.stdout.write("\\n{mark}" + json.dumps(fingerprint("/", {interfaces})) + "{mark}\\n")
+"""
+
+
+async def linux_fingerprint(line: Line, interfaces: tuple[str, ...] | None) -> Mapping[str, Tree]:
+    """The fingerprint of the device; ``interfaces`` are globs. Raises SourceError."""
+    globs = None if interfaces is None else list(interfaces)
+    tree = await _by_python(line, globs)
+    return tree if tree is not None else await _by_shell(line, globs)
+
+
+@cache
+def _packed() -> str:
+    folder = Path(soakwatch_agent.__file__).parent
+    files = (file for pattern in _MODULES for file in sorted(folder.glob(pattern)))
+    texts = {
+        f"soakwatch_agent/{file.relative_to(folder).as_posix()}": file.read_text(encoding="utf-8") for file in files
+    }
+    return base64.b64encode(zlib.compress(json.dumps(texts).encode(), 9)).decode()
+
+
+def _program(mark: str, interfaces: list[str] | None) -> str:
+    program = _PROGRAM.replace("{packed}", _packed()).replace("{mark}", mark)
+    return program.replace("{interfaces}", repr(interfaces))
+
+
+async def _by_python(line: Line, interfaces: list[str] | None) -> Mapping[str, Tree] | None:
+    """None where the device has no Python that can run it."""
+    mark = secrets.token_hex(12)
+    try:
+        process = await (await line.connection()).create_process(_COMMAND, encoding=None)
+        try:
+            process.stdin.write(_program(mark, interfaces).encode())
+            process.stdin.write_eof()
+            output = bytearray()
+            while chunk := await process.stdout.read(_CHUNK):
+                output += chunk
+                if len(output) > _MAX_OUTPUT:
+                    raise SourceError(f"{line.name} sent more than {_MAX_OUTPUT >> 20} MiB: it was cut off")
+        finally:
+            process.close()
+    except BrokenPipeError:
+        return None
+    except (OSError, asyncssh.Error) as error:
+        raise line.failed(error) from None
+    _, _, rest = bytes(output).partition(mark.encode())
+    text, end, _ = rest.partition(mark.encode())
+    if not end:
+        return None
+    try:
+        tree = json.loads(text)
+    except ValueError:
+        return None
+    return cast("Mapping[str, Tree]", tree) if isinstance(tree, dict) else None
+
+
+class _Beside:
+    """A line whose connection is the polls': one that is too slow here is not cut off for them."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self.name, self.device_timeout_s = line.name, line.device_timeout_s
+        self.connection, self.failed = line.connection, line.failed
+        self.identity, self.notes = line.identity, line.notes
+
+    def drop(self) -> None:
+        """Leaves the connection as it is: the channel is closed by whoever opened it."""
+
+
+async def _by_shell(line: Line, interfaces: list[str] | None) -> Mapping[str, Tree]:
+    shell = Shell(_Beside(line))
+    try:
+        reply = await shell.run(files_script(), _SHELL_S)
+    finally:
+        shell.close()
+    tree = await in_daemon_thread(lambda: _of_files(reply.parts, interfaces), "soakwatch-fingerprint")
+    notes = tree.get("notes")
+    lines = list(notes) if isinstance(notes, list) else []
+    lines.append("the device has no Python 3.9: its files were read by a shell, and its kernel was not asked")
+    return {**tree, "notes": lines}
+
+
+def _of_files(parts: Mapping[str, bytes], interfaces: list[str] | None) -> Mapping[str, Tree]:
+    """The fingerprint of a copy of the device's files in a folder for the moment."""
+    with tempfile.TemporaryDirectory(prefix="soakwatch-") as folder:
+        root = Path(folder)
+        for name, data in parts.items():
+            kind, _, path = name.partition(" ")
+            if _is_plain(path):
+                _put(root / path.lstrip("/"), data, link=kind == "l")
+        tree = dict(fingerprint(folder, interfaces))
+    tree.pop("agent", None)  # of this machine
+    return tree
+
+
+def _is_plain(path: str) -> bool:
+    """Whether a path that the device named stays in the folder."""
+    words: Iterable[str] = path.split("/")[1:]
+    return path.startswith("/") and all(word not in ("", ".", "..") and "\0" not in word for word in words)
+
+
+def _put(path: Path, data: bytes, *, link: bool) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if link:
+            path.symlink_to(data.decode("utf-8", "replace").strip().rstrip("/").rpartition("/")[2] or "nowhere")
+        elif not path.is_symlink():
+            path.write_bytes(data)
+    except OSError:
+        return  # a file where a folder is: what the device said makes no sense there

@@ -1,0 +1,217 @@
+"""Set-up: what the fingerprint of a machine says that limits results or makes them vary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final, Literal
+
+from soakwatch_rules.draft import draft
+from soakwatch_rules.machine.cards import duplexes, links, nodes, versions
+from soakwatch_rules.machine.cores import Uneven, governors, idle_states, spread, turbo
+from soakwatch_rules.machine.description import Cores, Machine, described
+from soakwatch_rules.machine.look import Look, Remark, together
+from soakwatch_rules.parameter import parameter
+from soakwatch_rules.rule import Case, Finding, Outcome, RuleSpec
+from soakwatch_rules.traits import Traits
+from soakwatch_rules.wording.words import counted, some
+
+_CHANGE: Final = "setup.change"
+_ACTIONS: Final = ("ignore", "warn", "fail")
+_OUTCOMES: Final = {"warn": Outcome.WARN, "fail": Outcome.FAIL}
+_CHECKS: Final = ("pcie", "duplex", "firmware", "numa", "governor", "turbo", "cstates", "spread", "change")
+_MOST = 6  # of what a sentence lists
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """Warns of what is known to limit a machine, or to make its results vary, with the remedy in the sentence.
+
+    It reads what the target told of itself as the run began: hosts by the agent, SSH or as the local machine, network
+    devices by SNMP or their command line. One finding for each thing that is amiss:
+
+    * ``pcie``: a network card whose PCIe link has fewer lanes or a lower speed than the card could do, whatever driver
+      it is bound to (``vfio-pci`` too). Interfaces that are down are left out: they may rest.
+    * ``duplex``: an interface with hardware that runs half duplex.
+    * ``firmware``: network cards or modules of one model with different firmware, software or drivers.
+    * ``numa``: a card whose packets are handled by cores of another memory node only: by the cores that poll where a
+      program drives the card, else by those of its interrupts.
+    * ``governor``: a frequency governor other than ``performance`` (or the energy preference ``performance``) on a
+      generator, or on a device whose cores poll; governors that differ between cores, on any. Elsewhere a device is
+      judged as it is shipped: a clock that follows the load is part of it, and only told.
+    * ``turbo``: turbo on for some cores, off for others.
+    * ``cstates``: idle states with an exit latency above ``exit_latency`` (µs) enabled where cores poll.
+    * ``spread``: at most a quarter of the cores do ``share`` of the work of receiving (softirq time) and spend ``busy``
+      of their time on it, while the others are idle for ``idle`` of theirs; cores that poll or are kept apart do not
+      count, and of fewer than 4 cores nothing is said. Without the times of cores: an RSS table, or interrupts, that
+      use a quarter or less of the queues or cores that they could use.
+    * ``change``: the set-up at the end of the run is not that of its begin.
+
+    That cores poll is known from the plan (``poll_mode``), from DPDK or VPP where they answer, from cores that the
+    system keeps apart, or from cards that are bound to a driver for programs on a host with huge pages.
+
+    What was not told is not judged, and the finding says what that is; where nothing could be judged it is not
+    applicable. The monitor's own machine is not judged. A target whose set-up is sound has not proven anything: this
+    alone lets no run pass.
+
+    How often wrong: it reads settings, it does not estimate; ``spread`` says nothing where the load is even, at any
+    level. Known weaknesses: some cards lower the PCIe speed at rest and are then called slow; a card with more lanes
+    than its ports need is warned of in a slot that suffices (the sentence has both figures); an RSS table may leave
+    queues out on purpose; idle states matter little to cores that never rest.
+
+    Neighbours: ``generator_health`` judges what the generator reports, ``cpu_saturation`` cores that are at the top,
+    ``drops`` the packets that a backlog lost.
+
+    Parameters: an action each (``ignore``, ``warn`` or ``fail``), and four numbers (below).
+
+    >>> from soakwatch_rules.rule import Case, Window
+    >>> link = {"current_link_width": 4, "max_link_width": 8, "current_link_speed": 8.0, "max_link_speed": 8.0}
+    >>> case = Case("dut", "", Window(0, 10**9), machine={"nics": {"eth0": {"driver": "ice", "pcie": link}}})
+    >>> for finding in Setup().judge(case):
+    ...     print(finding.outcome, finding.object, "-", finding.reason.partition(";")[0])
+    warn interface=eth0,check=pcie - the PCIe link of eth0 runs at x4 at 8 GT/s, which carries 31.5 Gbit/s each way
+
+    References: PCI Express Base Specification 6.0 (link width and speed); kernel documentation, admin-guide/pm/cpufreq,
+    admin-guide/pm/cpuidle, networking/scaling (RSS, RPS); DPDK, Getting Started Guide for Linux, section "How to get
+    best performance with NICs"; RFC 2544, section 7 (the set-up is part of the report).
+    """
+
+    name: ClassVar[str] = "setup"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "the machine is set up so that results are limited or vary"
+    metrics: ClassVar[tuple[str, ...]] = ("system.cpu.core.time",)
+    scope: ClassVar[Literal["object", "metric", "target"]] = "target"
+    phases: ClassVar[tuple[str, ...]] = ()
+    manner: ClassVar[RuleSpec] = RuleSpec(
+        "what the target told of itself as the run began", live="end", objects=("mode=softirq", "mode=idle")
+    )
+    traits: ClassVar[Traits] = Traits(
+        plain_words="its set-up limits results",
+        rank=910,
+        trend=True,
+        event_kinds=(_CHANGE,),
+        reads_machine=True,
+        of_setup=True,
+    )
+
+    pcie: float = parameter(1.0, "1", "a card whose PCIe link is below what it could do", "halves results", _ACTIONS)
+    duplex: float = parameter(1.0, "1", "an interface that runs half duplex", "a failed negotiation", _ACTIONS)
+    firmware: float = parameter(1.0, "1", "like cards or modules with different versions", "differ alone", _ACTIONS)
+    numa: float = parameter(1.0, "1", "a card whose cores are on another memory node", "costs each packet", _ACTIONS)
+    governor: float = parameter(1.0, "1", "a clock that follows the load", "results vary", _ACTIONS)
+    turbo: float = parameter(1.0, "1", "turbo that differs between cores", "results vary", _ACTIONS)
+    cstates: float = parameter(1.0, "1", "deep idle states where cores poll", "results vary", _ACTIONS)
+    spread: float = parameter(1.0, "1", "receiving on few cores while others idle", "limits results", _ACTIONS)
+    change: float = parameter(1.0, "1", "a set-up that changed during the run", "two runs in one", _ACTIONS)
+    exit_latency: float = parameter(20.0, "us", "idle states that take longer to leave are deep", "C1E takes 10 µs")
+    share: float = parameter(0.9, "1", "of the work of receiving on few cores", "nearly all of it")
+    busy: float = parameter(0.5, "1", "of their time that these spend on it", "half a core is left")
+    idle: float = parameter(0.7, "1", "of their time that the others are idle", "they could take it over")
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for parameters outside their range."""
+        for name in _CHECKS:
+            if not 0 <= getattr(self, name) < len(_ACTIONS):
+                raise ValueError(f"setup: {name} is {getattr(self, name)}: use {' or '.join(_ACTIONS)}")
+        for name in ("share", "busy", "idle"):
+            if not 0 < getattr(self, name) <= 1:
+                raise ValueError(f"setup: {name} is {getattr(self, name)}: use a share above 0 and up to 100%")
+        if not 0 <= self.exit_latency < 1e6:
+            raise ValueError(f"setup: exit_latency is {self.exit_latency:g} µs: use 0 to below 1000000, which is 1 s")
+
+    def definition(self) -> str:
+        """The definition with its parameters."""
+        actions = ", ".join(f"{name} {self._action(name)}" for name in _CHECKS)
+        return (
+            "amiss is a PCIe link below what the card can do, half duplex, like cards or modules with different "
+            "versions, a card on another memory node than its cores, a frequency governor other than performance on "
+            "generators and where cores poll, turbo that differs between cores, idle states that take longer than "
+            f"{self.exit_latency:g} µs to leave where cores poll, {100 * self.share:.4g} % of the work of "
+            f"receiving on at most a quarter of the cores that spend at least {100 * self.busy:.4g} % of their time on "
+            f"it while the others are idle for at least {100 * self.idle:.4g} %, and a set-up that changed during the "
+            f"run; {actions}"
+        )
+
+    def judge(self, case: Case) -> tuple[Finding, ...]:
+        """One finding for each thing that is amiss; one for the target where nothing is."""
+        finding = draft(self, case)
+        if case.role == "monitor":
+            reason = "its role is monitor: how it is set up says nothing of the device"
+            return (replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
+        looks = {name: look for name, look in self._looks(case) if self._action(name) != "ignore"}
+        seen = together(looks.values())
+        amiss = [(name, remark) for name, look in looks.items() for remark in look.amiss]
+        if amiss:
+            return tuple(self._of(finding, name, remark, seen) for name, remark in amiss)
+        left = f"; not judged: {some(list(seen.open), _MOST)}" if seen.open else ""
+        if not case.machine:
+            reason = "this target told nothing of how it is set up"
+            return (replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
+        if not seen.sound:
+            reason = f"nothing of what this target told of its set-up can be judged{left}"
+            return (replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
+        well = f"{counted(seen.seen, 'setting')} as it should be: {some(list(seen.sound), _MOST)}{left}"
+        return (replace(finding, outcome=Outcome.PASS, reason=well, samples=seen.seen),)
+
+    def _of(self, finding: Finding, name: str, remark: Remark, seen: Look) -> Finding:
+        doubts = (f"not judged: {some(list(seen.open), _MOST)}",) if seen.open else ()
+        return replace(
+            finding,
+            outcome=_OUTCOMES[self._action(name)],
+            object=",".join(part for part in (remark.part, f"check={name}") if part),
+            reason=remark.text,
+            samples=seen.seen,
+            measured=remark.measured,
+            limit=remark.limit,
+            unit=remark.unit,
+            doubts=doubts,
+        )
+
+    def _action(self, name: str) -> str:
+        value: float = getattr(self, name)
+        return _ACTIONS[int(value)]
+
+    def _looks(self, case: Case) -> Iterator[tuple[str, Look]]:
+        machine = described(case.machine)
+        polls, polled = _polling(case, machine), _polled(case)
+        wanted = "it is a generator" if case.role == "generator" else f"cores poll ({polls})" if polls else ""
+        yield "pcie", links(machine)
+        yield "duplex", duplexes(machine)
+        yield "firmware", versions(machine)
+        yield "numa", nodes(machine, polled | machine.apart)
+        yield "governor", governors(machine, wanted)
+        yield "turbo", turbo(machine)
+        yield "cstates", idle_states(machine, polls, polled | machine.apart, self.exit_latency * 1e-6)
+        uneven = Uneven(self.share, self.busy, self.idle)
+        yield "spread", spread(case.series, case.window, machine, polled, uneven)
+        yield "change", _changes(case)
+
+
+def _polling(case: Case, machine: Machine) -> str:
+    """What says that cores poll; "" where nothing does."""
+    if case.polling:
+        return next(iter(case.polling.values()))
+    cards = [card for card in machine.cards if card.in_user_space]
+    return f"{cards[0].name} is bound to {cards[0].driver}" if cards and machine.huge_pages else ""
+
+
+def _polled(case: Case) -> Cores:
+    """The cores that are known to poll, by number."""
+    numbers = [name.removeprefix("core=") for name in case.polling]
+    return frozenset(int(number) for number in numbers if number.isdecimal())
+
+
+def _changes(case: Case) -> Look:
+    """What was not the same at the end."""
+    amiss = []
+    for event in case.events:
+        if event.kind == _CHANGE:
+            paths = [f"{path}: {text}" for path, text in event.detail.items() if path != "more"]
+            more = event.detail.get("more", "")
+            beyond = f", and {more} more" if more else ""
+            text = (
+                f"the set-up changed during the run ({some(paths, _MOST)}{beyond}): what was measured before and after "
+                "does not belong together; find out who changed it, and run again"
+            )
+            amiss.append(Remark("", text, float(len(paths)), 0.0, "{change}"))
+    return Look(tuple(amiss))

@@ -1,0 +1,141 @@
+"""What the network cards of a machine say: PCIe links, duplex, firmware, memory nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from soakwatch_rules.machine.description import Card, Cores, Machine, Module
+from soakwatch_rules.machine.look import Look, Remark, together
+from soakwatch_rules.wording.words import quantity, some
+
+_SHARED: Final = frozenset({"mlx4_core", "mlx5_core"})
+"""Drivers through which a program takes packets while the card stays the kernel's."""
+_MOST = 4
+
+
+def links(machine: Machine) -> Look:
+    """Cards whose PCIe link has fewer lanes, or runs slower, than the card could."""
+    return together(_link(card) for card in machine.cards)
+
+
+def _link(card: Card) -> Look:
+    link = card.link
+    if card.virtual_function:  # its link is that of the card that it is a part of
+        return Look()
+    if link is None or not link.known:
+        told = f"PCIe link of {card.name} (not told)"
+        return Look(open=(told,)) if card.in_user_space or link is not None else Look()
+    if card.down:
+        return Look(open=(f"PCIe link of {card.name} (the interface is down)",))
+    shown = _lanes(link.width, link.speed)
+    if not link.below:
+        return Look(sound=(f"PCIe link of {card.name} {shown}",))
+    most = _lanes(link.max_width, link.max_speed)
+    carries = "" if link.bits_per_s is None else f", which carries {quantity(link.bits_per_s, 'bit/s')} each way"
+    port = "" if not card.speed_mbps else f" (its port: {quantity(card.speed_mbps * 1e6, 'bit/s')})"
+    text = (
+        f"the PCIe link of {card.name} runs at {shown}{carries}{port}; the card could do {most}: put it into a slot "
+        "that has these lanes and this speed, seat it anew, or look for the slot's setting in the BIOS"
+    )
+    lanes = link.width is not None and link.max_width is not None and link.width < link.max_width
+    if lanes:
+        return Look((Remark(card.part, text, link.width, link.max_width, "{lane}"),))
+    return Look((Remark(card.part, text, link.speed, link.max_speed, "{GT}/s"),))
+
+
+def _lanes(width: float | None, speed: float | None) -> str:
+    lanes = "" if width is None else f"x{width:g}"
+    rate = "" if speed is None else f"{speed:g} GT/s"
+    return " at ".join(part for part in (lanes, rate) if part)
+
+
+def duplexes(machine: Machine) -> Look:
+    """Interfaces with hardware that run half duplex."""
+    return together(_duplex(card) for card in machine.cards if card.duplex and not (card.down or card.virtual))
+
+
+def _duplex(card: Card) -> Look:
+    if card.duplex != "half":
+        return Look(sound=(f"{card.name} {card.duplex} duplex",))
+    rate = "" if not card.speed_mbps else f" at {quantity(card.speed_mbps * 1e6, 'bit/s')}"
+    text = (
+        f"{card.name} runs half duplex{rate}: it cannot send while it receives, and frames collide; let both ends "
+        "negotiate, or set both of them to full duplex"
+    )
+    return Look((Remark(card.part, text),))
+
+
+def versions(machine: Machine) -> Look:
+    """Cards of one model, and modules of one model, with different firmware, software or drivers."""
+    kernel = [card for card in machine.cards if not card.in_user_space]
+    looks = [
+        _one_version("firmware", model, {card.name: card.firmware for card in machine.cards if card.model == model})
+        for model in _models(machine.cards)
+    ]
+    looks += [
+        _one_version("drivers", model, {card.name: card.driver for card in kernel if card.model == model})
+        for model in _models(kernel)
+    ]
+    for model in _models(machine.modules):
+        like = [module for module in machine.modules if module.model == model]
+        looks += [
+            _one_version("firmware", model, {module.name: module.firmware for module in like}),
+            _one_version("software", model, {module.name: module.software for module in like}),
+        ]
+    return together(looks)
+
+
+def _models(parts: Iterable[Card | Module]) -> list[str]:
+    """The models of which there are several."""
+    models = [part.model for part in parts if part.model]
+    return sorted({model for model in models if models.count(model) > 1})
+
+
+def _one_version(what: str, model: str, by_name: Mapping[str, str]) -> Look:
+    known = {name: version for name, version in by_name.items() if version}
+    if len(known) < 2:
+        return Look(open=(f"{what} of {model} (not told)",)) if what == "firmware" else Look()
+    found = sorted(set(known.values()))
+    if len(found) == 1:
+        return Look(sound=(f"{what} of {model} alike",))
+    shares = ", ".join(
+        f"{version} on {some([name for name, own in known.items() if own == version], _MOST)}" for version in found
+    )
+    text = (
+        f"parts of the model {model} have different {what}: {shares}: they may behave differently under the same load; "
+        f"bring them to one version"
+    )
+    return Look((Remark(f"model={model},of={what}", text, float(len(found)), 1.0, "{version}"),))
+
+
+def nodes(machine: Machine, polled: Cores) -> Look:
+    """Cards whose packets are handled by cores of another memory node. ``polled`` are the cores that poll."""
+    if len(machine.nodes) < 2:
+        return Look()
+    given = any(card.in_user_space for card in machine.cards)
+    looks = []
+    for card in machine.cards:
+        if card.node is not None and not card.down:
+            program = card.in_user_space or (card.driver in _SHARED and bool(polled) and not given)
+            looks.append(_node(machine, card, polled if program else card.interrupt_cores, program=program))
+    return together(looks)
+
+
+def _node(machine: Machine, card: Card, cores: Cores, *, program: bool) -> Look:
+    near = {node for node, own in machine.nodes.items() if own & cores}
+    if not near:
+        return Look(open=(f"memory node of {card.name} (which cores serve it is not told)",))
+    if card.node in near:
+        return Look(sound=(f"{card.name} and its cores on node {card.node}",))
+    there = some([str(node) for node in sorted(near)])
+    who, remedy = (
+        ("the cores that poll", "give the program cores")
+        if program
+        else ("the cores of its interrupts", "set their affinity to cores")
+    )
+    text = (
+        f"{card.name} is on memory node {card.node}, {who} on node {there}: each packet crosses the link between the "
+        f"sockets; {remedy} of node {card.node}, or put the card into a slot of node {there}"
+    )
+    return Look((Remark(card.part, text),))

@@ -1,0 +1,165 @@
+"""What the cores of a machine say: governor, turbo, idle states, and how evenly they share the work of receiving."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from soakwatch_rules.labels import label
+from soakwatch_rules.machine.description import Card, Cores, Machine
+from soakwatch_rules.machine.look import Look, Remark, together
+from soakwatch_rules.rule import Window
+from soakwatch_rules.series import Series
+from soakwatch_rules.stats.tally import Tally
+from soakwatch_rules.wording.words import counted, duration, quantity, some
+
+CPU: Final = "part=cpu"
+_BEST: Final = "performance"
+_ENOUGH: Final = 4  # of fewer cores or queues a single one is no small part
+_FEW: Final = 4  # a quarter of them is few
+
+
+def governors(machine: Machine, wanted: str) -> Look:
+    """A clock that follows the load. ``wanted`` says why a steady clock is wanted here; "" where it is not."""
+    found = machine.governors
+    if not found:
+        return Look(open=("frequency governor (not told)",)) if wanted else Look()
+    shown = _shares(found)
+    if len(found) > 1:
+        text = f"the cores have different frequency governors ({shown}): results depend on which core did the work; "
+        return Look((Remark(CPU, f"{text}{_SET}"),))
+    if not wanted:
+        return Look(open=(f"frequency governor {shown} (neither a generator nor in poll mode)",))
+    steady = _BEST in found or set(machine.preferences) == {_BEST}
+    if steady:
+        return Look(sound=(f"frequency governor {shown}",))
+    text = f"the frequency governor is {shown} and not {_BEST} although {wanted}: the clock follows the load, and "
+    return Look((Remark(CPU, f"{text}results vary with it; {_SET}"),))
+
+
+_SET: Final = "set it on all cores: `cpupower frequency-set -g performance`"
+
+
+def turbo(machine: Machine) -> Look:
+    """A turbo clock that some cores have and others have not."""
+    if len(machine.turbo) > 1:
+        text = (
+            f"turbo differs between cores ({_shares(machine.turbo)}): results depend on which core did the work; "
+            "switch it on or off for all of them"
+        )
+        return Look((Remark(CPU, text),))
+    return Look(sound=(f"turbo {_shares(machine.turbo)}",)) if machine.turbo else Look()
+
+
+def idle_states(machine: Machine, polls: str, polled: Cores, exit_s: float) -> Look:
+    """Idle states that take longer than ``exit_s`` to leave, where ``polls`` says that cores poll: open to the cores
+    that do, as far as it is known which these are, else to any."""
+    states = machine.idle_states
+    if not polls:
+        return Look(open=("idle states (no core polls)",)) if states else Look()
+    if not states:
+        return Look(open=("idle states (not told)",))
+    deep = [state for state in states if state.open_to(polled) and state.exit_s > exit_s]
+    if not deep:
+        return Look(sound=("idle states where cores poll",))
+    longest = max(state.exit_s for state in deep)
+    names = some([f"{state.name} {duration(state.exit_s)}" for state in deep])
+    text = (
+        f"cores poll ({polls}), but idle states that take longer than {duration(exit_s)} to leave are enabled "
+        f"({names}): a core that rests for a moment, and caches and clocks that cores share, come back late; boot with "
+        f"`intel_idle.max_cstate=1 processor.max_cstate=1`, or run `cpupower idle-set -D {exit_s * 1e6:.0f}`"
+    )
+    return Look((Remark(CPU, text, longest, exit_s, "s"),))
+
+
+@dataclass(frozen=True, slots=True)
+class Uneven:
+    """When the work of receiving is on few cores: ``share`` of it on at most a quarter of them, which spend at least
+    ``busy`` of their time on it while the others are idle for at least ``idle`` of theirs."""
+
+    share: float
+    busy: float
+    idle: float
+
+
+def spread(series: Sequence[Series], window: Window, machine: Machine, polled: Cores, uneven: Uneven) -> Look:
+    """Receiving on few cores while others idle: by the time of the cores, else by the tables of the cards."""
+    times = _times(series, window, polled | machine.apart)
+    if not times:
+        return together(_tables(card, machine, polled) for card in machine.cards if not card.down)
+    if len(times) < _ENOUGH:
+        return Look()
+    ranked = sorted(times, key=lambda core: (-times[core][0], core))
+    total = sum(softirq for softirq, _ in times.values())
+    few: list[int] = []
+    done = 0.0
+    for core in ranked:
+        if done >= uneven.share * total:
+            break
+        few.append(core)
+        done += times[core][0]
+    others = [core for core in ranked if core not in few]
+    if not few or not others:
+        return Look(sound=("the cores share the work of receiving",))
+    busy, idle = done / len(few), sum(times[core][1] for core in others) / len(others)
+    if len(few) * _FEW > len(times) or busy < uneven.busy or idle < uneven.idle:
+        return Look(sound=(f"receiving takes at most {quantity(times[ranked[0]][0], '1')} of a core",))
+    cores = some([str(core) for core in sorted(few)])
+    text = (
+        f"{quantity(done / total, '1')} of the work of receiving is on {len(few)} of {len(times)} cores ({cores}), "
+        f"which spend {quantity(busy, '1')} of their time on it, while the others are idle for {quantity(idle, '1')}: "
+        "spread queues and interrupts (`ethtool -L`, `ethtool -X`, affinity of the interrupts), or let RPS do it"
+    )
+    return Look((Remark(CPU, text, busy, uneven.busy, "1"),))
+
+
+def _times(series: Sequence[Series], window: Window, without: Cores) -> dict[int, tuple[float, float]]:
+    """Share of its time that each core spent on softirqs, and idle, by its number."""
+    shares: dict[str, dict[int, float]] = {"softirq": {}, "idle": {}}
+    for each in series:
+        core, mode = label(each.object, "core") or "", label(each.object, "mode") or ""
+        if mode in shares and core.isdecimal() and int(core) not in without:
+            count, seconds = Tally([each.finite()]).between(window.begin_ns, window.end_ns)
+            if seconds > 0:
+                shares[mode][int(core)] = count / seconds
+    softirq, idle = shares["softirq"], shares["idle"]
+    return {core: (softirq[core], idle[core]) for core in softirq.keys() & idle.keys()}
+
+
+def _tables(card: Card, machine: Machine, polled: Cores) -> Look:
+    """A card whose table of queues, or whose interrupts, use few of those that there are."""
+    if card.in_user_space:
+        return Look()
+    amiss, sound = [], []
+    used, queues = len(card.rss), card.rx_queues or 0
+    if used and queues >= _ENOUGH:
+        if used * _FEW <= queues:
+            text = (
+                f"the RSS table of {card.name} spreads packets over {used} of {counted(queues, 'queue')}: one core for "
+                f"each of these does all the work; `ethtool -X {card.name} equal {queues}` uses all of them"
+            )
+            amiss.append(Remark(card.part, text, float(used), float(queues), "{queue}"))
+        else:
+            sound.append(f"RSS table of {card.name}")
+    others = machine.online - machine.apart - polled
+    most = min(card.interrupts, queues or card.interrupts, len(others))
+    if most >= _ENOUGH and card.interrupt_cores:
+        cores = len(card.interrupt_cores)
+        if cores * _FEW <= most:
+            text = (
+                f"the {card.interrupts} interrupts of {card.name} go to {counted(cores, 'core')} of {len(others)}: "
+                "give each a core of its own (irqbalance, or smp_affinity_list of each interrupt)"
+            )
+            amiss.append(Remark(card.part, text, float(cores), float(most), "{core}"))
+        else:
+            sound.append(f"interrupts of {card.name}")
+    return Look(tuple(amiss), tuple(sound))
+
+
+def _shares(counts: Mapping[str, int]) -> str:
+    """``performance``, or ``on for 8 cores, off for 24 cores``."""
+    return ", ".join(
+        f"{name} for {counted(number, 'core')}" if number and len(counts) > 1 else name
+        for name, number in counts.items()
+    )

@@ -1,0 +1,53 @@
+"""The set-up in a report: what each machine is, who told it, what could not be read, what changed during the run."""
+
+from __future__ import annotations
+
+import io
+import json
+from copy import deepcopy
+from typing import Any
+
+from rich.console import Console
+from tests.collector.report.conftest import MemoryRecord
+
+from soakwatch.judge.verdict import Verdict
+from soakwatch.report.html import render_html
+from soakwatch.report.markdown import render_markdown
+from soakwatch.report.terminal import print_verdict
+
+LINK = {"current_link_width": 8, "max_link_width": 16, "below_capability": True}
+MACHINE: dict[str, Any] = {
+    "host": {"os": "Debian 12", "bios_date": "03/04/2025"},
+    "cpu": {"model": "EPYC", "logical_cores": 8, "governor": "performance"},
+    "cstates": {"states": [{"name": "C6", "latency_us": 133, "disabled": "no"}]},
+    "nics": {"eth0": {"driver": "ice", "pcie": LINK, "offloads": {f"f{n}": n != 3 for n in range(8)}}},
+    "pci_network": {
+        "0000:81:00.0": {"driver": "ice", "interfaces": "eth0", "pcie": LINK},
+        "0000:82:00.0": {"driver": "vfio-pci", "pcie": LINK},
+    },
+    "told_by": {"host": "ssh", "cpu": "ssh", "cstates": "ssh", "nics": "ssh", "pci_network": "ssh"},
+    "notes": ["the memory modules (DIMMs) are not known: only root may read it"],
+}
+
+
+def test_the_set_up_is_readable_and_says_what_changed(night: tuple[MemoryRecord, Verdict]) -> None:
+    record, verdict = deepcopy(night[0]), night[1]
+    router = {"device": {"vendor": "Cisco", "model": "ASR1001", "software": "17.9"}, "told_by": {"device": "snmp"}}
+    end = {**deepcopy(MACHINE), "cpu": {**MACHINE["cpu"], "governor": "powersave"}}
+    record.metas["fingerprint"] = json.dumps({"box": MACHINE, "router": router})
+    record.metas["fingerprint_end"] = json.dumps({"box": end, "router": router})
+    page = render_html(record, verdict).partition('<section id="setup">')[2].partition("</section>")[0]
+    assert '<th class="name">cpu governor</th><td>performance -&gt; powersave</td>' in page
+    assert "Told by ssh." in page
+    assert "the memory modules (DIMMs) are not known: only root may read it" in page
+    assert "on: f0, f1, f2, f4, f5, f6, f7; off: f3" in page
+    assert '<th class="name">states C6</th><td>latency us 133, disabled no</td>' in page.replace(
+        "latency_us", "latency us"
+    )
+    assert page.count("runs below its capability") == 2, "a card is told once, by its interface or by its address"
+    assert "box pci network 0000:82:00.0" in page.replace("pci_network", "pci network")
+    target = io.StringIO()
+    print_verdict(record, verdict, Console(file=target, width=200))
+    for text in (target.getvalue(), render_markdown(record, verdict)):
+        assert "cpu governor performance -> powersave" in text.replace("\\", "").replace("&gt;", ">")
+    assert "Cisco ASR1001 17.9" in target.getvalue()
