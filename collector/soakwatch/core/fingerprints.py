@@ -67,7 +67,35 @@ def comparable(tree: Tree) -> Tree:
     """A tree without what changes by itself; items of a list that have names of their own are found by these."""
     if not isinstance(tree, dict):
         return _named(tree)
-    return {key: _named(inner) for key, inner in tree.items() if key not in VOLATILE_SECTIONS | VOLATILE_KEYS}
+    left_out = VOLATILE_SECTIONS | VOLATILE_KEYS
+    kept = {key: _named(inner) for key, inner in tree.items() if key not in left_out}
+    if isinstance(cards := kept.get("nics"), dict):
+        balanced = "irqbalance" in str(tree.get("processes", ""))
+        kept["nics"] = {
+            name: _settled(card, balanced=balanced)
+            for name, card in cards.items()
+            if not (isinstance(card, dict) and card.get("virtual"))
+        }
+    return kept
+
+
+def _settled(card: Tree, *, balanced: bool) -> Tree:
+    """A card without what is moved on purpose all the time: interrupts by irqbalance, delays by adaptive coalescing.
+
+    Interfaces without hardware are left out altogether: those of containers and tunnels come and go.
+    """
+    if not isinstance(card, dict):
+        return card
+    moved = {"irqs", "irq_cores"} if balanced else set()
+    settled = {key: value for key, value in card.items() if key not in moved}
+    coalescing = settled.get("coalescing")
+    if isinstance(coalescing, dict):
+        settled["coalescing"] = {
+            key: value
+            for key, value in coalescing.items()
+            if not coalescing.get(f"adaptive_{key[:2]}") or "adap" in key
+        }
+    return settled
 
 
 def comparable_trees(trees: Tree) -> Tree:

@@ -176,3 +176,21 @@ def test_differences_name_modules_by_their_names_and_end_somewhere() -> None:
     assert many["more"] == "5"
     other: dict[str, Any] = {"cpu": {"governor": "powersave"}, TOLD_BY: {"cpu": "agent"}}
     assert differences({**HOST, TOLD_BY: {"cpu": "ssh"}}, other) == {}, "another source may say it in other words"
+
+
+def test_what_moves_by_design_is_no_difference() -> None:
+    """Interfaces of containers, interrupts under irqbalance, delays that the card adapts; all else of a card is one."""
+
+    def host(card: dict[str, Any], **more: Any) -> dict[str, Any]:
+        return {"nics": {"eth0": card, **more}, "processes": {"irqbalance": 1}}
+
+    begin = host({"mtu": 1500, "irqs": {"rx": "0"}, "coalescing": {"adaptive_rx": True, "rx_usecs": 3, "tx_usecs": 1}})
+    end = host(
+        {"mtu": 1500, "irqs": {"rx": "1"}, "coalescing": {"adaptive_rx": True, "rx_usecs": 80, "tx_usecs": 1}},
+        veth1={"virtual": True, "mtu": 1500},
+    )
+    assert differences(begin, end) == {}
+    larger = host({**end["nics"]["eth0"], "mtu": 9000})
+    assert differences(begin, larger) == {"nics eth0 mtu": "1500 -> 9000"}
+    unbalanced = [{**tree, "processes": {"sshd": 1}} for tree in (begin, end)]
+    assert differences(*unbalanced) == {"nics eth0 irqs rx": "0 -> 1"}
