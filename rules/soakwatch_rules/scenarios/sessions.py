@@ -87,7 +87,7 @@ def sessions(name: str, happens: Callable[[Peers], None]) -> Scenario:
     def make(seed: int, hours: float, apart: float) -> Signal:
         peers = Peers(times(hours, apart), np.random.default_rng(seed))
         happens(peers)
-        silences = ()
+        silences: tuple[Silence, ...] = ()
         if peers.silence is not None:
             begin, end = peers.silence
             window = Window(round(begin * S), round(end * S))
