@@ -52,8 +52,8 @@ class Fold:
 class Table:
     """One group as the device has it: ``walks`` are asked as whole columns, ``gets`` one by one.
 
-    ``rows`` counts the rows that are wanted, ``changed`` is what the group's scalar of that name said; ``away`` are OIDs
-    of rows that went and may come back.
+    ``rows`` counts the rows that are wanted, ``changed`` is what the group's scalar of that name said; ``away`` are
+    OIDs of rows that went and may come back.
     """
 
     group: Group

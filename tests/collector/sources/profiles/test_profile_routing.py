@@ -1,4 +1,4 @@
-"""Sessions with peers by SNMP, poll after poll, up to what the rule says of them; and what logs and traps say of them."""
+"""Sessions with peers by SNMP, poll after poll, up to what the rule says; what logs and traps tell."""
 
 from __future__ import annotations
 
@@ -165,14 +165,14 @@ session.down | 10.0.0.2 | %BGP-5-ADJCHANGE: neighbor 10.0.0.2 Down BGP Notificat
 session.up | 10.0.0.2 | %BGP-5-ADJCHANGE: neighbor 10.0.0.2 vpn vrf RED Up
 session.down | 2001:db8::2 | bgp[1052]: %ROUTING-BGP-5-ADJCHANGE : neighbor 2001:db8::2 Down - Peer closed
 session.down | 10.0.0.2 | %BGP-5-ADJCHANGE:  bgp-65000 [123] (default) neighbor 10.0.0.2 Down - holdtimer expired
-session.down | 198.18.3.12 | bgpd[44]: %ADJCHANGE: neighbor 198.18.3.12(rb) in vrf default Down BGP Notification send
+session.down | 198.18.3.12 | bgpd[44]: %ADJCHANGE: neighbor 198.18.3.12(rb) Down BGP Notification send
 session.down | 10.0.0.2 | %BGP-5-ADJCHANGE: peer 10.0.0.2 (AS 1) old state Established event Stop new state Idle
 session.up | 10.0.0.2 | %BGP-5-ADJCHANGE: peer 10.0.0.2 (AS 1) old state OpenConfirm new state Established
-session.down | 10.0.0.2 | RPD_BGP_NEIGHBOR_STATE_CHANGED: BGP peer 10.0.0.2 (AS 1) changed state from Established to Idle
+session.down | 10.0.0.2 | RPD_BGP_NEIGHBOR_STATE_CHANGED: BGP peer 10.0.0.2 (x) changed state from Established to Idle
 session.down | 10.0.0.2 | %%01BGP/3/STATE_CHG_UPDOWN(l): peer 10.0.0.2 changed from ESTABLISHED to IDLE.
 session.down | 10.0.0.2 | %OSPF-5-ADJCHG: Process 1, Nbr 10.0.0.2 on Gi0/0 from FULL to DOWN, Dead timer expired
 session.up | 10.0.0.2 | %OSPF-5-ADJCHG: Process 1, Nbr 10.0.0.2 on Gi0/0 from LOADING to FULL, Loading Done
-session.down | 198.18.3.12 | ospfd[5]: AdjChg: Nbr 198.18.3.12, NbrIP 198.18.3.12 (default) on core: Full -> Deleted
+session.down | 198.18.3.12 | ospfd[5]: AdjChg: Nbr 198.18.3.12, NbrIP 198.18.3.12 on core: Full -> Deleted
 session.down | R2 | %CLNS-5-ADJCHANGE: ISIS: Adjacency to R2 (Gi0/1) Down, hold time expired
 session.role | 1 | %HSRP-5-STATECHANGE: Vlan10 Grp 1 state Standby -> Active
 session.down | Gi1/0/1 | %EC-5-UNBUNDLE: Interface Gi1/0/1 left the port-channel Po1
