@@ -201,6 +201,20 @@ class TestScenarios:
         (restart,) = ran.of("process_restart", "pass")
         assert "1 planned" in str(restart["reason"])
 
+    def test_a_session_that_flaps_fails_with_its_peer(self, scenario: Scenario) -> None:
+        """BGP and OSPF by SNMP of FRR: down for some seconds, each with the peer's address; nothing else fails."""
+        flaps = scenario("session").of("session_flap", "fail")
+        reasons = sorted(str(each["reason"]) for each in flaps)
+        assert len(reasons) == 2, reasons
+        assert reasons[0].startswith("BGP session with 198.18.3.12 went down once: ")
+        assert reasons[1].startswith("OSPF session with 198.18.3.12 went down once: ")
+
+    def test_a_session_that_flaps_in_a_drill_passes(self, scenario: Scenario) -> None:
+        """The same was announced."""
+        (calm,) = scenario("drill").of("session_flap")
+        assert calm["outcome"] == "pass"
+        assert "2 announced times down, back in time" in str(calm["reason"])
+
     def test_a_cut_management_network_is_no_crash(self, scenario: Scenario) -> None:
         """Inconclusive for what nobody saw; the silence is the path's, for the traffic went through."""
         ran = scenario("cut")

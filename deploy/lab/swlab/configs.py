@@ -31,24 +31,36 @@ _DAEMONS = """\
 # The routing daemons find the way to snmpd here, whoever starts them.
 export SNMPCONFPATH={folder}/snmp
 bgpd=yes
+ospfd=yes
 vtysh_enable=yes
 zebra_options="  -A 127.0.0.1 -s 90000000 -M snmp"
 bgpd_options="   -A 127.0.0.1 -M snmp"
+ospfd_options="  -A 127.0.0.1 -M snmp"
 staticd_options="-A 127.0.0.1"
 watchfrr_options="--interval 1 --min-restart-interval 2 --max-restart-interval 10"
 """
 
 
 def frr_conf(node: Router) -> str:
-    """BGP with the partner: IPv4 routes of the kernel, and EVPN for the addresses of the tunnel."""
+    """BGP with the partner: IPv4 routes of the kernel, and EVPN for the addresses of the tunnel. OSPF brings no routes
+    of its own: it is another session with the partner."""
     partner = other(node).core
     return f"""\
 frr defaults traditional
 hostname {node.name}
 log syslog informational
 agentx
+interface core
+ ip ospf area 0
+ ip ospf network point-to-point
+ ip ospf hello-interval 1
+ ip ospf dead-interval 3
+router ospf
+ ospf router-id {node.core}
+ log-adjacency-changes
 router bgp {AS_NUMBER}
  bgp router-id {node.core}
+ bgp log-neighbor-changes
  no bgp default ipv4-unicast
  neighbor {partner} remote-as {AS_NUMBER}
  neighbor {partner} timers 1 3

@@ -59,6 +59,13 @@ def kill_bgpd() -> None:
     call(*life.entry_command(A), "kill", f"-{signal.SIGKILL.value}", (_number("bgpd")))
 
 
+def hold_partner(*, still: bool) -> None:
+    """The partner's routing daemons stand still, or go on: their sessions run into the timers of the first router."""
+    number = signal.SIGSTOP.value if still else signal.SIGCONT.value
+    daemons = [life.inside(B, "cat", f"/run/frr/{daemon}.pid").strip() for daemon in ("bgpd", "ospfd")]
+    call(*life.entry_command(B), "kill", f"-{number}", *daemons)
+
+
 def restart_routing() -> None:
     """What an administrator does: all routing daemons and their watcher anew, by their own script."""
     life.inside(A, "/usr/lib/frr/frrinit.sh", "restart", patience_s=30)
@@ -113,6 +120,11 @@ def _number(daemon: str) -> str:
     return life.inside(A, "cat", f"/run/frr/{daemon}.pid").strip()
 
 
+_HELD = (
+    Action(20, "the partner's routing stands still", lambda: hold_partner(still=True)),
+    Action(30, "it goes on", lambda: hold_partner(still=False)),
+)
+
 SCENARIOS = {
     each.name: each
     for each in (
@@ -129,6 +141,8 @@ SCENARIOS = {
             afterwards=plug_all,
         ),
         Scenario("restart", "pass", (Action(15, "frrinit.sh restart", restart_routing),), afterwards=plug_all),
+        Scenario("session", "fail", _HELD, fails=("session_flap",), afterwards=plug_all),
+        Scenario("drill", "pass", _HELD, afterwards=plug_all),
         Scenario("leak", "fail", fails=("memory_growth",), background=leaking),
         Scenario(
             "cut",

@@ -12,7 +12,9 @@ from soakwatch_rules.wording.words import counted, moment
 
 OUTAGE = "outage"
 """What an event expects of traffic: so many stretches in which it stops."""
-_JUDGED_ELSEWHERE = frozenset({"reboot", "process.restart", "process.exit", "core.dump", "kernel.oom", *KERNEL})
+_JUDGED_ELSEWHERE = frozenset(
+    {"reboot", "process.restart", "process.exit", "core.dump", "kernel.oom", "session.down", *KERNEL}
+)
 _APART_S = 5.0
 _READINGS = 3.0
 _LISTENING = frozenset({"syslog", "traps"})

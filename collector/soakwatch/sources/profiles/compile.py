@@ -67,6 +67,7 @@ class Checker:
             shape.optional,
             tuple(line for line in lines if line is not None),
             self.document.where(path),
+            shape.returning,
         )
 
     def _widths(self, shape: GroupShape) -> Mapping[str, int | None]:

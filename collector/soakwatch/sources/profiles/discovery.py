@@ -11,7 +11,7 @@ from soakwatch.sources.profiles.processes import key_columns
 from soakwatch.sources.profiles.rows import Rows, by_column, columns_of, scalars_of
 from soakwatch.sources.profiles.survey import Survey, Table, Want
 from soakwatch.sources.profiles.survey_merge import held_of, kept_of, past_of, sift
-from soakwatch.sources.profiles.tables import INTERFACE, Draft, Key, draft, share_out, watch_interfaces
+from soakwatch.sources.profiles.tables import INTERFACE, Draft, Key, draft, share_out, watch_interfaces, with_returning
 from soakwatch.sources.profiles.value import Asker, Value
 from soakwatch_agent.sample import Fault
 
@@ -59,6 +59,7 @@ async def discover(
     size = sum(len(each.sound) for each in found_series)
     sifted = await run_in_thread_if_large(size, sift, found_series, past, profile, now_ns)
     tables = await run_in_thread_if_large(size, share_out, sifted.drafts, finder.totals)
+    tables = with_returning(before, tables, finder.totals)
     asked = [group for group in groups if group.name in drafts]
     return Survey(
         profile,

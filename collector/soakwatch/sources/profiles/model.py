@@ -138,6 +138,7 @@ class Group:
     optional: bool
     lines: tuple[Line, ...]
     location: str
+    returning: bool = False  # rows that go are asked on: they come back under the same index
 
     @property
     def promised(self) -> tuple[str, ...]:

@@ -75,7 +75,8 @@ async def ask(asker: Asker, survey: Survey, state: State, now_ns: int) -> Answer
     gets = tuple(dict.fromkeys(oid for table in due for oid in table.gets))
     walked = await asker.walk(walks) if walks else {}
     got = await asker.get(gets) if gets else {}
-    missing = [oid for oid in gets if oid not in got]
+    away = {oid for table in due for oid in table.away}
+    missing = [oid for oid in gets if oid not in got and oid not in away]
     single = {oid for table in due if not table.group.columns for oid in table.gets} if missing else set[str]()
     stale = _stale(survey, due, len(walked), next((oid for oid in missing if oid not in single), None), got)
     return Answers(due, {**walked, **got}, stale, _unanswered(next((oid for oid in missing if oid in single), None)))

@@ -182,6 +182,7 @@ class GroupShape(Shape):
     refresh: Annotated[Seconds | None, Field(default=None, gt=0, description="how often the device renews it")]
     changed: Annotated[Oid | None, Field(default=None, description="a scalar that changes when rows come and go")]
     optional: Annotated[bool, Field(default=False, description="not every such device has it")]
+    returning: Annotated[bool, Field(default=False, description="rows that go are asked on: they may come back")]
     metrics: Annotated[list[LineShape], Field(min_length=1, max_length=200)]
 
 

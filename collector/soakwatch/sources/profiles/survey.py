@@ -52,7 +52,8 @@ class Fold:
 class Table:
     """One group as the device has it: ``walks`` are asked as whole columns, ``gets`` one by one.
 
-    ``rows`` counts the rows that are wanted, ``changed`` is what the group's scalar of that name said.
+    ``rows`` counts the rows that are wanted, ``changed`` is what the group's scalar of that name said; ``away`` are
+    OIDs of rows that went and may come back.
     """
 
     group: Group
@@ -62,6 +63,7 @@ class Table:
     walks: tuple[str, ...]
     rows: int
     changed: Value | None
+    away: frozenset[str] = frozenset()
 
     @property
     def parts(self) -> tuple[Want | Fold, ...]:

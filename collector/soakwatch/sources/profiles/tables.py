@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from soakwatch.sources.profiles.evaluate import FaultError, level, raw, valid
 from soakwatch.sources.profiles.expression import SECONDS, Expression, MissingError, UndefinedError
 from soakwatch.sources.profiles.model import Group, Line
 from soakwatch.sources.profiles.rows import Rows
-from soakwatch.sources.profiles.survey import Cell, Fold, Table, Want
+from soakwatch.sources.profiles.survey import Cell, Fold, Survey, Table, Want
 from soakwatch.sources.profiles.value import Number, Value
 from soakwatch_agent.sample import object_text
 
 MAX_GETS_OF_A_COLUMN = 7  # more rows than this are read by a walk of the column ...
 MIN_SHARE = 3  # ... if they are at least a third of it
+MAX_RETURNING = 5000
 INTERFACE = "interface"
 LONG_S = 1e9
 
@@ -141,6 +142,27 @@ def _table(each: Draft, kept: Iterable[Want | Fold], totals: Mapping[str, int]) 
     if each.group.changed is not None and each.changed is not None and (gets or walks):
         gets = tuple(dict.fromkeys((*gets, each.group.changed)))
     return Table(each.group, wants, folds, gets, walks, each.rows, each.changed)
+
+
+def with_returning(before: Survey | None, tables: Sequence[Table], totals: Mapping[str, int]) -> list[Table]:
+    """The tables, and in groups whose rows may come back (sessions of routing) the series that an earlier survey had:
+    to a survey that comes while a session is down it is not there, and the next one may be minutes away."""
+    result = list(tables)
+    brought = {(part.line.metric, part.object) for table in tables for part in table.parts}
+    for old in before.tables if before is not None else ():
+        if not old.group.returning:
+            continue
+        gone = [want for want in old.wants if (want.line.metric, want.object) not in brought][:MAX_RETURNING]
+        if not gone:
+            continue
+        index = next((i for i, table in enumerate(result) if table.group is old.group), None)
+        now = result[index] if index is not None else replace(old, wants=(), folds=(), gets=(), walks=(), rows=0)
+        wants = (*now.wants, *gone)
+        gets, walks = asks(wants, totals)
+        away = frozenset(oid for want in gone for oid in want.oids)
+        table = replace(now, wants=wants, gets=gets, walks=walks, away=away)
+        result = [*result, table] if index is None else [*result[:index], table, *result[index + 1 :]]
+    return result
 
 
 def asks(wants: Iterable[Want], totals: Mapping[str, int]) -> tuple[tuple[str, ...], tuple[str, ...]]:

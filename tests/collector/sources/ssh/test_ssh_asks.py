@@ -152,7 +152,8 @@ Memory statistics for bgpd:
 
 %%%% bgp
 {"ipv4Unicast": {"routerId": "10.0.0.1", "ribCount": 950000, "ribMemory": 182400000, "peerCount": 2,
- "peers": {"10.0.0.2": {"state": "Established", "pfxRcd": 9}, "10.0.0.3": {"state": "Active"}}}}
+ "peers": {"10.0.0.2": {"state": "Established", "pfxRcd": 9, "peerUptimeMsec": 61000, "connectionsEstablished": 2},
+ "10.0.0.3": {"state": "Active"}, "10.0.0.4": {"state": "Idle (Admin)"}}}}
 """
 _VPP = """%%%% errors
    Count                  Node                              Reason               Severity
@@ -377,6 +378,15 @@ def test_frr() -> None:
     assert readings["system.sessions", "table=bgp ipv4Unicast established"] == 1
     assert readings["system.sessions", "table=bgp ipv4Unicast routes"] == 950000
     assert readings["system.memory.pool.usage", "pool=frr bgp ipv4Unicast rib"] == 182400000
+    sessions = {key: value for key, value in readings.items() if key[0].startswith("network.session")}
+    peer = "protocol=bgp,peer=10.0.0.2,context=default"
+    assert sessions == {
+        ("network.session.up", peer): 1,
+        ("network.session.uptime", peer): 61,
+        ("network.session.flaps", peer): 2,
+        ("network.session.prefixes", f"{peer},family=ipv4 unicast"): 9,
+        ("network.session.up", peer.replace("0.2", "0.3")): 0,
+    }
 
 
 def test_frr_sessions() -> None:

@@ -1,0 +1,381 @@
+"""Session flaps: a session with a peer that went down, or whose prefixes are gone; another master, another tree."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.events.announced import Account, announcements
+from soakwatch_rules.events.incidents import cause_of, counts
+from soakwatch_rules.events.sessions import (
+    UNLISTED,
+    Down,
+    collapse,
+    session_name,
+    sharpened,
+    times_down,
+    turns,
+)
+from soakwatch_rules.labels import label
+from soakwatch_rules.parameter import parameter
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.sampling import spacing, unseen
+from soakwatch_rules.series import Series
+from soakwatch_rules.traits import Traits
+from soakwatch_rules.wording.words import counted, duration, moment, some, whole
+
+_UP, _UPTIME, _FLAPS = "network.session.up", "network.session.uptime", "network.session.flaps"
+_PREFIXES, _ROLE, _TOPOLOGY = "network.session.prefixes", "network.session.role", "network.topology.changes"
+_NEAR_NS = 60 * 10**9  # a device's log and what is polled date the same thing so far apart at most
+_MOST = 20  # findings on single sessions; the others are told together
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One session with what befell it: times down that nothing excuses, with why, and what is still open."""
+
+    series: Series
+    faulty: tuple[tuple[Down, str], ...]
+    planned: int
+    open: tuple[str, ...]
+    downs: tuple[Down, ...]
+
+    @property
+    def name(self) -> str:
+        """What a person calls it."""
+        return session_name(self.series.object)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFlap:
+    """Fails if a session with a peer (BGP, OSPF, IS-IS, BFD, a member of a bundle, a tunnel) that was up goes down.
+
+    A session goes down when its state says so; when an uptime goes back to less than the time between two readings, or
+    the device's count of changes rises, though both readings find it up; when the device no longer lists it while it
+    answers (of a tunnel that only warns: clients come and go); or when a log line or trap reports it. Reports of one
+    peer within a minute of each other are one. A session that stands but whose accepted prefixes fall below
+    ``prefixes`` of their usual number for ``settle`` fails as well. A new master (VRRP, HSRP) and changes of the
+    spanning tree warn; ``role_changes`` of them fail.
+
+    Excused is what begins between the begin and the deadline of an announced event (an intervention with ``expect`` or
+    a deadline; ``session.down``: N for exactly N sessions) and is back by that deadline; an event without a deadline
+    ends when it ends. What merely happened excuses nothing. A session that was never up warns and is not judged;
+    one that appears later is judged from then on.
+
+    How often wrong: a state that is read down is down. Known weaknesses: without uptime and count, a session that is
+    down for less than the distance of two readings is missed; several in a stretch between readings count as one where
+    the device does not count; an agent that drops rows of its table while it is overworked looks like lost sessions;
+    router identities in log lines are not known to be addresses of peers.
+
+    Neighbours: ``reboot`` and ``process_restart`` for the cause, ``event_impact`` for what it cost the traffic.
+
+    Parameters: ``allowed``, ``prefixes``, ``settle``, ``role_changes`` (below).
+
+    >>> import numpy as np
+    >>> from soakwatch_rules.rule import Case, Window
+    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> stands = np.where((np.arange(60) > 30) & (np.arange(60) < 35), 0.0, 1.0)
+    >>> series = readings("network.session.up", stands, 10.0, object="protocol=bgp,peer=10.0.0.2,context=default")
+    >>> finding = SessionFlap().judge(Case("dut", "", Window(0, 600 * 10**9), (series,)))[0]
+    >>> finding.outcome.value, finding.measured, finding.reason
+    ('fail', 1.0, 'BGP session with 10.0.0.2 went down once: 1970-01-01 00:05:10 UTC for 40 s (down)')
+
+    References: RFC 4271 section 8 (state machine of BGP), RFC 4273 (bgpPeerFsmEstablishedTime), RFC 4750 (OSPF-MIB),
+    RFC 5880 (BFD).
+    """
+
+    name: ClassVar[str] = "session_flap"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "a session with a peer went down, or lost its prefixes"
+    metrics: ClassVar[tuple[str, ...]] = (_UP, _UPTIME, _FLAPS, _PREFIXES, _ROLE, _TOPOLOGY)
+    scope: ClassVar[Literal["object", "metric", "target"]] = "target"
+    phases: ClassVar[tuple[str, ...]] = ()
+    manner: ClassVar[RuleSpec] = RuleSpec(
+        "two readings of the sessions' states, from start to end of the window", live="whole"
+    )
+    traits: ClassVar[Traits] = Traits(
+        plain_words="a session with a peer went down",
+        effect_words="sessions went down",
+        rank=75,
+        event_kinds=("session.down", "session.up", "session.change", "session.role", "topology.change"),
+        expected_as="session.down",
+    )
+
+    allowed: float = parameter(0.0, "{flap}", "times that each session may go down", "a soak should have none")
+    prefixes: float = parameter(0.5, "1", "share of the usual prefixes below which they are lost", "half a table")
+    settle: float = parameter(60.0, "s", "time in which prefixes may be away", "a table is sent again in less")
+    role_changes: float = parameter(
+        0.0, "{change}", "changes of one master or of the spanning tree that fail; 0 = they warn", "redundancy may act"
+    )
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for parameters outside their range."""
+        if not 0 <= self.allowed < math.inf:
+            raise ValueError(f"session_flap: allowed is {self.allowed}: use 0 or more")
+        if not 0 <= self.prefixes <= 1:
+            raise ValueError(f"session_flap: prefixes is {self.prefixes}: use a share of 0 to 1")
+        if not 0 <= self.settle < math.inf:
+            raise ValueError(f"session_flap: settle is {self.settle}: use 0 or more seconds")
+        if not 0 <= self.role_changes < math.inf:
+            raise ValueError(f"session_flap: role_changes is {self.role_changes}: use 0 or more")
+
+    def definition(self) -> str:
+        """The definition with its parameters."""
+        return (
+            f"a session that was up and goes down more than {self.allowed:g} times outside announced events fails, as "
+            f"do one whose prefixes fall below {100 * self.prefixes:g} % for {duration(self.settle)} and one that is "
+            f"not back at the deadline of its event; changes of master or of the spanning tree warn, and fail from "
+            f"{self.role_changes:g} on (0: never)"
+        )
+
+    def judge(self, case: Case) -> tuple[Finding, ...]:
+        """One finding for each session with a fault, and one for all the others."""
+        cut = [s.between(case.window.begin_ns, case.window.end_ns).finite() for s in case.series]
+        of = {(s.metric, s.object): s for s in cut if len(s)}
+        ups = [s for (metric, _), s in sorted(of.items()) if metric == _UP]
+        reports = [e for e in case.events if e.kind == "session.down" and not e.expect]
+        roles = [s for (metric, _), s in sorted(of.items()) if metric in {_ROLE, _TOPOLOGY}]
+        if not ups and not reports and not roles:
+            return (absent(self, case, "session with a peer"),)
+        apart_s = max((spacing(s) or 0.0 for s in (*ups, *roles)), default=0.0)
+        account = Account(announcements(case.events, case.window), case.window, round(2e9 * apart_s))
+        others = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(s.time_ns for s in ups[:1000])]))
+        judged, unmatched = [], list(reports)
+        peers = {label(up.object, "peer") or "" for up in ups}
+        for up in ups:
+            peer = label(up.object, "peer") or ""
+            own = [e for e in reports if e.detail.get("peer") == peer]
+            downs = times_down(up, of.get((_UPTIME, up.object)), of.get((_FLAPS, up.object)), case, others)
+            downs = sharpened(downs, own)
+            unmatched = [e for e in unmatched if not _told(e, downs, peers, peer)]
+            judged.append(_settled(up, downs, account))
+        findings = [self._flapped(case, each) for each in judged if self._too_much(each)]
+        findings += self._lost_prefixes(case, of, judged)
+        findings += self._reported(case, unmatched, ups, account)
+        findings += self._never(case, judged)
+        findings += self._roles(case, roles, account)
+        findings += [
+            replace(self._about(case, None), outcome=Outcome.FAIL, reason=t) for t, o in account.broken() if not o
+        ]
+        told = {f.object for f in findings}
+        bad = [f for f in findings if f.outcome is Outcome.FAIL]
+        if len(bad) > _MOST:
+            rest = bad[_MOST:]
+            texts = [f.reason for f in rest]
+            marks = tuple(mark for f in rest for mark in f.marks)[:100]
+            together = replace(
+                rest[0], object="", reason=f"{len(rest)} more: {some(texts)}", marks=marks, measured=None
+            )
+            findings = [f for f in findings if f not in rest] + [replace(together, limit=None)]
+        return (*findings, *self._calm(case, judged, roles, account, told))
+
+    def _about(self, case: Case, series: Series | None) -> Finding:
+        return replace(draft(self, case, series), unit="{flap}")
+
+    def _too_much(self, each: Judged) -> bool:
+        """More often than allowed, or at the end or a deadline not back, which is never allowed."""
+        lasting = any(why or down.end_ns is None for down, why in each.faulty)
+        return len(each.faulty) > self.allowed or lasting
+
+    def _flapped(self, case: Case, each: Judged) -> Finding:
+        number = len(each.faulty)
+        often = {1: "once", 2: "twice"}.get(number, f"{number} times")
+        texts = [_spoken(down, why, case) for down, why in each.faulty]
+        planned = f"; {each.planned} more announced" if each.planned else ""
+        last = each.faulty[-1][0]
+        ends = "; it is still down at the end" if last.end_ns is None else ""
+        client = all(d.how == UNLISTED for d, _ in each.faulty) and label(each.series.object, "protocol") == "tunnel"
+        return replace(
+            self._about(case, each.series),
+            outcome=Outcome.WARN if client else Outcome.FAIL,
+            measured=float(number),
+            limit=self.allowed,
+            reason=f"{each.name} went down {often}: {some(texts)}{planned}{ends}",
+            marks=tuple(Mark(d.begin_ns, d.end_ns, f"{each.name} down") for d, _ in each.faulty),
+            numbers={
+                "flaps": float(number),
+                "planned": float(each.planned),
+                "down_s": sum(_lasts(d, case) for d, _ in each.faulty),
+            },
+        )
+
+    def _lost_prefixes(self, case: Case, of: dict[tuple[str, str], Series], judged: list[Judged]) -> Iterator[Finding]:
+        known = {each.series.object: each for each in judged}
+        for (metric, text), series in sorted(of.items()):
+            if metric != _PREFIXES:
+                continue
+            session, _, family = text.partition(",family=")
+            each = known.get(session)
+            found = collapse(series, each.downs if each else (), self.prefixes, self.settle)
+            if found is None or Account(announcements(case.events, case.window), case.window, 0).covers(
+                found[0], found[0]
+            ):
+                continue
+            begin_ns, end_ns, usual, low = found
+            until = f"until {moment(end_ns)}" if end_ns is not None else "and are still away at the end"
+            yield replace(
+                self._about(case, series),
+                outcome=Outcome.FAIL,
+                unit="{prefix}",
+                measured=low,
+                limit=self.prefixes * usual,
+                reason=f"{session_name(session)}: of {whole(usual)} accepted prefixes ({family}) {whole(low)} were "
+                f"left from {moment(begin_ns)} on, {until}, though the session stood",
+                marks=(Mark(begin_ns, end_ns, f"{session_name(session)} lost its prefixes"),),
+            )
+
+    def _reported(self, case: Case, left: list[Event], ups: list[Series], account: Account) -> Iterator[Finding]:
+        """What only the device's log or a trap told: one finding for each peer."""
+        peers: dict[str, list[Event]] = {}
+        for event in sorted(left, key=lambda e: e.begin_ns):
+            if case.window.begin_ns <= event.begin_ns < case.window.end_ns:
+                peers.setdefault(event.detail.get("peer", ""), []).append(event)
+        polled = {label(s.object, "peer"): s for s in ups}
+        for peer, events in sorted(peers.items()):
+            own = [e for e in events if not account.covers(e.begin_ns, e.begin_ns)]
+            if len(own) <= self.allowed:
+                continue
+            about = f"session with {peer}" if peer else "session"
+            times = some([f"{moment(e.begin_ns)}{f' ({cause_of(e)})' if cause_of(e) else ''}" for e in own])
+            unseen_ = " (each poll found it up)" if peer in polled else ""
+            yield replace(
+                self._about(case, polled.get(peer)),
+                outcome=Outcome.FAIL,
+                measured=float(len(own)),
+                limit=self.allowed,
+                reason=f"the device reports that a {about} went down{unseen_}: {times}",
+                marks=tuple(Mark(e.begin_ns, e.end_ns, f"{about} reported down") for e in own),
+            )
+
+    def _never(self, case: Case, judged: list[Judged]) -> Iterator[Finding]:
+        never = [each for each in judged if not bool(np.any(each.series.values > 0))]
+        if never:
+            names = some([each.name for each in never], 5)
+            are = "was" if len(never) == 1 else "were"
+            yield replace(
+                self._about(case, never[0].series if len(never) == 1 else None),
+                outcome=Outcome.WARN,
+                reason=f"{names} {are} down from begin to end: not judged, for nothing shows that it should be up",
+            )
+
+    def _roles(self, case: Case, roles: list[Series], account: Account) -> Iterator[Finding]:
+        for series in roles:
+            name = session_name(series.object)
+            if series.metric == _TOPOLOGY:
+                name = f"{(label(series.object, 'protocol') or '').upper()} topology"
+                found = [(w.begin_ns, w.end_ns, "change") for w in counts(series, "change")]
+            else:
+                found = [(t.after_ns, t.time_ns, t.text) for t in turns(series)]
+            own = [each for each in found if not account.covers(each[0], each[1])]
+            if not own:
+                continue
+            times = some([f"{moment(end_ns)} ({text})" for _, end_ns, text in own])
+            yield replace(
+                self._about(case, series),
+                outcome=Outcome.FAIL if 0 < self.role_changes <= len(own) else Outcome.WARN,
+                unit="{change}",
+                measured=float(len(own)),
+                limit=self.role_changes or None,
+                reason=f"{name}: {counted(len(own), 'change')} outside announced events: {times}",
+                marks=tuple(Mark(a, b, f"{name}: {text}") for a, b, text in own[:100]),
+            )
+
+    def _calm(
+        self, case: Case, judged: list[Judged], roles: list[Series], account: Account, told: set[str]
+    ) -> tuple[Finding, ...]:
+        """What is said of all the sessions that have no finding of their own."""
+        rest = [each for each in judged if each.series.object not in told and bool(np.any(each.series.values > 0))]
+        if not rest and (judged or not roles or any(series.object in told for series in roles)):
+            return ()
+        about = max((each.series for each in rest), key=len, default=roles[0] if roles else None)
+        finding = replace(self._about(case, about), object="" if len(rest) != 1 else rest[0].series.object)
+        pending = [t for each in rest for t in each.open] + [t for t, still in account.broken() if still]
+        if pending:
+            reason, settle = f"{session_names(rest)}: {pending[0]}", "judge again after the deadline"
+            return (replace(finding, reason=reason, why=InconclusiveReason.PENDING, settle=settle),)
+        blind = unseen(
+            np.unique(np.concatenate([s.time_ns for s in ([e.series for e in rest] or roles)[:1000]])), case.window
+        )
+        if blind:
+            settle = "needs samples from start to end of the run"
+            return (
+                replace(finding, reason=f"{session_names(rest)}: {blind}", why=InconclusiveReason.GAP, settle=settle),
+            )
+        if not rest:
+            return (
+                replace(finding, outcome=Outcome.PASS, measured=0.0, limit=0.0, reason="no change of master or tree"),
+            )
+        planned = sum(each.planned for each in rest)
+        late = [each for each in rest if _late(each.series, case)]
+        within = sum(len(each.faulty) for each in rest)
+        calm = [f"{planned} announced times down, back in time"] if planned else []
+        calm += [f"{counted(within, 'time')} down, {self.allowed:g} of each allowed"] if within else []
+        words = f"{session_names(rest)}: {'; '.join(calm) or 'none went down'}"
+        if late:
+            words += f"; {some([f'{each.name} came up at {moment(_first_up(each.series))}' for each in late])}"
+        marks = tuple(Mark(d.begin_ns, d.end_ns, f"{e.name} down", planned=True) for e in rest for d in e.downs)[:100]
+        numbers = {"sessions": float(len(rest)), "planned": float(planned)}
+        outcome = Outcome.PASS
+        return (
+            replace(
+                finding, outcome=outcome, measured=0.0, limit=self.allowed, reason=words, marks=marks, numbers=numbers
+            ),
+        )
+
+
+def _settled(up: Series, downs: Sequence[Down], account: Account) -> Judged:
+    faulty, planned, pending = [], 0, []
+    for down in downs:
+        wrong, still = account.settle(down)
+        if wrong:
+            faulty.append((down, "" if wrong == "unannounced" else wrong))
+        elif still:
+            pending.append(still)
+        else:
+            planned += 1
+    return Judged(up, tuple(faulty), planned, tuple(pending), tuple(downs))
+
+
+def session_names(judged: Sequence[Judged]) -> str:
+    """How many sessions of which protocol."""
+    if len(judged) == 1:
+        return judged[0].name
+    by = Counter(label(each.series.object, "protocol") or "?" for each in judged)
+    return f"{counted(len(judged), 'session')} ({', '.join(f'{n} {p}' for p, n in sorted(by.items()))})"
+
+
+def _spoken(down: Down, why: str, case: Case) -> str:
+    late = f", {why}" if why else ""
+    if down.hidden:
+        return f"before {moment(down.end_ns or down.begin_ns)} ({down.how}{late})"
+    return f"{moment(down.begin_ns)} for {duration(_lasts(down, case))} ({down.how}{late})"
+
+
+def _lasts(down: Down, case: Case) -> float:
+    return ((down.end_ns if down.end_ns is not None else case.window.end_ns) - down.begin_ns) * 1e-9
+
+
+def _told(event: Event, downs: Sequence[Down], peers: Collection[str], peer: str) -> bool:
+    """Whether a report is of a time down that was polled of a peer; one that names nobody who is polled (a router
+    identity, none at all) may be of any session."""
+    named = event.detail.get("peer", "")
+    if named != peer and named in peers:
+        return False
+    return any(
+        d.after_ns - _NEAR_NS <= event.begin_ns <= (d.end_ns if d.end_ns is not None else 2**62) + _NEAR_NS
+        for d in downs
+    )
+
+
+def _first_up(up: Series) -> int:
+    return int(up.time_ns[np.flatnonzero(up.values > 0)[0]])
+
+
+def _late(up: Series, case: Case) -> bool:
+    return (_first_up(up) - case.window.begin_ns) * 1e-9 > max(3 * (spacing(up) or 0.0), 60.0)

@@ -1,0 +1,90 @@
+"""Announced downtimes of sessions: which planned event excuses which, and by when all has to be back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from soakwatch_rules.event_catalogue import event_kind
+from soakwatch_rules.events.sessions import Down
+from soakwatch_rules.rule import Event, Window
+from soakwatch_rules.wording.words import counted, duration, moment
+
+KEY = "session.down"
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """A planned event in which sessions may go down: ``number`` of them where it says so, else as many as must.
+
+    They have to be back at ``end_ns``, its deadline, else its end, else the end of the run.
+    """
+
+    kind: str
+    begin_ns: int
+    end_ns: int
+    number: int | None
+
+    @property
+    def words(self) -> str:
+        """How a sentence names it."""
+        return f"the planned {self.kind} of {moment(self.begin_ns)}"
+
+
+def announcements(events: Iterable[Event], window: Window) -> tuple[Announcement, ...]:
+    """The planned events that excuse sessions: what was done to the device with an intent (``expect``) or a deadline,
+    and whatever expects ``session.down``. An event that merely happened excuses nothing."""
+    found = []
+    for event in events:
+        number = event.expect.get(KEY)
+        planned = bool(event.expect) or event.deadline_ns is not None
+        done = event_kind(event.kind).intervention or event.expect.get("reboot", 0) > 0
+        if number is None and not (planned and done):
+            continue
+        ends = (event.deadline_ns, event.end_ns, window.end_ns)
+        end_ns = next(end for end in ends if end is not None)
+        found.append(Announcement(event.kind, event.begin_ns, end_ns, number))
+    return tuple(sorted(found, key=lambda a: (a.end_ns, a.begin_ns, a.kind)))
+
+
+class Account:
+    """What the announcements of a target excuse, as one session after the other is held against them."""
+
+    def __init__(self, announced: Sequence[Announcement], window: Window, slack_ns: int) -> None:
+        self._announced, self._window, self._slack_ns = announced, window, slack_ns
+        self._used = [0] * len(announced)
+
+    def covers(self, after_ns: int, begin_ns: int) -> bool:
+        """Whether a moment between two readings lies in an announced event."""
+        return any(self._within(a, after_ns, begin_ns) for a in self._announced)
+
+    def settle(self, down: Down) -> tuple[str, str]:
+        """Of one time down: what is wrong with it (empty if it is excused), and what is still open."""
+        late = ""
+        for index, each in enumerate(self._announced):
+            if not self._within(each, down.after_ns, down.begin_ns):
+                continue
+            if each.number is not None and self._used[index] >= each.number:
+                late = late or f"more than the {each.number} that {each.words} announced"
+                continue
+            back = down.end_ns is not None and down.end_ns <= each.end_ns + self._slack_ns
+            if not back and not (down.end_ns is None and each.end_ns >= self._window.end_ns):
+                over_s = ((down.end_ns or self._window.end_ns) - each.end_ns) * 1e-9
+                state = "came back" if down.end_ns is not None else "was still down"
+                late = f"{state} {duration(over_s)} after the deadline of {each.words}"
+                continue
+            self._used[index] += 1
+            return "", "" if back else f"down while {each.words} is in progress"
+        return late or "unannounced", ""
+
+    def broken(self) -> list[tuple[str, bool]]:
+        """The announcements that asked for a number of sessions and got fewer, and whether their time is not over."""
+        result = []
+        for used, each in zip(self._used, self._announced, strict=True):
+            if each.number is not None and used < each.number:
+                text = f"{each.words} announced {counted(each.number, 'lost session')}, but {used} went down"
+                result.append((text, each.end_ns >= self._window.end_ns))
+        return result
+
+    def _within(self, each: Announcement, after_ns: int, begin_ns: int) -> bool:
+        return begin_ns + self._slack_ns >= each.begin_ns and after_ns <= each.end_ns + self._slack_ns
