@@ -25,7 +25,7 @@ def _limits(
     metric: str, unit: str, what: str, labels: Tuple[str, ...], low: Optional[float] = 0.0, high: Optional[float] = None
 ) -> Tuple[Metric, ...]:
     return tuple(
-        entry(f"{metric}.{name}", unit, STATE, words.format(what), *labels, low=low, high=high)
+        entry(f"{metric}.{name}", unit, STATE, words.format(what), *labels, low=low, high=high, every=3600)
         for name, words in _WORDS
     )
 
@@ -43,8 +43,16 @@ LIMITED: Dict[str, str] = {
 HARDWARE: Tuple[Metric, ...] = (
     entry("system.power", "W", GAUGE, "electric power that a sensor or a supply measures", "sensor", high=1e6),
     entry("system.energy", "J", COUNTER, "electric energy that a sensor has counted", "sensor"),
-    entry("hardware.fan.up", "1", STATE, "1 while a fan works, 0 while it has failed or is gone", *_FAN, high=1.0),
-    entry("hardware.fan.speed", "{revolution}/min", GAUGE, "speed of a fan", *_FAN, high=100_000.0),
+    entry(
+        "hardware.fan.up",
+        "1",
+        STATE,
+        "1 while a fan works, 0 while it has failed or is gone",
+        *_FAN,
+        high=1.0,
+        every=60,
+    ),
+    entry("hardware.fan.speed", "{revolution}/min", GAUGE, "speed of a fan", *_FAN, high=100_000.0, every=60),
     entry(
         "hardware.power_supply.up",
         "1",
@@ -52,11 +60,14 @@ HARDWARE: Tuple[Metric, ...] = (
         "1 while a power supply delivers, 0 while it has failed or is gone",
         *_SUPPLY,
         high=1.0,
+        every=60,
     ),
-    entry("hardware.voltage", "V", GAUGE, "voltage of a sensor", *_SENSOR, low=-1000.0, high=1000.0),
-    entry("hardware.optic.rx_power", "dBm", GAUGE, "optical power received", *_OPTIC, low=_DARK, high=_BRIGHT),
-    entry("hardware.optic.tx_power", "dBm", GAUGE, "optical power sent", *_OPTIC, low=_DARK, high=_BRIGHT),
-    entry("hardware.optic.bias", "A", GAUGE, "bias current of a laser", *_OPTIC, high=5.0),
+    entry("hardware.voltage", "V", GAUGE, "voltage of a sensor", *_SENSOR, low=-1000.0, high=1000.0, every=60),
+    entry(
+        "hardware.optic.rx_power", "dBm", GAUGE, "optical power received", *_OPTIC, low=_DARK, high=_BRIGHT, every=60
+    ),
+    entry("hardware.optic.tx_power", "dBm", GAUGE, "optical power sent", *_OPTIC, low=_DARK, high=_BRIGHT, every=60),
+    entry("hardware.optic.bias", "A", GAUGE, "bias current of a laser", *_OPTIC, high=5.0, every=60),
     *_limits("system.temperature", "Cel", "temperature of a sensor", _SENSOR, _COLD, _HOT),
     *_limits("hardware.fan.speed", "{revolution}/min", "speed of a fan", _FAN, high=100_000.0),
     *_limits("hardware.voltage", "V", "voltage of a sensor", _SENSOR, -1000.0, 1000.0),
