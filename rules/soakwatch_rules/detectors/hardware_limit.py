@@ -184,10 +184,11 @@ class HardwareLimit:
             what = "the laser is off" if series.metric.endswith("bias") else "there is no light"
             reason = f"{name}: {what} the whole time, as at a port that is not used"
             return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason, measured=float(value.max()))
-        stretches = [past for stated, limit in limits.items() for past in self._past(case, series, stated, limit)]
-        stretches.sort(key=lambda past: (past.first, not past.critical))
-        tight = _tightest(value, limits)
-        finding = replace(finding, measured=tight[0], limit=tight[1], **_told(series, stretches, self._least(series)))
+        stretches = _once(
+            [past for stated, limit in limits.items() for past in self._past(case, series, stated, limit)]
+        )
+        tight = _tightest(value, limits, logarithmic=unit == "dBm")
+        finding = _told(replace(finding, measured=tight[0], limit=tight[1]), series, stretches, self._least(series))
         unplanned = [past for past in stretches if not past.planned]
         failing = [p for p in unplanned if self._grave(p) and not _switched_off(series.metric, p)]
         if failing or unplanned:
@@ -211,8 +212,7 @@ class HardwareLimit:
             return short
         down = series.values < 0.5
         stretches = [self._stretch(case, series, pair, 1.0, high=False, critical=True) for pair in _runs(down)]
-        finding = replace(finding, measured=float(1 - down.any()), limit=1.0)
-        finding = replace(finding, **_told(series, stretches, self._least(series)))
+        finding = _told(finding, series, stretches, self._least(series))
         unplanned = [past for past in stretches if not past.planned]
         if not unplanned:
             planned = f", but for {counted(len(stretches), 'planned event')}" if stretches else ""
@@ -349,39 +349,42 @@ def _excused(case: Case, *, optic: bool) -> list[tuple[int, int]]:
     ]
 
 
-def _told(series: Series, stretches: Sequence[_Past], least: float | None) -> dict[str, object]:
-    """What a finding keeps of the stretches."""
-    unit = series.trait.unit
-    marks = tuple(
-        Mark(
-            past.window.begin_ns,
-            past.window.end_ns,
-            (
-                "down"
-                if series.metric in _STATES
-                else f"{quantity(past.worst, unit)}, limit {quantity(past.limit, unit)}"
-            )
-            + (" (planned)" if past.planned else ""),
-            planned=past.planned,
-        )
-        for past in stretches[:_MAX_MARKS]
-    )
+def _told(finding: Finding, series: Series, stretches: Sequence[_Past], least: float | None) -> Finding:
+    """The finding with what it keeps of the stretches."""
     numbers = {
         "stretches": float(sum(not past.planned for past in stretches)),
         "planned": float(sum(past.planned for past in stretches)),
         "seconds": float(sum(past.window.seconds for past in stretches)),
     }
-    return {
-        "marks": marks,
-        "numbers": numbers,
-        "smallest_detectable": least,
-        "detectable_unit": "" if least is None else "s",
-    }
+    marks = tuple(_mark(series, past) for past in stretches[:_MAX_MARKS])
+    of = "" if least is None else "s"
+    return replace(finding, marks=marks, numbers=numbers, smallest_detectable=least, detectable_unit=of)
 
 
-def _tightest(value: NDArray[np.float64], limits: dict[str, Series]) -> tuple[float, float]:
-    """The extreme reading and the limit that it came nearest to, critical ones first."""
+def _mark(series: Series, past: _Past) -> Mark:
+    unit = series.trait.unit
+    text = f"{quantity(past.worst, unit)}, limit {quantity(past.limit, unit)}"
+    text = ("down" if series.metric in _STATES else text) + (" (planned)" if past.planned else "")
+    return Mark(past.window.begin_ns, past.window.end_ns, text, planned=past.planned)
+
+
+def _once(stretches: Sequence[_Past]) -> list[_Past]:
+    """The stretches in order of time; a warning that came with a critical one of the same side is part of that."""
+    grave = [past for past in stretches if past.critical]
+    alone = (
+        past
+        for past in stretches
+        if not past.critical
+        and not any(g.high == past.high and g.first < past.close and past.first < g.close for g in grave)
+    )
+    return sorted([*grave, *alone], key=lambda past: past.first)
+
+
+def _tightest(value: NDArray[np.float64], limits: dict[str, Series], *, logarithmic: bool) -> tuple[float, float]:
+    """The extreme reading and the limit that it came nearest to, critical ones first; of light a low one first, for
+    too little is what ails links, and a share of a limit in dBm means nothing."""
     critical = [name for name in limits if name.startswith("limit")] or list(limits)
+    critical = [name for name in critical if logarithmic and name.endswith("low")] or critical
     pairs = [
         (float(value.max() if name.endswith("high") else value.min()), float(limits[name].values[-1]))
         for name in critical

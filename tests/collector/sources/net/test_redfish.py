@@ -132,7 +132,12 @@ def test_what_is_no_redfish_service_says_so(polls: Polls) -> None:
     elsewhere["/redfish/v1"]["Chassis"] = {"@odata.id": "@evil.example/redfish"}
     empty = resources()
     empty["/redfish/v1/Chassis/1"] = {"Id": "1"}
-    cases = [({}, "with status 404"), ({"/redfish/v1": {"Name": "x"}}, "names no chassis")]
-    for tree, sentence in (*cases, (elsewhere, "no resource of it"), (empty, "has no reading")):
+    cases: list[tuple[dict[str, dict[str, object]], str]] = [
+        ({}, "with status 404"),
+        ({"/redfish/v1": {"Name": "x"}}, "names no chassis"),
+        (elsewhere, "no resource of it"),
+        (empty, "has no reading"),
+    ]
+    for tree, sentence in cases:
         with redfish_bmc(RedfishBmc(tree)) as bmc, pytest.raises(SourceError, match=sentence):
             polls("redfish", {"url": f"http://127.0.0.1:{bmc.port}"})
