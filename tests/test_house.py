@@ -268,6 +268,7 @@ SPEAKS = {
     "gnmi": {"cryptography"},
     "http": {"httpx"},
     "prometheus": {"httpx", "prometheus_client"},
+    "redfish": {"httpx"},
     "snmp": {"gufo"},
     "ssh": {"asyncssh", "cryptography"},
 }

@@ -14,6 +14,7 @@ from typing import Dict, Optional, Tuple
 
 from soakwatch_agent.metric_device import DEVICE
 from soakwatch_agent.metric_entry import COUNTER, DOWN, GAUGE, STATE, UP, Metric, entry
+from soakwatch_agent.metric_hardware import HARDWARE
 from soakwatch_agent.metric_load import LOAD
 
 __all__ = [
@@ -271,6 +272,7 @@ CATALOGUE: Tuple[Metric, ...] = (
     ),
     *LOAD,
     *DEVICE,
+    *HARDWARE,
     # --- the monitor itself --------------------------------------------------------------------------------
     entry("monitor.cpu.time", "s", COUNTER, "CPU time of the collector"),
     entry("monitor.memory.usage", "By", GAUGE, "resident memory of the collector", growth=UP, quantum=4096),

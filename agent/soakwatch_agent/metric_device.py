@@ -167,7 +167,6 @@ DEVICE: Tuple[Metric, ...] = (
     entry("reach.sent", "{packet}", COUNTER, "requests sent to a peer since the source started", *_REACH),
     entry("reach.lost", "{packet}", COUNTER, "requests that a peer did not answer in time", *_REACH, growth=UP),
     entry("reach.status", "1", STATE, "status code of the last answer over HTTP", *_REACH),
-    entry("system.power", "W", GAUGE, "electric power that a sensor or a supply measures", "sensor"),
     # --- whatever an exporter reports -----------------------------------------------------------------------
     entry("exporter.gauge", "1", GAUGE, "a gauge of an exporter that no profile maps", "name", "labels", low=None),
     entry("exporter.counter", "1", COUNTER, "a counter of an exporter that no profile maps", "name", "labels"),

@@ -214,7 +214,8 @@ def check_calm(rule: Rule) -> None:
         findings = rule.judge(case)
         assert findings, f"{rule.name} says nothing"
         for finding in findings:
-            if finding.outcome is Outcome.NOT_APPLICABLE and (traits.needs_limit or traits.needs_event):
+            unasked = traits.needs_limit or traits.needs_stated_limit or traits.needs_event
+            if finding.outcome is Outcome.NOT_APPLICABLE and unasked:
                 continue
             assert finding.outcome is Outcome.PASS, f"{rule.name} says {finding.outcome}: {finding.reason}"
             check_complete(rule, case, finding)

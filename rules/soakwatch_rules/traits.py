@@ -89,6 +89,8 @@ class Traits:
     """What it says of the load that came back is no graver than what the account of losses says of the device."""
     needs_limit: bool = False
     """Without a limit in the plan it judges nothing."""
+    needs_stated_limit: bool = False
+    """It judges by limits that the device states of itself: where there is none it judges nothing."""
     needs_event: bool = False
     """Without an event it judges nothing, and events of any kind change what it says."""
     by_tenant: bool = False

@@ -1,71 +1,44 @@
-"""Sensors: temperatures, and the current clock of each core, where the machine has them."""
+"""Sensors: temperatures with the limits that they state, and the current clock of each core, where there are any."""
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
-from typing import Dict, Iterator, List
+from typing import Dict, List
 
 from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer, why
+from soakwatch_agent.hwmon import Input, inputs, listing
 from soakwatch_agent.metric import fault_of
 from soakwatch_agent.procfs import parse_cpuinfo, read_line, read_text
 from soakwatch_agent.sample import Answer, object_text
 
-METRICS = ("system.temperature", "system.cpu.frequency")
-_INPUT = re.compile(r"temp\d+_input$")
+METRICS = (
+    "system.temperature",
+    "system.temperature.limit.high",
+    "system.temperature.limit.low",
+    "system.temperature.warning.high",
+    "system.temperature.warning.low",
+    "system.cpu.frequency",
+)
+_LIMITS = (  # the file and what it is; the first that there is counts
+    ("crit", "limit.high"),
+    ("emergency", "limit.high"),
+    ("lcrit", "limit.low"),
+    ("max", "warning.high"),
+)
 _CORE = re.compile(r"cpu(\d+)$")
 
 
-@dataclass(frozen=True)
-class Sensor:
-    """A temperature input: the name that is shown and the file with thousandths of a degree."""
-
-    __slots__ = ("name", "path")
-    name: str
-    path: str
-
-
-def listing(folder: str) -> List[str]:
-    """Names in a folder in natural order (cpu2 before cpu10); none where there is no such folder."""
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return []
-    return sorted(names, key=lambda name: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", name)])
-
-
-def find_sensors(context: HostContext) -> List[Sensor]:
-    """Inputs of /sys/class/hwmon (also under its ``device`` folder, as old drivers have it), else thermal zones.
-
-    Chips of one name get a number from the second on, in the order of the kernel.
-    """
-    sensors: Dict[str, Sensor] = {}
-    for name, path in _inputs(context.path("/sys/class/hwmon")):
-        shown, number = name, 1
-        while shown in sensors:
-            number += 1
-            shown = f"{name} #{number}"
-        sensors[shown] = Sensor(shown, path)
+def find_sensors(context: HostContext) -> List[Input]:
+    """Inputs of /sys/class/hwmon, else thermal zones, which state no limit here: their trip points start cooling."""
+    sensors = inputs(context, "temp")
     if not sensors:
         zones = context.path("/sys/class/thermal")
         for zone in listing(zones):
             if zone.startswith("thermal_zone"):
                 kind = read_line(f"{zones}/{zone}/type") or "thermal"
-                sensors[zone] = Sensor(f"{kind} {zone[12:]}", f"{zones}/{zone}/temp")
-    return list(sensors.values())
-
-
-def _inputs(folder: str) -> Iterator[tuple[str, str]]:
-    for chip in listing(folder):
-        for base in (f"{folder}/{chip}", f"{folder}/{chip}/device"):
-            names = [name for name in listing(base) if _INPUT.match(name)]
-            title = read_line(f"{base}/name") or chip
-            for name in names:
-                label = read_line(f"{base}/{name[:-6]}_label") or name[:-6]
-                yield f"{title} {label}", f"{base}/{name}"
-            if names:
-                break  # the same inputs show again under device
+                sensors.append(Input(f"{kind} {zone[12:]}", f"{zones}/{zone}/temp", "", trusted=False))
+    return sensors
 
 
 class SensorsProbe:
@@ -74,8 +47,8 @@ class SensorsProbe:
     def __init__(self, context: HostContext) -> None:
         self._context = context
         self._notes = ProbeAnswer()
-        self._slow, self._search = Periodic(10), Periodic(600)
-        self._sensors: List[Sensor] = []
+        self._slow, self._search, self._limits = Periodic(10), Periodic(600), Periodic(3600)
+        self._sensors: List[Input] = []
         self._clocks: Dict[int, str] = {}
 
     def read(self, now_ns: int) -> Answer:
@@ -91,10 +64,13 @@ class SensorsProbe:
                 notes.fault("system.temperature", "", "this machine shows no temperature sensor")
         for sensor in self._sensors:
             self._read_sensor(sensor)
+        if self._limits.due(now_ns):
+            for sensor in self._sensors:
+                self._read_limits(sensor)
         self._read_clocks()
         return notes.answer()
 
-    def _read_sensor(self, sensor: Sensor) -> None:
+    def _read_sensor(self, sensor: Input) -> None:
         notes, label = self._notes, object_text(sensor=sensor.name)
         try:
             degrees = int(read_text(sensor.path)) / 1000
@@ -110,6 +86,23 @@ class SensorsProbe:
             notes.recovered("system.temperature", label)
         else:
             notes.fault("system.temperature", label, f"the sensor lies: {fault}")
+
+    def _read_limits(self, sensor: Input) -> None:
+        """What a chip states, where that can be a limit: an unset one reads 0, 127 or 65261 degrees."""
+        if not sensor.trusted:
+            return
+        stated: Dict[str, float] = {}
+        for file, name in _LIMITS:
+            number = sensor.number(file)
+            degrees = None if number is None else number / 1000
+            if degrees is None or (name.endswith("high") and not 0 < degrees < 127):
+                continue
+            if fault_of(f"system.temperature.{name}", degrees) is None:
+                stated.setdefault(name, degrees)
+        if stated.get("warning.high", 0.0) >= stated.get("limit.high", 127.0):
+            del stated["warning.high"]
+        for name, degrees in stated.items():
+            self._notes.sample(f"system.temperature.{name}", object_text(sensor=sensor.name), degrees)
 
     def _find_clocks(self) -> Dict[int, str]:
         folder = self._context.path("/sys/devices/system/cpu")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from soakwatch.core.errors import SoakwatchError
@@ -145,6 +145,8 @@ class FigureSpec:
     metric: str
     labels: Mapping[str, str] = field(default_factory=dict)
     name: str = ""
+    per: FigureSpec | None = field(default=None, repr=False)
+    """What it is divided by, where it is a ratio of two figures; all else is said of the one above the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +161,7 @@ class FigureValue:
 
 def parse_figure(text: str) -> FigureSpec:
     """The figure that an expression means: ``METRIC``, ``STATISTIC(METRIC)``, each with ``{label="value", …}`` behind
-    the metric, as in PromQL.
+    the metric, as in PromQL, or one of these ``/`` another, with blanks around the stroke.
 
     A metric alone has its usual statistic: of a counter the rate, of one that counts what must not happen the total, of
     a level the mean, of a state the last. A latency without ``quantile`` is its 99th percentile, a capacity without
@@ -170,8 +172,16 @@ def parse_figure(text: str) -> FigureSpec:
     FigureSpec(text='load.rx.packets', statistic='rate', metric='load.rx.packets', labels={}, name='packets received, mean rate')
     >>> parse_figure('max(load.latency{quantile="p50", phase="stress"})').name
     'latency p50, highest, in stress'
+    >>> parse_figure("system.power / load.rx.packet.rate").name
+    'energy per packet'
     """  # noqa: E501 - one line of output
     shown = " ".join(text.split())
+    above, per = _divided(text)
+    if per:
+        over, under = parse_figure(above), parse_figure(per)
+        if under.per is not None:
+            raise SoakwatchError(f"{shown!r} divides twice: a figure has one line")
+        return replace(over, text=shown, name=_ratio_name(over, under), per=under)
     call = _CALL.fullmatch(text)
     statistic, inner = (call[1], call[2]) if call else ("", text)
     selector = _SELECTOR.fullmatch(inner)
@@ -195,6 +205,45 @@ def parse_figure(text: str) -> FigureSpec:
             labels = {**labels, **usual}
     statistic = statistic or "mean"
     return FigureSpec(shown, statistic, metric, labels, name_of(statistic, metric, labels))
+
+
+def _divided(text: str) -> tuple[str, str]:
+    """The parts of a ratio: what stands before and behind its first ``/`` between blanks; else all, and nothing."""
+    depth, quoted = 0, ""
+    for place, letter in enumerate(text):
+        if quoted:
+            quoted = "" if letter == quoted else quoted
+        elif letter in "\"'":
+            quoted = letter
+        elif letter in "({":
+            depth += 1
+        elif letter in ")}":
+            depth -= 1
+        elif (
+            letter == "/" and not depth and text[place - 1 : place].isspace() and text[place + 1 : place + 2].isspace()
+        ):
+            return text[:place], text[place + 1 :]
+    return text, ""
+
+
+def _ratio_name(over: FigureSpec, under: FigureSpec) -> str:
+    if over.metric == "system.power" and under.metric in {"load.rx.packet.rate", "load.rx.packets"}:
+        place = over.name.removeprefix("power, mean")
+        return f"energy per packet{place}" if place != over.name else f"{over.name}, per packet"
+    return f"{over.name} / {under.name}"
+
+
+def ratio_unit(over: str, under: str) -> str:
+    """The unit of a ratio of two figures: watts over a rate are joules each.
+
+    >>> ratio_unit("W", "{packet}/s"), ratio_unit("By", "{session}"), ratio_unit("s", "s"), ratio_unit("W", "")
+    ('J/{packet}', 'By/{session}', '1', 'W')
+    """
+    if over == under:
+        return "1"
+    if over == "W" and under.endswith("/s"):
+        return f"J/{under.removesuffix('/s')}"
+    return f"{over}/{under}" if under and under != "1" else over
 
 
 def default_statistic(entry: Metric) -> str:

@@ -39,7 +39,9 @@ from soakwatch.runs.figure_spec import (
     FigureValue,
     better_of,
     parse_figure,
+    ratio_unit,
 )
+from soakwatch.runs.whole_power import whole_power
 from soakwatch_agent.metric import BY_NAME
 from soakwatch_agent.sample import PollOutcome, object_labels
 from soakwatch_rules.rule import Window
@@ -75,6 +77,7 @@ _EARLY = 0.9  # of an interval: polls are not to the millisecond
 _MARGIN_INTERVALS = 3
 _AT_THE_EDGES = 0.01  # packets under way at the edges of a stretch, as a share of those sent
 _LOSS, _SENT_AND_BACK = "load.loss", ("load.tx.packets", "load.rx.packets")
+_POWER = ("system.power", "system.energy")
 Floats = NDArray[np.float64]
 
 STANDARD: tuple[FigureSpec, ...] = tuple(
@@ -109,6 +112,8 @@ STANDARD: tuple[FigureSpec, ...] = tuple(
         "last(process.memory.usage)",
         "process.cpu.utilization",
         "system.power",
+        "system.power / load.rx.packet.rate",
+        "system.power / load.rx.packets",
         "system.network.packet.dropped",
         "system.forwarding.dropped",
         "queue.dropped",
@@ -135,11 +140,13 @@ def standard_figures(view: ReportSource) -> tuple[FigureSpec, ...]:
     present = view.keys({spec.metric for spec in STANDARD})
     roles = view.roles()
     counted_loss = {_LOSS} if {key.metric for key in present} >= set(_SENT_AND_BACK) else set()
-    usual = [
-        spec
-        for spec in STANDARD
-        if any(fits(spec, key, roles) for key in present) or (spec.metric in counted_loss and spec.statistic == "mean")
-    ]
+    usual: list[FigureSpec] = []
+    for spec in STANDARD:
+        there = any(fits(spec, key, roles) for key in present)
+        divisible = spec.per is None or any(fits(spec.per, key, roles) for key in present)
+        twice = spec.per is not None and any(spec.name == other.name for other in usual)
+        if (there and divisible and not twice) or (spec.metric in counted_loss and spec.statistic == "mean"):
+            usual.append(spec)
     every = view.keys()
     own = sorted({key.metric for key in every if key.metric not in BY_NAME})
     watts = [metric for metric in own if _trait(view, metric).unit == "W"]
@@ -151,6 +158,8 @@ def figure_of(view: ReportSource, spec: FigureSpec) -> FigureValue:
 
     None with the reason where the run does not have it. Raises RecordError for a damaged record.
     """
+    if spec.per is not None:
+        return _ratio(figure_of(view, replace(spec, per=None)), figure_of(view, spec.per))
     try:
         keys = keys_of(view, spec)
     except NoFigureError as error:
@@ -159,6 +168,16 @@ def figure_of(view: ReportSource, spec: FigureSpec) -> FigureValue:
         unit = _unit(spec, BY_NAME[spec.metric].unit if spec.metric in BY_NAME else "", None)
         return FigureValue(None, unit, better_of(spec.metric, spec.statistic), str(error))
     return figure_of_series(view, spec, keys)
+
+
+def _ratio(over: FigureValue, under: FigureValue) -> FigureValue:
+    """One figure over another; its direction is that of the one above the line."""
+    unit = ratio_unit(over.unit, under.unit)
+    if over.value is None or under.value is None:
+        return FigureValue(None, unit, over.better, over.reason or under.reason)
+    if not under.value:
+        return FigureValue(None, unit, over.better, "it would be a division by 0")
+    return FigureValue(over.value / under.value, unit, over.better)
 
 
 def _loss_of_counters(view: ReportSource, spec: FigureSpec) -> FigureValue | None:
@@ -199,6 +218,9 @@ def figure_of_series(view: ReportSource, spec: FigureSpec, keys: Sequence[Series
 def figure_over(view: ReportSource, spec: FigureSpec, window: Window) -> float | None:
     """The figure over a part of the run instead of the phases that its expression means; None where that part does not
     have it. Raises RecordError for a damaged record."""
+    if spec.per is not None:
+        over, under = figure_over(view, replace(spec, per=None), window), figure_over(view, spec.per, window)
+        return over / under if over is not None and under else None
     try:
         value = _value(view, spec, keys_of(view, spec), Stretch((window,), "in a part of the run"))
     except NoFigureError:
@@ -247,6 +269,8 @@ def keys_of(view: ReportSource, spec: FigureSpec) -> tuple[SeriesKey, ...]:
     tell the same thing in several ways (quantiles)."""
     available, roles = view.keys({spec.metric}), view.roles()
     keys = tuple(key for key in available if fits(spec, key, roles))
+    if spec.metric in _POWER and not {"sensor", "object"} & spec.labels.keys():
+        keys = whole_power(keys)
     if not keys:
         raise NoFigureError(_why_none(spec, available, roles))
     for name in ALTERNATIVES:

@@ -12,6 +12,7 @@ counter By: system.network.io system.disk.io load.tx.bytes load.rx.bytes load.po
 counter s: system.cpu.time system.cpu.core.time system.disk.io_time process.cpu.time source.device.cpu.time
   monitor.cpu.time
 counter {change}: network.session.flaps network.topology.changes
+counter J: system.energy
 counter {connection}: load.connections.opened load.connections.failed
 counter {datagram}: system.udp.receive_errors
 counter {error}: system.network.errors load.port.errors
@@ -33,6 +34,7 @@ counter {request}: load.requests load.failures
 counter {restart}: system.service.restarts
 counter {segment}: system.tcp.receive_errors system.tcp.retransmits load.retransmits
 counter {switch}: system.context_switches
+gauge A: hardware.optic.bias
 gauge By: system.memory.usage system.memory.available system.memory.cached system.memory.slab system.memory.committed
   system.memory.commit_limit system.memory.swap.usage system.filesystem.usage process.memory.usage process.memory.pss
   process.memory.uss process.memory.virtual system.memory.pool.usage system.memory.cache.usage
@@ -40,7 +42,9 @@ gauge By: system.memory.usage system.memory.available system.memory.cached syste
   monitor.record.size monitor.disk.free
 gauge Cel: system.temperature
 gauge Hz: system.cpu.frequency
+gauge V: hardware.voltage
 gauge W: system.power
+gauge dBm: hardware.optic.rx_power hardware.optic.tx_power
 gauge bit/s: load.tx.bit.rate load.rx.bit.rate load.offered.bit.rate
 gauge s: system.uptime load.latency load.jitter load.flow.latency load.flow.jitter system.agent.uptime
   system.module.uptime reach.round_trip source.poll.duration source.clock.offset monitor.loop.lag monitor.sink.lag
@@ -56,6 +60,7 @@ gauge {poll}: monitor.sink.backlog
 gauge {prefix}: network.session.prefixes
 gauge {process}: system.cpu.load system.processes process.count
 gauge {request}/s: load.request.rate load.failure.rate load.offered.rate
+gauge {revolution}/min: hardware.fan.speed
 gauge {session}: system.sessions
 gauge {session}/s: system.sessions.rate
 gauge {thread}: process.threads monitor.threads
@@ -63,9 +68,19 @@ gauge {user}: load.users
 state 1: system.boot.id process.up process.child process.pid process.state load.ceiling.loss load.capacity.level
   load.sending load.port.up system.network.up system.network.admin_up reach.up reach.status
   network.session.up network.session.role
+  hardware.fan.up hardware.power_supply.up
+state A: hardware.optic.bias.limit.high hardware.optic.bias.limit.low hardware.optic.bias.warning.high
+  hardware.optic.bias.warning.low
 state By: system.memory.limit system.memory.swap.limit system.filesystem.limit system.memory.pool.limit
   system.memory.cache.limit
+state Cel: system.temperature.limit.high system.temperature.limit.low system.temperature.warning.high
+  system.temperature.warning.low
+state V: hardware.voltage.limit.high hardware.voltage.limit.low hardware.voltage.warning.high
+  hardware.voltage.warning.low
 state bit/s: load.ceiling.bit.rate system.network.speed
+state dBm: hardware.optic.rx_power.limit.high hardware.optic.rx_power.limit.low hardware.optic.rx_power.warning.high
+  hardware.optic.rx_power.warning.low hardware.optic.tx_power.limit.high hardware.optic.tx_power.limit.low
+  hardware.optic.tx_power.warning.high hardware.optic.tx_power.warning.low
 state s: system.boot.time process.start_time system.network.changed system.network.counters_since
 state {boot}: system.agent.boots
 state {connection}: system.conntrack.limit
@@ -73,6 +88,8 @@ state {cpu}: system.cpu.logical.count
 state {descriptor}: process.open_files.limit
 state {packet}: queue.limit
 state {packet}/s: load.ceiling.packet.rate load.capacity.packet.rate
+state {revolution}/min: hardware.fan.speed.limit.high hardware.fan.speed.limit.low hardware.fan.speed.warning.high
+  hardware.fan.speed.warning.low
 state {request}/s: load.ceiling.rate load.capacity.rate
 state {session}: system.sessions.limit
 """

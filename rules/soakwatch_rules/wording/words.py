@@ -8,6 +8,8 @@ from itertools import pairwise
 
 _IEC = ("KiB", "MiB", "GiB", "TiB")
 _LARGE = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
+_SMALL = ((1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
+_SMALL_OF = frozenset({"J", "A"})  # energy of a packet, current of a laser
 _SPANS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 _SYMBOLS = {"By": "B", "Cel": "°C"}
 _IRREGULAR = {"life": "lives"}
@@ -24,6 +26,8 @@ def quantity(value: float, unit: str) -> str:
     ('7.49 M packets/s', '12,300 packets/s', '20.5 ms')
     >>> quantity(0.00124, "1/h"), quantity(0.0004, "1"), quantity(2.5e9, "bit/s"), quantity(40, "Cel")
     ('0.124 %/h', '0.04 %', '2.5 Gbit/s', '40 °C')
+    >>> quantity(3.2e-5, "J/{packet}"), quantity(0.0125, "A"), quantity(0, "A")
+    ('32 µJ/packet', '12.5 mA', '0 A')
     >>> quantity(90, "s"), quantity(4321, "{session}")
     ('1 min 30 s', '4,321 sessions')
     """
@@ -61,6 +65,9 @@ def _scaled(value: float, unit: str) -> tuple[str, str]:
             if abs(size) < 1023.5 or name == _IEC[-1]:
                 break
         return three_digits(size), f" {name}{tail}"
+    if bare in _SMALL_OF and 0 < abs(value) < 1:
+        factor, prefix = next((f, p) for f, p in _SMALL if abs(value) >= f or f == _SMALL[-1][0])
+        return three_digits(value / factor), f" {prefix}{bare}{tail}"
     counted_in = bare.strip("{}") if bare.startswith("{") else ""
     name = _SYMBOLS.get(bare, bare)
     if counted_in:

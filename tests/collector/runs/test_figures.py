@@ -242,3 +242,25 @@ def test_a_least_value_is_no_capacity(make_record: MakeRecord) -> None:
     assert value.value is None
     assert value.reason == 'no load.capacity.packet.rate with bound="found" here; there is loss=0,bound=at least'
     assert value_of(least, 'load.capacity.packet.rate{bound="at least"}').value == 5e6
+
+
+def test_energy_per_packet_is_power_over_what_came_back(make_record: MakeRecord) -> None:
+    """A ratio of two figures of one stretch; the same watt of another sensor is not counted twice."""
+    readings: dict[tuple[str, str, str], Reading] = {
+        ("dut", "system.power", "sensor=rapl package-0"): lambda second: 150.0 if second >= 30 else 60.0,
+        ("dut", "system.power", "sensor=rapl package-0 core"): lambda _: 100.0,
+        ("dut", "system.power", "sensor=rapl package-0 dram"): lambda _: 50.0,
+        ("tg", "load.rx.packet.rate", ""): lambda second: 1e7 if second >= 30 else None,
+    }
+    with RecordView.open(make_record(readings)) as view:
+        spec = parse_figure('system.power{phase="soak"} / load.rx.packet.rate{phase="soak"}')
+        each = figure_of(view, spec)
+        assert each.value == pytest.approx(2e-5)
+        assert (each.unit, each.better) == ("J/{packet}", "lower")
+        assert figure_text(spec, each) == "20 µJ/packet"
+        assert figure_of(view, parse_figure('system.power{sensor="rapl package-0 core"}')).value == 100
+        assert "energy per packet" in [spec.name for spec in standard_figures(view)]
+        lacking = figure_of(view, parse_figure("system.power / load.request.rate"))
+        assert (lacking.value, lacking.reason) == (None, "the run has no load.request.rate")
+    with pytest.raises(SoakwatchError, match="divides twice"):
+        parse_figure("system.power / load.tx.packets / load.rx.packets")

@@ -125,6 +125,7 @@ class Checker:
             re.compile(shape.match) if shape.match is not None else None,
             shape.optional,
             self.document.where(path),
+            self._conditions((*path, "where"), shape.where, set(known)),
         )
 
     def _check(

@@ -122,6 +122,8 @@ def _compile(node: ast.expr, built: _Compilation) -> Run:
         arguments = [_compile(argument, built) for argument in node.args]
         if node.func.id == "first":
             built.firsts.append(First(node, tuple(arguments)))
+        if node.func.id in _THRESHOLDS and len(arguments) % 3:
+            raise ValueError(f"{node.func.id}() takes severity, relation and value of each threshold")
         return _call(node.func.id, arguments)
     raise ValueError("only names, numbers, + - * / ( ) and functions are allowed in a value")
 
@@ -178,6 +180,8 @@ def _call(name: str, arguments: list[Run]) -> Run:
         raise ValueError(f"{name}() takes {count} values, not {len(arguments)}")
     if name == "first":
         return _first(arguments)
+    if name in _THRESHOLDS:
+        return _threshold(name, arguments)
 
     def run(values: Values) -> Number:
         operands = [argument(values) for argument in arguments]
@@ -206,6 +210,46 @@ def _pick(arguments: Sequence[Run], values: Values) -> int:
             pass
         return index
     return len(arguments) - 1
+
+
+_OVER, _UNDER = (3, 4), (1, 2)  # relations: greater (or equal), less (or equal)
+_THRESHOLDS: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
+    "upper_limit": ((30, 20), _OVER),
+    "lower_limit": ((30, 20), _UNDER),
+    "upper_warning": ((10,), _OVER),
+    "lower_warning": ((10,), _UNDER),
+}
+"""Severities, the gravest first (critical 30, major 20, minor 10), and relations of CISCO-ENTITY-SENSOR-MIB."""
+
+
+def _threshold(name: str, arguments: Sequence[Run]) -> Run:
+    """The value of the threshold of the gravest of some severities, out of those that a sensor has."""
+    severities, relations = _THRESHOLDS[name]
+    triples = [tuple(arguments[place : place + 3]) for place in range(0, len(arguments), 3)]
+
+    def run(values: Values) -> Number:
+        there: dict[Number, Number] = {}
+        for severity, relation, value in triples:
+            try:
+                if relation(values) in relations:
+                    there.setdefault(severity(values), value(values))
+            except MissingError:
+                continue
+        grave = next((severity for severity in severities if severity in there), None)
+        if grave is None:
+            raise MissingError(name)
+        return there[grave]
+
+    return run
+
+
+def dbm(watts: Number) -> Number:
+    """Optical power in decibels of a milliwatt; none at all is -40 dBm, as modules say it.
+
+    >>> round(dbm(0.00025), 2), dbm(0)
+    (-6.02, -40.0)
+    """
+    return max(-40.0, 10 * math.log10(watts / 1e-3)) if watts > 0 else -40.0
 
 
 def pow10(exponent: Number) -> Number:
@@ -241,4 +285,6 @@ FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Number]]] = {
     "pow10": (1, 1, pow10),
     "scaled": (3, 3, scaled),
     "u32": (1, 1, u32),
+    "dbm": (1, 1, dbm),
+    **dict.fromkeys(_THRESHOLDS, (3, 30, max)),  # compiled by _threshold
 }

@@ -96,8 +96,17 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
+class Condition:
+    """A row counts (or, in ``where_not``, does not) if the text of ``name`` matches; None: if it is a number."""
+
+    name: str
+    pattern: re.Pattern[str] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Line:
-    """How one metric comes from a row. ``over`` folds the rows of the group into one sample (mean, sum, max)."""
+    """How one metric comes from a row. ``over`` folds the rows of the group into one sample (mean, sum, max); only rows
+    that hold ``where`` have it, and are numbered among themselves where they have the same labels."""
 
     metric: str
     value: Expression
@@ -110,14 +119,7 @@ class Line:
     match: re.Pattern[str] | None
     optional: bool
     location: str
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A row counts (or, in ``where_not``, does not) if the text of ``name`` matches; None: if it is a number."""
-
-    name: str
-    pattern: re.Pattern[str] | None
+    where: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

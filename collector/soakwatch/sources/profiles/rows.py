@@ -183,11 +183,17 @@ class Rows:
             return False
         return True
 
+    def of_line(self, line: Line) -> list[str]:
+        """The rows that have a line."""
+        if not line.where:
+            return self.indexes
+        return [index for index in self.indexes if all(self._holds(condition, index) for condition in line.where)]
+
     def labels(self, line: Line) -> dict[str, dict[str, str]]:
         """The labels of each row for a line: a text that two rows share gets `` #<index>`` from the second on."""
         built: dict[str, dict[str, str]] = {}
         seen: set[tuple[str, ...]] = set()
-        for index in self.indexes:
+        for index in self.of_line(line):
             labels = {label: self._render(template, index) for label, template in line.labels}
             if tuple(labels.values()) in seen:
                 changing = [label for label, template in line.labels if not _literal(template)]

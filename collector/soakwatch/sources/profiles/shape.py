@@ -149,6 +149,9 @@ class JoinShape(ColumnShape):
     index: Annotated[str, Field(description="its index, made of this row: '{phys}', '{index.0}'")]
 
 
+Conditions = Annotated[dict[str, Regex], Field(default_factory=dict)]
+
+
 class LineShape(Shape):
     """How a metric of the catalogue comes from a row."""
 
@@ -162,10 +165,8 @@ class LineShape(Shape):
     ]
     values: Annotated[dict[str, float] | None, Field(default=None, description="what each value means; default: rest")]
     match: Annotated[Regex | None, Field(default=None, description="regex; group 1 is the number")]
+    where: Annotated[Conditions, Field(default_factory=dict, description="rows of the group that have it")]
     optional: Annotated[bool, Field(default=False, description="not every such device has it")]
-
-
-Conditions = Annotated[dict[str, Regex], Field(default_factory=dict)]
 
 
 class GroupShape(Shape):

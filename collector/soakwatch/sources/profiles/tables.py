@@ -52,7 +52,10 @@ def draft(rows: Rows, values: Mapping[str, Value]) -> Draft:
     cells: dict[str, dict[str, Cell]] = {}
     chosen: dict[tuple[str, tuple[int, ...]], Expression] = {}
     for line in rows.group.lines:
-        key = tuple(f"{label}={template.text}" for label, template in line.labels)
+        key = (
+            *(f"{label}={template.text}" for label, template in line.labels),
+            *(f"{each.name}~{each.pattern.pattern if each.pattern else ''}" for each in line.where),
+        )
         if key not in objects:
             objects[key] = rows.objects(line) if line.over is None else {}
         names = [name for name in line.value.names if name != SECONDS]
@@ -61,7 +64,7 @@ def draft(rows: Rows, values: Mapping[str, Value]) -> Draft:
                 cells_of_rows = ((index, rows.cell(name, index)) for index in rows.indexes)
                 cells[name] = {index: cell for index, cell in cells_of_rows if cell is not None}
         folded: list[tuple[Want, bool]] = []
-        for index in rows.indexes:
+        for index in rows.of_line(line):
             object_label = objects[key].get(index, "") if line.over is None else _fixed(line)
             want = Want(
                 line, object_label, tuple(cells[name][index] for name in names if index in cells[name]), line.value

@@ -175,7 +175,16 @@ def test_the_published_schema_holds_for_what_is_shipped() -> None:
 
 def test_generic_promises_interfaces_and_its_parts_are_the_standard_mibs() -> None:
     generic = load_profiles()["generic"]
-    assert generic.extends == ("_clocks", "_entity-sensor", "_ip-mib", "_host-resources", "_ucd", "_if-mib", "_routing")
+    assert generic.extends == (
+        "_clocks",
+        "_entity-sensor",
+        "_hardware",
+        "_ip-mib",
+        "_host-resources",
+        "_ucd",
+        "_if-mib",
+        "_routing",
+    )
     assert "system.network.io" in generic.promised
     assert [clock.oid for clock in generic.clocks.host] == ["1.3.6.1.2.1.25.1.1.0"]
     assert generic.clocks.boots == ("1.3.6.1.6.3.10.2.1.2.0",)

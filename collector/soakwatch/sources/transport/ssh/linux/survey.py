@@ -35,13 +35,18 @@ SLOW = (  # every 10 s, as the probes read them
     "/proc/sys/kernel/core_pattern",
     "/proc/sys/kernel/core_uses_pid",
 )
+_HWMON = (
+    "name",
+    *(f"temp*_{what}" for what in ("input", "label", "crit", "emergency", "lcrit", "max")),
+    *(f"fan*_{what}" for what in ("input", "label", "fault", "min")),
+    *(f"in[0-9]*_{what}" for what in ("input", "label", "crit", "lcrit")),
+    *(f"{kind}*_{what}" for kind in ("power", "energy") for what in ("input", "average", "label")),
+)
 SENSORS = (  # globs
-    "/sys/class/hwmon/hwmon*/name",
-    "/sys/class/hwmon/hwmon*/temp*_input",
-    "/sys/class/hwmon/hwmon*/temp*_label",
-    "/sys/class/hwmon/hwmon*/device/name",
-    "/sys/class/hwmon/hwmon*/device/temp*_input",
-    "/sys/class/hwmon/hwmon*/device/temp*_label",
+    *(f"/sys/class/hwmon/hwmon*{folder}/{name}" for folder in ("", "/device") for name in _HWMON),
+    "/sys/class/powercap/intel-rapl*:*/name",
+    "/sys/class/powercap/intel-rapl*:*/energy_uj",
+    "/sys/class/powercap/intel-rapl*:*/max_energy_range_uj",
     "/sys/class/thermal/thermal_zone*/type",
     "/sys/class/thermal/thermal_zone*/temp",
     "/sys/devices/system/cpu/cpu*/cpufreq/scaling_cur_freq",

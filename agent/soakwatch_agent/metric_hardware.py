@@ -1,0 +1,77 @@
+"""The catalogue's metrics of hardware: fans, power supplies, optics, voltages, and the limits that a device states.
+
+A limit has the object of the reading that it limits. ``limit`` is where the maker calls it critical (an alarm, a
+shutdown), ``warning`` where the maker only warns.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, Optional, Tuple
+
+from soakwatch_agent.metric_entry import COUNTER, GAUGE, STATE, Metric, entry
+
+_FAN, _SUPPLY, _OPTIC, _SENSOR = ("fan",), ("power_supply",), ("optic",), ("sensor",)
+_COLD, _HOT = -100.0, 250.0  # Cel
+_DARK, _BRIGHT = -60.0, 40.0  # dBm: 0.001 µW, 10 W
+_WORDS = (
+    ("limit.high", "highest {}, critical beyond it, as the device states it"),
+    ("limit.low", "lowest {}, critical below it, as the device states it"),
+    ("warning.high", "{} above which the device warns"),
+    ("warning.low", "{} below which the device warns"),
+)
+
+
+def _limits(
+    metric: str, unit: str, what: str, labels: Tuple[str, ...], low: Optional[float] = 0.0, high: Optional[float] = None
+) -> Tuple[Metric, ...]:
+    return tuple(
+        entry(f"{metric}.{name}", unit, STATE, words.format(what), *labels, low=low, high=high, every=3600)
+        for name, words in _WORDS
+    )
+
+
+LIMITED: Dict[str, str] = {
+    "system.temperature": "temperature",
+    "hardware.fan.speed": "speed of a fan",
+    "hardware.voltage": "voltage",
+    "hardware.optic.rx_power": "received optical power",
+    "hardware.optic.tx_power": "sent optical power",
+    "hardware.optic.bias": "bias current of a laser",
+}
+"""Metrics that have limits of their own, and what they are called."""
+
+HARDWARE: Tuple[Metric, ...] = (
+    entry("system.power", "W", GAUGE, "electric power that a sensor or a supply measures", "sensor", high=1e6),
+    entry("system.energy", "J", COUNTER, "electric energy that a sensor has counted", "sensor"),
+    entry(
+        "hardware.fan.up",
+        "1",
+        STATE,
+        "1 while a fan works, 0 while it has failed or is gone",
+        *_FAN,
+        high=1.0,
+        every=60,
+    ),
+    entry("hardware.fan.speed", "{revolution}/min", GAUGE, "speed of a fan", *_FAN, high=100_000.0, every=60),
+    entry(
+        "hardware.power_supply.up",
+        "1",
+        STATE,
+        "1 while a power supply delivers, 0 while it has failed or is gone",
+        *_SUPPLY,
+        high=1.0,
+        every=60,
+    ),
+    entry("hardware.voltage", "V", GAUGE, "voltage of a sensor", *_SENSOR, low=-1000.0, high=1000.0, every=60),
+    entry(
+        "hardware.optic.rx_power", "dBm", GAUGE, "optical power received", *_OPTIC, low=_DARK, high=_BRIGHT, every=60
+    ),
+    entry("hardware.optic.tx_power", "dBm", GAUGE, "optical power sent", *_OPTIC, low=_DARK, high=_BRIGHT, every=60),
+    entry("hardware.optic.bias", "A", GAUGE, "bias current of a laser", *_OPTIC, high=5.0, every=60),
+    *_limits("system.temperature", "Cel", "temperature of a sensor", _SENSOR, _COLD, _HOT),
+    *_limits("hardware.fan.speed", "{revolution}/min", "speed of a fan", _FAN, high=100_000.0),
+    *_limits("hardware.voltage", "V", "voltage of a sensor", _SENSOR, -1000.0, 1000.0),
+    *_limits("hardware.optic.rx_power", "dBm", "received optical power", _OPTIC, _DARK, _BRIGHT),
+    *_limits("hardware.optic.tx_power", "dBm", "sent optical power", _OPTIC, _DARK, _BRIGHT),
+    *_limits("hardware.optic.bias", "A", "bias current of a laser", _OPTIC, high=5.0),
+)

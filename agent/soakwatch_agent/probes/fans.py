@@ -1,0 +1,88 @@
+"""Fans and voltages of /sys/class/hwmon, with the limits that their chips state."""
+
+from __future__ import annotations
+
+from typing import List, Optional
+
+from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer, why
+from soakwatch_agent.hwmon import Input, inputs
+from soakwatch_agent.metric import fault_of
+from soakwatch_agent.procfs import read_text
+from soakwatch_agent.sample import Answer, object_text
+
+METRICS = (
+    "hardware.fan.speed",
+    "hardware.fan.speed.limit.low",
+    "hardware.fan.up",
+    "hardware.voltage",
+    "hardware.voltage.limit.high",
+    "hardware.voltage.limit.low",
+)
+
+
+class FansProbe:
+    """Reads fans and voltages each minute, but no voltages of the chip of a PC board, which nobody scaled."""
+
+    def __init__(self, context: HostContext) -> None:
+        self._context = context
+        self._notes = ProbeAnswer()
+        self._slow, self._search, self._limits = Periodic(60), Periodic(600), Periodic(3600)
+        self._fans: List[Input] = []
+        self._voltages: List[Input] = []
+
+    def read(self, now_ns: int) -> Answer:
+        """Every minute; limits every hour, new inputs are searched for every 10 minutes."""
+        notes = self._notes
+        notes.begin(now_ns)
+        if not self._slow.due(now_ns):
+            return notes.answer()
+        if self._search.due(now_ns):
+            self._fans = inputs(self._context, "fan")
+            self._voltages = [each for each in inputs(self._context, "in") if each.trusted]
+        limits = self._limits.due(now_ns)
+        for fan in self._fans:
+            label = object_text(fan=fan.name)
+            self._read("hardware.fan.speed", label, fan, 1)
+            fault = fan.number("fault")
+            if fault in (0, 1):
+                notes.sample("hardware.fan.up", label, 1 - fault)
+            least = fan.number("min") if limits and fan.trusted else None
+            if least is not None and least > 0:
+                self._limit("hardware.fan.speed.limit.low", label, least)
+        for voltage in self._voltages:
+            label = object_text(sensor=voltage.name)
+            self._read("hardware.voltage", label, voltage, 1000)
+            for file, side in (("crit", "high"), ("lcrit", "low")) if limits else ():
+                stated = voltage.number(file)
+                if stated:
+                    self._limit(f"hardware.voltage.limit.{side}", label, stated / 1000)
+        return notes.answer()
+
+    def _read(self, metric: str, label: str, source: Input, divisor: int) -> None:
+        notes = self._notes
+        try:
+            value = int(read_text(source.path)) / divisor
+        except OSError as error:
+            notes.fault(metric, label, f"the sensor cannot be read: {why(error)}")
+            return
+        except ValueError:
+            notes.fault(metric, label, "the sensor gives no number")
+            return
+        fault: Optional[str] = fault_of(metric, value)
+        if fault is None:
+            notes.sample(metric, label, value)
+            notes.recovered(metric, label)
+        else:
+            notes.fault(metric, label, f"the sensor lies: {fault}")
+
+    def _limit(self, metric: str, label: str, value: float) -> None:
+        if fault_of(metric, value) is None:
+            self._notes.sample(metric, label, value)
+
+    def close(self) -> None:
+        """Does nothing: the probe keeps nothing open."""
+
+
+def open_probe(context: HostContext) -> FansProbe:
+    """Opens the probe of a host."""
+    return FansProbe(context)

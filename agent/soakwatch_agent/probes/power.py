@@ -1,0 +1,136 @@
+"""Power and energy: RAPL counters of the processors (powercap), and what power sensors of /sys/class/hwmon measure."""
+
+from __future__ import annotations
+
+from typing import Dict, Iterator, List, Optional
+
+from soakwatch_agent.context import SECOND, HostContext, Periodic, ProbeAnswer, why
+from soakwatch_agent.hwmon import Input, inputs, listing
+from soakwatch_agent.metric import fault_of
+from soakwatch_agent.procfs import read_line, read_text
+from soakwatch_agent.sample import Answer, object_text
+
+METRICS = ("system.power", "system.energy")
+_ROOT_ONLY = (
+    "the energy of the processors is counted, but only root may read it (since 2020, CVE-2020-8694): run the agent as "
+    "root, or allow it: chmod a+r /sys/class/powercap/*/energy_uj"
+)
+
+
+class _Meter:
+    """An energy counter in microjoules that wraps behind ``most`` (None: it does not), as joules that never fall."""
+
+    __slots__ = ("_last_ns", "_last_uj", "joules", "most", "name", "path", "watts")
+
+    def __init__(self, name: str, path: str, most: Optional[int]) -> None:
+        self.name, self.path, self.most = name, path, most
+        self._last_uj: Optional[int] = None
+        self._last_ns = 0
+        self.joules = 0.0
+        self.watts: Optional[float] = None
+
+    def take(self, microjoules: int, now_ns: int) -> None:
+        """Counts on from the reading before; the first one is the start of the count.
+
+        A fall is one wrap where the range is known: read at least once in that, which is 20 minutes at 200 W. Where it
+        is not known the counter began anew, and no power can be told of that interval.
+        """
+        last, before_ns = self._last_uj, self._last_ns
+        self._last_uj, self._last_ns = microjoules, now_ns
+        self.watts = None
+        if last is None:
+            self.joules = microjoules / 1e6
+            return
+        step = microjoules - last
+        if step < 0:
+            if self.most is None:
+                self.joules = microjoules / 1e6
+                return
+            step += self.most
+        self.joules += step / 1e6
+        if now_ns > before_ns:
+            self.watts = step / 1e6 / ((now_ns - before_ns) / SECOND)
+
+
+class PowerProbe:
+    """Reads powercap's and hwmon's files; there are none on most virtual machines, which is no fault."""
+
+    def __init__(self, context: HostContext) -> None:
+        self._context = context
+        self._notes = ProbeAnswer()
+        self._search = Periodic(600)
+        self._meters: Dict[str, _Meter] = {}
+        self._sensors: List[Input] = []
+
+    def read(self, now_ns: int) -> Answer:
+        """Energy and the mean power since the poll before; new sensors are searched for every 10 minutes."""
+        notes = self._notes
+        notes.begin(now_ns)
+        if self._search.due(now_ns):
+            found = {meter.path: meter for meter in self._find_meters()}
+            self._meters = {path: self._meters.get(path, meter) for path, meter in found.items()}
+            self._sensors = inputs(self._context, "power")
+        for meter in self._meters.values():
+            self._read_meter(meter, now_ns)
+        for sensor in self._sensors:
+            self._read_sensor(sensor)
+        return notes.answer()
+
+    def _find_meters(self) -> Iterator[_Meter]:
+        folder = self._context.path("/sys/class/powercap")
+        names: Dict[str, str] = {}
+        for zone in listing(folder):
+            kind, _, number = zone.partition(":")
+            if not number or kind == "intel-rapl-mmio":  # another door to the counters of intel-rapl
+                continue
+            name = read_line(f"{folder}/{zone}/name") or number
+            parent = names.get(zone.rpartition(":")[0])
+            names[zone] = name if parent is None else f"{parent} {name}"
+            most = read_line(f"{folder}/{zone}/max_energy_range_uj")
+            path = f"{folder}/{zone}/energy_uj"
+            yield _Meter(f"rapl {names[zone]}", path, int(most) if most is not None and most.isdigit() else None)
+        for sensor in inputs(self._context, "energy"):
+            yield _Meter(sensor.name, sensor.path, None)
+
+    def _read_meter(self, meter: _Meter, now_ns: int) -> None:
+        notes, label = self._notes, object_text(sensor=meter.name)
+        try:
+            meter.take(int(read_text(meter.path)), now_ns)
+        except (PermissionError, FileNotFoundError):
+            notes.fault("system.energy", "", _ROOT_ONLY)
+            return
+        except OSError as error:
+            notes.fault("system.energy", label, f"the counter cannot be read: {why(error)}")
+            return
+        except ValueError:
+            notes.fault("system.energy", label, "the counter gives no number")
+            return
+        notes.recovered("system.energy", label)
+        notes.sample("system.energy", label, meter.joules)
+        if meter.watts is not None and fault_of("system.power", meter.watts) is None:
+            notes.sample("system.power", label, meter.watts)
+
+    def _read_sensor(self, sensor: Input) -> None:
+        notes, label = self._notes, object_text(sensor=sensor.name)
+        try:
+            watts = int(read_text(sensor.path)) / 1e6
+        except OSError as error:
+            notes.fault("system.power", label, f"the sensor cannot be read: {why(error)}")
+            return
+        except ValueError:
+            notes.fault("system.power", label, "the sensor gives no number")
+            return
+        fault = fault_of("system.power", watts)
+        if fault is None:
+            notes.sample("system.power", label, watts)
+            notes.recovered("system.power", label)
+        else:
+            notes.fault("system.power", label, f"the sensor lies: {fault}")
+
+    def close(self) -> None:
+        """Does nothing: the probe keeps nothing open."""
+
+
+def open_probe(context: HostContext) -> PowerProbe:
+    """Opens the probe of a host."""
+    return PowerProbe(context)

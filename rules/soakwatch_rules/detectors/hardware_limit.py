@@ -1,0 +1,409 @@
+"""Hardware limits: a sensor past its own limit, a fan or supply that failed, an optic below its alarm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.labels import label
+from soakwatch_rules.parameter import parameter
+from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
+from soakwatch_rules.sampling import cadence
+from soakwatch_rules.series import Series
+from soakwatch_rules.traits import Traits
+from soakwatch_rules.wording.words import counted, duration, moment, quantity, some
+
+_MAX_MARKS = 50
+_DARK_DBM = -30.0  # modules say -40 or less where there is no light
+_OFF_A = 1e-4  # a laser that is on takes milliamperes
+_STATED: Final = ("limit.high", "limit.low", "warning.high", "warning.low")
+_POSSIBLE: Final = {
+    "system.temperature": (-100.0, 250.0),
+    "hardware.optic.rx_power": (-60.0, 40.0),
+    "hardware.optic.tx_power": (-60.0, 40.0),
+    "hardware.voltage": (-1000.0, 1000.0),
+}
+_EXCUSES: Final = frozenset({"hardware.fault", "reboot"})
+
+
+class _Reading(NamedTuple):
+    """What a limited reading is called, and the label that names it; ``off`` is what it says where nothing is on."""
+
+    name: str
+    key: str
+    off: float | None = None
+
+
+_READINGS: Final = {
+    "system.temperature": _Reading("temperature", "sensor"),
+    "hardware.voltage": _Reading("voltage", "sensor"),
+    "hardware.fan.speed": _Reading("speed of fan", "fan"),
+    "hardware.optic.rx_power": _Reading("received power of optic", "optic", _DARK_DBM),
+    "hardware.optic.tx_power": _Reading("sent power of optic", "optic", _DARK_DBM),
+    "hardware.optic.bias": _Reading("laser current of optic", "optic", _OFF_A),
+}
+_STATES: Final = {"hardware.fan.up": ("fan", "fan"), "hardware.power_supply.up": ("power supply", "power_supply")}
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """A stretch past a limit (or down): readings [first, close), the worst value and the limit in force then."""
+
+    first: int
+    close: int
+    window: Window
+    worst: float
+    limit: float
+    high: bool
+    critical: bool
+    to_end: bool
+    planned: bool
+
+    @property
+    def from_start(self) -> bool:
+        """Whether it was so at the first reading: then it did not come of this run."""
+        return self.first == 0
+
+    @property
+    def number(self) -> int:
+        """Readings in it."""
+        return self.close - self.first
+
+
+@dataclass(frozen=True, slots=True)
+class HardwareLimit:
+    """Says whether hardware passed the limits that the device itself states, and whether fans and power supplies work.
+
+    Each sensor is held against its own limits (``….limit.high`` and ``….limit.low``: critical; ``….warning.high`` and
+    ``….warning.low``): temperatures, voltages, fan speeds, received and sent power and laser current of optics. A limit
+    is passed by ``needed`` readings in a row beyond it; the limit is the one in force at each reading. Fans and power
+    supplies state whether they work.
+
+    fail: a critical limit of a device under test that was passed in the run; a fan or power supply that worked and
+    failed, or is gone, for ``needed`` readings. warn: a warning limit passed; a single reading beyond a critical limit;
+    what was beyond it, or did not work, at the first reading already; a laser that was switched off; and all of these
+    of a generator or the monitor. What lies wholly within an event that expects ``hardware.fault`` or ``reboot``
+    passes; of optics, within one that expects anything, for the far end of a link may be what was changed over.
+
+    A sensor without a limit is shown and not judged; so are limits that cannot be (a low one above the high one, a
+    highest temperature of 0), and an optic without light or with its laser off for the whole run, as of an unused port.
+    Readings outside of what the catalogue allows (-866597556 °C, 0 K) are no readings.
+
+    How often wrong: `soakwatch rules hardware_limit` shows the measured table. Known weaknesses: limits are the
+    maker's, and some makers set them for other parts than those that are plugged; a fan may stop for a moment between
+    two readings; a device that hides a part that was pulled reports nothing of it.
+
+    Neighbours: ``level`` judges limits of one's own, ``kernel_fault`` what the kernel logs of hardware, ``saturation``
+    tables and pools.
+
+    Parameters: ``needed``.
+
+    >>> from soakwatch_rules.scenarios.synthetic import readings
+    >>> def told(values, limit):
+    ...     hot = readings("system.temperature", np.array(values, dtype=float), 60.0, object="sensor=inlet")
+    ...     most = readings("system.temperature.limit.high", np.array([limit]), 60.0, object="sensor=inlet")
+    ...     case = Case("dut", hot.object, Window(0, len(hot) * 60 * 10**9), (hot, most))
+    ...     return HardwareLimit().judge(case)[0]
+    >>> for finding in (told([40] * 30, 75), told([40] * 20 + [78] * 10, 75)):
+    ...     print(finding.outcome, "-", finding.reason)
+    pass - temperature inlet: at most 40 °C, its limit is 75 °C
+    fail - temperature inlet: 78 °C, above its limit of 75 °C from 1970-01-01 00:20:00 UTC to the end, 10 min
+
+    References: RFC 3433 (entity sensors); SFF-8472 (alarm and warning thresholds of optics); CISCO-ENTITY-SENSOR-MIB
+    (severities of thresholds).
+    """
+
+    name: ClassVar[str] = "hardware_limit"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "a sensor, fan, power supply or optic passed the limit that the device states"
+    metrics: ClassVar[tuple[str, ...]] = (
+        *_STATES,
+        *_READINGS,
+        *(f"{metric}.{stated}" for metric in _READINGS for stated in _STATED),
+    )
+    scope: ClassVar[Literal["object", "metric", "target"]] = "object"
+    phases: ClassVar[tuple[str, ...]] = ()
+    manner: ClassVar[RuleSpec] = RuleSpec("two readings of a sensor, and a limit of its own", shortest_s=600.0)
+    traits: ClassVar[Traits] = Traits(
+        plain_words="hardware passed its own limit",
+        effect_words="hardware past its limit",
+        rank=70,
+        witness=True,
+        by_majority=True,
+        needs_stated_limit=True,
+        expected_as="hardware.fault",
+    )
+
+    needed: float = parameter(2.0, "{reading}", "readings in a row beyond a limit", "one may be a glitch of the sensor")
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for parameters outside their range."""
+        if not 1 <= self.needed < math.inf:
+            raise ValueError(f"hardware_limit: needed is {self.needed:g}: use 1 or more readings")
+
+    def definition(self) -> str:
+        """The definition with its parameters."""
+        return (
+            f"a limit is passed by {self.needed:g} readings in a row beyond what the device states "
+            "for this sensor; a critical one passed in the run fails, as does a fan or power supply that worked and "
+            "then did not; a warning limit, and what was so from the first reading, warn"
+        )
+
+    def judge(self, case: Case) -> tuple[Finding, ...]:
+        """One finding for each reading or state of the object."""
+        if not case.series:
+            return (absent(self, case, "sensor, fan, power supply or optic"),)
+        known = {series.metric: series for series in case.series}
+        return tuple(
+            self._state(case, series) if series.metric in _STATES else self._reading(case, series, known)
+            for series in case.series
+            if series.metric in _STATES or series.metric in _READINGS
+        )
+
+    def _reading(self, case: Case, series: Series, known: dict[str, Series]) -> Finding:
+        reading, unit = _READINGS[series.metric], series.trait.unit
+        name = f"{reading.name} {label(series.object, reading.key) or series.object}".strip()
+        series = _sound(series.between(case.window.begin_ns, case.window.end_ns))
+        finding = replace(draft(self, case, series), unit=unit)
+        limits = _limits(series.metric, known)
+        if not limits:
+            shown = f"; it read {_extent(series.values, unit)}" if len(series) else ""
+            reason = f"{name}: the device states no limit of its own{shown}"
+            return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason)
+        if (short := self._short(finding, series, name)) is not None:
+            return short
+        value = series.values
+        off = reading.off
+        if off is not None and bool((value <= off).all()):
+            what = "the laser is off" if series.metric.endswith("bias") else "there is no light"
+            reason = f"{name}: {what} the whole time, as at a port that is not used"
+            return replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason, measured=float(value.max()))
+        stretches = _once(
+            [past for stated, limit in limits.items() for past in self._past(case, series, stated, limit)]
+        )
+        tight = _tightest(value, limits, logarithmic=unit == "dBm")
+        finding = _told(replace(finding, measured=tight[0], limit=tight[1]), series, stretches, self._least(series))
+        unplanned = [past for past in stretches if not past.planned]
+        failing = [p for p in unplanned if self._grave(p) and not _switched_off(series.metric, p)]
+        if failing or unplanned:
+            reported = failing or [p for p in unplanned if p.critical] or unplanned
+            worst = max(reported, key=lambda past: abs(past.worst - past.limit))
+            finding = replace(finding, measured=worst.worst, limit=worst.limit)
+            outcome = Outcome.FAIL if failing and case.role == "dut" else Outcome.WARN
+            words = some([self._sentence(series, past) for past in reported])
+            return replace(finding, outcome=outcome, reason=f"{name}: {words}")
+        reason = f"{name}: {_calm(value, limits, unit)}"
+        if stretches:
+            reason += f"; beyond it {counted(len(stretches), 'time')} within a planned event"
+        return replace(finding, outcome=Outcome.PASS, reason=reason)
+
+    def _state(self, case: Case, series: Series) -> Finding:
+        what, key = _STATES[series.metric]
+        name = f"{what} {label(series.object, key) or series.object}".strip()
+        series = _sound(series.between(case.window.begin_ns, case.window.end_ns))
+        finding = replace(draft(self, case, series), unit="1")
+        if (short := self._short(finding, series, name)) is not None:
+            return short
+        down = series.values < 0.5
+        stretches = [self._stretch(case, series, pair, 1.0, high=False, critical=True) for pair in _runs(down)]
+        finding = _told(finding, series, stretches, self._least(series))
+        unplanned = [past for past in stretches if not past.planned]
+        if not unplanned:
+            planned = f", but for {counted(len(stretches), 'planned event')}" if stretches else ""
+            return replace(finding, outcome=Outcome.PASS, reason=f"{name}: it worked the whole time{planned}")
+        failing = [past for past in unplanned if self._grave(past)]
+        texts = []
+        for past in failing or unplanned:
+            span = f"for {duration(past.window.seconds)}"
+            if past.from_start and past.to_end:
+                texts.append("it did not work at any reading: failed, or not connected, since before the run")
+            elif past.from_start:
+                texts.append(f"it did not work at the first reading, {span}")
+            else:
+                texts.append(f"it failed at {moment(past.window.begin_ns)}" + _end(past))
+        outcome = Outcome.FAIL if failing and case.role == "dut" else Outcome.WARN
+        return replace(finding, outcome=outcome, reason=f"{name}: {some(texts)}")
+
+    def _short(self, finding: Finding, series: Series, name: str) -> Finding | None:
+        needed = max(2, math.ceil(self.needed))
+        if len(series) < needed:
+            reason = f"{name}: {counted(len(series), 'reading')}; {needed} needed"
+            return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=f"needs {needed} readings")
+        if finding.expected is not None and 2 * len(series) < finding.expected:
+            reason = f"{name}: {len(series)} of {finding.expected} expected readings, less than half"
+            settle = "needs at least half of the expected readings"
+            return replace(finding, reason=reason, why=InconclusiveReason.GAP, settle=settle)
+        return None
+
+    def _least(self, series: Series) -> float | None:
+        apart = cadence(series)
+        return None if apart is None else math.ceil(self.needed) * apart
+
+    def _grave(self, past: _Past) -> bool:
+        return past.critical and not past.from_start and past.number >= math.ceil(self.needed)
+
+    def _past(self, case: Case, series: Series, stated: str, limit: Series) -> Iterator[_Past]:
+        high, critical = stated.endswith("high"), stated.startswith("limit")
+        at = np.clip(np.searchsorted(limit.time_ns, series.time_ns, side="right") - 1, 0, None)
+        limits = limit.values[at]
+        beyond = series.values > limits if high else series.values < limits
+        for first, close in _runs(beyond):
+            if critical or close - first >= math.ceil(self.needed):
+                worst = int(np.argmax(series.values[first:close] * (1 if high else -1))) + first
+                yield self._stretch(
+                    case, series, (first, close), float(limits[worst]), high=high, critical=critical, worst=worst
+                )
+
+    def _stretch(
+        self,
+        case: Case,
+        series: Series,
+        pair: tuple[int, int],
+        limit: float,
+        *,
+        high: bool,
+        critical: bool,
+        worst: int | None = None,
+    ) -> _Past:
+        first, close = pair
+        apart_ns = round((cadence(series) or 0.0) * 1e9)
+        end_ns = min(int(series.time_ns[close - 1]) + apart_ns, case.window.end_ns)
+        span = Window(int(series.time_ns[first]), max(end_ns, int(series.time_ns[first])))
+        value = float(series.values[first if worst is None else worst])
+        planned = any(
+            begin <= span.begin_ns + apart_ns and span.end_ns <= end + 2 * apart_ns
+            for begin, end in _excused(case, optic=series.metric.startswith("hardware.optic"))
+        )
+        return _Past(first, close, span, value, limit, high, critical, close == len(series), planned)
+
+    def _sentence(self, series: Series, past: _Past) -> str:
+        unit = series.trait.unit
+        kind = "limit" if past.critical else "warning threshold"
+        text = f"{quantity(past.worst, unit)}, {'above' if past.high else 'below'} its {kind} of "
+        text += quantity(past.limit, unit)
+        if _switched_off(series.metric, past):
+            text += " (the laser was switched off)"
+        if past.number < math.ceil(self.needed):
+            return f"{text} at {moment(past.window.begin_ns)}, {counted(past.number, 'reading')} only"
+        if past.from_start and past.to_end:
+            return (
+                f"{text} from the first reading to the last: it did not come of this run, or is no limit of this part"
+            )
+        begin = "the first reading" if past.from_start else moment(past.window.begin_ns)
+        return f"{text} from {begin}{_end(past)}"
+
+
+def _end(past: _Past) -> str:
+    return f" to the end, {duration(past.window.seconds)}" if past.to_end else f" for {duration(past.window.seconds)}"
+
+
+def _switched_off(metric: str, past: _Past) -> bool:
+    """Whether a sending laser fell to nothing: somebody shut the port, or the module; what is sick is dim."""
+    off = _READINGS[metric].off
+    return off is not None and not metric.endswith("rx_power") and not past.high and past.worst <= off
+
+
+def _sound(series: Series) -> Series:
+    """The readings that can be."""
+    series = series.finite()
+    low, high = next((_POSSIBLE[key] for key in _POSSIBLE if series.metric.startswith(key)), (-math.inf, math.inf))
+    good = (series.values > low) & (series.values < high)
+    return series if bool(good.all()) else replace(series, time_ns=series.time_ns[good], value=series.value[good])
+
+
+def _limits(metric: str, known: dict[str, Series]) -> dict[str, Series]:
+    """The limits that are stated and can be: a low one below the high one, a highest temperature or speed above 0."""
+    stated = {name: _sound(known[f"{metric}.{name}"]) for name in _STATED if f"{metric}.{name}" in known}
+    stated = {name: limit for name, limit in stated.items() if len(limit)}
+    last = {name: float(limit.values[-1]) for name, limit in stated.items()}
+    for kind in ("limit", "warning"):
+        low, high = last.get(f"{kind}.low"), last.get(f"{kind}.high")
+        if low is not None and high is not None and low >= high:
+            stated.pop(f"{kind}.low", None)
+            stated.pop(f"{kind}.high", None)
+    if metric in {"system.temperature", "hardware.fan.speed", "hardware.optic.bias"}:
+        stated = {name: one for name, one in stated.items() if not (name.endswith("high") and last[name] <= 0)}
+    if metric in {"hardware.fan.speed", "hardware.optic.bias"}:
+        stated = {name: one for name, one in stated.items() if last[name] > 0}
+    return stated
+
+
+def _runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Index pairs [first, close) of the stretches that are true."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
+    return [(int(first), int(close)) for first, close in edges.reshape(-1, 2)]
+
+
+def _excused(case: Case, *, optic: bool) -> list[tuple[int, int]]:
+    """The stretches of events that expect it."""
+    return [
+        (event.begin_ns, next(end for end in (event.deadline_ns, event.end_ns, case.window.end_ns) if end is not None))
+        for event in case.events
+        if (event.expect if optic else _EXCUSES & event.expect.keys())
+    ]
+
+
+def _told(finding: Finding, series: Series, stretches: Sequence[_Past], least: float | None) -> Finding:
+    """The finding with what it keeps of the stretches."""
+    numbers = {
+        "stretches": float(sum(not past.planned for past in stretches)),
+        "planned": float(sum(past.planned for past in stretches)),
+        "seconds": float(sum(past.window.seconds for past in stretches)),
+    }
+    marks = tuple(_mark(series, past) for past in stretches[:_MAX_MARKS])
+    of = "" if least is None else "s"
+    return replace(finding, marks=marks, numbers=numbers, smallest_detectable=least, detectable_unit=of)
+
+
+def _mark(series: Series, past: _Past) -> Mark:
+    unit = series.trait.unit
+    text = f"{quantity(past.worst, unit)}, limit {quantity(past.limit, unit)}"
+    text = ("down" if series.metric in _STATES else text) + (" (planned)" if past.planned else "")
+    return Mark(past.window.begin_ns, past.window.end_ns, text, planned=past.planned)
+
+
+def _once(stretches: Sequence[_Past]) -> list[_Past]:
+    """The stretches in order of time; a warning that came with a critical one of the same side is part of that."""
+    grave = [past for past in stretches if past.critical]
+    alone = (
+        past
+        for past in stretches
+        if not past.critical
+        and not any(g.high == past.high and g.first < past.close and past.first < g.close for g in grave)
+    )
+    return sorted([*grave, *alone], key=lambda past: past.first)
+
+
+def _tightest(value: NDArray[np.float64], limits: dict[str, Series], *, logarithmic: bool) -> tuple[float, float]:
+    """The extreme reading and the limit that it came nearest to, critical ones first; of light a low one first, for
+    too little is what ails links, and a share of a limit in dBm means nothing."""
+    critical = [name for name in limits if name.startswith("limit")] or list(limits)
+    critical = [name for name in critical if logarithmic and name.endswith("low")] or critical
+    pairs = [
+        (float(value.max() if name.endswith("high") else value.min()), float(limits[name].values[-1]))
+        for name in critical
+    ]
+    return min(pairs, key=lambda pair: abs(pair[1] - pair[0]))
+
+
+def _calm(value: NDArray[np.float64], limits: dict[str, Series], unit: str) -> str:
+    parts = []
+    for side, most, words in (("high", value.max(), "at most"), ("low", value.min(), "at least")):
+        for kind, noun in (("limit", "limit"), ("warning", "warning threshold")):
+            name = f"{kind}.{side}"
+            if name in limits:
+                stated = quantity(float(limits[name].values[-1]), unit)
+                parts.append(f"{words} {quantity(float(most), unit)}, its {noun} is {stated}")
+                break
+    return "; ".join(parts)
+
+
+def _extent(value: NDArray[np.float64], unit: str) -> str:
+    low, high = quantity(float(value.min()), unit), quantity(float(value.max()), unit)
+    return low if low == high else f"{low} to {high}"
