@@ -45,7 +45,7 @@ Scenario = Callable[[str], Ran]
 
 def lab(*words: object, patience_s: float = 100, under: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
     """The lab's own command."""
-    command = [*under, LAB / "lab", *map(str, words)]
+    command = [*under, str(LAB / "lab"), *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, timeout=patience_s, check=False)
 
 
