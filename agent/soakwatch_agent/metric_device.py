@@ -66,7 +66,7 @@ DEVICE: Tuple[Metric, ...] = (
     # --- interfaces and drops -------------------------------------------------------------------------------
     entry("system.network.up", "1", STATE, "1 while an interface is up, 0 while it is not", _IF, high=1.0),
     entry("system.network.admin_up", "1", STATE, "1 while an interface is meant to be up", _IF, high=1.0),
-    entry("system.network.speed", "bit/s", STATE, "speed of an interface", _IF),
+    entry("system.network.speed", "bit/s", STATE, "speed of an interface", _IF, high=1e13),
     entry(
         "system.network.cast.packets",
         "{packet}",

@@ -11,10 +11,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.recordings.expected import Expected, Pool, Port, Processor
+from tests.recordings.reasons import Trail, reason
 
 from soakwatch_agent.sample import object_labels
 
 Number = int | float
+
+MISSING: Final = "missing"  # no sample of what is expected
+ELSEWHERE: Final = "another OID"  # none of its object, but samples of the same part from others
+WRONG: Final = "wrong"  # a sample of its object with another value or name
+KINDS: Final = (MISSING, ELSEWHERE, WRONG)
 
 _CPU: Final = (
     "system.cpu.utilization",
@@ -82,21 +88,30 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Polled:
-    """What polling a recorded device brought: samples, the profile, and the OIDs that the device reported."""
+    """What polling a recorded device brought: the profile, samples, and how they came about."""
 
     profile: str
     samples: tuple[Seen, ...]
-    reported: frozenset[str]
     recorded: Mapping[str, object]  # OID -> value in the recording
+    trail: Trail
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Something expected that did not come as expected: what, and a first explanation."""
+    """Something expected that did not come as expected: what, a first explanation, and which kind it is."""
 
     part: str  # processors, mempools, ports
     what: str
     why: str
+    kind: str = WRONG
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """One explanation."""
+
+    kind: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +138,7 @@ def _processors(expected: Sequence[Processor], polled: Polled) -> Tally:
     wanted = {processor.oid for processor in expected}
     samples = [seen for seen in polled.samples if seen.metric in _CPU]
     differences = [
-        Difference("processors", processor.name, why)
+        Difference("processors", processor.name, why.text, why.kind)
         for processor in expected
         if (why := _processor(processor, samples, wanted, polled)) is not None
     ]
@@ -131,39 +146,44 @@ def _processors(expected: Sequence[Processor], polled: Polled) -> Tally:
     return Tally(len(expected) - len(differences), len(expected), extra, tuple(differences))
 
 
-def _processor(processor: Processor, samples: Iterable[Seen], wanted: set[str], polled: Polled) -> str | None:
+def _processor(processor: Processor, samples: Iterable[Seen], wanted: set[str], polled: Polled) -> Why | None:
+    samples = list(samples)
     ours = [seen for seen in samples if processor.oid in seen.oids]
     if not ours:
-        return _missing(processor.oid, polled)
+        return _missing(processor.oid, polled, [seen for seen in samples if not seen.oids & wanted])
     alone = [seen for seen in ours if len(seen.oids & wanted) == 1]
     # A mean over one processor is that processor's.
     if not alone:
-        return f"{processor.oid} is only part of a mean or sum over {len(ours[0].oids & wanted)} processors"
+        words = f"{processor.oid} is only part of a mean or sum over {len(ours[0].oids & wanted)} processors"
+        return Why(MISSING, words)
     if any(abs(seen.value * 100 - processor.usage) <= 1.001 for seen in alone):
         return None
     got = ", ".join(f"{seen.metric} {seen.object} = {seen.value:.4g}" for seen in alone[:3])
     recorded = polled.recorded.get(processor.oid)
-    return f"{processor.oid} (recorded: {recorded}): {processor.usage:g} % expected, {got}"
+    return Why(WRONG, f"{processor.oid} (recorded: {recorded}): {processor.usage:g} % expected, {got}")
 
 
 def _pools(expected: Sequence[Pool], polled: Polled) -> Tally:
     samples = [seen for seen in polled.samples if seen.metric.startswith("system.memory.")]
-    differences = [
-        Difference("mempools", pool.name, why) for pool in expected if (why := _pool(pool, samples, polled)) is not None
-    ]
     wanted = {oid for pool in expected for oid in pool.oids.values()}
+    differences = [
+        Difference("mempools", pool.name, why.text, why.kind)
+        for pool in expected
+        if (why := _pool(pool, samples, wanted, polled)) is not None
+    ]
     extra = len(
         {seen.object for seen in samples if seen.metric.startswith(("system.memory.pool.", "system.memory.cache."))}
     ) - len({seen.object for seen in samples if seen.oids & wanted})
     return Tally(len(expected) - len(differences), len(expected), max(0, extra), tuple(differences))
 
 
-def _pool(pool: Pool, samples: Sequence[Seen], polled: Polled) -> str | None:
+def _pool(pool: Pool, samples: Sequence[Seen], wanted: set[str], polled: Polled) -> Why | None:
     oids = frozenset(pool.oids.values())
     if oids:
         objects = dict.fromkeys((seen.metric.rpartition(".")[0], seen.object) for seen in samples if seen.oids & oids)
         if not objects:
-            return _missing(next(iter(pool.oids.values())), polled)
+            others = [seen for seen in samples if not seen.oids & wanted]
+            return _missing(next(iter(pool.oids.values())), polled, others)
     else:
         objects = dict.fromkeys((seen.metric.rpartition(".")[0], seen.object) for seen in samples)
     whys = []
@@ -180,9 +200,9 @@ def _pool(pool: Pool, samples: Sequence[Seen], polled: Polled) -> str | None:
             return None
         whys.append(f"{prefix} {name}: {why}")
     if not oids:
-        return "no pool has these values"
+        return Why(MISSING, "no pool has these values")
     recorded = ", ".join(f"{kind} {oid} recorded: {polled.recorded.get(oid)}" for kind, oid in pool.oids.items())
-    return f"{'; '.join(whys[:2])} ({recorded})"
+    return Why(WRONG, f"{'; '.join(whys[:2])} ({recorded})")
 
 
 def _pool_values(pool: Pool, values: Mapping[str, Number]) -> str | None:
@@ -215,7 +235,9 @@ def _ports(expected: Sequence[Port], polled: Polled) -> Tally:
     named = _interfaces(polled.samples)
     everything, expected = expected, [port for port in expected if _recorded(port, polled)]
     differences = [
-        Difference("ports", port.name, why) for port in expected if (why := _port(port, named, polled)) is not None
+        Difference("ports", port.name, why.text, why.kind)
+        for port in expected
+        if (why := _port(port, named, polled)) is not None
     ]
     extra = len(set(named) - {port.index for port in everything})
     unrecorded = len(everything) - len(expected)
@@ -247,10 +269,10 @@ def _interfaces(samples: Iterable[Seen]) -> dict[int, dict[tuple[str, frozenset[
 
 def _port(
     port: Port, named: Mapping[int, Mapping[tuple[str, frozenset[tuple[str, str]]], Seen]], polled: Polled
-) -> str | None:
+) -> Why | None:
     ours = named.get(port.index)
     if ours is None:
-        return _missing(f"{_IF_TABLE}8.{port.index}", polled)
+        return _missing(f"{_IF_TABLE}8.{port.index}", polled, ())
     labels = {object_labels(seen.object).get("interface", "") for seen in ours.values()}
     allowed = {*port.names, str(port.index)}
     whys = [
@@ -278,15 +300,15 @@ def _port(
             whys.append(f"no {metric} for {key} {value}")
         elif seen.value != value:
             whys.append(f"{key} {value} expected, {seen.value:.0f} seen")
-    return "; ".join(whys[:4]) or None
+    return Why(WRONG, "; ".join(whys[:4])) if whys else None
 
 
-def _missing(oid: str, polled: Polled) -> str:
-    """Why an object is not there."""
-    if oid not in polled.recorded:
-        return f"{oid} is not in the recording"
-    if polled.profile == "generic":
-        return f"{oid} was not read: no profile but generic was chosen"
-    if oid not in polled.reported:
-        return f"{oid} was not asked for by profile {polled.profile}"
-    return f"{oid} was read, but no sample came of it: a row was filtered or its value refused"
+def _missing(oid: str, polled: Polled, others: Sequence[Seen]) -> Why:
+    """Why an object is not there; ``others`` are samples of the same part that came from other objects."""
+    words = f"{oid} is not in the recording" if oid not in polled.recorded else ""
+    words = words or reason(oid, polled.trail, polled.recorded)
+    if not others:
+        return Why(MISSING, words)
+    first = others[0]
+    instead = f"{first.metric} {first.object}".strip()
+    return Why(ELSEWHERE, f"{words}; {instead} = {first.value:.4g} came from {', '.join(sorted(first.oids)[:3])}")

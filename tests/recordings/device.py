@@ -14,6 +14,7 @@ from types import FrameType
 
 from tests.recordings.compare import Difference, Polled, Seen, Tally, compare
 from tests.recordings.expected import BadExpectationError, load_expected
+from tests.recordings.reasons import Trail
 
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import Facts, SourceContext, SourceError
@@ -109,16 +110,15 @@ def _alarm(limit_s: float) -> Iterator[None]:
 
 
 def _poll_device(rows: Mapping[Name, Cell], limit_s: float, engine: str) -> tuple[Facts, Polled, tuple[str, ...]]:
-    with responder(rows, trace=True) as agent, TemporaryDirectory() as folder:
-        facts, seen, faults = asyncio.run(_ask(agent.address, Path(folder), limit_s, engine))
-        reported = agent.answered_names()
+    with responder(rows) as agent, TemporaryDirectory() as folder:
+        facts, seen, faults, trail = asyncio.run(_ask(agent.address, Path(folder), limit_s, engine))
     recorded = {dotted(name): cell.value for name, cell in rows.items()}
-    return facts, Polled(facts.identity.get("profile", "?"), seen, reported, recorded), tuple(faults)
+    return facts, Polled(facts.identity.get("profile", "?"), seen, recorded, trail), tuple(faults)
 
 
 async def _ask(
     address: tuple[str, int], folder: Path, limit_s: float, engine: str
-) -> tuple[Facts, tuple[Seen, ...], list[str]]:
+) -> tuple[Facts, tuple[Seen, ...], list[str], Trail]:
     """One poll of the poller ``snmp``, as a plan would have it, and where its samples came from."""
     keys = {"host": address[0], "port": address[1], "interval": "1h", "timeout": f"{limit_s:g}s", "engine": engine}
     config = Config.model_validate(keys)
@@ -139,4 +139,15 @@ async def _ask(
         Seen(sample.metric, sample.object, sample.value, oids.get((sample.metric, sample.object), frozenset()))
         for sample in answer.samples
     )
-    return facts, seen, [f"{fault.metric} {fault.object}: {fault.text}" for fault in answer.faults]
+    refused = {
+        oid: f"{fault.metric} {fault.object}: {fault.text}"
+        for fault in answer.faults
+        for oid in oids.get((fault.metric, fault.object), ())
+    }
+    trail = Trail(
+        survey.profile if survey is not None else None,
+        frozenset(table.group.name for table in survey.tables) if survey is not None else frozenset(),
+        {oid: f"{each.metric} {each.object}".strip() for each in seen for oid in each.oids},
+        refused,
+    )
+    return facts, seen, [f"{fault.metric} {fault.object}: {fault.text}" for fault in answer.faults], trail

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Final
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from tests.recordings.compare import Difference
+from tests.recordings.compare import KINDS, Difference
 from tests.recordings.device import Pair, Result, run_device
 from tests.recordings.explained import BadExplanationsError, Explained, load_explained
 
@@ -162,6 +162,14 @@ def report(
             f"{expected - matched - excused} not ({share:.2%}, floor {floors[part]:.0%}); {extra} of ours are extra"
             + (" BELOW THE FLOOR" if low else "")
         )
+    left = Counter(
+        difference.kind
+        for result in results
+        for difference in result.differences
+        if explained.why(result.name, difference) is None
+    )
+    if left:
+        lines.append(f"  of what is not: {', '.join(f'{left[kind]} {kind}' for kind in KINDS)}")
     if unrecorded:
         lines.append(f"  {unrecorded} ports are left out: the recordings hold no value of them")
     failed = sum(bool(result.trouble) for result in results)

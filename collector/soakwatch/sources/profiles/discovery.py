@@ -9,7 +9,7 @@ from soakwatch.sources.profiles.model import Group, Profile
 from soakwatch.sources.profiles.offload import run_in_thread_if_large
 from soakwatch.sources.profiles.processes import key_columns
 from soakwatch.sources.profiles.rows import Rows, by_column, columns_of, scalars_of
-from soakwatch.sources.profiles.survey import Survey, Table
+from soakwatch.sources.profiles.survey import Survey, Table, Want
 from soakwatch.sources.profiles.survey_merge import held_of, kept_of, past_of, sift
 from soakwatch.sources.profiles.tables import INTERFACE, Draft, Key, draft, share_out, watch_interfaces
 from soakwatch.sources.profiles.value import Asker, Value
@@ -17,6 +17,10 @@ from soakwatch_agent.sample import Fault
 
 MAX_JOINS_BY_GET = 64
 OTHERWISE = "the device no longer answers all objects that it is computed from, and there is no alternative"
+DOUBTED = (
+    "the 64-bit counter stands at 0 while that of 32 bits counts: it is not believed, and within a run a counter does "
+    "not change its column"
+)
 MAX_FAULTS = 50  # of series that are gone; more are counted
 
 
@@ -62,7 +66,7 @@ async def discover(
         running,
         finder.totals,
         finder.choices,
-        _gone(before, tables, sifted.refused),
+        _gone(before, tables, sifted.refused, finder.doubted),
         _lacking(asked, tables),
         finder.wished,
         held_of(past, sifted.refused, tables),
@@ -105,6 +109,7 @@ class _Finder:
         self.choices: dict[tuple[str, str], str] = {}
         self.wished = dict(before)  # stays what it was while it is not there: it may come back
         self.totals: dict[str, int] = {}
+        self.doubted: set[str] = set()
 
     async def drafts(self, groups: Sequence[Group]) -> dict[str, Draft]:
         """What each group finds."""
@@ -119,10 +124,16 @@ class _Finder:
     async def _draft(self, rows: Rows, values: Mapping[str, Value]) -> Draft:
         group = rows.group
         rows.settle(self.wished)
+        if suspects := rows.contradictions():
+            # Traffic that began between two readings of one walk looks the same: a second reading tells.
+            rows.doubt(suspects, await self._asker.get(tuple(suspects)))
+            self.doubted |= rows.doubted
         for column, oid in rows.choices.items():
             self.choices[group.name, column] = oid
             if rows.tree.get(oid):
                 self.wished.setdefault((group.name, column), oid)
+            if self.wished.get((group.name, column)) in rows.distrusted:
+                self.wished[group.name, column] = oid
         for join in group.joins:
             wanted = rows.wanted(join)
             rows.put(join, wanted, await self._joined(wanted, join.column.oids))
@@ -143,14 +154,23 @@ def _dict(values: Mapping[str, Value]) -> dict[str, Value]:
     return values if isinstance(values, dict) else dict(values)
 
 
-def _gone(before: Survey | None, tables: Iterable[Table], refused: Collection[Key]) -> tuple[Fault, ...]:
-    """The series that an earlier survey had and this one has not, or could only make of something else."""
+def _gone(
+    before: Survey | None, tables: Iterable[Table], refused: Collection[Key], doubted: Collection[str]
+) -> tuple[Fault, ...]:
+    """The series that an earlier survey had and this one has not, could only make of something else, or doubts."""
     if before is None:
         return ()
-    lost = dict.fromkeys(_series(before.tables))
+    lost = {(part.line.metric, part.object): part for table in before.tables for part in table.parts}
     for key in _series(tables):
         lost.pop(key, None)
-    faults = [Fault(*key, OTHERWISE if key in refused else "the device does not have it any more") for key in lost]
+
+    def reason(key: Key) -> str:
+        part = lost[key]
+        if isinstance(part, Want) and not set(part.oids).isdisjoint(doubted):
+            return DOUBTED
+        return OTHERWISE if key in refused else "the device does not have it any more"
+
+    faults = [Fault(*key, reason(key)) for key in lost]
     if len(faults) > MAX_FAULTS:
         metric, object_label = list(lost)[MAX_FAULTS - 1]
         reported = f"the device does not have it any more, nor {len(faults) - MAX_FAULTS} other series"

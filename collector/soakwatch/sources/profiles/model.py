@@ -75,7 +75,8 @@ class Column:
     """A value of each row (or, as a scalar, one for all): OIDs, the first that the device has is used.
 
     ``bits`` is the width of a counter where it is known; ``invalid`` are readings, as text, that mean "not available";
-    ``per_row`` chooses among the OIDs anew for each row (RFC 2863 has 64 bits only on fast interfaces).
+    ``per_row`` chooses among the OIDs anew for each row (RFC 2863 has 64 bits only on fast interfaces), and does not
+    believe one that stands at 0 while a later one of the row is above 0.
     """
 
     name: str

@@ -48,6 +48,8 @@ class Rows:
     indexes: list[str] = field(default_factory=list)
     joined: dict[str, dict[str, Cell]] = field(default_factory=dict)  # join -> index of the row -> cell
     joined_values: dict[str, Value] = field(default_factory=dict)  # values of joins by OID
+    doubted: set[str] = field(default_factory=set)  # OIDs that stand at 0 while a twin of theirs counts
+    distrusted: set[str] = field(default_factory=set)  # columns of which that is so, and which count in no row
 
     def settle(self, before: Mapping[tuple[str, str], str]) -> None:
         """Chooses among alternatives (what was chosen ``before`` stays, if it is there) and lists the rows."""
@@ -58,6 +60,9 @@ class Rows:
             bases = ((kept,) if kept in column.oids else ()) + column.oids
             chosen = next((base for base in bases if base and self.tree.get(base)), column.oids[0])
             self.choices[column.name] = chosen
+            if column.per_row and kept in column.oids:
+                earlier = column.oids[: column.oids.index(kept)]
+                self.distrusted |= {base for base in earlier if self.tree.get(base) and not self._counts(base)}
             for base in column.oids if column.per_row else (chosen,):
                 rows |= dict.fromkeys(self.tree.get(base, ()))
         for scalar in self.group.scalars:
@@ -70,8 +75,42 @@ class Rows:
         elif self.places:
             self.indexes = [""]
 
+    def contradictions(self) -> list[str]:
+        """OIDs that say 0 in a row in which a later alternative of their column is above 0.
+
+        Some agents serve 64-bit counters that never count beside 32-bit ones that do. Where an earlier survey took the
+        later alternative nothing is left to find out.
+        """
+        found: list[str] = []
+        for column in self.group.columns:
+            for number_of, base in enumerate(column.oids if column.per_row else ()):
+                later = column.oids[number_of + 1 :]
+                found += [
+                    f"{base}.{index}"
+                    for index, value in self.tree.get(base, {}).items()
+                    if value == 0
+                    and any(_above_zero(self.tree.get(other, {}).get(index)) for other in later)
+                    and not any(f"{other}.{index}" in self.kept for other in later)
+                ]
+        return found
+
+    def doubt(self, suspects: Iterable[str], again: Mapping[str, Value]) -> None:
+        """Takes second readings of the contradictions: what is still 0 is not believed."""
+        self.doubted |= {oid for oid in suspects if again.get(oid) == 0}
+        for column in self.group.columns if self.doubted else ():
+            for base in column.oids if column.per_row else ():
+                wrong = any(f"{base}.{index}" in self.doubted for index in self.tree.get(base, ()))
+                if wrong and not self._counts(base):
+                    self.distrusted.add(base)
+            believed = [base for base in column.oids if self.tree.get(base) and base not in self.distrusted]
+            if self.choices[column.name] in self.distrusted and believed:
+                self.choices[column.name] = believed[0]
+
+    def _counts(self, base: str) -> bool:
+        return any(_above_zero(value) for value in self.tree.get(base, {}).values())
+
     def cell(self, name: str, index: str) -> Cell | None:
-        """Where a name is read in a row; None if the device does not have it there."""
+        """Where a name is read in a row; None if the device does not have it there, or not so that it is believed."""
         column = self.columns.get(name)
         if column is None:
             return self.places.get(name) or self.joined.get(name, {}).get(index)
@@ -80,7 +119,12 @@ class Rows:
         if not having:
             return None
         sound = [base for base in having if _numeric(self.tree[base][index])] if len(having) > 1 else having
-        best = next((base for base in sound if f"{base}.{index}" in self.kept), (sound or having)[0])
+        best = next((base for base in sound if f"{base}.{index}" in self.kept), None)
+        if best is not None and f"{best}.{index}" in self.doubted:
+            return None  # a counter does not change its column: the jump would be read as traffic
+        if best is None:
+            trusted = (b for b in sound if b not in self.distrusted and f"{b}.{index}" not in self.doubted)
+            best = next(trusted, (sound or having)[0])
         return Cell(name, f"{best}.{index}", column)
 
     def value(self, name: str, index: str) -> Value | None:
@@ -169,6 +213,10 @@ def _numeric(value: Value) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _above_zero(value: Value | None) -> bool:
+    return isinstance(value, int) and value > 0
 
 
 def _literal(template: Template) -> bool:

@@ -131,7 +131,13 @@ class ColumnShape(Shape):
     bits: Annotated[Literal[32, 64] | None, Field(default=None, description="width of a counter")]
     invalid: Annotated[list[Reading], Field(default_factory=list, description="values that mean: not available")]
     form: Annotated[Literal["hex", "ip", "text"] | None, Field(default=None, alias="as")]
-    per: Annotated[Literal["device", "row"], Field(default="device", description="what chooses among several OIDs")]
+    per: Annotated[
+        Literal["device", "row"],
+        Field(
+            default="device",
+            description="what chooses among several OIDs; row: a 0 is not believed beside a later OID that counts",
+        ),
+    ]
 
 
 OneColumn = Annotated[ColumnShape, BeforeValidator(_whole, json_schema_input_type=str | list[str] | ColumnShape)]

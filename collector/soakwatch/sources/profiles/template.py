@@ -1,4 +1,5 @@
-"""Labels and indexes as a profile writes them: literal text with ``{name}``, ``{a|b}``, ``{index}``, ``{index.0}``."""
+"""Labels and indexes as a profile writes them: literal text with ``{name}``, ``{a|b}``, ``{index}``, ``{index.0}``,
+``{index-900000}``."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from soakwatch.core.suggest import hint
 from soakwatch.sources.profiles.value import clean
 
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
-_INDEX = re.compile(r"index(\.(-?[0-9]{1,3}|text))?")
+_INDEX = re.compile(r"index(\.(-?[0-9]{1,3}|text))?|index[+-][0-9]{1,9}")
 _MIN_PRINTABLE = 32
 
 
@@ -70,13 +71,19 @@ def _literal(words: str) -> str:
 
 
 def index_part(index: str, name: str) -> str:
-    """``index``, one arc of it (``index.0``, ``index.-1``), or its arcs as characters (``index.text``).
+    """``index``, one arc of it (``index.0``, ``index.-1``), its arcs as characters (``index.text``), or the number that
+    it is and so much more or less (``index-900000``).
 
     >>> index_part("4.101.116.104.48", "index.text"), index_part("4.101", "index.-1"), index_part("4", "index.3")
     ('eth0', '101', '')
+    >>> index_part("1000001", "index-900000"), index_part("7", "index-8"), index_part("1.2", "index+1")
+    ('100001', '', '')
     """
     if name == "index":
         return index
+    if name[5] in "+-":
+        moved = int(index) + int(name[5:]) if index.isdigit() else -1
+        return str(moved) if moved >= 0 else ""
     what, arcs = name.removeprefix("index."), index.split(".")
     if what == "text":
         codes = [int(arc) for arc in arcs if arc.isdigit()]
