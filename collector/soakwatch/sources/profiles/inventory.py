@@ -30,7 +30,9 @@ _COLUMNS: Mapping[str, str] = {
     "model": f"{_ENTITY}.13",
 }
 _CLASSES = {3: "chassis", 5: "container", 6: "power supply", 7: "fan", 9: "module", 10: "port", 11: "stack", 12: "cpu"}
-_WANTED = (3, 11, 6, 7, 9, 12)  # the others only with a serial number
+_WANTED = (3, 11, 6, 7, 9, 12)
+_UNKNOWN = 2
+_WITH_SERIAL = (5, 10, _UNKNOWN)  # containers and ports hold optics; some agents have no column of classes
 _JUNIPER = "1.3.6.1.4.1.2636.3.1.8.1"
 _JUNIPER_COLUMNS: Mapping[str, str] = {
     "name": f"{_JUNIPER}.6",
@@ -74,7 +76,8 @@ async def read_inventory(asker: Asker, object_id: str, *, sparse: bool = True) -
     other columns are asked for these alone.
     """
     tree = by_column((_CLASS, _SERIAL), await asker.walk((_CLASS, _SERIAL)))
-    classes = {index: value for index, value in tree[_CLASS].items() if isinstance(value, int)}
+    classes = dict.fromkeys(tree[_SERIAL], _UNKNOWN)
+    classes |= {index: value for index, value in tree[_CLASS].items() if isinstance(value, int)}
     if not classes:
         return await _juniper(asker) if object_id.startswith(_JUNIPER_ARC) else _without()
     chosen = _chosen(classes, tree[_SERIAL])
@@ -85,7 +88,7 @@ async def read_inventory(asker: Asker, object_id: str, *, sparse: bool = True) -
     else:
         told = await asker.walk(others)
     values = {**told, **{f"{_SERIAL}.{index}": value for index, value in tree[_SERIAL].items()}}
-    rows = [_row(values, _COLUMNS, index, _CLASSES.get(classes[index], "part")) for index in kept]
+    rows = [_row(values, _COLUMNS, index, _CLASSES.get(classes[index], "")) for index in kept]
     found = _sorted_out(rows)
     notes = list(found.notes)
     if len(chosen) > len(kept):
@@ -106,7 +109,7 @@ def _chosen(classes: Mapping[str, int], serials: Mapping[str, Value]) -> list[st
     ranks = {number: rank for rank, number in enumerate(_WANTED)}
 
     def matters(index: str) -> bool:
-        return classes[index] in ranks or (classes[index] in _CLASSES and bool(_said(serials.get(index))))
+        return classes[index] in ranks or (classes[index] in _WITH_SERIAL and bool(_said(serials.get(index))))
 
     indexes = (index for index in classes if matters(index))
     return sorted(indexes, key=lambda index: (ranks.get(classes[index], len(ranks)), index_key(index)))
@@ -145,7 +148,9 @@ def _sorted_out(rows: Iterable[Mapping[str, str]]) -> Inventory:
             optics.append({key: words for key, words in row.items() if key != "class"})
         elif row.get("class") not in {"port", "container"}:
             modules.append(dict(row))
-            chassis = chassis or (row if row.get("class") in {"chassis", "stack"} and "serial" in row else {})
+            chassis = chassis or (
+                row if row.get("class", "chassis") in {"chassis", "stack"} and "serial" in row else {}
+            )
     return Inventory(_by_name(modules), _by_name(optics), (), chassis)
 
 
