@@ -17,9 +17,19 @@ from soakwatch_agent.fingerprint import Tree
 Read = Callable[[str], dict[str, Tree]]
 _NAMES = {"version": "software", "model": "model", "serial": "serial", "failover": "failover"}
 _VERSIONS = frozenset(
-    "show_version display_version get_system_status show_system_info show_system_information show_version_all "
-    "show_chassis_routing_engine show_sys_version system_routerboard_print".split()
+    {
+        "show_version",
+        "display_version",
+        "get_system_status",
+        "show_system_info",
+        "show_system_information",
+        "show_version_all",
+        "show_chassis_routing_engine",
+        "show_sys_version",
+        "system_routerboard_print",
+    }
 )
+"""Commands of the polls that tell version, model or serial number."""
 
 
 @dataclass(frozen=True, slots=True)
