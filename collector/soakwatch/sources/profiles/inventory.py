@@ -88,7 +88,8 @@ async def read_inventory(asker: Asker, object_id: str, *, sparse: bool = True) -
     else:
         told = await asker.walk(others)
     values = {**told, **{f"{_SERIAL}.{index}": value for index, value in tree[_SERIAL].items()}}
-    rows = [_row(values, _COLUMNS, index, _CLASSES.get(classes[index], "")) for index in kept]
+    names = {index: _CLASSES.get(number, "part") for index, number in classes.items() if index in tree[_CLASS]}
+    rows = [_row(values, _COLUMNS, index, names.get(index, "")) for index in kept]
     found = _sorted_out(rows)
     notes = list(found.notes)
     if len(chosen) > len(kept):
