@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from soakwatch.core.fingerprints import merged
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.transport.network_cli.parsed import Parsed
 from soakwatch.sources.transport.network_cli.parsers import inventory
@@ -78,7 +77,7 @@ async def cli_fingerprint(
     ``ask`` raises RefusedError, and SourceError after which no more is asked. A part that was not read to its end is a
     note. The answer to a command whose facts the polls read as well is read for these too.
     """
-    told: list[tuple[str, Mapping[str, Tree]]] = [("", {"device": dict(device)})]
+    tree: dict[str, Tree] = {"device": dict(device)}
     notes: list[str] = []
     questions = {question.text: [question.read] for question in QUESTIONS.get(platform.name, ())}
     for command in platform.commands:
@@ -94,13 +93,20 @@ async def cli_fingerprint(
             notes.append(f"{text!r} and what follows it were not read: {failure}")
             break
         try:
-            told += [("", await asyncio.to_thread(read, answer)) for read in readers]
+            for read in readers:
+                _add(tree, await asyncio.to_thread(read, answer))
         except Exception as defect:  # noqa: BLE001 - as of a poll: a parser's defect must not cost the others
             notes.append(f"the answer to {text!r} could not be read: a defect of its parser ({type(defect).__name__})")
-    tree = merged(told)
-    tree.pop("told_by", None)
     notes += [f"{words}: the command line does not tell them" for name, words in _SECTIONS.items() if name not in tree]
     return {**tree, "notes": [*notes]} if notes else tree
+
+
+def _add(tree: dict[str, Tree], sections: Mapping[str, Tree]) -> None:
+    """What was told first stays; sections, and keys of a section, that are missing are added."""
+    for name, section in sections.items():
+        first = tree.setdefault(name, section)
+        if isinstance(first, dict) and isinstance(section, dict):
+            tree[name] = {**section, **first}
 
 
 def _facts(parse: Callable[[str], Parsed]) -> Read:
