@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from soakwatch.core.roles import GENERATOR
-from soakwatch.sources.abc import Drivable, Facts, Identifies, Poller, SourceContext
+from soakwatch.sources.abc import Drivable, Facts, Fingerprints, Identifies, Poller, SourceContext
 from soakwatch.sources.registry import poller_module
+from soakwatch_agent.fingerprint import Tree
 from soakwatch_agent.sample import Answer
 
 BEGIN_NS = 1_795_260_000_000_000_000
@@ -77,9 +79,17 @@ class LoadBench:
         poller: object = self._poller
         return poller.facts() if isinstance(poller, Identifies) else Facts({})
 
+    def fingerprint(self) -> Mapping[str, Tree]:
+        """What the load tells of its generator."""
+        poller: object = self._poller
+        return self._runner.run(self._told(poller)) if isinstance(poller, Fingerprints) else {}
+
     def wait(self, seconds: float) -> None:
         """Let the load go on by itself for a while of real time."""
         self._runner.run(asyncio.sleep(seconds))
+
+    async def _told(self, poller: Fingerprints) -> Mapping[str, Tree]:
+        return await poller.fingerprint()
 
     async def _opened(self) -> Poller:
         return await self._start(self._config, self._site, self._stack)

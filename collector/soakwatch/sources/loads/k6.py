@@ -30,4 +30,4 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> P
     """Follow the file."""
     names = K6Names(config.requests, config.failed, config.duration)
     reader = K6Reader(round(site.interval_s * 1e9), begin_of(site), names)
-    return await follow(config, site, stack, reader)
+    return await follow(config, site, stack, reader, program="k6")

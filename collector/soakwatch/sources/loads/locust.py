@@ -20,4 +20,4 @@ class Config(TimedFileConfig):
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
     """Follow the file."""
-    return await follow(config, site, stack, LocustReader(begin_of(site)))
+    return await follow(config, site, stack, LocustReader(begin_of(site)), program="locust")

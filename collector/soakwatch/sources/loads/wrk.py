@@ -21,4 +21,4 @@ class Config(FileConfig):
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
     """Follow the file."""
-    return await follow(config, site, stack, WrkReader(), restarts=False)
+    return await follow(config, site, stack, WrkReader(), restarts=False, program="wrk")

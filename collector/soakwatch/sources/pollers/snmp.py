@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -28,9 +28,11 @@ from soakwatch.sources.receivers.names import InterfaceNames, share_names
 from soakwatch.sources.transport.snmp.access import check
 from soakwatch.sources.transport.snmp.config import Config, access_of
 from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
+from soakwatch.sources.transport.snmp.fingerprint import snmp_fingerprint
 from soakwatch.sources.transport.snmp.profile_adapter import ProfileAdapter
 from soakwatch.sources.transport.snmp.restarts import ClockSources, Life, engine_event
 from soakwatch.sources.transport.snmp.session import Session, SessionOptions
+from soakwatch_agent.fingerprint import Tree
 from soakwatch_agent.metric import BY_NAME, COUNTER
 from soakwatch_agent.sample import Answer, Event, Sample
 
@@ -121,6 +123,12 @@ class SnmpPoller:
             survey.cadences(0.0 if self._site.trial else self._site.interval_s) if survey else {},
             survey.renewals(self._site.interval_s) if survey else {},
         )
+
+    async def fingerprint(self) -> Mapping[str, Tree]:
+        """See Fingerprints: its requests take turns with those of the polls."""
+        name = self._profile.name if self._profile is not None else ""
+        up_s = self._life.host_s if self._life.host_s is not None else self._life.agent_s
+        return await snmp_fingerprint(self._session, self._system, self._reported_facts, name, up_s)
 
     def _notes(self) -> list[str]:
         notes = []

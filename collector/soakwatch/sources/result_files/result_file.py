@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal, Protocol, runtime_checkable
 
 from pydantic import Field
 
 from soakwatch.core.units import Seconds, show_seconds
 from soakwatch.sources.abc import Facts, Poller, SourceConfig, SourceContext, SourceError, timing
+from soakwatch.sources.generator_tree import generator
 from soakwatch.sources.result_files.tail import MAX_LINE_BYTES, Piece, Tail
+from soakwatch_agent.fingerprint import Tree
 from soakwatch_agent.sample import NOTHING, Answer, Event, Fault, Sample
 
 RESTART = "generator.restart"
@@ -116,6 +118,15 @@ class Reader(Protocol):
         ...
 
 
+@runtime_checkable
+class TellsSettings(Protocol):
+    """A reader whose lines say how the generator was called."""
+
+    def settings(self) -> Mapping[str, Tree]:
+        """The newest of it, without secrets; empty before the first such line."""
+        ...
+
+
 def begin_of(site: SourceContext) -> int:
     """The time before which lines do not belong to the run; a trial poll may show old ones."""
     return 0 if site.trial else site.now_ns()
@@ -129,9 +140,10 @@ async def follow(
     *,
     load: bool = True,
     restarts: bool = True,
+    program: str = "",
 ) -> Poller:
     """Follow the file of ``config`` from now on; see ``FollowedFile``. Raises SourceError for a wrong file."""
-    followed = FollowedFile(config, site, reader, load=load, restarts=restarts)
+    followed = FollowedFile(config, site, reader, load=load, restarts=restarts, program=program)
     stack.push_async_callback(followed.close)
     await asyncio.to_thread(followed.begin)
     return followed
@@ -141,13 +153,23 @@ class FollowedFile:
     """A poller that reads what is appended to a file.
 
     ``load`` says that the lines are of a generator: then whether it sends is sampled, and unreadable lines are
-    counted. ``restarts`` says that a rewritten file means a restarted generator.
+    counted. ``restarts`` says that a rewritten file means a restarted generator. ``program`` is the generator that
+    writes it, where that is known.
     """
 
-    def __init__(self, config: FileConfig, site: SourceContext, reader: Reader, *, load: bool, restarts: bool) -> None:
+    def __init__(
+        self,
+        config: FileConfig,
+        site: SourceContext,
+        reader: Reader,
+        *,
+        load: bool,
+        restarts: bool,
+        program: str = "",
+    ) -> None:
         self._config, self._site, self._reader = config, site, reader
         self._timed = config if isinstance(config, TimedFileConfig) else None
-        self._load, self._restarts = load, restarts
+        self._load, self._restarts, self._program = load, restarts, program
         self._tail = Tail(config.file)
         self._reading = threading.Lock()
         self._begin_ns = site.now_ns()
@@ -188,6 +210,14 @@ class FollowedFile:
         if not self._seen:
             notes.append("the file does not exist yet")
         return Facts(identity, (), tuple(notes))
+
+    async def fingerprint(self) -> Mapping[str, Tree]:
+        """See Fingerprints: the program, and what its file says of how it was called; nothing where it is unknown."""
+        if not self._program:
+            return {}
+        told = self._reader.settings() if isinstance(self._reader, TellsSettings) else {}
+        notes = () if told else (f"generator: the file of {self._program} does not tell how it was called",)
+        return generator(self._program, "", {"file": str(self._config.file), **told}, notes)
 
     def _poll_once(self, now_ns: int) -> Answer:
         if not self._reading.acquire(blocking=False):

@@ -8,17 +8,19 @@ came as socket errors; ``load.requests`` are answers that are neither.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from soakwatch.sources.generator_tree import told_command
 from soakwatch.sources.result_files.lines import positive
 from soakwatch.sources.result_files.result_file import Moment, ParsedLines
 from soakwatch.sources.result_files.ticks import ANSWERED, FAILED
+from soakwatch_agent.fingerprint import Tree
 from soakwatch_agent.sample import Sample
 
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _TIME = r"(\d+(?:\.\d+)?)(us|ms|s|m|h)"
-_BEGIN = re.compile(r"Running \S+ test @ ")
-_CONNECTIONS = re.compile(r"\s*\d+ threads? and (\d+) connections?\s*")
+_BEGIN = re.compile(r"Running (\S+) test @ (\S*)")
+_CONNECTIONS = re.compile(r"\s*(\d+) threads? and (\d+) connections?\s*")
 _LATENCY = re.compile(rf"\s*Latency\s+{_TIME}\s+{_TIME}\s+{_TIME}\s.*")
 _QUANTILE = re.compile(rf"\s*(\d+(?:\.\d+)?)%\s+{_TIME}\s*")
 _DONE = re.compile(rf"\s*(\d+) requests in {_TIME}, .* read\s*")
@@ -33,6 +35,7 @@ class WrkReader:
 
     def __init__(self) -> None:
         self._totals = {ANSWERED: 0, FAILED: 0, "load.connections.failed": 0}
+        self._settings: dict[str, Tree] = {}
         self.begin()
 
     def begin(self) -> None:
@@ -56,6 +59,7 @@ class WrkReader:
                 if self._requests is not None:
                     taken.cannot("an output of wrk without its end")
                 self._forget()
+                self._called(line)
             elif _END.fullmatch(line):
                 if self._requests is None:
                     taken.cannot("the end of an output of wrk without its start")
@@ -63,8 +67,19 @@ class WrkReader:
                     taken.samples += self._samples(moment.now_ns)
                 self._forget()
             else:
+                self._called(line)
                 self._note(line)
         return taken
+
+    def _called(self, line: str) -> None:
+        if match := _BEGIN.match(line):
+            self._settings = {"duration": match[1], "url": told_command([match[2]])}
+        elif match := _CONNECTIONS.fullmatch(line):
+            self._settings |= {"threads": int(match[1]), "connections": int(match[2])}
+
+    def settings(self) -> Mapping[str, Tree]:
+        """See ``TellsSettings``: the head of each output."""
+        return dict(self._settings)
 
     def ended(self, moment: Moment) -> list[Sample]:  # noqa: ARG002 - an output is complete or not there
         """See ``following.Reader``."""
@@ -78,7 +93,7 @@ class WrkReader:
         if match := _DONE.fullmatch(line):
             self._requests, self._seconds = int(match[1]), _seconds(match[2], match[3])
         elif match := _CONNECTIONS.fullmatch(line):
-            self._levels["load.connections", ""] = int(match[1])
+            self._levels["load.connections", ""] = int(match[2])
         elif match := _LATENCY.fullmatch(line):
             self._levels["load.latency", "quantile=mean"] = _seconds(match[1], match[2])
             self._levels["load.latency", "quantile=max"] = _seconds(match[5], match[6])

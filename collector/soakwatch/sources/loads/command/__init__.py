@@ -15,15 +15,19 @@ Example: ``command: {drive: true, full: 2000, run: [./load, --rate, "{rate}"]}``
 from __future__ import annotations
 
 import signal
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import Annotated
 
 from pydantic import Field
 
 from soakwatch.core.roles import GENERATOR
+from soakwatch.core.text import one_line
 from soakwatch.sources.abc import Facts, Poller, SourceConfig, SourceContext, SourceError
+from soakwatch.sources.generator_tree import generator, told_command
 from soakwatch.sources.loads.command.process import LINE_BYTES, Child, begin
 from soakwatch.sources.loads.command.tick import parse_tick
+from soakwatch_agent.fingerprint import Tree
 from soakwatch_agent.sample import Answer, Event, Fault, Sample
 
 _MAX_HELD_SAMPLES = 10_000  # a command that chatters faster than it is polled cannot fill the memory
@@ -54,18 +58,22 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> P
     lines = _Lines(site)
     child = await begin(config.run, {}, lines.heard)
     stack.push_async_callback(child.end, _how(config))
-    return Command(child, lines)
+    return Command(child, lines, config)
 
 
 class Command:
     """A command that runs as long as the source is open."""
 
-    def __init__(self, child: Child, lines: _Lines) -> None:
-        self._child, self._lines = child, lines
+    def __init__(self, child: Child, lines: _Lines, config: Config) -> None:
+        self._child, self._lines, self._config = child, lines, config
 
     async def poll(self, now_ns: int) -> Answer:
         """The ticks that have arrived. Raises SourceError once the command has ended."""
         return _answer(self._child, self._lines, now_ns)
+
+    async def fingerprint(self) -> Mapping[str, Tree]:
+        """See Fingerprints: the command; what it is only itself knows."""
+        return _about(self._config)
 
 
 class DrivenCommand:
@@ -96,6 +104,10 @@ class DrivenCommand:
         """That it needs a level."""
         notes = ("it rests until a phase says how much it sends (load: 100%)",) if self._level is None else ()
         return Facts({"command": self._config.run[0]}, (), notes)
+
+    async def fingerprint(self) -> Mapping[str, Tree]:
+        """See Fingerprints: the command before its levels are filled in."""
+        return _about(self._config)
 
     async def drive(self, level: float) -> None:
         """End the command and start it with this level. Raises SourceError."""
@@ -179,3 +191,10 @@ def _answer(child: Child, lines: _Lines, now_ns: int) -> Answer:
 
 def _how(config: Config) -> signal.Signals:
     return signal.Signals[f"SIG{config.stop_signal}"]
+
+
+def _about(config: Config) -> Mapping[str, Tree]:
+    words: dict[str, Tree] = {"command": told_command(config.run)}
+    if config.full is not None:
+        words["full"] = config.full
+    return generator(one_line(config.run[0], 100), "", words)

@@ -22,6 +22,7 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Annotated
@@ -30,11 +31,13 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from soakwatch.core.units import Seconds, show_seconds
 from soakwatch.sources.abc import Facts, HostName, Poller, SourceConfig, SourceContext, SourceError, timing
+from soakwatch.sources.generator_tree import generator, told_command
 from soakwatch.sources.loads.iperf3.account import Account, offered
 from soakwatch.sources.loads.iperf3.output_file import FollowedOutput
 from soakwatch.sources.loads.iperf3.program import THREADS_SINCE, Program, find
 from soakwatch.sources.loads.iperf3.reports import Began
 from soakwatch.sources.loads.iperf3.supervisor import Supervisor
+from soakwatch_agent.fingerprint import Tree
 from soakwatch_agent.sample import Answer, Sample
 
 _OURS = re.compile(
@@ -168,7 +171,7 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> P
             raise SourceError(f"program {config.run[0]} not found: install it here, or give its path")
         kept.begin()
         kept.want(None if site.trial else config.run)
-        return Listener(kept, Facts({"command": config.run[0]}), 1, config.silence)
+        return Listener(kept, Facts({"command": config.run[0]}), config.run, 1, config.silence)
     program = await find(config.program)
     kept.begin()
     if config.drive:
@@ -177,7 +180,7 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> P
     if not site.trial:
         kept.want(command)
         await _listening(kept)
-    return Listener(kept, _facts(program, command), _threads(program, 1 << 10), config.silence)
+    return Listener(kept, _facts(program, command), command, _threads(program, 1 << 10), config.silence)
 
 
 async def _listening(kept: Supervisor) -> None:
@@ -233,8 +236,9 @@ def _threads(program: Program, streams: int) -> int:
 class Listener:
     """A server, or any command, whose output is read."""
 
-    def __init__(self, kept: Supervisor, facts: Facts, threads: int, silence_s: float) -> None:
+    def __init__(self, kept: Supervisor, facts: Facts, command: Sequence[str], threads: int, silence_s: float) -> None:
         self._kept, self._facts, self._threads, self._silence_s = kept, facts, threads, silence_s
+        self._command = tuple(command)
 
     def facts(self) -> Facts:
         """Version and command."""
@@ -242,6 +246,11 @@ class Listener:
         if "iperf3" in self._facts.identity or not version:
             return self._facts
         return Facts({"version": version, **self._facts.identity}, (), self._facts.notes)
+
+    async def fingerprint(self) -> Mapping[str, Tree]:
+        """See Fingerprints."""
+        version = self._facts.identity.get("iperf3") or self._kept.account.began.version
+        return generator("iperf3", version, {"command": told_command(self._command)})
 
     async def poll(self, now_ns: int) -> Answer:
         """The output since the previous poll. Raises SourceError while it should run and does not."""
@@ -263,6 +272,11 @@ class DrivenClient:
     def facts(self) -> Facts:
         """Version and command at full level."""
         return _facts(self._program, client(self._config, self._program, 1.0))
+
+    async def fingerprint(self) -> Mapping[str, Tree]:
+        """See Fingerprints: the command at full level."""
+        command = client(self._config, self._program, 1.0)
+        return generator("iperf3", self._program.shown, {"command": told_command(command)})
 
     async def drive(self, level: float) -> None:
         """See ``Drivable``; the client is restarted, which takes some tenths of a second."""

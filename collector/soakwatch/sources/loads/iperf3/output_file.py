@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from soakwatch.core.units import show_seconds
 from soakwatch.sources.abc import Facts, SourceError
+from soakwatch.sources.generator_tree import generator
 from soakwatch.sources.loads.iperf3.account import Account
 from soakwatch.sources.loads.iperf3.output import AnyReader
 from soakwatch.sources.loads.iperf3.reports import Report, Unread
 from soakwatch.sources.result_files.tail import MAX_LINE_BYTES, Piece, Tail
+from soakwatch_agent.fingerprint import Tree
 from soakwatch_agent.sample import NOTHING, Answer, Fault
 
 _GRACE_S = 5.0
@@ -54,6 +57,16 @@ class FollowedOutput:
         if self._account.began.version:
             identity["version"] = self._account.began.version
         return Facts(identity, (), () if self._seen else ("the file does not exist yet",))
+
+    async def fingerprint(self) -> Mapping[str, Tree]:
+        """See Fingerprints: what stands at the begin of its output."""
+        began = self._account.began
+        config: dict[str, Tree] = {"file": str(self._tail.path)}
+        if began.udp is not None:
+            config["protocol"] = "UDP" if began.udp else "TCP"
+        numbers = {"streams": began.streams, "length_bytes": began.length, "offered_bits_per_s": began.offered_bits}
+        config |= {name: number for name, number in numbers.items() if number is not None}
+        return generator("iperf3", began.version, config)
 
     def _poll_once(self, now_ns: int) -> Answer:
         if not self._one_at_a_time.acquire(blocking=False):

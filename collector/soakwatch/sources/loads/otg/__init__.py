@@ -22,16 +22,20 @@ from pydantic import Field
 
 from soakwatch.sources.abc import Facts, SourceContext, SourceError, timing
 from soakwatch.sources.answer_builder import AnswerBuilder, restarted, rests
+from soakwatch.sources.generator_tree import generator
 from soakwatch.sources.loads.otg.api import OtgApi, RefusedError, Tree, otg_api
 from soakwatch.sources.loads.otg.metrics import Row, Rows, is_sending, put_flows, put_ports, put_whole, rows_of
 from soakwatch.sources.loads.otg.rates import flows_of, offered, scaled
+from soakwatch.sources.loads.otg.settings import configured
 from soakwatch.sources.transport.http import WebConfig
+from soakwatch_agent.fingerprint import Tree as Told
 from soakwatch_agent.sample import Answer
 
 _LOG = logging.getLogger("soakwatch")
 _STOP_S = 5.0
 _UNKNOWN = frozenset({404, 405, 501})
 _VERSIONS = {"api_spec_version": "API", "app_version": "application", "sdk_version": "SDK"}
+_TOLD_FIRST = ("application", "SDK", "API")  # which of them is the version of the generator
 
 
 class Config(WebConfig):
@@ -108,6 +112,20 @@ class OtgLoad:
         """The identity that the controller reports."""
         by = {None: "unknown so far", True: "the sum of its flows", False: "the sum of its ports"}[self._by_flows]
         return Facts({**self._identity, "the whole": by})
+
+    async def fingerprint(self) -> Mapping[str, Told]:
+        """See Fingerprints: versions, ports and flows of the configuration; no protocols, for they hold keys.
+
+        Rates are left out where the run drives them: they change with the phases.
+        """
+        version = next((self._identity[name] for name in _TOLD_FIRST if name in self._identity), "")
+        config: dict[str, Told] = {name: self._identity[name] for name in _VERSIONS.values() if name in self._identity}
+        try:
+            answer = await self._api.call("GET", "/config")
+        except RefusedError as refused:
+            return generator("Open Traffic Generator", version, config, [f"its configuration: {refused}"])
+        config |= configured(answer, rates=not self._config.drive)
+        return generator("Open Traffic Generator", version, config)
 
     async def _metrics(self, kind: str, request: Mapping[str, Tree]) -> Tree:
         return await self._api.call("POST", "/monitor/metrics", {"choice": kind, kind: request})
@@ -205,6 +223,10 @@ class DrivenOtg:
             return facts
         note = "rates cannot be changed in flight: loads of 0 and 100 % only"
         return Facts({**facts.identity, "rates": "fixed"}, (), (note,))
+
+    async def fingerprint(self) -> Mapping[str, Told]:
+        """See Fingerprints."""
+        return await self._load.fingerprint()
 
     async def _apply(self, level: float) -> None:
         if level == self._applied:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import Annotated
 
@@ -20,9 +21,11 @@ from pydantic import Field
 
 from soakwatch.sources.abc import Facts, HostName, SourceConfig, SourceContext, SourceError, timing
 from soakwatch.sources.answer_builder import AnswerBuilder, restarted, rests
+from soakwatch.sources.generator_tree import generator
 from soakwatch.sources.loads.pktgen import figures as pg
 from soakwatch.sources.loads.pktgen.console import Console, lua_string, table_line
 from soakwatch.sources.loads.pktgen.lua_text import LuaTables, Table
+from soakwatch_agent.fingerprint import Tree
 from soakwatch_agent.sample import Answer
 
 _LOG = logging.getLogger("soakwatch")
@@ -117,6 +120,17 @@ class PktgenLoad:
             notes.append("this Pktgen reports no rates: they are computed from its counters")
         return Facts(self._identity, (), tuple(notes))
 
+    async def fingerprint(self) -> Mapping[str, Tree]:
+        """See Fingerprints: versions, and of each port what Pktgen reports but what the phases change."""
+        if not self._identity:
+            await self.greet()
+        config: dict[str, Tree] = {name: self._identity[name] for name in ("DPDK", "Lua") if name in self._identity}
+        question = table_line(pg.INFO, f"pktgen.portInfo({lua_string(self._config.ports)})")
+        ports = pg.ports_of(await self._console.ask([question]))
+        config["ports"] = [{"name": f"port {port}", **pg.port_settings(table)} for port, table in ports.info.items()]
+        notes = () if ports.info else ("generator: this Pktgen does not tell the settings of its ports",)
+        return generator("Pktgen-DPDK", self._identity.get("version", ""), config, notes)
+
     def _totals(self, *, one_argument: bool) -> list[str]:
         ports = lua_string(self._config.ports)
         if one_argument:
@@ -157,6 +171,10 @@ class DrivenPktgen:
     def facts(self) -> Facts:
         """The identity that Pktgen reports."""
         return self._load.facts()
+
+    async def fingerprint(self) -> Mapping[str, Tree]:
+        """See Fingerprints."""
+        return await self._load.fingerprint()
 
     async def drive(self, level: float) -> None:
         """Send at ``level`` times the configured rate; 0 stops. Raises SourceError: then its state is unknown."""

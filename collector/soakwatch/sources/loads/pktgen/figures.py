@@ -14,10 +14,12 @@ from typing import TypeGuard
 
 from soakwatch.sources.answer_builder import AnswerBuilder, mean_by, whole
 from soakwatch.sources.loads.pktgen.lua_text import LuaTables, Table, Value
+from soakwatch_agent.fingerprint import Tree
 
 TOTALS, RATES, LINKS, SENDING, PACKETS, INFO = "totals", "rates", "links", "sending", "packets", "info"
 """Names under which the tables are asked for."""
 
+_SETTINGS = ("pkt_size", "tx_count", "tx_burst", "rx_burst", "mac_addr", "pci_addr", "vlanid")
 _PORT_COUNTERS = {
     "load.port.tx.packets": "opackets",
     "load.port.rx.packets": "ipackets",
@@ -158,6 +160,12 @@ def rates_set(ports: Ports) -> dict[int, float]:
     """The percentage to which each port is set, where it is reported."""
     settings = {port: _find(table, "tx_rate") for port, table in ports.info.items()}
     return {port: float(rate) for port, rate in settings.items() if _is_number(rate)}
+
+
+def port_settings(table: Table) -> dict[str, Tree]:
+    """What of a port is set and no phase changes: sizes, counts, and the mode of its link."""
+    found = {name: _find(table, name) for name in _SETTINGS}
+    return {name: value for name, value in found.items() if isinstance(value, str | int | float) and value != ""}
 
 
 def _count(

@@ -9,6 +9,7 @@ stops, packets still come back for a while: totals are final only after that dra
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +18,7 @@ from pydantic import Field
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import Facts, HostName, Poller, SourceConfig, SourceContext, SourceError, timing
 from soakwatch.sources.loads.trex.rate import RateText, rate
+from soakwatch_agent.fingerprint import Tree
 from soakwatch_agent.sample import Answer
 
 if TYPE_CHECKING:
@@ -75,6 +77,10 @@ class DrivenTrex:
     def facts(self) -> Facts:
         """See ``Identifies``."""
         return self._reader.facts()
+
+    async def fingerprint(self) -> Mapping[str, Tree]:
+        """See ``Fingerprints``."""
+        return await self._reader.fingerprint()
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:

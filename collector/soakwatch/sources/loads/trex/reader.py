@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 import zmq.asyncio
 
+from soakwatch.core.text import one_line
 from soakwatch.sources.abc import Facts, SourceError
 from soakwatch.sources.answer_builder import AnswerBuilder
+from soakwatch.sources.generator_tree import generator
 from soakwatch.sources.loads.trex import astf
 from soakwatch.sources.loads.trex.driver import Driver
 from soakwatch.sources.loads.trex.flows import Flow, FlowHistory, asked, published
 from soakwatch.sources.loads.trex.json_values import count, listing, mapping
 from soakwatch.sources.loads.trex.published import Published
-from soakwatch.sources.loads.trex.rpc import Refusal, Request, Rpc
+from soakwatch.sources.loads.trex.rpc import Refusal, RefusedError, Request, Rpc
 from soakwatch.sources.loads.trex.session import Server, greet
 from soakwatch.sources.loads.trex.totals import by_port, put_port, put_state, put_whole
+from soakwatch_agent.fingerprint import Tree
 from soakwatch_agent.sample import Answer, Event
 
 _BUCKETS = (
@@ -24,6 +28,8 @@ _BUCKETS = (
 _DRAIN = "packets under way when the traffic stops come back later: totals are final after that drain"
 _NO_TRAFFIC = "not initialized"  # what ASTF says of its counters before its first traffic
 _PROFILE = {"profile_id": "_"}  # the one that consoles use by default
+_SYSTEM: Final = ("hostname", "core_type", "dp_core_count", "dp_core_count_per_port", "is_multiq_mode")
+_PORT: Final = ("driver", "description", "pci_addr", "numa", "speed", "supp_speeds", "hw_mac", "is_virtual")
 _PROMISED = ("load.tx.packets", "load.rx.packets", "load.tx.packet.rate", "load.queue_full", "load.cpu.utilization")
 
 
@@ -105,6 +111,22 @@ class Reader:
         if self._factor != 1.0:
             notes.append(f"TRex multiplies its rates (and not its totals) by its platform factor of {self._factor:g}")
         return Facts({key: value for key, value in identity.items() if value}, _PROMISED, tuple(notes))
+
+    async def fingerprint(self) -> Mapping[str, Tree]:
+        """See Fingerprints: what the handshake said, and the machine and the ports as TRex describes them."""
+        server = await self.server()
+        config: dict[str, Tree] = {"mode": server.mode, "interface": server.api}
+        try:
+            system = mapping(await self._rpc.ask("get_system_info"))
+        except RefusedError as refused:
+            return generator("TRex", server.version, config, [f"TRex refuses get_system_info: {refused}"])
+        config |= _described(system, _SYSTEM)
+        ports = [mapping(port) for port in listing(system.get("ports"))][: len(server.ports)]
+        config["ports"] = [
+            {"name": f"port {number}", **_described(port, _PORT)}
+            for number, port in zip(server.ports, ports, strict=False)
+        ]
+        return generator("TRex", server.version, config)
 
     async def close(self) -> None:
         """End the subscription, if there is one."""
@@ -239,3 +261,17 @@ class Reader:
             detail = {"source": f"TRex at {self._rpc.where}", "counters": ", ".join(fell)}
             self._events.append(Event("generator.cleared", "", builder.time_ns, None, detail))
         self._counted.update(counted)
+
+
+def _described(words: Mapping[str, object], names: Sequence[str]) -> dict[str, Tree]:
+    """Those of its words that are texts, numbers, flags, or lists of numbers."""
+    told: dict[str, Tree] = {}
+    for name in names:
+        value = words.get(name)
+        if isinstance(value, str) and value:
+            told[name] = one_line(value, 100)
+        elif isinstance(value, bool | int | float):
+            told[name] = value
+        elif isinstance(value, list):
+            told[name] = [each for each in value[:16] if isinstance(each, int)]
+    return told

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from soakwatch.sources.abc import Facts, SourceContext, SourceError
+from soakwatch.sources.transport.network_cli.about import cli_fingerprint, device_of
 from soakwatch.sources.transport.network_cli.parsed import Notable, Parsed, with_gone
 from soakwatch.sources.transport.network_cli.platform import Command, Platform
 from soakwatch.sources.transport.network_cli.processes import WatchedProcesses
@@ -16,9 +18,12 @@ from soakwatch.sources.transport.network_cli.restarts import SECOND, Seen, crash
 from soakwatch.sources.transport.network_cli.session import HungError, RefusedError, Session
 from soakwatch.sources.transport.ssh.abc import Line
 from soakwatch.sources.transport.ssh.errors import printable
+from soakwatch_agent.fingerprint import Tree
 from soakwatch_agent.sample import Answer, Event, Fault, Sample
 
 _LOGIN_S = 5.0
+_ABOUT_S = 10.0  # of one command that tells what the device is
+_ROOM_S = 2.0  # before the next poll, for such a command
 _REFUSED_RETRY_S = 600.0
 _HUNG_RETRY_S = (60.0, 600.0)
 _MAX_REPORTED = 20_000
@@ -72,6 +77,9 @@ class CliPoller:
         self._begun: set[str] = set()  # commands that answered once
         self._old: dict[str, str] = {}  # crash files from before the run, for the notes
         self._reported: dict[tuple[str, str], str] = {}
+        self._turn = asyncio.Lock()  # one command at a time: those of a poll, or one that tells what the device is
+        self._polled = asyncio.Event()  # set as a poll ends
+        self._due_s: float | None = None  # when the next poll is
 
     async def open(self) -> None:
         """Logs in. Raises SourceError."""
@@ -86,6 +94,35 @@ class CliPoller:
 
     async def poll(self, now_ns: int) -> Answer:
         """One look. Raises SourceError if nothing could be asked; a command that hangs is a Fault of its metrics."""
+        async with self._turn:
+            self._due_s = asyncio.get_running_loop().time() + self._site.interval_s
+            try:
+                return await self._poll_once(now_ns)
+            finally:
+                self._polled.set()
+
+    async def fingerprint(self) -> Mapping[str, Tree]:
+        """See Fingerprints: in the same session, for many systems grant no second one, each command by itself and
+        between two polls."""
+        device = {"system": self._platform.title, "name": self._session.host, **device_of(self._facts)}
+        if self._seen is not None:
+            device["uptime_s"] = round(self._seen.up.seconds)
+        return await cli_fingerprint(self._platform, {key: told for key, told in device.items() if told}, self._between)
+
+    async def _between(self, text: str) -> str:
+        """The answer to a command that no poll waits for. Raises SourceError, and RefusedError."""
+        loop = asyncio.get_running_loop()
+        self._polled.clear()
+        left_s = 0.0 if self._due_s is None else self._due_s - loop.time()
+        if -1 < left_s < _ROOM_S:  # after the poll that is about to come; longer ago, no more of them come
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._polled.wait(), left_s + 1)
+        async with self._turn:
+            if not self._session.is_open:
+                raise SourceError(f"{self._line.name} is not logged in to")
+            return await self._session.run(text, loop.time() + _ABOUT_S)
+
+    async def _poll_once(self, now_ns: int) -> Answer:
         loop = asyncio.get_running_loop()
         if not self._session.is_open:
             await self.open()

@@ -16,7 +16,7 @@ from soakwatch.sources.transport.snmp.abc import Connection, Counters, Value
 from soakwatch.sources.transport.snmp.access import Access, resolve
 from soakwatch.sources.transport.snmp.batches import Batch, batches, halves, without
 from soakwatch.sources.transport.snmp.diagnosis import diagnose, discover
-from soakwatch.sources.transport.snmp.errors import TOO_BIG, Kind, SnmpPollError, status_name
+from soakwatch.sources.transport.snmp.errors import NO_SUCH_NAME, TOO_BIG, Kind, SnmpPollError, status_name
 from soakwatch.sources.transport.snmp.gufo_session import open_gufo
 from soakwatch.sources.transport.snmp.requests import Get, Walk
 from soakwatch.sources.transport.snmp.sizes import Amount, Columns
@@ -301,6 +301,8 @@ class Session:
             try:
                 more = await self._exchange(walk.step, deadline, second=oid in self._huge)
             except SnmpPollError as failure:
+                if failure.status == NO_SUCH_NAME and self.access.version == "1":
+                    return walk.rows  # nothing stands behind the column: so v1 says that (RFC 1157 section 4.1.3)
                 self._lighter(walk, failure, deadline)
                 walk = self._walk_of(oid)
                 continue
