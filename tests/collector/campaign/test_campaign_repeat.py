@@ -100,6 +100,7 @@ def polled_ns(place: Path) -> list[int]:
     return []
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_in_the_middle_goes_on(
     started: Started, write: Write, ledger_of: Entries, tmp_path: Path, until: Until
 ) -> None:

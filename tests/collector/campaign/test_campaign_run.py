@@ -89,6 +89,7 @@ def test_a_campaign_runs_every_cell_in_order_with_labels_and_commands(
     assert here("campaign", "status", tmp_path).stderr.strip().endswith("it has no ledger.jsonl; name campaigns/NAME")
 
 
+@pytest.mark.slow
 def test_ctrl_c_judges_what_runs_and_resume_makes_it_again(
     here: Here, started: Started, write: Write, ledger_of: Entries, tmp_path: Path, until: Until
 ) -> None:

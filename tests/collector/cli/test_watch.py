@@ -91,6 +91,7 @@ def test_a_run_is_watched_left_alone_stopped_and_its_end_seen(on_terminal: Termi
     assert piped(tmp_path, "watch", "run").returncode == 0  # without --verdict it only says what it is
 
 
+@pytest.mark.slow
 def test_a_run_is_watched_over_http(on_terminal: Terminals, tmp_path: Path) -> None:
     """With the token of its server; what is seen is the same, and it can be stopped there as well."""
     run = on_terminal(*LONG)

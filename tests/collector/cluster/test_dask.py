@@ -123,6 +123,7 @@ def test_leaving_ends_what_runs(lab: DaskServers, tmp_path: Path) -> None:
     wait_until((tmp_path / "unwanted").exists, "the end of the job")
 
 
+@pytest.mark.slow
 def test_nothing_is_left_behind_a_driver_that_is_killed(lab: DaskServers, tmp_path: Path) -> None:
     """Its job on a worker sees it."""
     script = tmp_path / "driver.py"

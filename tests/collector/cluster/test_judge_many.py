@@ -69,6 +69,7 @@ def test_what_changes_is_said_with_its_finding(soakwatch: Command, runs: Path) -
     assert digests(runs) == before
 
 
+@pytest.mark.slow
 def test_json_lines_come_as_records_do(soakwatch: Command, runs: Path) -> None:
     """To a file beside the table, or on standard output alone; every key is there."""
     done = soakwatch("judge", "runs", "--plan", "tolerant.yaml", "--json", "-")
@@ -133,6 +134,7 @@ def test_bad_input_is_one_sentence(soakwatch: Command, runs: Path, words: tuple[
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_on_a_cluster_all_are_judged_once_though_a_worker_dies(
     runs: Path, tmp_path: Path, started: Started, soakwatch: Command
 ) -> None:

@@ -203,6 +203,7 @@ def test_what_cannot_be_calibrated_is_refused_in_one_sentence(tmp_path: Path, wo
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_an_imported_baseline_is_kept_in_the_record_and_judged_alike_without_the_other(tmp_path: Path) -> None:
     """The second run has no baseline phase; mailed alone, it is judged again bit for bit."""
     device = "{sources: [{command: {interval: 200ms, run: [PYTHON, device.py]}}]}"

@@ -27,6 +27,7 @@ hooks:
 SWITCH = "#!/bin/sh\nPASSWORD='hunter2 and more'\nTOKEN=$TOKEN\necho switched\n"
 
 
+@pytest.mark.slow
 def test_a_run_is_repeated_from_its_record(soakwatch: Command, tmp_path: Path) -> None:
     """The scripts that a run executed come back where its plan looks for them, without a literal secret."""
     (tmp_path / "tools").mkdir()

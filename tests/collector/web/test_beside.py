@@ -90,6 +90,7 @@ def test_a_server_that_is_killed_comes_back_on_its_address(
         assert len(view.spans()) == 1, "one life of the monitor, without a gap"
 
 
+@pytest.mark.slow
 def test_it_ends_with_a_run_that_ends(run: tuple[subprocess.Popen[str], str], tmp_path: Path) -> None:
     """Also with a page open that goes on asking; nothing is left behind that tells of it."""
     process, url = run

@@ -183,6 +183,7 @@ def test_a_plan_that_would_serve_badly_is_refused(soakwatch: Command, tmp_path: 
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_a_flood_of_requests_costs_no_poll(started: Started, until: Until, tmp_path: Path) -> None:
     """Eight clients that ask as fast as they can, with and without the token: polls go on, and none fails by it."""
     process, run = started(*LONG), tmp_path / "run"
@@ -286,6 +287,7 @@ def test_serve_refuses_in_one_sentence(soakwatch: Command, words: tuple[str, ...
     assert "in-the-clear" not in done.stderr
 
 
+@pytest.mark.slow
 def test_two_runs_have_two_addresses(started: Started, tmp_path: Path) -> None:
     """The second finds the usual port taken, or has it; each answers for itself."""
     processes = [started(*LONG[:-1], name) for name in ("one", "two")]
