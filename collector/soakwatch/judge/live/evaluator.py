@@ -124,15 +124,13 @@ class LiveEvaluator:
         minutes = _SAVED_MINUTES if self._last_ns is None else max(0, now_ns - self._last_ns) / MINUTE_NS
         self._left_s = min(self._left_s + minutes * share_s, _SAVED_MINUTES * share_s)
         self._last_ns = now_ns
-        if first:
-            began_s = self._cpu_s()  # the past is taken in once
         case_builder = CaseBuilder(self._following.through("whole"))
         builders: dict[str, CaseBuilder] = {"whole": case_builder}
         if fresh.layout:
             self._name_subjects(case_builder, now_ns)
         self._growth_rates.update(case_builder, self._following)
-        spent_s = self._cpu_s() - began_s
-        self._left_s -= spent_s
+        if not first:  # the first look takes in the past, and imports the rules: once
+            self._left_s -= self._cpu_s() - began_s
         for subject, urgent in self._due(case_builder, fresh, now_ns):
             if self._left_s < (-_OWED_MINUTES * share_s if urgent else 0.0):
                 break
