@@ -205,3 +205,12 @@ prefixes sent anew                 | P
 another master                     | W
 another master, announced          | P
 """
+
+
+def test_a_list_that_was_read_once_is_not_missed_before_it_can_come_again() -> None:
+    """Some lists come each minute from a source that is polled each second: of one reading no cadence is known."""
+    one = replace(state(), time_ns=np.array([S]), value=np.array([1.0]), cadence_s=1.0)
+    for seconds, outcome in ((45, Outcome.INCONCLUSIVE), (2000, Outcome.FAIL)):
+        ledger = Ledger("dut", "dut/ssh", 1.0, seconds, seconds, {}, None)
+        (found,) = SessionFlap().judge(Case("dut", "", Window(0, seconds * S), (one,), ledgers=(ledger,)))
+        assert found.outcome is outcome, found.reason

@@ -17,6 +17,7 @@ from soakwatch_rules.wording.words import counted
 
 UNLISTED = "no longer listed"
 _MISSED = 3.5  # distances of readings: what is not read for longer is not there, or was not asked
+_ONCE_S = 120.0  # a list may come less often than its source is polled: of one reading nothing shorter is known
 _ROUNDED_S = 2.0
 _KEPT_S = 60.0  # an agent may keep what it says for so long
 _WORDS = {"bgp": "BGP", "ospf": "OSPF", "ospf3": "OSPFv3", "isis": "IS-IS", "bfd": "BFD"}
@@ -90,7 +91,7 @@ def _by_state(up: Series) -> Iterator[Down]:
 
 def _unlisted(up: Series, case: Case, others: NDArray[np.int64]) -> Iterator[Down]:
     """Stretches without a reading of a session that was up, though the device was asked and answered."""
-    apart_s = spacing(up) or up.cadence_s
+    apart_s = spacing(up) or (max(up.cadence_s, _ONCE_S) if up.cadence_s else None)
     if not apart_s:
         return
     limit_ns = round(_MISSED * apart_s * 1e9)

@@ -24,7 +24,7 @@ class FrrSessions:
     """A neighbour that is lost disappears from most lists: one that was listed before and is not now is down. One
     that was shut down is not sampled."""
 
-    every_s = 60.0
+    every_s = 20.0
     present = "vtysh -c 'show version'"
 
     def __init__(self) -> None:
