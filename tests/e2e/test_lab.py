@@ -171,14 +171,15 @@ class TestScenarios:
         assert not ran.of("drops", "fail")
 
     def test_a_killed_daemon_is_one_incident(self, scenario: Scenario) -> None:
-        """SIGKILL: what the probes saw (pid, start time) and what watchfrr wrote to syslog are one crash."""
+        """SIGKILL: what the probes saw (pid, start time), what watchfrr wrote to syslog, and the session that went down
+        with the daemon are one crash."""
         ran = scenario("kill")
-        assert ran.failed == {"core_dump", "process_restart"}
+        assert ran.failed == {"core_dump", "process_restart", "session_flap"}
         causes = ran.verdict["causes"]
         assert isinstance(causes, list)
         (cause,) = [each for each in causes if each["outcome"] == "fail"]
         assert cause["kind"] == "incident"
-        assert len(cause["findings"]) == 2
+        assert len(cause["findings"]) == 3
         assert "bgpd" in cause["headline"]
         (restart,) = ran.of("process_restart", "fail")
         assert "new start time" in str(restart["reason"])
