@@ -137,7 +137,7 @@ SCENARIOS = {
             "kill",
             "fail",
             (Action(15, "kill -9 bgpd", kill_bgpd),),
-            fails=("core_dump", "process_restart"),
+            fails=("core_dump", "process_restart", "session_flap"),
             afterwards=plug_all,
         ),
         Scenario("restart", "pass", (Action(15, "frrinit.sh restart", restart_routing),), afterwards=plug_all),
