@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from soakwatch.core.roles import GENERATOR
 from soakwatch.engine.capacity.counts import TrialCounts
-from soakwatch.engine.capacity.search import SearchRun, Surroundings
 from soakwatch.engine.context import RunContext
 from soakwatch.engine.load_driver import LoadController
 from soakwatch.engine.run_record import RunRecord
@@ -37,6 +37,9 @@ from soakwatch.record import RecordFullError
 from soakwatch.record.model import MONITOR_ORIGIN
 from soakwatch_agent.sample import Answer, Poll, PollOutcome, Sample, object_text
 from soakwatch_rules.rule import Event
+
+if TYPE_CHECKING:
+    from soakwatch.engine.capacity.search import SearchRun
 
 AT_MOST = "its longest time (at_most) was over"
 RUN_ENDED = "the run was ended"
@@ -105,6 +108,9 @@ class CapacityDriver:
         await self._event(LOAD, phase.begin_ns, f"{phase.name}: {words}")
 
     def _begin(self, phase: PhaseInterval, *, again: bool) -> None:
+        # Only here, for the library takes a quarter of a second of CPU to load, and few runs search for a capacity.
+        from soakwatch.engine.capacity.search import SearchRun, Surroundings
+
         assert phase.search is not None
         around = Surroundings(self._loads, self.counts, self._now_ns, self._ceilings, self._tell)
         self._phase, self._run = phase, SearchRun(phase.search, phase.begin_ns, around)

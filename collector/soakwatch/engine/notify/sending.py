@@ -49,7 +49,9 @@ class Sender:
         for pause_s in (*self._pauses_s, None):
             if self._over.is_set():
                 break
-            answer, tries = self._ask(message), tries + 1
+            earlier, answer, tries = answer, self._ask(message), tries + 1
+            if answer.trouble == GIVEN_UP and tries > 1:
+                answer = earlier  # what the service said says more than that it was not asked again
             if not answer.trouble or not answer.again or pause_s is None:
                 break
             self._over.wait(pause_s)

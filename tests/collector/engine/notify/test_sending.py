@@ -137,6 +137,20 @@ def test_what_is_being_sent_can_be_given_up(monkeypatch: pytest.MonkeyPatch) -> 
     assert (again.answer.trouble, again.tries) == (GIVEN_UP, 0)
 
 
+def test_what_is_given_up_says_what_was_wrong_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Broken off in its second try: why the first one failed is what its owner can mend."""
+    with posts() as server:
+        server.free.clear()
+        monkeypatch.setenv("SOAK_TO", f"json://127.0.0.1:{server.port}/?rto=90")
+        sender, outcome = Sender("env:SOAK_TO", 3.0, (0.05, 60.0)), []
+        thread = threading.Thread(target=lambda: outcome.append(sender.send(LETTER)))
+        thread.start()
+        server.wait_for(2)
+        sender.give_up()
+        thread.join()
+    assert [(sent_one.answer.trouble, sent_one.tries) for sent_one in outcome] == [("it did not answer within 3 s", 2)]
+
+
 def test_an_email_with_the_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """From a server that wants a login, to two people; hostile text is text in HTML, too."""
     file = report(tmp_path)
