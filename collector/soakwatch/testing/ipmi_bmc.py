@@ -20,6 +20,7 @@ from soakwatch.testing.servers import ended, started
 _OFF = "000000000000000"  # no event of any state
 _ORDER: Final = ("unr", "uc", "unc", "lnr", "lc", "lnc")
 _BITS: Final = {"lnc": 0, "lc": 1, "lnr": 2, "unc": 3, "uc": 4, "unr": 5}
+_GUID = "a123456789abcdefa123456789abcdef"  # without one it speaks IPMI 1.5 only
 _PRESENCE_PING = bytes.fromhex("06 00 ff 06 00 00 11 be 80 00 00 00")
 
 
@@ -75,13 +76,13 @@ class IpmiBmc:
 @contextmanager
 def ipmi_bmc(folder: Path, password: str, sensors: Sequence[BmcSensor] = SENSORS) -> Iterator[IpmiBmc]:
     """Serves it on a free UDP port of loopback until the end; ``folder`` is empty and its own."""
-    port = free_port(kind=socket.SOCK_DGRAM)
+    port = free_port()
     (folder / "state").mkdir(parents=True)
-    methods = "\n".join(f"  allowed_auths_{level} md5" for level in ("user", "operator", "admin"))
+    methods = "\n".join(f"  allowed_auths_{level} none md2 md5 straight" for level in ("callback", "user", "operator", "admin"))
     (folder / "lan.conf").write_text(
         'name "bmc"\nset_working_mc 0x20\nstartlan 1\n'
-        f"  addr 127.0.0.1 {port}\n  priv_limit admin\n{methods}\nendlan\n"
-        f'user 2 true "reader" "{password}" user 10 md5\n'
+        f"  addr 127.0.0.1 {port}\n  priv_limit admin\n{methods}\n  guid {_GUID}\nendlan\n"
+        f'user 2 true "reader" "{password}" user 10 none md2 md5 straight\n'
     )
     (folder / "bmc.emu").write_text("\n".join(_commands(folder, sensors)) + "\n")
     command = ["ipmi_sim", "-c", "lan.conf", "-f", "bmc.emu", "-s", "state", "-n"]

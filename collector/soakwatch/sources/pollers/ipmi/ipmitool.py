@@ -34,6 +34,7 @@ _FAILED: Final = {
     "no matching cipher suite": "does not have that cipher suite: set cipher to 3 or 17",
     "insufficient resources": "has no session left: end those of others, or ask less often",
     "Get Auth Capabilities error": "does not answer over IPMI: check host and port, and that IPMI over LAN is enabled",
+    "does not support IPMI v2": "speaks no IPMI 2.0 over the network",
     "Unable to establish": "opens no session over IPMI: check user, password, privilege and cipher",
 }
 _NOT_OFFERED: Final = ("Invalid command", "Invalid data field", "privilege level (d4)", "not supported", "Unknown")
