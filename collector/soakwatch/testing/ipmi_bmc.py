@@ -1,14 +1,16 @@
 """A management controller over IPMI 2.0 for tests: OpenIPMI's simulator ``ipmi_sim`` on loopback.
 
-It has an account ``reader`` of the privilege USER, sensors with the thresholds of their records, and no DCMI. It knows
-cipher suite 3 and does not tell which it knows.
+It has an account ``reader`` of the privilege USER and sensors with the thresholds of their records, and does not tell
+that it knows the cipher suites 0 to 3. It has no DCMI: ``with_dcmi`` answers that before it.
 """
 
 from __future__ import annotations
 
 import signal
 import socket
-from collections.abc import Iterator, Sequence
+import struct
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +23,8 @@ _OFF = "000000000000000"  # no event of any state
 _ORDER: Final = ("unr", "uc", "unc", "lnr", "lc", "lnc")
 _BITS: Final = {"lnc": 0, "lc": 1, "lnr": 2, "unc": 3, "uc": 4, "unr": 5}
 _GUID = "a123456789abcdefa123456789abcdef"  # without one it speaks IPMI 1.5 only
+_PLAIN_IPMI: Final = b"\x06\x00"  # format of IPMI 2.0, a message of IPMI, not encrypted
+_GROUP, _POWER_READING = 0x2C, 0x02  # network function and command of DCMI
 _PRESENCE_PING = bytes.fromhex("06 00 ff 06 00 00 11 be 80 00 00 00")
 
 
@@ -78,11 +82,13 @@ def ipmi_bmc(folder: Path, password: str, sensors: Sequence[BmcSensor] = SENSORS
     """Serves it on a free UDP port of loopback until the end; ``folder`` is empty and its own."""
     port = free_port()
     (folder / "state").mkdir(parents=True)
-    methods = "\n".join(f"  allowed_auths_{level} none md2 md5 straight" for level in ("callback", "user", "operator", "admin"))
+    methods = "\n".join(
+        f"  allowed_auths_{level} none md2 md5 straight" for level in ("callback", "user", "operator", "admin")
+    )
     (folder / "lan.conf").write_text(
         'name "bmc"\nset_working_mc 0x20\nstartlan 1\n'
         f"  addr 127.0.0.1 {port}\n  priv_limit admin\n{methods}\n  guid {_GUID}\nendlan\n"
-        f'user 2 true "reader" "{password}" user 10 none md2 md5 straight\n'
+        f'user 2 true "reader" "{password}" user 10 md5\n'
     )
     (folder / "bmc.emu").write_text("\n".join(_commands(folder, sensors)) + "\n")
     command = ["ipmi_sim", "-c", "lan.conf", "-f", "bmc.emu", "-s", "state", "-n"]
@@ -133,3 +139,51 @@ def _record(number: int, sensor: BmcSensor) -> list[int]:
     body = [*owner, 0x44, sensor.kind, 1, 0, 0, 0, 0, readable, 0, 0, sensor.unit, 0, 0]
     body += [factor, 0, 0, 0, 0, exponent, 0, 0, 0, 0, 0xFF, 0, *limits, 2, 2, 0, 0, 0, *text]
     return [0, 0, 0x51, 0x01, len(body), *body]
+
+
+@contextmanager
+def with_dcmi(bmc_port: int, watts: Callable[[], int | None]) -> Iterator[int]:
+    """Puts DCMI's power reading before the simulator; the port to ask, with cipher suite 1, which hides nothing.
+
+    None from ``watts`` is a measurement that is switched off.
+    """
+    with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as relay:
+        relay.bind(("127.0.0.1", 0))
+        thread = threading.Thread(target=_relay, args=(relay, ("127.0.0.1", bmc_port), watts), daemon=True)
+        thread.start()
+        try:
+            yield relay.getsockname()[1]
+        finally:
+            with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as last:
+                last.sendto(b"", relay.getsockname())
+            thread.join()
+
+
+def _relay(relay: socket.socket, bmc: tuple[str, int], watts: Callable[[], int | None]) -> None:
+    """One client after the other; an empty datagram ends it."""
+    client, session = bmc, b""
+    while True:
+        data, sender = relay.recvfrom(2000)
+        if not data:
+            return
+        if sender == bmc:
+            if data[4:6] == _PLAIN_IPMI:
+                session = data[6:10]
+            relay.sendto(data, client)
+            continue
+        client = sender
+        ask = data[16:]
+        if data[4:6] == _PLAIN_IPMI and ask[1] >> 2 == _GROUP and ask[5] == _POWER_READING:
+            relay.sendto(_dcmi_answer(session, data[10:14], ask, watts()), client)
+        else:
+            relay.sendto(data, bmc)
+
+
+def _dcmi_answer(session: bytes, sequence: bytes, ask: bytes, watts: int | None) -> bytes:
+    """The message in RMCP+ (IPMI 2.0, table 13-8) with what DCMI 1.5 answers (table 6-16)."""
+    now = watts or 0
+    said = struct.pack("<BHHHHIIB", 0xDC, now, now, now, now, 0, 1000, 0 if watts is None else 0x40)
+    head = bytes([ask[3], (_GROUP + 1) << 2])
+    body = bytes([ask[0], ask[4], _POWER_READING, 0]) + said
+    message = head + bytes([-sum(head) & 0xFF]) + body + bytes([-sum(body) & 0xFF])
+    return b"\x06\x00\xff\x07" + _PLAIN_IPMI + session + sequence + struct.pack("<H", len(message)) + message

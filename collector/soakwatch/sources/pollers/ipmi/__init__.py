@@ -83,10 +83,9 @@ class IpmiPoller:
         """Where the watts come from."""
         if self._read_ns is None:
             return Facts({})
-        source = "DCMI" if self._dcmi else "sensors"
-        return Facts(
-            {"power": source}, notes=() if self._dcmi else (f"{self._why_no_dcmi}: watts are those of sensors",)
-        )
+        if self._dcmi:
+            return Facts({"watts": "DCMI"})
+        return Facts({"watts": "sensors"}, notes=(f"{self._why_no_dcmi}: watts are those of its sensors",))
 
     async def close(self) -> None:
         """Ends what still reads the repository."""
