@@ -9,6 +9,18 @@ from soakwatch_agent.metric import fault_of
 from soakwatch_agent.sample import Answer, Fault, Sample, object_text
 
 _HOUR_NS = 3600 * 10**9
+_AT_EACH_POLL = (
+    "system.temperature",
+    "hardware.fan.up",
+    "hardware.fan.speed",
+    "hardware.power_supply.up",
+    "hardware.voltage",
+)
+
+
+def cadences(interval_s: float) -> dict[str, float]:
+    """How often a controller's readings come: at each poll, where most other sources bring them each minute."""
+    return dict.fromkeys(_AT_EACH_POLL, interval_s)
 
 
 @dataclass(slots=True)

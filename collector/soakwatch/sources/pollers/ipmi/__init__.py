@@ -23,7 +23,7 @@ from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import SecretRef, secret
 from soakwatch.core.units import Seconds
 from soakwatch.sources.abc import Facts, HostName, SourceConfig, SourceContext, SourceError
-from soakwatch.sources.hardware_readings import HardwareAnswers, HardwareReadings
+from soakwatch.sources.hardware_readings import HardwareAnswers, HardwareReadings, cadences
 from soakwatch.sources.pollers.ipmi.ipmitool import Ipmitool, NotOfferedError
 from soakwatch.sources.pollers.ipmi.sensors import Known, power_of_dcmi, take_sensors
 from soakwatch_agent.sample import Answer, object_text
@@ -54,8 +54,8 @@ class Config(SourceConfig):
 class IpmiPoller:
     """One controller: its repository of sensors is read at the first poll and again each hour, beside the polls."""
 
-    def __init__(self, tool: Ipmitool, repository: Path) -> None:
-        self._tool, self._repository = tool, repository
+    def __init__(self, tool: Ipmitool, repository: Path, interval_s: float) -> None:
+        self._tool, self._repository, self._interval_s = tool, repository, interval_s
         self._answers = HardwareAnswers()
         self._reading: asyncio.Task[bool] | None = None
         self._read_ns: int | None = None
@@ -80,12 +80,14 @@ class IpmiPoller:
         return answer
 
     def facts(self) -> Facts:
-        """Where the watts come from."""
+        """Where the watts come from, and how often readings do."""
         if self._read_ns is None:
             return Facts({})
+        often = cadences(self._interval_s)
         if self._dcmi:
-            return Facts({"watts": "DCMI"})
-        return Facts({"watts": "sensors"}, notes=(f"{self._why_no_dcmi}: watts are those of its sensors",))
+            return Facts({"watts": "DCMI"}, cadences=often)
+        note = f"{self._why_no_dcmi}: watts are those of its sensors"
+        return Facts({"watts": "sensors"}, notes=(note,), cadences=often)
 
     async def close(self) -> None:
         """Ends what still reads the repository."""
@@ -152,6 +154,6 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> I
     words = ["-H", config.host, "-p", str(config.port), "-U", config.user, "-L", config.privilege.upper()]
     words += [] if config.cipher is None else ["-C", str(config.cipher)]
     tool = Ipmitool(program, tuple(words), password, f"{config.host}:{config.port}")
-    poller = IpmiPoller(tool, folder / "sensors.sdr")
+    poller = IpmiPoller(tool, folder / "sensors.sdr", site.interval_s)
     stack.push_async_callback(poller.close)
     return poller

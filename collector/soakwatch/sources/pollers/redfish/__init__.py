@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.abc import LoginRefusedError, SourceContext, SourceError, timing
-from soakwatch.sources.hardware_readings import HardwareAnswers, HardwareReadings
+from soakwatch.sources.abc import Facts, LoginRefusedError, SourceContext, SourceError, timing
+from soakwatch.sources.hardware_readings import HardwareAnswers, HardwareReadings, cadences
 from soakwatch.sources.pollers.redfish.readings import (
     Resource,
     linked,
@@ -46,7 +46,8 @@ class Config(WebConfig):
 class RedfishPoller:
     """One service, whose chassis are found at the first poll and again each hour."""
 
-    def __init__(self, access: WebAccess, wanted: list[str], where: str) -> None:
+    def __init__(self, access: WebAccess, wanted: list[str], where: str, interval_s: float) -> None:
+        self._interval_s = interval_s
         self._access, self._wanted, self._where = access, wanted, where
         self._chassis: dict[str, Resource] = {}
         self._expands = False
@@ -66,6 +67,10 @@ class RedfishPoller:
         if not answer.samples and not answer.faults:
             raise SourceError(f"{self._where} has no reading of power, supplies, fans, temperatures or voltages")
         return answer
+
+    def facts(self) -> Facts:
+        """How often readings come."""
+        return Facts({}, cadences=cadences(self._interval_s))
 
     async def _find(self) -> None:
         root = await self._get(_ROOT)
@@ -142,4 +147,4 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> R
     if parts.path.strip("/") or parts.query:
         raise PlanError(f"{site.target}: redfish: url ends with the host, such as https://{parts.hostname}")
     access = await web_access(config, site.target, timing(0, site.interval_s, config.timeout).timeout_s, stack)
-    return RedfishPoller(access, config.chassis, parts.netloc.rpartition("@")[2])
+    return RedfishPoller(access, config.chassis, parts.netloc.rpartition("@")[2], site.interval_s)
