@@ -47,7 +47,7 @@ class RedfishPoller:
     """One service, whose chassis are found at the first poll and again each hour."""
 
     def __init__(self, access: WebAccess, wanted: list[str], where: str, interval_s: float) -> None:
-        self._interval_s = interval_s
+        self._interval_s, self._version = interval_s, "unknown"
         self._access, self._wanted, self._where = access, wanted, where
         self._chassis: dict[str, Resource] = {}
         self._expands = False
@@ -69,11 +69,12 @@ class RedfishPoller:
         return answer
 
     def facts(self) -> Facts:
-        """How often readings come."""
-        return Facts({}, cadences=cadences(self._interval_s))
+        """The version of the service, and how often readings come."""
+        return Facts({"redfish": self._version}, cadences=cadences(self._interval_s))
 
     async def _find(self) -> None:
         root = await self._get(_ROOT)
+        self._version = str(root.get("RedfishVersion") or "unknown")[:40]
         features = root.get("ProtocolFeaturesSupported")
         expand = features.get("ExpandQuery") if isinstance(features, Mapping) else None
         self._expands = isinstance(expand, Mapping) and expand.get("NoLinks") is True
