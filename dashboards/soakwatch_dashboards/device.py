@@ -1,4 +1,4 @@
-"""The dashboard of one device in depth: cores, memory, processes, interfaces, queues, disks, kernel."""
+"""The dashboard of one device in depth: cores, memory, processes, interfaces, queues, power, hardware, kernel."""
 
 # ruff: noqa: S608 - InfluxQL of our own names; what people choose is escaped by Grafana (${name:regex})
 
@@ -30,6 +30,7 @@ from soakwatch_dashboards.common import (
     phases,
     rule_states,
 )
+from soakwatch_dashboards.hardware import hardware, power
 from soakwatch_dashboards.influx import TIME, Query, by_labels, increase, largest, one_of, series, spread, tag_is, total
 from soakwatch_dashboards.panels import (
     Column,
@@ -506,7 +507,6 @@ def board() -> Board:
     heat_map = heat(
         "Busy share per core", _cores(), "percentunit", "A row a core: the more colour, the busier. Empty: no samples."
     )
-    warm = lines("Temperature", "celsius", [series("system.temperature", _HERE, ("sensor",))], "Of each sensor.")
     latency = lines(
         "Latency, with the load",
         "s",
@@ -517,7 +517,7 @@ def board() -> Board:
     return Board(
         DEVICE_UID,
         "Soakwatch · Device",
-        "One device in depth: cores, memory, processes, interfaces, queues, disks, kernel. Sections open by a click.",
+        "One device in depth: cores, memory, processes, interfaces, queues, power, hardware. Sections open by a click.",
         [
             _top(),
             Row(3, [(12, phases()), (12, coverage_share(_HERE))]),
@@ -525,9 +525,10 @@ def board() -> Board:
             _memory(),
             Row(8, [(12, _processes()), (12, _exhaustion())]),
             _queues(),
-            Row(8, [(12, latency), (12, warm)]),
+            Row(8, [(12, latency), (12, power())]),
             _trouble(),
             *_states(),
+            hardware(),
             _modes(),
             _network(),
             _disks(),

@@ -145,6 +145,16 @@ def increase(metric: str, where: str, by: Sequence[str], alias: str) -> Query:
     return Query(query, alias)
 
 
+def edge(metric: str, where: str, by: Sequence[str], alias: str, *, of: str) -> Query:
+    """One line: the lowest or the highest (``of``: min, max) of the objects, which have the tags ``by``. Raises as
+    ``series`` does."""
+    value = _reading(metric, by, of)
+    return Query(
+        f'SELECT {value} AS "value" FROM "{metric}" WHERE {where} AND {TIME} GROUP BY time($__interval) fill(null)',
+        alias,
+    )
+
+
 def largest(count: int, tag: str, select: str) -> str:
     """A variable's query: the ``count`` values of a tag of which the column ``size`` of ``select`` is largest."""
     return f'SELECT "{tag}" FROM (SELECT top("size", {count}) AS "size", "{tag}" FROM ({select}))'

@@ -72,9 +72,13 @@ _UNITS = {
     "{request}/s": "reqps",
     "Cel": "celsius",
     "W": "watt",
+    "V": "volt",
+    "A": "amp",
+    "dBm": "dBm",
+    "{revolution}/min": "rotrpm",
     "Hz": "hertz",
 }
-_RATES = {"By": "binBps", "s": "percentunit", "{packet}": PACKETS, "{request}": "reqps"}
+_RATES = {"By": "binBps", "J": "watt", "s": "percentunit", "{packet}": PACKETS, "{request}": "reqps"}
 TITLE, SIZE, BIG = 18, 36, 64
 """Titles, figures and the verdict of a stat in pixels: 12, 23 and 41 mm on a screen of 1080 lines that is 0.7 m high
 (55 inches). What is read from 3 m must be 12 mm high, 1/250 of the distance. Grafana draws axes, legends and cells in

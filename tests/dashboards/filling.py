@@ -238,6 +238,8 @@ def reading(name: str, index: int) -> float:
         return 100.0 + index
     if entry.kind == "counter":
         return 1000.0 * index
+    if entry.unit in {"dBm", "A"}:
+        return float(index % 3)
     return (0.0, 0.5, 0.25)[index % 3] if entry.high is not None and entry.high <= 1 else float(100 + index % 7)
 
 

@@ -27,6 +27,7 @@ from soakwatch_agent.metric import BY_NAME
 GLOBALS = {"__interval", "__range_s", "__from", "__to", "timeFilter", "__data"}
 UNITS = {
     *("none", "short", "percentunit", "bytes", "binBps", "bps", "reqps", "cps", "s", "celsius", "hertz"),
+    *("watt", "rotrpm", "volt", "dBm", "amp"),
     *("dtdurations", "dthms", "dateTimeAsIso", "count:packets/s", "count:/s", "time:MM-DD HH:mm"),
 }
 """Ids of Grafana's list of units that these dashboards use; those with a colon are Grafana's prefixes of own ones."""

@@ -166,7 +166,7 @@ def test_a_supply_that_stays_away_after_its_maintenance_fails() -> None:
     within = Event("maintenance", "dut", "", 590 * S, None, expect={"hardware.fault": 1}, deadline_ns=720 * S)
     finding = _judge(pulled, events=(within,))
     assert finding.outcome is Outcome.FAIL
-    assert finding.reason == "power supply 2: it failed at 1970-01-01 00:10:00 UTC to the end, 10 min"
+    assert finding.reason == "power supply 2: it did not work from 1970-01-01 00:10:00 UTC to the end, 10 min"
     assert _judge(pulled, events=(replace(within, deadline_ns=None),)).outcome is Outcome.PASS
 
 

@@ -49,12 +49,13 @@ class Source:
     interval_ns: int
     required: bool
     role: str | None = None
-    cadences: tuple[tuple[str, float], ...] = ()  # metrics that it brings less often than it is polled, in seconds
+    cadences: tuple[tuple[str, float], ...] = ()  # how often it brings metrics, in seconds, where it told that
 
     def cadence_s(self, metric: str) -> float:
-        """The planned distance of readings of a metric, in seconds: an earlier one is not expected."""
+        """The planned distance of readings of a metric, in seconds: an earlier one is not expected. What the source
+        told of itself comes before what the catalogue says of most sources."""
         every = BY_NAME[metric].every if metric in BY_NAME else 0.0
-        return max(self.interval_ns * 1e-9, every, dict(self.cadences).get(metric, 0.0))
+        return max(self.interval_ns * 1e-9, dict(self.cadences).get(metric, every))
 
 
 def source_label(source: Source, sources: Iterable[Source]) -> str:

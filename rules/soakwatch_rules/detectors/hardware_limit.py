@@ -226,7 +226,7 @@ class HardwareLimit:
             elif past.from_start:
                 texts.append(f"it did not work at the first reading, {span}")
             else:
-                texts.append(f"it failed at {moment(past.window.begin_ns)}" + _end(past))
+                texts.append(f"it did not work from {moment(past.window.begin_ns)}{_end(past)}")
         outcome = Outcome.FAIL if failing and case.role == "dut" else Outcome.WARN
         return replace(finding, outcome=outcome, reason=f"{name}: {some(texts)}")
 

@@ -74,3 +74,17 @@ def test_what_comes_each_five_seconds_is_expected_each_five_seconds(tmp_path: Pa
             for metric in ("system.cpu.utilization", "system.memory.usage")
         }
     assert cadences == {"system.cpu.utilization": 5.0, "system.memory.usage": 1.0}
+
+
+def test_a_source_that_brings_fans_at_each_poll_is_believed(tmp_path: Path) -> None:
+    """Most sources read fans each minute; what a controller says of itself comes before that, never its own polls."""
+    with Record.create(tmp_path) as record:
+        record.target("dut", "dut")
+        source = record.source("dut", "ipmi", "ipmi", 10 * 10**9, required=True)
+        assert source.cadence_s("hardware.fan.up") == 60
+        record.cadences(source.id, {"hardware.fan.up": 10.0, "hardware.voltage": 1.0})
+    with RecordView.open(tmp_path) as view:
+        (known,) = view.sources()
+        assert known.cadence_s("hardware.fan.up") == 10
+        assert known.cadence_s("hardware.fan.speed") == 60
+        assert known.cadence_s("hardware.voltage") == 10

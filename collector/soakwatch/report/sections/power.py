@@ -30,7 +30,10 @@ def blocks(page: Page) -> Sequence[Block] | None:
     if not targets:
         return None
     phases = page.verdict.phases or page.source.phases()
-    stretches = [("the run", page.verdict.window), *((phase.name, phase.window) for phase in phases)]
+    # The first poll is due up to a second after the run began: no phase may be longer than the run.
+    begin_ns = min([page.verdict.window.begin_ns, *(phase.window.begin_ns for phase in phases)])
+    end_ns = max([page.verdict.window.end_ns, *(phase.window.end_ns for phase in phases)])
+    stretches = [("the run", Window(begin_ns, end_ns)), *((phase.name, phase.window) for phase in phases)]
     rows = [row for target in targets for name, window in stretches if (row := _row(page, target, name, window))]
     if not rows:
         return None

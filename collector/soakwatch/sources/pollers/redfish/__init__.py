@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.abc import LoginRefusedError, SourceContext, SourceError, timing
+from soakwatch.sources.abc import Facts, LoginRefusedError, SourceContext, SourceError, timing
+from soakwatch.sources.hardware_readings import HardwareAnswers, HardwareReadings, cadences
 from soakwatch.sources.pollers.redfish.readings import (
-    Readings,
     Resource,
     linked,
     members,
@@ -30,7 +30,7 @@ from soakwatch.sources.pollers.redfish.readings import (
     take_thermal,
 )
 from soakwatch.sources.transport.http import WebAccess, WebConfig, web_access
-from soakwatch_agent.sample import Answer, Fault, Sample
+from soakwatch_agent.sample import Answer
 
 _ROOT = "/redfish/v1"
 _HOUR_NS = 3600 * 10**9
@@ -46,28 +46,35 @@ class Config(WebConfig):
 class RedfishPoller:
     """One service, whose chassis are found at the first poll and again each hour."""
 
-    def __init__(self, access: WebAccess, wanted: list[str], where: str) -> None:
+    def __init__(self, access: WebAccess, wanted: list[str], where: str, interval_s: float) -> None:
+        self._interval_s, self._version = interval_s, "unknown"
         self._access, self._wanted, self._where = access, wanted, where
         self._chassis: dict[str, Resource] = {}
         self._expands = False
         self._found_ns: int | None = None
-        self._told: dict[tuple[str, str], float] = {}
-        self._told_ns = 0
-        self._seen: set[tuple[str, str]] = set()
+        self._answers = HardwareAnswers()
 
     async def poll(self, now_ns: int) -> Answer:
         """Every chassis once. Raises SourceError with one sentence where the service, or all of it, cannot be read."""
         if self._found_ns is None or now_ns - self._found_ns >= _HOUR_NS:
             await self._find()
             self._found_ns = now_ns
-        every = Readings()
+        every = HardwareReadings()
         for name, chassis in self._chassis.items():
             every.chassis = name if len(self._chassis) > 1 else ""
             await self._look(every, chassis)
-        return self._answer(every, now_ns)
+        answer = self._answers.answer(every, now_ns)
+        if not answer.samples and not answer.faults:
+            raise SourceError(f"{self._where} has no reading of power, supplies, fans, temperatures or voltages")
+        return answer
+
+    def facts(self) -> Facts:
+        """The version of the service, and how often readings come."""
+        return Facts({"redfish": self._version}, cadences=cadences(self._interval_s))
 
     async def _find(self) -> None:
         root = await self._get(_ROOT)
+        self._version = str(root.get("RedfishVersion") or "unknown")[:40]
         features = root.get("ProtocolFeaturesSupported")
         expand = features.get("ExpandQuery") if isinstance(features, Mapping) else None
         self._expands = isinstance(expand, Mapping) and expand.get("NoLinks") is True
@@ -84,7 +91,7 @@ class RedfishPoller:
             raise SourceError(f"{self._where} has no chassis{asked}")
         self._chassis = found
 
-    async def _look(self, into: Readings, chassis: Resource) -> None:
+    async def _look(self, into: HardwareReadings, chassis: Resource) -> None:
         power, thermal = linked(chassis, "Power"), linked(chassis, "Thermal")
         if power is not None:
             take_power(into, await self._get(power))
@@ -134,18 +141,6 @@ class RedfishPoller:
             raise SourceError(f"{self._where} answers {address} with something that is no JSON object")
         return tree
 
-    def _answer(self, every: Readings, now_ns: int) -> Answer:
-        """Readings at each poll, limits each hour and when they change; a part that never was there is left out."""
-        self._seen |= {key for key, there in every.parts.items() if there}
-        values = {key: value for key, value in every.values.items() if key not in every.parts or key in self._seen}
-        if not values and not every.missing:
-            raise SourceError(f"{self._where} has no reading of power, supplies, fans, temperatures or voltages")
-        if every.limits != self._told or now_ns - self._told_ns >= _HOUR_NS:
-            self._told, self._told_ns = dict(every.limits), now_ns
-            values |= every.limits
-        samples = tuple(Sample(metric, thing, value, now_ns) for (metric, thing), value in values.items())
-        return Answer(samples, (), tuple(Fault(metric, thing, why) for (metric, thing), why in every.missing.items()))
-
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> RedfishPoller:
     """Opens the client. Raises PlanError for wrong keys, SourceError for a server without the pinned certificate."""
@@ -153,4 +148,4 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> R
     if parts.path.strip("/") or parts.query:
         raise PlanError(f"{site.target}: redfish: url ends with the host, such as https://{parts.hostname}")
     access = await web_access(config, site.target, timing(0, site.interval_s, config.timeout).timeout_s, stack)
-    return RedfishPoller(access, config.chassis, parts.netloc.rpartition("@")[2])
+    return RedfishPoller(access, config.chassis, parts.netloc.rpartition("@")[2], site.interval_s)

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
-from soakwatch_agent.metric import fault_of
-from soakwatch_agent.sample import object_text
+from soakwatch.sources.hardware_readings import HardwareReadings
 
 Resource = Mapping[str, object]
 
@@ -40,64 +38,6 @@ _LIMITED: Final = frozenset({"system.temperature", "hardware.fan.speed", "hardwa
 _GONE: Final = frozenset({"Absent", "UnavailableOffline"})
 
 
-@dataclass(slots=True)
-class Readings:
-    """What one look brought: values and limits by metric and object, and why others are missing.
-
-    ``chassis`` stands before the names of parts where a service has several chassis.
-    """
-
-    chassis: str = ""
-    values: dict[tuple[str, str], float] = field(default_factory=dict)
-    limits: dict[tuple[str, str], float] = field(default_factory=dict)
-    missing: dict[tuple[str, str], str] = field(default_factory=dict)
-    parts: dict[tuple[str, str], bool] = field(default_factory=dict)  # fans and supplies: whether one is there
-
-    def put(self, metric: str, label: str, name: str, value: object, what: Resource | None = None) -> str:
-        """A reading of a part; its object. A null is a fault, unless the part is not there or not switched on."""
-        thing = self._object(label, name, metric)
-        number = number_of(value)
-        if number is None:
-            if value is None and (what is None or _state(what) not in {"", "Enabled"}):
-                return thing
-            self.missing[metric, thing] = "the service gives no reading" if value is None else "this is no number"
-            return thing
-        fault = fault_of(metric, number)
-        if fault is None:
-            self.values[metric, thing] = number
-        else:
-            self.missing[metric, thing] = f"the sensor lies: {fault}"
-        return thing
-
-    def limit(self, metric: str, thing: str, stated: Callable[[str], object], names: Mapping[str, str]) -> None:
-        """What a part states as its limits; a 0 above or null is none."""
-        for suffix, key in names.items():
-            number = number_of(stated(key))
-            unset = number is None or (number <= 0 and (suffix.endswith("high") or metric != "system.temperature"))
-            if number is not None and not unset and fault_of(f"{metric}.{suffix}", number) is None:
-                self.limits[f"{metric}.{suffix}", thing] = number
-
-    def part(self, metric: str, label: str, name: str, what: Resource) -> None:
-        """Whether a fan or a supply works: it is there, and its health is not critical."""
-        thing = self._object(label, name, metric)
-        status = what.get("Status")
-        if not isinstance(status, Mapping):
-            return
-        there = _state(what) not in _GONE
-        self.parts[metric, thing] = there
-        if there and not status.get("Health") and not status.get("State"):
-            return
-        self.values[metric, thing] = float(there and status.get("Health") != "Critical")
-
-    def _object(self, label: str, name: str, metric: str) -> str:
-        shown = f"{self.chassis} {name}".strip()
-        thing, number = object_text(**{label: shown}), 1
-        while (metric, thing) in self.values or (metric, thing) in self.missing:
-            number += 1
-            thing = object_text(**{label: f"{shown} #{number}"})
-        return thing
-
-
 def number_of(value: object) -> float | None:
     """A finite number; None for anything else.
 
@@ -109,48 +49,53 @@ def number_of(value: object) -> float | None:
     return float(value)
 
 
-def take_power(into: Readings, power: Resource) -> None:
+def take_power(into: HardwareReadings, power: Resource) -> None:
     """The resource ``Power``: consumption, supplies and voltages."""
     for index, control in enumerate(_members(power, "PowerControl")):
         if "PowerConsumedWatts" in control:
             name = "total" if not index else str(control.get("Name") or f"control {index}")
-            into.put("system.power", "sensor", name, control["PowerConsumedWatts"], control)
+            _put(into, "system.power", "sensor", name, control["PowerConsumedWatts"], control)
     for index, supply in enumerate(_members(power, "PowerSupplies")):
         take_supply(into, supply, f"supply {index + 1}")
         for key, side in (("PowerInputWatts", "input"), ("PowerOutputWatts", "output")):
             if supply.get(key) is not None:
-                into.put(
-                    "system.power", "sensor", f"{_name(supply, f'supply {index + 1}')} {side}", supply[key], supply
+                _put(
+                    into,
+                    "system.power",
+                    "sensor",
+                    f"{_name(supply, f'supply {index + 1}')} {side}",
+                    supply[key],
+                    supply,
                 )
     for voltage in _members(power, "Voltages"):
-        thing = into.put("hardware.voltage", "sensor", _name(voltage), voltage.get("ReadingVolts"), voltage)
-        into.limit("hardware.voltage", thing, voltage.get, _OLD_LIMITS)
+        thing = _put(into, "hardware.voltage", "sensor", _name(voltage), voltage.get("ReadingVolts"), voltage)
+        _limit(into, "hardware.voltage", thing, voltage.get, _OLD_LIMITS)
 
 
-def take_thermal(into: Readings, thermal: Resource) -> None:
+def take_thermal(into: HardwareReadings, thermal: Resource) -> None:
     """The resource ``Thermal``: temperatures, and fans by their revolutions (a share of the most is no speed)."""
     for sensor in _members(thermal, "Temperatures"):
-        thing = into.put("system.temperature", "sensor", _name(sensor), sensor.get("ReadingCelsius"), sensor)
-        into.limit("system.temperature", thing, sensor.get, _OLD_LIMITS)
+        thing = _put(into, "system.temperature", "sensor", _name(sensor), sensor.get("ReadingCelsius"), sensor)
+        _limit(into, "system.temperature", thing, sensor.get, _OLD_LIMITS)
     for index, fan in enumerate(_members(thermal, "Fans")):
         name = _name(fan, f"fan {index + 1}", "FanName")
-        into.part("hardware.fan.up", "fan", name, fan)
+        _part(into, "hardware.fan.up", "fan", name, fan)
         if fan.get("ReadingUnits") == "RPM":
-            thing = into.put("hardware.fan.speed", "fan", name, fan.get("Reading"), fan)
-            into.limit("hardware.fan.speed", thing, fan.get, _OLD_LIMITS)
+            thing = _put(into, "hardware.fan.speed", "fan", name, fan.get("Reading"), fan)
+            _limit(into, "hardware.fan.speed", thing, fan.get, _OLD_LIMITS)
 
 
-def take_supply(into: Readings, supply: Resource, name: str) -> None:
+def take_supply(into: HardwareReadings, supply: Resource, name: str) -> None:
     """The state of a power supply, of ``Power`` or of ``PowerSubsystem``."""
-    into.part("hardware.power_supply.up", "power_supply", _name(supply, name), supply)
+    _part(into, "hardware.power_supply.up", "power_supply", _name(supply, name), supply)
 
 
-def take_fan(into: Readings, fan: Resource, name: str) -> None:
+def take_fan(into: HardwareReadings, fan: Resource, name: str) -> None:
     """A fan of ``ThermalSubsystem``."""
-    into.part("hardware.fan.up", "fan", _name(fan, name), fan)
+    _part(into, "hardware.fan.up", "fan", _name(fan, name), fan)
 
 
-def take_sensor(into: Readings, sensor: Resource, *, power: bool) -> None:
+def take_sensor(into: HardwareReadings, sensor: Resource, *, power: bool) -> None:
     """One of ``Sensors``; without ``power`` those of power are left out, which ``Power`` told already."""
     known = _OF_SENSORS.get(str(sensor.get("ReadingType")))
     if known is None or (known[0] in {"system.power", "system.energy"} and not power):
@@ -159,12 +104,42 @@ def take_sensor(into: Readings, sensor: Resource, *, power: bool) -> None:
     if metric == "hardware.fan.speed" and sensor.get("ReadingUnits") not in {"RPM", "{rev}/min", None}:
         return
     reading = number_of(sensor.get("Reading"))
-    thing = into.put(
-        metric, label, _name(sensor), sensor.get("Reading") if reading is None else reading * scale, sensor
+    thing = _put(
+        into, metric, label, _name(sensor), sensor.get("Reading") if reading is None else reading * scale, sensor
     )
     thresholds = sensor.get("Thresholds")
     if isinstance(thresholds, Mapping) and metric in _LIMITED:
-        into.limit(metric, thing, lambda key: _reading(thresholds.get(key)), _NEW_LIMITS)
+        _limit(into, metric, thing, lambda key: _reading(thresholds.get(key)), _NEW_LIMITS)
+
+
+def _put(
+    into: HardwareReadings, metric: str, label: str, name: str, value: object, what: Resource | None = None
+) -> str:
+    """A reading of a part; its object. A null is a fault, unless the part is not there or not switched on."""
+    thing = into.object(label, name, metric)
+    number = number_of(value)
+    if number is not None:
+        into.take(metric, thing, number)
+    elif value is not None:
+        into.missing[metric, thing] = "this is no number"
+    elif what is not None and _state(what) in {"", "Enabled"}:
+        into.missing[metric, thing] = "the service gives no reading"
+    return thing
+
+
+def _limit(
+    into: HardwareReadings, metric: str, thing: str, stated: Callable[[str], object], names: Mapping[str, str]
+) -> None:
+    into.limit(metric, thing, {suffix: number_of(stated(key)) for suffix, key in names.items()})
+
+
+def _part(into: HardwareReadings, metric: str, label: str, name: str, what: Resource) -> None:
+    """Whether a fan or a supply works: it is there, and its health is not critical."""
+    status = what.get("Status")
+    if isinstance(status, Mapping):
+        told = bool(status.get("Health") or status.get("State"))
+        works = status.get("Health") != "Critical" if told else None
+        into.part(metric, into.object(label, name, metric), there=_state(what) not in _GONE, works=works)
 
 
 def linked(resource: Resource, *keys: str) -> str | None:
