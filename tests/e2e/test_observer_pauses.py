@@ -1,0 +1,48 @@
+"""What polls cost devices that count nothing themselves: whole runs with pauses, against devices whose CPU rises."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.commands import command_in
+
+from soakwatch.record import RecordView
+from soakwatch.testing.snmp_polled_cpu import polled_device
+
+PLAN = """\
+name: pauses
+duration: 66s
+targets:
+  dear: {{sources: [{{snmp: {{host: 127.0.0.1, port: {dear}, interval: 1s}}}}]}}
+  cheap: {{sources: [{{snmp: {{host: 127.0.0.1, port: {cheap}, interval: 1s}}}}]}}
+observer: {{probe: 6s, pairs: 5, settle: 2s}}
+"""
+
+
+@pytest.mark.slow
+def test_pauses_tell_what_polls_cost_a_black_box(tmp_path: Path) -> None:
+    """A poll of 20 ms a request warns, one of 0.2 ms passes; nothing counts as lost, and the report has both."""
+    with polled_device(0.02) as dear, polled_device(0.0002) as cheap:
+        (tmp_path / "plan.yaml").write_text(PLAN.format(dear=dear.address[1], cheap=cheap.address[1]))
+        soakwatch = command_in(tmp_path)
+        check = soakwatch("check", "plan.yaml", "--no-connect")
+        assert "observer: in soak, 5 pauses of 6s within 1m 6s, in which only the CPU of dear, cheap is read" in check.stdout
+        run = soakwatch("run", "plan.yaml", "--no-web", "--runs", "runs", timeout=600)
+    folder = next((tmp_path / "runs").iterdir())
+    verdict = json.loads((folder / "verdict.json").read_text())
+    judged = {f["target"]: f for f in verdict["findings"] if f["rule"] == "observer_cost"}
+    assert {target: finding["outcome"] for target, finding in judged.items()} == {"dear": "warn", "cheap": "pass"}
+    for name in judged:
+        print(judged[name])
+    print(run.stdout)
+    covered = [f for f in verdict["findings"] if f["rule"] == "coverage" and f["target"] in judged]
+    assert [f["outcome"] for f in covered] == ["pass", "pass"]
+    for line in ("dear: the monitor took", "cheap: the monitor took"):
+        assert line in run.stdout
+        assert line in (folder / "report.html").read_text()
+    with RecordView.open(folder) as view:
+        rests = [stored.event for stored in view.events() if stored.event.kind == "observer.rest"]
+    assert [event.target for event in rests].count("dear") == 5
+    assert all(event.end_ns is not None and 5e9 < event.end_ns - event.begin_ns <= 6e9 for event in rests)
