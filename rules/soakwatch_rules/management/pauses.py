@@ -138,7 +138,8 @@ def _compared(pauses: Pauses, series: Sequence[Series]) -> Comparison | None:
 
 
 def _kept(series: Series, window: Window) -> NDArray[np.float64]:
-    return series.between(window.begin_ns + 1, window.end_ns + 1).values  # a reading tells of the time before it
+    # A reading may tell of the time before it, or of its moment: those at the edges belong to neither side for sure.
+    return series.between(window.begin_ns + 1, window.end_ns).values
 
 
 def _number(event: Event, key: str) -> float:
