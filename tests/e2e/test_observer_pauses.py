@@ -13,24 +13,24 @@ from soakwatch.testing.snmp_polled_cpu import polled_device
 
 PLAN = """\
 name: pauses
-duration: 110s
+duration: 190s
 targets:
-  dear: {{sources: [{{snmp: {{host: 127.0.0.1, port: {dear}, interval: 1s}}}}]}}
-  cheap: {{sources: [{{snmp: {{host: 127.0.0.1, port: {cheap}, interval: 1s}}}}]}}
-observer: {{probe: 12s, pairs: 4, settle: 5s}}
+  dear: {{sources: [{{snmp: {{host: 127.0.0.1, port: {dear}, interval: 2s, timeout: 10s}}}}]}}
+  cheap: {{sources: [{{snmp: {{host: 127.0.0.1, port: {cheap}, interval: 2s, timeout: 10s}}}}]}}
+observer: {{probe: 20s, pairs: 4, settle: 6s}}
 """
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_pauses_tell_what_polls_cost_a_black_box(tmp_path: Path) -> None:
-    """A poll of 20 ms a request warns, one of 0.2 ms passes; the report has both."""
-    with polled_device(0.02) as dear, polled_device(0.0002) as cheap:
+    """80 ms a request warn, 1 ms passes; the report has both."""
+    with polled_device(0.08) as dear, polled_device(0.001) as cheap:
         (tmp_path / "plan.yaml").write_text(PLAN.format(dear=dear.address[1], cheap=cheap.address[1]))
         soakwatch = command_in(tmp_path)
         check = soakwatch("check", "plan.yaml", "--no-connect")
         assert (
-            "observer: in soak, 4 pauses of 12 s within 1 min 48 s, in which only the CPU of dear, cheap is read"
+            "observer: in soak, 4 pauses of 20 s within 3 min, in which only the CPU of dear, cheap is read"
             in check.stdout
         )
         run = soakwatch("run", "plan.yaml", "--no-web", "--runs", "runs", timeout=900)
@@ -44,4 +44,4 @@ def test_pauses_tell_what_polls_cost_a_black_box(tmp_path: Path) -> None:
     with RecordView.open(folder) as view:
         rests = [stored.event for stored in view.events() if stored.event.kind == "observer.rest"]
     assert [event.target for event in rests].count("dear") == 4
-    assert all(event.end_ns is not None and 10e9 < event.end_ns - event.begin_ns <= 12e9 for event in rests)
+    assert all(event.end_ns is not None and 15e9 < event.end_ns - event.begin_ns <= 20e9 for event in rests)

@@ -132,8 +132,8 @@ class ReadsCpuAlone(Protocol):
     """A poller that can leave its device alone but for its CPU, so that the cost of its polls can be measured."""
 
     async def poll_cpu(self, now_ns: int) -> Answer:
-        """One poll of nothing but ``CPU_METRICS``, with as few requests as that takes; an empty answer where there are
-        none. Raises SourceError."""
+        """One poll that asks for nothing but ``CPU_METRICS``, with as few requests as that takes; an empty answer where
+        there are none. Raises SourceError."""
         ...
 
 

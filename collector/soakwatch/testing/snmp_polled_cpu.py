@@ -32,7 +32,7 @@ def polled_device(cost_s: float, *, cores: int = 4, busy: float = 0.1) -> Iterat
 
     rows: dict[Name, Cell] = {
         **system(),
-        **interfaces(40),
+        **interfaces(20),
         _USER: counter(lambda _: 0),
         _NICE: counter(lambda _: 0),
         _SYSTEM: counter(lambda seconds: int(_TICKS * spent_s(seconds + _AGE_S))),
