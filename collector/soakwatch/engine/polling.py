@@ -336,8 +336,10 @@ class PolledSource:
                 if self._poller is None:
                     self._poller = await self._open()
                 poller: object = self._poller
-                alone = resting and isinstance(poller, ReadsCpuAlone)
-                answer = await (poller.poll_cpu(start_ns) if alone else self._poller.poll(start_ns))
+                if resting and isinstance(poller, ReadsCpuAlone):
+                    answer = await poller.poll_cpu(start_ns)
+                else:
+                    answer = await self._poller.poll(start_ns)
             backfilled: Sequence[BackfilledPoll] = ()
             if isinstance(self._poller, Backfills):
                 backfilled = tuple(islice(self._poller.recovered(), MAX_BACKFILLED))

@@ -143,7 +143,7 @@ class ObserverCost:
 
     def _compared(self, finding: Finding, pauses: Pauses, inside: Sequence[Series]) -> Finding:
         """What the pauses show."""
-        finding = replace(finding, metric=CPU[0], numbers={"pauses": float(len(pauses.pairs))})
+        finding = replace(finding, metric=COST, numbers={"pauses": float(len(pauses.pairs))})
         window, kept_s = duration(pauses.window_s), pauses.window_s - pauses.skipped_s
         if kept_s < pauses.renewal_s or kept_s <= 0:
             reason = (
