@@ -9,7 +9,7 @@ import pytest
 
 from soakwatch_rules.detectors.observer_cost import COST, ObserverCost
 from soakwatch_rules.management.pauses import REST
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Outcome, Window
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Outcome, Phase, Window
 from soakwatch_rules.scenarios.synthetic import readings
 from soakwatch_rules.series import Series
 
@@ -118,6 +118,9 @@ def test_what_cannot_be_compared_is_said() -> None:
     early = judged(events, cpu(0.03, events).between(0, 250 * S))
     assert early.why is InconclusiveReason.TOO_FEW
     assert "of 5 pauses" in early.reason
+    turns = tuple(Phase("soak", Window(begin_s * S, 800 * S)) for begin_s in (100, 330, 600))
+    case = Case("dut", "", Window(0, 800 * S), (cpu(0.03, events),), turns, events)
+    assert ObserverCost().judge(case)[0].why is InconclusiveReason.TOO_FEW  # another load in three of the pairs
     others = tuple(replace(event, target="other") for event in events)
     assert judged(others, cpu(0.03, events)).outcome is Outcome.NOT_APPLICABLE
 

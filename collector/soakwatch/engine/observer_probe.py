@@ -30,6 +30,11 @@ class Rest:
     end_ns: int
     behind: bool
 
+    @property
+    def over_ns(self) -> int:
+        """When both windows of the pair are over."""
+        return self.end_ns + (self.end_ns - self.begin_ns if self.behind else 0)
+
 
 def rests(plan: ObserverPlan, begin_ns: int, seed: int) -> tuple[Rest, ...]:
     """The pauses of all pairs from a time on, behind one window with polls.
@@ -104,4 +109,4 @@ class ObserverProbe:
         if stretch is None:
             return ()
         planned = rests(self._plan, stretch.begin_ns, self._seed)[self._done :]
-        return tuple(rest for rest in planned if rest.end_ns <= stretch.end_ns)
+        return tuple(rest for rest in planned if rest.over_ns <= stretch.end_ns)

@@ -121,7 +121,7 @@ class ObserverCost:
         inside = [s.between(window.begin_ns, window.end_ns).finite() for s in case.series]
         counted = _counted(inside)
         finding = replace(draft(self, case), unit="1", limit=self.limit, samples=sum(len(s) for s in counted))
-        pauses = pauses_of(case.events, case.target, window)
+        pauses = pauses_of(case)
         if not counted:
             if pauses is not None:
                 return (self._compared(finding, pauses, inside),)

@@ -8,14 +8,14 @@ with a burst of anything else makes it wider, never surer.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.rule import Event, Window
+from soakwatch_rules.rule import Case, Event, Window
 from soakwatch_rules.series import Series
 from soakwatch_rules.stats.distributions import student_quantile
 
@@ -81,11 +81,12 @@ class Comparison:
         return self.half_width + student_quantile(self.polled.size - 1.0, 0.8) * self.error
 
 
-def pauses_of(events: Iterable[Event], target: str, window: Window) -> Pauses | None:
-    """The pauses of a device that lie in a window with what they are compared with; None where none was made."""
-    events = tuple(events)
-    gaps = [event for event in events if event.kind == _GAP]
-    mine = [event for event in events if event.kind == REST and event.target == target and "pair" in event.detail]
+def pauses_of(case: Case) -> Pauses | None:
+    """The pauses of a device that lie in the window and in one phase with what they are compared with, and in which the
+    monitor ran all the time; None where none was made."""
+    window, turns = case.window, [phase.window.begin_ns for phase in case.phases]
+    gaps = [event for event in case.events if event.kind == _GAP]
+    mine = [e for e in case.events if e.kind == REST and e.target == case.target and "pair" in e.detail]
     planned, window_s, skipped_s, renewal_s = 0, 0.0, 0.0, 0.0
     pairs: list[Pause] = []
     for event in mine:
@@ -102,6 +103,7 @@ def pauses_of(events: Iterable[Event], target: str, window: Window) -> Pauses | 
         polled = Window(rest.begin_ns + shift_ns, end_ns + shift_ns)
         begin_ns, last_ns = min(rest.begin_ns, polled.begin_ns) - skipped_ns, max(rest.end_ns, polled.end_ns)
         cut = any(gap.begin_ns < last_ns and (gap.end_ns or gap.begin_ns) >= begin_ns for gap in gaps)
+        cut = cut or any(begin_ns < turn_ns < last_ns for turn_ns in turns)
         if not cut and window.begin_ns <= begin_ns and last_ns <= window.end_ns:
             pairs.append(Pause(rest, polled))
     return Pauses(planned, window_s, skipped_s, renewal_s, tuple(pairs)) if planned else None
