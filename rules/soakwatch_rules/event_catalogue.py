@@ -191,8 +191,13 @@ CATALOGUE: Final[tuple[EventKind, ...]] = (
     _entry("clock.step", "the wall clock of the monitor stepped", _OWN, internal=True, origin=Origin.MONITOR),
     _entry("recorder.window", "samples of the flight recorder were fetched", "agent"),
     _entry("source.spool.lost", "samples that the agent kept were lost", "agent"),
-    _entry("observer.rest", "polls paused to measure what they cost the device", "SSH", origin=Origin.MONITOR),
-    _entry("observer.effect", "what the polls cost the device", "SSH", origin=Origin.MONITOR),
+    replace(
+        _WATCHING,
+        name="observer.rest",
+        about="polls paused to measure what they cost the device",
+        source="the run, SSH",
+    ),
+    replace(_WATCHING, name="observer.effect", about="what the polls cost the device", source="SSH"),
     # --- the run -----------------------------------------------------------------------------------------------
     _entry("phase.turn", "one phase ended and the next began", _OWN),
     _entry("capacity.trial", "one trial of a search for the capacity", _OWN),

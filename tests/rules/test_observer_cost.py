@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.rules.test_observer_pauses import cpu, rests
 
 from soakwatch_rules.detectors.observer_cost import COST, ObserverCost
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, Window
@@ -55,7 +56,21 @@ def weighed(name: str, share: float, *, of: float = 4, restart: bool = False) ->
     return Scenario("observer", name, make, hours=1.0, cadence_s=5.0)
 
 
+def paused(name: str, share: float, noise: float) -> Scenario:
+    """A device that counts nothing, whose polls take a share of its CPU and pause five times for a minute."""
+
+    def make(seed: int, hours: float, apart: float) -> Signal:
+        events = rests(5)
+        window = Window(0, round(hours * 3600 * S))
+        return Signal(Case("dut", "", window, (cpu(share, events, noise=noise, seed=seed),), events=events), Truth())
+
+    return Scenario("observer", name, make, hours=1.0, cadence_s=1.0)
+
+
 SCENARIOS = (
+    paused("pauses, 0.2 % of the CPU", 0.002, 0.01),
+    paused("pauses, 3 % of the CPU", 0.03, 0.01),
+    paused("pauses, nothing, noise of 20 points", 0.0, 0.2),
     weighed("0.3 % of one core", 0.003),
     weighed("2 % of one core of four", 0.02),
     weighed("0.9 % of a single core", 0.009, of=1),
@@ -66,6 +81,9 @@ SCENARIOS = (
 
 OUTCOMES = """
 observer | observer_cost
+pauses, 0.2 % of the CPU | P
+pauses, 3 % of the CPU | W
+pauses, nothing, noise of 20 points | IP
 0.3 % of one core | P
 2 % of one core of four | P
 0.9 % of a single core | P

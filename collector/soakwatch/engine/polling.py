@@ -28,6 +28,7 @@ from soakwatch.engine.back_off import BackOff
 from soakwatch.engine.poll_grid import PollGrid
 from soakwatch.engine.recorded_polls import RecordedPolls
 from soakwatch.sources.abc import (
+    CPU_METRICS,
     BackfilledPoll,
     Backfills,
     CapturesDetail,
@@ -36,6 +37,7 @@ from soakwatch.sources.abc import (
     Identifies,
     LoginRefusedError,
     Poller,
+    ReadsCpuAlone,
     SourceError,
     SourceUnreadyError,
     Timing,
@@ -75,7 +77,7 @@ class SourceSpec:
 
     ``timed`` adds the duration of each answered poll to its samples: how quick the management of a device answers is
     measured by its polls. The poll that opens the source may take ``opens_s``, however short its interval is (a command
-    has to start).
+    has to start). ``silent``: it is not asked at all while its device rests.
     """
 
     id: int
@@ -83,6 +85,16 @@ class SourceSpec:
     when: Timing
     timed: bool = False
     opens_s: float = 0.0
+    silent: bool = False
+
+
+@dataclass(slots=True)
+class _Rest:
+    """A stretch in which a device is left alone but for its CPU, which is read every ``every_ns``."""
+
+    until_ns: int = 0
+    every_ns: int = 0
+    cpu_ns: int = 0  # not before this
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +164,7 @@ class PolledSource:
         self._answered_ns: int | None = None  # the due time of the poll that was answered last
         self._answering = False
         self._behind = False  # a source that polls by itself may have what nobody fetched
+        self._rest = _Rest()
 
     async def __aenter__(self) -> Self:
         return self
@@ -171,9 +184,30 @@ class PolledSource:
 
     @property
     def fingerprints(self) -> Fingerprints | None:
-        """The source, where it is connected and can tell what its target is."""
+        """The source, where it is connected and can tell what its target is; not while that is left alone."""
         poller: object = self._poller
-        return poller if isinstance(poller, Fingerprints) else None
+        return poller if isinstance(poller, Fingerprints) and not self._rests(self._clock.now_ns()) else None
+
+    @property
+    def reads_cpu(self) -> bool:
+        """Whether it is connected, answers, and can read the CPU of its device alone."""
+        poller: object = self._poller
+        return self._answering and isinstance(poller, ReadsCpuAlone)
+
+    @property
+    def cpu_renewal_s(self) -> float:
+        """How often the device renews its CPU, where that is less often than it is polled; else 0."""
+        poller: object = self._poller
+        renewals = poller.facts().renewals if isinstance(poller, Identifies) else {}
+        return max((renewals.get(metric, 0.0) for metric in CPU_METRICS), default=0.0)
+
+    def rest(self, until_ns: int, every_ns: int) -> None:
+        """Leave the device alone until then, but for its CPU, read about every so often, if this source can do that.
+
+        Due times without a question are answered polls without samples: nothing was lost.
+        """
+        if self.reads_cpu or (self.spec.silent and self._answering):
+            self._rest = _Rest(until_ns, every_ns)
 
     async def tick(self) -> None:
         """Run the poll that is due now, and account for the due times that were missed."""
@@ -186,17 +220,24 @@ class PolledSource:
         if self._back_off.holds(start_ns):
             self._emit(Poll(self.spec.id, due_ns, start_ns, 0, PollOutcome.HELD_BACK, None, NOTHING))
             return
+        resting = self._rests(start_ns)
+        if resting and (self.spec.silent or start_ns < self._rest.cpu_ns):
+            self._emit(Poll(self.spec.id, due_ns, start_ns, 0, PollOutcome.OK, None, NOTHING))
+            return
         self._behind = True  # until the poll has ended well: it may be given up at the end of the run
-        result = await self._poll_once(start_ns)
+        result = await self._poll_once(start_ns, resting=resting)
         if result.backfilled and self._recorded is not None:
             await self._recorded.learn(min(late.start_ns for late in result.backfilled))
         end_ns = self._clock.now_ns()
         self._grid.busy_until_ns = end_ns
         self._emit_backfilled(result.backfilled, self._grid.next_ns(end_ns))  # two clocks are never quite one
         ok = result.outcome is PollOutcome.OK
-        answer = self._with_duration(result.answer, start_ns, end_ns) if ok and self.spec.timed else result.answer
+        timed = ok and self.spec.timed and not resting
+        answer = self._with_duration(result.answer, start_ns, end_ns) if timed else result.answer
         self._emit(Poll(self.spec.id, due_ns, start_ns, end_ns - start_ns, result.outcome, result.error, answer))
         self._behind = not ok or bool(result.backfilled)
+        if resting and ok:  # one that fails is asked again at its next due time
+            self._rest.cpu_ns = start_ns + self._rest.every_ns - self.spec.when.interval_ns // 2
         self._answered_ns, self._answering = due_ns if ok else self._answered_ns, ok
         first, self._first = self._first, False
         if not (first and self._sink.first_poll(result.failure)):
@@ -284,14 +325,21 @@ class PolledSource:
             [BackfilledPoll(min(seen_ns), 0, Answer(samples, events, answer.faults))], asked_ns
         )
 
-    async def _poll_once(self, start_ns: int) -> _Result:
+    def _rests(self, now_ns: int) -> bool:
+        return now_ns < self._rest.until_ns
+
+    async def _poll_once(self, start_ns: int, *, resting: bool = False) -> _Result:
         when = self.spec.when
         limit_s = max(self.spec.opens_s, when.timeout_s) if self._poller is None else when.timeout_s
         try:
             async with asyncio.timeout(limit_s):
                 if self._poller is None:
                     self._poller = await self._open()
-                answer = await self._poller.poll(start_ns)
+                poller: object = self._poller
+                if resting and isinstance(poller, ReadsCpuAlone):
+                    answer = await poller.poll_cpu(start_ns)
+                else:
+                    answer = await self._poller.poll(start_ns)
             backfilled: Sequence[BackfilledPoll] = ()
             if isinstance(self._poller, Backfills):
                 backfilled = tuple(islice(self._poller.recovered(), MAX_BACKFILLED))

@@ -20,6 +20,7 @@ from soakwatch.engine.fingerprints import Fingerprinting
 from soakwatch.engine.hooks.setup import base_environment, hooks_of
 from soakwatch.engine.live_judging import LiveJudging
 from soakwatch.engine.notify.setup import notifying_of
+from soakwatch.engine.observer_probe import ObserverProbe
 from soakwatch.engine.phase_driver import PhaseDriver
 from soakwatch.engine.read_labels import LabelReader, LabelSite
 from soakwatch.engine.run_record import Heartbeat, run_record
@@ -48,6 +49,7 @@ class Soak:
         environment, redaction = base_environment(plan, folder), redaction_of(plan.text)
         scripts = Scripts(notes, clock.now_ns, environment, redaction)
         self._driver = PhaseDriver(context, self._out, clock.now_ns, scripts)
+        self._probe = ObserverProbe(plan.observer, context.start_ns, self._driver.phases, self._out, clock.now_ns)
         self.hooks = hooks_of(plan, folder, notes, clock.now_ns, context.live_findings)
         self._labels = LabelReader(LabelSite(plan, folder, environment, redaction), self._out, clock.now_ns)
         self.notifying = notifying_of(plan, folder, context.start_ns, clock.now_ns, resumed=context.resumed)
@@ -156,7 +158,7 @@ class Soak:
     def _set_timers(self, timers: Timers) -> None:
         for source in self._sources.polled:
             timers.poll(source)
-        self._planned.start(timers, self._driver.due_ns())
+        self._planned.start(timers, self._due_ns())
         timers.every(COMMIT_EVERY_S, self._on_second)
         timers.every(COMMIT_EVERY_S, self._judge, abandonable=True)
 
@@ -207,7 +209,11 @@ class Soak:
             if not self.context.resumed:
                 self.hooks.start()
             self.notifying.start(self.end_ns)
-        self._planned.arm(self._driver.due_ns())
+        await self._probe.begin_due(self._sources.polled)
+        self._planned.arm(self._due_ns())
+
+    def _due_ns(self) -> tuple[int, ...]:
+        return (*self._driver.due_ns(), *self._probe.due_ns())
 
     async def _hear_events(self) -> None:
         for stored in await self._events.read():

@@ -81,6 +81,7 @@ class Sources:
             timing(_anchor(begin_ns, config.interval), config.interval, config.timeout),
             timed=config.asks_management and target.role == DUT,
             opens_s=OPENS_S if generator and config.timeout is None else 0.0,
+            silent=config.resting == "silent",
         )
         # A run that was planned for the weekend begins without its generator, and says so.
         insist = generator and config.required and context.plan.start is None

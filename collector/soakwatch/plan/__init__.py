@@ -37,6 +37,7 @@ from soakwatch.plan.model import (
     process_data,
 )
 from soakwatch.plan.notify import NotifyPlan
+from soakwatch.plan.observer import ObserverPlan, observer_of
 from soakwatch.plan.phase import UNTIL_LOAD, PhasePlan, phase_data
 from soakwatch.plan.rules import RulePlan, read_rules
 from soakwatch.plan.sink import SinkPlan, sinks_of
@@ -114,6 +115,7 @@ class Plan:
     notify: tuple[NotifyPlan, ...] = ()  # who is notified of the run
     labels: tuple[LabelPlan, ...] = ()  # by what the run is found and compared
     tenants: tuple[TenantPlan, ...] = ()  # those who share the device
+    observer: ObserverPlan | None = None  # devices are left alone now and then, to weigh the monitor itself
 
     def lasting(self, duration: str | float, registry: Registry = INSTALLED) -> Plan:
         """The same plan with another length: its last soak (without one, its longest phase) is cut or stretched.
@@ -260,6 +262,9 @@ def _plan(document: Document, registry: Registry) -> Plan:
     problems += wrong
     tenants, wrong = tenants_of(document, tuple(shape.targets))
     problems += wrong
+    devices = {t.name: [source.config for source in t.sources] for t in targets if t.role == DUT}
+    observer, wrong = observer_of(document, shape.observer, phases, devices)
+    problems += wrong
     if problems:
         raise plan_error(document.origin, problems)
     stop = shape.stop_on_fail if isinstance(shape.stop_on_fail, list) else rule_names(registry)
@@ -282,6 +287,7 @@ def _plan(document: Document, registry: Registry) -> Plan:
         tuple(shape.notify),
         labels,
         tenants,
+        observer,
     )
 
 

@@ -21,6 +21,7 @@ from soakwatch.plan.capacity import NAME as CAPACITY
 from soakwatch.plan.event import EventShape
 from soakwatch.plan.hook import HookPlan
 from soakwatch.plan.notify import Notify
+from soakwatch.plan.observer import ObserverShape
 from soakwatch.plan.parts import DURATION_SCHEMA, Duration, Shape, Text
 from soakwatch.plan.phase import EVENT_KIND, PHASES, PhasePlan, phase_of
 from soakwatch.plan.web import WebShape
@@ -250,4 +251,7 @@ class PlanShape(Shape):
         Field(default_factory=list, max_length=8, description="databases that the record is copied to"),
     ]
     tenants: Annotated[JsonValue, Field(description="those who share the device: by name what is theirs")] = None
+    observer: Annotated[
+        ObserverShape | None, Field(description="pauses of polls, by which is found what they cost the devices")
+    ] = None
     labels: Annotated[JsonValue, Field(description="by what runs are found and compared: texts by name")] = None

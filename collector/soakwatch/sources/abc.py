@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
@@ -28,6 +28,10 @@ if TYPE_CHECKING:  # it knows rules, whose arithmetic no list of sources loads
     from soakwatch.core.event_kinds import FindingKey
     from soakwatch_agent.fingerprint import Tree
 
+CPU_METRICS: Final = frozenset(
+    {"system.cpu.utilization", "system.cpu.core.utilization", "system.cpu.module.utilization"}
+)
+"""How busy a device is, in the forms in which devices tell it."""
 _HOST = re.compile(r"[^\s/@-][^\s/@]{0,252}")
 
 
@@ -124,6 +128,16 @@ class Backfills(Protocol):
 
 
 @runtime_checkable
+class ReadsCpuAlone(Protocol):
+    """A poller that can leave its device alone but for its CPU, so that the cost of its polls can be measured."""
+
+    async def poll_cpu(self, now_ns: int) -> Answer:
+        """One poll that asks for nothing but ``CPU_METRICS``, with as few requests as that takes; an empty answer where
+        there are none. Raises SourceError."""
+        ...
+
+
+@runtime_checkable
 class CapturesDetail(Protocol):
     """A poller that can capture the details of a moment afterwards (the agent's flight recorder)."""
 
@@ -177,6 +191,9 @@ class SourceConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     asks_management: ClassVar[bool] = False
     """Whether a poll is a request to the device's management, whose response time is worth a sample of its own."""
+    resting: ClassVar[Literal["polled", "cpu", "silent"]] = "polled"
+    """What becomes of it while its device is left alone to measure what polls cost: it is polled as ever, only the CPU
+    is read (where its poller is one that ``ReadsCpuAlone``), or nothing is asked."""
 
     interval: Annotated[Seconds, Field(default=1.0, ge=0.2, le=86400, description="time between polls")]
     timeout: Annotated[

@@ -12,6 +12,7 @@ import numpy as np
 
 from soakwatch_rules.draft import draft
 from soakwatch_rules.labels import label
+from soakwatch_rules.management.pauses import CPU, LEAST_PAIRS, Comparison, Pauses, compare, pauses_of
 from soakwatch_rules.parameter import parameter
 from soakwatch_rules.peers import finite_numbers
 from soakwatch_rules.rule import Case, Finding, InconclusiveReason, Outcome, RuleSpec
@@ -31,6 +32,8 @@ _ANSWERS: Final = ("snmpd*", "bsnmpd*", "mini_snmpd", "sshd*", "dropbear*", "tel
 _BLOCKS: Final = 16
 _LEAST_BLOCKS: Final = 4
 _LEAST_S: Final = 120.0
+_SMEARED_S: Final = 180.0
+_MOST_PAIRS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +48,21 @@ class ObserverCost:
     the run (batch means). Under 2 min the start of the sources is most of it: not judged.
 
     A device that counts none of it is a black box: then the cost is not known, which is said with the time that its
-    answers took. Watching the daemon that answers, or the agent, makes it known.
+    answers took. Watching the daemon that answers, or the agent, makes it known; so do pauses. Where the plan asks for
+    them (``observer: {probe: 60s}``) the device is left alone in some windows but for its CPU, and its mean CPU there
+    is taken from that of the window with polls beside it. The measure is the mean of these differences over the pairs,
+    the interval that of Student's t (95 %). All of it above the limit warns or fails, all of it below passes; an
+    interval that holds the limit is inconclusive. Where the cost is counted too, the count decides, and both are told.
 
-    How often wrong: nothing is estimated; it is as good as the device's own count, in steps of 10 ms on Linux. Known
-    weaknesses: interrupts and the work of the network stack for the polls are not in it, nor is the relay of an agent
-    over SSH, nor processes that the collector starts on a local target (sinks); one core of many may be full while the
-    share of all is small (the share of one core is among the numbers).
+    How often wrong: a count estimates nothing; it is as good as the device's own, in steps of 10 ms on Linux. Of pauses
+    at most 2.5 % on each side where the differences are about normal. Known weaknesses: of a count, interrupts and the
+    work of the network stack for the polls are not in it, nor is the relay of an agent over SSH, nor processes that the
+    collector starts on a local target (sinks); one core of many may be full while the share of all is small (the share
+    of one core is among the numbers). Of pauses, the reading of the CPU itself goes on and is not in it, nor are
+    streams (gNMI), agents, traps and syslog; a device that averages its CPU over a minute smears windows of 60 s, so
+    that too little is found (the first third of each window is left out for that: take 3 min and more); load that
+    changes within pairs widens the interval; readings in whole percents that hardly move may hide up to one percent,
+    which the interval holds.
 
     Neighbours: ``management_isolation`` (what load costs the management), ``cpu_saturation``, ``coverage``.
 
@@ -67,17 +79,20 @@ class ObserverCost:
     warn 0.025
 
     References: G. S. Fishman, Management Science 24, 1978 (batch means); A. D. Malony, D. A. Reed, H. Wijshoff, IEEE
-    Trans. Parallel Distrib. Syst. 3, 1992 (perturbation by measurement).
+    Trans. Parallel Distrib. Syst. 3, 1992 (perturbation by measurement); Student, Biometrika 6, 1908 (paired
+    differences); R. A. Fisher, The Design of Experiments, 1935 (blocks of two in an order drawn by lot).
     """
 
     name: ClassVar[str] = "observer_cost"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     summary: ClassVar[str] = "the monitor's own polls took too much of the device's CPU"
-    metrics: ClassVar[tuple[str, ...]] = (COST, _PROCESS, _CORES, _TOOK)
+    metrics: ClassVar[tuple[str, ...]] = (COST, _PROCESS, _CORES, _TOOK, *CPU)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec(
-        "an agent, an SSH shell or a watched daemon that answers, for 2 min", shortest_s=600.0, live="end"
+        "an agent, an SSH shell or a watched daemon that answers, for 2 min; or pauses (observer: of the plan)",
+        shortest_s=600.0,
+        live="end",
     )
     traits: ClassVar[Traits] = Traits(plain_words="the monitor took too much of its CPU", rank=600)
 
@@ -94,7 +109,8 @@ class ObserverCost:
         beyond = f"more than {100 * self.fail:g} % fails" if self.fail else f"{100 * self.fail:g} %: it never fails"
         return (
             f"the monitor's polls may take {100 * self.limit:g} % of the device's CPU time (all cores, over the run); "
-            f"more warns, {beyond}"
+            f"more warns, {beyond}; where polls paused for it, by the mean difference of the CPU with and without them "
+            "(95 % interval of Student's t)"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -105,7 +121,10 @@ class ObserverCost:
         inside = [s.between(window.begin_ns, window.end_ns).finite() for s in case.series]
         counted = _counted(inside)
         finding = replace(draft(self, case), unit="1", limit=self.limit, samples=sum(len(s) for s in counted))
+        pauses = pauses_of(case)
         if not counted:
+            if pauses is not None:
+                return (self._compared(finding, pauses, inside),)
             return (replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=_unknown(case, inside)),)
         if window.seconds < _LEAST_S:
             reason = f"{duration(window.seconds)} are too short: the start of the sources is most of their cost"
@@ -119,7 +138,70 @@ class ObserverCost:
             reason = "too few readings of the CPU time that the polls cost"
             settle = f"needs readings in {_LEAST_BLOCKS} of {_BLOCKS} stretches of the run"
             return (replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle),)
-        return (self._judged(case, finding, counted, spent / seen_s, rate, _cores(case, inside)),)
+        judged = self._judged(case, finding, counted, spent / seen_s, rate, _cores(case, inside))
+        return (judged if pauses is None else _with_pauses(judged, self._compared(finding, pauses, inside)),)
+
+    def _compared(self, finding: Finding, pauses: Pauses, inside: Sequence[Series]) -> Finding:
+        """What the pauses show."""
+        finding = replace(finding, metric=COST, numbers={"pauses": float(len(pauses.pairs))})
+        window, kept_s = duration(pauses.window_s), pauses.window_s - pauses.skipped_s
+        if kept_s < pauses.renewal_s or kept_s <= 0:
+            reason = (
+                f"the device renews its CPU every {duration(pauses.renewal_s)}, which is too seldom for windows of "
+                f"{window} without their first {duration(pauses.skipped_s)}"
+            )
+            settle = f"observer: {{probe: {math.ceil(3 * pauses.renewal_s)}s}}"
+            return replace(finding, reason=reason, why=InconclusiveReason.CADENCE, settle=settle)
+        found = compare(pauses, inside)
+        if found is None:
+            reason = (
+                f"{len(pauses.pairs)} of {pauses.planned} pauses of polls are whole, and too few of them have readings "
+                f"of the CPU with and without polls: {LEAST_PAIRS} are needed"
+            )
+            settle = "a run that is not cut short, and a source that reads the CPU of the device"
+            return replace(finding, reason=reason, why=InconclusiveReason.TOO_FEW, settle=settle)
+        share, half = found.difference, found.half_width
+        low, high = share - half, share + half
+        outcome = (
+            Outcome.FAIL
+            if self.fail and low > self.fail
+            else Outcome.WARN
+            if low > self.limit
+            else Outcome.PASS
+            if high <= self.limit
+            else Outcome.INCONCLUSIVE
+        )
+        limit = self.fail if outcome is Outcome.FAIL else self.limit
+        pairs = int(found.polled.size)
+        reason = (
+            f"the monitor took {quantity(share, '1')} of the device's CPU ({quantity(low, '1')} to "
+            f"{quantity(high, '1')}): {quantity(float(found.polled.mean()), '1')} with its polls, "
+            f"{quantity(float(found.rested.mean()), '1')} without, in {pairs} pairs of {window}"
+        )
+        if outcome is not Outcome.PASS:
+            reason += f"; allowed {quantity(limit, '1')}"
+        doubtful = outcome is Outcome.INCONCLUSIVE
+        return replace(
+            finding,
+            outcome=outcome,
+            measured=share,
+            limit=limit,
+            samples=found.readings,
+            interval=(low, high),
+            smallest_detectable=found.detectable,
+            detectable_unit="1",
+            numbers=finite_numbers(
+                {
+                    "pauses": float(pairs),
+                    "with_polls": float(found.polled.mean()),
+                    "without_polls": float(found.rested.mean()),
+                }
+            ),
+            reason=reason,
+            why=InconclusiveReason.NOISE if doubtful else None,
+            settle=_more_pairs(pairs, half, abs(share - self.limit)) if doubtful else "",
+            doubts=_doubts(pauses, found),
+        )
 
     def _judged(
         self,
@@ -189,6 +271,34 @@ def _cores(case: Case, inside: Iterable[Series]) -> float | None:
     return cores if cores is not None and math.isfinite(cores) and cores >= 1 else None
 
 
+def _more_pairs(pairs: int, half: float, away: float) -> str:
+    """How many pairs would tell the difference from the limit, if the noise stays as it is."""
+    needed = math.ceil(pairs * (half / max(away, 1e-9)) ** 2)
+    if needed > _MOST_PAIRS:
+        return "longer pauses in a phase in which the load does not change"
+    return f"about {max(needed, pairs + 1)} pairs (observer: pairs), or a phase in which the load does not change"
+
+
+def _doubts(pauses: Pauses, found: Comparison) -> tuple[str, ...]:
+    doubts: tuple[str, ...] = ()
+    if found.step:
+        doubts += ("the device tells its CPU in whole percents: up to one of them may be hidden",)
+    if pauses.window_s < _SMEARED_S and not pauses.renewal_s:
+        doubts += (
+            f"if the device averages its CPU over a minute, windows of {duration(pauses.window_s)} show too little",
+        )
+    return doubts
+
+
+def _with_pauses(counted: Finding, paused: Finding) -> Finding:
+    """The count decides; what the pauses show is told with it."""
+    numbers = {**counted.numbers, **{f"paused_{name}": value for name, value in paused.numbers.items()}}
+    if paused.measured is None:
+        return replace(counted, numbers=numbers)
+    told = f"; by pauses of its polls {quantity(paused.measured, '1')}"
+    return replace(counted, reason=counted.reason + told, numbers={**numbers, "paused_difference": paused.measured})
+
+
 def _unknown(case: Case, inside: Iterable[Series]) -> str:
     """Why nothing is known, and what is: the time that answers took."""
     took = [
@@ -201,5 +311,5 @@ def _unknown(case: Case, inside: Iterable[Series]) -> str:
     return (
         f"what the polls cost {case.target} is not known: it does not count the CPU time of what answers "
         f"({some(took)}, median); "
-        "use the agent or SSH, or watch the daemon that answers (snmpd)"
+        "use the agent or SSH, watch the daemon that answers (snmpd), or let its polls pause (observer: of the plan)"
     )

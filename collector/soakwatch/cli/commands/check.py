@@ -69,6 +69,11 @@ def _show_plan(plan: Plan, rules: tuple[str, ...]) -> None:
         when += f", every {show_seconds(event.every_s)}" if event.every_s else ""
         script = f", by {shlex.join(event.run)}" if event.run else ""
         click.echo(f"event: {event.kind} {when} on {event.target or 'every target'}{within}{script}")
+    if (probe := plan.observer) is not None:
+        click.echo(
+            f"observer: in {probe.phase}, {probe.pairs} pauses of {show_seconds(probe.probe_s)} within "
+            f"{show_seconds(probe.seconds)}, in which only the CPU of {', '.join(probe.targets)} is read"
+        )
     for hook in plan.hooks:
         click.echo(f"hook: on {' and '.join(hook.on)} of {hook.rule}: {', '.join(hook.actions)}")
 

@@ -61,6 +61,7 @@ class Config(WebConfig):
     """Keys of the source ``http``."""
 
     asks_management = True
+    resting = "silent"
 
     status: Annotated[list[int], Field(default_factory=list, description="accepted status codes; default: 200 to 299")]
     expect: Annotated[str | None, Field(default=None, min_length=1, description="text that the page must contain")]

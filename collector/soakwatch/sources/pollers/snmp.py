@@ -16,7 +16,7 @@ from typing import Any
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.suggest import hint
-from soakwatch.sources.abc import Facts, SourceContext, SourceUnreadyError, timing
+from soakwatch.sources.abc import CPU_METRICS, Facts, SourceContext, SourceUnreadyError, timing
 from soakwatch.sources.profiles.facts import read_facts
 from soakwatch.sources.profiles.loading import FALLBACK, Profiles, load_profiles
 from soakwatch.sources.profiles.matching import Match, match
@@ -34,7 +34,7 @@ from soakwatch.sources.transport.snmp.restarts import ClockSources, Life, engine
 from soakwatch.sources.transport.snmp.session import Session, SessionOptions
 from soakwatch_agent.fingerprint import Tree
 from soakwatch_agent.metric import BY_NAME, COUNTER
-from soakwatch_agent.sample import Answer, Event, Sample
+from soakwatch_agent.sample import NOTHING, Answer, Event, Sample
 
 SYS_DESCR, SYS_OBJECT_ID, SYS_NAME = "1.3.6.1.2.1.1.1.0", "1.3.6.1.2.1.1.2.0", "1.3.6.1.2.1.1.5.0"
 _DESCRIBED = 160  # characters of sysDescr that are shown
@@ -47,7 +47,6 @@ _SURVEY_INTERVAL_NS = 60 * 10**9  # a device that is too slow for its polls is n
 _KEPT_EVENTS = 100
 _FILLED_S = 6.0  # net-snmp fills its caches within 5 s
 _GROWN_S = 70.0  # and averages over a minute (hrProcessorLoad) when it has seen one: until then their table is empty
-_CPU = frozenset({"system.cpu.utilization", "system.cpu.core.utilization", "system.cpu.module.utilization"})
 _MEMORY = frozenset(
     {
         "system.memory.usage",
@@ -90,6 +89,17 @@ class SnmpPoller:
             return await self._poll_once(now_ns, deadline)
         except SnmpPollError as failure:
             raise await self._session.explain(failure, deadline) from None
+
+    async def poll_cpu(self, now_ns: int) -> Answer:
+        """See ReadsCpuAlone: no clock is read and nothing is surveyed, so a restart is seen by the next whole poll."""
+        if self._reader is None or not self._fresh or self.surveying:
+            return NOTHING
+        deadline = time.monotonic() + self._budget_s
+        try:
+            reading = await self._reader.poll_only(CPU_METRICS, now_ns, deadline)
+        except SnmpPollError as failure:
+            raise await self._session.explain(failure, deadline) from None
+        return Answer(reading.samples, (), reading.faults)
 
     async def close(self) -> None:
         """Ends what goes on in the background."""
@@ -358,7 +368,7 @@ def promised(profile: Profile, survey: Survey | None) -> tuple[str, ...]:
     """The metrics that a device of a profile should have: what the profile says, and a CPU and a memory of some form
     if it knows any, named by the first form where the device has none."""
     metrics = list(profile.promised)
-    for family in (_CPU, _MEMORY):
+    for family in (CPU_METRICS, _MEMORY):
         known = [metric for metric in profile.metrics if metric in family]
         if known and survey is not None and not family & set(survey.metrics):
             metrics.append(known[0])

@@ -30,6 +30,7 @@ class Config(SourceConfig, Access):
     """Keys of the source ``ssh``."""
 
     asks_management = True
+    resting = "cpu"
 
     timeout: Annotated[
         Seconds | None,

@@ -268,6 +268,14 @@ class Reader:
             reading.stale,
         )
 
+    async def poll_only(self, metrics: Collection[str], now_ns: int, deadline_s: float = math.inf) -> Reading:
+        """One look at some metrics alone, of what was found so far, with the deadline of ``discover``."""
+        if self.survey is None:
+            return Reading((), ())
+        narrowed = [table.only(metrics) for table in self.survey.tables]
+        survey = replace(self.survey, tables=tuple(table for table in narrowed if table.parts))
+        return await read(self._asker.until(deadline_s), survey, self._state, now_ns)
+
     def _twice(self, answers: Answers) -> Answers:
         """An object without rows that is missing at two polls one after the other is a reason to look what is there."""
         absent, self._absent = self._absent, answers.absent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from soakwatch.sources.profiles.expression import Expression
@@ -69,6 +69,15 @@ class Table:
     def parts(self) -> tuple[Want | Fold, ...]:
         """Its series."""
         return (*self.wants, *self.folds)
+
+    def only(self, metrics: Collection[str]) -> Table:
+        """The same with the series of some metrics alone, whose values are asked one by one."""
+        wants = tuple(want for want in self.wants if want.line.metric in metrics)
+        folds = tuple(fold for fold in self.folds if fold.line.metric in metrics)
+        gets = dict.fromkeys(
+            oid for want in (*wants, *(row for fold in folds for row in fold.rows)) for oid in want.oids
+        )
+        return replace(self, wants=wants, folds=folds, gets=tuple(gets), walks=(), changed=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,15 @@ import pytest
 from tests.collector.sources.network_cli.conftest import Clock, output, with_poller
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.abc import Identifies, LoginRefusedError, Poller, SourceError, WatchedProcess
+from soakwatch.sources.abc import (
+    CPU_METRICS,
+    Identifies,
+    LoginRefusedError,
+    Poller,
+    ReadsCpuAlone,
+    SourceError,
+    WatchedProcess,
+)
 from soakwatch.sources.transport.network_cli import platform_registry
 from soakwatch.sources.transport.network_cli.guard import refusal
 from soakwatch.testing.cli_device import ERASURES, CliDevice
@@ -90,6 +98,23 @@ def test_an_asa_is_asked_and_only_asked(tmp_path: Path) -> None:
     setup = platform_registry.platform("cisco_asa").dialect.setup
     assert device.typed
     assert [line for line in device.typed if refusal(line, setup)] == []
+
+
+def test_a_device_that_is_left_alone_is_asked_for_its_cpu_and_nothing_else(tmp_path: Path) -> None:
+    device = asa()
+    answers: list[Answer] = []
+
+    async def poll_cpu(poller: Poller, clock: Clock) -> None:
+        assert isinstance(poller, ReadsCpuAlone)
+        await poller.poll(clock.now)
+        before = len(device.typed)
+        clock.sleep(1)
+        answers.append(await poller.poll_cpu(clock.now))
+        assert device.typed[before:] == ["show cpu usage"]
+
+    asyncio.run(with_poller(device, tmp_path, poll_cpu, os="cisco_asa"))
+    assert ("system.cpu.utilization", "") in values(answers[0])
+    assert {metric for metric, _ in values(answers[0])} <= CPU_METRICS | {"system.cpu.module.average"}
 
 
 def test_auto_recognises_ios_after_its_refusal_of_a_shell_and_needs_one_session_a_connection(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ class Config(WebConfig):
     """Keys of the source ``prometheus``."""
 
     asks_management = True
+    resting = "silent"
 
     maps: Annotated[list[str] | None, Field(default=None, description="only these maps; default: all that fit")]
     metrics: Annotated[list[MapEntry], Field(default_factory=list, description="own mappings, before the others")]

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from soakwatch.sources.abc import Facts, SourceContext, SourceError
+from soakwatch.sources.abc import CPU_METRICS, Facts, SourceContext, SourceError
 from soakwatch.sources.transport.network_cli.about import cli_fingerprint, device_of
 from soakwatch.sources.transport.network_cli.parsed import Notable, Parsed, with_gone
 from soakwatch.sources.transport.network_cli.platform import Command, Platform
@@ -19,7 +19,7 @@ from soakwatch.sources.transport.network_cli.session import HungError, RefusedEr
 from soakwatch.sources.transport.ssh.abc import Line
 from soakwatch.sources.transport.ssh.errors import printable
 from soakwatch_agent.fingerprint import Tree
-from soakwatch_agent.sample import Answer, Event, Fault, Sample
+from soakwatch_agent.sample import NOTHING, Answer, Event, Fault, Sample
 
 _LOGIN_S = 5.0
 _ABOUT_S = 10.0  # of one command that tells what the device is
@@ -100,6 +100,16 @@ class CliPoller:
                 return await self._poll_once(now_ns)
             finally:
                 self._polled.set()
+
+    async def poll_cpu(self, now_ns: int) -> Answer:
+        """See ReadsCpuAlone: the one command that tells the CPU of the whole system, or of its parts."""
+        telling = [turn for turn in self._turns if CPU_METRICS & set(turn.command.metrics) and not turn.refused]
+        if not telling or not self._session.is_open:
+            return NOTHING
+        async with self._turn:
+            result = _PollResult()
+            await self._ask(telling[0], asyncio.get_running_loop().time() + self._line.device_timeout_s, now_ns, result)
+            return Answer(tuple(result.samples), tuple(result.events), tuple(self._news(result)))
 
     async def fingerprint(self) -> Mapping[str, Tree]:
         """See Fingerprints: in the same session, for many systems grant no second one, each command by itself and

@@ -23,6 +23,7 @@ class Config(SourceConfig):
     """Keys of the source ``snmp``."""
 
     asks_management = True
+    resting = "cpu"
 
     host: Annotated[HostName, Field(description="address or name of the device")]
     port: Annotated[int, Field(default=161, ge=1, le=65535, description="UDP port of its agent")]
