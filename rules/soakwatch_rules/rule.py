@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, Protocol
 from soakwatch_rules.series import Series
 
 Tree = str | int | float | bool | None | list["Tree"] | dict[str, "Tree"]
-"""What a machine told of itself: data of JSON."""
+"""What a machine reported of itself: data of JSON."""
 
 
 class Outcome(StrEnum):
@@ -138,7 +138,7 @@ class Case:
     earlier runs that were named for comparison, one series a run, on the times of that run. ``polling`` are objects
     (``core=2``, "" the total, "*" all) known to poll, each with what says so. ``family`` is the number of cases
     that this rule judges in the run, this one among them: with many, some are wrong by chance. ``tenants`` are those
-    who share the device, and ``machine`` is what the target told of itself as the run began (its fingerprint, by
+    who share the device, and ``machine`` is what the target reported of itself as the run began (its fingerprint, by
     section), each for rules whose traits ask for it.
     """
 

@@ -64,9 +64,9 @@ def test_what_was_not_told_is_no_pass() -> None:
     """A virtual machine has nothing that can be judged; the finding says what it does not know."""
     (finding,) = judge(VIRTUAL, role="generator")
     assert finding.outcome is Outcome.NOT_APPLICABLE
-    assert "frequency governor (not told)" in finding.reason
+    assert "frequency governor (not reported)" in finding.reason
     bound: dict[str, Tree] = {"pci_network": {"0000:3b:00.0": {"driver": "vfio-pci"}}}
-    assert "PCIe link of 0000:3b:00.0 (not told)" in judge(bound)[0].reason
+    assert "PCIe link of 0000:3b:00.0 (not reported)" in judge(bound)[0].reason
     (sound,) = judge(SOUND)
     assert sound.outcome is Outcome.PASS
     assert "idle states (no core polls)" in sound.reason
@@ -78,7 +78,7 @@ def test_records_from_before_are_not_applicable() -> None:
     (finding,) = judge(early)
     assert (finding.outcome, finding.samples) == (Outcome.NOT_APPLICABLE, 0)
     assert "powersave" in finding.reason
-    assert judge({})[0].reason == "this target told nothing of how it is set up"
+    assert judge({})[0].reason == "this target reported nothing of how it is set up"
 
 
 def test_several_things_are_several_findings() -> None:
@@ -138,7 +138,7 @@ chassis, modules alike              | P
 kernel router with powersave        | P
 deep idle states, nothing polls     | P
 a port at rest that is slow         | P
-told nothing                        | N
+reported nothing                    | N
 x4 of x8                            | W
 2.5 of 8 GT/s                       | W
 x8 of x16, bound to vfio-pci        | W

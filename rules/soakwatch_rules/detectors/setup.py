@@ -27,7 +27,7 @@ _MOST = 6  # of what a sentence lists
 class Setup:
     """Warns of what is known to limit a machine, or to make its results vary, with the remedy in the sentence.
 
-    It reads what the target told of itself as the run began: hosts by the agent, SSH or as the local machine, network
+    It reads what the target reported of itself as the run began: hosts by the agent, SSH or as the local machine, network
     devices by SNMP or their command line. One finding for each thing that is amiss:
 
     * ``pcie``: a network card whose PCIe link has fewer lanes or a lower speed than the card could do, whatever driver
@@ -38,7 +38,7 @@ class Setup:
       program drives the card, else by those of its interrupts.
     * ``governor``: a frequency governor other than ``performance`` (or the energy preference ``performance``) on a
       generator, or on a device whose cores poll; governors that differ between cores, on any. Elsewhere a device is
-      judged as it is shipped: a clock that follows the load is part of it, and only told.
+      judged as it is shipped: a clock that follows the load is part of it, and only reported.
     * ``turbo``: turbo on for some cores, off for others.
     * ``cstates``: idle states with an exit latency above ``exit_latency`` (µs) enabled where cores poll.
     * ``spread``: at most a quarter of the cores do ``share`` of the work of receiving (softirq time) and spend ``busy``
@@ -50,7 +50,7 @@ class Setup:
     That cores poll is known from the plan (``poll_mode``), from DPDK or VPP where they answer, from cores that the
     system keeps apart, or from cards that are bound to a driver for programs on a host with huge pages.
 
-    What was not told is not judged, and the finding says what that is; where nothing could be judged it is not
+    What was not reported is not judged, and the finding says what that is; where nothing could be judged it is not
     applicable. The monitor's own machine is not judged. A target whose set-up is sound has not proven anything: this
     alone lets no run pass.
 
@@ -83,7 +83,7 @@ class Setup:
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec(
-        "what the target told of itself as the run began", live="end", objects=("mode=softirq", "mode=idle")
+        "what the target reported of itself as the run began", live="end", objects=("mode=softirq", "mode=idle")
     )
     traits: ClassVar[Traits] = Traits(
         plain_words="its set-up limits results",
@@ -145,10 +145,10 @@ class Setup:
             return tuple(self._of(finding, name, remark, seen) for name, remark in amiss)
         left = f"; not judged: {some(list(seen.open), _MOST)}" if seen.open else ""
         if not case.machine:
-            reason = "this target told nothing of how it is set up"
+            reason = "this target reported nothing of how it is set up"
             return (replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
         if not seen.sound:
-            reason = f"nothing of what this target told of its set-up can be judged{left}"
+            reason = f"nothing of what this target reported of its set-up can be judged{left}"
             return (replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
         well = f"{counted(seen.seen, 'setting')} as it should be: {some(list(seen.sound), _MOST)}{left}"
         return (replace(finding, outcome=Outcome.PASS, reason=well, samples=seen.seen),)

@@ -24,8 +24,8 @@ def _link(card: Card) -> Look:
     if card.virtual_function:  # its link is that of the card that it is a part of
         return Look()
     if link is None or not link.known:
-        told = f"PCIe link of {card.name} (not told)"
-        return Look(open=(told,)) if card.in_user_space or link is not None else Look()
+        words = f"PCIe link of {card.name} (not reported)"
+        return Look(open=(words,)) if card.in_user_space or link is not None else Look()
     if card.down:
         return Look(open=(f"PCIe link of {card.name} (the interface is down)",))
     shown = _lanes(link.width, link.speed)
@@ -95,7 +95,7 @@ def _models(parts: Iterable[Card | Module]) -> list[str]:
 def _one_version(what: str, model: str, by_name: Mapping[str, str]) -> Look:
     known = {name: version for name, version in by_name.items() if version}
     if len(known) < 2:
-        return Look(open=(f"{what} of {model} (not told)",)) if what == "firmware" else Look()
+        return Look(open=(f"{what} of {model} (not reported)",)) if what == "firmware" else Look()
     found = sorted(set(known.values()))
     if len(found) == 1:
         return Look(sound=(f"{what} of {model} alike",))
@@ -125,7 +125,7 @@ def nodes(machine: Machine, polled: Cores) -> Look:
 def _node(machine: Machine, card: Card, cores: Cores, *, program: bool) -> Look:
     near = {node for node, own in machine.nodes.items() if own & cores}
     if not near:
-        return Look(open=(f"memory node of {card.name} (which cores serve it is not told)",))
+        return Look(open=(f"memory node of {card.name} (which cores serve it is not reported)",))
     if card.node in near:
         return Look(sound=(f"{card.name} and its cores on node {card.node}",))
     there = some([str(node) for node in sorted(near)])

@@ -1,6 +1,6 @@
-"""A machine as its fingerprint tells it, typed: network cards, clock, idle states, memory nodes, modules.
+"""A machine as its fingerprint reports it, typed: network cards, clock, idle states, memory nodes, modules.
 
-What the fingerprint does not tell is None or empty here; keys of other kinds than expected count as not told.
+What the fingerprint does not report is None or empty here; keys of other kinds than expected count as not reported.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Link:
 
     @property
     def known(self) -> bool:
-        """Whether at least one of both is told now and at most."""
+        """Whether at least one of both is reported now and at most."""
         return None not in (self.width, self.max_width) or None not in (self.speed, self.max_speed)
 
     @property
@@ -106,7 +106,7 @@ class Module:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """All of it. ``governors`` and ``turbo`` count cores by value (0 where their number is not told)."""
+    """All of it. ``governors`` and ``turbo`` count cores by value (0 where their number is not reported)."""
 
     cards: tuple[Card, ...] = ()
     governors: Mapping[str, int] = field(default_factory=dict)

@@ -148,7 +148,7 @@ SCENARIOS = (
     setup("kernel router with powersave", host({"eth0": card()}, governor="powersave")),
     setup("deep idle states, nothing polls", _DEEP),
     setup("a port at rest that is slow", host({"eth0": card(state="down", pcie=link(4, 8))})),
-    setup("told nothing", {}),
+    setup("reported nothing", {}),
     setup("x4 of x8", host({"eth0": card(pcie=link(4, 8)), "eth1": card()})),
     setup("2.5 of 8 GT/s", host({"eth0": card(pcie=link(8, 8, 2.5))})),
     setup("x8 of x16, bound to vfio-pci", {**SOUND, "pci_network": _VFIO}),

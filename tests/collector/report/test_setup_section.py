@@ -1,4 +1,4 @@
-"""The set-up in a report: what each machine is, who told it, what could not be read, what changed during the run."""
+"""The set-up in a report: what each machine is, which source reported it, what could not be read, what changed during the run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MACHINE: dict[str, Any] = {
         "0000:81:00.0": {"driver": "ice", "interfaces": "eth0", "pcie": LINK},
         "0000:82:00.0": {"driver": "vfio-pci", "pcie": LINK},
     },
-    "told_by": {"host": "ssh", "cpu": "ssh", "cstates": "ssh", "nics": "ssh", "pci_network": "ssh"},
+    "reported_by": {"host": "ssh", "cpu": "ssh", "cstates": "ssh", "nics": "ssh", "pci_network": "ssh"},
     "notes": ["the memory modules (DIMMs) are not known: only root may read it"],
 }
 
@@ -33,12 +33,15 @@ MACHINE: dict[str, Any] = {
 def test_the_set_up_is_readable_and_says_what_changed(night: tuple[MemoryRecord, Verdict]) -> None:
     record, verdict = deepcopy(night[0]), night[1]
     router = {"device": {"vendor": "Cisco", "model": "ASR1001", "software": "17.9"}, "told_by": {"device": "snmp"}}
+    assert "told_by" not in MACHINE, "the router is as records of earlier versions have it"
     end = {**deepcopy(MACHINE), "cpu": {**MACHINE["cpu"], "governor": "powersave"}}
     record.metas["fingerprint"] = json.dumps({"box": MACHINE, "router": router})
     record.metas["fingerprint_end"] = json.dumps({"box": end, "router": router})
     page = render_html(record, verdict).partition('<section id="setup">')[2].partition("</section>")[0]
     assert '<th class="name">cpu governor</th><td>performance -&gt; powersave</td>' in page
-    assert "Told by ssh." in page
+    assert "Reported by ssh." in page
+    assert "Reported by snmp." in page
+    assert "told by" not in page
     assert "the memory modules (DIMMs) are not known: only root may read it" in page
     assert "on: f0, f1, f2, f4, f5, f6, f7; off: f3" in page
     assert '<th class="name">states C6</th><td>latency us 133, disabled no</td>' in page.replace(
