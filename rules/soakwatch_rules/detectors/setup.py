@@ -27,8 +27,8 @@ _MOST = 6  # of what a sentence lists
 class Setup:
     """Warns of what is known to limit a machine, or to make its results vary, with the remedy in the sentence.
 
-    It reads what the target reported of itself as the run began: hosts by the agent, SSH or as the local machine, network
-    devices by SNMP or their command line. One finding for each thing that is amiss:
+    It reads what the target reported of itself as the run began: hosts by the agent, SSH or as the local machine,
+    network devices by SNMP or their command line. One finding for each thing that is amiss:
 
     * ``pcie``: a network card whose PCIe link has fewer lanes or a lower speed than the card could do, whatever driver
       it is bound to (``vfio-pci`` too). Interfaces that are down are left out: they may rest.

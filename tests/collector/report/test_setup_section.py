@@ -1,4 +1,4 @@
-"""The set-up in a report: what each machine is, which source reported it, what could not be read, what changed during the run."""
+"""The set-up in a report: machines, which source reported them, what could not be read, what changed meanwhile."""
 
 from __future__ import annotations
 
