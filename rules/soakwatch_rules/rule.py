@@ -139,7 +139,8 @@ class Case:
     (``core=2``, "" the total, "*" all) known to poll, each with what says so. ``family`` is the number of cases
     that this rule judges in the run, this one among them: with many, some are wrong by chance. ``tenants`` are those
     who share the device, and ``machine`` is what the target reported of itself as the run began (its fingerprint, by
-    section), each for rules whose traits ask for it.
+    section), each for rules whose traits ask for it. ``shut`` are the stretches in which an interface was
+    administratively down, by its name, for rules whose traits ask.
     """
 
     target: str
@@ -160,6 +161,7 @@ class Case:
     family: int = 1
     tenants: tuple[Tenant, ...] = ()
     machine: Mapping[str, Tree] = field(default_factory=dict)
+    shut: Mapping[str, tuple[Window, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
