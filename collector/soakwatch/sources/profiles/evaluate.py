@@ -85,6 +85,8 @@ def raw(want: Want, values: Mapping[str, Value]) -> Raw:
     cells: dict[str, Number | None] = {}
     for cell in want.cells:
         value = values.get(cell.oid)
+        if value == 0 and cell.twin is not None:
+            value = values.get(cell.twin, value)
         if value is None or not valid(cell.column, value):
             cells[cell.name] = None
             continue

@@ -174,11 +174,12 @@ def asks(wants: Iterable[Want], totals: Mapping[str, int]) -> tuple[tuple[str, .
     gets: dict[str, None] = {}
     for want in wants:
         for cell in want.cells:
-            base = next((base for base in cell.column.oids if cell.oid.startswith(base + ".")), None)
-            if base is None or base not in totals:
-                gets[cell.oid] = None
-            else:
-                by_base.setdefault(base, {})[cell.oid] = None
+            for oid in (cell.oid,) if cell.twin is None else (cell.oid, cell.twin):
+                base = next((base for base in cell.column.oids if oid.startswith(base + ".")), None)
+                if base is None or base not in totals:
+                    gets[oid] = None
+                else:
+                    by_base.setdefault(base, {})[oid] = None
     walks = []
     for base, oids in by_base.items():
         if len(oids) > MAX_GETS_OF_A_COLUMN and len(oids) * MIN_SHARE >= totals[base]:
