@@ -30,8 +30,9 @@ class Setup:
     It reads what the target reported of itself as the run began: hosts by the agent, SSH or as the local machine,
     network devices by SNMP or their command line. One finding for each thing that is amiss:
 
-    * ``pcie``: a network card whose PCIe link has fewer lanes or a lower speed than the card could do, whatever driver
-      it is bound to (``vfio-pci`` too). Interfaces that are down are left out: they may rest.
+    * ``pcie``: a network card whose PCIe link has fewer lanes than the card could do, or whose slot is slower than the
+      card, whatever driver it is bound to (``vfio-pci`` too). Interfaces that are down are left out: they may rest. A
+      speed below that of card and slot is not judged: cards lower it at rest, and nobody knows the load as it was read.
     * ``duplex``: an interface with hardware that runs half duplex.
     * ``firmware``: network cards or modules of one model with different firmware, software or drivers.
     * ``numa``: a card whose packets are handled by cores of another memory node only: by the cores that poll where a
@@ -55,7 +56,9 @@ class Setup:
     alone lets no run pass.
 
     How often wrong: it reads settings, it does not estimate; ``spread`` says nothing where the load is even, at any
-    level. Known weaknesses: some cards lower the PCIe speed at rest and are then called slow; a card with more lanes
+    level. Known weaknesses: a link that trained down to a lower speed with all its lanes is not found, for at rest it
+    looks the same (the set-up in the report has the speed); nor is a slow slot where the system does not say what the
+    slot could do (it is read with Python on the host only); a card with more lanes
     than its ports need is warned of in a slot that suffices (the sentence has both figures); an RSS table may leave
     queues out on purpose; idle states matter little to cores that never rest.
 
@@ -77,7 +80,7 @@ class Setup:
     """
 
     name: ClassVar[str] = "setup"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     summary: ClassVar[str] = "the machine is set up so that results are limited or vary"
     metrics: ClassVar[tuple[str, ...]] = ("system.cpu.core.time",)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
@@ -94,7 +97,7 @@ class Setup:
         of_setup=True,
     )
 
-    pcie: float = parameter(1.0, "1", "a card whose PCIe link is below what it could do", "halves results", _ACTIONS)
+    pcie: float = parameter(1.0, "1", "a card whose PCIe link or slot is below it", "halves results", _ACTIONS)
     duplex: float = parameter(1.0, "1", "an interface that runs half duplex", "a failed negotiation", _ACTIONS)
     firmware: float = parameter(1.0, "1", "like cards or modules with different versions", "differ alone", _ACTIONS)
     numa: float = parameter(1.0, "1", "a card whose cores are on another memory node", "costs each packet", _ACTIONS)
@@ -123,9 +126,10 @@ class Setup:
         """The definition with its parameters."""
         actions = ", ".join(f"{name} {self._action(name)}" for name in _CHECKS)
         return (
-            "amiss is a PCIe link below what the card can do, half duplex, like cards or modules with different "
-            "versions, a card on another memory node than its cores, a frequency governor other than performance on "
-            "generators and where cores poll, turbo that differs between cores, idle states that take longer than "
+            "amiss is a PCIe link with fewer lanes than the card has or in a slot slower than the card, half duplex, "
+            "like cards or modules with different versions, a card on another memory node than its cores, a frequency "
+            "governor other than performance on generators and where cores poll, turbo that differs between cores, "
+            "idle states that take longer than "
             f"{self.exit_latency:g} µs to leave where cores poll, {100 * self.share:.4g} % of the work of "
             f"receiving on at most a quarter of the cores that spend at least {100 * self.busy:.4g} % of their time on "
             f"it while the others are idle for at least {100 * self.idle:.4g} %, and a set-up that changed during the "

@@ -22,12 +22,13 @@ _COUNTED: Final = re.compile(r"^(?P<value>.+) \((?P<cores>\d+) cores?\)$")
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A PCIe link now and at most: lanes, and GT/s a lane."""
+    """A PCIe link now and at most: lanes, and GT/s a lane; ``slot_speed`` is the most that the slot gives."""
 
     width: float | None
     max_width: float | None
     speed: float | None
     max_speed: float | None
+    slot_speed: float | None = None
 
     @property
     def known(self) -> bool:
@@ -35,9 +36,19 @@ class Link:
         return None not in (self.width, self.max_width) or None not in (self.speed, self.max_speed)
 
     @property
-    def below(self) -> bool:
-        """Whether it runs with fewer lanes or slower than it could."""
-        return _less(self.width, self.max_width) or _less(self.speed, self.max_speed)
+    def narrow(self) -> bool:
+        """Whether it runs with fewer lanes than it could."""
+        return _less(self.width, self.max_width)
+
+    @property
+    def slow(self) -> bool:
+        """Whether it runs slower than it could: in a slow slot, or for now, to save power at rest."""
+        return _less(self.speed, self.max_speed)
+
+    @property
+    def in_slow_slot(self) -> bool:
+        """Whether it will never run at the card's speed."""
+        return _less(self.slot_speed, self.max_speed)
 
     @property
     def bits_per_s(self) -> float | None:
@@ -181,6 +192,7 @@ def _card(part: str, facts: Mapping[str, Tree]) -> Card:
             _number(link.get("max_link_width")),
             _number(link.get("current_link_speed")),
             _number(link.get("max_link_speed")),
+            _number(link.get("slot_max_link_speed")),
         )
         if link
         else None,
