@@ -8,12 +8,15 @@ from copy import deepcopy
 from typing import Any
 
 from rich.console import Console
-from tests.collector.report.conftest import MemoryRecord
+from tests.collector.report.conftest import BEGIN, MemoryRecord
 
+from soakwatch.core.event_kinds import IDENTITY
 from soakwatch.judge.verdict import Verdict
+from soakwatch.record.model import StoredEvent
 from soakwatch.report.html import render_html
 from soakwatch.report.markdown import render_markdown
 from soakwatch.report.terminal import print_verdict
+from soakwatch_rules.rule import Event
 
 LINK = {"current_link_width": 8, "max_link_width": 16, "below_capability": True}
 MACHINE: dict[str, Any] = {
@@ -52,3 +55,23 @@ def test_the_set_up_is_readable_and_says_what_changed(night: tuple[MemoryRecord,
     for text in (target.getvalue(), render_markdown(record, verdict)):
         assert "cpu governor performance -> powersave" in text.replace("\\", "").replace("&gt;", ">")
     assert "Cisco ASR1001 17.9" in target.getvalue()
+
+
+def test_the_line_of_a_generator_names_it(night: tuple[MemoryRecord, Verdict]) -> None:
+    """TRex has all in one word, Pktgen its version beside it; one that says neither is told by its fingerprint."""
+    record, verdict = deepcopy(night[0]), night[1]
+    identities = {
+        "tg": {"generator": "TRex 3.04 STL", "address": "198.18.0.9"},
+        "pktgen": {"generator": "Pktgen-DPDK", "address": "198.18.0.8", "version": "24.10.3"},
+        "wrk": {"file": "wrk.log"},
+    }
+    record.stored += [
+        StoredEvent(90 + n, "monitor", Event(IDENTITY, target, "", BEGIN, None, detail))
+        for n, (target, detail) in enumerate(identities.items())
+    ]
+    record.metas["fingerprint"] = json.dumps({"wrk": {"generator": {"name": "wrk", "version": "4.2.0"}}})
+    target = io.StringIO()
+    print_verdict(record, verdict, Console(file=target, width=200))
+    said = target.getvalue()
+    for words in ("TRex 3.04 STL", "Pktgen-DPDK, 24.10.3", "wrk 4.2.0"):
+        assert words in said

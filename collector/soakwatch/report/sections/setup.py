@@ -17,6 +17,7 @@ ORDER = 46
 TITLE = "Set-up"
 _LONG, _BRIEF = 30, 4
 _RULE, _AMISS = "setup", {Outcome.FAIL, Outcome.WARN}
+_IDENTIFYING = ("generator", "system", "model", "version", "name")
 _WIDE = 6
 """Entries of a property of a card beyond which it has a table of its own."""
 _OPEN = frozenset({"general", "host", "device", "generator", "cpu", "memory"})
@@ -87,19 +88,19 @@ def blocks(page: Page) -> Sequence[Block]:
 
 
 def _machines(page: Page) -> list[tuple[str, str]]:
-    """Each machine in a line: what its devices reported of themselves, else its fingerprint."""
+    """Each machine in a line: what its devices and generators reported of themselves, else its fingerprint."""
     identities: dict[str, dict[str, str]] = {}
     for event in page.events:
         if event.kind == IDENTITY:
             identities.setdefault(event.target, {}).update(event.detail)
-    machines = [
-        (target, ", ".join(detail[key] for key in ("system", "model", "version", "name") if detail.get(key)))
+    machines = {
+        target: ", ".join(detail[key] for key in _IDENTIFYING if detail.get(key))
         for target, detail in sorted(identities.items())
-    ]
+    }
     for target, tree in sorted(_object(page.source.meta(BEGIN_KEY)).items()):
-        if target not in identities:
-            machines.append((target, ", ".join(_hardware(tree))))
-    return [(target, words) for target, words in machines if words]
+        if not machines.get(target):
+            machines[target] = ", ".join(_hardware(tree))
+    return [(target, words) for target, words in machines.items() if words]
 
 
 def _changes(page: Page) -> dict[str, dict[str, str]]:
