@@ -23,7 +23,9 @@ from soakwatch_agent.sample import Answer, Event, Fault, Sample
 
 _LOGIN_S = 5.0
 _ABOUT_S = 10.0  # of one command that tells what the device is
-_ROOM_S = 2.0  # before the next poll, for such a command
+_ROOM_S = 2.0  # what such a command has in any case, where polls are closer together than that
+_SPARE_S = 0.25  # before the next poll, in which the session of a command that did not end is closed
+_FREE = 0.75  # of the interval: a command that would have less begins after the next poll
 _REFUSED_RETRY_S = 600.0
 _HUNG_RETRY_S = (60.0, 600.0)
 _MAX_REPORTED = 20_000
@@ -114,13 +116,20 @@ class CliPoller:
         loop = asyncio.get_running_loop()
         self._polled.clear()
         left_s = 0.0 if self._due_s is None else self._due_s - loop.time()
-        if -1 < left_s < _ROOM_S:  # after the poll that is about to come; longer ago, no more of them come
+        if -1 < left_s < min(_ABOUT_S, _FREE * self._site.interval_s):  # longer ago: no more polls come
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._polled.wait(), left_s + 1)
         async with self._turn:
             if not self._session.is_open:
                 raise SourceError(f"{self._line.name} is not logged in to")
-            return await self._session.run(text, loop.time() + _ABOUT_S)
+            return await self._session.run(text, self._end_of_room(loop.time()))
+
+    def _end_of_room(self, now_s: float) -> float:
+        """When a command that is sent now must have ended: before the next poll is due, whose session it holds."""
+        longest_s = now_s + _ABOUT_S
+        if self._due_s is None or self._due_s < now_s - 1:
+            return longest_s
+        return min(longest_s, max(self._due_s - _SPARE_S, now_s + _ROOM_S))
 
     async def _poll_once(self, now_ns: int) -> Answer:
         loop = asyncio.get_running_loop()
