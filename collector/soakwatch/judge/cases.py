@@ -30,7 +30,7 @@ from soakwatch.record.meta import UNPOLLED
 from soakwatch_agent.metric import BY_NAME, STATE
 from soakwatch_agent.metric_load import WHOLE_LOAD
 from soakwatch_rules.polling import CORE
-from soakwatch_rules.rule import Case, Event, Ledger, Phase, Rule, Window, wanted
+from soakwatch_rules.rule import Case, Event, Ledger, Phase, Rule, Unread, Window, wanted
 from soakwatch_rules.series import Series
 from soakwatch_rules.traits import Crash, traits_of
 
@@ -147,6 +147,11 @@ class CaseBuilder:
             family=self._family(rule),
             tenants=(tenants_in(self._record, self._tenants, target, self.roles, window) if traits.by_tenant else ()),
             machine=self._machines.get(target, {}) if traits.reads_machine else {},
+            unread=tuple(
+                Unread(fault.metric, fault.object, fault.first_ns, fault.last_ns, fault.text)
+                for fault in self._faults
+                if fault.target in reporters and fault.metric in rule.metrics
+            ),
             shut=self._shut_ports(target) if traits.reads_shut_ports else {},
         )
 

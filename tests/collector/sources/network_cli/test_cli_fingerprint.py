@@ -162,7 +162,7 @@ def test_polls_and_questions_take_turns_in_one_session(tmp_path: Path) -> None:
 
 
 def test_a_question_that_has_not_ended_when_a_poll_is_due_gives_way(tmp_path: Path) -> None:
-    """`show inventory` of a large chassis: the poll logs in anew and is answered, long before the 10 s of a question."""
+    """`show inventory` of a large chassis: the poll logs in anew, long before the 10 s of a question."""
     device = ios()
     device.silent.add("show inventory")
 

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 
 from soakwatch.sources.abc import Facts, SourceContext, SourceError
 from soakwatch.sources.transport.network_cli.about import cli_fingerprint, device_of
-from soakwatch.sources.transport.network_cli.parsed import Notable, Parsed, with_gone
+from soakwatch.sources.transport.network_cli.parsed import SESSION_UP, Notable, Parsed, with_gone
 from soakwatch.sources.transport.network_cli.platform import Command, Platform
 from soakwatch.sources.transport.network_cli.processes import WatchedProcesses
 from soakwatch.sources.transport.network_cli.restarts import SECOND, Seen, crash_of, life
@@ -79,6 +79,7 @@ class CliPoller:
         self._begun: set[str] = set()  # commands that answered once
         self._old: dict[str, str] = {}  # crash files from before the run, for the notes
         self._reported: dict[tuple[str, str], str] = {}
+        self._owed: list[Fault] = []  # of a poll in which a command hung before any was answered
         self._turn = asyncio.Lock()  # one command at a time: those of a poll, or one that tells what the device is
         self._polled = asyncio.Event()  # set as a poll ends
         self._due_s: float | None = None  # when the next poll is
@@ -150,6 +151,7 @@ class CliPoller:
             raise SourceError(
                 f"{self._line.name} refuses every command ({refusal}): check os, enable and the rights of the account"
             )
+        result.faults, self._owed = [*self._owed, *result.faults], []
         return Answer(tuple(result.samples), tuple(result.events), tuple(self._news(result)))
 
     async def _explain(self, deadline: float, now_ns: int, result: _PollResult) -> None:
@@ -180,11 +182,15 @@ class CliPoller:
         except SourceError as failure:
             if isinstance(failure, HungError):
                 self._put_off(turn, now_ns)
+            faults = [Fault(*key, str(failure)) for key in self._brought(turn)]
             if not result.answered:
+                self._owed = faults if isinstance(failure, HungError) else []
                 raise
-            result.faults += [Fault(metric, "", str(failure)) for metric in self._promised(command)]
+            result.faults += faults
             return False
         turn.hung = 0
+        for key in self._brought(turn):
+            self._reported.pop(key, None)
         turn.took_s = loop.time() - begun
         if text is None:
             turn.due_ns = now_ns + int(max(_REFUSED_RETRY_S, command.every_s) * SECOND)
@@ -257,6 +263,13 @@ class CliPoller:
 
     def _promised(self, command: Command) -> tuple[str, ...]:
         return tuple(name for name in command.metrics if self._site.processes or not name.startswith("process."))
+
+    def _brought(self, turn: Turn) -> tuple[tuple[str, str], ...]:
+        """What is missing where a command is not answered, as metric and object: its metrics, and the state of the
+        sessions with peers that it had listed, by their protocol."""
+        promised = tuple((metric, "") for metric in self._promised(turn.command))
+        protocols = dict.fromkeys(key.partition(",")[0] for key in turn.sessions)
+        return (*promised, *((SESSION_UP, protocol) for protocol in protocols))
 
     def _rest_s(self, command: Command) -> float:
         """How long a command rests at least; a look that comes a little early still counts."""
