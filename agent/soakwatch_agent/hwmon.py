@@ -7,8 +7,9 @@ import re
 from dataclasses import dataclass
 from typing import Dict, Iterator, List, Optional, Tuple
 
-from soakwatch_agent.context import HostContext
-from soakwatch_agent.procfs import read_line
+from soakwatch_agent.context import HostContext, ProbeAnswer, why
+from soakwatch_agent.metric import fault_of
+from soakwatch_agent.procfs import read_line, read_text
 
 _BOARD_CHIPS = re.compile(r"(?:nct6|nct7|it8|w836|f71|f81|sch5|smsc|dme1737|vt1211)")
 _INPUT = re.compile(r"([a-z]+\d+)_(?:input|average)$")
@@ -60,6 +61,24 @@ def inputs(context: HostContext, kind: str) -> List[Input]:
             shown = f"{name} #{number}"
         found[shown] = Input(shown, path, stem, trusted)
     return list(found.values())
+
+
+def read_input(notes: ProbeAnswer, metric: str, label: str, source: Input, divisor: int) -> None:
+    """Notes a reading as a sample of ``metric`` (the number in the file over ``divisor``), or why there is none."""
+    try:
+        value = int(read_text(source.path)) / divisor
+    except OSError as error:
+        notes.fault(metric, label, f"the sensor cannot be read: {why(error)}")
+        return
+    except ValueError:
+        notes.fault(metric, label, "the sensor gives no number")
+        return
+    fault = fault_of(metric, value)
+    if fault is None:
+        notes.sample(metric, label, value)
+        notes.recovered(metric, label)
+    else:
+        notes.fault(metric, label, f"the sensor lies: {fault}")
 
 
 def _every(folder: str, kind: str) -> Iterator[Tuple[str, str, str, bool]]:

@@ -30,11 +30,11 @@ def nics(
     if len(names) > _MAX_INTERFACES:
         notes.add(f"{len(names) - _MAX_INTERFACES} of {len(names)} network interfaces are left out")
         names = names[:_MAX_INTERFACES]
-    told = _ask_drivers(machine, notes, names, ask)
+    answers = _ask_drivers(machine, notes, names, ask)
     interrupts = _interrupts(machine)
     facts: Dict[str, Tree] = {}
     for name in names:
-        facts[name] = {**nic(machine, name), **told.get(name, {}), **_irqs(machine, name, interrupts)}
+        facts[name] = {**nic(machine, name), **answers.get(name, {}), **_irqs(machine, name, interrupts)}
     return facts
 
 
@@ -53,7 +53,7 @@ def _ask_drivers(machine: Machine, notes: Notes, names: List[str], ask: Optional
     try:
         if ask is None:
             ask = kernel = Kernel()
-        told, refused = asked(ask, names)
+        answers, refused = asked(ask, names)
     except OSError as error:
         notes.add(f"drivers of network cards cannot be asked: {(error.strerror or 'no reason given').lower()}")
         return {}
@@ -62,7 +62,7 @@ def _ask_drivers(machine: Machine, notes: Notes, names: List[str], ask: Optional
             kernel.close()
     for sentence in refused:
         notes.add(sentence)
-    return told
+    return answers
 
 
 def nic(machine: Machine, name: str) -> Dict[str, Tree]:

@@ -71,7 +71,7 @@ def cases(rule: Rule, values: Values, *, due: int | None = None, begin_ns: int =
     """The cases of a rule on readings of ``values(metric, n)``, as its scope cuts them.
 
     The run has a baseline, a soak, a stress and a recovery phase, a load that keeps on, and five earlier runs. Its
-    machine is set up well; where no poll was answered (``due`` 0), it told nothing.
+    machine is set up well; where no poll was answered (``due`` 0), it reported nothing.
     """
     n, apart = grid(rule)
     series = [_series(metric, values(metric, n), apart, begin_ns) for metric in rule.metrics]

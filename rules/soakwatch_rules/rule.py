@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, Protocol
 from soakwatch_rules.series import Series
 
 Tree = str | int | float | bool | None | list["Tree"] | dict[str, "Tree"]
-"""What a machine told of itself: data of JSON."""
+"""What a machine reported of itself: data of JSON."""
 
 
 class Outcome(StrEnum):
@@ -124,6 +124,18 @@ class Tenant:
     named: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A metric that could not be read though its source answered: of an object, of all that have some labels of it
+    (``protocol=ospf``), or of all (""); first and last told in [begin_ns, end_ns], with the reason."""
+
+    metric: str
+    object: str
+    begin_ns: int
+    end_ns: int
+    text: str
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
     """All that a rule may look at: one subject (an object, or a whole target) in one window.
@@ -138,8 +150,9 @@ class Case:
     earlier runs that were named for comparison, one series a run, on the times of that run. ``polling`` are objects
     (``core=2``, "" the total, "*" all) known to poll, each with what says so. ``family`` is the number of cases
     that this rule judges in the run, this one among them: with many, some are wrong by chance. ``tenants`` are those
-    who share the device, and ``machine`` is what the target told of itself as the run began (its fingerprint, by
-    section), each for rules whose traits ask for it.
+    who share the device, and ``machine`` is what the target reported of itself as the run began (its fingerprint, by
+    section), each for rules whose traits ask for it. ``shut`` are the stretches in which an interface was
+    administratively down, by its name, for rules whose traits ask; ``unread`` has the faults with object and time.
     """
 
     target: str
@@ -160,6 +173,8 @@ class Case:
     family: int = 1
     tenants: tuple[Tenant, ...] = ()
     machine: Mapping[str, Tree] = field(default_factory=dict)
+    shut: Mapping[str, tuple[Window, ...]] = field(default_factory=dict)
+    unread: tuple[Unread, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,9 @@ class Traits:
     by_tenant: bool = False
     """It compares those who share a device: its cases hold the tenants and what is theirs."""
     reads_machine: bool = False
-    """It looks at what the target told of itself (``Case.machine``) and at which of its cores poll."""
+    """It looks at what the target reported of itself (``Case.machine``) and at which of its cores poll."""
+    reads_shut_ports: bool = False
+    """It looks at which interfaces were administratively down (``Case.shut``)."""
     of_setup: bool = False
     """It judges how the target is set up, and nothing that the target did: alone it clears no device."""
     expected_as: str = ""

@@ -40,6 +40,25 @@ def card(folder: str, **more: str) -> dict[str, str]:
     return {f"{folder}/{name}": text for name, text in facts.items()}
 
 
+def test_a_slot_that_is_slower_than_its_card_is_known(tmp_path: Path) -> None:
+    """What the bridge above the card could do stands beside the link of the card."""
+    bridge = "/sys/devices/pci0000:80/0000:80:01.0"
+    own = f"{bridge}/0000:81:00.0"
+    speeds = {"current_link_speed": "8.0 GT/s PCIe", "max_link_speed": "16.0 GT/s PCIe"}
+    files = {**card(own, **speeds), f"{bridge}/max_link_speed": "8.0 GT/s PCIe"}
+    links = {SLOT: "../../../devices/pci0000:80/0000:80:01.0/0000:81:00.0"}
+    cards = fingerprint(str(machine(tmp_path, files, links)))["pci_network"]
+    assert isinstance(cards, dict)
+    found = cards["0000:81:00.0"]
+    assert isinstance(found, dict)
+    assert found["pcie"] == {
+        "current_link_speed": 8.0,
+        "max_link_speed": 16.0,
+        "slot_max_link_speed": 8.0,
+        "below_capability": True,
+    }
+
+
 def test_cards_that_dpdk_took_over_are_found_on_the_bus(tmp_path: Path) -> None:
     link = {"current_link_width": "8", "max_link_width": "16", "current_link_speed": "16.0 GT/s PCIe"}
     files = {

@@ -85,6 +85,9 @@ SCENARIOS = (
     _made("light fades below the alarm", _RX, -4.0, 0.1, there=-18.0, limits=_LIGHT),
     _made("no light the whole time", _RX, -40.0, 0.0, limits=_LIGHT),
     _made("light lost in a failover", _RX, -4.0, 0.1, there=-40.0, limits=_LIGHT, expect={"link.down": 1}),
+    _made("light lost to the end", _RX, -4.0, 0.1, there=-40.0, end=1.0, limits=_LIGHT),
+    _made("light lost, no alarm stated", _RX, -4.0, 0.1, there=-40.0),
+    _made("light without an alarm", _RX, -4.0, 0.1),
     _made("a laser that is shut", _TX, -2.0, 0.1, there=-40.0, limits=_LIGHT),
     _made("all limits 0", _BIAS, 0.006, 1e-5, limits=dict.fromkeys(_LIGHT, 0.0)),
 )
@@ -111,6 +114,9 @@ a link with light | P
 light fades below the alarm | F
 no light the whole time | N
 light lost in a failover | P
+light lost to the end | F
+light lost, no alarm stated | F
+light without an alarm | N
 a laser that is shut | W
 all limits 0 | N
 """
@@ -144,6 +150,25 @@ def test_a_limit_that_moves_is_the_one_in_force() -> None:
     assert _judge(speed, least).outcome is Outcome.PASS
     slow = _series("hardware.fan.speed", *[3000.0] * 10, of=fan)
     assert _judge(slow, least).outcome is Outcome.FAIL
+
+
+def test_light_that_is_lost_fails_unless_its_interface_was_shut() -> None:
+    """Shut is shut: for as long as the interface named by the optic was administratively down, and no other one."""
+    optic = "optic=Ethernet1/1 Lane 1 Receive Power Sensor"
+    light = _series(_RX, *[-4.0] * 10, *[-40.0] * 10, of=optic)
+    series = (light, _series(f"{_RX}.limit.low", -14.0, of=optic))
+    case = Case("dut", optic, Window(0, 1200 * S), series)
+    finding = HardwareLimit().judge(case)[0]
+    assert finding.outcome is Outcome.FAIL
+    assert finding.reason == (
+        "received power of optic Ethernet1/1 Lane 1 Receive Power Sensor: no light (-40 dBm, below its limit of "
+        "-14 dBm) from 1970-01-01 00:10:00 UTC to the end, 10 min"
+    )
+    whole = (Window(590 * S, 1200 * S),)
+    assert HardwareLimit().judge(replace(case, shut={"Eth1/1": whole}))[0].outcome is Outcome.PASS
+    assert HardwareLimit().judge(replace(case, shut={"Ethernet1/11": whole, "Vlan1": whole}))[0].outcome is Outcome.FAIL
+    brief = (Window(590 * S, 800 * S),)
+    assert HardwareLimit().judge(replace(case, shut={"Ethernet1/1": brief}))[0].outcome is Outcome.FAIL
 
 
 def test_nonsense_is_no_reading() -> None:

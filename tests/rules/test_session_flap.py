@@ -10,7 +10,7 @@ import pytest
 from soakwatch_rules.causes.fold import causes
 from soakwatch_rules.detectors.reboot import Reboot
 from soakwatch_rules.detectors.session_flap import SessionFlap
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Ledger, Outcome, Silence, Window
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Ledger, Outcome, Silence, Unread, Window
 from soakwatch_rules.scenarios.synthetic import readings, uptimes
 from soakwatch_rules.series import Series
 
@@ -90,6 +90,29 @@ def test_a_session_that_is_no_longer_listed_is_down_unless_the_device_was_silent
     assert (unsure.outcome, unsure.why) == (Outcome.INCONCLUSIVE, InconclusiveReason.GAP)
     tunnel = state(of="protocol=tunnel,peer=branch,context=default").between(0, 1000 * S)
     assert only(judged(tunnel), Outcome.WARN).reason.startswith("tunnel branch went down once")
+
+
+@pytest.mark.parametrize("of", ["", "protocol=bgp"])
+def test_a_list_that_was_not_answered_is_missing_and_no_session_lost(of: str) -> None:
+    """The device answers all but one command: of what that lists nothing is known, all else is judged."""
+    gone = state().between(0, 1000 * S)
+    other = state((50, 60), of="protocol=ospf,peer=10.0.1.1,context=default")
+    calm = state(of="protocol=ospf,peer=10.0.1.2,context=default")
+    unread = Unread("network.session.up", of, 1020 * S, 1020 * S, "'show bgp' did not end within 10 s")
+    ledger = Ledger("dut", "dut/ssh", 10.0, N, N, {}, None)
+    case = Case("dut", "", WINDOW, (gone, other, calm), ledgers=(ledger,), unread=(unread,))
+    findings = SessionFlap().judge(case)
+    assert only(findings, Outcome.FAIL).object == other.object
+    assert only(findings, Outcome.PASS).object == calm.object
+    missing = only(findings, Outcome.INCONCLUSIVE)
+    assert (missing.object, missing.why) == (BGP, InconclusiveReason.GAP)
+    assert missing.reason == (
+        "BGP session with 10.0.0.2: not read from 1970-01-01 00:16:30 UTC to the end ('show bgp' did not end within "
+        "10 s): neither up nor down is known"
+    )
+    elsewhere = replace(unread, object="protocol=ospf")
+    findings = SessionFlap().judge(replace(case, unread=(elsewhere,)))
+    assert len([f for f in findings if f.outcome is Outcome.FAIL]) == 2, "another list that hangs excuses nothing"
 
 
 def test_what_only_the_log_tells_fails_and_what_was_polled_is_told_once() -> None:

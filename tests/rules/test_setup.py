@@ -32,7 +32,11 @@ def said(name: str) -> Finding:
             "interface=eth0,check=pcie",
             "which carries 31.5 Gbit/s each way (its port: 25 Gbit/s)",
         ),
-        ("2.5 of 8 GT/s", "interface=eth0,check=pcie", "x8 at 2.5 GT/s, which carries 16 Gbit/s each way"),
+        (
+            "5 of 8 GT/s, the slot's most",
+            "interface=eth0,check=pcie",
+            "each way (its port: 25 Gbit/s); the card could do x8 at 8 GT/s, its slot 5 GT/s: put it into a slot",
+        ),
         (
             "x8 of x16, bound to vfio-pci",
             "card=0000:3b:00.0,check=pcie",
@@ -64,12 +68,23 @@ def test_what_was_not_told_is_no_pass() -> None:
     """A virtual machine has nothing that can be judged; the finding says what it does not know."""
     (finding,) = judge(VIRTUAL, role="generator")
     assert finding.outcome is Outcome.NOT_APPLICABLE
-    assert "frequency governor (not told)" in finding.reason
+    assert "frequency governor (not reported)" in finding.reason
     bound: dict[str, Tree] = {"pci_network": {"0000:3b:00.0": {"driver": "vfio-pci"}}}
-    assert "PCIe link of 0000:3b:00.0 (not told)" in judge(bound)[0].reason
+    assert "PCIe link of 0000:3b:00.0 (not reported)" in judge(bound)[0].reason
     (sound,) = judge(SOUND)
     assert sound.outcome is Outcome.PASS
     assert "idle states (no core polls)" in sound.reason
+
+
+def test_a_speed_that_may_be_that_of_rest_is_not_called_slow() -> None:
+    """Cards and GPUs lower it to save power, also in a slot that gives all of it; fewer lanes are fewer at rest too."""
+    slow = link(8, 8, 2.5)
+    for pcie in (slow, {**slow, "slot_max_link_speed": 16.0}):
+        (finding,) = judge(host({"eth0": card(pcie=pcie)}))
+        assert finding.outcome is Outcome.PASS
+        assert "PCIe link of eth0 (x8 at 2.5 GT/s of 8 GT/s when read, which may be rest)" in finding.reason
+    (narrow,) = judge(host({"eth0": card(pcie=link(4, 8, 2.5))}))
+    assert (narrow.outcome, narrow.measured, narrow.limit, narrow.unit) == (Outcome.WARN, 4, 8, "{lane}")
 
 
 def test_records_from_before_are_not_applicable() -> None:
@@ -78,7 +93,7 @@ def test_records_from_before_are_not_applicable() -> None:
     (finding,) = judge(early)
     assert (finding.outcome, finding.samples) == (Outcome.NOT_APPLICABLE, 0)
     assert "powersave" in finding.reason
-    assert judge({})[0].reason == "this target told nothing of how it is set up"
+    assert judge({})[0].reason == "this target reported nothing of how it is set up"
 
 
 def test_several_things_are_several_findings() -> None:
@@ -138,9 +153,10 @@ chassis, modules alike              | P
 kernel router with powersave        | P
 deep idle states, nothing polls     | P
 a port at rest that is slow         | P
-told nothing                        | N
+reported nothing                    | N
 x4 of x8                            | W
-2.5 of 8 GT/s                       | W
+2.5 of 8 GT/s, perhaps at rest      | P
+5 of 8 GT/s, the slot's most        | W
 x8 of x16, bound to vfio-pci        | W
 half duplex                         | W
 firmware differs                    | W

@@ -177,12 +177,12 @@ def _spread(table: Tuple[int, ...]) -> Dict[str, Tree]:
 
 def asked(ask: Optional[Ask], names: List[str]) -> Tuple[Dict[str, Dict[str, Tree]], List[str]]:
     """The facts of several interfaces, and a note for each that refused; ``ask`` None asks nobody."""
-    told: Dict[str, Dict[str, Tree]] = {}
+    answers: Dict[str, Dict[str, Tree]] = {}
     notes: List[str] = []
     for name in names if ask is not None else ():
         assert ask is not None
         try:
-            told[name], refused = ethtool(name, ask)
+            answers[name], refused = ethtool(name, ask)
         except OSError:
             notes.append(
                 f"{name} is in another network namespace: its driver was not asked for firmware, rings and RSS"
@@ -190,4 +190,4 @@ def asked(ask: Optional[Ask], names: List[str]) -> Tuple[Dict[str, Dict[str, Tre
             continue
         if refused:
             notes.append(f"{name} does not tell this user {', '.join(refused)}")
-    return told, notes
+    return answers, notes

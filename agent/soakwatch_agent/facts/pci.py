@@ -99,6 +99,7 @@ def pcie_link(machine: Machine, folder: str) -> Dict[str, Tree]:
 
     ``below_capability`` is True where either is less than the card could do: a card in the wrong slot, or a link that
     trained down, which halves throughput silently. (Some cards lower the speed at idle to save power.)
+    ``slot_max_link_speed`` is what the bridge above it could do.
     """
     link: Dict[str, Tree] = {}
     for key in ("current_link_width", "max_link_width"):
@@ -109,6 +110,9 @@ def pcie_link(machine: Machine, folder: str) -> Dict[str, Tree]:
         match = _SPEED.match(machine.line(f"{folder}/{key}") or "")
         if match is not None:
             link[key] = float(match[1])
+    match = _SPEED.match(machine.line(f"{folder}/../max_link_speed") or "") if link else None
+    if match is not None:
+        link["slot_max_link_speed"] = float(match[1])
     below = [
         link[f"current_link_{what}"] != link[f"max_link_{what}"]
         for what in ("width", "speed")

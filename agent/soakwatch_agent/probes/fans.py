@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import List, Optional
+from typing import List
 
-from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer, why
-from soakwatch_agent.hwmon import Input, inputs
+from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer
+from soakwatch_agent.hwmon import Input, inputs, read_input
 from soakwatch_agent.metric import fault_of
-from soakwatch_agent.procfs import read_text
 from soakwatch_agent.sample import Answer, object_text
 
 METRICS = (
@@ -42,7 +41,7 @@ class FansProbe:
         limits = self._limits.due(now_ns)
         for fan in self._fans:
             label = object_text(fan=fan.name)
-            self._read("hardware.fan.speed", label, fan, 1)
+            read_input(notes, "hardware.fan.speed", label, fan, 1)
             fault = fan.number("fault")
             if fault in (0, 1):
                 notes.sample("hardware.fan.up", label, 1 - fault)
@@ -51,29 +50,12 @@ class FansProbe:
                 self._limit("hardware.fan.speed.limit.low", label, least)
         for voltage in self._voltages:
             label = object_text(sensor=voltage.name)
-            self._read("hardware.voltage", label, voltage, 1000)
+            read_input(notes, "hardware.voltage", label, voltage, 1000)
             for file, side in (("crit", "high"), ("lcrit", "low")) if limits else ():
                 stated = voltage.number(file)
                 if stated:
                     self._limit(f"hardware.voltage.limit.{side}", label, stated / 1000)
         return notes.answer()
-
-    def _read(self, metric: str, label: str, source: Input, divisor: int) -> None:
-        notes = self._notes
-        try:
-            value = int(read_text(source.path)) / divisor
-        except OSError as error:
-            notes.fault(metric, label, f"the sensor cannot be read: {why(error)}")
-            return
-        except ValueError:
-            notes.fault(metric, label, "the sensor gives no number")
-            return
-        fault: Optional[str] = fault_of(metric, value)
-        if fault is None:
-            notes.sample(metric, label, value)
-            notes.recovered(metric, label)
-        else:
-            notes.fault(metric, label, f"the sensor lies: {fault}")
 
     def _limit(self, metric: str, label: str, value: float) -> None:
         if fault_of(metric, value) is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Dict, Iterator, List, Optional
 
 from soakwatch_agent.context import SECOND, HostContext, Periodic, ProbeAnswer, why
-from soakwatch_agent.hwmon import Input, inputs, listing
+from soakwatch_agent.hwmon import Input, inputs, listing, read_input
 from soakwatch_agent.metric import fault_of
 from soakwatch_agent.procfs import read_line, read_text
 from soakwatch_agent.sample import Answer, object_text
@@ -73,7 +73,7 @@ class PowerProbe:
         for meter in self._meters.values():
             self._read_meter(meter, now_ns)
         for sensor in self._sensors:
-            self._read_sensor(sensor)
+            read_input(notes, "system.power", object_text(sensor=sensor.name), sensor, 1_000_000)
         return notes.answer()
 
     def _find_meters(self) -> Iterator[_Meter]:
@@ -109,23 +109,6 @@ class PowerProbe:
         notes.sample("system.energy", label, meter.joules)
         if meter.watts is not None and fault_of("system.power", meter.watts) is None:
             notes.sample("system.power", label, meter.watts)
-
-    def _read_sensor(self, sensor: Input) -> None:
-        notes, label = self._notes, object_text(sensor=sensor.name)
-        try:
-            watts = int(read_text(sensor.path)) / 1e6
-        except OSError as error:
-            notes.fault("system.power", label, f"the sensor cannot be read: {why(error)}")
-            return
-        except ValueError:
-            notes.fault("system.power", label, "the sensor gives no number")
-            return
-        fault = fault_of("system.power", watts)
-        if fault is None:
-            notes.sample("system.power", label, watts)
-            notes.recovered("system.power", label)
-        else:
-            notes.fault("system.power", label, f"the sensor lies: {fault}")
 
     def close(self) -> None:
         """Does nothing: the probe keeps nothing open."""

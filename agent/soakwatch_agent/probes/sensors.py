@@ -6,8 +6,8 @@ import os
 import re
 from typing import Dict, List
 
-from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer, why
-from soakwatch_agent.hwmon import Input, inputs, listing
+from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer
+from soakwatch_agent.hwmon import Input, inputs, listing, read_input
 from soakwatch_agent.metric import fault_of
 from soakwatch_agent.procfs import parse_cpuinfo, read_line, read_text
 from soakwatch_agent.sample import Answer, object_text
@@ -63,29 +63,12 @@ class SensorsProbe:
             if not self._sensors:
                 notes.fault("system.temperature", "", "this machine shows no temperature sensor")
         for sensor in self._sensors:
-            self._read_sensor(sensor)
+            read_input(notes, "system.temperature", object_text(sensor=sensor.name), sensor, 1000)
         if self._limits.due(now_ns):
             for sensor in self._sensors:
                 self._read_limits(sensor)
         self._read_clocks()
         return notes.answer()
-
-    def _read_sensor(self, sensor: Input) -> None:
-        notes, label = self._notes, object_text(sensor=sensor.name)
-        try:
-            degrees = int(read_text(sensor.path)) / 1000
-        except OSError as error:
-            notes.fault("system.temperature", label, f"the sensor cannot be read: {why(error)}")
-            return
-        except ValueError:
-            notes.fault("system.temperature", label, "the sensor gives no number")
-            return
-        fault = fault_of("system.temperature", degrees)
-        if fault is None:
-            notes.sample("system.temperature", label, degrees)
-            notes.recovered("system.temperature", label)
-        else:
-            notes.fault("system.temperature", label, f"the sensor lies: {fault}")
 
     def _read_limits(self, sensor: Input) -> None:
         """What a chip states, where that can be a limit: an unset one reads 0, 127 or 65261 degrees."""

@@ -1,7 +1,7 @@
 """What a record says of its machines: trees of sections, merged by source, and what two of them differ in.
 
-A tree (``soakwatch_agent.fingerprint.Tree``) has sections such as ``host``, ``nics`` or ``device``; ``told_by`` says
-which source told each, ``notes`` what could not be read, a sentence each.
+A tree (``soakwatch_agent.fingerprint.Tree``) has sections such as ``host``, ``nics`` or ``device``; ``reported_by``
+says which source reported each, ``notes`` what could not be read, a sentence each.
 """
 
 from __future__ import annotations
@@ -15,33 +15,38 @@ BEGIN_KEY: Final = "fingerprint"
 """The meta of a record with the tree of each target as its run began, JSON by target."""
 END_KEY: Final = "fingerprint_end"
 """The same as the run ended; without the targets that could not be asked then."""
-TOLD_BY, NOTES = "told_by", "notes"
+REPORTED_BY, NOTES = "reported_by", "notes"
+_REPORTED_BY_WAS: Final = "told_by"  # the key in records of earlier versions
+ABOUT_KEYS: Final = frozenset({REPORTED_BY, _REPORTED_BY_WAS, NOTES})
+"""Keys of a tree that say where it came from, and are no part of the machine."""
 MONITOR_HOST: Final = "monitor host"
 """The name of the tree of the machine that Soakwatch runs on, where no target is this machine."""
 
-VOLATILE_SECTIONS: Final = frozenset({"processes", TOLD_BY, NOTES})
+VOLATILE_SECTIONS: Final = frozenset({"processes"}) | ABOUT_KEYS
 """Sections that change by themselves, or are no part of the machine: no difference."""
 VOLATILE_KEYS: Final = frozenset({"uptime", "uptime_s", "up_since", "free", "free_bytes"})
 """Keys, at any depth, of which the same holds."""
 MAX_DIFFERENCES: Final = 20
-"""Paths that are told of one difference; ``more`` says how many there are besides."""
+"""Paths that are listed of one difference; ``more`` says how many there are besides."""
 _ABSENT = "absent"
 _MAX_VALUE = 200
 
 
-def merged(told: Iterable[tuple[str, Mapping[str, Tree]]], kept: Mapping[str, Tree] | None = None) -> dict[str, Tree]:
-    """One tree of what several sources told, each with its name, onto what is ``kept`` already.
+def merged(
+    reported: Iterable[tuple[str, Mapping[str, Tree]]], kept: Mapping[str, Tree] | None = None
+) -> dict[str, Tree]:
+    """One tree of what several sources reported, each with its name, onto what is ``kept`` already.
 
-    The first to tell a fact keeps it; a later source adds the sections, and the keys of a section, that are missing.
+    The first to report a fact keeps it; a later source adds the sections, and the keys of a section, that are missing.
 
     >>> merged([("snmp", {"device": {"model": "X"}}), ("ssh", {"device": {"model": "x", "serial": "1"}})])
-    {'device': {'model': 'X', 'serial': '1'}, 'told_by': {'device': 'snmp, ssh'}}
+    {'device': {'model': 'X', 'serial': '1'}, 'reported_by': {'device': 'snmp, ssh'}}
     """
-    tree: dict[str, Tree] = dict(kept or {})
-    tellers, notes = tree.pop(TOLD_BY, {}), tree.pop(NOTES, [])
-    by = dict(tellers) if isinstance(tellers, dict) else {}
+    before = kept or {}
+    tree = {name: section for name, section in before.items() if name not in ABOUT_KEYS}
+    by, notes = dict(reporters(before)), before.get(NOTES)
     lines = list(notes) if isinstance(notes, list) else []
-    for source, sections in told:
+    for source, sections in reported:
         for name, section in sections.items():
             if name == NOTES:
                 lines += [line for line in (section if isinstance(section, list) else [section]) if line not in lines]
@@ -50,7 +55,7 @@ def merged(told: Iterable[tuple[str, Mapping[str, Tree]]], kept: Mapping[str, Tr
             elif (wider := _with_missing(tree[name], section)) is not None:
                 tree[name], by[name] = wider, f"{by.get(name, '')}, {source}"
     if by:
-        tree[TOLD_BY] = by
+        tree[REPORTED_BY] = by
     if lines:
         tree[NOTES] = lines
     return tree
@@ -116,12 +121,12 @@ def _named(tree: Tree) -> Tree:
 def differences(begin: Mapping[str, Tree], end: Mapping[str, Tree]) -> dict[str, str]:
     """What is not the same in two trees of one target: ``old -> new`` by path.
 
-    Only sections that the same source told both times are compared: what could not be asked again is no difference.
+    Only sections that the same source reported both times are compared: what could not be asked again is no difference.
 
     >>> differences({"cpu": {"governor": "performance"}}, {"cpu": {"governor": "powersave"}})
     {'cpu governor': 'performance -> powersave'}
     """
-    before, after = _tellers(begin), _tellers(end)
+    before, after = reporters(begin), reporters(end)
     same = {name for name in begin.keys() & end.keys() if before.get(name) == after.get(name)}
     old, new = (
         flatten(comparable({name: section for name, section in tree.items() if name in same}), "")
@@ -135,7 +140,7 @@ def differences(begin: Mapping[str, Tree], end: Mapping[str, Tree]) -> dict[str,
     return found
 
 
-def told(differing: Mapping[str, str]) -> dict[str, str]:
+def event_detail(differing: Mapping[str, str]) -> dict[str, str]:
     """Differences as the detail of an event: the first, and how many more there are."""
     detail = dict(list(differing.items())[:MAX_DIFFERENCES])
     if len(differing) > MAX_DIFFERENCES:
@@ -143,6 +148,11 @@ def told(differing: Mapping[str, str]) -> dict[str, str]:
     return detail
 
 
-def _tellers(tree: Mapping[str, Tree]) -> dict[str, Tree]:
-    tellers = tree.get(TOLD_BY)
-    return tellers if isinstance(tellers, dict) else {}
+def reporters(tree: Mapping[str, Tree]) -> dict[str, Tree]:
+    """Which source reported each section of a tree; records that were written before are read as well.
+
+    >>> reporters({"told_by": {"cpu": "ssh"}})
+    {'cpu': 'ssh'}
+    """
+    found = tree.get(REPORTED_BY, tree.get(_REPORTED_BY_WAS))
+    return found if isinstance(found, dict) else {}

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from soakwatch.core.errors import RecordError, SoakwatchError
 from soakwatch.core.event_kinds import SETUP_CHANGE
-from soakwatch.core.fingerprints import BEGIN_KEY, END_KEY, NOTES, TOLD_BY, differences, merged, told
+from soakwatch.core.fingerprints import BEGIN_KEY, END_KEY, NOTES, differences, event_detail, merged, reporters
 from soakwatch.core.flatten import Tree, parse_json
 from soakwatch.core.redaction import Redaction
 from soakwatch.engine.run_record import RunRecord
@@ -20,7 +20,7 @@ from soakwatch.sources.abc import Fingerprints, SourceError, SourceUnreadyError
 from soakwatch_rules.rule import Event
 
 ASK_S = 60.0
-"""What one source may take to tell what its target is, in the background."""
+"""What one source may take to report what its target is, in the background."""
 END_S = 10.0
 """What the end of a run waits for all of them together."""
 AT_ONCE = 8
@@ -31,7 +31,7 @@ MAX_TREE = 2_000_000
 Trees = dict[str, dict[str, Tree]]
 
 
-class Told(Protocol):
+class Reporting(Protocol):
     """A source under its wrapper."""
 
     @property
@@ -41,17 +41,17 @@ class Told(Protocol):
 
     @property
     def fingerprints(self) -> Fingerprints | None:
-        """The source, where it is connected and can tell what its target is."""
+        """The source, where it is connected and can report what its target is."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Teller:
-    """A source that may tell what a target is: under the target's name, and by its own label."""
+class Reporter:
+    """A source that may report what a target is: under the target's name, and by its own label."""
 
     target: str
     label: str
-    source: Told
+    source: Reporting
 
 
 class Fingerprinting:
@@ -70,40 +70,40 @@ class Fingerprinting:
         self._unwritten = False
 
     async def start(self, folder: Path, *, resumed: bool) -> None:
-        """Before the first poll: a run that is resumed keeps what was told at its begin."""
+        """Before the first poll: a run that is resumed keeps what was reported at its begin."""
         if resumed:
             self._kept = await self._out.queue.call(_recorded, folder)
 
-    async def tick(self, tellers: Sequence[Teller]) -> None:
+    async def tick(self, sources: Sequence[Reporter]) -> None:
         """Each second: ask whoever was connected meanwhile, and keep what came."""
-        for teller in tellers:
-            key = (teller.target, teller.label)
-            if key in self._asking or not teller.source.answering or self._has_told(teller):
+        for reporter in sources:
+            key = (reporter.target, reporter.label)
+            if key in self._asking or not reporter.source.answering or self._has_reported(reporter):
                 continue
-            if (source := teller.source.fingerprints) is not None:
+            if (source := reporter.source.fingerprints) is not None:
                 self._asking[key] = asyncio.create_task(self._ask_begin(key, source))
         if self._unwritten and all(task.done() for task in self._asking.values()):
-            await self._write_begin(tellers)
+            await self._write_begin(sources)
 
-    async def finish(self, tellers: Sequence[Teller], end_ns: int) -> None:
+    async def finish(self, sources: Sequence[Reporter], end_ns: int) -> None:
         """The run ends: ask once more, keep both, and record what differs. Takes at most about ``END_S``."""
         deadline = asyncio.get_running_loop().time() + END_S
-        await self.tick(tellers)
+        await self.tick(sources)
         early = {key for key, task in self._asking.items() if task.done()}
         await self._wait(self._asking.values(), deadline)
         for key, task in self._asking.items():
             if key not in self._begin and not task.done():
-                self._begin[key] = {NOTES: [f"{key[1]} had not told yet what it is when the run ended"]}
+                self._begin[key] = {NOTES: [f"{key[1]} had not reported yet what it is when the run ended"]}
                 self._unwritten = True
             task.cancel()
         end: dict[tuple[str, str], Mapping[str, Tree]]
         end = {key: self._begin[key] for key in self._asking if key in self._begin and key not in early}
         asked = {
-            (teller.target, teller.label): source
-            for teller in tellers
-            if (teller.target, teller.label) not in end
-            and teller.source.answering
-            and (source := teller.source.fingerprints) is not None
+            (reporter.target, reporter.label): source
+            for reporter in sources
+            if (reporter.target, reporter.label) not in end
+            and reporter.source.answering
+            and (source := reporter.source.fingerprints) is not None
         }
         tasks = {key: asyncio.create_task(self._answer(key[1], source, END_S)) for key, source in asked.items()}
         await self._wait(tasks.values(), deadline)
@@ -112,8 +112,8 @@ class Fingerprinting:
             end[key] = _silent(key[1], END_S) if tree is None else tree
             answer.cancel()
         if self._unwritten:
-            await self._write_begin(tellers)
-        await self._write_end(tellers, {key: tree for key, tree in end.items() if tree}, end_ns)
+            await self._write_begin(sources)
+        await self._write_end(sources, {key: tree for key, tree in end.items() if tree}, end_ns)
 
     async def close(self) -> None:
         """End what still runs."""
@@ -123,9 +123,9 @@ class Fingerprinting:
         if tasks:
             await asyncio.wait(tasks)
 
-    def _has_told(self, teller: Teller) -> bool:
-        by = self._kept.get(teller.target, {}).get(TOLD_BY)
-        return isinstance(by, dict) and any(teller.label in str(each).split(", ") for each in by.values())
+    def _has_reported(self, reporter: Reporter) -> bool:
+        by = reporters(self._kept.get(reporter.target, {}))
+        return any(reporter.label in str(each).split(", ") for each in by.values())
 
     async def _ask_begin(self, key: tuple[str, str], source: Fingerprints) -> None:
         async with self._room:
@@ -139,7 +139,7 @@ class Fingerprinting:
     async def _answer(
         self, label: str, source: Fingerprints, limit_s: float, *, again: bool = False
     ) -> Mapping[str, Tree] | None:
-        """What a source tells, or the note why it does not; None where it shall be asked ``again``."""
+        """What a source reports, or the note why it does not; None where it shall be asked ``again``."""
         try:
             async with asyncio.timeout(limit_s):
                 text = json.dumps(await source.fingerprint())
@@ -152,39 +152,39 @@ class Fingerprinting:
         except Exception as failure:  # noqa: BLE001 - as of a poll; the type and no text: it may quote a secret
             return _note(label, f"its poller raised {type(failure).__name__}")
         if len(text) > MAX_TREE:
-            return _note(label, f"what it told is longer than {MAX_TREE} characters")
+            return _note(label, f"what it reported is longer than {MAX_TREE} characters")
         tree = parse_json(self._redaction.text(text))
-        return tree if isinstance(tree, dict) else _note(label, "what it told is no tree")
+        return tree if isinstance(tree, dict) else _note(label, "what it reported is no tree")
 
     async def _wait(self, tasks: Iterable[asyncio.Task[object]], deadline: float) -> None:
         waiting = [task for task in tasks if not task.done()]
         if waiting:
             await asyncio.wait(waiting, timeout=max(0.0, deadline - asyncio.get_running_loop().time()))
 
-    async def _write_begin(self, tellers: Sequence[Teller]) -> None:
-        if await self._write(BEGIN_KEY, self._merged(tellers, self._begin, self._kept)):
+    async def _write_begin(self, sources: Sequence[Reporter]) -> None:
+        if await self._write(BEGIN_KEY, self._merged(sources, self._begin, self._kept)):
             self._unwritten = False
 
     async def _write_end(
-        self, tellers: Sequence[Teller], end: Mapping[tuple[str, str], Mapping[str, Tree]], end_ns: int
+        self, sources: Sequence[Reporter], end: Mapping[tuple[str, str], Mapping[str, Tree]], end_ns: int
     ) -> None:
-        begin, now = self._merged(tellers, self._begin, self._kept), self._merged(tellers, end, {})
+        begin, now = self._merged(sources, self._begin, self._kept), self._merged(sources, end, {})
         await self._write(END_KEY, now)
         for target, tree in now.items():
             if differing := differences(begin.get(target, {}), tree):
-                event = Event(SETUP_CHANGE, target, "", end_ns, end_ns, told(differing))
+                event = Event(SETUP_CHANGE, target, "", end_ns, end_ns, event_detail(differing))
                 await self._out.notes.event(event)
 
     def _merged(
-        self, tellers: Sequence[Teller], by_source: Mapping[tuple[str, str], Mapping[str, Tree]], kept: Trees
+        self, sources: Sequence[Reporter], by_source: Mapping[tuple[str, str], Mapping[str, Tree]], kept: Trees
     ) -> Trees:
         """One tree a target; its sources in the order of the plan, whoever answered first."""
         trees: Trees = dict(kept)
-        for target in dict.fromkeys(teller.target for teller in tellers):
+        for target in dict.fromkeys(reporter.target for reporter in sources):
             answers = [
-                (teller.label, by_source[target, teller.label])
-                for teller in tellers
-                if teller.target == target and (target, teller.label) in by_source
+                (reporter.label, by_source[target, reporter.label])
+                for reporter in sources
+                if reporter.target == target and (target, reporter.label) in by_source
             ]
             if answers:
                 trees[target] = merged(answers, kept.get(target))
@@ -204,7 +204,7 @@ def _silent(label: str, limit_s: float) -> Mapping[str, Tree]:
 
 
 def _note(label: str, why: str) -> Mapping[str, Tree]:
-    return {NOTES: [f"{label} did not tell what it is: {why}"]}
+    return {NOTES: [f"{label} did not report what it is: {why}"]}
 
 
 def _recorded(folder: Path) -> Trees:

@@ -188,7 +188,7 @@ class Soak:
         if self._heartbeat.due:
             with contextlib.suppress(RecordFullError):  # the next batch meets the same disk and says so
                 await self._heartbeat.beat(self._clock.now_ns())
-        await self._fingerprints.tick(self._sources.tellers)
+        await self._fingerprints.tick(self._sources.reporters)
         self._live.wake(only_for_polls=True)
         await self._hear_events()
 
@@ -247,7 +247,7 @@ class Soak:
 
     async def _finish_fingerprints(self, end_ns: int) -> None:
         self._doing = "asking the targets what they are"
-        await self._fingerprints.finish(self._sources.tellers, end_ns)
+        await self._fingerprints.finish(self._sources.reporters, end_ns)
         self._doing = ""
 
     async def _finish_hooks(self) -> None:

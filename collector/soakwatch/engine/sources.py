@@ -14,7 +14,7 @@ from soakwatch.core.errors import RecordError
 from soakwatch.core.fingerprints import MONITOR_HOST
 from soakwatch.core.roles import DUT, GENERATOR, MONITOR
 from soakwatch.engine.context import RunContext
-from soakwatch.engine.fingerprints import Teller
+from soakwatch.engine.fingerprints import Reporter
 from soakwatch.engine.first_polls import OPENS_S, FirstPolls
 from soakwatch.engine.load_driver import LoadController
 from soakwatch.engine.polling import Connect, PolledSource, SourceSpec
@@ -40,7 +40,7 @@ class Sources:
         self._context, self._out, self._clock, self._observers = context, out, clock, observers
         self.first_polls, self.triggers = FirstPolls(), RecorderTriggers(context.unwatched_ns)
         self.polled: list[PolledSource] = []
-        self.tellers: list[Teller] = []
+        self.reporters: list[Reporter] = []
 
     async def open(self, stack: AsyncExitStack, lag: LoopLag, loads: LoadController, end_ns: int) -> None:
         """Make them known to the record; nothing is polled yet. Raises RecordError."""
@@ -123,7 +123,9 @@ class Sources:
         polled = PolledSource(spec, connect, self._clock, sink, recorded)
         self.polled.append(await stack.enter_async_context(polled))
         self.triggers.add(source.target, polled)
-        self.tellers.append(Teller(MONITOR_HOST if source.target == MONITOR else source.target, source.label, polled))
+        self.reporters.append(
+            Reporter(MONITOR_HOST if source.target == MONITOR else source.target, source.label, polled)
+        )
 
     def _gap(self, source: Source, until_ns: int) -> Sequence[Poll]:
         """The polls that were due while no monitor ran: each is a gap in the account, with its reason."""

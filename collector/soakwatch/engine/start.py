@@ -86,7 +86,7 @@ def begin(
         SHARED_KEY: shared_text(target.name for target in plan.targets if target.shared),
         "command": " ".join(command),
         "versions": json.dumps(versions(), sort_keys=True),
-        BEGIN_KEY: "{}",  # until the sources have told what their targets are
+        BEGIN_KEY: "{}",  # until the sources have reported what their targets are
     }
     static = {label.name: label.text for label in plan.labels if label.source is None}
     if plan.labels:

@@ -22,6 +22,7 @@ from soakwatch.judge.lifetime import lifetime
 from soakwatch.judge.overload_cut import around_searches, sees_overload
 from soakwatch.judge.planned import Planned
 from soakwatch.judge.poll_mode import poll_modes
+from soakwatch.judge.shut_ports import shut_ports
 from soakwatch.judge.tenants import tenants_in
 from soakwatch.plan.tenants import TenantPlan
 from soakwatch.record import SeriesKey
@@ -29,7 +30,7 @@ from soakwatch.record.meta import UNPOLLED
 from soakwatch_agent.metric import BY_NAME, STATE
 from soakwatch_agent.metric_load import WHOLE_LOAD
 from soakwatch_rules.polling import CORE
-from soakwatch_rules.rule import Case, Event, Ledger, Phase, Rule, Window, wanted
+from soakwatch_rules.rule import Case, Event, Ledger, Phase, Rule, Unread, Window, wanted
 from soakwatch_rules.series import Series
 from soakwatch_rules.traits import Crash, traits_of
 
@@ -58,6 +59,7 @@ class CaseBuilder:
         self._imported_series: Mapping[SeriesKey, Series] | None = None
         self._facts = self._read_facts()
         self._polling: dict[str, Mapping[str, str]] = {}
+        self._shut: dict[str, Mapping[str, tuple[Window, ...]]] = {}
         self._machines = _machines(record)
         self._ceilings = self._read_ceilings()
         self._load = self._read_load()
@@ -108,7 +110,7 @@ class CaseBuilder:
 
     def use_view(self, record: JudgeableRecord) -> None:
         """Go on with another view of the same record."""
-        self._record, self._accounts, self._families, self._polling = record, {}, {}, {}
+        self._record, self._accounts, self._families, self._polling, self._shut = record, {}, {}, {}, {}
         self._load = self._read_load()
 
     def case(self, rule: Rule, target: str, keys: Sequence[SeriesKey], window: Window) -> Case:
@@ -145,6 +147,12 @@ class CaseBuilder:
             family=self._family(rule),
             tenants=(tenants_in(self._record, self._tenants, target, self.roles, window) if traits.by_tenant else ()),
             machine=self._machines.get(target, {}) if traits.reads_machine else {},
+            unread=tuple(
+                Unread(fault.metric, fault.object, fault.first_ns, fault.last_ns, fault.text)
+                for fault in self._faults
+                if fault.target in reporters and fault.metric in rule.metrics
+            ),
+            shut=self._shut_ports(target) if traits.reads_shut_ports else {},
         )
 
     def _family(self, rule: Rule) -> int:
@@ -163,6 +171,11 @@ class CaseBuilder:
         if target not in self._polling:
             self._polling[target] = poll_modes(self._record, target)
         return self._polling[target]
+
+    def _shut_ports(self, target: str) -> Mapping[str, tuple[Window, ...]]:
+        if target not in self._shut:
+            self._shut[target] = shut_ports(self._record, target, self.window)
+        return self._shut[target]
 
     def _in_baseline(self, keys: Sequence[SeriesKey]) -> tuple[Series, ...]:
         """The run's own baseline phase; without one, the imported baseline."""

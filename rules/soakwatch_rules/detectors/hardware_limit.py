@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal, NamedTuple
@@ -29,6 +30,7 @@ _POSSIBLE: Final = {
     "hardware.optic.tx_power": (-60.0, 40.0),
     "hardware.voltage": (-1000.0, 1000.0),
 }
+_PORT: Final = re.compile(r"(?P<kind>[A-Za-z]{2,}|[0-9]{1,3}GE)-?(?P<number>[0-9]+(?:[/:.][0-9]+)*)(?![0-9/:.])")
 _EXCUSES: Final = frozenset({"hardware.fault", "reboot"})
 
 
@@ -89,7 +91,12 @@ class HardwareLimit:
     failed, or is gone, for ``needed`` readings. warn: a warning limit passed; a single reading beyond a critical limit;
     what was beyond it, or did not work, at the first reading already; a laser that was switched off; and all of these
     of a generator or the monitor. What lies wholly within an event that expects ``hardware.fault`` or ``reboot``
-    passes; of optics, within one that expects anything, for the far end of a link may be what was changed over.
+    passes; of optics, within one that expects anything, for the far end of a link may be what was changed over, and
+    while the interface that the optic is named after was administratively down.
+
+    An optic that had light and then has none (-30 dBm or less, or a device that answers "no reading" where it gave one)
+    is below its low alarm; where the device states none, light that is gone for ``needed`` readings counts as that.
+    Polls that were not answered are no darkness: they are missing, and the coverage says so.
 
     A sensor without a limit is shown and not judged; so are limits that cannot be (a low one above the high one, a
     highest temperature of 0), and an optic without light or with its laser off for the whole run, as of an unused port.
@@ -97,7 +104,8 @@ class HardwareLimit:
 
     How often wrong: `soakwatch rules hardware_limit` shows the measured table. Known weaknesses: limits are the
     maker's, and some makers set them for other parts than those that are plugged; a fan may stop for a moment between
-    two readings; a device that hides a part that was pulled reports nothing of it.
+    two readings; a device that hides a part that was pulled reports nothing of it, an optic among them; an optic whose
+    name does not hold that of its interface is not known to be shut.
 
     Neighbours: ``level`` judges limits of one's own, ``kernel_fault`` what the kernel logs of hardware, ``saturation``
     tables and pools.
@@ -120,7 +128,7 @@ class HardwareLimit:
     """
 
     name: ClassVar[str] = "hardware_limit"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     summary: ClassVar[str] = "a sensor, fan, power supply or optic passed the limit that the device states"
     metrics: ClassVar[tuple[str, ...]] = (
         *_STATES,
@@ -137,6 +145,7 @@ class HardwareLimit:
         witness=True,
         by_majority=True,
         needs_stated_limit=True,
+        reads_shut_ports=True,
         expected_as="hardware.fault",
     )
 
@@ -152,7 +161,8 @@ class HardwareLimit:
         return (
             f"a limit is passed by {self.needed:g} readings in a row beyond what the device states "
             "for this sensor; a critical one passed in the run fails, as does a fan or power supply that worked and "
-            "then did not; a warning limit, and what was so from the first reading, warn"
+            "then did not, and light of an optic that was there and is gone; a warning limit, and what was so from the "
+            "first reading, warn"
         )
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
@@ -172,6 +182,8 @@ class HardwareLimit:
         series = _sound(series.between(case.window.begin_ns, case.window.end_ns))
         finding = replace(draft(self, case, series), unit=unit)
         limits = _limits(series.metric, known)
+        if "limit.low" not in limits and (dark := self._dark_limit(series)) is not None:
+            limits["limit.low"] = dark
         if not limits:
             shown = f"; it read {_extent(series.values, unit)}" if len(series) else ""
             reason = f"{name}: the device states no limit of its own{shown}"
@@ -200,7 +212,8 @@ class HardwareLimit:
             return replace(finding, outcome=outcome, reason=f"{name}: {words}")
         reason = f"{name}: {_calm(value, limits, unit)}"
         if stretches:
-            reason += f"; beyond it {counted(len(stretches), 'time')} within a planned event"
+            shut = " or while its interface was shut" if _shut(case, series) else ""
+            reason += f"; beyond it {counted(len(stretches), 'time')} within a planned event{shut}"
         return replace(finding, outcome=Outcome.PASS, reason=reason)
 
     def _state(self, case: Case, series: Series) -> Finding:
@@ -248,6 +261,16 @@ class HardwareLimit:
     def _grave(self, past: _Past) -> bool:
         return past.critical and not past.from_start and past.number >= math.ceil(self.needed)
 
+    def _dark_limit(self, series: Series) -> Series | None:
+        """What is no light any more, of an optic that had light and lost it and whose device states no alarm."""
+        dark = series.values <= _DARK_DBM
+        if not series.metric.endswith("rx_power") or not len(series) or bool(dark[0]):
+            return None
+        if all(close - first < math.ceil(self.needed) for first, close in _runs(dark)):
+            return None
+        stated = replace(series, time_ns=series.time_ns[:1], value=np.array([math.nextafter(_DARK_DBM, 0.0)]))
+        return replace(stated, metric=f"{series.metric}.limit.low")
+
     def _past(self, case: Case, series: Series, stated: str, limit: Series) -> Iterator[_Past]:
         high, critical = stated.endswith("high"), stated.startswith("limit")
         at = np.clip(np.searchsorted(limit.time_ns, series.time_ns, side="right") - 1, 0, None)
@@ -278,7 +301,7 @@ class HardwareLimit:
         value = float(series.values[first if worst is None else worst])
         planned = any(
             begin <= span.begin_ns + apart_ns and span.end_ns <= end + 2 * apart_ns
-            for begin, end in _excused(case, optic=series.metric.startswith("hardware.optic"))
+            for begin, end in _excused(case, series)
         )
         return _Past(first, close, span, value, limit, high, critical, close == len(series), planned)
 
@@ -287,6 +310,8 @@ class HardwareLimit:
         kind = "limit" if past.critical else "warning threshold"
         text = f"{quantity(past.worst, unit)}, {'above' if past.high else 'below'} its {kind} of "
         text += quantity(past.limit, unit)
+        if _gone_dark(series.metric, past):
+            text = f"no light ({text})"
         if _switched_off(series.metric, past):
             text += " (the laser was switched off)"
         if past.number < math.ceil(self.needed):
@@ -307,6 +332,41 @@ def _switched_off(metric: str, past: _Past) -> bool:
     """Whether a sending laser fell to nothing: somebody shut the port, or the module; what is sick is dim."""
     off = _READINGS[metric].off
     return off is not None and not metric.endswith("rx_power") and not past.high and past.worst <= off
+
+
+def _gone_dark(metric: str, past: _Past) -> bool:
+    """Whether what an optic received fell to nothing."""
+    return metric.endswith("rx_power") and not past.high and past.worst <= _DARK_DBM
+
+
+def _shut(case: Case, series: Series) -> list[tuple[int, int]]:
+    """The stretches in which the interface of an optic was administratively down."""
+    optic = label(series.object, "optic") if series.metric.startswith("hardware.optic") else ""
+    return [
+        (window.begin_ns, window.end_ns)
+        for name, windows in case.shut.items()
+        if optic and _is_of(optic, name)
+        for window in windows
+    ]
+
+
+def _is_of(optic: str, interface: str) -> bool:
+    """Whether an optic is named after an interface, whose kind may be cut short ("Eth1/1", "Ethernet1/1").
+
+    >>> _is_of("Ethernet1/1 Receive Power Sensor", "Eth1/1"), _is_of("Ethernet1/11 Lane 1", "Ethernet1/1")
+    (True, False)
+    """
+    own = _PORT.fullmatch(interface)
+    if own is None:
+        return interface in optic.split()
+    return any(
+        found["number"] == own["number"] and _one_begins_with(found["kind"].lower(), own["kind"].lower())
+        for found in _PORT.finditer(optic)
+    )
+
+
+def _one_begins_with(kind: str, other: str) -> bool:
+    return kind.startswith(other) or other.startswith(kind)
 
 
 def _sound(series: Series) -> Series:
@@ -340,9 +400,10 @@ def _runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
     return [(int(first), int(close)) for first, close in edges.reshape(-1, 2)]
 
 
-def _excused(case: Case, *, optic: bool) -> list[tuple[int, int]]:
-    """The stretches of events that expect it."""
-    return [
+def _excused(case: Case, series: Series) -> list[tuple[int, int]]:
+    """The stretches of events that expect it, and of an optic those in which its interface was shut."""
+    optic = series.metric.startswith("hardware.optic")
+    return _shut(case, series) + [
         (event.begin_ns, next(end for end in (event.deadline_ns, event.end_ns, case.window.end_ns) if end is not None))
         for event in case.events
         if (event.expect if optic else _EXCUSES & event.expect.keys())

@@ -21,10 +21,11 @@ from soakwatch_rules.events.sessions import (
     sharpened,
     times_down,
     turns,
+    unread_list,
 )
 from soakwatch_rules.labels import label
 from soakwatch_rules.parameter import parameter
-from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec
+from soakwatch_rules.rule import Case, Event, Finding, InconclusiveReason, Mark, Outcome, RuleSpec, Window
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.series import Series
 from soakwatch_rules.traits import Traits
@@ -67,6 +68,9 @@ class SessionFlap:
     a deadline; ``session.down``: N for exactly N sessions) and is back by that deadline; an event without a deadline
     ends when it ends. What merely happened excuses nothing. A session that was never up warns and is not judged;
     one that appears later is judged from then on.
+
+    A list that the device does not answer while it answers all else (a command that hangs) is missing: of its sessions
+    the rule is inconclusive, unless they were down at other times.
 
     How often wrong: a state that is read down is down. Known weaknesses: without uptime and count, a session that is
     down for less than the distance of two readings is missed; several in a stretch between readings count as one where
@@ -163,7 +167,9 @@ class SessionFlap:
         findings += [
             replace(self._about(case, None), outcome=Outcome.FAIL, reason=t) for t, o in account.broken() if not o
         ]
-        told = {f.object for f in findings}
+        unread = [(each, found) for each in judged if (found := unread_list(each.series, case, others)) is not None]
+        findings += self._unread(case, unread)
+        told = {f.object for f in findings} | {each.series.object for each, _ in unread}
         bad = [f for f in findings if f.outcome is Outcome.FAIL]
         if len(bad) > _MOST:
             rest = bad[_MOST:]
@@ -204,6 +210,22 @@ class SessionFlap:
                 "down_s": sum(_lasts(d, case) for d, _ in each.faulty),
             },
         )
+
+    def _unread(self, case: Case, found: Sequence[tuple[Judged, tuple[Window, str]]]) -> list[Finding]:
+        """The sessions whose list could not be read for a while: what became of them then is not known."""
+        if not found:
+            return []
+        names = session_names([each for each, _ in found])
+        each, (stretch, why) = found[0]
+        to = "to the end" if stretch.end_ns >= case.window.end_ns else f"to {moment(stretch.end_ns)}"
+        finding = replace(
+            self._about(case, each.series),
+            object="" if len(found) > 1 else each.series.object,
+            why=InconclusiveReason.GAP,
+            settle="needs the list of sessions from start to end of the run",
+            reason=f"{names}: not read from {moment(stretch.begin_ns)} {to} ({why}): neither up nor down is known",
+        )
+        return [finding]
 
     def _lost_prefixes(self, case: Case, of: dict[tuple[str, str], Series], judged: list[Judged]) -> Iterator[Finding]:
         known = {each.series.object: each for each in judged}

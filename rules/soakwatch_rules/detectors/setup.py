@@ -27,18 +27,19 @@ _MOST = 6  # of what a sentence lists
 class Setup:
     """Warns of what is known to limit a machine, or to make its results vary, with the remedy in the sentence.
 
-    It reads what the target told of itself as the run began: hosts by the agent, SSH or as the local machine, network
-    devices by SNMP or their command line. One finding for each thing that is amiss:
+    It reads what the target reported of itself as the run began: hosts by the agent, SSH or as the local machine,
+    network devices by SNMP or their command line. One finding for each thing that is amiss:
 
-    * ``pcie``: a network card whose PCIe link has fewer lanes or a lower speed than the card could do, whatever driver
-      it is bound to (``vfio-pci`` too). Interfaces that are down are left out: they may rest.
+    * ``pcie``: a network card whose PCIe link has fewer lanes than the card could do, or whose slot is slower than the
+      card, whatever driver it is bound to (``vfio-pci`` too). Interfaces that are down are left out: they may rest. A
+      speed below that of card and slot is not judged: cards lower it at rest, and nobody knows the load as it was read.
     * ``duplex``: an interface with hardware that runs half duplex.
     * ``firmware``: network cards or modules of one model with different firmware, software or drivers.
     * ``numa``: a card whose packets are handled by cores of another memory node only: by the cores that poll where a
       program drives the card, else by those of its interrupts.
     * ``governor``: a frequency governor other than ``performance`` (or the energy preference ``performance``) on a
       generator, or on a device whose cores poll; governors that differ between cores, on any. Elsewhere a device is
-      judged as it is shipped: a clock that follows the load is part of it, and only told.
+      judged as it is shipped: a clock that follows the load is part of it, and only reported.
     * ``turbo``: turbo on for some cores, off for others.
     * ``cstates``: idle states with an exit latency above ``exit_latency`` (µs) enabled where cores poll.
     * ``spread``: at most a quarter of the cores do ``share`` of the work of receiving (softirq time) and spend ``busy``
@@ -50,12 +51,14 @@ class Setup:
     That cores poll is known from the plan (``poll_mode``), from DPDK or VPP where they answer, from cores that the
     system keeps apart, or from cards that are bound to a driver for programs on a host with huge pages.
 
-    What was not told is not judged, and the finding says what that is; where nothing could be judged it is not
+    What was not reported is not judged, and the finding says what that is; where nothing could be judged it is not
     applicable. The monitor's own machine is not judged. A target whose set-up is sound has not proven anything: this
     alone lets no run pass.
 
     How often wrong: it reads settings, it does not estimate; ``spread`` says nothing where the load is even, at any
-    level. Known weaknesses: some cards lower the PCIe speed at rest and are then called slow; a card with more lanes
+    level. Known weaknesses: a link that trained down to a lower speed with all its lanes is not found, for at rest it
+    looks the same (the set-up in the report has the speed); nor is a slow slot where the system does not say what the
+    slot could do (it is read with Python on the host only); a card with more lanes
     than its ports need is warned of in a slot that suffices (the sentence has both figures); an RSS table may leave
     queues out on purpose; idle states matter little to cores that never rest.
 
@@ -77,13 +80,13 @@ class Setup:
     """
 
     name: ClassVar[str] = "setup"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     summary: ClassVar[str] = "the machine is set up so that results are limited or vary"
     metrics: ClassVar[tuple[str, ...]] = ("system.cpu.core.time",)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     manner: ClassVar[RuleSpec] = RuleSpec(
-        "what the target told of itself as the run began", live="end", objects=("mode=softirq", "mode=idle")
+        "what the target reported of itself as the run began", live="end", objects=("mode=softirq", "mode=idle")
     )
     traits: ClassVar[Traits] = Traits(
         plain_words="its set-up limits results",
@@ -94,7 +97,7 @@ class Setup:
         of_setup=True,
     )
 
-    pcie: float = parameter(1.0, "1", "a card whose PCIe link is below what it could do", "halves results", _ACTIONS)
+    pcie: float = parameter(1.0, "1", "a card whose PCIe link or slot is below it", "halves results", _ACTIONS)
     duplex: float = parameter(1.0, "1", "an interface that runs half duplex", "a failed negotiation", _ACTIONS)
     firmware: float = parameter(1.0, "1", "like cards or modules with different versions", "differ alone", _ACTIONS)
     numa: float = parameter(1.0, "1", "a card whose cores are on another memory node", "costs each packet", _ACTIONS)
@@ -123,9 +126,10 @@ class Setup:
         """The definition with its parameters."""
         actions = ", ".join(f"{name} {self._action(name)}" for name in _CHECKS)
         return (
-            "amiss is a PCIe link below what the card can do, half duplex, like cards or modules with different "
-            "versions, a card on another memory node than its cores, a frequency governor other than performance on "
-            "generators and where cores poll, turbo that differs between cores, idle states that take longer than "
+            "amiss is a PCIe link with fewer lanes than the card has or in a slot slower than the card, half duplex, "
+            "like cards or modules with different versions, a card on another memory node than its cores, a frequency "
+            "governor other than performance on generators and where cores poll, turbo that differs between cores, "
+            "idle states that take longer than "
             f"{self.exit_latency:g} µs to leave where cores poll, {100 * self.share:.4g} % of the work of "
             f"receiving on at most a quarter of the cores that spend at least {100 * self.busy:.4g} % of their time on "
             f"it while the others are idle for at least {100 * self.idle:.4g} %, and a set-up that changed during the "
@@ -145,10 +149,10 @@ class Setup:
             return tuple(self._of(finding, name, remark, seen) for name, remark in amiss)
         left = f"; not judged: {some(list(seen.open), _MOST)}" if seen.open else ""
         if not case.machine:
-            reason = "this target told nothing of how it is set up"
+            reason = "this target reported nothing of how it is set up"
             return (replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
         if not seen.sound:
-            reason = f"nothing of what this target told of its set-up can be judged{left}"
+            reason = f"nothing of what this target reported of its set-up can be judged{left}"
             return (replace(finding, outcome=Outcome.NOT_APPLICABLE, reason=reason),)
         well = f"{counted(seen.seen, 'setting')} as it should be: {some(list(seen.sound), _MOST)}{left}"
         return (replace(finding, outcome=Outcome.PASS, reason=well, samples=seen.seen),)

@@ -91,15 +91,11 @@ def _by_state(up: Series) -> Iterator[Down]:
 
 def _unlisted(up: Series, case: Case, others: NDArray[np.int64]) -> Iterator[Down]:
     """Stretches without a reading of a session that was up, though the device was asked and answered."""
-    apart_s = spacing(up) or (max(up.cadence_s, _ONCE_S) if up.cadence_s else None)
-    if not apart_s:
-        return
-    limit_ns = round(_MISSED * apart_s * 1e9)
     time_ns, stands = up.time_ns, up.values > 0
-    ends = np.append(time_ns[1:], case.window.end_ns)
-    for i in np.flatnonzero(stands & (ends - time_ns > limit_ns)).tolist():
-        last_ns, next_ns = int(time_ns[i]), int(ends[i])
-        if not answered(case, Window(last_ns, next_ns), others):
+    apart_s = _apart_s(up) or 0.0
+    for i, stretch in _without(up, case):
+        last_ns, next_ns = stretch.begin_ns, stretch.end_ns
+        if not answered(case, stretch, others) or _fault(up, case, stretch):
             continue
         comes = i + 1 < time_ns.size and bool(stands[i + 1])
         end_ns = next_ns if comes else None
@@ -107,6 +103,47 @@ def _unlisted(up: Series, case: Case, others: NDArray[np.int64]) -> Iterator[Dow
             rises = np.flatnonzero(stands[i + 1 :])
             end_ns = int(time_ns[i + 1 + rises[0]]) if rises.size else None
         yield Down(last_ns, last_ns + round(apart_s * 1e9), end_ns, UNLISTED)
+
+
+def _apart_s(up: Series) -> float | None:
+    return spacing(up) or (max(up.cadence_s, _ONCE_S) if up.cadence_s else None)
+
+
+def _without(up: Series, case: Case) -> Iterator[tuple[int, Window]]:
+    """The stretches without a reading of a session that was up, each with the index of the reading before it."""
+    apart_s = _apart_s(up)
+    if not apart_s:
+        return
+    time_ns, stands = up.time_ns, up.values > 0
+    ends = np.append(time_ns[1:], case.window.end_ns)
+    for i in np.flatnonzero(stands & (ends - time_ns > round(_MISSED * apart_s * 1e9))).tolist():
+        yield i, Window(int(time_ns[i]), int(ends[i]))
+
+
+def _fault(up: Series, case: Case, stretch: Window) -> str:
+    """Why the list that a session stands in could not be read in a stretch; "" where nothing says so."""
+    return next(
+        (
+            unread.text
+            for unread in case.unread
+            if unread.metric == up.metric
+            and (not unread.object or up.object.startswith(f"{unread.object},"))
+            and unread.begin_ns <= stretch.end_ns
+            and unread.end_ns >= stretch.begin_ns
+        ),
+        "",
+    )
+
+
+def unread_list(up: Series, case: Case, others: NDArray[np.int64]) -> tuple[Window, str] | None:
+    """The first stretch in which a session was not read because its list was not, with the reason; None if none.
+
+    A device may answer all but one command: what is not read then is missing, and neither up nor down. Where it
+    answers nothing the account of its source says so.
+    """
+    gaps = (stretch for _, stretch in _without(up, case) if answered(case, stretch, others))
+    found = ((stretch, _fault(up, case, stretch)) for stretch in gaps)
+    return next(((stretch, why) for stretch, why in found if why), None)
 
 
 def answered(case: Case, stretch: Window, others: NDArray[np.int64]) -> bool:

@@ -1,1 +1,1 @@
-"""What a machine told of itself, typed, and what of it costs throughput or makes results vary."""
+"""What a machine reported of itself, typed, and what of it costs throughput or makes results vary."""

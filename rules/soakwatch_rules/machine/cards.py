@@ -15,7 +15,11 @@ _MOST = 4
 
 
 def links(machine: Machine) -> Look:
-    """Cards whose PCIe link has fewer lanes, or runs slower, than the card could."""
+    """Cards whose PCIe link has fewer lanes than the card could, or whose slot is slower than the card.
+
+    Many cards lower the speed, and never the lanes, while they rest: a speed below the card's that the slot could give
+    is left open.
+    """
     return together(_link(card) for card in machine.cards)
 
 
@@ -24,22 +28,25 @@ def _link(card: Card) -> Look:
     if card.virtual_function:  # its link is that of the card that it is a part of
         return Look()
     if link is None or not link.known:
-        told = f"PCIe link of {card.name} (not told)"
-        return Look(open=(told,)) if card.in_user_space or link is not None else Look()
+        words = f"PCIe link of {card.name} (not reported)"
+        return Look(open=(words,)) if card.in_user_space or link is not None else Look()
     if card.down:
         return Look(open=(f"PCIe link of {card.name} (the interface is down)",))
     shown = _lanes(link.width, link.speed)
-    if not link.below:
+    if not link.narrow and link.slow and not link.in_slow_slot:
+        rest = f"{shown} of {_lanes(None, link.max_speed)} when read, which may be rest"
+        return Look(open=(f"PCIe link of {card.name} ({rest})",))
+    if not link.narrow and not link.slow:
         return Look(sound=(f"PCIe link of {card.name} {shown}",))
     most = _lanes(link.max_width, link.max_speed)
     carries = "" if link.bits_per_s is None else f", which carries {quantity(link.bits_per_s, 'bit/s')} each way"
     port = "" if not card.speed_mbps else f" (its port: {quantity(card.speed_mbps * 1e6, 'bit/s')})"
+    slot = f", its slot {_lanes(None, link.slot_speed)}" if link.in_slow_slot else ""
     text = (
-        f"the PCIe link of {card.name} runs at {shown}{carries}{port}; the card could do {most}: put it into a slot "
-        "that has these lanes and this speed, seat it anew, or look for the slot's setting in the BIOS"
+        f"the PCIe link of {card.name} runs at {shown}{carries}{port}; the card could do {most}{slot}: put it into a "
+        "slot that has these lanes and this speed, seat it anew, or look for the slot's setting in the BIOS"
     )
-    lanes = link.width is not None and link.max_width is not None and link.width < link.max_width
-    if lanes:
+    if link.narrow:
         return Look((Remark(card.part, text, link.width, link.max_width, "{lane}"),))
     return Look((Remark(card.part, text, link.speed, link.max_speed, "{GT}/s"),))
 
@@ -95,7 +102,7 @@ def _models(parts: Iterable[Card | Module]) -> list[str]:
 def _one_version(what: str, model: str, by_name: Mapping[str, str]) -> Look:
     known = {name: version for name, version in by_name.items() if version}
     if len(known) < 2:
-        return Look(open=(f"{what} of {model} (not told)",)) if what == "firmware" else Look()
+        return Look(open=(f"{what} of {model} (not reported)",)) if what == "firmware" else Look()
     found = sorted(set(known.values()))
     if len(found) == 1:
         return Look(sound=(f"{what} of {model} alike",))
@@ -125,7 +132,7 @@ def nodes(machine: Machine, polled: Cores) -> Look:
 def _node(machine: Machine, card: Card, cores: Cores, *, program: bool) -> Look:
     near = {node for node, own in machine.nodes.items() if own & cores}
     if not near:
-        return Look(open=(f"memory node of {card.name} (which cores serve it is not told)",))
+        return Look(open=(f"memory node of {card.name} (which cores serve it is not reported)",))
     if card.node in near:
         return Look(sound=(f"{card.name} and its cores on node {card.node}",))
     there = some([str(node) for node in sorted(near)])

@@ -24,7 +24,7 @@ def governors(machine: Machine, wanted: str) -> Look:
     """A clock that follows the load. ``wanted`` says why a steady clock is wanted here; "" where it is not."""
     found = machine.governors
     if not found:
-        return Look(open=("frequency governor (not told)",)) if wanted else Look()
+        return Look(open=("frequency governor (not reported)",)) if wanted else Look()
     shown = _shares(found)
     if len(found) > 1:
         text = f"the cores have different frequency governors ({shown}): results depend on which core did the work; "
@@ -59,7 +59,7 @@ def idle_states(machine: Machine, polls: str, polled: Cores, exit_s: float) -> L
     if not polls:
         return Look(open=("idle states (no core polls)",)) if states else Look()
     if not states:
-        return Look(open=("idle states (not told)",))
+        return Look(open=("idle states (not reported)",))
     deep = [state for state in states if state.open_to(polled) and state.exit_s > exit_s]
     if not deep:
         return Look(sound=("idle states where cores poll",))

@@ -1,6 +1,6 @@
-"""A machine as its fingerprint tells it, typed: network cards, clock, idle states, memory nodes, modules.
+"""A machine as its fingerprint reports it, typed: network cards, clock, idle states, memory nodes, modules.
 
-What the fingerprint does not tell is None or empty here; keys of other kinds than expected count as not told.
+What the fingerprint does not report is None or empty here; keys of other kinds than expected count as not reported.
 """
 
 from __future__ import annotations
@@ -22,22 +22,33 @@ _COUNTED: Final = re.compile(r"^(?P<value>.+) \((?P<cores>\d+) cores?\)$")
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A PCIe link now and at most: lanes, and GT/s a lane."""
+    """A PCIe link now and at most: lanes, and GT/s a lane; ``slot_speed`` is the most that the slot gives."""
 
     width: float | None
     max_width: float | None
     speed: float | None
     max_speed: float | None
+    slot_speed: float | None = None
 
     @property
     def known(self) -> bool:
-        """Whether at least one of both is told now and at most."""
+        """Whether at least one of both is reported now and at most."""
         return None not in (self.width, self.max_width) or None not in (self.speed, self.max_speed)
 
     @property
-    def below(self) -> bool:
-        """Whether it runs with fewer lanes or slower than it could."""
-        return _less(self.width, self.max_width) or _less(self.speed, self.max_speed)
+    def narrow(self) -> bool:
+        """Whether it runs with fewer lanes than it could."""
+        return _less(self.width, self.max_width)
+
+    @property
+    def slow(self) -> bool:
+        """Whether it runs slower than it could: in a slow slot, or for now, to save power at rest."""
+        return _less(self.speed, self.max_speed)
+
+    @property
+    def in_slow_slot(self) -> bool:
+        """Whether it will never run at the card's speed."""
+        return _less(self.slot_speed, self.max_speed)
 
     @property
     def bits_per_s(self) -> float | None:
@@ -106,7 +117,7 @@ class Module:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """All of it. ``governors`` and ``turbo`` count cores by value (0 where their number is not told)."""
+    """All of it. ``governors`` and ``turbo`` count cores by value (0 where their number is not reported)."""
 
     cards: tuple[Card, ...] = ()
     governors: Mapping[str, int] = field(default_factory=dict)
@@ -181,6 +192,7 @@ def _card(part: str, facts: Mapping[str, Tree]) -> Card:
             _number(link.get("max_link_width")),
             _number(link.get("current_link_speed")),
             _number(link.get("max_link_speed")),
+            _number(link.get("slot_max_link_speed")),
         )
         if link
         else None,

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from soakwatch.core.fingerprints import BEGIN_KEY, END_KEY, NOTES, TOLD_BY, differences, told
+from soakwatch.core.fingerprints import BEGIN_KEY, END_KEY, NOTES, REPORTED_BY, differences, event_detail
 from soakwatch.core.redaction import Redaction
 from soakwatch.engine import fingerprints as module
-from soakwatch.engine.fingerprints import Fingerprinting, Teller
+from soakwatch.engine.fingerprints import Fingerprinting, Reporter
 from soakwatch.engine.run_record import run_record
 from soakwatch.record import Record, RecordView
 from soakwatch.sources.abc import Fingerprints, SourceError, SourceUnreadyError
@@ -59,7 +59,7 @@ class Bench:
 
     folder: Path
 
-    def run(self, tellers: list[Teller], *, resumed: bool = False, ticks: int = 2) -> None:
+    def run(self, tellers: list[Reporter], *, resumed: bool = False, ticks: int = 2) -> None:
         """Ask them as a run does: each second, and at the end."""
 
         async def go(asks: Fingerprinting) -> None:
@@ -106,9 +106,9 @@ def bench(tmp_path: Path) -> Bench:
 
 def test_begin_and_end_are_kept_and_a_difference_is_an_event(bench: Bench) -> None:
     now = {**HOST, "cpu": {"governor": "powersave"}, "processes": {"sshd": 9}, "memory": {"total_bytes": 2}}
-    bench.run([Teller("dut", "ssh", Source([HOST, now])), Teller("tg", "trex", Source([{"generator": {}}] * 2))])
+    bench.run([Reporter("dut", "ssh", Source([HOST, now])), Reporter("tg", "trex", Source([{"generator": {}}] * 2))])
     assert bench.trees(BEGIN_KEY)["dut"]["cpu"] == {"governor": "performance"}
-    assert bench.trees(BEGIN_KEY)["dut"][TOLD_BY] == {"cpu": "ssh", "processes": "ssh", "memory": "ssh"}
+    assert bench.trees(BEGIN_KEY)["dut"][REPORTED_BY] == {"cpu": "ssh", "processes": "ssh", "memory": "ssh"}
     assert bench.trees(END_KEY)["dut"]["cpu"] == {"governor": "powersave"}
     assert bench.changes() == [("dut", {"cpu governor": "performance -> powersave"})]
 
@@ -116,34 +116,34 @@ def test_begin_and_end_are_kept_and_a_difference_is_an_event(bench: Bench) -> No
 def test_sources_of_a_target_are_one_tree_in_the_order_of_the_plan(bench: Bench) -> None:
     first: dict[str, Any] = {"device": {"model": "X"}}
     second: dict[str, Any] = {"device": {"model": "x", "serial": "7"}, "licences": ["base"]}
-    bench.run([Teller("dut", "snmp", Source([first] * 2)), Teller("dut", "ssh", Source([second] * 2))])
+    bench.run([Reporter("dut", "snmp", Source([first] * 2)), Reporter("dut", "ssh", Source([second] * 2))])
     tree = bench.trees(BEGIN_KEY)["dut"]
     assert tree["device"] == {"model": "X", "serial": "7"}
-    assert tree[TOLD_BY] == {"device": "snmp, ssh", "licences": "ssh"}
+    assert tree[REPORTED_BY] == {"device": "snmp, ssh", "licences": "ssh"}
     assert bench.changes() == []
 
 
 def test_what_fails_is_a_note_and_no_difference(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOAK_SECRET", "geheim")
     refused, broken = SourceError("the password geheim is wrong"), ValueError("geheim")
-    bench.run([Teller("dut", "ssh", Source([HOST, refused])), Teller("fw", "snmp", Source([broken, HOST]))])
-    assert bench.trees(END_KEY)["dut"] == {NOTES: ["ssh did not tell what it is: the password *** is wrong"]}
-    assert bench.trees(BEGIN_KEY)["fw"] == {NOTES: ["snmp did not tell what it is: its poller raised ValueError"]}
+    bench.run([Reporter("dut", "ssh", Source([HOST, refused])), Reporter("fw", "snmp", Source([broken, HOST]))])
+    assert bench.trees(END_KEY)["dut"] == {NOTES: ["ssh did not report what it is: the password *** is wrong"]}
+    assert bench.trees(BEGIN_KEY)["fw"] == {NOTES: ["snmp did not report what it is: its poller raised ValueError"]}
     assert bench.changes() == []
 
 
 def test_a_run_does_not_wait_long_for_a_source_that_never_tells(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "END_S", 0.05)
     slow, quick = Source([None]), Source([HOST] * 2)
-    bench.run([Teller("dut", "ssh", slow), Teller("tg", "local", quick)])
-    assert bench.trees(BEGIN_KEY)["dut"] == {NOTES: ["ssh had not told yet what it is when the run ended"]}
+    bench.run([Reporter("dut", "ssh", slow), Reporter("tg", "local", quick)])
+    assert bench.trees(BEGIN_KEY)["dut"] == {NOTES: ["ssh had not reported yet what it is when the run ended"]}
     assert bench.trees(BEGIN_KEY)["tg"]["cpu"] == HOST["cpu"]
     assert slow.asked == 1
 
 
 def test_a_source_that_is_not_ready_is_asked_again(bench: Bench) -> None:
     source = Source([SourceUnreadyError("the cost of its polls is still being measured"), HOST, HOST])
-    bench.run([Teller("dut", "ssh", source)], ticks=3)
+    bench.run([Reporter("dut", "ssh", source)], ticks=3)
     assert bench.trees(BEGIN_KEY)["dut"]["cpu"] == HOST["cpu"]
     assert source.asked == 3
 
@@ -151,15 +151,15 @@ def test_a_source_that_is_not_ready_is_asked_again(bench: Bench) -> None:
 def test_a_run_that_ends_at_once_asks_once(bench: Bench) -> None:
     source, silent = Source([HOST]), Source([], answering=False)
     nothing = Source([{}, {}])
-    bench.run([Teller("dut", "ssh", source), Teller("fw", "snmp", silent), Teller("tg", "otg", nothing)], ticks=0)
+    bench.run([Reporter("dut", "ssh", source), Reporter("fw", "snmp", silent), Reporter("tg", "otg", nothing)], ticks=0)
     assert bench.trees(BEGIN_KEY) == bench.trees(END_KEY)
     assert (source.asked, silent.asked) == (1, 0)
 
 
 def test_a_resumed_run_keeps_what_was_told_at_its_begin(bench: Bench) -> None:
     changed: dict[str, Any] = {"cpu": {"governor": "powersave"}}
-    bench.run([Teller("dut", "ssh", Source([HOST]))], ticks=0)
-    bench.run([Teller("dut", "ssh", Source([changed]))], resumed=True)
+    bench.run([Reporter("dut", "ssh", Source([HOST]))], ticks=0)
+    bench.run([Reporter("dut", "ssh", Source([changed]))], resumed=True)
     assert bench.trees(BEGIN_KEY)["dut"]["cpu"] == {"governor": "performance"}
     assert bench.changes() == [("dut", {"cpu governor": "performance -> powersave"})]
 
@@ -171,11 +171,14 @@ def test_differences_name_modules_by_their_names_and_end_somewhere() -> None:
         "modules_hw slot 0 name": "absent -> slot 0",
         "modules_hw slot 0 serial": "absent -> C",
     }
-    many = told(differences({"sysctls": {str(n): 1 for n in range(25)}}, {"sysctls": {str(n): 2 for n in range(25)}}))
+    many = event_detail(
+        differences({"sysctls": {str(n): 1 for n in range(25)}}, {"sysctls": {str(n): 2 for n in range(25)}})
+    )
     assert len(many) == 21
     assert many["more"] == "5"
-    other: dict[str, Any] = {"cpu": {"governor": "powersave"}, TOLD_BY: {"cpu": "agent"}}
-    assert differences({**HOST, TOLD_BY: {"cpu": "ssh"}}, other) == {}, "another source may say it in other words"
+    other: dict[str, Any] = {"cpu": {"governor": "powersave"}, REPORTED_BY: {"cpu": "agent"}}
+    assert differences({**HOST, REPORTED_BY: {"cpu": "ssh"}}, other) == {}, "another source may say it in other words"
+    assert differences({**HOST, "told_by": {"cpu": "ssh"}}, other) == {}, "a record of an earlier version says so too"
 
 
 def test_what_moves_by_design_is_no_difference() -> None:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from soakwatch.core.event_kinds import IDENTITY
-from soakwatch.core.fingerprints import BEGIN_KEY, END_KEY, NOTES, TOLD_BY, differences
+from soakwatch.core.fingerprints import ABOUT_KEYS, BEGIN_KEY, END_KEY, NOTES, differences, reporters
 from soakwatch.core.units import show_bytes
 from soakwatch.report.blocks import CONSOLE, Block, Text
 from soakwatch.report.page import Page
@@ -17,6 +17,7 @@ ORDER = 46
 TITLE = "Set-up"
 _LONG, _BRIEF = 30, 4
 _RULE, _AMISS = "setup", {Outcome.FAIL, Outcome.WARN}
+_IDENTIFYING = ("generator", "system", "model", "version", "name")
 _WIDE = 6
 """Entries of a property of a card beyond which it has a table of its own."""
 _OPEN = frozenset({"general", "host", "device", "generator", "cpu", "memory"})
@@ -29,10 +30,10 @@ TEMPLATE = """\
 {% if versions %}<h3>Versions</h3><div class="card"><table class="pairs">{{ m.caption("Versions") }}<tbody>
 {% for name, value in versions %}<tr><th>{{ name }}</th><td>{{ value }}</td></tr>
 {% endfor %}</tbody></table></div>{% endif %}
-{% for target, groups, changes, notes, tellers in machines %}
+{% for target, groups, changes, notes, provenance in machines %}
 <h3>Machine of <span class="name">{{ target }}</span></h3>
 <div class="card">
-{% if tellers %}<p>{{ tellers }}</p>{% endif %}
+{% if provenance %}<p>{{ provenance }}</p>{% endif %}
 {% if changes %}<details open><summary>not as it was when the run began ({{ changes|length }})</summary>
 <div class="scroll"><table class="pairs">{{ m.caption("Changed during the run") }}<tbody>
 {% for path, change in changes %}<tr><th class="name">{{ path }}</th><td>{{ change }}</td></tr>
@@ -62,7 +63,7 @@ def facts(page: Page) -> Mapping[str, object]:
     changed = _changes(page)
     for target, tree in sorted(_object(page.source.meta(BEGIN_KEY)).items()):
         whole: dict[str, Tree] = tree if isinstance(tree, dict) else {"machine": tree}
-        shown = {name: section for name, section in whole.items() if name not in (NOTES, TOLD_BY)}
+        shown = {name: section for name, section in whole.items() if name not in ABOUT_KEYS}
         machines.append((target, _groups(shown), list(changed.get(target, {}).items()), *_about(whole)))
     versions = sorted((name, _text(value)) for name, value in _object(page.source.meta("versions")).items())
     return {"flags": flags, "versions": versions, "machines": machines}
@@ -87,19 +88,19 @@ def blocks(page: Page) -> Sequence[Block]:
 
 
 def _machines(page: Page) -> list[tuple[str, str]]:
-    """Each machine in a line: what its devices reported of themselves, else its fingerprint."""
+    """Each machine in a line: what its devices and generators reported of themselves, else its fingerprint."""
     identities: dict[str, dict[str, str]] = {}
     for event in page.events:
         if event.kind == IDENTITY:
             identities.setdefault(event.target, {}).update(event.detail)
-    machines = [
-        (target, ", ".join(detail[key] for key in ("system", "model", "version", "name") if detail.get(key)))
+    machines = {
+        target: ", ".join(detail[key] for key in _IDENTIFYING if detail.get(key))
         for target, detail in sorted(identities.items())
-    ]
+    }
     for target, tree in sorted(_object(page.source.meta(BEGIN_KEY)).items()):
-        if target not in identities:
-            machines.append((target, ", ".join(_hardware(tree))))
-    return [(target, words) for target, words in machines if words]
+        if not machines.get(target):
+            machines[target] = ", ".join(_hardware(tree))
+    return [(target, words) for target, words in machines.items() if words]
 
 
 def _changes(page: Page) -> dict[str, dict[str, str]]:
@@ -121,20 +122,20 @@ def _changed_words(differing: Mapping[str, str]) -> str:
 
 
 def _about(tree: dict[str, Tree]) -> tuple[list[str], str]:
-    """What could not be read, a sentence each, and who told the rest."""
-    notes, tellers = tree.get(NOTES), tree.get(TOLD_BY)
+    """What could not be read, a sentence each, and which source reported the rest."""
+    notes = tree.get(NOTES)
     sources: dict[str, list[str]] = {}
-    for section, source in tellers.items() if isinstance(tellers, dict) else ():
+    for section, source in reporters(tree).items():
         sources.setdefault(_text(source), []).append(section.replace("_", " "))
     if len(sources) == 1:
-        words = f"Told by {next(iter(sources))}."
+        words = f"Reported by {next(iter(sources))}."
     else:
-        words = "; ".join(f"told by {source}: {', '.join(sections)}" for source, sections in sources.items())
+        words = "; ".join(f"reported by {source}: {', '.join(sections)}" for source, sections in sources.items())
     return [_text(note) for note in notes] if isinstance(notes, list) else [], words
 
 
 def _hardware(tree: Tree) -> list[str]:
-    told = [
+    reported = [
         " ".join(_text(branch[key]) for key in keys if branch.get(key))
         for branch, keys in (
             (_branch(tree, "device"), ("vendor", "model", "software")),
@@ -147,7 +148,7 @@ def _hardware(tree: Tree) -> list[str]:
         facts.append(f"{cpu['model']}, {cpu.get('logical_cores', '?')} cores")
     total = memory.get("total_bytes")
     facts += [show_bytes(total)] if isinstance(total, int | float) else []
-    return [words for words in told if words] + facts
+    return [words for words in reported if words] + facts
 
 
 def _branch(tree: Tree, name: str) -> dict[str, Tree]:

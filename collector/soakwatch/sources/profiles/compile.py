@@ -126,6 +126,7 @@ class Checker:
             shape.optional,
             self.document.where(path),
             self._conditions((*path, "where"), shape.where, set(known)),
+            shape.lost,
         )
 
     def _check(
@@ -142,6 +143,8 @@ class Checker:
             self._tell(path, "a change of what 'values' or 'match' read has no meaning: remove one")
         if shape.match is not None and re.compile(shape.match).groups < 1:
             self._tell((*path, "match"), "the regular expression has no group: put ( ) around the number")
+        if shape.lost is not None and (change or shape.over or metric.kind == COUNTER):
+            self._tell((*path, "lost"), "'lost' is the reading of a single gauge: remove 'of', 'over' or 'lost'")
         if shape.scale == 0:
             self._tell((*path, "scale"), "a scale of 0 makes every value 0")
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
-from soakwatch.sources.profiles.expression import SECONDS, MissingError
+from soakwatch.sources.profiles.expression import SECONDS, MissingError, UndefinedError
 from soakwatch.sources.profiles.model import Column, Line
 from soakwatch.sources.profiles.survey import Want
 from soakwatch.sources.profiles.value import Number, Value, number, text
 from soakwatch_agent.metric import clipped, fault_of
 
 Raw = Mapping[str, Number | None]
+NEAR = 1.0
+"""In the unit of a series: an answer that is no further from the last reading may be one."""
 _HALF = {32: 2**31, 64: 2**63}
 
 
@@ -27,6 +30,26 @@ def level(want: Want, values: Mapping[str, Value]) -> Number:
     if line.match is not None or line.values is not None:
         return _finish(line, _read_as(line, want, values))
     return _finish(line, want.value.run(raw(want, values)))
+
+
+def lost(want: Want, values: Mapping[str, Value], last: Number | None) -> Number:
+    """The value of a series that was read as ``last`` and whose device answers now that there is no reading.
+
+    An answer that could be the next reading as well (0 where the last was about 0 dBm) tells nothing. Raises
+    MissingError for that, for what was never read or is not answered, and for series whose line knows no such value.
+    """
+    if want.line.lost is None or last is None or any(values.get(cell.oid) is None for cell in want.cells):
+        raise MissingError(want.line.value.text)
+    taken: dict[str, Number | None] = {}
+    for cell in want.cells:
+        try:
+            taken[cell.name] = number(values[cell.oid])
+        except ValueError:
+            return want.line.lost
+    with suppress(FaultError, UndefinedError):
+        if abs(_finish(want.line, want.value.run(taken)) - last) < NEAR:
+            raise MissingError(want.line.value.text)
+    return want.line.lost
 
 
 def change(want: Want, before: Raw, now: Raw, seconds: float) -> Number:
@@ -62,6 +85,8 @@ def raw(want: Want, values: Mapping[str, Value]) -> Raw:
     cells: dict[str, Number | None] = {}
     for cell in want.cells:
         value = values.get(cell.oid)
+        if value == 0 and cell.twin is not None:
+            value = values.get(cell.twin, value)
         if value is None or not valid(cell.column, value):
             cells[cell.name] = None
             continue

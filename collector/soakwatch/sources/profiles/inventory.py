@@ -15,7 +15,7 @@ from soakwatch.sources.profiles.value import Asker, Value, text
 from soakwatch_agent.fingerprint import Tree
 
 MAX_PARTS = 400
-"""Parts that are asked for and told; a chassis with more says how many it has besides."""
+"""Parts that are asked for and reported; a chassis with more says how many it has besides."""
 
 _ENTITY = "1.3.6.1.2.1.47.1.1.1.1"
 _CLASS, _SERIAL = f"{_ENTITY}.5", f"{_ENTITY}.11"
@@ -52,7 +52,7 @@ _COPY = re.compile(r"(?i)-?IDPROM$")  # the memory chip of a part that has a row
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """The parts of a device, and sentences about what of it could not be told."""
+    """The parts of a device, and sentences about what of it could not be read."""
 
     modules: tuple[Mapping[str, str], ...] = ()
     transceivers: tuple[Mapping[str, str], ...] = ()
@@ -84,10 +84,10 @@ async def read_inventory(asker: Asker, object_id: str, *, sparse: bool = True) -
     kept = chosen[:MAX_PARTS]
     others = [column for column in _COLUMNS.values() if column != _SERIAL]
     if sparse and len(kept) * 2 < len(classes):
-        told = await asker.get([f"{column}.{index}" for index in kept for column in others])
+        rest = await asker.get([f"{column}.{index}" for index in kept for column in others])
     else:
-        told = await asker.walk(others)
-    values = {**told, **{f"{_SERIAL}.{index}": value for index, value in tree[_SERIAL].items()}}
+        rest = await asker.walk(others)
+    values = {**rest, **{f"{_SERIAL}.{index}": value for index, value in tree[_SERIAL].items()}}
     names = {index: _CLASSES.get(number, "part") for index, number in classes.items() if index in tree[_CLASS]}
     rows = [_row(values, _COLUMNS, index, names.get(index, "")) for index in kept]
     found = _sorted_out(rows)
@@ -97,7 +97,7 @@ async def read_inventory(asker: Asker, object_id: str, *, sparse: bool = True) -
             f"hardware: {len(chosen) - len(kept)} of {len(chosen)} parts of entPhysicalTable were not asked for"
         )
     if not found.transceivers:
-        notes.append(f"transceivers: none is told among the {len(classes)} parts of entPhysicalTable")
+        notes.append(f"transceivers: none is reported among the {len(classes)} parts of entPhysicalTable")
     return Inventory(found.modules, found.transceivers, tuple(notes), found.chassis)
 
 

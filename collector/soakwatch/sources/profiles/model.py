@@ -106,7 +106,8 @@ class Condition:
 @dataclass(frozen=True, slots=True)
 class Line:
     """How one metric comes from a row. ``over`` folds the rows of the group into one sample (mean, sum, max); only rows
-    that hold ``where`` have it, and are numbered among themselves where they have the same labels."""
+    that hold ``where`` have it, and are numbered among themselves where they have the same labels. ``lost`` is what
+    a series is that was read and whose device then answers that there is no reading (light that is gone)."""
 
     metric: str
     value: Expression
@@ -120,6 +121,7 @@ class Line:
     optional: bool
     location: str
     where: tuple[Condition, ...] = ()
+    lost: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

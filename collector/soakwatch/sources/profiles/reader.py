@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from soakwatch.sources.abc import WatchedProcess
 from soakwatch.sources.profiles.discovery import discover
-from soakwatch.sources.profiles.evaluate import FaultError, Raw, change, level, raw
+from soakwatch.sources.profiles.evaluate import FaultError, Raw, change, level, lost, raw
 from soakwatch.sources.profiles.expression import MissingError, UndefinedError
 from soakwatch.sources.profiles.model import Group, Profile
 from soakwatch.sources.profiles.offload import run_in_thread_if_large
@@ -33,6 +33,7 @@ class State:
     due_ns: dict[str, int] = field(default_factory=dict)  # group -> not before
     before: dict[tuple[str, str, str], tuple[int, Raw]] = field(default_factory=dict)  # the last is a row of a fold
     reported: dict[tuple[str, str], str] = field(default_factory=dict)
+    last: dict[tuple[str, str], Number] = field(default_factory=dict)  # of series that may be lost
 
     def due(self, group: Group, now_ns: int) -> bool:
         """Whether a group is to be read."""
@@ -47,6 +48,7 @@ class State:
         """Forgets everything about other series."""
         self.before = {key: value for key, value in self.before.items() if key[:2] in series}
         self.reported = {key: value for key, value in self.reported.items() if key in series}
+        self.last = {key: value for key, value in self.last.items() if key in series}
 
     def forget_changes(self) -> None:
         """After a restart of the device: counters began anew, and everything is due."""
@@ -139,6 +141,8 @@ class _Evaluation:
 
     def _value(self, want: Want, row: str = "") -> Number | None:
         """The value of a series, or of one row of a fold; None where it takes another poll to tell."""
+        if want.line.lost is not None:
+            return self._losable(want)
         if not want.line.change:
             return level(want, self._values)
         key, now = (want.line.metric, want.object, row), raw(want, self._values)
@@ -155,6 +159,16 @@ class _Evaluation:
             return None
         # Where nothing moved (UndefinedError) the older readings stay: the device has not renewed its values yet.
         self._state.before[key] = (self._now_ns, now)
+        return value
+
+    def _losable(self, want: Want) -> Number:
+        """The reading, which is kept; of one that the device calls off what that means."""
+        key = (want.line.metric, want.object)
+        try:
+            value = level(want, self._values)
+        except MissingError:
+            return lost(want, self._values, self._state.last.get(key))
+        self._state.last[key] = value
         return value
 
     def _fold(self, fold: Fold) -> None:
@@ -255,7 +269,7 @@ class Reader:
             await self._again(now_ns, deadline_s)
             answers = await ask(asker, self.survey, self._state, now_ns)
         running = await self._read_processes(asker, self.survey, now_ns)
-        if self._new and (self._state.before or self._state.reported):
+        if self._new and (self._state.before or self._state.reported or self._state.last):
             self._state.keep({(part.line.metric, part.object) for table in self.survey.tables for part in table.parts})
         self._new = False
         reading = await run_in_thread_if_large(len(answers.values), evaluate, answers, self._state, now_ns)

@@ -49,6 +49,7 @@ class Rows:
     joined: dict[str, dict[str, Cell]] = field(default_factory=dict)  # join -> index of the row -> cell
     joined_values: dict[str, Value] = field(default_factory=dict)  # values of joins by OID
     doubted: set[str] = field(default_factory=set)  # OIDs that stand at 0 while a twin of theirs counts
+    active: set[str] = field(default_factory=set)  # columns of several OIDs that count in some row
     distrusted: set[str] = field(default_factory=set)  # columns of which that is so, and which count in no row
 
     def settle(self, before: Mapping[tuple[str, str], str]) -> None:
@@ -63,6 +64,8 @@ class Rows:
             if column.per_row and kept in column.oids:
                 earlier = column.oids[: column.oids.index(kept)]
                 self.distrusted |= {base for base in earlier if self.tree.get(base) and not self._counts(base)}
+            if column.per_row:
+                self.active |= {base for base in column.oids if self._counts(base)}
             for base in column.oids if column.per_row else (chosen,):
                 rows |= dict.fromkeys(self.tree.get(base, ()))
         for scalar in self.group.scalars:
@@ -125,7 +128,15 @@ class Rows:
         if best is None:
             trusted = (b for b in sound if b not in self.distrusted and f"{b}.{index}" not in self.doubted)
             best = next(trusted, (sound or having)[0])
-        return Cell(name, f"{best}.{index}", column)
+        return Cell(name, f"{best}.{index}", column, self._twin(column, best, index))
+
+    def _twin(self, column: Column, base: str, index: str) -> str | None:
+        """The later alternative of a counter that stands at 0 as that does, on a device on which its column never
+        counts; None where there is none."""
+        if not column.per_row or base in self.active or self.tree[base].get(index) != 0:
+            return None
+        later = column.oids[column.oids.index(base) + 1 :]
+        return next((f"{other}.{index}" for other in later if self.tree.get(other, {}).get(index) == 0), None)
 
     def value(self, name: str, index: str) -> Value | None:
         """The value of a name in a row."""

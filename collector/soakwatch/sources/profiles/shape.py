@@ -167,6 +167,10 @@ class LineShape(Shape):
     match: Annotated[Regex | None, Field(default=None, description="regex; group 1 is the number")]
     where: Annotated[Conditions, Field(default_factory=dict, description="rows of the group that have it")]
     optional: Annotated[bool, Field(default=False, description="not every such device has it")]
+    lost: Annotated[
+        float | None,
+        Field(default=None, description="what it is when an invalid reading follows a valid one: -40 dBm is no light"),
+    ]
 
 
 class GroupShape(Shape):

@@ -13,11 +13,17 @@ from soakwatch_agent.sample import Event, Fault, Sample
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Where a name of an expression is read in one row."""
+    """Where a name of an expression is read in one row.
+
+    ``twin`` is the 32-bit counter of the same thing, where both stood at 0 and no row of this device's 64-bit column
+    counts: it may be one that never will. The twin is read in its place for as long as it stands at 0; both count from
+    0, so that there is no jump whichever of them it is that counts.
+    """
 
     name: str
     oid: str
     column: Column
+    twin: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

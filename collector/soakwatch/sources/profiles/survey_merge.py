@@ -42,13 +42,13 @@ def past_of(before: Survey | None) -> Past:
 
 
 def kept_of(past: Past) -> frozenset[str]:
-    """The OIDs that were chosen among several."""
+    """The OIDs that were chosen among several, and for good: not those that have a twin."""
     return frozenset(
         cell.oid
         for held in past.values()
         for row in _rows(held.part)
         for cell in row.cells
-        if len(cell.column.oids) > 1
+        if len(cell.column.oids) > 1 and cell.twin is None
     )
 
 
@@ -116,7 +116,8 @@ def _as_good(new: Want | Fold, old: Want | Fold) -> bool:
     (picks, ranks), (old_picks, old_ranks) = _made_of(new), _made_of(old)
     if any(pick > before for pick, before in zip(picks, old_picks, strict=False)):
         return False
-    pairs = [(rank, old_ranks[name]) for name, rank in ranks.items() if name in old_ranks]
+    continued = _continued(new, old)
+    pairs = [(rank, old_ranks[name]) for name, rank in ranks.items() if name in old_ranks and name not in continued]
     if _counts(new.line):
         return all(rank == before for rank, before in pairs)
     return all(rank <= before for rank, before in pairs)
@@ -130,6 +131,12 @@ def _made_of(part: Want | Fold) -> tuple[tuple[int, ...], dict[str, int]]:
             if len(cell.column.oids) > 1:
                 ranks[cell.name] = max(_rank(cell), ranks.get(cell.name, 0))
     return tuple(max(each) for each in zip(*(row.picks for row in rows), strict=True)), ranks
+
+
+def _continued(new: Want | Fold, old: Want | Fold) -> set[str]:
+    """The names of which a series goes on with the twin that it was read from already."""
+    twins = {cell.twin for row in _rows(old) for cell in row.cells if cell.twin is not None}
+    return {cell.name for row in _rows(new) for cell in row.cells if cell.oid in twins}
 
 
 def _rank(cell: Cell) -> int:

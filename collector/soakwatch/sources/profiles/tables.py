@@ -149,13 +149,13 @@ def _table(each: Draft, kept: Iterable[Want | Fold], totals: Mapping[str, int]) 
 
 def with_returning(before: Survey | None, tables: Sequence[Table], totals: Mapping[str, int]) -> list[Table]:
     """The tables, and in groups whose rows may come back (sessions of routing) the series that an earlier survey had:
-    to a survey that comes while a session is down it is not there, and the next one may be minutes away."""
+    to a survey that comes while a session is down it is not there, and the next one may be minutes away. So are series
+    that can be lost (light): what a survey does not find of them is the reading that matters."""
     result = list(tables)
     brought = {(part.line.metric, part.object) for table in tables for part in table.parts}
     for old in before.tables if before is not None else ():
-        if not old.group.returning:
-            continue
-        gone = [want for want in old.wants if (want.line.metric, want.object) not in brought][:MAX_RETURNING]
+        waited = [want for want in old.wants if old.group.returning or want.line.lost is not None]
+        gone = [want for want in waited if (want.line.metric, want.object) not in brought][:MAX_RETURNING]
         if not gone:
             continue
         index = next((i for i, table in enumerate(result) if table.group is old.group), None)
@@ -174,11 +174,12 @@ def asks(wants: Iterable[Want], totals: Mapping[str, int]) -> tuple[tuple[str, .
     gets: dict[str, None] = {}
     for want in wants:
         for cell in want.cells:
-            base = next((base for base in cell.column.oids if cell.oid.startswith(base + ".")), None)
-            if base is None or base not in totals:
-                gets[cell.oid] = None
-            else:
-                by_base.setdefault(base, {})[cell.oid] = None
+            for oid in (cell.oid,) if cell.twin is None else (cell.oid, cell.twin):
+                base = next((base for base in cell.column.oids if oid.startswith(base + ".")), None)
+                if base is None or base not in totals:
+                    gets[oid] = None
+                else:
+                    by_base.setdefault(base, {})[oid] = None
     walks = []
     for base, oids in by_base.items():
         if len(oids) > MAX_GETS_OF_A_COLUMN and len(oids) * MIN_SHARE >= totals[base]:

@@ -38,11 +38,12 @@ async def with_poller(
     folder: Path,
     work: Callable[[Poller, Clock], Awaitable[None]],
     *processes: WatchedProcess,
+    interval_s: float = 1.0,
     **keys: Any,
 ) -> None:
     """Serves the device and connects the poller ``ssh`` to it, as a run would."""
     clock = Clock()
-    site = SourceContext("dut", "dut", processes, None, folder, clock, 1.0)
+    site = SourceContext("dut", "dut", processes, None, folder, clock, interval_s)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(run_cli_device(device, folder))
         config = ssh.Config.model_validate({**device.keys(folder), "interval": "1s", **keys})

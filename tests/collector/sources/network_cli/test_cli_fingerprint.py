@@ -161,6 +161,27 @@ def test_polls_and_questions_take_turns_in_one_session(tmp_path: Path) -> None:
     assert device.sessions == 1
 
 
+def test_a_question_that_has_not_ended_when_a_poll_is_due_gives_way(tmp_path: Path) -> None:
+    """`show inventory` of a large chassis: the poll logs in anew, long before the 10 s of a question."""
+    device = ios()
+    device.silent.add("show inventory")
+
+    async def both(poller: Poller, clock: Clock) -> None:
+        await poller.poll(clock.now)
+        assert isinstance(poller, Fingerprints)
+        asked = asyncio.create_task(poller.fingerprint())
+        await asyncio.sleep(3.0)
+        clock.sleep(3)
+        async with asyncio.timeout(5.0):
+            assert (await poller.poll(clock.now)).samples
+        notes = (await asked)["notes"]
+        assert isinstance(notes, list)
+        assert any("'show inventory' and what follows it were not read" in str(note) for note in notes)
+
+    asyncio.run(with_poller(device, tmp_path, both, interval_s=3.0, os="cisco_ios"))
+    assert device.sessions == 2
+
+
 def test_a_command_that_hangs_ends_the_questions_and_not_the_polls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

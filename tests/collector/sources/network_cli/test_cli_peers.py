@@ -31,6 +31,27 @@ def test_nothing_is_listed_that_the_device_does_not_list(platform: str) -> None:
         assert results_of(parse(platform, name)) == pytest.approx(wanted), name
 
 
+def test_a_list_that_hangs_is_missing_and_nobody_on_it_is_lost(tmp_path: Path) -> None:
+    """All else answers. The fault names the protocol, each time that it hangs anew; no session is read as down."""
+    device = ios()
+    device.answers["show bgp all summary"] = output("cisco_ios", "show_bgp_summary")
+    found: list[list[tuple[str, str]]] = []
+
+    async def work(poller: Poller, clock: Clock) -> None:
+        for hangs in (False, True, False, True):
+            device.silent = {"show bgp all summary"} if hangs else set()
+            answer = await poller.poll(clock.now)
+            clock.sleep(61)
+            readings = values(answer)
+            assert ("system.cpu.utilization", "") in readings
+            assert readings.get((UP, NORTH)) == (None if hangs else 1)
+            found.append([(fault.metric, fault.object) for fault in answer.faults if fault.object.startswith("proto")])
+
+    commands = ("show_processes_cpu", "show_bgp_summary")
+    asyncio.run(with_poller(device, tmp_path, work, os="cisco_ios", commands=commands))
+    assert found == [[], [(UP, "protocol=bgp")], [], [(UP, "protocol=bgp")]]
+
+
 @pytest.mark.parametrize(
     ("parsed", "words"),
     [

@@ -87,6 +87,30 @@ def test_a_counter_that_is_found_out_later_is_a_fault_and_does_not_jump() -> Non
     assert table(poll(read, 3 * LATER_S))[octets("p1")] == 200_000, "it counts after all"
 
 
+def test_a_64_bit_column_at_0_from_the_begin_gives_way_at_the_first_poll_that_shows_it() -> None:
+    """Nothing counted at the survey. The 32 bits are followed from their first octet on, over the next surveys too."""
+    device = Device(twins({1: 0, 2: 0}, {1: 0, 2: 0}))
+    read = reader(device)
+    seen = []
+    for second, count in ((0, 0), (10, 500), (20, 900), (LATER_S, 70_000), (LATER_S + 10, 70_500)):
+        device.values[f"{IF}.10.1"] = count
+        reading = poll(read, second)
+        seen.append(table(reading).get(octets("p1")))
+        assert not [fault for fault in reading.faults if fault.metric == "system.network.io"]
+    assert seen == [0, 500, 900, 70_000, 70_500]
+
+
+def test_64_bits_that_begin_to_count_after_all_are_followed_without_a_jump() -> None:
+    """Both count the same octets from 0 on, whichever is read."""
+    device = Device(twins({1: 0}, {1: 0}))
+    read = reader(device)
+    seen = []
+    for second, wide, narrow in ((0, 0, 0), (10, 0, 40), (20, 90, 90), (LATER_S, 5_000_000_900, 705_033_604)):
+        device.values |= {f"{IFX}.6.1": wide, f"{IF}.10.1": narrow}
+        seen.append(table(poll(read, second)).get(octets("p1")))
+    assert seen == [0, 40, 90, 5_000_000_900]
+
+
 def test_multicast_at_0_in_all_rows_comes_from_the_32_bits() -> None:
     values = interfaces({1: "a", 2: "b"})
     values |= {f"{IFX}.8.1": 0, f"{IFX}.8.2": 0, f"{IFX}.2.1": 83, f"{IFX}.2.2": 0}
@@ -100,6 +124,7 @@ def test_multicast_at_0_in_all_rows_comes_from_the_32_bits() -> None:
         (10_000, 4_294_967_295, 1e10),
         (1_000_000_000, 1_000_000_000, 1e9),  # ifHighSpeed in bit/s: ifSpeed tells
         (4_294_901_759, 4_294_967_295, None),
+        (4_294_901_759, 0, None),  # no speed beside one that cannot be
         (10_000_000, 4_294_967_295, 1e13),
     ],
 )

@@ -64,6 +64,36 @@ def test_cisco_sensors_have_the_thresholds_of_their_own_row() -> None:
     }
 
 
+@pytest.mark.parametrize(("name", "answer"), [("cisco-nxos", 0), ("cisco-nxos", -32768), ("cisco-ios", -1000000000)])
+def test_an_optic_that_goes_dark_reads_no_light_and_one_that_is_not_answered_is_missing(name: str, answer: int) -> None:
+    """It says 0 or the end of its range where it had said -7 dBm: no light, also after the next survey (600 s)."""
+    optic = "Ethernet1/1 Receive Power Sensor"
+    values = _cisco(1, optic, 14, -7, (20, 1, -14)) | _cisco(2, "Ethernet1/2 Receive Power Sensor", 14, answer)
+    device = Device(values)
+    reader = Reader(device, load_profiles()[name])
+    key = ("hardware.optic.rx_power", f"optic={optic}")
+    seen = []
+    for second, value in ((0, -7), (60, answer), (700, answer), (800, None), (900, -6)):
+        if value is None:
+            del values[f"{CISCO}.4.1"]
+        else:
+            values[f"{CISCO}.4.1"] = value
+        read = table(poll(reader, second))
+        seen.append(read.get(key))
+        assert ("hardware.optic.rx_power", "optic=Ethernet1/2 Receive Power Sensor") not in read, "it never had light"
+    assert seen == [-7, -40, -40, None, -6]
+
+
+def test_a_zero_beside_zero_is_no_darkness() -> None:
+    """Light of 0.4 dBm that is read as 0 in whole units next: nobody can tell, so it is missing."""
+    values = _cisco(1, "Ethernet1/1 Receive Power Sensor", 14, -1)
+    reader = Reader(Device(values), load_profiles()["cisco-nxos"])
+    values |= {f"{CISCO}.3.1": 1, f"{CISCO}.4.1": 4}
+    assert table(poll(reader, 0))["hardware.optic.rx_power", "optic=Ethernet1/1 Receive Power Sensor"] == 0.4
+    values[f"{CISCO}.4.1"] = 0
+    assert not [key for key in table(poll(reader, 60)) if key[0] == "hardware.optic.rx_power"]
+
+
 def test_cisco_fans_and_supplies_say_whether_they_work() -> None:
     """What is not there is left out; a card that is on is no power supply."""
     fru = f"{E}9.9.117.1.1.2.1"

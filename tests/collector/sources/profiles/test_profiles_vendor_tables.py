@@ -218,7 +218,20 @@ def test_airfiber_is_up_while_its_data_port_moves_octets() -> None:
     assert ("system.network.up", "interface=eth0") not in first, "the down of IF-MIB is not believed"
     device.values[f"{port}.7.1"] = 23_700_000
     assert table(poll(reader, 10))["system.network.up", "interface=eth0"] == 1
-    assert table(poll(reader, 20))["system.network.up", "interface=eth0"] == 0
+    idle = poll(reader, 20)
+    assert ("system.network.up", "interface=eth0") not in table(idle), "an idle port is neither up nor down"
+    assert not idle.faults
+    device.values[f"{port}.7.1"] = 23_700_100
+    assert table(poll(reader, 30))["system.network.up", "interface=eth0"] == 1
+
+
+def test_airfiber_that_never_moved_an_octet_is_not_down() -> None:
+    port = f"{E}.41112.1.3.3.1"
+    rows: dict[str, Value] = {f"{IF}.2.3": b"eth0", f"{IF}.8.3": 2, f"{IF}.10.3": 0, f"{IF}.16.3": 0}
+    device = Device(rows | {f"{port}.6.1": 0, f"{port}.7.1": 0})
+    reader = Reader(device, PROFILES["ubiquiti-airos"])
+    for second in (0, 10, 700):
+        assert ("system.network.up", "interface=eth0") not in table(poll(reader, second))
 
 
 @pytest.mark.parametrize("connected", [0, 1])

@@ -22,7 +22,8 @@ MAX_VALUES = 50_000
 KEPT_UNKNOWN = 5
 _LABEL = 120
 _QUOTED = 60
-_UP = "network.session.up"
+SESSION_UP = "network.session.up"
+"""The metric of whether a session with a peer is up."""
 _UPTIME = "network.session.uptime"
 _ADDRESS = re.compile(r"(?=.{0,5}:)[0-9A-Fa-f:.]{2,45}")
 
@@ -221,7 +222,7 @@ class ParsedBuilder:
     def done(self) -> Parsed:
         """What was found."""
         for key, up in self.peers.items():
-            self.values[_UP, key] = Value(_UP, key, int(up), None)
+            self.values[SESSION_UP, key] = Value(SESSION_UP, key, int(up), None)
         return Parsed(
             tuple(self.values.values()),
             tuple(self.processes),
@@ -253,7 +254,7 @@ def with_gone(known: dict[str, None], parsed: Parsed) -> Parsed:
     off the list when it is lost. One that was shut down is forgotten; an answer with unknown lines proves nothing.
     A tunnel that is not listed any more may be a client that went home.
     """
-    listed = {value.object for value in parsed.values if value.metric == _UP}
+    listed = {value.object for value in parsed.values if value.metric == SESSION_UP}
     for key in parsed.unsampled:
         known.pop(key, None)
     gone = [] if parsed.strange else [key for key in known if key not in listed]
@@ -262,7 +263,7 @@ def with_gone(known: dict[str, None], parsed: Parsed) -> Parsed:
             known[key] = None
     if not gone:
         return parsed
-    return replace(parsed, values=(*parsed.values, *(Value(_UP, key, 0, None) for key in gone)))
+    return replace(parsed, values=(*parsed.values, *(Value(SESSION_UP, key, 0, None) for key in gone)))
 
 
 def label(text: str) -> str:

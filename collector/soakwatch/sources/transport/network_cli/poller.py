@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 
 from soakwatch.sources.abc import CPU_METRICS, Facts, SourceContext, SourceError
 from soakwatch.sources.transport.network_cli.about import cli_fingerprint, device_of
-from soakwatch.sources.transport.network_cli.parsed import Notable, Parsed, with_gone
+from soakwatch.sources.transport.network_cli.parsed import SESSION_UP, Notable, Parsed, with_gone
 from soakwatch.sources.transport.network_cli.platform import Command, Platform
 from soakwatch.sources.transport.network_cli.processes import WatchedProcesses
 from soakwatch.sources.transport.network_cli.restarts import SECOND, Seen, crash_of, life
@@ -23,7 +23,9 @@ from soakwatch_agent.sample import NOTHING, Answer, Event, Fault, Sample
 
 _LOGIN_S = 5.0
 _ABOUT_S = 10.0  # of one command that tells what the device is
-_ROOM_S = 2.0  # before the next poll, for such a command
+_ROOM_S = 2.0  # what such a command has in any case, where polls are closer together than that
+_SPARE_S = 0.25  # before the next poll, in which the session of a command that did not end is closed
+_FREE = 0.75  # of the interval: a command that would have less begins after the next poll
 _REFUSED_RETRY_S = 600.0
 _HUNG_RETRY_S = (60.0, 600.0)
 _MAX_REPORTED = 20_000
@@ -77,6 +79,7 @@ class CliPoller:
         self._begun: set[str] = set()  # commands that answered once
         self._old: dict[str, str] = {}  # crash files from before the run, for the notes
         self._reported: dict[tuple[str, str], str] = {}
+        self._owed: list[Fault] = []  # of a poll in which a command hung before any was answered
         self._turn = asyncio.Lock()  # one command at a time: those of a poll, or one that tells what the device is
         self._polled = asyncio.Event()  # set as a poll ends
         self._due_s: float | None = None  # when the next poll is
@@ -124,13 +127,20 @@ class CliPoller:
         loop = asyncio.get_running_loop()
         self._polled.clear()
         left_s = 0.0 if self._due_s is None else self._due_s - loop.time()
-        if -1 < left_s < _ROOM_S:  # after the poll that is about to come; longer ago, no more of them come
+        if -1 < left_s < min(_ABOUT_S, _FREE * self._site.interval_s):  # longer ago: no more polls come
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._polled.wait(), left_s + 1)
         async with self._turn:
             if not self._session.is_open:
                 raise SourceError(f"{self._line.name} is not logged in to")
-            return await self._session.run(text, loop.time() + _ABOUT_S)
+            return await self._session.run(text, self._end_of_room(loop.time()))
+
+    def _end_of_room(self, now_s: float) -> float:
+        """When a command that is sent now must have ended: before the next poll is due, whose session it holds."""
+        longest_s = now_s + _ABOUT_S
+        if self._due_s is None or self._due_s < now_s - 1:
+            return longest_s
+        return min(longest_s, max(self._due_s - _SPARE_S, now_s + _ROOM_S))
 
     async def _poll_once(self, now_ns: int) -> Answer:
         loop = asyncio.get_running_loop()
@@ -151,6 +161,7 @@ class CliPoller:
             raise SourceError(
                 f"{self._line.name} refuses every command ({refusal}): check os, enable and the rights of the account"
             )
+        result.faults, self._owed = [*self._owed, *result.faults], []
         return Answer(tuple(result.samples), tuple(result.events), tuple(self._news(result)))
 
     async def _explain(self, deadline: float, now_ns: int, result: _PollResult) -> None:
@@ -181,11 +192,15 @@ class CliPoller:
         except SourceError as failure:
             if isinstance(failure, HungError):
                 self._put_off(turn, now_ns)
+            faults = [Fault(*key, str(failure)) for key in self._brought(turn)]
             if not result.answered:
+                self._owed = faults if isinstance(failure, HungError) else []
                 raise
-            result.faults += [Fault(metric, "", str(failure)) for metric in self._promised(command)]
+            result.faults += faults
             return False
         turn.hung = 0
+        for key in self._brought(turn):
+            self._reported.pop(key, None)
         turn.took_s = loop.time() - begun
         if text is None:
             turn.due_ns = now_ns + int(max(_REFUSED_RETRY_S, command.every_s) * SECOND)
@@ -258,6 +273,13 @@ class CliPoller:
 
     def _promised(self, command: Command) -> tuple[str, ...]:
         return tuple(name for name in command.metrics if self._site.processes or not name.startswith("process."))
+
+    def _brought(self, turn: Turn) -> tuple[tuple[str, str], ...]:
+        """What is missing where a command is not answered, as metric and object: its metrics, and the state of the
+        sessions with peers that it had listed, by their protocol."""
+        promised = tuple((metric, "") for metric in self._promised(turn.command))
+        protocols = dict.fromkeys(key.partition(",")[0] for key in turn.sessions)
+        return (*promised, *((SESSION_UP, protocol) for protocol in protocols))
 
     def _rest_s(self, command: Command) -> float:
         """How long a command rests at least; a look that comes a little early still counts."""
