@@ -94,8 +94,8 @@ def up() -> None:
             configs.write(each, (STATE / "community").read_text())
             _start(each)
         _background("sink", "ip", "netns", "exec", SINK, sys.executable, "-m", "swlab.probe", "echo")
-        wait_for(lambda: all((each.folder / "ready").exists() for each in ROUTERS), "the start of both routers", 20)
-        wait_for(lambda: settled() == "", "a lab that forwards, with VRRP, BGP and SSH", 40)
+        wait_for(lambda: all((each.folder / "ready").exists() for each in ROUTERS), "the start of both routers", 60)
+        wait_for(lambda: settled() == "", "a lab that forwards, with VRRP, BGP and SSH", 180)
     except BaseException:
         if os.environ.get("SWLAB_KEEP") is None:
             down()
