@@ -79,8 +79,8 @@ FACTS: Final = (
 
 def fingerprints(runs: Path) -> int:
     """Runs the plan over the first router and prints the table; 1 where two ways contradict. Raises LabError."""
-    if life.settled():
-        life.up()
+    if life.reachable():
+        life.up(forwards=False)
     folder = new_folder(runs, _NAME)
     with _agent():
         observe(HERE / "plans" / f"{_NAME}.yaml", folder, ())

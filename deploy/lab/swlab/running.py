@@ -70,8 +70,8 @@ def findings(data: Mapping[str, object]) -> list[Mapping[str, object]]:
 
 def run(scenario: Scenario, runs: Path) -> Came:
     """Makes the lab if it is not up, runs the scenario and puts the lab in order again. Raises LabError."""
-    if life.settled():
-        life.up()
+    if life.settled() if scenario.forwards else life.reachable():
+        life.up(forwards=scenario.forwards)
     folder = new_folder(runs, scenario.name)
     with scenario.background():
         try:

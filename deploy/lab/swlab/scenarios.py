@@ -30,7 +30,8 @@ class Scenario:
     """A plan, what is done meanwhile, and its verdict: ``fails`` are the rules that must fail, ``may_fail`` those
     that may, and no others; ``says`` are rule, target and what the worst of its findings there may be.
 
-    A scenario and its twin, in which nothing is wrong, share a ``plan``; else it has the scenario's name.
+    A scenario and its twin, in which nothing is wrong, share a ``plan``; else it has the scenario's name. ``forwards``:
+    whether the routers must forward packets; else it is enough that they can be polled.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Scenario:
     may_fail: tuple[str, ...] = ()
     says: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
     plan: str = ""
+    forwards: bool = True
     background: Callable[[], AbstractContextManager[object]] = nullcontext
     afterwards: Callable[[], None] = lambda: None
 
@@ -179,14 +181,22 @@ SCENARIOS = {
             "pass",
             (Action(20, "somebody sets net.ipv4.conf.all.rp_filter", lambda: set_filter(2)),),
             says=(("setup", "ra", ("warn",)),),
+            forwards=False,
             afterwards=lambda: set_filter(0),
         ),
-        Scenario("untouched", "pass", says=(("setup", "ra", ("pass", "not applicable")),), plan="setting"),
+        Scenario(
+            "untouched",
+            "pass",
+            says=(("setup", "ra", ("pass", "not applicable")),),
+            plan="setting",
+            forwards=False,
+        ),
         Scenario(
             "heat",
             "fail",
             (Action(25, "the inlet has 78 °C", lambda: sensors.heat(78)),),
             fails=("hardware_limit",),
+            forwards=False,
             background=sensors.sensing,
         ),
         Scenario(
@@ -195,6 +205,7 @@ SCENARIOS = {
             (Action(25, "the inlet has 62 °C", lambda: sensors.heat(62)),),
             says=(("hardware_limit", "ra", ("pass",)),),
             plan="heat",
+            forwards=False,
             background=sensors.sensing,
         ),
         Scenario(
@@ -210,6 +221,11 @@ SCENARIOS = {
             plan="neighbour",
             background=lambda: two_tenants(apart=True),
         ),
-        Scenario("observer", "pass", says=(("observer_cost", "ra", ("warn",)), ("observer_cost", "rb", ("pass",)))),
+        Scenario(
+            "observer",
+            "pass",
+            says=(("observer_cost", "ra", ("warn",)), ("observer_cost", "rb", ("pass",))),
+            forwards=False,
+        ),
     )
 }
