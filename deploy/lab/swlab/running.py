@@ -152,7 +152,7 @@ def _begin(process: subprocess.Popen[bytes], folder: Path, log: Path) -> float:
         begins.extend(phase.window.begin_ns * 1e-9 for phase in phases[:1])
         return bool(begins)
 
-    wait_for(begun, "the begin of the run", 30)
+    wait_for(begun, "the begin of the run", 120)
     return begins[0]
 
 
