@@ -41,6 +41,7 @@ class Fact:
     host: str
     device: str = ""
     number: bool = False
+    moves: bool = False  # whether it changes by itself between two questions
 
     def of(self, tree: Mapping[str, Tree]) -> str:
         """What a tree says of it; "" for nothing."""
@@ -73,7 +74,7 @@ FACTS: Final = (
     Fact("IPv4 forwarding", "sysctls net.ipv4.ip_forward"),
     Fact("settings (sysctl)", "sysctls"),
     Fact("command line of the kernel", "kernel_command_line"),
-    Fact("names of processes", "processes"),
+    Fact("names of processes", "processes", moves=True),
 )
 
 
@@ -105,7 +106,7 @@ def compared(told: Mapping[str, Mapping[str, Tree]], facts: Sequence[Fact]) -> l
     rows = []
     for fact in facts:
         said = {way: fact.of(told[way]) for way in _WAYS}
-        rows.append((fact.name, *(words or "-" for words in said.values()), _agreed(said, number=fact.number)))
+        rows.append((fact.name, *(words or "-" for words in said.values()), _agreed(said, fact)))
     return rows
 
 
@@ -121,7 +122,7 @@ def agreement(one: Mapping[str, Tree], other: Mapping[str, Tree]) -> tuple[int, 
     return len(paths) - len(apart), apart
 
 
-def _agreed(said: Mapping[str, str], *, number: bool) -> str:
+def _agreed(said: Mapping[str, str], fact: Fact) -> str:
     tellers = [way for way, words in said.items() if words]
     names = [_SHOWN[way] for way in tellers]
     if not tellers:
@@ -129,11 +130,12 @@ def _agreed(said: Mapping[str, str], *, number: bool) -> str:
     if len(tellers) == 1:
         return f"only {names[0]} tells it"
     values = [said[way] for way in tellers]
-    if number and max(map(float, values)) - min(map(float, values)) <= _WITHIN_S:
-        return "all tell the same" if len(tellers) == len(said) else f"{' and '.join(names)} tell the same"
+    same = "all tell the same" if len(tellers) == len(said) else f"{' and '.join(names)} tell the same"
+    if fact.number and max(map(float, values)) - min(map(float, values)) <= _WITHIN_S:
+        return same
     if len(set(values)) > 1:
-        return f"they differ: {' and '.join(names)}"
-    return "all tell the same" if len(tellers) == len(said) else f"{' and '.join(names)} tell the same"
+        return "changes by itself" if fact.moves else f"they differ: {' and '.join(names)}"
+    return same
 
 
 def _at(tree: Tree, steps: Sequence[str]) -> str:
