@@ -38,7 +38,7 @@ class Ran:
     def kinds(self) -> set[str]:
         """Kinds of the events in its record."""
         with RecordView.open(self.folder) as view:
-            return {event.kind for event in view.events()}
+            return {stored.event.kind for stored in view.events()}
 
     @property
     def failed(self) -> set[str]:

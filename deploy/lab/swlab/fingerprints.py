@@ -45,7 +45,9 @@ class Fact:
 
     def of(self, tree: Mapping[str, Tree]) -> str:
         """What a tree says of it; "" for nothing."""
-        return next((words for path in (self.host, self.device) if path and (words := _at(tree, path.split()))), "")
+        return next(
+            (words for path in (self.host, self.device) if path and (words := _at(dict(tree), path.split()))), ""
+        )
 
 
 FACTS: Final = (

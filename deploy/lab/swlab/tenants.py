@@ -84,7 +84,7 @@ def _queues(*, apart: bool) -> None:
 
 def _level() -> None:
     """Removes what is there of it."""
-    wanted = [(*_TC, "filter", "del", *_ON, "parent", "1:", "pref", _PREFERENCE)]
+    wanted: list[tuple[str, ...]] = [(*_TC, "filter", "del", *_ON, "parent", "1:", "pref", _PREFERENCE)]
     for number in ("30", "31"):
         wanted.append((*_TC, "qdisc", "del", *_ON, "parent", f"1:{number}"))
         wanted.append((*_TC, "class", "del", *_ON, "classid", f"1:{number}"))
