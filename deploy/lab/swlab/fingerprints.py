@@ -167,7 +167,8 @@ def _told(folder: Path) -> dict[str, Mapping[str, Tree]]:
     for way in _WAYS:
         tree = trees.get(way) if isinstance(trees, dict) else None
         if not isinstance(tree, dict) or not tree.keys() - {"notes", "told_by"}:
-            raise LabError(f"{_SHOWN[way]} told nothing of the router: see {folder}.log")
+            why = _at(tree, ["notes"]) or "it did not answer"
+            raise LabError(f"{_SHOWN[way]} told nothing of the router ({why}): see {folder}.log")
         found[way] = tree
     return found
 
