@@ -151,7 +151,16 @@ def _host(machine: Machine, notes: Notes) -> Dict[str, Tree]:
     clock = line("/sys/devices/system/clocksource/clocksource0/current_clocksource")
     notes.put(host, "clock_source", clock, "the clock source is not known")
     notes.put(host, "time_zone", line("/etc/timezone"))
+    notes.put(host, "uptime_s", _uptime_s(line("/proc/uptime")), "how long it has been up is not known")
     return host
+
+
+def _uptime_s(words: Optional[str]) -> Optional[int]:
+    """Seconds since the kernel was booted, of ``/proc/uptime``."""
+    try:
+        return round(float((words or "").split()[0]))
+    except (IndexError, ValueError, OverflowError):
+        return None
 
 
 def _os_name(machine: Machine) -> Optional[str]:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from soakwatch.record import RecordView
+
 LAB = Path(__file__).parents[2] / "deploy" / "lab"
 NEEDED = ("ip", "/usr/lib/frr/bgpd", "keepalived", "snmpd", "sshd", "iperf3", "nsenter")
 Json = dict[str, object]
@@ -33,6 +35,12 @@ class Ran:
         return [f for f in findings if f["rule"] == rule and f["target"] == "ra" and outcome in {None, f["outcome"]}]
 
     @property
+    def kinds(self) -> set[str]:
+        """Kinds of the events in its record."""
+        with RecordView.open(self.folder) as view:
+            return {stored.event.kind for stored in view.events()}
+
+    @property
     def failed(self) -> set[str]:
         """Rules that failed on whatever target."""
         findings = self.verdict["findings"]
@@ -43,7 +51,7 @@ class Ran:
 Scenario = Callable[[str], Ran]
 
 
-def lab(*words: object, patience_s: float = 100, under: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+def lab(*words: object, patience_s: float = 300, under: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
     """The lab's own command."""
     command = [*under, str(LAB / "lab"), *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, timeout=patience_s, check=False)
@@ -82,7 +90,7 @@ def scenario(standing: None, tmp_path: Path) -> Scenario:
     """Runs one as a command; its verdict must be the expected one."""
 
     def run(name: str) -> Ran:
-        done = lab("run", name, "--runs", tmp_path, "--keep", patience_s=200)
+        done = lab("run", name, "--runs", tmp_path, "--keep", patience_s=300)
         (folder,) = [each for each in tmp_path.iterdir() if each.is_dir()]
         log = folder.with_suffix(".log").read_text()
         assert done.returncode == 0, done.stdout + done.stderr + log
@@ -158,7 +166,7 @@ def test_it_comes_and_goes_whatever_happened(ground: None) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(420)
 class TestScenarios:
     """Each is a run of `soakwatch` as a command over real daemons; the lab's command compares the verdict."""
 
@@ -251,9 +259,60 @@ class TestScenarios:
         judged = [f for f in ran.of("memory_growth", "pass") if "process=bgpd" in str(f["object"])]
         assert judged
 
+    def test_a_setting_that_is_changed_is_named(self, scenario: Scenario) -> None:
+        """Old and new, as a warning and as an event."""
+        ran = scenario("setting")
+        (change,) = ran.of("setup", "warn")
+        assert change["object"] == "check=change"
+        assert "sysctls net.ipv4.conf.all.rp_filter: 0 -> 2" in str(change["reason"])
+        assert "setup.change" in ran.kinds
+
+    def test_a_router_that_nobody_touches_has_no_change(self, scenario: Scenario) -> None:
+        """The same plan; what the machine's own set-up lets be judged is no warning."""
+        assert "setup.change" not in scenario("untouched").kinds
+
+    def test_an_inlet_that_passes_its_own_limit_fails(self, scenario: Scenario) -> None:
+        """The limit is the router's; the outlet, which stays cool, passes."""
+        ran = scenario("heat")
+        (hot,) = ran.of("hardware_limit", "fail")
+        assert str(hot["reason"]).startswith("temperature inlet: 78 °C, above its limit of 75 °C from ")
+        assert [f["object"] for f in ran.of("hardware_limit", "pass")] == ["sensor=outlet"]
+
+    def test_a_warm_inlet_passes(self, scenario: Scenario) -> None:
+        """Below what the router warns of."""
+        assert len(scenario("warmth").of("hardware_limit", "pass")) == 2
+
+    def test_a_tenant_whose_load_costs_the_other_fails(self, scenario: Scenario) -> None:
+        """They share a queue: the blue one loses packets while the red one overloads it."""
+        (finding,) = scenario("neighbour").of("tenant_isolation", "fail")
+        assert finding["object"] == "tenant=red"
+        assert "blue lost " in str(finding["reason"])
+
+    def test_tenants_with_queues_of_their_own_pass(self, scenario: Scenario) -> None:
+        """The same load."""
+        (finding,) = scenario("apart").of("tenant_isolation", "pass")
+        assert finding["object"] == "tenant=red"
+
+    def test_a_monitor_that_asks_too_often_is_named(self, scenario: Scenario) -> None:
+        """The partner, which is asked once in ten seconds, is well: the scenario's own expectation."""
+        (dear,) = scenario("observer").of("observer_cost", "warn")
+        assert "ssh" in str(dear["reason"])
+
+    def test_agent_ssh_and_snmp_tell_one_router(self, standing: None, tmp_path: Path) -> None:
+        """Side by side: what all say is the same, and what SNMP does not tell is said."""
+        done = lab("fingerprint", "--runs", tmp_path, "--keep", patience_s=300)
+        assert done.returncode == 0, done.stdout + done.stderr
+        rows = {line.split("  ")[0]: line for line in done.stdout.splitlines()}
+        for fact in ("name", "kernel", "uptime in s"):
+            assert rows[fact].endswith("all tell the same")
+        for fact in ("FRR", "memory in bytes", "interfaces"):
+            assert rows[fact].endswith("agent and SSH tell the same")
+        assert rows["sysObjectID"].endswith("only SNMP tells it")
+        assert "not told - licences: not read over SNMP" in done.stdout
+
     def test_failovers_one_after_the_other(self, standing: None, tmp_path: Path) -> None:
         """Both ways; each by two methods within one interval between packets."""
-        done = lab("failover", "--repeat", "2", "--runs", tmp_path, "--keep", patience_s=200)
+        done = lab("failover", "--repeat", "2", "--runs", tmp_path, "--keep", patience_s=300)
         assert done.returncode == 0, done.stdout + done.stderr
         rows = [line.split() for line in done.stdout.splitlines() if line[:1].isdigit()]
         assert [row[1] for row in rows] == ["ra", "rb"]

@@ -1,4 +1,4 @@
-"""A gNMI target on loopback: Capabilities and Subscribe (SAMPLE, ON_CHANGE) over a tree that a test changes.
+"""A gNMI target on loopback: Capabilities, Get and Subscribe (SAMPLE, ON_CHANGE, ONCE) over a tree that a test changes.
 
 It speaks the protocol with grpc and the generated messages of pygnmi; what it does not do is the YANG: it sends the
 leaves that it was given, as JSON trees or as single leaves.
@@ -31,6 +31,9 @@ class GnmiTarget:
     silent: bool = False
     refuses: tuple[str, ...] = ()  # names of steps: a subscription with one of them is refused as a whole
     on_change_refused: tuple[str, ...] = ()  # the same of one that asks for them on change
+    once_served: bool = True  # whether it knows subscriptions of the mode ONCE
+    get_served: bool = True
+    models: dict[str, str] = field(default_factory=dict)  # of Capabilities: version by name
     encodings: tuple[str, ...] = ("JSON_IETF", "PROTO")
     port: int = 0
     subscriptions: int = 0
@@ -58,8 +61,20 @@ class _Servicer(gnmi_pb2_grpc.gNMIServicer):  # type: ignore[misc] # generated c
         del request
         self._check(context)
         return gnmi_pb2.CapabilityResponse(
-            supported_encodings=[gnmi_pb2.Encoding.Value(name) for name in self._target.encodings], gNMI_version="0.8.0"
+            supported_encodings=[gnmi_pb2.Encoding.Value(name) for name in self._target.encodings],
+            supported_models=[gnmi_pb2.ModelData(name=n, version=v) for n, v in self._target.models.items()],
+            gNMI_version="0.8.0",
         )
+
+    def Get(self, request: gnmi_pb2.GetRequest, context: grpc.ServicerContext) -> gnmi_pb2.GetResponse:  # noqa: N802
+        self._check(context)
+        if not self._target.get_served:
+            context.abort(grpc.StatusCode.UNIMPLEMENTED, "no Get")
+        for path in request.path:
+            self._refuse(path, (), context)
+        updates = [update for path in request.path for update in self._lying_under(path)]
+        note = gnmi_pb2.Notification(timestamp=time.time_ns(), update=updates)
+        return gnmi_pb2.GetResponse(notification=[note])
 
     def Subscribe(  # noqa: N802
         self, requests: Iterable[gnmi_pb2.SubscribeRequest], context: grpc.ServicerContext
@@ -68,12 +83,15 @@ class _Servicer(gnmi_pb2_grpc.gNMIServicer):  # type: ignore[misc] # generated c
         wanted = next(iter(requests)).subscribe
         target = self._target
         for each in wanted.subscription:
-            names = {bare(step.name) for step in each.path.elem}
-            strange = names & set(target.refuses)
-            if each.mode == gnmi_pb2.ON_CHANGE:
-                strange |= names & set(target.on_change_refused)
-            if strange:
-                context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"unknown element {min(strange)}")
+            self._refuse(each.path, target.on_change_refused if each.mode == gnmi_pb2.ON_CHANGE else (), context)
+        if wanted.mode == gnmi_pb2.SubscriptionList.ONCE:
+            if not target.once_served:
+                context.abort(grpc.StatusCode.UNIMPLEMENTED, "no ONCE")
+            updates = [update for each in wanted.subscription for update in self._lying_under(each.path)]
+            note = gnmi_pb2.Notification(timestamp=time.time_ns(), update=updates)
+            yield gnmi_pb2.SubscribeResponse(update=note)
+            yield gnmi_pb2.SubscribeResponse(sync_response=True)
+            return
         mine = target.subscriptions
         sent: dict[str, Plain] = {}
         intervals = [s.sample_interval for s in wanted.subscription if s.mode == gnmi_pb2.SAMPLE]
@@ -106,6 +124,16 @@ class _Servicer(gnmi_pb2_grpc.gNMIServicer):  # type: ignore[misc] # generated c
         given: Mapping[str, str] = dict(context.invocation_metadata())
         if self._target.login is not None and (given.get("username"), given.get("password")) != self._target.login:
             context.abort(grpc.StatusCode.UNAUTHENTICATED, "login failed")
+
+    def _refuse(self, path: gnmi_pb2.Path, more: tuple[str, ...], context: grpc.ServicerContext) -> None:
+        strange = {bare(step.name) for step in path.elem} & {*self._target.refuses, *more}
+        if strange:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"unknown element {min(strange)}")
+
+    def _lying_under(self, path: gnmi_pb2.Path) -> list[gnmi_pb2.Update]:
+        with self._target.changed:
+            leaves = dict(self._target.leaves)
+        return [self._update(text, value) for text, value in leaves.items() if _under(parse_path(text), path)]
 
     def _update(self, path: str, value: Plain) -> gnmi_pb2.Update:
         steps = [gnmi_pb2.PathElem(name=step.name, key=dict(step.keys)) for step in parse_path(path)]

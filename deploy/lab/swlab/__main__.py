@@ -47,7 +47,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("scenario", nargs="+", help="name of a scenario, or all")
     failover = what.add_parser("failover", help="fail over again and again; outages by loss and by time stamps")
     failover.add_argument("--repeat", type=int, default=10, help="how often (default 10)")
-    for each in (run, failover):
+    fingerprint = what.add_parser("fingerprint", help="what a router is, by its agent, SSH and SNMP, side by side")
+    for each in (run, failover, fingerprint):
         each.add_argument("--runs", type=Path, default=Path("runs"), help="folder of the runs (default: runs)")
         each.add_argument("--keep", action="store_true", help="leave the lab up afterwards")
     inside = what.add_parser("exec", help="run a command in a router: lab exec ra vtysh")
@@ -101,6 +102,10 @@ def _run(options: argparse.Namespace) -> int:
         from swlab.failovers import failovers
 
         return failovers(options.repeat, options.runs)
+    if options.what == "fingerprint":
+        from swlab.fingerprints import fingerprints
+
+        return fingerprints(options.runs)
     names = list(SCENARIOS) if _ALL in options.scenario else options.scenario
     for name in names:
         if name not in SCENARIOS:

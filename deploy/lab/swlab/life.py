@@ -83,8 +83,9 @@ def held(patience_s: float = 600.0) -> Iterator[None]:
         yield
 
 
-def up() -> None:
-    """Makes the lab anew and waits until it forwards. Raises LabError; then nothing is left of it."""
+def up(*, forwards: bool = True) -> None:
+    """Makes the lab anew and waits until it forwards, or else until its routers can be polled. Raises LabError; then
+    nothing is left of it."""
     check_ground()
     down()
     try:
@@ -94,26 +95,36 @@ def up() -> None:
             configs.write(each, (STATE / "community").read_text())
             _start(each)
         _background("sink", "ip", "netns", "exec", SINK, sys.executable, "-m", "swlab.probe", "echo")
-        wait_for(lambda: all((each.folder / "ready").exists() for each in ROUTERS), "the start of both routers", 20)
-        wait_for(lambda: settled() == "", "a lab that forwards, with VRRP, BGP and SSH", 40)
+        wait_for(lambda: all((each.folder / "ready").exists() for each in ROUTERS), "the start of both routers", 60)
+        if forwards:
+            wait_for(lambda: settled() == "", "a lab that forwards, with VRRP, BGP and SSH", 180)
+        else:
+            wait_for(lambda: reachable() == "", "a lab whose routers let the monitor log in", 60)
     except BaseException:
         if os.environ.get("SWLAB_KEEP") is None:
             down()
         raise
 
 
-def settled() -> str:
-    """What is not as it must be, or nothing."""
+def reachable() -> str:
+    """Why the routers cannot be polled, or nothing."""
     if len(topology.existing()) < len(SPACES) or any(pid_of(each) is None for each in ROUTERS):
         return "it is not up"
+    for each in ROUTERS:
+        if not _says_yes(MONITOR, "bash", "-c", f"echo >/dev/tcp/{each.management}/22"):
+            return f"{each.name} does not let the monitor log in"
+    return ""
+
+
+def settled() -> str:
+    """What is not as it must be, or nothing."""
+    if trouble := reachable():
+        return trouble
     if sum(is_master(each) for each in ROUTERS) != 1:
         return "VRRP has not one master"
     for each in ROUTERS:
         if not established(each):
             return f"BGP of {each.name} has no session"
-    for each in ROUTERS:
-        if not _says_yes(MONITOR, "bash", "-c", f"echo >/dev/tcp/{each.management}/22"):
-            return f"{each.name} does not let the monitor log in"
     if not _says_yes(GENERATOR, sys.executable, "-m", "swlab.probe", "try"):
         return "what the generator sends does not come back"
     return ""

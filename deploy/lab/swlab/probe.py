@@ -32,42 +32,43 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("--size", type=int, default=200, help="bytes of a datagram")
     parser.add_argument("--tick", type=float, default=0.1, help="seconds between lines")
     parser.add_argument("--seconds", type=float, default=600.0, help="it ends by itself after this")
+    parser.add_argument("--peer", default=SINK_ADDRESS, help="address in the sink that sends back")
     parser.add_argument("--log", type=Path, help="file for the time of each packet")
     options = parser.parse_args(words)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     signal.signal(signal.SIGINT, lambda *_: sys.exit(0))
     if options.what == "echo":
-        echo()
+        echo(options.peer)
     elif options.what == "try":
-        sys.exit(not comes_back())
+        sys.exit(not comes_back(options.peer))
     else:
         with contextlib.ExitStack() as stack:
             log = None if options.log is None else stack.enter_context(options.log.open("w"))
-            send(options.rate, max(options.size, _HEAD.size), options.tick, options.seconds, log)
+            send(options.peer, options.rate, max(options.size, _HEAD.size), options.tick, options.seconds, log)
 
 
-def comes_back() -> bool:
+def comes_back(peer: str) -> bool:
     """Whether one of five packets is sent back at once."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.settimeout(0.1)
         for number in range(5):
             with contextlib.suppress(OSError):
-                sock.sendto(_HEAD.pack(number, 0), (SINK_ADDRESS, ECHO_PORT))
+                sock.sendto(_HEAD.pack(number, 0), (peer, ECHO_PORT))
                 return bool(sock.recv(2048))
     return False
 
 
-def echo() -> None:
+def echo(peer: str) -> None:
     """Sends back what comes."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind((SINK_ADDRESS, ECHO_PORT))
+        sock.bind((peer, ECHO_PORT))
         while True:
             data, sender = sock.recvfrom(2048)
             with contextlib.suppress(OSError):  # no way back at the moment: it is lost
                 sock.sendto(data, sender)
 
 
-def send(rate: float, size: int, tick_s: float, seconds: float, log: TextIO | None) -> None:
+def send(peer: str, rate: float, size: int, tick_s: float, seconds: float, log: TextIO | None) -> None:
     """Sends at a fixed rate, on a grid: what is late is sent at once, so the number sent tells the time."""
     fill, sent, back, trips = bytes(size - _HEAD.size), 0, 0, list[int]()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock, selectors.DefaultSelector() as waiting:
@@ -79,7 +80,7 @@ def send(rate: float, size: int, tick_s: float, seconds: float, log: TextIO | No
         while (now_ns := time.monotonic_ns()) < end_ns:
             while (due_ns := begin_ns + round(sent / rate * 1e9)) <= now_ns:
                 with contextlib.suppress(OSError):  # refused by this machine is lost as well
-                    sock.sendto(_HEAD.pack(sent, now_ns) + fill, (SINK_ADDRESS, ECHO_PORT))
+                    sock.sendto(_HEAD.pack(sent, now_ns) + fill, (peer, ECHO_PORT))
                 sent += 1
             waiting.select(max(0.0, (min(due_ns, next_line_ns) - now_ns) * 1e-9))
             back += _received(sock, trips, log)

@@ -20,6 +20,7 @@ from swlab.trouble import LabError, wait_for
 
 HERE = Path(__file__).parents[1]
 _MAX_RUN_S = 300.0
+_WORST = ("fail", "inconclusive", "warn", "pass", "not applicable")
 _CODES = {0: "pass", 1: "fail", 3: "inconclusive"}
 
 
@@ -49,7 +50,15 @@ class Came:
             return f"{self.verdict} instead of {self.scenario.expected}: {self.reason}"
         if tuple(rule for rule in self.failed if rule not in self.scenario.may_fail) != self.scenario.fails:
             return f"failed are {', '.join(self.failed) or 'none'} instead of {', '.join(self.scenario.fails)}"
+        for rule, target, expected in self.scenario.says:
+            if (said := self.said(rule, target)) not in expected:
+                return f"{rule} says {said} of {target} instead of {' or '.join(expected)}"
         return ""
+
+    def said(self, rule: str, target: str) -> str:
+        """The worst outcome of a rule's findings on a target."""
+        told = {str(f["outcome"]) for f in findings(self.data) if (f["rule"], f["target"]) == (rule, target)}
+        return next((outcome for outcome in _WORST if outcome in told), "nothing")
 
 
 def findings(data: Mapping[str, object]) -> list[Mapping[str, object]]:
@@ -61,12 +70,12 @@ def findings(data: Mapping[str, object]) -> list[Mapping[str, object]]:
 
 def run(scenario: Scenario, runs: Path) -> Came:
     """Makes the lab if it is not up, runs the scenario and puts the lab in order again. Raises LabError."""
-    if life.settled():
-        life.up()
+    if life.settled() if scenario.forwards else life.reachable():
+        life.up(forwards=scenario.forwards)
     folder = new_folder(runs, scenario.name)
     with scenario.background():
         try:
-            code = observe(HERE / "plans" / f"{scenario.name}.yaml", folder, scenario.actions)
+            code = observe(HERE / "plans" / f"{scenario.plan or scenario.name}.yaml", folder, scenario.actions)
         finally:
             scenario.afterwards()
     return Came(scenario, folder, _CODES.get(code, f"status {code}"), verdict_of(folder))
@@ -143,7 +152,7 @@ def _begin(process: subprocess.Popen[bytes], folder: Path, log: Path) -> float:
         begins.extend(phase.window.begin_ns * 1e-9 for phase in phases[:1])
         return bool(begins)
 
-    wait_for(begun, "the begin of the run", 30)
+    wait_for(begun, "the begin of the run", 120)
     return begins[0]
 
 

@@ -10,8 +10,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from swlab import flap, life, topology
+from swlab import flap, life, sensors, topology
 from swlab.places import ROUTERS, SINK, STATE, A, B
+from swlab.tenants import tenants
 from swlab.trouble import LabError, call, wait_for
 
 
@@ -27,13 +28,20 @@ class Action:
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """A plan, what is done meanwhile, and its verdict: ``fails`` are the rules that must fail, ``may_fail`` those
-    that may, and no others."""
+    that may, and no others; ``says`` are rule, target and what the worst of its findings there may be.
+
+    A scenario and its twin, in which nothing is wrong, share a ``plan``; else it has the scenario's name. ``forwards``:
+    whether the routers must forward packets; else it is enough that they can be polled.
+    """
 
     name: str
     expected: str
     actions: tuple[Action, ...] = ()
     fails: tuple[str, ...] = ()
     may_fail: tuple[str, ...] = ()
+    says: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    plan: str = ""
+    forwards: bool = True
     background: Callable[[], AbstractContextManager[object]] = nullcontext
     afterwards: Callable[[], None] = lambda: None
 
@@ -118,6 +126,18 @@ def cut(*, up: bool) -> None:
     topology.plug(A, "mgmt", up=up)
 
 
+def set_filter(value: int) -> None:
+    """The first router's check of source addresses (RFC 3704), which no traffic of the lab runs into: 0 is off."""
+    call("ip", "netns", "exec", A.space, "sysctl", "-q", "-w", f"net.ipv4.conf.all.rp_filter={value}")
+
+
+@contextmanager
+def two_tenants(*, apart: bool) -> Iterator[None]:
+    """The tunnels of two tenants, and the server that the load of one of them needs."""
+    with tenants(apart=apart), serving():
+        yield
+
+
 def _number(daemon: str) -> str:
     return life.inside(A, "cat", f"/run/frr/{daemon}.pid").strip()
 
@@ -155,6 +175,57 @@ SCENARIOS = {
                 Action(27, "it is back", lambda: cut(up=True)),
             ),
             afterwards=plug_all,
+        ),
+        Scenario(
+            "setting",
+            "pass",
+            (Action(20, "somebody sets net.ipv4.conf.all.rp_filter", lambda: set_filter(2)),),
+            says=(("setup", "ra", ("warn",)),),
+            forwards=False,
+            afterwards=lambda: set_filter(0),
+        ),
+        Scenario(
+            "untouched",
+            "pass",
+            says=(("setup", "ra", ("pass", "not applicable")),),
+            plan="setting",
+            forwards=False,
+        ),
+        Scenario(
+            "heat",
+            "fail",
+            (Action(25, "the inlet has 78 °C", lambda: sensors.heat(78)),),
+            fails=("hardware_limit",),
+            forwards=False,
+            background=sensors.sensing,
+        ),
+        Scenario(
+            "warmth",
+            "pass",
+            (Action(25, "the inlet has 62 °C", lambda: sensors.heat(62)),),
+            says=(("hardware_limit", "ra", ("pass",)),),
+            plan="heat",
+            forwards=False,
+            background=sensors.sensing,
+        ),
+        Scenario(
+            "neighbour",
+            "fail",
+            fails=("tenant_isolation",),
+            background=lambda: two_tenants(apart=False),
+        ),
+        Scenario(
+            "apart",
+            "pass",
+            says=(("tenant_isolation", "ra", ("pass",)),),
+            plan="neighbour",
+            background=lambda: two_tenants(apart=True),
+        ),
+        Scenario(
+            "observer",
+            "pass",
+            says=(("observer_cost", "ra", ("warn",)), ("observer_cost", "rb", ("pass",))),
+            forwards=False,
         ),
     )
 }

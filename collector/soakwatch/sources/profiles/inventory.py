@@ -90,7 +90,7 @@ async def read_inventory(asker: Asker, object_id: str, *, sparse: bool = True) -
     values = {**rest, **{f"{_SERIAL}.{index}": value for index, value in tree[_SERIAL].items()}}
     names = {index: _CLASSES.get(number, "part") for index, number in classes.items() if index in tree[_CLASS]}
     rows = [_row(values, _COLUMNS, index, names.get(index, "")) for index in kept]
-    found = _sorted_out(rows)
+    found = sorted_out(rows)
     notes = list(found.notes)
     if len(chosen) > len(kept):
         notes.append(
@@ -110,7 +110,7 @@ def _chosen(classes: Mapping[str, int], serials: Mapping[str, Value]) -> list[st
     ranks = {number: rank for rank, number in enumerate(_WANTED)}
 
     def matters(index: str) -> bool:
-        return classes[index] in ranks or (classes[index] in _WITH_SERIAL and bool(_said(serials.get(index))))
+        return classes[index] in ranks or (classes[index] in _WITH_SERIAL and bool(said(serials.get(index))))
 
     indexes = (index for index in classes if matters(index))
     return sorted(indexes, key=lambda index: (ranks.get(classes[index], len(ranks)), index_key(index)))
@@ -124,21 +124,23 @@ async def _juniper(asker: Asker) -> Inventory:
     if not indexes:
         return _without()
     rows = [_row(values, _JUNIPER_COLUMNS, index, "") for index in indexes[:MAX_PARTS]]
-    found = _sorted_out(rows)
+    found = sorted_out(rows)
     return Inventory(found.modules, found.transceivers, ("transceivers: jnxContentsTable does not tell them",))
 
 
 def _row(values: Mapping[str, Value], columns: Mapping[str, str], index: str, kind: str) -> dict[str, str]:
     row = {"class": kind} if kind else {}
-    return {**row, **{key: words for key, base in columns.items() if (words := _said(values.get(f"{base}.{index}")))}}
+    return {**row, **{key: words for key, base in columns.items() if (words := said(values.get(f"{base}.{index}")))}}
 
 
-def _said(value: Value | None) -> str:
+def said(value: Value | None) -> str:
+    """The words of a cell; none for one that is there and says nothing, such as ``N/A``."""
     words = "" if value is None else text(value)
     return "" if words.lower() in _NOTHING else words
 
 
-def _sorted_out(rows: Iterable[Mapping[str, str]]) -> Inventory:
+def sorted_out(rows: Iterable[Mapping[str, str]]) -> Inventory:
+    """Modules, transceivers and the chassis among rows of parts with ``class`` and what they say of themselves."""
     modules: list[dict[str, str]] = []
     optics: list[dict[str, str]] = []
     chassis: Mapping[str, str] = {}
@@ -152,7 +154,7 @@ def _sorted_out(rows: Iterable[Mapping[str, str]]) -> Inventory:
             chassis = chassis or (
                 row if row.get("class", "chassis") in {"chassis", "stack"} and "serial" in row else {}
             )
-    return Inventory(_by_name(modules), _by_name(optics), (), chassis)
+    return Inventory(by_name(modules), by_name(optics), (), chassis)
 
 
 def _is_optic(row: Mapping[str, str]) -> bool:
@@ -163,7 +165,7 @@ def _is_optic(row: Mapping[str, str]) -> bool:
     return kind == "port" or (_OPTIC.search(words) is not None and (kind == "container" or not _PORTS.search(words)))
 
 
-def _by_name(rows: Iterable[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:
+def by_name(rows: Iterable[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:
     """Each under a name of its own: a comparison finds it by that."""
     named: dict[str, Mapping[str, str]] = {}
     for row in rows:

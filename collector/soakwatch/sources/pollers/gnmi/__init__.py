@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import SecretRef, secret
-from soakwatch.sources.abc import Facts, HostName, SourceConfig, SourceContext, SourceError, timing
+from soakwatch.sources.abc import Facts, HostName, SourceConfig, SourceContext, SourceError, SourceUnreadyError, timing
+from soakwatch.sources.pollers.gnmi.fingerprint import Spoken, gnmi_fingerprint
 from soakwatch.sources.pollers.gnmi.latest import Latest, PathQuery, path_queries
 from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch.sources.profiles.model import GnmiPath
@@ -28,6 +30,7 @@ from soakwatch_agent.sample import Answer, Sample, object_text
 
 if TYPE_CHECKING:
     from soakwatch.sources.pollers.gnmi.stream import GnmiEndpoint, Stream
+    from soakwatch_agent.fingerprint import Tree
 
 _SILENT = 3  # intervals without an update
 _SESSIONS = ("network.session.", "network.topology.")
@@ -130,6 +133,14 @@ class GnmiPoller:
         slow_s = max(_SESSIONS_EVERY_S, self._site.interval_s)
         slow = {line.line.metric: slow_s for part in self._asides.values() for line in part if not line.on_change}
         return Facts(identity, promised, tuple(notes), slow)
+
+    async def fingerprint(self) -> Mapping[str, Tree]:
+        """What the device tells of itself by Capabilities and openconfig-platform, in requests of their own."""
+        if self._stream is None:
+            raise SourceUnreadyError(f"{self._config.host}: the stream is not open")
+        stream = self._stream
+        spoken = Spoken(stream.version, stream.encodings, stream.models)
+        return await gnmi_fingerprint(stream.snapshot, spoken, self._config.profile or "")
 
     async def close(self) -> None:
         """Ends the stream."""

@@ -18,10 +18,12 @@ from pygnmi.spec.v080 import gnmi_pb2, gnmi_pb2_grpc
 from soakwatch.core.text import one_line
 from soakwatch.sources.abc import LoginRefusedError, SourceError
 from soakwatch.sources.pollers.gnmi.latest import Latest, PathQuery
+from soakwatch.sources.pollers.gnmi.paths import Element, Plain, parse_path
 from soakwatch.sources.pollers.gnmi.values import BadValueError, elements, plain
 
 ENCODINGS = ("JSON_IETF", "JSON", "PROTO")
 """What is asked for, the best first."""
+_MAX_SNAPSHOT = 100_000
 _OPTIONS = [
     ("grpc.max_receive_message_length", 16 * 2**20),
     ("grpc.keepalive_time_ms", 20_000),
@@ -63,6 +65,8 @@ class Stream:
             self._channel = grpc.aio.secure_channel(target, credentials, options=options)
         self._stub = gnmi_pb2_grpc.gNMIStub(self._channel)
         self.version, self.encoding = "", ENCODINGS[0]
+        self.encodings: tuple[str, ...] = ()
+        self.models: dict[str, str] = {}  # version by name, as Capabilities told them
         self.device_offset_ns: int | None = None  # by the time that the device wrote into its last message
         self.updates = 0
 
@@ -79,6 +83,8 @@ class Stream:
         if encoding is not None and able and encoding not in able:
             raise SourceError(f"{self._where()} has no encoding {encoding}: it has {', '.join(able)}")
         self.encoding = encoding or next((name for name in ENCODINGS if name in able), ENCODINGS[0])
+        self.encodings = tuple(able)
+        self.models = {one_line(model.name, 100): one_line(model.version, 40) for model in answer.supported_models}
 
     async def follow(
         self,
@@ -106,6 +112,51 @@ class Stream:
         finally:
             call.cancel()
         raise SourceError(f"{self._where()} ended the stream of updates")
+
+    async def snapshot(self, path: str, timeout_s: float) -> list[tuple[tuple[Element, ...], Plain]]:
+        """What lies under a path now, by one subscription ONCE, else by Get: devices have one of them or both.
+
+        Raises SourceError, with the reason of the first where neither is served.
+        """
+        steps = [gnmi_pb2.PathElem(name=step.name, key=dict(step.keys)) for step in parse_path(path)]
+        asked = gnmi_pb2.Path(elem=steps)
+        try:
+            return await self._once(asked, timeout_s)
+        except grpc.aio.AioRpcError as first:
+            if first.code() not in _NOT_SERVED:
+                raise self._failed(first) from None
+            try:
+                return await self._got(asked, timeout_s)
+            except grpc.aio.AioRpcError:
+                if first.code() is grpc.StatusCode.UNIMPLEMENTED:
+                    raise SourceError(f"{self._where()} has neither subscriptions ONCE nor Get") from None
+                raise self._failed(first) from None
+
+    async def _once(self, path: gnmi_pb2.Path, timeout_s: float) -> list[tuple[tuple[Element, ...], Plain]]:
+        wanted = gnmi_pb2.SubscriptionList(
+            subscription=[gnmi_pb2.Subscription(path=path)],
+            mode=gnmi_pb2.SubscriptionList.ONCE,
+            encoding=gnmi_pb2.Encoding.Value(self.encoding),
+        )
+        call = self._stub.Subscribe(metadata=self._endpoint.metadata, timeout=timeout_s)
+        told: list[tuple[tuple[Element, ...], Plain]] = []
+        try:
+            await call.write(gnmi_pb2.SubscribeRequest(subscribe=wanted))
+            await call.done_writing()
+            async for response in call:
+                if response.sync_response:
+                    break
+                told += _leaves(response.update)
+                if len(told) > _MAX_SNAPSHOT:
+                    raise SourceError(f"{self._where()} sent more than {_MAX_SNAPSHOT} values of one path")
+        finally:
+            call.cancel()
+        return told
+
+    async def _got(self, path: gnmi_pb2.Path, timeout_s: float) -> list[tuple[tuple[Element, ...], Plain]]:
+        request = gnmi_pb2.GetRequest(path=[path], encoding=gnmi_pb2.Encoding.Value(self.encoding))
+        answer = await self._stub.Get(request, timeout=timeout_s, metadata=self._endpoint.metadata)
+        return [leaf for note in answer.notification for leaf in _leaves(note)][:_MAX_SNAPSHOT]
 
     @staticmethod
     def refused(failure: SourceError) -> bool:
@@ -147,7 +198,7 @@ class Stream:
         known = {
             grpc.StatusCode.UNAUTHENTICATED: f"{where} refuses the login: check user or password",
             grpc.StatusCode.PERMISSION_DENIED: f"{where} does not allow this user to subscribe",
-            grpc.StatusCode.DEADLINE_EXCEEDED: f"{where} did not detail in time",
+            grpc.StatusCode.DEADLINE_EXCEEDED: f"{where} did not answer in time",
             grpc.StatusCode.UNIMPLEMENTED: f"{where} speaks gRPC but not gNMI: check the port",
             grpc.StatusCode.RESOURCE_EXHAUSTED: f"{where} allows no further subscription, or sent too large a message",
             grpc.StatusCode.INVALID_ARGUMENT: f"{where} refuses a path or a mode: {detail}",
@@ -177,6 +228,16 @@ _NOT_SERVED = frozenset(
     )
 )
 _KNOWN = frozenset(gnmi_pb2.Encoding.values())
+
+
+def _leaves(note: gnmi_pb2.Notification) -> list[tuple[tuple[Element, ...], Plain]]:
+    """Paths and values of a message; a value that cannot be read says nothing."""
+    prefix = elements(tuple(note.prefix.elem))
+    found = []
+    for update in note.update:
+        with suppress(BadValueError):
+            found.append(((*prefix, *elements(tuple(update.path.elem))), plain(update.val)))
+    return found
 
 
 def _subscription(lines: Sequence[PathQuery], interval_s: float, encoding: str) -> gnmi_pb2.SubscriptionList:

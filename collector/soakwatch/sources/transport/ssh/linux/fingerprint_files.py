@@ -31,6 +31,7 @@ _WHOLE = (
 )
 _LINES = (
     "/proc/cmdline",
+    "/proc/uptime",
     "/proc/[0-9]*/stat",
     "/proc/irq/[0-9]*/effective_affinity_list",
     "/proc/irq/[0-9]*/smp_affinity_list",
