@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import ssl
 import time
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 
 import pytest
@@ -173,3 +174,38 @@ def test_what_unknown_clients_send_neither_ends_nor_blocks_it(
         assert b" 413 " in ask(b"POST /v1 HTTP/1.1\r\n" + head + b"\r\n")
         assert b" 405 " in ask(b"GET /v1 HTTP/1.1\r\n" + head + b"\r\n")
         assert b" 200 " in ask(b"POST /v1 HTTP/1.1\r\n" + head + b"Content-Length: 2\r\n\r\n{}")
+
+
+def test_silent_and_slow_clients_lock_nobody_out(port: int, papers: CertificateFiles) -> None:
+    """However many say nothing, each question is answered; a head that drips is cut, one that is too large refused."""
+    context = ssl.create_default_context(cafile=str(papers.cert))
+    token = papers.token.read_text().strip()
+
+    def connected(stack: ExitStack) -> ssl.SSLSocket:
+        plain = stack.enter_context(socket.create_connection(("127.0.0.1", port), 60))
+        return stack.enter_context(context.wrap_socket(plain, server_hostname="localhost"))
+
+    def ask(safe: ssl.SSLSocket) -> bytes:
+        head = f"POST /v1 HTTP/1.1\r\nAuthorization: Bearer {token}\r\nContent-Length: 2\r\n\r\n"
+        safe.sendall(head.encode() + b"{}")
+        return safe.recv(1 << 16)[:12]
+
+    with ExitStack() as stack:
+        friend, slow, large = connected(stack), connected(stack), connected(stack)
+        assert ask(friend) == b"HTTP/1.1 200"
+        large.sendall(b"POST /v1 HTTP/1.1\r\nX: " + b"x" * 20_000)
+        assert large.recv(1 << 16).startswith(b"HTTP/1.1 431 ")
+        begun = time.monotonic()
+        with contextlib.suppress(OSError):
+            while time.monotonic() - begun < 120:
+                slow.sendall(b"P")
+                slow.settimeout(0.2)
+                with contextlib.suppress(TimeoutError):
+                    if slow.recv(1) == b"":
+                        break
+        assert time.monotonic() - begun < 120, "it dripped for ever"
+        for _ in range(200):
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), 60))
+        for _ in range(5):
+            assert ask(connected(stack)) == b"HTTP/1.1 200"
+        assert ask(friend) == b"HTTP/1.1 200", "who showed the token keeps its place"
