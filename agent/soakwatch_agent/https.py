@@ -11,7 +11,8 @@ import threading
 import time
 from collections import Counter
 from contextlib import suppress
-from typing import BinaryIO, Callable, Dict, Optional, Tuple
+from io import BufferedIOBase
+from typing import Callable, Dict, Optional, Tuple
 
 from soakwatch_agent.framing import MAX_QUESTION
 from soakwatch_agent.service import ServeError
@@ -178,7 +179,7 @@ def _end(guest: _Guest) -> None:
 class _Head:
     """What a client sends, of which the head of a request takes only so much."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BufferedIOBase) -> None:
         self._file, self.left = file, _MAX_HEAD
 
     def readline(self, size: int = -1) -> bytes:

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from soakwatch.core.memory_limit import MemoryLimit, memory_limit
+
 ROWS = "".join(f"{1_790_000_000 + second},0.2\n" for second in range(60))
 
 
@@ -39,3 +41,15 @@ def test_too_little_memory_is_one_sentence(tmp_path: Path) -> None:
 def test_linear_algebra_needs_no_thread_for_each_processor(tmp_path: Path) -> None:
     """Where OpenBLAS would wait for ever for the stack of a second thread, a verdict comes."""
     assert judged_within(tmp_path, 300).returncode in {0, 1, 3}
+
+
+def test_the_limit_of_a_container_is_found(tmp_path: Path) -> None:
+    """The least of the own control group and of those above it; without a limit there is none."""
+    (tmp_path / "proc" / "self").mkdir(parents=True)
+    (tmp_path / "proc" / "self" / "cgroup").write_text("0::/system.slice/soak.service\n", encoding="utf-8")
+    own = tmp_path / "sys" / "fs" / "cgroup" / "system.slice" / "soak.service"
+    own.mkdir(parents=True)
+    (own / "memory.max").write_text("max\n", encoding="ascii")
+    assert memory_limit(tmp_path) is None
+    (own.parent / "memory.max").write_text(f"{70 * 2**20}\n", encoding="ascii")
+    assert memory_limit(tmp_path) == MemoryLimit(70, "memory.max of its control group")

@@ -7,7 +7,6 @@ Errors are one sentence on stderr and an exit code (``soakwatch.core.errors``); 
 from __future__ import annotations
 
 import os
-import resource
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,7 @@ from collections.abc import Iterator, Sequence
 import click
 
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_USAGE, PlanError, SoakwatchError
+from soakwatch.core.memory_limit import memory_limit, not_enough, too_little
 from soakwatch.core.one_thread import use_one_thread
 from soakwatch.core.registry import PluginFolder
 from soakwatch.core.suggest import hint
@@ -23,7 +23,6 @@ EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE: neither a pass nor a fail
 
 _NO_MEMORY = ("failed to map segment", "cannot allocate memory", "cannot apply additional memory protection")
-_MIN_MEMORY_MIB = 400
 
 COMMANDS = PluginFolder("soakwatch.cli.commands", "command")
 
@@ -89,6 +88,8 @@ def soakwatch(debug: bool) -> None:  # noqa: FBT001 - click's signature; main() 
 def main(args: Sequence[str] | None = None) -> None:
     """Runs the command line and exits the process."""
     use_one_thread(os.environ)
+    if warning := too_little(memory_limit()):
+        click.echo(f"soakwatch: warning: {warning}", err=True)
     sys.exit(run(list(sys.argv[1:] if args is None else args)))
 
 
@@ -129,7 +130,7 @@ def run(args: list[str]) -> int:
     except (MemoryError, ImportError) as error:
         if not _is_for_want_of_memory(error):
             return _internal_error(error, debug)
-        return _complain(_memory_words(), EXIT_BROKEN, debug)
+        return _complain(not_enough(memory_limit()), EXIT_BROKEN, debug)
     except Exception as error:  # noqa: BLE001 - the last resort: a defect is a sentence, not a traceback
         return _internal_error(error, debug)
     return code if isinstance(code, int) else 0
@@ -159,15 +160,6 @@ def _is_for_want_of_memory(error: MemoryError | ImportError) -> bool:
     """Whether there was no memory: for a library that does not fit the loader of the system says so in words."""
     words = str(error).lower()
     return isinstance(error, MemoryError) or any(sign in words for sign in _NO_MEMORY)
-
-
-def _memory_words() -> str:
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    where = "" if limit == resource.RLIM_INFINITY else f" of {limit // 2**20} MiB (`ulimit -v`)"
-    return (
-        f"there is not enough memory{where}: what was recorded is kept; raise the limit of this process or of its"
-        f" container to {_MIN_MEMORY_MIB} MiB or more, or free memory, then `soakwatch judge RUN`"
-    )
 
 
 def _flushed(code: int) -> int:

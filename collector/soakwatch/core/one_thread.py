@@ -24,8 +24,7 @@ def use_one_thread(environ: MutableMapping[str, str]) -> None:
     """
     ours = [name for name in THREADS if name not in environ]
     if ours:
-        environ |= dict.fromkeys(ours, "1")
-        environ[_OURS] = " ".join(ours)
+        environ.update({**dict.fromkeys(ours, "1"), _OURS: " ".join(ours)})
 
 
 def users_own(environ: Mapping[str, str]) -> dict[str, str]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack, ExitStack
@@ -209,3 +211,43 @@ def test_silent_and_slow_clients_lock_nobody_out(port: int, papers: CertificateF
         for _ in range(5):
             assert ask(connected(stack)) == b"HTTP/1.1 200"
         assert ask(friend) == b"HTTP/1.1 200", "who showed the token keeps its place"
+
+
+@pytest.mark.slow
+def test_questions_beside_many_who_drip(port: int, papers: CertificateFiles) -> None:
+    """Forty that send a byte now and then, without TLS or within it, and come back at once: prints a row."""
+    context = ssl.create_default_context(cafile=str(papers.cert))
+    head = f"POST /v1 HTTP/1.1\r\nAuthorization: Bearer {papers.token.read_text().strip()}\r\nContent-Length: 2\r\n\r\n"
+    over, answered = threading.Event(), 0
+
+    def drip(seed: int) -> None:
+        rng = random.Random(seed)
+        while not over.is_set():
+            with contextlib.suppress(OSError), ExitStack() as links:
+                peer = links.enter_context(socket.create_connection(("127.0.0.1", port), 10))
+                if seed % 2:
+                    peer = links.enter_context(context.wrap_socket(peer, server_hostname="localhost"))
+                while not over.wait(rng.uniform(0.05, 0.3)):
+                    peer.sendall(b"P")
+
+    threads = [threading.Thread(target=drip, args=(seed,)) for seed in range(40)]
+    with ExitStack() as stack:
+        for _ in range(300):
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), 60))
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(100):
+                with (
+                    contextlib.suppress(OSError),
+                    socket.create_connection(("127.0.0.1", port), 60) as plain,
+                    context.wrap_socket(plain, server_hostname="localhost") as safe,
+                ):
+                    safe.sendall(head.encode() + b"{}")
+                    answered += safe.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+    print(f"| questions to the agent beside 300 silent and 40 dripping clients | 100 | {100 - answered} |  |")
+    assert answered == 100
