@@ -11,8 +11,8 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterable
+from http import HTTPStatus
 
-import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from soakwatch.web.auth import GUARDS
@@ -51,15 +51,15 @@ class Connection(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words are not a sentence
         """Refuse what is no HTTP, or has too large a head."""
-        large = self.conn.their_state is h11.ERROR and len(self.conn.trailing_data[0]) >= MAX_HEAD_BYTES
-        status, words = 400, "this is no HTTP request"
-        if large:
-            status, words = 431, f"the head of the request is larger than {MAX_HEAD_BYTES // 1024} KiB"
-        body = json.dumps({"error": words}).encode()
-        fields = {**GUARDS, "content-type": "application/json", "content-length": str(len(body)), "connection": "close"}
-        answer = h11.Response(status_code=status, headers=list(fields.items()))
-        for event in (answer, h11.Data(data=body), h11.EndOfMessage()):
-            self.transport.write(self.conn.send(event) or b"")
+        unread, _ = self.conn.trailing_data
+        status, words = HTTPStatus.BAD_REQUEST, "this is no HTTP request"
+        if len(unread) >= MAX_HEAD_BYTES:
+            status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+            words = f"the head of the request is larger than {MAX_HEAD_BYTES // 1024} KiB"
+        body = json.dumps({"error": words})
+        fields = {**GUARDS, "content-type": "application/json", "content-length": f"{len(body)}", "connection": "close"}
+        head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+        self.transport.write(f"HTTP/1.1 {status.value} {status.phrase}\r\n{head}\r\n{body}".encode())
         self.transport.close()
 
     @property
