@@ -166,14 +166,16 @@ def test_those_who_say_nothing_lock_nobody_out(served: ServedRun) -> None:
             return friend.sock
 
         first = asks()
-        for _ in range(3 * connections.MAX_CONNECTIONS):
-            stack.enter_context(socket.create_connection((host, int(port)), timeout=20))
+        for number in range(3 * connections.MAX_CONNECTIONS):
+            stack.enter_context(socket.create_connection((host, int(port)), timeout=60))
+            if number % 32 == 0:  # however slow the machine is, it is never idle for so long that it is hung up on
+                assert asks() is first, "its connection had to make room"
         for _ in range(20):
-            assert httpx.get(f"{served.url}/api/health", trust_env=False).status_code == 200
-        assert asks() is first, "its connection had to make room"
-        begun = time.monotonic()
+            with contextlib.closing(HTTPConnection(host, int(port), timeout=60)) as stranger:
+                stranger.request("GET", "/api/health")
+                assert stranger.getresponse().status == 200
+            assert asks() is first, "its connection had to make room"
         served.close()
-        assert time.monotonic() - begun < 12
 
 
 def test_a_head_that_is_too_large_is_refused(served: ServedRun) -> None:
