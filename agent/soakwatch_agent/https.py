@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import hmac
+import http.client
 import http.server
 import socket
 import ssl
 import threading
-from typing import Callable, Optional, Tuple
+import time
+from collections import Counter
+from contextlib import suppress
+from io import BufferedIOBase
+from typing import Callable, Dict, Optional, Tuple
 
 from soakwatch_agent.framing import MAX_QUESTION
 from soakwatch_agent.service import ServeError
 from soakwatch_agent.session import Agent
 
 PATH = "/v1"
-_MAX_CONNECTIONS = 16
+_MAX_CONNECTIONS = 64
+_LOGIN_S = 5.0  # for TLS and the head of the first request
 _TIMEOUT_S = 30.0
+_MAX_HEAD = 16 * 1024  # bytes
+_TOO_LARGE = "the head of the request is larger than 16 KiB"
 _MIN_TOKEN = 16
 
 
@@ -70,6 +78,14 @@ def _token(path: str) -> bytes:
     return token
 
 
+class _Guest:
+    """One connection: since when, from which address, and whether it showed the token."""
+
+    def __init__(self, link: socket.socket, address: str) -> None:
+        self.link, self.address = link, address
+        self.since_s, self.proved = time.monotonic(), False
+
+
 class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = _MAX_CONNECTIONS
@@ -78,13 +94,19 @@ class _Server(http.server.ThreadingHTTPServer):
         if ":" in address[0]:
             self.address_family = socket.AF_INET6
         self.context, self.agent, self.token = context, agent, token
-        self._free = threading.Semaphore(_MAX_CONNECTIONS)
+        self._guests: Dict[int, _Guest] = {}
+        self._lock = threading.Lock()
         super().__init__(address, _Handler)
 
     def process_request(self, request: object, client_address: object) -> None:
-        """One more connection, unless there are too many."""
+        """One more connection. When all places are taken, a stranger makes room, or it is closed."""
         assert isinstance(request, socket.socket)
-        if not self._free.acquire(blocking=False):
+        assert isinstance(client_address, tuple)
+        with self._lock:
+            room = len(self._guests) < _MAX_CONNECTIONS or self._make_room()
+            if room:
+                self._guests[id(request)] = _Guest(request, str(client_address[0]))
+        if not room:
             request.close()
             return
         super().process_request(request, client_address)
@@ -93,17 +115,93 @@ class _Server(http.server.ThreadingHTTPServer):
         """The handshake happens in the connection's own thread: a client that never shakes hands blocks no other."""
         assert isinstance(request, socket.socket)
         try:
-            request.settimeout(_TIMEOUT_S)
-            with self.context.wrap_socket(request, server_side=True) as safe:
-                self.finish_request(safe, client_address)
+            request.settimeout(_LOGIN_S)
+            safe = self.context.wrap_socket(request, server_side=True, do_handshake_on_connect=False)
         except (OSError, ValueError):
-            pass  # a client that went away, or that does not speak TLS
-        finally:
+            self._forget(id(request))
             request.close()
-            self._free.release()
+            return
+        try:
+            with self._lock:
+                guest = self._guests.pop(id(request), None)
+                if guest is not None:
+                    guest.link = safe
+                    self._guests[id(safe)] = guest
+            if guest is not None:
+                safe.do_handshake()
+                self.finish_request(safe, client_address)
+        except (OSError, ValueError, http.client.HTTPException):
+            pass  # a client that went away, that does not speak TLS, or whose head never ended
+        finally:
+            self._forget(id(safe))
+            safe.close()
+
+    def service_actions(self) -> None:
+        """Ends, some times a second, who has not shown the token in time, however slowly its bytes arrive."""
+        now_s = time.monotonic()
+        with self._lock:
+            for guest in list(self._guests.values()):
+                if not guest.proved and now_s - guest.since_s > _LOGIN_S:
+                    _end(guest)
+
+    def prove(self, request: object) -> None:
+        """This connection showed the token: it keeps its place, and may take its time."""
+        with self._lock:
+            guest = self._guests.get(id(request))
+            if guest is not None:
+                guest.proved = True
+
+    def _make_room(self) -> bool:
+        """End the stranger that has waited longest, of the address with the most; False where none is a stranger."""
+        strangers = [guest for guest in self._guests.values() if not guest.proved]
+        if not strangers:
+            return False
+        held = Counter(guest.address for guest in strangers)
+        victim = max(strangers, key=lambda guest: (held[guest.address], -guest.since_s))
+        del self._guests[id(victim.link)]
+        _end(victim)
+        return True
+
+    def _forget(self, key: int) -> None:
+        with self._lock:
+            self._guests.pop(key, None)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Logs nothing: what strangers send must not fill a log."""
+
+
+def _end(guest: _Guest) -> None:
+    """Ends a connection that a thread of its own waits for, which then closes it."""
+    with suppress(OSError):  # it has gone already
+        socket.socket.shutdown(guest.link, socket.SHUT_RDWR)  # a farewell of TLS could block
+
+
+class _Head:
+    """What a client sends, of which the head of a request takes only so much."""
+
+    def __init__(self, file: BufferedIOBase) -> None:
+        self._file, self.left = file, _MAX_HEAD
+
+    def readline(self, size: int = -1) -> bytes:
+        """A line of the head. Raises HTTPException where the head is too large."""
+        line = self._file.readline(min(size, self.left + 1) if size >= 0 else self.left + 1)
+        self.left -= len(line)
+        if self.left < 0:
+            raise http.client.HTTPException(_TOO_LARGE)
+        return line
+
+    def read(self, size: int) -> bytes:
+        """A part of the body."""
+        return self._file.read(size)
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is closed."""
+        return self._file.closed
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -113,12 +211,29 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     server: _Server
 
+    def setup(self) -> None:
+        """Bounds what is read of a head."""
+        super().setup()
+        self._head = _Head(self.rfile)
+        self.rfile = self._head  # type: ignore[assignment] # all that http.server asks of it
+
+    def handle_one_request(self) -> None:
+        """Answers one request; a head that is too large is refused."""
+        self._head.left = _MAX_HEAD
+        try:
+            super().handle_one_request()
+        except http.client.HTTPException:  # in the request's first line
+            self.requestline, self.request_version, self.command = "", "HTTP/1.1", ""
+            self._refuse(431, _TOO_LARGE)
+            self.wfile.flush()
+
     def do_POST(self) -> None:
         """Answers one question."""
         given = self.headers.get("Authorization", "").encode("utf-8", "replace")
         if not hmac.compare_digest(given, b"Bearer " + self.server.token):
             self._refuse(401, "wrong token")
             return
+        self.server.prove(self.connection)
         length = self.headers.get("Content-Length", "")
         if self.path != PATH:
             self._refuse(404, "not found")

@@ -30,6 +30,7 @@ from soakwatch.campaign.words import environment_of, filled
 from soakwatch.cluster.executor import still_wanted
 from soakwatch.cluster.leash import leashed
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS, RecordError, SoakwatchError
+from soakwatch.core.private_files import make_private_folder, mode_in, open_private, write_private
 from soakwatch.core.redaction import redaction_of
 from soakwatch.core.run_command import run_command
 from soakwatch.core.units import show_seconds
@@ -65,6 +66,7 @@ class RunJob:
     folder: str = ""
     reference: str = ""
     web: bool = False
+    group: str = ""
     detached: bool = True
     resumed: bool = False
 
@@ -94,9 +96,9 @@ def perform(job: RunJob, place: Path) -> RunResult:
     any more, or if the process that made it was killed."""
     if not job.detached:
         return carry_out(job, place, still_wanted)
-    place.mkdir(parents=True, exist_ok=True)
+    make_private_folder(place)
     _write(place / JOB_FILE, json.dumps(asdict(job)))
-    with (place / "attempt.log").open("ab") as log:
+    with open_private(place / "attempt.log", append=True) as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "soakwatch.campaign.attempt", str(place)],
             stdin=subprocess.DEVNULL,
@@ -140,14 +142,14 @@ def ask_to_stop(place: Path, how: str = STOP) -> None:
     """Ask the run in a folder to end: ``STOP`` with a verdict, ``ABORT`` at once; also one that only just begins, with
     no folder yet."""
     with suppress(OSError):
-        place.mkdir(parents=True, exist_ok=True)
+        make_private_folder(place)
         _write(place / STOP_FILE, how)
 
 
 def fence(place: Path) -> bool:
     """Make sure that nobody works on the run in a folder from now on, not even a process that is only just starting;
     False if one works on it already."""
-    place.mkdir(parents=True, exist_ok=True)
+    make_private_folder(place)
     with locked(place / LOCK_FILE, "the driver of the campaign") as own:
         if own is None:
             return False
@@ -158,7 +160,7 @@ def fence(place: Path) -> bool:
 def carry_out(job: RunJob, place: Path, wanted: Callable[[], bool]) -> RunResult:
     """Make the run in this process's charge, and end it when it is not wanted any more. Raises SoakwatchError if
     another process works in this folder."""
-    place.mkdir(parents=True, exist_ok=True)
+    make_private_folder(place)
     with locked(place / LOCK_FILE, job.holder) as own:
         if own is None:
             raise SoakwatchError(f"another process works on the run in {place}")
@@ -248,7 +250,7 @@ class _Attempt:
             return done.failure, done.output
 
         failure, output = asyncio.run(run())
-        (self._place / f"{stage}.log").write_bytes(output)
+        write_private(self._place / f"{stage}.log", output, mode_in(self._place))
         return f"the command {stage} it ({words[0]}): {failure}" if failure else ""
 
     def _run(self, bed: int) -> None:
@@ -261,10 +263,11 @@ class _Attempt:
             command += ["run", str(place / PLAN_FILE), "--into", str(place)]
             command += [word for name, text in job.labels.items() for word in ("--label", f"{name}={text}")]
             command += ["--reference", str(place / REFERENCE_FILE)] if job.reference else []
+            command += ["--group", job.group] if job.group else []
         command += [] if job.web else ["--no-web"]
         command = command if job.detached else leashed(command)
         cwd = job.folder if job.folder and Path(job.folder).is_dir() else None
-        with (place / LOG_FILE).open("ab") as log:
+        with open_private(place / LOG_FILE, mode_in(place), append=True) as log:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL if job.detached else subprocess.PIPE,  # which ends with this process
@@ -368,7 +371,7 @@ def _last_word(log: Path) -> str:
 def _write(file: Path, text: str) -> None:
     """Write a file so that readers see the old text or all of the new one."""
     part = file.with_name(f"{file.name}.part")
-    part.write_text(text, encoding="utf-8")
+    write_private(part, text, mode_in(file.parent))
     part.replace(file)
 
 

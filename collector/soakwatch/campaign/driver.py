@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -51,6 +52,7 @@ from soakwatch.cluster.executor import ClusterError, Executor
 from soakwatch.cluster.testbeds import testbed_resource
 from soakwatch.core.errors import EXIT_BROKEN, RecordError, SoakwatchError
 from soakwatch.core.labels import MAX_TEXT
+from soakwatch.core.private_files import mode_in, share, sharing_group, write_private
 from soakwatch.core.redaction import redaction_of
 from soakwatch.core.run_command import run_command
 from soakwatch.core.yaml import Plain
@@ -229,6 +231,9 @@ class Driver:
 
     def _note_end(self, run: CellRun, result: RunResult | None, found: CellRun | None) -> None:
         """Write how a run ended into ledger and history, and decide what follows from it."""
+        if (group := sharing_group(self.folder)) and run.folder is not None:
+            with suppress(SoakwatchError):
+                share(run.folder, group)
         stands = found or as_it_stands(run)
         key = (run.cell.id, run.repetition)
         attempts = self.history.attempts[key]
@@ -425,6 +430,7 @@ class Driver:
             folder=_working_folder(self.ledger),
             reference=_text(campaign.reference),
             web=campaign.web,
+            group=sharing_group(self.folder) if self.detached else "",  # a worker need not know the group
             detached=self.detached,
         )
 
@@ -443,7 +449,7 @@ class Driver:
             return done.failure, done.output
 
         failure, output = asyncio.run(run())
-        (self.folder / f"{name}.log").write_bytes(output)
+        write_private(self.folder / f"{name}.log", output, mode_in(self.folder))
         if failure:
             raise CampaignError(f"{name} ({words[0]}): {failure}")
 

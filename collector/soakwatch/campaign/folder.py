@@ -11,13 +11,17 @@ from soakwatch.campaign import ledger as kinds
 from soakwatch.campaign.ledger import LEDGER, Ledger, open_ledger, read_ledger
 from soakwatch.campaign.load import CAMPAIGN_COPY, PLAN_COPY, REFERENCE_COPY, load_campaign
 from soakwatch.campaign.model import Campaign, CampaignError
+from soakwatch.core.private_files import make_private_folder, share, write_private
 
 CAMPAIGNS, RUNS = Path("campaigns"), "runs"
 
 
 @contextmanager
-def begun(campaign: Campaign, folder: Path) -> Iterator[Ledger]:
-    """The ledger of a campaign that begins in a folder. Raises CampaignError if a campaign was begun there before."""
+def begun(campaign: Campaign, folder: Path, group: str = "") -> Iterator[Ledger]:
+    """The ledger of a campaign that begins in a folder, which is its owner's and that ``group``'s.
+
+    Raises CampaignError if a campaign was begun there before.
+    """
     if (folder / LEDGER).is_file() and (entries := read_ledger(folder)):
         if entries[0].text("digest") != campaign.digest:
             name = entries[0].text("name")
@@ -28,16 +32,20 @@ def begun(campaign: Campaign, folder: Path) -> Iterator[Ledger]:
         )
     if folder.is_dir() and any(path.name != LEDGER for path in folder.iterdir()):
         raise CampaignError(f"{folder} is not empty and is not a campaign folder: name another with --folder")
-    (folder / "runs").mkdir(parents=True, exist_ok=True)
+    make_private_folder(folder)
+    make_private_folder(folder / RUNS)
     if campaign.base_text:
-        (folder / PLAN_COPY).write_text(campaign.base_text, encoding="utf-8")
+        write_private(folder / PLAN_COPY, campaign.base_text)
     if campaign.reference is not None:
         try:
-            (folder / REFERENCE_COPY).write_bytes(campaign.reference.read_bytes())
+            write_private(folder / REFERENCE_COPY, campaign.reference.read_bytes())
         except OSError as error:
             raise CampaignError(f"{campaign.reference}: cannot be read: {error.strerror}") from None
-    (folder / CAMPAIGN_COPY).write_bytes(campaign.file.read_bytes())
+    write_private(folder / CAMPAIGN_COPY, campaign.file.read_bytes())
     with open_ledger(folder) as ledger:
+        if group:
+            share(folder, group)
+            share(folder / RUNS, group)
         ledger.add(
             time.time_ns(),
             kinds.CAMPAIGN,

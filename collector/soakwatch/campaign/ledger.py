@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from soakwatch.campaign.model import CampaignError
+from soakwatch.core.private_files import PRIVATE
 from soakwatch.core.yaml import Plain
 
 LEDGER = "ledger.jsonl"
@@ -129,7 +130,7 @@ def open_ledger(folder: Path) -> Iterator[Ledger]:
     Raises CampaignError if another process writes it, or it is damaged.
     """
     file = folder / LEDGER
-    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -105,8 +105,8 @@ def demo_plan(ports: tuple[int, ...]) -> Plan:
     return plan_from_text(yaml.safe_dump(plan, sort_keys=False), "demo plan")
 
 
-def run_demo(runs: Path) -> int:
-    """Run the demo; returns 0 if its verdict is as expected, else 4."""
+def run_demo(runs: Path, group: str = "") -> int:
+    """Run the demo, which ``group`` may read; returns 0 if its verdict is as expected, else 4."""
     with ExitStack() as stack:
         services = {LEAKER: Service(LEAKER, LEAK_BYTES), TWIN: Service(TWIN)}
         for service in services.values():
@@ -114,7 +114,7 @@ def run_demo(runs: Path) -> int:
         plan = demo_plan(tuple(service.port for service in services.values()))
         clock = SteadyClock()
         folder = new_folder(runs, plan.name, clock.now_ns())
-        course, record = begin(plan, folder, clock, ["soakwatch", "demo"], stop_on_fail=False)
+        course, record = begin(plan, folder, clock, ["soakwatch", "demo"], stop_on_fail=False, group=group)
         crash = threading.Timer(KILL_AFTER_S, services[LEAKER].kill_and_restart)
         stack.callback(crash.cancel)
         crash.start()

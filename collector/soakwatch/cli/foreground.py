@@ -11,6 +11,7 @@ from functools import partial
 
 from rich.console import Console
 
+from soakwatch.cli.display.native_stderr import native_stderr_logged
 from soakwatch.cli.display.progress import Lines, Panel, shown
 from soakwatch.cli.display.self_status import SelfStatus
 from soakwatch.core.clock import Clock
@@ -144,7 +145,7 @@ async def _watch(
         loop.add_signal_handler(number, interrupt)
     # A terminal that disappears (a closed laptop) must not end a run of 72 hours.
     loop.add_signal_handler(signal.SIGHUP, lambda: None)
-    with shown(console) as display:
+    with native_stderr_logged(), shown(console) as display:
         drawing = asyncio.create_task(_draw(soak, display, sinks, clock))
         try:
             end_ns = await soak.watch()

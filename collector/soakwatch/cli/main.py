@@ -14,11 +14,15 @@ from collections.abc import Iterator, Sequence
 import click
 
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_USAGE, PlanError, SoakwatchError
+from soakwatch.core.memory_limit import memory_limit, not_enough, too_little
+from soakwatch.core.one_thread import use_one_thread
 from soakwatch.core.registry import PluginFolder
 from soakwatch.core.suggest import hint
 
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE: neither a pass nor a fail
+
+_NO_MEMORY = ("failed to map segment", "cannot allocate memory", "cannot apply additional memory protection")
 
 COMMANDS = PluginFolder("soakwatch.cli.commands", "command")
 
@@ -83,6 +87,9 @@ def soakwatch(debug: bool) -> None:  # noqa: FBT001 - click's signature; main() 
 
 def main(args: Sequence[str] | None = None) -> None:
     """Runs the command line and exits the process."""
+    use_one_thread(os.environ)
+    if warning := too_little(memory_limit()):
+        click.echo(f"soakwatch: warning: {warning}", err=True)
     sys.exit(run(list(sys.argv[1:] if args is None else args)))
 
 
@@ -120,6 +127,10 @@ def run(args: list[str]) -> int:
             return _internal_error(group, debug)
         errors = list(_flattened(for_user))
         return _complain("\n".join(map(_sentences, errors)), max(error.exit_code for error in errors), debug)
+    except (MemoryError, ImportError) as error:
+        if not _is_for_want_of_memory(error):
+            return _internal_error(error, debug)
+        return _complain(not_enough(memory_limit()), EXIT_BROKEN, debug)
     except Exception as error:  # noqa: BLE001 - the last resort: a defect is a sentence, not a traceback
         return _internal_error(error, debug)
     return code if isinstance(code, int) else 0
@@ -143,6 +154,12 @@ def _internal_error(error: BaseException, debug: bool) -> int:  # noqa: FBT001
     location = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""  # noqa: PTH119
     message = f"internal error: {type(error).__name__}{location}; re-run with --debug"
     return _complain(message, EXIT_BROKEN, debug)
+
+
+def _is_for_want_of_memory(error: MemoryError | ImportError) -> bool:
+    """Whether there was no memory: for a library that does not fit the loader of the system says so in words."""
+    words = str(error).lower()
+    return isinstance(error, MemoryError) or any(sign in words for sign in _NO_MEMORY)
 
 
 def _flushed(code: int) -> int:

@@ -1,4 +1,4 @@
-"""Options that several commands share: the folder of runs, --label, and --stop-on-fail."""
+"""Options that several commands share: the folder of runs, --group, --label, and --stop-on-fail."""
 
 from __future__ import annotations
 
@@ -29,6 +29,30 @@ def runs_option(purpose: str = "Folder in which RUN is looked up.") -> Callable[
         show_default=True,
         help=purpose,
     )
+
+
+def group_option(what: str) -> Callable[[F], F]:
+    """Adds ``--group`` as the parameter ``group``, "" or the name of a group of this user; ``what`` may be read."""
+    return click.option(
+        "--group",
+        default="",
+        metavar="NAME",
+        show_default="only you",
+        callback=_group,
+        help=f"Group of this machine that may read {what}.",
+    )
+
+
+def _group(_context: click.Context, _parameter: click.Parameter, name: str) -> str:
+    from soakwatch.core.errors import SoakwatchError
+    from soakwatch.core.private_files import group_id
+
+    if name:
+        try:
+            group_id(name)
+        except SoakwatchError as error:
+            raise click.UsageError(f"--group: {error}") from None
+    return name
 
 
 class LabelCommand(click.Command):

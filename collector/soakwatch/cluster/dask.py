@@ -28,6 +28,7 @@ from soakwatch.cluster import dask_worker as there
 from soakwatch.cluster.executor import ClusterError, JobLostError
 from soakwatch.cluster.parcel import FileSum, chunks, place_of, sum_of, written
 from soakwatch.core.errors import SoakwatchError
+from soakwatch.core.private_files import make_private_folder
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -354,7 +355,7 @@ class DaskCluster:
             return
         coming = folder.with_name(f".{folder.name}.coming")
         shutil.rmtree(coming, ignore_errors=True)
-        coming.mkdir(parents=True)
+        make_private_folder(coming)
         for expected in result.files:
             self._fetch(wish, result, expected, place_of(coming, expected.name))
         if folder.exists():

@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Self, TypeVar, cast
 
 from soakwatch.cluster.executor import ClusterError, JobLostError
+from soakwatch.core.one_thread import THREADS
 from soakwatch.core.stderr_tail import MAX_BYTES, last_line
 
 T = TypeVar("T")
@@ -32,7 +33,6 @@ GRACE_S = 60.0
 _BEGIN = (
     "import sys; sys.path[:] = sys.argv[2:]; from soakwatch.cluster.local_worker import main; main(int(sys.argv[1]))"
 )
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def processors() -> int:
@@ -247,7 +247,7 @@ class _Process:
 
     def __init__(self, *, single_thread: bool) -> None:
         ours, its = socket.socketpair()
-        environment = {**(dict.fromkeys(_THREADS, "1") if single_thread else {}), **os.environ}
+        environment = {**(dict.fromkeys(THREADS, "1") if single_thread else {}), **os.environ}
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed in end()
         try:
             self._process = subprocess.Popen(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from soakwatch.cluster.executor import ClusterError
+from soakwatch.core.private_files import open_private
 
 CHUNK = 4 * 2**20
 """Bytes of a piece: 72 h of 200 series each second are 32 MB, 8 pieces; dask warns of messages from 10 MB on."""
@@ -65,7 +66,7 @@ def written(file: Path, expected: FileSum, pieces: Iterable[bytes]) -> bool:
     """Writes the pieces, durably; whether the file is then what it must be. Raises OSError."""
     file.parent.mkdir(parents=True, exist_ok=True)
     digest, size = hashlib.sha256(), 0
-    with file.open("wb") as opened:
+    with open_private(file) as opened:
         for piece in pieces:
             digest.update(piece)
             size += len(piece)

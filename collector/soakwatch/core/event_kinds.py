@@ -14,6 +14,9 @@ IDENTITY = "device.identity"
 REACH_NS = 30_000_000_000
 """A closer look begins so long before what happened, and ends so long after."""
 
+CLOCK_STEP = "clock.step"
+"""The event that says that the wall clock of the monitor was set, by so many ``seconds``, forward or back (-)."""
+
 SETUP_CHANGE = "setup.change"
 """The event that says what of a target is not as it was when the run began: ``old -> new`` by path."""
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 
+from soakwatch.core.one_thread import users_own
 from soakwatch.core.redaction import Redaction
 from soakwatch.core.stderr_tail import MAX_BYTES, last_line
 from soakwatch.core.units import show_seconds
@@ -53,7 +54,7 @@ async def run_command(
                 stdout=stdout_pipe.mouth,
                 stderr=stderr_pipe.mouth,
                 start_new_session=True,
-                env={**os.environ, **environment},
+                env={**users_own(os.environ), **environment},
             )
         except OSError as error:
             return CommandResult(f"cannot start {words[0]}: {error.strerror}", b"", 0.0)

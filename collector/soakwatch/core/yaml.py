@@ -151,6 +151,9 @@ def parse(text: str, origin: str) -> Document:
         raise plan_error(origin, [Problem(error.line, error.column, message)]) from None
     except yaml.MarkedYAMLError as error:
         raise plan_error(origin, [_syntax(error)]) from None
+    except (ValueError, OverflowError):  # PyYAML asks chr() for what is no character
+        message = "an escape in quotes (\\U…) names no character: the last one is \\U0010FFFF"
+        raise plan_error(origin, [Problem(loader.line + 1, loader.column + 1, message)]) from None
     finally:
         loader.dispose()
     if root is None:

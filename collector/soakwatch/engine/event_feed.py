@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
+from soakwatch.core.event_kinds import CLOCK_STEP
 from soakwatch.engine.run_record import RunRecord
 from soakwatch.record import StoredEvent
+from soakwatch.runs.clock_steps import step_words
 from soakwatch.runs.watching import event_words, worth_showing
 
 MAX_SHOWN = 5
@@ -19,6 +21,7 @@ class EventFeed:
         self._out = out
         self._newest_old = self._newest = 0  # numbers of events
         self._shown: deque[str] = deque(maxlen=MAX_SHOWN)  # of a storm of days only the newest are shown
+        self._steps: deque[str] = deque(maxlen=MAX_SHOWN)
 
     async def start(self) -> None:
         """What is in the record now is old. Raises RecordError."""
@@ -36,9 +39,16 @@ class EventFeed:
             self._newest = stored.id
             if worth_showing(stored):
                 self._shown.appendleft(event_words(stored))
+            if stored.event.kind == CLOCK_STEP:
+                self._steps.append(step_words(stored))
         return events
 
     @property
     def shown(self) -> tuple[str, ...]:
         """The newest events in words, newest first."""
         return tuple(self._shown)
+
+    @property
+    def clock_steps(self) -> tuple[str, ...]:
+        """The newest steps of the monitor's wall clock in words, oldest first."""
+        return tuple(self._steps)

@@ -13,6 +13,7 @@ import psutil
 
 from soakwatch.core.clock import Clock
 from soakwatch.core.daemon_thread import in_daemon_thread
+from soakwatch.core.event_kinds import CLOCK_STEP
 from soakwatch_agent.context import HostContext, ProcAt
 from soakwatch_agent.fingerprint import Tree, fingerprint
 from soakwatch_agent.sample import Answer, Event, PollOutcome, Sample, object_text
@@ -90,4 +91,4 @@ class SelfWatch:
         before, self._offset_s = self._offset_s, offset_s
         if before is None or abs(offset_s - before) < CLOCK_STEP_S:
             return ()
-        return (Event("clock.step", "", now_ns, now_ns, {"seconds": f"{offset_s - before:+.3f}"}),)
+        return (Event(CLOCK_STEP, "", now_ns, now_ns, {"seconds": f"{offset_s - before:+.3f}"}),)

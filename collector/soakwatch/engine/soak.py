@@ -146,6 +146,7 @@ class Soak:
             judged_at_s=None if judged_ns is None else (judged_ns - start_ns) * 1e-9,
             rates=self._live.rates,
             events=self._events.shown,
+            clock_steps=self._events.clock_steps,
             trouble=self.trouble,
             doing=self._doing,
         )

@@ -10,9 +10,10 @@ from importlib import metadata
 from pathlib import Path
 
 from soakwatch.core.clock import Clock, SteadyClock
-from soakwatch.core.errors import RecordError
+from soakwatch.core.errors import RecordError, SoakwatchError
 from soakwatch.core.fingerprints import BEGIN_KEY
 from soakwatch.core.labels import LABELS_KEY, PENDING_KEY, labels_json
+from soakwatch.core.private_files import share
 from soakwatch.core.redaction import redaction_of
 from soakwatch.core.yaml import parse
 from soakwatch.engine.context import RunContext
@@ -68,8 +69,11 @@ def begin(
     stop_on_fail: bool,
     against: References = NOTHING,
     stop_rules: Collection[str] = (),
+    group: str = "",
 ) -> tuple[RunContext, Record]:
     """A new record in ``folder``, with what the run is held against, and its course. The caller closes the record.
+
+    It is private to the user, or shared for reading with ``group``.
 
     A live failure of any rule (``stop_on_fail``), or of one of ``stop_rules`` or of the plan's, ends it.
 
@@ -99,7 +103,9 @@ def begin(
         for script in scripts_to_keep(parse(plan_text(plan), "plan").data, redaction_of(plan_text(plan)), start_ns):
             record.keep_artifact(script)
         against.keep(record, plan, start_ns)
-    except RecordError:
+        if group:
+            share(folder, group)
+    except SoakwatchError:
         record.close()
         raise
     context = RunContext(

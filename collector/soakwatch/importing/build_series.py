@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -52,12 +52,15 @@ class Imported:
     notes: tuple[str, ...]
 
 
-def read_table(path: str, target: str, options: Options) -> Imported:
-    """All series of one file. Raises DataError, in one sentence with line and remedy."""
+def read_table(path: str, target: str, options: Options, progress: Callable[[str], None] | None = None) -> Imported:
+    """All series of one file; ``progress`` hears how far it is.
+
+    Raises DataError, in one sentence with line and remedy.
+    """
     options = checked(options)
     with opened(path, options.delimiter, options.decimal) as table:
         file = table.name
-        gathered = gather(table, options, target)
+        gathered = gather(table, options, target, progress)
     _check_options(file, gathered, options)
     notes = [*gathered.notes, *_of_cells(file, gathered, options)]
     done: dict[Key, ImportedSeries] = {}

@@ -57,7 +57,7 @@ def import_files(
     for path in paths:
         if progress is not None:
             progress(f"reading {path}")
-        parts.append(read_table(path, options.target or stem_of(path), options))
+        parts.append(read_table(path, options.target or stem_of(path), options, progress))
     parts = _merged(parts)
     targets = {series.target for part in parts for series in part.series}
     for target in options.roles.keys() - targets:

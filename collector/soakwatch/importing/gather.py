@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from soakwatch.importing.stray_times import TimeSpread
 from soakwatch.record.merge import unified
 from soakwatch.record.model import Values
 from soakwatch.sources.tables.cells import numbers, whole
@@ -23,6 +24,8 @@ Ints = NDArray[np.int64]
 Labels = tuple[tuple[str, str], ...]
 
 MAX_SERIES = 20_000
+MAX_READINGS = 100_000_000
+"""Cells that are read of one table: they stay in memory, at some 20 bytes each."""
 _SHOWN = 3
 _LONG = ("metric", "value")
 _OF_LONG: tuple[str, ...] = ("time", "target", "metric", "object", "value", "unit")
@@ -97,19 +100,28 @@ class Gathered:
     notes: list[str] = field(default_factory=list)
 
 
-def gather(table: Table, options: Options, target: str) -> Gathered:
-    """Read a table to its end. Raises DataError."""
+def gather(table: Table, options: Options, target: str, progress: Callable[[str], None] | None = None) -> Gathered:
+    """Read a table to its end; ``progress`` hears how far it is. Raises DataError."""
     names = _Names(table, options)
     time_index, reading = names.time()
     where = f"{table.name}: column {table.columns[time_index]}"
     gathered = Gathered(notes=[*table.notes, *(f"{table.name}: {note}" for note in reading.notes)])
     long = names.long()
-    bad_times = BadCells()
+    bad_times, spread, readings = BadCells(), TimeSpread(), 0
     take = _Long(table, gathered, long, target) if long else _Wide(table, gathered, names, time_index, target)
     for chunk in table.chunks:
         moments = reading.read(chunk.cells[time_index])
         bad_times.add(chunk.line, chunk.cells[time_index], moments.bad, int((~moments.bad).sum()))
+        spread.add(moments.time_ns[~moments.bad], chunk.line[~moments.bad])
         take.take(chunk, moments)
+        readings += chunk.line.size * (1 if long else len(table.columns))
+        if readings > MAX_READINGS:
+            raise DataError(
+                f"{table.name} has more than {MAX_READINGS:,} readings: import a part of it, or fewer columns (--skip)"
+            )
+        if progress is not None:
+            progress(f"reading {table.name}: {int(chunk.line[-1]):,} lines")
+    spread.check(where)
     if bad_times.bad:
         if bad_times.bad > bad_times.good:
             raise DataError(

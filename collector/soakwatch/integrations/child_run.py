@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from soakwatch.core.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS, RecordError, SoakwatchError
+from soakwatch.core.private_files import open_private
 from soakwatch.plan import load_plan
 from soakwatch.record import RECORD_NAME, RecordView
 from soakwatch.runs.catalog import new_folder
@@ -37,7 +38,7 @@ class Companion:
         Path(runs).mkdir(parents=True, exist_ok=True)
         log = folder.with_name(f"{folder.name}.log")
         command = [sys.executable, "-m", "soakwatch.cli", "run", str(plan), "--into", str(folder)]
-        with log.open("wb") as out:
+        with open_private(log) as out:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
             )

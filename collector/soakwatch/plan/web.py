@@ -26,6 +26,10 @@ class WebShape(Shape):
     token: Annotated[SecretRef | None, Field(description="token of clients; default: made, in the run's folder")] = None
     cert: Annotated[Text | None, Field(description="certificate (PEM): HTTPS, needed beyond loopback")] = None
     key: Annotated[Text | None, Field(description="the certificate's key (PEM)")] = None
+    names: Annotated[
+        tuple[Text, ...],
+        Field(description="further names that it is asked under; default: its address, those of its certificate"),
+    ] = ()
 
 
 def web_of(document: Document, shape: WebShape | bool) -> tuple[WebPlan | None, list[Problem]]:  # noqa: FBT001
@@ -34,7 +38,7 @@ def web_of(document: Document, shape: WebShape | bool) -> tuple[WebPlan | None, 
         return None, []
     if shape is True:
         return WebPlan(), []
-    plan = WebPlan(shape.listen or "", shape.token, shape.cert, shape.key)
+    plan = WebPlan(shape.listen or "", shape.token, shape.cert, shape.key, shape.names)
     try:
         address(plan)
     except PlanError as error:
@@ -47,13 +51,14 @@ class WebPlan:
     """Where to listen and who is let in. ``listen`` is HOST:PORT; empty is loopback, ``PORT`` or any free one.
 
     ``token`` refers to a secret (``env:NAME``, ``file:PATH``); without it one is made. ``cert`` and ``key`` are PEM
-    files: with them it is HTTPS.
+    files: with them it is HTTPS. ``names`` are further names that a request may ask for, such as that of a proxy.
     """
 
     listen: str = ""
     token: str | None = None
     cert: str | None = None
     key: str | None = None
+    names: tuple[str, ...] = ()
 
 
 DEFAULT_WEB = WebPlan()

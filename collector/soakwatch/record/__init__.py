@@ -16,7 +16,7 @@ imports them, and nothing outside of it speaks SQL (contracts of ``tests/run``).
 """
 
 from soakwatch.record._artifacts import artifact_name
-from soakwatch.record._files import SIDE_SUFFIXES, record_file
+from soakwatch.record._files import SIDE_SUFFIXES, not_yours, record_file
 from soakwatch.record._schema import RECORD_NAME, SCHEMA_VERSION
 from soakwatch.record._sqlite_errors import RecordFullError
 from soakwatch.record.findings import finding_from_json, finding_to_json
@@ -43,5 +43,6 @@ __all__ = [
     "artifact_name",
     "finding_from_json",
     "finding_to_json",
+    "not_yours",
     "record_file",
 ]

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from soakwatch.core.errors import RecordError
+from soakwatch.core.private_files import PRIVATE, open_private, owner_name, private_to
 from soakwatch.record._schema import RECORD_NAME, version_of
 
 BUSY_S = 10.0  # a reader that copies, or an event from outside, is done long before
@@ -20,10 +21,27 @@ _WAL_LIMIT = 16 * 2**20
 
 def record_file(folder_or_file: Path) -> Path:
     """The record's file in a run's folder, or the file itself. Raises RecordError if there is none."""
-    path = folder_or_file / RECORD_NAME if folder_or_file.is_dir() else folder_or_file
-    if not path.is_file():
+    try:
+        path = folder_or_file / RECORD_NAME if folder_or_file.is_dir() else folder_or_file
+        there = path.is_file()
+    except PermissionError:
+        raise not_yours(folder_or_file) from None
+    if not there:
         raise RecordError(f"{folder_or_file} holds no record: name a run's folder or its {RECORD_NAME}")
     return path
+
+
+def not_yours(folder_or_file: Path) -> RecordError:
+    """The error of a run that another user keeps to himself."""
+    folder = folder_or_file.parent if folder_or_file.name == RECORD_NAME else folder_or_file
+    try:
+        who, owner = private_to(folder), owner_name(folder.stat().st_uid)
+    except OSError:
+        return RecordError(f"{folder_or_file} lies in a folder that you may not enter: run this command as its owner")
+    return RecordError(
+        f"{folder} is private to {who}: run this command as {owner}, or ask {owner} to share it"
+        " (`soakwatch run --group NAME`)"
+    )
 
 
 def size_of(path: Path) -> int:
@@ -47,6 +65,8 @@ def connect(path: Path, *, new: bool = False) -> sqlite3.Connection:
 
     A file that is no record, or one of a newer version, is left as it is. Raises RecordError and sqlite3.Error.
     """
+    if new:
+        open_private(path, PRIVATE).close()  # SQLite gives its log and its index the rights of the file that it finds
     mode = "rwc" if new else "rw"
     uri = f"{path.absolute().as_uri()}?mode={mode}"
     connection = sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False)

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from soakwatch.core.errors import RecordError
+from soakwatch.core.private_files import make_private_folder
 from soakwatch.record import _artifacts
 from soakwatch.record._files import BUSY_S, connect, record_file, size_of
 from soakwatch.record._rows import CADENCES, EVENT_COLUMNS, event_of, last_time, storable
@@ -48,10 +49,13 @@ class Record:
 
     @classmethod
     def create(cls, folder: Path) -> Record:
-        """A new record in ``folder``, which is made if need be. Raises RecordError if it holds one already."""
+        """A new record in ``folder``, which is made if need be; both are their owner's alone.
+
+        Raises RecordError if it holds one already.
+        """
         path = folder / RECORD_NAME
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_private_folder(folder)
         except OSError as error:
             raise as_record_error(error, folder) from None
         if path.exists():

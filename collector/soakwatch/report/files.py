@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from soakwatch.core.private_files import shared_mode, write_private
 from soakwatch.judge.verdict import Verdict
-from soakwatch.record import RecordView
+from soakwatch.record import RECORD_NAME, RecordView
 
 REPORT_FILES = {"html": "report.html", "json": "verdict.json", "junit": "junit.xml", "md": "report.md"}
 
 
 def write_reports(view: RecordView, verdict: Verdict, folder: Path) -> Path:
-    """Write report.html, verdict.json, junit.xml and report.md; the path of the page."""
+    """Write report.html, verdict.json, junit.xml and report.md, as open as the record; the path of the page."""
     # Bokeh and Jinja2 are not for a collector that runs for days, nor for its live judge.
     from soakwatch.report.html import render_html
     from soakwatch.report.json import render_json
@@ -26,6 +27,7 @@ def write_reports(view: RecordView, verdict: Verdict, folder: Path) -> Path:
         "junit": render_junit(verdict, difference),
         "md": render_markdown(view, verdict),
     }
+    mode = shared_mode(folder / RECORD_NAME)
     for kind, text in texts.items():
-        (folder / REPORT_FILES[kind]).write_text(text, encoding="utf-8")
+        write_private(folder / REPORT_FILES[kind], text, mode)
     return folder / REPORT_FILES["html"]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from soakwatch.core.errors import RecordError
 from soakwatch.core.suggest import nearest
-from soakwatch.record import RecordView
+from soakwatch.record import RecordView, not_yours
 from soakwatch.record.lifecycle import lifecycle_of
 
 TOKEN_FILE, ADDRESS_FILE = "web.token", "web.url"
@@ -47,7 +47,7 @@ def find_run(text: str, runs: Path = DEFAULT_RUNS) -> Path:
     """The folder or record file of a run that is named by its folder, its record file, its name below ``runs`` (with or
     without the time before it; of several of one name the latest), or ``last``.
 
-    Raises RecordError if there is no such run.
+    Raises RecordError if there is no such run, or if it is private to another user.
     """
     if text == LAST:
         files = sorted(runs.glob(f"*/{RECORD}"), key=lambda file: file.parent.name)
@@ -55,10 +55,11 @@ def find_run(text: str, runs: Path = DEFAULT_RUNS) -> Path:
             raise RecordError(f"there is no run in {runs}/: start one, or name its folder with --runs")
         return files[-1].parent
     for path in (Path(text), runs / text):
-        if path.is_file():
-            return path
-        if (path / RECORD).is_file():
-            return path
+        try:
+            if path.is_file() or (path / RECORD).is_file():
+                return path
+        except PermissionError:
+            raise not_yours(path) from None
     named = [folder for folder in folders_of(runs) if _STAMP.sub("", folder.name) == text]
     if named:
         return named[-1]

@@ -55,7 +55,7 @@ class Status:
     ``judged_at_s`` is when the live judge last finished, in seconds of the run; ``rates`` are the growth rates so far.
     ``standing`` is waiting, running, ended or broken off; ``phase_position`` is which phase it is in ("2 of 4"),
     ``coming`` what is planned next and when, ``own`` the state of the monitor itself, ``keys`` what the keys do; all
-    in words, "" if unknown.
+    in words, "" if unknown. ``clock_steps`` has a sentence for each time that the monitor's wall clock was set.
     """
 
     run: str
@@ -76,6 +76,7 @@ class Status:
     own: str = ""
     keys: str = ENDS_IT
     rates: tuple[Rate, ...] = ()
+    clock_steps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

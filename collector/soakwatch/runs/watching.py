@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from soakwatch.core.event_kinds import ACKNOWLEDGED, STOP, is_internal
+from soakwatch.core.event_kinds import ACKNOWLEDGED, CLOCK_STEP, STOP, is_internal
 from soakwatch.core.units import show_seconds
 from soakwatch.plan import Plan
 from soakwatch.plan.timeline import PhaseInterval
 from soakwatch.record import StoredEvent
+from soakwatch.runs.clock_steps import clock_steps, step_words
 from soakwatch.runs.state import Coming, PhaseState, RunState, SourceState, what_comes
 from soakwatch.runs.status import SourceStatus, Status
 from soakwatch.runs.status_words import own_words, span
@@ -58,6 +59,7 @@ def status_of(state: RunState, keys: str = LEAVES_IT) -> Status:
         else "",
         keys=keys,
         rates=state.rates,
+        clock_steps=tuple(step_words(stored) for stored in clock_steps(state.events)),
     )
 
 
@@ -108,9 +110,9 @@ def _since_begin(state: RunState, time_ns: int | None) -> float | None:
 
 
 def worth_showing(stored: StoredEvent) -> bool:
-    """Whether an event is something that happened to a device, or that was said of the run."""
+    """Whether an event is something that happened to a device or to the monitor's clock, or was said of the run."""
     kind = stored.event.kind
-    if kind in {STOP, ACKNOWLEDGED} or kind.startswith("capacity."):
+    if kind in {STOP, ACKNOWLEDGED, CLOCK_STEP} or kind.startswith("capacity."):
         return True
     return not (is_internal(kind) or kind.startswith("phase."))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
+from soakwatch.core.private_files import open_private, shared_mode
+from soakwatch.record import RECORD_NAME
 from soakwatch.sinks.abc import RefusedLine
 
 _MAX_BYTES = 1_000_000  # bytes
@@ -20,5 +22,5 @@ class RefusedLines:
         """Keep one line."""
         with suppress(OSError):
             if not self.path.exists() or self.path.stat().st_size < _MAX_BYTES:
-                with self.path.open("ab") as file:
+                with open_private(self.path, shared_mode(self.path.with_name(RECORD_NAME)), append=True) as file:
                     file.write(f"# {line.reason}\n".encode(errors="replace") + line.line[:20_000] + b"\n")

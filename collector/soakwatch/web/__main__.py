@@ -34,12 +34,13 @@ def main() -> int:
     parser.add_argument("--token", help="where the token is, if not in the run's folder")
     parser.add_argument("--cert", help="certificate (PEM)")
     parser.add_argument("--key", help="the certificate's key (PEM)")
+    parser.add_argument("--name", action="append", default=[], help="a further name that it is asked under")
     given = parser.parse_args()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the run decides when it ends
     with suppress(OSError):
         os.nice(_NICE)
-    plan = WebPlan("", given.token, given.cert, given.key)
+    plan = WebPlan("", given.token, given.cert, given.key, tuple(given.name))
     ahead_ns: int = given.ahead
     runs = OneRun(given.folder, lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME) + ahead_ns)
     with serve(plan, token_for(plan, given.folder), runs, socket.socket(fileno=given.fd)) as served:

@@ -16,12 +16,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.record import RecordFullError
 from soakwatch.runs.mark_event import EventConflictError, EventRefusedError
 from soakwatch.web.auth import GUARDS, LOGIN_PAGE, Authenticator
-from soakwatch.web.endpoint import JSON, Endpoint, May, Question, ServedRuns
+from soakwatch.web.endpoint import JSON, PROVED, Endpoint, May, Question, ServedRuns
+from soakwatch.web.hosts import Guarded, Names
 
 MAX_BODY_BYTES = 64 * 1024
 """Maximum bytes of a request body."""
@@ -39,8 +41,8 @@ class Answers:
     def __init__(self, runs: ServedRuns, auth: Authenticator, pool: Executor) -> None:
         self._runs, self._auth, self._pool = runs, auth, pool
 
-    def application(self, endpoints: Iterable[Endpoint]) -> Starlette:
-        """The ASGI application of these endpoints."""
+    def application(self, endpoints: Iterable[Endpoint], names: Names) -> ASGIApp:
+        """The ASGI application of these endpoints, for a server that has these names."""
         by_path: dict[str, dict[str, Endpoint]] = {}
         for endpoint in endpoints:
             by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
@@ -51,10 +53,12 @@ class Answers:
         ]
         for path, methods in by_path.items():
             routes.append(Route(path, functools.partial(self._answer, methods), methods=[*methods]))
-        return Starlette(
+        app = Starlette(
             routes=routes,
             exception_handlers={HTTPException: _refused, SoakwatchError: _refused, Exception: _refused},
         )
+        app.router.redirect_slashes = False  # a path that does not exist is not found, whatever it ends in
+        return Guarded(app, names, _GUARDS)
 
     async def _answer(self, methods: Mapping[str, Endpoint], request: Request) -> Response:
         endpoint = methods["GET" if request.method == "HEAD" else request.method]
@@ -80,18 +84,18 @@ class Answers:
             request.headers.get("if-none-match", ""),
             request.url.scheme == "https",
         )
-        answer = await asyncio.get_running_loop().run_in_executor(self._pool, endpoint.answer, question)
-        for name, value in _GUARDS.items():
-            answer.headers.setdefault(name, value)
-        return answer
+        return await asyncio.get_running_loop().run_in_executor(self._pool, endpoint.answer, question)
 
     def _may(self, request: Request) -> May:
         may = self._auth.may(request.headers.get("authorization", ""), request.cookies)
+        proved: object = request.scope.get("state", {}).get(PROVED)
+        if may > May.NOTHING and callable(proved):
+            proved()
         return min(may, May.VIEW) if _is_cross_site(request) else may
 
     async def _enter_once(self, request: Request) -> Response:
         if request.method == "HEAD":  # link previews must not use the code up
-            return Response(status_code=204, headers=_GUARDS)
+            return Response(status_code=204)
         if self._auth.enter(str(request.path_params["code"])):
             return self._auth.let_in(May.ACT, secure=request.url.scheme == "https")
         if self._may(request) >= May.ACT:  # somebody who is logged in already
@@ -140,7 +144,7 @@ def _forbidden(request: Request, may: May) -> Response:
 
 
 def _login_page(sentence: str, status: int) -> Response:
-    return HTMLResponse(LOGIN_PAGE.replace("{sentence}", sentence), status, _GUARDS)
+    return HTMLResponse(LOGIN_PAGE.replace("{sentence}", sentence), status)
 
 
 async def _body(request: Request, kind: str) -> bytes:
@@ -206,4 +210,4 @@ _PHRASES = frozenset({"Not Found", "Method Not Allowed"})
 
 def _error(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> Response:
     # The body of a rejected request is not read to its end: the connection is of no further use.
-    return JSONResponse({"error": sentence}, status, {**_GUARDS, **(headers or {}), "connection": "close"})
+    return JSONResponse({"error": sentence}, status, {**(headers or {}), "connection": "close"})

@@ -14,6 +14,8 @@ from starlette.responses import Response
 
 Schema = Mapping[str, object]
 JSON = "application/json"
+PROVED = "proved"
+"""The key in a request's ``state`` of the function to call once its token is known to be right."""
 
 
 class May(IntEnum):

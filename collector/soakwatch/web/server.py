@@ -14,53 +14,20 @@ from types import TracebackType
 from typing import Self
 
 import uvicorn
-from starlette.applications import Starlette
-from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+from starlette.types import ASGIApp
 
 from soakwatch.plan.web import WebPlan
 from soakwatch.web.access import Token, open_listener, tls_context
 from soakwatch.web.app import Answers
 from soakwatch.web.auth import Authenticator
+from soakwatch.web.connections import MAX_HEAD_BYTES, Connection, Loop
 from soakwatch.web.endpoint import ServedRuns
+from soakwatch.web.hosts import names_of
 from soakwatch.web.listener import url_of
 from soakwatch.web.routes import endpoints
 
-_MAX_CONNECTIONS = 32  # connections at a time, those that say nothing included
-_CHECK_EVERY_S, _MAX_CHECKS_WHILE_BUSY = 15.0, 4  # an answer that is not fetched for so many checks is dropped
 _START_S, _END_S = 10.0, 5.0
 _THREADS = 4
-
-
-class _Connection(H11Protocol):
-    """One connection. One too many is closed at once; an idle one later.
-
-    uvicorn itself waits for ever for the end of a request's head, and for a client that does not read.
-    """
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
-        if len(self.connections) >= _MAX_CONNECTIONS:
-            self.transport = transport
-            transport.abort()
-            return
-        super().connection_made(transport)
-        self._seen: object = self.cycle
-        self._idle_checks = 0
-        self._next = self.loop.call_later(_CHECK_EVERY_S, self._check)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self.flow is not None:  # a connection that was accepted
-            self._next.cancel()
-            super().connection_lost(exc)
-
-    def _check(self) -> None:
-        cycle: object = self.cycle  # None before the first request, whatever its type says
-        busy = isinstance(cycle, RequestResponseCycle) and not cycle.response_complete
-        self._idle_checks = self._idle_checks + 1 if cycle is self._seen else 0
-        if self._idle_checks > (_MAX_CHECKS_WHILE_BUSY if busy else 0):
-            self.transport.abort()
-            return
-        self._seen = cycle
-        self._next = self.loop.call_later(_CHECK_EVERY_S, self._check)
 
 
 class Served:
@@ -109,7 +76,8 @@ def serve(plan: WebPlan, token: Token, runs: ServedRuns, listener: socket.socket
     listener = listener or open_listener(plan)
     pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="web")
     auth = Authenticator(token, listener.getsockname()[1])
-    server = uvicorn.Server(_config(Answers(runs, auth, pool).application(endpoints()), context))
+    names = names_of(listener, plan.names, plan.cert)
+    server = uvicorn.Server(_config(Answers(runs, auth, pool).application(endpoints(), names), context))
     # Nothing that strangers send goes to the terminal of a run, and no line that could contain a token.
     for name in ("uvicorn.error", "uvicorn.access"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
@@ -148,17 +116,18 @@ class OneRun:
 
 def _run(server: uvicorn.Server, listener: socket.socket) -> None:
     try:
-        asyncio.run(server.serve(sockets=[listener]))
+        with asyncio.Runner(loop_factory=Loop) as runner:
+            runner.run(server.serve(sockets=[listener]))
     except (Exception, SystemExit):  # noqa: BLE001 - whatever ends the server, the run goes on without it
         logging.getLogger(__name__).warning("the web server ended early; the run goes on without it")
     finally:
         listener.close()
 
 
-def _config(app: Starlette, context: ssl.SSLContext | None) -> uvicorn.Config:
+def _config(app: ASGIApp, context: ssl.SSLContext | None) -> uvicorn.Config:
     config = uvicorn.Config(
         app,
-        http=_Connection,
+        http=Connection,
         ws="none",
         loop="asyncio",
         lifespan="off",
@@ -170,7 +139,7 @@ def _config(app: Starlette, context: ssl.SSLContext | None) -> uvicorn.Config:
         proxy_headers=False,
         timeout_keep_alive=15,
         timeout_graceful_shutdown=2,
-        h11_max_incomplete_event_size=32 * 1024,
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
     )
     config.load()
     config.ssl = context

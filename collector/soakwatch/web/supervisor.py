@@ -83,6 +83,7 @@ class _Process:
             str(self._fd),
             f"--ahead={ahead}",
             *(f"--{name}={value}" for name, value in given.items() if value is not None),
+            *(f"--name={name}" for name in plan.names),
         )
         self._over, self._lock = threading.Event(), threading.Lock()
         self._child = self._start()

@@ -159,3 +159,10 @@ _plain: st.SearchStrategy[Plain] = st.recursive(
 def test_what_is_written_reads_back(data: dict[str, Plain]) -> None:
     """The YAML that goes into a record gives the same data, whatever the words look like."""
     assert parse(dump(data), "p").data == data
+
+
+@pytest.mark.parametrize("code", ["\\UFFFFFFFF", "\\U00110000", "\\U7FFFFFFF"])
+def test_an_escape_that_is_no_character_is_refused_with_its_line(code: str) -> None:
+    """One sentence; PyYAML lets what chr() raises through."""
+    with pytest.raises(PlanError, match=r"^plan\.yaml:2:\d+: an escape in quotes \(\\U…\) names no character"):
+        parse(f'name: a\nlabels: {{b: "{code}"}}\n', "plan.yaml")

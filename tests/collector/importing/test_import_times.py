@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from soakwatch.importing.build_series import read_table
 from soakwatch.sources.tables.errors import DataError
+from soakwatch.sources.tables.options import Options
 from soakwatch.sources.tables.times import TimeOptions, looks_like_time, time_reading
 
 T0 = 1_767_225_600 * 10**9  # 2026-01-01 00:00:00 UTC
@@ -144,3 +148,23 @@ def test_no_cells_break_it(texts: list[str]) -> None:
     except DataError:
         return
     assert all(time is None or 0 <= time < 2**63 for time in times)
+
+
+@pytest.mark.parametrize(
+    ("stray", "told"),
+    [
+        ("1e-400", "the time in line 7, 1970-01-01 00:00Z, is 55.9 years from 10 other lines at 2025-12-07 14:13Z"),
+        ("0", "the time in line 7, 1970-01-01 00:00Z, is 55.9 years"),
+        ("4000000000", "the time in line 7, 2096-10-02 07:06Z, is 70.8 years"),
+    ],
+)
+def test_a_time_that_is_years_from_the_rest_is_refused_with_its_line(tmp_path: Path, stray: str, told: str) -> None:
+    """One bad row made a window of decades, and polls that were due all through it."""
+    times = [str(1_765_116_800 + second) for second in range(5)]
+    rows = [*times, stray, *(str(1_765_116_900 + second) for second in range(5))]
+    file = tmp_path / "night.csv"
+    file.write_text("time,cpu\n" + "".join(f"{time},0.5\n" for time in rows), encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        read_table(str(file), "fw", Options())
+    assert f"{file}: column time: {told}" in str(caught.value)
+    assert "correct or remove such lines" in str(caught.value)

@@ -24,6 +24,7 @@ from soakwatch.testing.served import ServedRun, serve_run
 from soakwatch.web.access import Token, derived, is_valid_code, one_time_code
 from soakwatch.web.app import Answers
 from soakwatch.web.auth import Authenticator
+from soakwatch.web.hosts import Names
 from soakwatch.web.routes import endpoints
 from soakwatch.web.server import OneRun
 
@@ -284,8 +285,10 @@ def test_a_refusal_comes_behind_the_body(run: Path, path: str, kind: bytes, stat
         "headers": [(b"host", b"127.0.0.1:2"), (b"content-type", kind), (b"content-length", b"5000")],
     }
     with ThreadPoolExecutor(1) as pool:
-        door = Authenticator(Token("a-token-that-is-long-enough"), 2)
-        asyncio.run(Answers(OneRun(run, time.time_ns), door, pool).application(endpoints())(scope, receive, send))
+        door, names = Authenticator(Token("a-token-that-is-long-enough"), 2), Names(frozenset(), every_address=False)
+        asyncio.run(
+            Answers(OneRun(run, time.time_ns), door, pool).application(endpoints(), names)(scope, receive, send)
+        )
     assert happened == ["part"] * 5 + [str(status), "end"]
 
 

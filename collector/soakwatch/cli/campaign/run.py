@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from soakwatch.cli.options import on_option
+from soakwatch.cli.options import group_option, on_option
 
 
 @click.command(
@@ -26,8 +26,9 @@ Exit codes: 0 all pass, 1 any fail, 2 usage or campaign error, 3 inconclusive or
 @click.option(
     "--folder", type=click.Path(path_type=Path), show_default="campaigns/NAME", help="Folder of this campaign."
 )
+@group_option("this campaign and its runs")
 @on_option
-def command(file: Path, folder: Path | None, on: str | None) -> int:
+def command(file: Path, folder: Path | None, group: str, on: str | None) -> int:
     """Run the campaign in FILE."""
     from soakwatch.campaign.folder import CAMPAIGNS, begun
     from soakwatch.campaign.load import load_campaign
@@ -35,5 +36,5 @@ def command(file: Path, folder: Path | None, on: str | None) -> int:
 
     campaign = load_campaign(file)
     place = (folder or CAMPAIGNS / campaign.name).absolute()
-    with workers(campaign, on) as executor, begun(campaign, place) as ledger:
+    with workers(campaign, on) as executor, begun(campaign, place, group) as ledger:
         return run_campaign(campaign, place, ledger, executor)

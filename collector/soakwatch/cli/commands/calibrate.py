@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from soakwatch.cli.options import LabelCommand, label_option, runs_option
+from soakwatch.cli.options import LabelCommand, group_option, label_option, runs_option
 from soakwatch.core.errors import EXIT_INCONCLUSIVE, EXIT_PASS
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ Exit codes: 0 every generator has a ceiling, 2 usage or plan error, 3 a generato
 )
 @label_option("Label of the calibration, such as testbed=rack-3; replaces the plan's of the same name.")
 @runs_option("Folder of all runs.")
+@group_option("this run")
 @click.option(
     "-o",
     "output",
@@ -47,7 +48,7 @@ Exit codes: 0 every generator has a ceiling, 2 usage or plan error, 3 a generato
     help="Reference file to write.",
 )
 def command(
-    plan: Path, length: str, levels: str, labels: dict[str, str], runs_folder: Path, output: Path | None
+    plan: Path, length: str, levels: str, labels: dict[str, str], runs_folder: Path, group: str, output: Path | None
 ) -> int:
     """Run only the generators of PLAN, looped back without the device, and record the highest load they can send."""
     from soakwatch.engine.calibrate import calibration_of, length_of, levels_of
@@ -63,10 +64,12 @@ def command(
     except ValueError as error:
         raise click.UsageError(f"--levels: {error}") from None
     loaded = load_plan(plan, device=False).labelled(labels)
-    return _calibrate(loaded, calibration_of(loaded, length_s, wanted), runs_folder, output or reference_path(plan))
+    return _calibrate(
+        loaded, calibration_of(loaded, length_s, wanted), runs_folder, group, output or reference_path(plan)
+    )
 
 
-def _calibrate(plan: Plan, calibration: Plan, runs: Path, file: Path) -> int:
+def _calibrate(plan: Plan, calibration: Plan, runs: Path, group: str, file: Path) -> int:
     from datetime import UTC, datetime
     from importlib.metadata import version
 
@@ -88,7 +91,7 @@ def _calibrate(plan: Plan, calibration: Plan, runs: Path, file: Path) -> int:
     )
     clock = SteadyClock()
     folder = new_folder(runs, calibration.name, clock.now_ns())
-    course, record = begin(calibration, folder, clock, ["soakwatch", *sys.argv[1:]], stop_on_fail=False)
+    course, record = begin(calibration, folder, clock, ["soakwatch", *sys.argv[1:]], stop_on_fail=False, group=group)
     try:
         run_to_the_end(course, record, clock, verdict_shown=False)
     except PlanRefusedError:

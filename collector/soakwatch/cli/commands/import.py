@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from soakwatch.cli.options import LabelCommand, label_option, runs_option
+from soakwatch.cli.options import LabelCommand, group_option, label_option, runs_option
 from soakwatch.importing.command_line import options_of, table_options
 from soakwatch.sinks.addresses import HELP, MAP_FILE, is_database
 
@@ -62,6 +62,7 @@ kind and begin are required; additional columns are stored with the event.
     help="Rule that judges the run. May be repeated.",
 )
 @label_option("Label of the run, such as release=7.2.")
+@group_option("the new run")
 @table_options
 def command(
     files: tuple[str, ...],
@@ -69,6 +70,7 @@ def command(
     name: str | None,
     names: tuple[str, ...],
     labels: dict[str, str],
+    group: str,
     **given: object,
 ) -> None:
     """Import the tables in FILE… ('-': standard input), or series of an InfluxDB (influxdb://HOST/BUCKET?…)."""
@@ -85,14 +87,14 @@ def command(
     if database is not None and len(files) > 1:
         raise click.UsageError("a database must be imported alone: name no other file with it")
     if database is not None:
-        _import_database(database, runs_folder, name, names, labels, given)
+        _import_database(database, runs_folder, name, names, labels, given, group)
         return
     run = name or stem_of(files[0])
     options = options_of(given, "up")
     folder = new_folder(runs_folder, run, time.time_ns())
     with Console(stderr=True).status("importing") as shown:
         imported = import_files(files, folder, run, options, ["soakwatch", "import", *files], shown.update, names)
-    _label(folder, labels)
+    _finish(folder, labels, group)
     for note in imported.notes:
         click.echo(f"note: {harmless(note)}", err=True)
     _show(imported)
@@ -106,6 +108,7 @@ def _import_database(
     names: tuple[str, ...],
     labels: Mapping[str, str],
     given: Mapping[str, object],
+    group: str,
 ) -> None:
     """Import a run from a database: it appears among the runs once it is complete."""
     from rich.console import Console
@@ -130,13 +133,21 @@ def _import_database(
                 lambda text: shown.update(f"importing: {harmless(text)}"),
                 notes.append,
             )
-        _label(Path(draft) / "run" / "record", labels)
+        _finish(Path(draft) / "run" / "record", labels, group)
         (Path(draft) / "run" / "record").rename(folder)
     for note in notes:
         click.echo(f"note: {harmless(note)}", err=True)
     if imported is not None:
         _show(imported)
     click.echo(f"record  {folder / 'record.sqlite'}")
+
+
+def _finish(folder: Path, labels: Mapping[str, str], group: str) -> None:
+    from soakwatch.core.private_files import share
+
+    _label(folder, labels)
+    if group:
+        share(folder, group)
 
 
 def _label(folder: Path, labels: Mapping[str, str]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from soakwatch.cli.options import StoppingCommand, chosen, label_option, runs_option, stop_option
+from soakwatch.cli.options import StoppingCommand, chosen, group_option, label_option, runs_option, stop_option
 
 
 @click.command(
@@ -65,6 +65,7 @@ Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor
 )
 @click.option("--baseline", metavar="RUN", help="Use the baseline of an earlier run.")
 @click.option("--no-web", is_flag=True, help="Do not serve the live page and its API.")
+@group_option("this run")
 @label_option("Label of this run, such as release=7.2; replaces the plan's of the same name.")
 @stop_option
 def command(
@@ -79,6 +80,7 @@ def command(
     reference: Path | None,
     baseline: str | None,
     no_web: bool,  # noqa: FBT001
+    group: str,
     labels: dict[str, str],
     stop_on_fail: tuple[str, ...],
 ) -> int:
@@ -128,6 +130,7 @@ def command(
         stop_on_fail=any_rule,
         stop_rules=stop_rules,
         against=references,
+        group=group,
     )
     try:
         return run_to_the_end(course, record, clock, web=None if no_web else loaded.web)

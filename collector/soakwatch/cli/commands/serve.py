@@ -33,7 +33,17 @@ Addresses other than loopback require TLS. Ctrl-C ends the server."""
 @click.option("--token", metavar="REF", show_default="a new one in DIR/web.token", help="Token: env:NAME or file:PATH.")
 @click.option("--cert", metavar="FILE", help="Certificate (PEM); serves HTTPS.")
 @click.option("--key", metavar="FILE", help="Key of the certificate (PEM).")
-def command(folder: Path, listen: str, token: str | None, cert: str | None, key: str | None) -> None:
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    metavar="HOST",
+    show_default="its address, localhost, and the names of the certificate",
+    help="Further name that browsers ask for, such as that of a proxy. May be repeated.",
+)
+def command(
+    folder: Path, listen: str, token: str | None, cert: str | None, key: str | None, names: tuple[str, ...]
+) -> None:
     """Serve the pages and the API of the runs in DIR (default: runs) until Ctrl-C."""
     from soakwatch.core.errors import SoakwatchError
     from soakwatch.core.secrets import reference
@@ -46,7 +56,7 @@ def command(folder: Path, listen: str, token: str | None, cert: str | None, key:
     if not folder.is_dir():
         raise SoakwatchError(f"{folder} is not a folder: name a folder of runs, or start a run first")
     try:
-        plan = WebPlan(listen or f"127.0.0.1:{PORT}", None if token is None else reference(token), cert, key)
+        plan = WebPlan(listen or f"127.0.0.1:{PORT}", None if token is None else reference(token), cert, key, names)
     except ValueError:
         raise click.BadParameter(
             "a token must not be given in clear text: write env:NAME or file:PATH", param_hint="--token"

@@ -75,6 +75,7 @@ class Lines:
         self._alarms, self._silences = Alarms(), Silences()
         self._silent: frozenset[str] = frozenset()
         self._growing: dict[tuple[str, str, str], Rate] = {}
+        self._steps: frozenset[str] = frozenset()
         self._next_s = 0.0
 
     def show(self, status: Status) -> None:
@@ -88,6 +89,10 @@ class Lines:
             self._print(f"{_clock(status)} WITHDRAWN {finding_words(finding)}")
         self._print_rates(status)
         self._print_silences(status)
+        for step in status.clock_steps:
+            if step not in self._steps:
+                self._print(f"{_clock(status)} {step} UTC; the run keeps its own time")
+        self._steps |= set(status.clock_steps)
         if changed or status.elapsed_s >= self._next_s:
             self._printed = status.standing, status.phase, status.doing
             every = LINE_EVERY_S if status.elapsed_s + status.left_s <= _SHORT_RUN_S else LONG_RUN_LINE_EVERY_S

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import random
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 
 import pytest
@@ -173,3 +176,78 @@ def test_what_unknown_clients_send_neither_ends_nor_blocks_it(
         assert b" 413 " in ask(b"POST /v1 HTTP/1.1\r\n" + head + b"\r\n")
         assert b" 405 " in ask(b"GET /v1 HTTP/1.1\r\n" + head + b"\r\n")
         assert b" 200 " in ask(b"POST /v1 HTTP/1.1\r\n" + head + b"Content-Length: 2\r\n\r\n{}")
+
+
+def test_silent_and_slow_clients_lock_nobody_out(port: int, papers: CertificateFiles) -> None:
+    """However many say nothing, each question is answered; a head that drips is cut, one that is too large refused."""
+    context = ssl.create_default_context(cafile=str(papers.cert))
+    token = papers.token.read_text().strip()
+
+    def connected(stack: ExitStack) -> ssl.SSLSocket:
+        plain = stack.enter_context(socket.create_connection(("127.0.0.1", port), 60))
+        return stack.enter_context(context.wrap_socket(plain, server_hostname="localhost"))
+
+    def ask(safe: ssl.SSLSocket) -> bytes:
+        head = f"POST /v1 HTTP/1.1\r\nAuthorization: Bearer {token}\r\nContent-Length: 2\r\n\r\n"
+        safe.sendall(head.encode() + b"{}")
+        return safe.recv(1 << 16)[:12]
+
+    with ExitStack() as stack:
+        friend, slow, large = connected(stack), connected(stack), connected(stack)
+        assert ask(friend) == b"HTTP/1.1 200"
+        large.sendall(b"POST /v1 HTTP/1.1\r\nX: " + b"x" * 20_000)
+        assert large.recv(1 << 16).startswith(b"HTTP/1.1 431 ")
+        begun = time.monotonic()
+        with contextlib.suppress(OSError):
+            while time.monotonic() - begun < 120:
+                slow.sendall(b"P")
+                slow.settimeout(0.2)
+                with contextlib.suppress(TimeoutError):
+                    if slow.recv(1) == b"":
+                        break
+        assert time.monotonic() - begun < 120, "it dripped for ever"
+        for _ in range(200):
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), 60))
+        for _ in range(5):
+            assert ask(connected(stack)) == b"HTTP/1.1 200"
+        assert ask(friend) == b"HTTP/1.1 200", "who showed the token keeps its place"
+
+
+@pytest.mark.slow
+def test_questions_beside_many_who_drip(port: int, papers: CertificateFiles) -> None:
+    """Forty that send a byte now and then, without TLS or within it, and come back at once: prints a row."""
+    context = ssl.create_default_context(cafile=str(papers.cert))
+    head = f"POST /v1 HTTP/1.1\r\nAuthorization: Bearer {papers.token.read_text().strip()}\r\nContent-Length: 2\r\n\r\n"
+    over, answered = threading.Event(), 0
+
+    def drip(seed: int) -> None:
+        rng = random.Random(seed)
+        while not over.is_set():
+            with contextlib.suppress(OSError), ExitStack() as links:
+                peer = links.enter_context(socket.create_connection(("127.0.0.1", port), 10))
+                if seed % 2:
+                    peer = links.enter_context(context.wrap_socket(peer, server_hostname="localhost"))
+                while not over.wait(rng.uniform(0.05, 0.3)):
+                    peer.sendall(b"P")
+
+    threads = [threading.Thread(target=drip, args=(seed,)) for seed in range(40)]
+    with ExitStack() as stack:
+        for _ in range(300):
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), 60))
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(100):
+                with (
+                    contextlib.suppress(OSError),
+                    socket.create_connection(("127.0.0.1", port), 60) as plain,
+                    context.wrap_socket(plain, server_hostname="localhost") as safe,
+                ):
+                    safe.sendall(head.encode() + b"{}")
+                    answered += safe.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+    print(f"| questions to the agent beside 300 silent and 40 dripping clients | 100 | {100 - answered} |  |")
+    assert answered == 100

@@ -10,6 +10,7 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
+from soakwatch.core.one_thread import users_own
 from soakwatch.core.stderr_tail import MAX_BYTES, last_line
 from soakwatch.sources.abc import SourceError
 
@@ -100,7 +101,7 @@ async def begin(words: Sequence[str], environment: Mapping[str, str], heard: Cal
             stderr=PIPE,
             limit=LINE_BYTES,
             start_new_session=True,
-            env={**os.environ, **environment},
+            env={**users_own(os.environ), **environment},
         )
     except OSError as error:
         raise SourceError(f"cannot start {words[0]}: {error.strerror}") from error

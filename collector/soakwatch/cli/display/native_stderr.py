@@ -1,0 +1,90 @@
+"""What libraries in other languages write to the terminal by themselves: one line above the picture, not through it.
+
+A library in Rust or C writes to descriptor 2, past Python: a panic with a backtrace of 25 lines over a picture that is
+redrawn in place, once for each malformed answer of a device. While the block lasts that descriptor leads into a pipe.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import select
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from soakwatch.core.log_throttle import ThrottledLog
+from soakwatch.core.text import one_line
+
+_STDERR = 2
+_CHUNK, _MOST, _JOIN_S = 65536, 300, 2.0
+_PAUSE_S, _MOST_AT_ONCE = 0.05, 2**18  # what a library writes in many pieces is one message
+_NOISE = re.compile(r"\s*(\d+: .*|at .*|stack backtrace:|note: .*|)")
+
+
+def sentence_of(text: str) -> str:
+    """What a library wrote, without backtrace and hints, in one line.
+
+    >>> panic = "thread '<unnamed>' panicked at src/ber.rs:7:9:\\nno tag\\nstack backtrace:\\n   0: rust\\n   at ./x"
+    >>> sentence_of(panic)
+    "thread '<unnamed>' panicked at src/ber.rs:7:9: no tag"
+    >>> sentence_of("   3: core::panicking\\nnote: run with RUST_BACKTRACE=1")
+    ''
+    """
+    return one_line(" ".join(line.strip() for line in text.splitlines() if not _NOISE.fullmatch(line)), _MOST)
+
+
+@contextmanager
+def native_stderr_logged() -> Iterator[None]:
+    """What is written to descriptor 2 by other than Python is logged, each time a line, and rarely if it goes on.
+
+    Where standard error is not descriptor 2 (closed, or taken by a test) nothing is changed.
+    """
+    before, saved = sys.stderr, _saved()
+    if saved is None:
+        yield
+        return
+    out, into = os.pipe()
+    reading = threading.Thread(target=_log, args=(out,), name="stderr", daemon=True)
+    own = io.TextIOWrapper(
+        os.fdopen(saved, "wb", buffering=0), encoding=before.encoding, errors=before.errors, write_through=True
+    )
+    before.flush()
+    os.dup2(into, _STDERR)
+    os.close(into)
+    sys.stderr = own
+    reading.start()
+    try:
+        yield
+    finally:
+        sys.stderr = before
+        os.dup2(own.fileno(), _STDERR)  # the pipe has no writer left, so its reader comes to its end
+        own.close()
+        reading.join(_JOIN_S)
+
+
+def _saved() -> int | None:
+    """Another descriptor for standard error, which no child inherits; None where that is not descriptor 2."""
+    try:
+        is_usual = sys.stderr is not None and sys.stderr.fileno() == _STDERR
+        return os.dup(_STDERR) if is_usual else None
+    except (OSError, ValueError):
+        return None
+
+
+def _log(out: int) -> None:
+    """Log what comes until the last writer has gone."""
+    complaint = ThrottledLog("a library")
+    with os.fdopen(out, "rb", buffering=0) as pipe:
+        while text := pipe.read(_CHUNK):
+            while len(text) < _MOST_AT_ONCE and select.select([pipe], [], [], _PAUSE_S)[0]:
+                more = pipe.read(_CHUNK)
+                if not more:
+                    break
+                text += more
+            sentence = sentence_of(text.decode("utf-8", "replace"))
+            if sentence:
+                complaint.failed(time.monotonic_ns(), sentence)

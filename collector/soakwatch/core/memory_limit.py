@@ -1,0 +1,70 @@
+"""How much memory this process may have, and what to do where that is too little.
+
+A limit of address space makes a library fail to load; that of a container kills the process without a word.
+"""
+
+from __future__ import annotations
+
+import resource
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+NEEDED_MIB = 400
+"""What a run of some devices, its page and its judge take together; a judge of a long run may take more."""
+_DEADLY_MIB = 120
+"""Below this the container's limit kills a command when it loads its libraries."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLimit:
+    """The least limit of memory: ``mib`` MiB, by whom, in words."""
+
+    mib: int
+    by: str
+
+
+def memory_limit(system: Path = Path("/")) -> MemoryLimit | None:
+    """The least limit of this process, of address space or of one of its control groups (version 2); None without.
+
+    ``system`` is where /proc and /sys are found.
+    """
+    limits = []
+    space, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if space != resource.RLIM_INFINITY:
+        limits.append(MemoryLimit(space // 2**20, "`ulimit -v`"))
+    with suppress(OSError):
+        lines = (system / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+        own = next((line.removeprefix("0::/") for line in lines if line.startswith("0::/")), None)
+        top = system / "sys/fs/cgroup"
+        for group in () if own is None else (top / own, *(top / own).parents):
+            if group.is_relative_to(top):
+                with suppress(OSError, ValueError):  # "max" is no number
+                    limit = int((group / "memory.max").read_text(encoding="ascii"))
+                    limits.append(MemoryLimit(limit // 2**20, "memory.max of its control group"))
+    return min(limits, key=lambda limit: limit.mib, default=None)
+
+
+def too_little(limit: MemoryLimit | None) -> str:
+    """A warning for a limit under which commands are killed before they can say a word; "" where it is not as low.
+
+    >>> too_little(MemoryLimit(70, "memory.max of its control group"))[:72]
+    'this process may have only 70 MiB of memory (memory.max of its control g'
+    >>> too_little(MemoryLimit(2048, "`ulimit -v`")), too_little(None)
+    ('', '')
+    """
+    if limit is None or limit.mib >= _DEADLY_MIB:
+        return ""
+    return (
+        f"this process may have only {limit.mib} MiB of memory ({limit.by}), and may be killed: raise it to"
+        f" {NEEDED_MIB} MiB or more"
+    )
+
+
+def not_enough(limit: MemoryLimit | None) -> str:
+    """The sentence for memory that was not to be had."""
+    where = "" if limit is None else f" of {limit.mib} MiB ({limit.by})"
+    return (
+        f"there is not enough memory{where}: what was recorded is kept; raise the limit of this process or of its"
+        f" container to {NEEDED_MIB} MiB or more, or free memory, then `soakwatch judge RUN`"
+    )

@@ -1,0 +1,83 @@
+"""Times that cannot belong to one run: a line with 0 or a broken clock must not make a window of decades."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soakwatch.sources.tables.errors import DataError
+
+MAX_GAP_NS = 366 * 86400 * 10**9
+"""So long nothing is recorded in no run: what lies further from the rest is a mistake."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Times without a gap of more than ``MAX_GAP_NS``: nanoseconds UTC, and the first line that has one of them."""
+
+    begin_ns: int
+    end_ns: int
+    lines: int
+    first_line: int
+
+
+@dataclass(slots=True)
+class TimeSpread:
+    """Where the times of a table lie, of which it is told a chunk at a time."""
+
+    stretches: list[Stretch] = field(default_factory=list)
+
+    def add(self, time_ns: NDArray[np.int64], line: NDArray[np.int64]) -> None:
+        """The times of some lines, in any order."""
+        if not time_ns.size:
+            return
+        order = np.argsort(time_ns, kind="stable")
+        time_ns, line = time_ns[order], line[order]
+        edges = [0, *(np.flatnonzero(np.diff(time_ns) > MAX_GAP_NS) + 1).tolist(), time_ns.size]
+        new = [
+            Stretch(int(time_ns[begin]), int(time_ns[end - 1]), end - begin, int(line[begin:end].min()))
+            for begin, end in pairwise(edges)
+        ]
+        self.stretches = _joined([*self.stretches, *new])
+
+    def check(self, where: str) -> None:
+        """Raises DataError if some times lie years from the others, which names the first line of the fewest."""
+        if len(self.stretches) < 2:
+            return
+        stray = min(self.stretches, key=lambda stretch: stretch.lines)
+        rest = max(self.stretches, key=lambda stretch: stretch.lines)
+        apart_ns = max(stray.begin_ns - rest.end_ns, rest.begin_ns - stray.end_ns)
+        raise DataError(
+            f"{where}: the time in line {stray.first_line}, {_day(stray.begin_ns)}, is {_years(apart_ns)} from"
+            f" {rest.lines} other {'line' if rest.lines == 1 else 'lines'} at {_day(rest.begin_ns)}: correct or remove"
+            " such lines, or give the format of the times with --time-format"
+        )
+
+
+def _joined(stretches: list[Stretch]) -> list[Stretch]:
+    joined: list[Stretch] = []
+    for stretch in sorted(stretches, key=lambda stretch: stretch.begin_ns):
+        before = joined[-1] if joined else None
+        if before is None or stretch.begin_ns - before.end_ns > MAX_GAP_NS:
+            joined.append(stretch)
+            continue
+        joined[-1] = replace(
+            before,
+            end_ns=max(before.end_ns, stretch.end_ns),
+            lines=before.lines + stretch.lines,
+            first_line=min(before.first_line, stretch.first_line),
+        )
+    return joined
+
+
+def _day(time_ns: int) -> str:
+    return f"{datetime.fromtimestamp(time_ns // 10**9, UTC):%Y-%m-%d %H:%M}Z"
+
+
+def _years(length_ns: int) -> str:
+    years = length_ns / (365.25 * 86400e9)
+    return f"{years:.1f} years"

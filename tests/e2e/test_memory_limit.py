@@ -1,0 +1,55 @@
+"""A limit of memory that is too small is told in one sentence; it never makes a command spin or die without a word."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from soakwatch.core.memory_limit import MemoryLimit, memory_limit
+
+ROWS = "".join(f"{1_790_000_000 + second},0.2\n" for second in range(60))
+
+
+def judged_within(tmp_path: Path, address_space_mib: int, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A table, judged by a process that may have so much address space."""
+    (tmp_path / "night.csv").write_text(f"time,cpu\n{ROWS}", encoding="utf-8")
+    words = f"ulimit -v {1024 * address_space_mib}; exec {sys.executable} -m soakwatch.cli judge night.csv"
+    return subprocess.run(
+        ["sh", "-c", words],
+        cwd=tmp_path,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_too_little_memory_is_one_sentence(tmp_path: Path) -> None:
+    """Exit code 4 and the remedy, wherever it ran out."""
+    done = judged_within(tmp_path, 150)
+    assert done.returncode == 4
+    assert done.stderr.splitlines()[-1] == (
+        "soakwatch: there is not enough memory of 150 MiB (`ulimit -v`): what was recorded is kept; raise the limit of"
+        " this process or of its container to 400 MiB or more, or free memory, then `soakwatch judge RUN`"
+    )
+    assert "Traceback" not in done.stderr
+
+
+def test_linear_algebra_needs_no_thread_for_each_processor(tmp_path: Path) -> None:
+    """Where OpenBLAS would wait for ever for the stack of a second thread, a verdict comes."""
+    assert judged_within(tmp_path, 300).returncode in {0, 1, 3}
+
+
+def test_the_limit_of_a_container_is_found(tmp_path: Path) -> None:
+    """The least of the own control group and of those above it; without a limit there is none."""
+    (tmp_path / "proc" / "self").mkdir(parents=True)
+    (tmp_path / "proc" / "self" / "cgroup").write_text("0::/system.slice/soak.service\n", encoding="utf-8")
+    own = tmp_path / "sys" / "fs" / "cgroup" / "system.slice" / "soak.service"
+    own.mkdir(parents=True)
+    (own / "memory.max").write_text("max\n", encoding="ascii")
+    assert memory_limit(tmp_path) is None
+    (own.parent / "memory.max").write_text(f"{70 * 2**20}\n", encoding="ascii")
+    assert memory_limit(tmp_path) == MemoryLimit(70, "memory.max of its control group")
