@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import signal
-import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -14,15 +13,17 @@ from rich.console import Console
 from rich.text import Text
 
 from soakwatch.campaign.driver import Driver, Listener, Stopping
-from soakwatch.campaign.ledger import Ledger
+from soakwatch.campaign.ledger import TERMINAL_LOST, Ledger
 from soakwatch.campaign.model import Campaign, CampaignState
 from soakwatch.campaign.planned import counted
 from soakwatch.campaign.progress import Progress, progress_of
 from soakwatch.campaign.state import WAITING, History
 from soakwatch.cli.display.live_region import Frame, drawable, framed
+from soakwatch.cli.outlet import Terminal
 from soakwatch.cluster.choose import executor_for
 from soakwatch.cluster.executor import Executor
 from soakwatch.cluster.testbeds import require_testbeds
+from soakwatch.core.console import CommandConsole
 from soakwatch.core.tables import harmless
 from soakwatch.core.terminal import encodable
 from soakwatch.core.units import show_seconds
@@ -40,14 +41,16 @@ def workers(campaign: Campaign, on: str | None) -> Iterator[Executor]:
         yield executor
 
 
-def run_campaign(campaign: Campaign, folder: Path, ledger: Ledger, executor: Executor) -> int:
+def run_campaign(terminal: Terminal, campaign: Campaign, folder: Path, ledger: Ledger, executor: Executor) -> int:
     """Run what is left of a campaign; its exit code. Raises CampaignError, ClusterError."""
-    console = Console()
+    console = CommandConsole()
     stopping = Stopping()
     with _interruptible(stopping), _display(campaign, console) as display:
         display.tell(f"campaign {campaign.name}: {counted(len(campaign.cells), 'cell')}, to {folder}")
         driver = Driver(campaign, folder, ledger, executor, display, stopping)
         state = driver.run()
+    for loss in terminal.losses():
+        ledger.add(loss.time_ns, TERMINAL_LOST, stream=loss.stream, reason=loss.reason)
     progress = progress_of(campaign, state, driver.history)
     _print(console, f"{campaign.name}: {progress.words()}")
     if not progress.complete or progress.missing:
@@ -106,8 +109,7 @@ class _Panel:
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + DRAW_EVERY_S
-        with suppress(OSError):
-            self._frame.draw(_Picture(progress_of(self._campaign, state, history), self._console.encoding))
+        self._frame.draw(_Picture(progress_of(self._campaign, state, history), self._console.encoding))
 
 
 class _Picture:
@@ -143,13 +145,12 @@ def _display(campaign: Campaign, console: Console) -> Iterator[Listener]:
 
 @contextmanager
 def _interruptible(stopping: Stopping) -> Iterator[None]:
-    """Ctrl-C and SIGTERM ask to stop; a terminal that disappears does not."""
+    """Ctrl-C and SIGTERM ask to stop."""
 
     def asked(_number: int, _frame: FrameType | None) -> None:
         stopping.asked += 1
 
     before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
-    before[signal.SIGHUP] = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         yield
     finally:
@@ -158,8 +159,6 @@ def _interruptible(stopping: Stopping) -> Iterator[None]:
 
 
 def _print(console: Console, text: str) -> None:
-    with suppress(OSError):
-        console.print(
-            encodable(harmless(text), console.encoding), markup=False, highlight=False, emoji=False, soft_wrap=True
-        )
-    sys.stdout.flush()
+    console.print(
+        encodable(harmless(text), console.encoding), markup=False, highlight=False, emoji=False, soft_wrap=True
+    )

@@ -10,9 +10,11 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import click
 
+from soakwatch.cli.outlet import discard_broken_streams, hold_standard_streams
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_USAGE, PlanError, SoakwatchError
 from soakwatch.core.registry import PluginFolder
 from soakwatch.core.suggest import hint
@@ -83,6 +85,7 @@ def soakwatch(debug: bool) -> None:  # noqa: FBT001 - click's signature; main() 
 
 def main(args: Sequence[str] | None = None) -> None:
     """Runs the command line and exits the process."""
+    hold_standard_streams()
     sys.exit(run(list(sys.argv[1:] if args is None else args)))
 
 
@@ -111,7 +114,6 @@ def run(args: list[str]) -> int:
         return _complain(_sentences(error), error.exit_code, debug)
     except OSError as error:
         file = f"{error.filename}: " if error.filename else ""
-        _discard_stdout()
         return _complain(f"{file}{error.strerror or type(error).__name__}", EXIT_BROKEN, debug)
     except BaseExceptionGroup as group:
         # What tasks of a task group raise together: if all of it is for the user, report all of it.
@@ -154,21 +156,15 @@ def _flushed(code: int) -> int:
 
 
 def _pipe_closed() -> int:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    discard_broken_streams()
     return EXIT_BROKEN_PIPE
 
 
-def _discard_stdout() -> None:
-    """Send stdout to /dev/null if it is broken: Python flushes it again at exit, and a failure makes exit code 120."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def _complain(text: str, code: int, debug: bool) -> int:  # noqa: FBT001
-    if debug:
-        traceback.print_exc()
-    for line in text.splitlines():
-        click.echo(f"soakwatch: {line}", err=True)
+    with suppress(OSError):  # nobody is there to read it; the exit code says what it can
+        if debug:
+            traceback.print_exc()
+        for line in text.splitlines():
+            click.echo(f"soakwatch: {line}", err=True)
+    discard_broken_streams()
     return code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from soakwatch.judge.verdict import Verdict
@@ -10,8 +11,9 @@ from soakwatch.record import RecordView
 REPORT_FILES = {"html": "report.html", "json": "verdict.json", "junit": "junit.xml", "md": "report.md"}
 
 
-def write_reports(view: RecordView, verdict: Verdict, folder: Path) -> Path:
-    """Write report.html, verdict.json, junit.xml and report.md; the path of the page."""
+def write_reports(view: RecordView, verdict: Verdict, folder: Path) -> tuple[str, ...]:
+    """Write report.html, verdict.json, junit.xml and report.md, each by itself: one that cannot be written keeps no
+    other from being written. A sentence for each of those, with its path and the reason."""
     # Bokeh and Jinja2 are not for a collector that runs for days, nor for its live judge.
     from soakwatch.report.html import render_html
     from soakwatch.report.json import render_json
@@ -26,6 +28,23 @@ def write_reports(view: RecordView, verdict: Verdict, folder: Path) -> Path:
         "junit": render_junit(verdict, difference),
         "md": render_markdown(view, verdict),
     }
+    failures = []
     for kind, text in texts.items():
-        (folder / REPORT_FILES[kind]).write_text(text, encoding="utf-8")
-    return folder / REPORT_FILES["html"]
+        path = folder / REPORT_FILES[kind]
+        try:
+            _write(path, text)
+        except OSError as error:
+            failures.append(f"{path} cannot be written: {error.strerror or type(error).__name__}")
+    return tuple(failures)
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file so that whoever reads it finds all of it. Raises OSError."""
+    draft = path.with_name(f"{path.name}.part")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
+    except OSError:
+        with suppress(OSError):
+            draft.unlink()
+        raise

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from soakwatch.cli.options import on_option
+from soakwatch.cli.outlet import Terminal, outlives_terminal
 
 
 @click.command(
@@ -27,7 +28,8 @@ Exit codes: 0 all pass, 1 any fail, 2 usage or campaign error, 3 inconclusive or
     "--folder", type=click.Path(path_type=Path), show_default="campaigns/NAME", help="Folder of this campaign."
 )
 @on_option
-def command(file: Path, folder: Path | None, on: str | None) -> int:
+@outlives_terminal
+def command(terminal: Terminal, file: Path, folder: Path | None, on: str | None) -> int:
     """Run the campaign in FILE."""
     from soakwatch.campaign.folder import CAMPAIGNS, begun
     from soakwatch.campaign.load import load_campaign
@@ -36,4 +38,4 @@ def command(file: Path, folder: Path | None, on: str | None) -> int:
     campaign = load_campaign(file)
     place = (folder or CAMPAIGNS / campaign.name).absolute()
     with workers(campaign, on) as executor, begun(campaign, place) as ledger:
-        return run_campaign(campaign, place, ledger, executor)
+        return run_campaign(terminal, campaign, place, ledger, executor)

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from soakwatch.cli.options import runs_option
+from soakwatch.cli.outlet import Terminal, outlives_terminal
 
 
 @click.command(
@@ -20,8 +21,9 @@ leaks, and is killed and restarted once; its twin, the same program under the sa
 The exit code is 0 if the verdict is exactly that, else 4."""
 )
 @runs_option("Folder of all runs.")
-def command(runs_folder: Path) -> int:
+@outlives_terminal
+def command(terminal: Terminal, runs_folder: Path) -> int:
     """Soak two copies of a small HTTP service under a real load, judge them, and write the report."""
     from soakwatch.cli.demo import run_demo
 
-    return run_demo(runs_folder)
+    return run_demo(terminal, runs_folder)

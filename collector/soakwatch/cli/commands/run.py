@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from soakwatch.cli.options import StoppingCommand, chosen, label_option, runs_option, stop_option
+from soakwatch.cli.outlet import Terminal, outlives_terminal
 
 
 @click.command(
@@ -67,7 +68,9 @@ Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor
 @click.option("--no-web", is_flag=True, help="Do not serve the live page and its API.")
 @label_option("Label of this run, such as release=7.2; replaces the plan's of the same name.")
 @stop_option
+@outlives_terminal
 def command(
+    terminal: Terminal,
     plan: Path | None,
     targets: tuple[str, ...],
     processes: tuple[str, ...],
@@ -130,7 +133,7 @@ def command(
         against=references,
     )
     try:
-        return run_to_the_end(course, record, clock, web=None if no_web else loaded.web)
+        return run_to_the_end(terminal, course, record, clock, web=None if no_web else loaded.web)
     except PlanRefusedError:
         if into is None and discard(folder):
             click.echo(f"nothing was judged; {folder} was removed")
