@@ -16,15 +16,18 @@ from pathlib import Path
 
 from tests.commands import SOAKWATCH, environment
 
+from soakwatch.core.errors import RecordError
+from soakwatch.judge.verdict import EXIT_CODES
 from soakwatch.record import RecordView
+from soakwatch.report.files import REPORT_FILES
+from soakwatch_rules.rule import Outcome
 
 PLAN = """\
 name: short
 duration: {seconds}s
 targets: {{dut: {{sources: [{{local: {{interval: 200ms, probes: [cpu]}}}}]}}}}
-hooks: [{{on: end, run: [sh, -c, 'echo "$SOAKWATCH_OUTCOME" >> told.txt']}}]
+hooks: [{{on: end, run: [sh, -c, 'echo "$SOAKWATCH_OUTCOME" >> "$SOAKWATCH_RUN/told.txt"']}}]
 """
-REPORTS = ("report.html", "verdict.json", "junit.xml", "report.md")
 
 
 @dataclass
@@ -39,14 +42,17 @@ class OnTerminal:
 Way = Callable[[list[object], Path], OnTerminal]
 
 
-def _started(words: list[object], folder: Path, **streams: int | None) -> subprocess.Popen[bytes]:
+def _started(
+    words: list[object], folder: Path, stdout: int | None = None, stderr: int | None = None
+) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         list(map(str, words)),
         cwd=folder,
-        env={**environment(), "TERM": "xterm-256color"},
+        env={**environment(), "TERM": "xterm-256color", "XDG_RUNTIME_DIR": str(folder)},  # locks of its own
         stdin=subprocess.DEVNULL,
         start_new_session=True,
-        **streams,
+        stdout=stdout,
+        stderr=stderr,
     )
 
 
@@ -56,7 +62,7 @@ def _nothing() -> None:
 
 def _shell(redirections: str) -> Way:
     def start(words: list[object], folder: Path) -> OnTerminal:
-        line = " ".join(f"'{word}'" for word in words)
+        line = " ".join(f"'{word}'" for word in (SOAKWATCH, *words))
         process = _started(["sh", "-c", f"exec {line} {redirections}"], folder)
         return OnTerminal(process, _nothing, _nothing)
 
@@ -120,15 +126,12 @@ def _closed(descriptor: int) -> None:
 
 def ways() -> Mapping[str, Way]:
     """Every way to lose a terminal, by name."""
-    run = {
-        "stdout closed": ">&-",
-        "stdout and stderr closed": ">&- 2>&-",
-        "a full disk": ">/dev/full",
-        "a full disk for both": ">/dev/full 2>&1",
-        "no standard stream at all": "<&- >&- 2>&-",
-    }
-    shells: dict[str, Way] = {name: _in_shell(text) for name, text in run.items()}
-    return shells | {
+    return {
+        "stdout closed": _shell(">&-"),
+        "stdout and stderr closed": _shell(">&- 2>&-"),
+        "a full disk": _shell(">/dev/full"),
+        "a full disk for both": _shell(">/dev/full 2>&1"),
+        "no standard stream at all": _shell("<&- >&- 2>&-"),
         "the pipe's reader gone": _pipe(both=False),
         "both pipes' reader gone": _pipe(both=True),
         "the terminal gone": _terminal(hang_up=False),
@@ -137,26 +140,20 @@ def ways() -> Mapping[str, Way]:
     }
 
 
-def _in_shell(text: str) -> Way:
-    start = _shell(text)
-    return lambda words, folder: start([SOAKWATCH, *words], folder)
-
-
-def shortfalls(folder: Path, code: int) -> list[str]:
-    """What a run in a folder owes and did not do, in words; nothing where it lost nothing."""
-    problems = []
-    told = folder.parent / "told.txt"
+def shortfalls(run: Path, code: int, *, in_doubt: bool = False) -> list[str]:
+    """What a run in a folder owes and did not do, in words; nothing where it lost nothing. Its hook may not
+    have run where a kill left it ``in_doubt``."""
     try:
-        with RecordView.open(folder) as view:
-            metas = view.metas()
-    except Exception as error:  # noqa: BLE001 - whatever it is, the run has failed
-        return [f"exit code {code}, no record: {error}"]
-    verdict = metas.get("verdict")
-    codes = {"pass": 0, "fail": 1, "inconclusive": 3}
-    if verdict is None or codes[verdict] != code:
+        with RecordView.open(run) as view:
+            verdict = view.meta("verdict")
+    except RecordError as error:
+        return [f"exit code {code}, {error}"]
+    problems = []
+    if verdict is None or EXIT_CODES[Outcome(verdict)] != code:
         problems.append(f"exit code {code} with the verdict {verdict}")
-    problems += [f"no {name}" for name in REPORTS if not (folder / name).is_file()]
+    problems += [f"no {name}" for name in REPORT_FILES.values() if not (run / name).is_file()]
+    told = run / "told.txt"
     lines = told.read_text(encoding="utf-8").splitlines() if told.is_file() else []
-    if lines != [verdict]:
+    if lines != [verdict] and not (in_doubt and not lines):
         problems.append(f"the hook said {lines} of the verdict {verdict}")
     return problems

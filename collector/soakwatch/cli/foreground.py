@@ -74,7 +74,7 @@ def run_to_the_end(
             ending = ending_with(hooks, notifying, sinks, say, _complain, show)
             sinks.start()
             sinks.quiet()
-            _print(console, f"{course.folder.name} was over when its monitor was killed; judging")
+            say(f"{course.folder.name} was over when its monitor was killed; judging")
             verdict = ending.make(course.polled_ns)
         else:
             sinks.start()
@@ -85,8 +85,8 @@ def run_to_the_end(
                 if course.start_ns > clock.now_ns() + 10**9:
                     say(f"waiting for the start at {utc_text(course.start_ns)}")
                 soak = Soak(course, record, clock, promises=promises)
-                ending = ending_with(soak.hooks, soak.notifying, sinks, say, _complain, show)
                 end_ns = asyncio.run(_watch(soak, clock, console, sinks, terminal))
+                ending = ending_with(soak.hooks, soak.notifying, sinks, say, _complain, show)
                 sinks.quiet()
                 _check(soak)
                 if end_ns <= course.start_ns:

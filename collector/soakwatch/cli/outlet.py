@@ -91,12 +91,13 @@ class Terminal:
         with self._changed:
             while self._waiting or self._writing:
                 written = self._written
-                self._changed.wait_for(
-                    lambda before=written: self._written != before or not (self._waiting or self._writing), patience_s
-                )
-                if self._written == written and (self._waiting or self._writing):
+                self._changed.wait_for(functools.partial(self._moved, written), patience_s)
+                if not self._moved(written):
                     return False
         return True
+
+    def _moved(self, written: int) -> bool:
+        return self._written != written or not (self._waiting or self._writing)
 
     def give_up(self, descriptor: int, reason: str) -> None:
         """The stream is lost from here on: whoever writes to it, in this process or in a child, writes to nothing."""
@@ -156,6 +157,11 @@ class _Stream(io.BufferedIOBase):
 
     def __init__(self, terminal: Terminal, descriptor: int) -> None:
         self._terminal, self._descriptor = terminal, descriptor
+
+    @property
+    def name(self) -> str:
+        """As people call it."""
+        return _NAMES.get(self._descriptor, "")
 
     def writable(self) -> bool:
         """It can be written, and no more."""

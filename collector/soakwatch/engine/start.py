@@ -144,7 +144,8 @@ def resume(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str] = ()
 
 
 def _context(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str]) -> tuple[RunContext, int]:
-    """What is left of a recorded run, and the first time (UTC ns) of which it knows nothing."""
+    """What is left of a recorded run, and the first time (UTC ns) of which it knows nothing, 0 if
+    it knows of none."""
     with RecordView.open(folder) as view:
         metas = view.metas()
         if is_complete(metas):
@@ -169,7 +170,7 @@ def _context(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str]) -
             polled_ns=int(polled) if polled else None,
         )
         last_ns = view.last_ns
-    return context, context.start_ns if last_ns is None else last_ns + 1
+    return context, 0 if last_ns is None else last_ns + 1
 
 
 def _note_gap(record: Record, context: RunContext, folder: Path, last_ns: int, now_ns: int) -> None:
