@@ -77,6 +77,7 @@ def _events(run: Path) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(7200)
 def test_every_run_killed_at_its_ends_is_resumed_to_its_verdict(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

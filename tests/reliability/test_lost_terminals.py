@@ -18,7 +18,11 @@ from tests.reliability.lost_terminals import PLAN, shortfalls, ways
 
 ATTEMPTS = int(os.environ.get("ATTEMPTS", "200"))
 AT_ONCE = 4
-_CAMPAIGN = "name: one\nplan: p.yaml\n"
+_CAMPAIGN = """\
+name: one
+plan: p.yaml
+matrix: {every: {set: targets.dut.sources.local.interval, values: [200ms]}}
+"""
 _LONGEST_S = 900.0
 
 
@@ -80,11 +84,12 @@ def tried(attempt: Attempt, folder: Path) -> list[str]:
         lost.process.wait()
         lost.close()
     if attempt.command == "campaign":
-        (run,) = (run / "runs").iterdir()
+        run = next((run / "runs").glob("*"), run)
     return shortfalls(run, code)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(7200)
 def test_no_lost_terminal_costs_a_run_anything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever becomes of it, and when: judged, reported, hooks run once, and the exit code is the verdict's."""
     planned = attempts(seed=41)
